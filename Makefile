@@ -1,0 +1,43 @@
+# Two commands do everything: `make demo` (the main job on the embedded text) and `make test` (all tests).
+PYTHON ?= python3
+BIN := .venv/bin
+export FOREWORD_DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data),)
+
+.PHONY: demo test check bench setup peers clean
+
+demo: setup
+	$(BIN)/foreword compare --report report.html
+
+test: .venv/.test
+	$(BIN)/python -m pytest
+
+check: .venv/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/.test peers
+	$(BIN)/python -m benchmarks
+
+setup: .venv/.setup
+
+peers: .venv/.peers
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.setup: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/.test: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@ .venv/.setup
+
+# These two compile C++. Where that is not possible the tests against them skip, so a failure here is only reported.
+.venv/.peers: .venv/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]' && touch $@ \
+		|| echo 'peers not installed (they need a C++ compiler): tests against kenlm and fasttext will skip'
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache report.html

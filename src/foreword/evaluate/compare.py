@@ -1,0 +1,291 @@
+"""The ladder: every kind of language model on one text, one split, one vocabulary, and one measure.
+
+``compare`` is a generator. The command line's table, its JSON and the report read the same events: how far it is,
+what the text is, a row as soon as a model is done, and the whole comparison last. Who only wants that takes it with
+
+    *_, comparison = compare(texts)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+from foreword.decode import generate
+from foreword.errors import InputError, SettingError
+from foreword.evaluate.facts import TextFacts, describe, passage_place, read_passage
+from foreword.evaluate.perplexity import Measures, finite, measure, surprisal
+from foreword.evaluate.splits import Splits, split, written_without_spaces
+from foreword.io.folder import save
+from foreword.lm.unigram import UnigramLM
+from foreword.pipeline import TextTokenizer
+from foreword.protocols import Json, LanguageModel, Saveable, Tokenizer
+from foreword.tokens.characters import CharacterTokenizer
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+from foreword.tokens.words import WordTokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """One step of the ladder: a short name for the command line, a title for people, and how to make the model."""
+
+    name: str
+    title: str
+    build: Callable[[], LanguageModel[Any]]
+
+
+LADDER = [
+    Rung("unigram", "Unigram", UnigramLM),
+]
+"""From the oldest idea to the newest. A model joins by adding its line."""
+
+SAMPLE_TOKENS = 60
+"""A sample that is read at a glance."""
+
+SHORTEST_TIMING = 0.05
+"""Seconds: a test that is scored faster is scored again and again until the clock can be believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far it is: ``done`` of ``total`` steps, and what comes now."""
+
+    phase: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One model's line of the table, measured on the test part.
+
+    parameters: how many numbers the saved model holds. disk_bytes: what its folder weighs.
+    surprisal: bits for each piece of the passage in the text's facts.
+    """
+
+    name: str
+    title: str
+    measures: Measures
+    parameters: int
+    disk_bytes: int
+    train_seconds: float
+    train_tokens_per_second: float
+    score_tokens_per_second: float
+    sample: str
+    surprisal: tuple[float, ...]
+
+    def to_json(self) -> dict[str, Json]:
+        """The measures stand among the other keys, as ``foreword evaluate`` prints them; infinite numbers are null."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            **self.measures.to_json(),
+            "parameters": self.parameters,
+            "disk_bytes": self.disk_bytes,
+            "train_seconds": self.train_seconds,
+            "train_tokens_per_second": self.train_tokens_per_second,
+            "score_tokens_per_second": self.score_tokens_per_second,
+            "sample": self.sample,
+            "surprisal": [finite(bits) for bits in self.surprisal],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A text and what every model made of it."""
+
+    text: TextFacts
+    rows: tuple[Row, ...]
+
+    def to_json(self) -> dict[str, Json]:
+        return {"text": self.text.to_json(), "models": [row.to_json() for row in self.rows]}
+
+
+Event: TypeAlias = Progress | TextFacts | Row | Comparison
+
+
+def compare(
+    texts: Iterable[str] | Splits,
+    *,
+    name: str = "your text",
+    models: Sequence[str] | None = None,
+    tokenizer: TextTokenizer | None = None,
+    min_count: int | None = None,
+    max_size: int | None = None,
+    seed: int = 0,
+) -> Iterator[Event]:
+    """Train every rung of the ladder on a text and measure it on a part that none has seen.
+
+    texts: documents, split here by a fixed rule, or ``Splits`` that are already made. Fifty words are enough.
+    models: names of rungs, in the order wanted; all of them by default.
+    tokenizer: used as it is. By default one is made of the training part: words, or characters where the text is
+        written without spaces, with ``min_count`` and ``max_size`` for its vocabulary. A word seen once counts as
+        ``<unk>``, so that every model learns what an unknown word is, unless the text is so small that next to
+        nothing would be left.
+    """
+    rungs = _rungs(models)
+    if tokenizer is not None and (min_count is not None or max_size is not None):
+        raise SettingError("min_count and max_size are for the tokenizer made here: set them on the one you give")
+    if seed < 0:
+        raise SettingError(f"seed={seed} must not be negative")
+    if isinstance(texts, str):
+        raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+    return _run(texts, name, rungs, tokenizer, min_count, max_size, seed)
+
+
+def _rungs(names: Sequence[str] | None) -> list[Rung]:
+    known = {rung.name: rung for rung in LADDER}
+    for name in names or ():
+        if name not in known:
+            raise SettingError(f"no model {name!r} on the ladder: expected {', '.join(known)}")
+    return LADDER if names is None else [known[name] for name in names]
+
+
+def _run(
+    texts: Iterable[str] | Splits,
+    name: str,
+    rungs: Sequence[Rung],
+    tokenizer: TextTokenizer | None,
+    min_count: int | None,
+    max_size: int | None,
+    seed: int,
+) -> Iterator[Event]:
+    steps = 2 + 2 * len(rungs)
+    yield Progress("reading the text", 0, steps)
+    whole = [*texts.train, *texts.valid, *texts.test] if isinstance(texts, Splits) else list(texts)
+    splits = texts if isinstance(texts, Splits) else split(whole)
+    if not (any(map(str.strip, splits.train)) and any(map(str.strip, splits.test))):
+        raise InputError("a part of the text is empty: there must be something to learn from and something to test on")
+    yield Progress("making the vocabulary", 1, steps)
+    bench = _prepare(name, whole, splits, tokenizer, min_count, max_size)
+    yield bench.facts
+    rows: list[Row] = []
+    for rung in rungs:
+        yield Progress(f"training {rung.title}", 2 + 2 * len(rows), steps)
+        model, seconds = _train(rung, bench)
+        yield Progress(f"testing {rung.title}", 3 + 2 * len(rows), steps)
+        rows.append(_test(rung, model, seconds, bench, seed))
+        yield rows[-1]
+    yield Progress("done", steps, steps)
+    yield Comparison(bench.facts, tuple(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """What every model is given: the same parts, the same vocabulary, the same passage."""
+
+    facts: TextFacts
+    tokenizer: TextTokenizer
+    train: Corpus
+    valid: Corpus | None
+    test: Corpus
+    passage: Corpus
+
+
+def _prepare(
+    name: str,
+    whole: Sequence[str],
+    splits: Splits,
+    tokenizer: TextTokenizer | None,
+    min_count: int | None,
+    max_size: int | None,
+) -> _Bench:
+    if tokenizer is None:
+        tokenizer = fitted_tokenizer(splits.train, min_count, max_size)
+    parts = (splits.train, splits.valid, splits.test)
+    train, valid, test = (Corpus.from_texts(part, tokenizer, threads=None) for part in parts)
+    place = passage_place(test)
+    passage = test[place : place + 1]
+    shown = read_passage(tokenizer, splits.test[place], passage.ids)
+    facts = describe(name, whole, (train, valid, test), shown)
+    return _Bench(facts, tokenizer, train, valid if len(valid) else None, test, passage)
+
+
+def fitted_tokenizer(
+    train: Sequence[str], min_count: int | None, max_size: int | None
+) -> WordTokenizer | CharacterTokenizer:
+    """The one vocabulary of a comparison, made of its training part.
+
+    With no ``min_count`` given it is two, and one where that would turn more than half of a small text into ``<unk>``.
+    """
+    if min_count is not None:
+        return _tokenizer(train, min_count, max_size)
+    tokenizer = _tokenizer(train, 2, max_size)
+    return tokenizer if _unknown_share(tokenizer.vocab) <= 0.5 else _tokenizer(train, 1, max_size)
+
+
+def _tokenizer(train: Sequence[str], min_count: int, max_size: int | None) -> WordTokenizer | CharacterTokenizer:
+    if not written_without_spaces(train):
+        return WordTokenizer(min_count=min_count, max_size=max_size).fit(train)
+    if max_size is not None:
+        raise SettingError("max_size is for words, but this text is written without spaces and is read by characters")
+    return CharacterTokenizer(min_count=min_count).fit(train)
+
+
+def _unknown_share(vocab: Vocab) -> float:
+    if vocab.counts is None or vocab.unknown is None:
+        return 0.0
+    return float(vocab.counts[vocab.unknown] / max(vocab.counts.sum() - vocab.counts[vocab.end], 1))
+
+
+def _train(rung: Rung, bench: _Bench) -> tuple[LanguageModel[Any], float]:
+    model = rung.build()
+    return model, _seconds(lambda: model.fit(bench.train, valid=bench.valid))
+
+
+def _test(rung: Rung, model: LanguageModel[Any], train_seconds: float, bench: _Bench, seed: int) -> Row:
+    parameters, disk_bytes = weigh(model)
+    return Row(
+        name=rung.name,
+        title=rung.title,
+        measures=measure(model, bench.test),
+        parameters=parameters,
+        disk_bytes=disk_bytes,
+        train_seconds=train_seconds,
+        train_tokens_per_second=len(bench.train.ids) / train_seconds,
+        score_tokens_per_second=_scoring_speed(model, bench.test),
+        sample=draw_sample(model, bench.tokenizer, seed),
+        surprisal=tuple(surprisal(model, bench.passage)[: len(bench.facts.passage.pieces)].tolist()),
+    )
+
+
+def weigh(model: LanguageModel[Any]) -> tuple[int, int]:
+    """How many numbers the model holds, and how many bytes its saved folder."""
+    if not isinstance(model, Saveable):
+        raise SettingError(f"a {type(model).__name__} cannot be saved, so its size cannot be told")
+    with TemporaryDirectory(prefix="foreword-") as place:
+        folder = Path(place, "model")
+        save(model, folder)
+        disk_bytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return sum(array.size for array in model.to_parts().arrays.values()), disk_bytes
+
+
+def draw_sample(model: LanguageModel[Any], tokenizer: Tokenizer, seed: int) -> str:
+    """Documents one below the other until there is enough to get an impression."""
+    lines: list[str] = []
+    left = SAMPLE_TOKENS
+    while left > 0:
+        ids = list(generate(model, max_tokens=left, seed=seed + SAMPLE_TOKENS - left))
+        left -= len(ids) + 1  # an end costs one token, so that a model that only ends comes to an end here too
+        lines.append(tokenizer.decode(ids))
+    return "\n".join(line for line in lines if line)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return max(time.perf_counter() - began, 1e-9)  # a clock may be too coarse to see it
+
+
+def _scoring_speed(model: LanguageModel[Any], test: Corpus) -> float:
+    """Tokens scored a second, over as many readings of the test as the clock needs."""
+    times, seconds = 0, 0.0
+    while seconds < SHORTEST_TIMING:
+        seconds += _seconds(lambda: model.score(test))
+        times += 1
+    return times * len(test.ids) / seconds

@@ -1,0 +1,120 @@
+"""One measure for every language model: how surprised it is by a text it has not seen.
+
+    perplexity     = exp(−(1/N) Σ log p(w_n | w_<n))        N counts every id, ``</s>`` included
+    bits per byte  = −Σ log₂ p(w_n | w_<n) / bytes of text
+
+A model of perplexity 100 is as unsure, at each token, as one that chooses among 100 equally likely ones. Tokens differ
+from tokenizer to tokenizer and perplexity with them; bytes do not, so bits per byte compares across tokenizers, though
+only where neither of them turns words into ``<unk>``.
+
+Sums are added up over the whole text and divided once; averages are never averaged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import ForewordError, InputError
+from foreword.protocols import Json, LanguageModel, S
+from foreword.tokens.corpus import Corpus
+
+CHUNK_TOKENS = 1 << 20
+"""How many log-probabilities are held at a time (8 MB), unless one document alone is longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """What a model makes of a text.
+
+    perplexity: over every token; infinite where the model gave one of them no probability.
+    perplexity_excluding_oov: the same over the tokens that are not ``<unk>``, as KenLM's ``query`` prints it.
+    oov: how many tokens are ``<unk>``, the words the vocabulary does not hold.
+    tokens: all of them, one ``</s>`` a document included.
+    bits_per_byte: a document's bytes are its UTF-8 and one for the end of its line; NaN where only ids are known.
+    logprob: natural log-probability of the whole text.
+    """
+
+    perplexity: float
+    perplexity_excluding_oov: float
+    oov: int
+    tokens: int
+    documents: int
+    bits_per_byte: float
+    logprob: float
+
+    def to_json(self) -> dict[str, Json]:
+        """JSON has neither infinity nor NaN: both become null, and ``infinite`` says that perplexity is the former."""
+        return {
+            "perplexity": finite(self.perplexity),
+            "perplexity_excluding_oov": finite(self.perplexity_excluding_oov),
+            "oov": self.oov,
+            "tokens": self.tokens,
+            "documents": self.documents,
+            "bits_per_byte": finite(self.bits_per_byte),
+            "logprob": finite(self.logprob),
+            "infinite": math.isinf(self.perplexity),
+        }
+
+
+def measure(model: LanguageModel[S], corpus: Corpus) -> Measures:
+    """Score a text and count its tokens, its unknown words and its bytes."""
+    if len(corpus.ids) == 0:
+        raise InputError("the text is empty: there is nothing to measure")
+    total = known = 0.0
+    oov = 0
+    for part in chunks(corpus):
+        logs = model.logprobs(part)
+        unknown = part.ids == (-1 if corpus.vocab.unknown is None else corpus.vocab.unknown)
+        total += float(logs.sum(dtype=np.float64))
+        known += float(logs[~unknown].sum(dtype=np.float64))
+        oov += int(np.count_nonzero(unknown))
+    if math.isnan(total):
+        raise ForewordError(f"{type(model).__name__} gave a token a log-probability that is not a number")
+    tokens = len(corpus.ids)
+    return Measures(
+        perplexity=_exp(-total / tokens),
+        perplexity_excluding_oov=_exp(-known / (tokens - oov)),  # never by zero: a document's </s> is known
+        oov=oov,
+        tokens=tokens,
+        documents=len(corpus),
+        bits_per_byte=-total / math.log(2) / corpus.text_bytes if corpus.text_bytes else math.nan,
+        logprob=total,
+    )
+
+
+def perplexity(model: LanguageModel[S], corpus: Corpus) -> float:
+    """exp(−mean log-probability) over every id, ``</s>`` included."""
+    return measure(model, corpus).perplexity
+
+
+def surprisal(model: LanguageModel[S], corpus: Corpus) -> NDArray[np.float64]:
+    """float64 (ids,): −log₂ p of each token, in bits. One bit is the surprise of a coin."""
+    return -np.asarray(model.logprobs(corpus), np.float64) / math.log(2) + 0.0  # + 0.0: certain is 0, not −0
+
+
+def chunks(corpus: Corpus, tokens: int = CHUNK_TOKENS) -> Iterator[Corpus]:
+    """Whole documents, about ``tokens`` ids at a time, so that memory is bounded whatever the text's size."""
+    start = 0
+    while start < len(corpus):
+        reach = corpus.offsets[start] + tokens
+        stop = int(corpus.offsets.searchsorted(reach, side="right")) - 1
+        stop = min(max(stop, start + 1), len(corpus))
+        yield corpus[start:stop]
+        start = stop
+
+
+def finite(number: float) -> float | None:
+    """The number as JSON can hold it."""
+    return number if math.isfinite(number) else None
+
+
+def _exp(exponent: float) -> float:
+    try:
+        return math.exp(exponent)
+    except OverflowError:  # a mean of more than 709 nats a token: infinite for every purpose
+        return math.inf

@@ -1,0 +1,158 @@
+"""All or nothing: what is written appears under its name when it is whole, and not before.
+
+Everything goes to a hidden sibling first, is synced to the disk, and is then renamed. Whoever is killed on the way
+leaves the old thing as it was; at worst a hidden folder remains beside it, which may be deleted.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from foreword.errors import InputError
+
+MODEL_JSON = "model.json"
+MODEL_MARK = b'"format": "foreword"'
+MARK_WITHIN = 1 << 16
+"""Enough of a ``model.json`` to meet its mark: before it come only the short facts about its files."""
+
+DISK_REFUSES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+@contextmanager
+def atomic_folder(target: str | Path) -> Iterator[Path]:
+    """Give an empty folder to write into, which becomes ``target`` at the end unless there was an exception.
+
+    A target that is already there is replaced with all it holds, if it is empty or a saved model; a file or any other
+    folder is refused.
+    """
+    real = Path(os.path.realpath(target))
+    with _telling_of(target):
+        _check_replaceable(target, real)
+        real.parent.mkdir(parents=True, exist_ok=True)
+        new = _hidden_sibling(real, "new")
+        new.mkdir()
+    try:
+        with _telling_of(target, only_within=new):
+            yield new
+        with _telling_of(target):
+            _sync_folder(new)
+            _put_in_place(new, real)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)  # after a success it is no longer there
+
+
+@contextmanager
+def atomic_file(target: str | Path) -> Iterator[Path]:
+    """Give a path to write to, which becomes ``target`` at the end unless there was an exception."""
+    real = Path(os.path.realpath(target))
+    with _telling_of(target):
+        if real.exists() and not real.is_file():  # a folder, or a device such as /dev/null, which root could replace
+            raise InputError(f"cannot write {target}: it is not a plain file")
+        real.parent.mkdir(parents=True, exist_ok=True)
+        new = _hidden_sibling(real, "new")
+        new.touch(exist_ok=False)
+    try:
+        with _telling_of(target, only_within=new):
+            yield new
+        with _telling_of(target):
+            _sync(new, os.O_RDWR)
+            new.replace(real)
+            _sync_entries(real.parent)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def is_model_json(path: Path) -> bool:
+    """Whether it is our own description of a model, and not that of another tool that uses the same name."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return MODEL_MARK in file.read(MARK_WITHIN)
+
+
+def left_aside(target: Path) -> Path | None:
+    """The old version of a folder that is missing, where whoever was replacing it was killed between two renames."""
+    if target.exists() or not target.parent.is_dir():
+        return None
+    asides = (path for path in target.parent.iterdir() if path.name.startswith(f".{target.name}.old-"))
+    return next(asides, None)
+
+
+def _check_replaceable(target: str | Path, real: Path) -> None:
+    if not real.exists():
+        return
+    if not real.is_dir():
+        raise InputError(f"cannot write {target}: a file of that name is already there")
+    if real == Path.cwd():
+        # Its place would be taken by another folder, and the user would be left sitting in a deleted one.
+        raise InputError(f"cannot write {target}: it is the current folder; name another")
+    if any(real.iterdir()) and not is_model_json(real / MODEL_JSON):
+        raise InputError(f"cannot write {target}: the folder is not empty and holds no Foreword model")
+
+
+def _hidden_sibling(target: Path, role: str) -> Path:
+    return target.with_name(f".{target.name}.{role}-{secrets.token_hex(4)}")
+
+
+def _put_in_place(new: Path, target: Path) -> None:
+    """Rename, with the old folder kept whole beside it until the new one stands."""
+    old = _hidden_sibling(target, "old")
+    try:
+        if target.exists():
+            target.rename(old)
+        new.rename(target)
+        _sync_entries(target.parent)
+    finally:  # also when the user presses Ctrl-C between the two
+        if target.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        elif old.exists():
+            old.rename(target)
+
+
+def _sync_folder(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir():
+            _sync_folder(path)
+        else:
+            _sync(path, os.O_RDWR)
+    _sync_entries(folder)
+
+
+def _sync_entries(folder: Path) -> None:
+    """Sync what a folder lists, which is what a rename changes."""
+    if os.name != "nt":  # Windows neither can nor needs to
+        _sync(folder, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _telling_of(target: str | Path, only_within: Path | None = None) -> Iterator[None]:
+    """Turn an OSError into one line about the target.
+
+    Where somebody else's code runs, that is one that the disk raises about what is being written: the error then
+    names no file, as a failed write does, or one within.
+    """
+    try:
+        yield
+    except OSError as error:
+        if only_within is None or _is_refused_write(error, only_within):
+            raise InputError(f"cannot write {target}: {error.strerror or error}") from error
+        raise
+
+
+def _is_refused_write(error: OSError, within: Path) -> bool:
+    of_another_file = error.filename is not None and not Path(str(error.filename)).is_relative_to(within)
+    return error.errno in DISK_REFUSES and not of_another_file

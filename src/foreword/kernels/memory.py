@@ -1,0 +1,74 @@
+"""Three machine instructions that Numba has no name for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from foreword.kernels.jit import inlined
+
+
+@intrinsic
+def _load_unaligned(typing_context: Any, array: Any, index: Any) -> Any:
+    """Eight bytes of a uint8 array as one little-endian number, wherever they lie."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+        address = builder.gep(view.data, [arguments[1]])
+        word = builder.load(builder.bitcast(address, ir.IntType(64).as_pointer()))
+        word.align = 1
+        return word
+
+    return types.uint64(array, types.int64), generate
+
+
+@intrinsic
+def lowest_set_byte(typing_context: Any, word: Any) -> Any:
+    """The place (0 to 7) of the lowest byte of ``word`` with a bit set; ``word`` must not be zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        zeros = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask for the cache line of ``array[index]`` and go on; by the time it is needed it will be near."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        address = builder.bitcast(builder.gep(view.data, [arguments[1]]), pointer)
+        form = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, form, "llvm.prefetch.p0")
+        to_read, keep_long, is_data = 0, 3, 1
+        builder.call(function, [address, *(ir.Constant(number, hint) for hint in (to_read, keep_long, is_data))])
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+@inlined
+def load8(data: NDArray[np.uint8], start: int, stop: int) -> np.uint64:
+    """The bytes ``data[start:stop]``, the first eight at most, as a number; what is missing counts as zero.
+
+    Nothing beyond the array is read: near its end the bytes are gathered one by one.
+    """
+    if start + 8 <= len(data):
+        word = _load_unaligned(data, start)
+        length = stop - start
+        if length < 8:
+            word &= (np.uint64(1) << np.uint64(8 * length)) - np.uint64(1)
+        return word
+    word = np.uint64(0)
+    for place in range(min(8, stop - start)):
+        word |= np.uint64(data[start + place]) << np.uint64(8 * place)
+    return word

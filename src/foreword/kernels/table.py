@@ -1,0 +1,390 @@
+"""A table of byte strings: each distinct piece of text gets a number, in the order they come, and a count.
+
+Open addressing over rows of four 64-bit words:
+
+    the string's first 24 bytes, three words, what is missing counting as zero
+    tag, id + 1: 32 bits each; zero where the row is free. The tag is the string's length if that is at most 24, else
+    31 bits of a hash of what follows, with the top bit set
+
+A string of up to 24 bytes, which nearly all words are, is found by comparing four numbers and never touches its text.
+Longer ones are compared byte by byte in ``arena``, where all strings lie one after another: string i is
+``arena[starts[i]:starts[i + 1]]``. Counts lie apart, by id: frequent strings come early, so their counts share few
+cache lines.
+
+What costs is waiting for memory: the rows of a large table are scattered over it. So pieces are taken in batches: one
+pass cuts the text, makes the keys and asks for the rows, a second finds them there. That alone doubles the speed.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.kernels.jit import inlined, kernel
+from foreword.kernels.memory import load8, prefetch
+from foreword.kernels.pieces import PUNCTUATION, WORDS, character_classes, piece_end, skip_space
+from foreword.text.block import Block
+
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+Offsets = NDArray[np.int64]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+BATCH = 64
+"""Pieces in a batch; from 32 on, more made no difference."""
+
+_FIRST = np.uint64(0x9E3779B97F4A7C15)
+_SECOND = np.uint64(0xD6E8FEB86659FD93)
+_LONG = np.uint64(1 << 63)
+_TAG = np.uint64(0xFFFFFFFF00000000)
+ID_BITS = np.uint64(0x00000000FFFFFFFF)
+_HALF = np.uint64(32)
+_ZERO = np.uint64(0)
+
+
+@inlined
+def make_key(data: Bytes, start: int, stop: int, key: Words, place: int) -> None:
+    """Write the four words of ``data[start:stop]``'s row, without the id, to ``key[place:place + 4]``."""
+    length = stop - start
+    key[place] = load8(data, start, stop)
+    key[place + 1] = load8(data, start + 8, stop) if length > 8 else _ZERO
+    key[place + 2] = load8(data, start + 16, stop) if length > 16 else _ZERO
+    if length <= 24:
+        key[place + 3] = np.uint64(length) << _HALF
+        return
+    mixed = np.uint64(length)
+    for rest in range(start + 24, stop, 8):
+        mixed = (mixed ^ load8(data, rest, stop)) * _SECOND
+        mixed ^= mixed >> np.uint64(29)
+    key[place + 3] = (mixed | _LONG) & _TAG
+
+
+@inlined
+def row_of(key: Words, place: int, rows: int) -> int:
+    """Where to look first. The last shift matters: low bits of a product know nothing of its factors' high bits."""
+    mixed = (key[place] ^ ((key[place + 3] & _TAG) >> np.uint64(7))) * _FIRST
+    mixed ^= mixed >> np.uint64(32)
+    mixed = (mixed ^ key[place + 1]) * _SECOND
+    mixed ^= mixed >> np.uint64(32)
+    mixed = (mixed ^ key[place + 2]) * _FIRST
+    mixed ^= mixed >> np.uint64(29)
+    return np.int64(mixed & np.uint64(rows - 1))
+
+
+@inlined
+def same_bytes(data: Bytes, start: int, stop: int, arena: Bytes, begin: int, end: int) -> bool:
+    if stop - start != end - begin:
+        return False
+    while start < stop:
+        if load8(data, start, stop) != load8(arena, begin, end):
+            return False
+        start += 8
+        begin += 8
+    return True
+
+
+@inlined
+def find(
+    slots: Words, arena: Bytes, starts: Offsets, row: int, key: Words, place: int, data: Bytes, start: int, stop: int
+) -> int:
+    """From ``row`` on, the row (times four) of the string with that key, or the free one where it belongs."""
+    at = row * 4
+    tag = key[place + 3]
+    while slots[at + 3] != _ZERO:
+        if (
+            slots[at] == key[place]
+            and (slots[at + 3] & _TAG) == tag
+            and slots[at + 1] == key[place + 1]
+            and slots[at + 2] == key[place + 2]
+        ):
+            if tag < _LONG:
+                break
+            id = np.int64(slots[at + 3] & ID_BITS) - 1
+            if same_bytes(data, start, stop, arena, starts[id], starts[id + 1]):
+                break
+        at = (at + 4) & (len(slots) - 1)
+    return at
+
+
+@inlined
+def insert(
+    slots: Words, arena: Bytes, starts: Offsets, at: int, size: int,
+    key: Words, place: int, data: Bytes, start: int, stop: int,
+) -> None:  # fmt: skip
+    """Make ``data[start:stop]`` string number ``size`` in the free row ``at``; there must be room."""
+    used = starts[size]
+    for offset in range(stop - start):
+        arena[used + offset] = data[start + offset]
+    starts[size + 1] = used + stop - start
+    for part in range(3):
+        slots[at + part] = key[place + part]
+    slots[at + 3] = key[place + 3] | np.uint64(size + 1)
+
+
+@inlined
+def has_room(slots: Words, arena: Bytes, starts: Offsets, size: int, length: int) -> bool:
+    """Whether one more string of that length fits: no more than half the rows are ever taken."""
+    return size * 8 + 8 <= len(slots) and size + 2 <= len(starts) and starts[size] + length <= len(arena)
+
+
+@kernel
+def rehash(old: Words, new: Words) -> None:
+    for source in range(0, len(old), 4):
+        if old[source + 3] != _ZERO:
+            at = row_of(old, source, len(new) // 4) * 4
+            while new[at + 3] != _ZERO:
+                at = (at + 4) & (len(new) - 1)
+            for part in range(4):
+                new[at + part] = old[source + part]
+
+
+@inlined
+def cut_batch(
+    data: Bytes,
+    begins: Offsets,
+    ends: Offsets,
+    goes_on: bool,
+    pattern: int,
+    classes: Bytes,
+    slots: Words,
+    batch: Offsets,
+    keys: Words,
+    position: Offsets,
+) -> int:
+    """Cut up to BATCH pieces from ``position`` on, make their keys and ask for their rows; how many.
+
+    A document's end comes as an empty piece; that of the last one only if it does not go on in the next block.
+    batch: (BATCH * 4,), out: document, start, stop and row of each piece; keys: (BATCH * 4,), out.
+    position: [document, place, …], in and out.
+    """
+    document, place = position[0], position[1]
+    spaced = pattern == WORDS or pattern == PUNCTUATION  # noqa: PLR1714
+    filled = 0
+    while filled < BATCH and document < len(begins):
+        place = max(place, begins[document])
+        stop = ends[document]
+        if spaced:
+            place = skip_space(data, place, stop)
+        end = piece_end(data, place, stop, pattern, classes) if place < stop else place
+        at = filled * 4
+        batch[at] = document
+        batch[at + 1] = place
+        batch[at + 2] = end
+        if place >= stop:
+            document += 1
+            if goes_on and document == len(begins):
+                break
+        make_key(data, place, end, keys, at)
+        batch[at + 3] = row_of(keys, at, len(slots) // 4)
+        prefetch(slots, batch[at + 3] * 4)
+        place = end
+        filled += 1
+    position[0], position[1] = document, place
+    return filled
+
+
+@kernel
+def count_pieces(
+    data: Bytes,
+    begins: Offsets,
+    ends: Offsets,
+    goes_on: bool,
+    pattern: int,
+    classes: Bytes,
+    slots: Words,
+    arena: Bytes,
+    starts: Offsets,
+    counts: Offsets,
+    firsts: Offsets,
+    base: int,
+    out: NDArray[np.int32],
+    batch: Offsets,
+    keys: Words,
+    position: Offsets,
+) -> int:
+    """Cut documents into pieces and count them; with room in ``out`` also write each piece's id there.
+
+    A document's end is counted as the empty string, id 0. ``firsts`` records where each string was first seen, as
+    ``base`` + byte offset. position: [document, place, ids written, strings in the table], where to go on. Returns 0
+    when all is done, or one more than the length of a piece that the table has no room for: the caller makes room and
+    calls again.
+    """
+    written, size = position[2], position[3]
+    with_ids = len(out) > 0
+    while position[0] < len(begins):
+        filled = cut_batch(data, begins, ends, goes_on, pattern, classes, slots, batch, keys, position)
+        for piece in range(filled):
+            key = piece * 4
+            start, end = batch[key + 1], batch[key + 2]
+            at = find(slots, arena, starts, batch[key + 3], keys, key, data, start, end)
+            id = np.int64(slots[at + 3] & ID_BITS) - 1
+            if id < 0:
+                if not has_room(slots, arena, starts, size, end - start):
+                    position[0], position[1], position[2], position[3] = batch[key], start, written, size
+                    return end - start + 1
+                insert(slots, arena, starts, at, size, keys, key, data, start, end)
+                firsts[size] = base + start
+                counts[size] = 0
+                id = size
+                size += 1
+            counts[id] += 1
+            if with_ids:
+                out[written] = id
+                written += 1
+    position[2], position[3] = written, size
+    return 0
+
+
+@kernel
+def add_counted(
+    words: Bytes,
+    offsets: Offsets,
+    more: Offsets,
+    seen: Offsets,
+    slots: Words,
+    arena: Bytes,
+    starts: Offsets,
+    counts: Offsets,
+    firsts: Offsets,
+    places: NDArray[np.int32],
+    keys: Words,
+    position: Offsets,
+) -> int:
+    """Add strings that were counted elsewhere; ``places[i]`` becomes the id of string i here.
+
+    position: [next string, strings in the table]. Returns as ``count_pieces`` does.
+    """
+    size = position[1]
+    for word in range(position[0], len(more)):
+        start, stop = offsets[word], offsets[word + 1]
+        make_key(words, start, stop, keys, 0)
+        at = find(slots, arena, starts, row_of(keys, 0, len(slots) // 4), keys, 0, words, start, stop)
+        id = np.int64(slots[at + 3] & ID_BITS) - 1
+        if id < 0:
+            if not has_room(slots, arena, starts, size, stop - start):
+                position[0], position[1] = word, size
+                return stop - start + 1
+            insert(slots, arena, starts, at, size, keys, 0, words, start, stop)
+            firsts[size] = seen[word]
+            counts[size] = 0
+            id = size
+            size += 1
+        counts[id] += more[word]
+        firsts[id] = min(firsts[id], seen[word])
+        places[word] = id
+    position[0], position[1] = len(more), size
+    return 0
+
+
+@kernel
+def look_up(
+    words: Bytes, offsets: Offsets, slots: Words, arena: Bytes, starts: Offsets, places: NDArray[np.int32], keys: Words
+) -> None:
+    """``places[i]`` becomes the id of string i, -1 where the table has it not."""
+    for word in range(len(places)):
+        start, stop = offsets[word], offsets[word + 1]
+        make_key(words, start, stop, keys, 0)
+        at = find(slots, arena, starts, row_of(keys, 0, len(slots) // 4), keys, 0, words, start, stop)
+        places[word] = np.int64(slots[at + 3] & ID_BITS) - 1
+
+
+class StringTable:
+    """Distinct strings with their counts; number 0 is the empty string, which stands for a document's end."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything, and the memory it took."""
+        self.size = 0
+        self.slots = empty_rows(1 << 12)
+        self.arena = np.empty(1 << 15, np.uint8)
+        self.starts = np.zeros(1 << 11, np.int64)
+        self._counts = np.zeros(1 << 11, np.int64)
+        self._firsts = np.zeros(1 << 11, np.int64)
+        self.add(np.empty(0, np.uint8), *(np.zeros(length, np.int64) for length in (2, 1, 1)))
+
+    @property
+    def counts(self) -> Offsets:
+        """How often each string was seen, int64 (size,)."""
+        return self._counts[: self.size]
+
+    @property
+    def firsts(self) -> Offsets:
+        """Where each string was first seen, int64 (size,)."""
+        return self._firsts[: self.size]
+
+    @property
+    def offsets(self) -> Offsets:
+        """Where each string lies in ``arena``, int64 (size + 1,)."""
+        return self.starts[: self.size + 1]
+
+    def count(
+        self, block: Block, pattern: int, *, base: int = 0, out: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int32]:
+        """Count a block's pieces; with ``out``, large enough for all of them, give their ids (a view of it)."""
+        ids = _NO_IDS if out is None else out
+        position = np.array([0, 0, 0, self.size], np.int64)
+        batch, keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
+        while need := count_pieces(
+            block.data, block.starts, block.stops, block.open, pattern, character_classes(),
+            self.slots, self.arena, self.starts, self._counts, self._firsts, base, ids, batch, keys, position,
+        ):  # fmt: skip
+            self._make_room(int(position[3]), need)
+        self.size = int(position[3])
+        return ids[: position[2]]
+
+    def add(self, words: Bytes, offsets: Offsets, counts: Offsets, firsts: Offsets) -> NDArray[np.int32]:
+        """Add strings counted elsewhere; their ids here."""
+        places = np.empty(len(counts), np.int32)
+        position = np.array([0, self.size], np.int64)
+        keys = np.empty(4, np.uint64)
+        while need := add_counted(
+            words, offsets, counts, firsts,
+            self.slots, self.arena, self.starts, self._counts, self._firsts, places, keys, position,
+        ):  # fmt: skip
+            self._make_room(int(position[1]), need)
+        self.size = int(position[1])
+        return places
+
+    def ids_of(self, words: Bytes, offsets: Offsets) -> NDArray[np.int32]:
+        """The ids of strings, -1 for those the table has not."""
+        places = np.empty(len(offsets) - 1, np.int32)
+        look_up(words, offsets, self.slots, self.arena, self.starts, places, np.empty(4, np.uint64))
+        return places
+
+    def memory(self) -> int:
+        """Bytes held by the table's arrays."""
+        return sum(array.nbytes for array in (self.slots, self.arena, self.starts, self._counts, self._firsts))
+
+    def _make_room(self, size: int, length: int) -> None:
+        self.size = size
+        if size * 8 + 8 > len(self.slots):
+            larger = empty_rows(len(self.slots) // 2)
+            rehash(self.slots, larger)
+            self.slots = larger
+        if size + 2 > len(self.starts):
+            self.starts = _longer(self.starts, 2 * len(self.starts))
+            self._counts = _longer(self._counts, 2 * len(self._counts))
+            self._firsts = _longer(self._firsts, 2 * len(self._firsts))
+        if self.starts[size] + length > len(self.arena):
+            self.arena = _longer(self.arena, 2 * len(self.arena) + length)
+
+
+_NO_IDS = np.empty(0, np.int32)
+
+
+def empty_rows(rows: int) -> Words:
+    # Not np.zeros: NumPy asks for huge pages only where it does not ask for zeroed ones, and a table this scattered
+    # spends its time in address translation.
+    slots = np.empty(rows * 4, np.uint64)
+    slots.fill(0)
+    return slots
+
+
+def _longer(array: NDArray[Scalar], length: int) -> NDArray[Scalar]:
+    longer = np.empty(length, array.dtype)
+    longer[: len(array)] = array
+    return longer

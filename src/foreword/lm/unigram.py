@@ -1,0 +1,110 @@
+"""The unigram model: a language model that remembers nothing.
+
+    p(w_1 … w_N) = Π p(w_n),    p(w) = (count(w) + add) / (N + add · V)
+
+With ``add=0`` the table is maximum likelihood, each word's share of the training text; a word that never occurred has
+probability zero, and so has any text that holds it. ``add=1`` is Laplace's rule of succession, anything between
+Lidstone's. Because a product does not care about order, every shuffling of a text is equally likely: the language
+model that belongs to the bag of words, and the floor that every other model has to beat.
+
+G. J. Lidstone, "Note on the general case of the Bayes-Laplace formula", Transactions of the Faculty of Actuaries 8
+(1920). Shapes: V = tokens in the vocabulary, n = texts read side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import ForewordError, InputError, SettingError
+from foreword.protocols import Ids, Logs, Parts
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+
+
+class UnigramLM:
+    """One probability a word, whatever came before it.
+
+    add: how many times each word counts as seen beyond the times it was.
+    counts_: int64 (V,), how often each token stood in the training text.
+    log_probabilities_: float64 (V,), the natural logarithms of the table above; read-only.
+    """
+
+    def __init__(self, add: float = 1.0) -> None:
+        self.add = add
+        self._vocab: Vocab | None = None
+
+    def __repr__(self) -> str:
+        return f"UnigramLM(add={self.add!r})"
+
+    @property
+    def vocab(self) -> Vocab:
+        if self._vocab is None:
+            raise ForewordError("this UnigramLM has learnt nothing yet: call fit(corpus) first")
+        return self._vocab
+
+    def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:
+        """Count. ``valid`` is not looked at: nothing here is tuned."""
+        if len(corpus.ids) == 0:
+            raise InputError("the training text is empty: a unigram model needs at least one document")
+        return self._learn(np.bincount(corpus.ids, minlength=len(corpus.vocab)), corpus.vocab)
+
+    def logprobs(self, corpus: Corpus) -> Logs:
+        """float64 (ids,): the log-probability of each id in the corpus."""
+        if corpus.vocab != self.vocab:
+            raise InputError("the text was turned into ids with another vocabulary than the model's")
+        return self.log_probabilities_[corpus.ids]
+
+    def score(self, corpus: Corpus) -> float:
+        if len(corpus.ids) == 0:
+            raise InputError("the text is empty: there is nothing to score")
+        return float(self.logprobs(corpus).mean())
+
+    def start(self, n: int = 1) -> NDArray[np.float64]:
+        """(n, 0): nothing is remembered of n texts."""
+        return np.empty((n, 0))
+
+    def next_logprobs(self, state: NDArray[np.float64]) -> Logs:
+        """(n, V), the same row n times over: a read-only view, so it costs nothing however large n is."""
+        vocab = self.vocab
+        return np.broadcast_to(self.log_probabilities_, (len(state), len(vocab)))
+
+    def advance(self, state: NDArray[np.float64], ids: Ids) -> NDArray[np.float64]:
+        if len(ids) != len(state):
+            raise ValueError(f"{len(state)} texts but {len(ids)} next tokens")
+        return self.start(len(state))
+
+    def to_parts(self) -> Parts:
+        vocab = self.vocab
+        return Parts({"add": float(self.add)}, {"counts": self.counts_}, vocab)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """Take a saved model up again; the table is made of the same counts, so it is the same to the last bit."""
+        add, counts, vocab = parts.settings.get("add"), parts.arrays.get("counts"), parts.vocab
+        if vocab is None or counts is None or isinstance(add, bool) or not isinstance(add, int | float):
+            raise ValueError("expected the number 'add', the array 'counts' and a vocabulary")
+        if counts.dtype != np.int64 or counts.shape != (len(vocab),):
+            raise ValueError(f"counts are {counts.dtype} {counts.shape}, not int64 ({len(vocab)},)")
+        if counts.min(initial=0) < 0 or not counts.any():
+            raise ValueError("a count is negative, or all are zero")
+        return cls(float(add))._learn(counts, vocab)
+
+    def _learn(self, counts: NDArray[np.int64], vocab: Vocab) -> Self:
+        self.log_probabilities_ = log_shares(counts, self.add)
+        self.counts_ = counts
+        self._vocab = vocab
+        return self
+
+
+def log_shares(counts: NDArray[np.int64], add: float) -> NDArray[np.float64]:
+    """(V,) → (V,): log((count + add) / (N + add · V)), minus infinity where that is zero."""
+    if not (math.isfinite(add) and add >= 0):
+        raise SettingError(f"add={add} must be zero (maximum likelihood) or a positive number")
+    with np.errstate(divide="ignore"):
+        table: NDArray[np.float64] = np.log((counts + add) / (counts.sum() + add * len(counts)))
+    table.flags.writeable = False
+    return table

@@ -1,0 +1,66 @@
+"""What every picture is made of: markup, a title, and one sentence that says what to see.
+
+Pictures are written by hand as SVG (running text as HTML), from arrays alone, so the same arrays give the same bytes.
+Lengths across are percentages and lengths down are pixels: a picture is as wide as its page, and its letters keep
+their size on a telephone. Colours are CSS variables: a page that sets ``--ink``, ``--muted``, ``--line``, ``--accent``
+and ``--heat`` decides; without one a picture follows the reader's light or dark setting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+
+_STYLE = (
+    ".picture{--p-ink:var(--ink,#23211e);--p-muted:var(--muted,#6d6962);--p-line:var(--line,#e0dcd3);"
+    "--p-accent:var(--accent,#1f6f78);font:13px/1 system-ui,-apple-system,'Segoe UI',Roboto,sans-serif;"
+    "font-variant-numeric:tabular-nums;overflow:visible}"
+    "@media screen and (prefers-color-scheme:dark){.picture{--p-ink:var(--ink,#e8e4dc);--p-muted:var(--muted,#9c978d);"
+    "--p-line:var(--line,#3a3833);--p-accent:var(--accent,#5fb6bd)}}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """markup: one ``<svg>``, or one HTML element where text has to flow; caption: one sentence, plain text."""
+
+    markup: str
+    title: str
+    caption: str
+
+
+def svg(title: str, height: float, shapes: Iterable[str]) -> str:
+    """Shapes, already markup, as one drawing that is as wide as the place it stands in."""
+    name = escape(title)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="picture" role="img" aria-label="{name}" width="100%" '
+        f'height="{height:g}"><title>{name}</title><style>{_STYLE}</style>{"".join(shapes)}</svg>'
+    )
+
+
+def label(text: str, x: str, y: float, *, anchor: str = "start", colour: str = "ink", weight: int = 400) -> str:
+    """A line of text; ``x`` with its unit, ``y`` in pixels at the foot of the letters."""
+    return (
+        f'<text x="{x}" y="{y:g}" text-anchor="{anchor}" font-weight="{weight}" fill="var(--p-{colour})">'
+        f"{escape(text)}</text>"
+    )
+
+
+def percent(share: float) -> str:
+    """0.5 as ``50%``, short and the same on every machine."""
+    return f"{100 * share:.2f}".rstrip("0").rstrip(".") + "%"
+
+
+def readable(number: float) -> str:
+    """A number as a person would write it: 12,346  123  45.7  6.54  0.0123  ∞."""
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    if abs(number) >= 100:
+        return f"{number:,.0f}"
+    if abs(number) >= 10:
+        return f"{number:.1f}"
+    if abs(number) >= 1 or number == 0:
+        return f"{number:.2f}"
+    return f"{number:.3g}"

@@ -1,0 +1,86 @@
+"""Every interface, in two screens.
+
+Logs are natural; a higher ``score`` is better. ``<s>`` is read, never predicted, never stored; ``</s>`` is an ordinary
+id that ends a document. A document is what is scored on its own: a sentence, or a whole test set if state should carry
+through it. One law ties it all: ``logprobs(corpus)``, by whatever fast road, equals stepping with ``advance`` and
+reading ``next_logprobs``. The slow road is the reference, and ``tests/contract`` holds every model to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from foreword.tokens.corpus import Corpus
+    from foreword.tokens.vocab import Vocab
+
+Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
+Array: TypeAlias = NDArray[Any]
+Ids: TypeAlias = NDArray[np.integer[Any]]
+Logs: TypeAlias = NDArray[np.floating[Any]]
+Rows: TypeAlias = "NDArray[np.integer[Any]] | Sequence[int] | slice"
+
+Meter: TypeAlias = Callable[[str, int, int | None], None]
+"""Long work tells how far it is: ``meter(phase, done, total)``; ``total`` is None where nobody knows."""
+
+
+class State(Protocol):
+    """What a model remembers of n texts; an array with one row a text already is one."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: Any, /) -> Self: ...  # keep, drop, repeat rows: all a beam needs
+
+
+S = TypeVar("S", bound=State)
+
+
+@runtime_checkable
+class NextToken(Protocol[S]):
+    """Enough to sample, search, mix and draw."""
+
+    @property
+    def vocab(self) -> Vocab: ...
+    def start(self, n: int = 1) -> S: ...  # n rows that have read <s>
+    def next_logprobs(self, state: S) -> Logs: ...  # (n, len(vocab)); each row sums to one
+    def advance(self, state: S, ids: Ids) -> S: ...  # a new state; the old one stays good
+
+
+@runtime_checkable
+class LanguageModel(NextToken[S], Protocol[S]):
+    def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self: ...
+    def logprobs(self, corpus: Corpus) -> Logs: ...  # one number per id in corpus.ids
+    def score(self, corpus: Corpus) -> float: ...  # their mean; perplexity is exp(-score)
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """Text to ids and back. Byte level: ``decode(encode(t)) == t`` for any text."""
+
+    @property
+    def vocab(self) -> Vocab: ...
+    def fit(self, texts: Iterable[str]) -> Self: ...
+    def encode(self, text: str) -> Ids: ...
+    def decode(self, ids: Iterable[int]) -> str: ...
+
+
+@dataclass(slots=True)
+class Parts:
+    """A model taken apart, ready for a folder: what JSON can say, arrays, and the vocabulary."""
+
+    settings: dict[str, Json]
+    arrays: dict[str, Array] = field(default_factory=dict)
+    vocab: Vocab | None = None
+
+
+@runtime_checkable
+class Saveable(Protocol):
+    """``save(model, folder)`` and ``load(folder)`` in ``io/folder.py`` do the rest."""
+
+    def to_parts(self) -> Parts: ...
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self: ...

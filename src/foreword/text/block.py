@@ -1,0 +1,69 @@
+"""Documents in one buffer: what flows from files to tokens.
+
+Text is never held as a list of Python strings on the fast road. A reader fills a buffer with UTF-8 and says where
+each document starts and stops; tokenizers scan that buffer. A document longer than a block comes in pieces: all but
+its last piece end a block that is marked ``open``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK_BYTES = 4 << 20
+"""How much text a reader gathers before it hands a block on: large enough that Python's share of the work vanishes,
+small enough that a dozen blocks in flight are nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some documents as UTF-8 in one buffer.
+
+    data: uint8 (bytes,), valid UTF-8 between each start and stop; what lies outside is never read.
+    starts, stops: int64 (documents,), rising; document i is ``data[starts[i]:stops[i]]``.
+    open: the last document goes on as the first one of the next block.
+    """
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    stops: NDArray[np.int64]
+    open: bool = False
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def text_bytes(self) -> int:
+        """How many bytes of text the documents hold."""
+        return int((self.stops - self.starts).sum())
+
+    def strings(self) -> Iterator[str]:
+        """Each document (or piece of one) as a string."""
+        view = np.ascontiguousarray(self.data).data
+        for start, stop in zip(self.starts.tolist(), self.stops.tolist(), strict=True):
+            yield str(view[start:stop], "utf-8")
+
+    @classmethod
+    def from_texts(cls, texts: Sequence[str | bytes], *, open: bool = False) -> Self:
+        """Pack texts, one document each, empty ones included."""
+        pieces = [text.encode() if isinstance(text, str) else text for text in texts]
+        stops = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+        starts = np.concatenate((np.zeros(1, np.int64), stops))[: len(pieces)]
+        return cls(np.frombuffer(b"".join(pieces), np.uint8), starts, stops, open)
+
+
+def blocks_of(texts: Iterable[str | bytes], size: int = BLOCK_BYTES) -> Iterator[Block]:
+    """Texts, one document each, gathered into blocks of about ``size`` bytes."""
+    batch: list[str | bytes] = []
+    held = 0
+    for text in texts:
+        batch.append(text)
+        held += len(text)
+        if held >= size:
+            yield Block.from_texts(batch)
+            batch, held = [], 0
+    if batch:
+        yield Block.from_texts(batch)

@@ -1,0 +1,453 @@
+"""Byte-pair encoding: tokens between characters and words, learnt by merging what often stands together.
+
+``kind="bytes"`` starts from the 256 bytes inside the pieces that a pre-tokenisation pattern cuts, as GPT-2 does
+(Radford et al., 2019); with the same text it gives the same merges and ids as Hugging Face's ``tokenizers``.
+``kind="characters"`` is the rule of the teaching sources (row K03): start from characters, and make no token of a pair
+whose second token begins with white space. The rule needs no check while merging: no allowed pair reaches over the
+start of a white-space character, so cutting the text before each of them once gives the same merges.
+
+Ties go to the pair with the smaller ids. Learning is in ``merges.py``; here is the tokenizer that comes out of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from queue import Empty, SimpleQueue
+from typing import Literal, Self, TypedDict, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import ForewordError, InputError, SettingError
+from foreword.kernels.bpe_train import symbols_of_characters
+from foreword.kernels.encode import encode_bpe, fill_merges
+from foreword.kernels.pieces import CL100K, GPT2, QWEN2, SPACE_BEFORE, WHOLE, character_classes
+from foreword.kernels.table import BATCH, StringTable, empty_rows
+from foreword.protocols import Meter, Parts
+from foreword.text.block import Block, blocks_of
+from foreword.text.clean import Cleaning, Form
+from foreword.tokens.bytelevel import ALPHABET, printable, spelling_of
+from foreword.tokens.characters import CODE_POINTS, REPLACEMENT, character_ids
+from foreword.tokens.corpus import Encoded, block_room, encode_text, encode_texts
+from foreword.tokens.counting import Counted, count_pieces_of
+from foreword.tokens.merges import Merge, fast_merges
+from foreword.tokens.vocab import END, UNKNOWN, Vocab
+
+Kind = Literal["bytes", "characters"]
+Pattern = Literal["gpt2", "cl100k", "qwen2", "none"]
+_PATTERNS: dict[str, int] = {"gpt2": GPT2, "cl100k": CL100K, "qwen2": QWEN2, "none": WHOLE}
+
+DEFAULT_MEMORY = 1 << 30
+"""What training may take in all, unless told otherwise."""
+
+ENDS = (END, "<|endoftext|>", "<|end_of_text|>", "<eos>", "<|im_end|>")
+"""What the end of a document is called in tokenizers that others made, the first that is there."""
+
+
+class Replay(TypedDict):
+    """One step of ``BPETokenizer.replay``."""
+
+    merge: tuple[str, str] | None
+    tokens: list[str]
+
+
+class BPETokenizer:
+    """Subwords.
+
+    vocab_size: how many tokens to learn in all, special ones and the alphabet included.
+    pattern: where bytes may not be merged across: "gpt2", "cl100k" (GPT-4, Llama 3), "qwen2" (cl100k with single
+    digits) or "none". Characters have their own rule.
+    special_tokens: tokens that stand for themselves and come first; ``</s>`` must be among them, and ``<unk>`` is
+    added for characters.
+    min_frequency: pairs seen less often are not merged.
+    prefix_space: put a blank before each text, so that its first word looks like any other.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int = 8000,
+        *,
+        kind: Kind = "bytes",
+        pattern: Pattern = "gpt2",
+        special_tokens: Sequence[str] = (END,),
+        min_frequency: int = 1,
+        lowercase: bool = False,
+        form: Form | None = None,
+        prefix_space: bool = False,
+    ) -> None:
+        if kind not in ("bytes", "characters"):
+            raise SettingError(f"kind={kind!r}: expected 'bytes' or 'characters'")
+        if pattern not in _PATTERNS:
+            raise SettingError(f"pattern={pattern!r}: expected one of {', '.join(_PATTERNS)}")
+        self.vocab_size = vocab_size
+        self.kind = kind
+        self.pattern = pattern
+        self.special_tokens = tuple(special_tokens)
+        self.min_frequency = min_frequency
+        self.cleaning = Cleaning(form, lowercase)
+        self.prefix_space = prefix_space
+        self._encoders: SimpleQueue[_Encoder] = SimpleQueue()
+
+    @property
+    def vocab(self) -> Vocab:
+        if not hasattr(self, "vocab_"):
+            raise ForewordError("this BPETokenizer has no vocabulary yet: call fit(texts) first")
+        return self.vocab_
+
+    # Learning
+
+    def fit(self, texts: Iterable[str]) -> Self:
+        return self.fit_blocks(blocks_of(texts), threads=1)
+
+    def fit_blocks(
+        self,
+        blocks: Iterable[Block],
+        *,
+        threads: int | None = None,
+        memory: int = DEFAULT_MEMORY,
+        meter: Meter | None = None,
+    ) -> Self:
+        """Learn from a stream of documents: count its pieces on all cores, then merge."""
+        return self.fit_counted(self.count(blocks, threads=threads, memory=memory), memory=memory, meter=meter)
+
+    def count(
+        self, blocks: Iterable[Block], *, threads: int | None = None, memory: int = DEFAULT_MEMORY
+    ) -> Counted:
+        """The first half of learning: every distinct piece with its count, in bounded memory."""
+        return count_pieces_of(map(self.prepare, blocks), self.piece_pattern, threads=threads, memory=memory // 4)
+
+    @property
+    def piece_pattern(self) -> int:
+        return SPACE_BEFORE if self.kind == "characters" else _PATTERNS[self.pattern]
+
+    def fit_counted(self, counted: Counted, *, memory: int = DEFAULT_MEMORY, meter: Meter | None = None) -> Self:
+        """The second half: merges. Pieces that would not fit in memory are left out, rarest first; ``left_out_`` says
+        how many, and is 0 for all but enormous texts."""
+        numbers = np.arange(1, len(counted))
+        numbers, self.left_out_ = _most_frequent(counted, numbers, memory // 2)
+        data, offsets = counted.gather(numbers)
+        counts = counted.counts[numbers]
+        first, spellings, symbols, begins = self._first_symbols(data, offsets)
+        if self.vocab_size < len(spellings):
+            raise SettingError(
+                f"vocab_size={self.vocab_size} is smaller than the alphabet: {len(spellings) - first} "
+                f"{self.kind} and {first} special tokens"
+            )
+        found = list(
+            fast_merges(
+                symbols, begins, counts, spellings, self.vocab_size, least=self.min_frequency, meter=meter
+            )
+        )
+        record = np.array([[m.left, m.right, m.merged, m.count] for m in found], np.int64).reshape(-1, 4)
+        names = [*self._specials, *map(self._name, spellings[first:])]
+        self._settle(names, record)
+        return self
+
+    @property
+    def _specials(self) -> list[str]:
+        """The special tokens, ``<unk>`` first where characters need one."""
+        wanted = dict.fromkeys([UNKNOWN] * (self.kind == "characters") + list(self.special_tokens))
+        if END not in wanted and not any(name in wanted for name in ENDS):
+            wanted[END] = None
+        return list(wanted)
+
+    def _first_symbols(
+        self, data: NDArray[np.uint8], offsets: NDArray[np.int64]
+    ) -> tuple[int, list[bytes], NDArray[np.int32], NDArray[np.int64]]:
+        """How many tokens are special, the spellings of all first tokens, the words as symbols, and their begins."""
+        special = [_special_spelling(name) for name in self._specials]
+        first = len(special)
+        if self.kind == "bytes":
+            ids = np.empty(256, np.int32)
+            ids[ALPHABET] = np.arange(first, first + 256)
+            return first, [*special, *(bytes([byte]) for byte in ALPHABET)], ids[data], offsets
+        seen = np.zeros(CODE_POINTS, np.int32)
+        begins = np.empty(len(offsets), np.int64)
+        symbols = np.empty(len(data), np.int32)
+        used = symbols_of_characters(data, offsets, seen, symbols, begins)
+        alphabet = np.flatnonzero(seen)
+        seen[alphabet] = np.arange(first, first + len(alphabet))
+        spellings = [*special, *(chr(point).encode() for point in alphabet.tolist())]
+        return first, spellings, seen[symbols[:used]], begins
+
+    def _name(self, spelling: bytes) -> str:
+        return printable(spelling) if self.kind == "bytes" else spelling.decode()
+
+    def _settle(self, names: list[str], record: NDArray[np.int64]) -> None:
+        """Take the vocabulary and the merges. A pair can come twice (see kernels/bpe_train.py); the last one stays."""
+        self.record_ = record
+        pairs = {(left, right): rank for rank, (left, right) in enumerate(record[:, :2].tolist())}
+        self.merges_ = record[sorted(pairs.values()), :3].astype(np.int32)
+        end = next((name for name in ENDS if name in self._specials), END)
+        self.vocab_ = Vocab(names, unknown=UNKNOWN if self.kind == "characters" else None, end=end)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._encoders = SimpleQueue()
+        for name in ("_merge_table", "_first_ids", "_special_finder"):
+            self.__dict__.pop(name, None)
+
+    def merge_names(self) -> Iterator[tuple[str, str]]:
+        """The merges as pairs of tokens, best first."""
+        for left, right, _ in self.merges_.tolist():
+            yield self.vocab[left], self.vocab[right]
+
+    def steps(self) -> Iterator[Merge]:
+        """The record of the training, merge by merge (F11)."""
+        for left, right, merged, count in self.record_.tolist():
+            yield Merge(left, right, merged, count)
+
+    def replay(self, text: str) -> Iterator[Replay]:
+        """How ``text`` is put together, one merge after another: what the merges page shows (F11)."""
+        pieces = [self._plain_first(piece) for piece in self.pieces(text)]
+        yield Replay(merge=None, tokens=[self.vocab[id] for piece in pieces for id in piece])
+        for left, right, merged in self.merges_.tolist():
+            rewritten = [_merge_once(piece, left, right, merged) for piece in pieces]
+            if rewritten != pieces:
+                pieces = rewritten
+                tokens = [self.vocab[id] for piece in pieces for id in piece]
+                yield Replay(merge=(self.vocab[left], self.vocab[right]), tokens=tokens)
+
+    def add_special_tokens(self, tokens: Iterable[str]) -> Self:
+        """Add tokens that stand for themselves, after all others."""
+        new = [token for token in dict.fromkeys(tokens) if token not in self.vocab]
+        self.special_tokens = (*self._specials, *new)
+        self.vocab_ = Vocab(
+            [*self.vocab, *new],
+            unknown=None if self.vocab.unknown is None else UNKNOWN,
+            end=self.vocab[self.vocab.end],
+        )
+        self._forget()
+        return self
+
+    # Encoding
+
+    def prepare(self, block: Block) -> Block:
+        """What the pattern is to be applied to."""
+        block = self.cleaning.block(block)
+        if self.prefix_space:
+            texts = [text if text[:1] == " " else " " + text for text in block.strings()]
+            block = Block.from_texts(texts, open=block.open)
+        return block
+
+    def encode(self, text: str | bytes, *, special: bool = False) -> NDArray[np.int32]:
+        """Ids of a text, or of any bytes. With ``special`` a special token written in the text becomes its id; else
+        it is text like any other, so that no document can forge one."""
+        if special:
+            if isinstance(text, bytes):
+                raise SettingError("special tokens are looked for in text, not in bytes")
+            return self._encode_special(text)
+        return encode_text(self, text)
+
+    def _encode_special(self, text: str) -> NDArray[np.int32]:
+        parts = self._special_finder.split(text) if self._specials else [text]
+        ids = [
+            np.array([self.vocab.id(part)], np.int32) if place % 2 else encode_text(self, part)
+            for place, part in enumerate(parts)
+            if part
+        ]
+        return np.concatenate([np.empty(0, np.int32), *ids])
+
+    @cached_property
+    def _special_finder(self) -> re.Pattern[str]:
+        longest_first = sorted(self._specials, key=len, reverse=True)
+        return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
+
+    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[NDArray[np.int32]]:
+        """Many texts at once: far quicker than one by one."""
+        return encode_texts(self, texts, threads)
+
+    def encode_block(self, block: Block) -> Encoded:
+        block = self.prepare(block)
+        try:
+            encoder = self._encoders.get_nowait()
+        except Empty:
+            encoder = _Encoder(self)
+        encoded = encoder.encode(block)
+        self._encoders.put(encoder)
+        return encoded
+
+    @cached_property
+    def _first_ids(self) -> NDArray[np.int32]:
+        """The id of every byte or code point before any merge."""
+        if self.kind == "characters":
+            return character_ids(self.vocab)
+        return np.array([self.vocab.id(printable(bytes([byte]))) for byte in range(256)], np.int32)
+
+    @cached_property
+    def _merge_table(self) -> NDArray[np.int64]:
+        table = np.zeros(2 << (2 * len(self.merges_) + 2).bit_length(), np.int64)
+        fill_merges(table, *(np.ascontiguousarray(self.merges_[:, column]) for column in range(3)))
+        return table
+
+    def pieces(self, text: str) -> list[str]:
+        """What the pre-tokenisation pattern cuts a text into."""
+        block = self.prepare(Block.from_texts([text], open=True))
+        table = StringTable()
+        numbers = table.count(block, self.piece_pattern, out=np.empty(block_room(block), np.int32))
+        offsets, arena = table.offsets.tolist(), table.arena.tobytes()
+        return [arena[offsets[number] : offsets[number + 1]].decode() for number in numbers.tolist()]
+
+    def plain_encode(self, text: str) -> list[int]:
+        """What ``encode`` gives, the way a textbook says it: in each piece merge the earliest-learnt pair, leftmost
+        first, until none is left. The fast road is held to this one by a test."""
+        ranks = {(left, right): (rank, merged) for rank, (left, right, merged) in enumerate(self.merges_.tolist())}
+        ids: list[int] = []
+        for piece in self.pieces(text):
+            symbols = self._plain_first(piece)
+            while known := [pair for pair in zip(symbols, symbols[1:], strict=False) if pair in ranks]:
+                best = min(known, key=lambda pair: ranks[pair])
+                place = next(i for i, pair in enumerate(zip(symbols, symbols[1:], strict=False)) if pair == best)
+                symbols[place : place + 2] = [ranks[best][1]]
+            ids += symbols
+        return ids
+
+    def _plain_first(self, piece: str) -> list[int]:
+        units = piece.encode() if self.kind == "bytes" else map(ord, piece)
+        return [int(self._first_ids[unit]) for unit in units]
+
+    # Decoding
+
+    def decode_bytes(self, ids: Iterable[int], *, special: bool = False) -> bytes:
+        """The bytes that ids stand for; special tokens are left out, or with ``special`` written as they are."""
+        specials = set(self._specials)
+        spellings: list[bytes] = []
+        for id in ids:
+            token = self.vocab[int(id)]
+            if token in specials:
+                if token == UNKNOWN and self.kind == "characters":
+                    spellings.append(REPLACEMENT.encode())
+                elif special:
+                    spellings.append(token.encode())
+            else:
+                spellings.append(spelling_of(token) if self.kind == "bytes" else token.encode())
+        return b"".join(spellings)
+
+    def decode(self, ids: Iterable[int], *, special: bool = False) -> str:
+        """The text. Bytes that are no UTF-8, as a cut inside a character leaves them, become U+FFFD."""
+        text = self.decode_bytes(ids, special=special).decode("utf-8", "replace")
+        return text[1:] if self.prefix_space and text[:1] == " " else text
+
+    # Saving
+
+    def to_parts(self) -> Parts:
+        settings = {
+            "vocab_size": self.vocab_size,
+            "kind": self.kind,
+            "pattern": self.pattern,
+            "special_tokens": list(self.special_tokens),
+            "min_frequency": self.min_frequency,
+            "lowercase": self.cleaning.lowercase,
+            "form": self.cleaning.form,
+            "prefix_space": self.prefix_space,
+        }
+        return Parts(dict(settings), {"record": self.record_}, self.vocab)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        settings = dict(parts.settings)
+        tokenizer = cls(cast(int, settings.pop("vocab_size")), **settings)  # type: ignore[arg-type]
+        if parts.vocab is None:
+            raise InputError("a BPE tokenizer needs its vocabulary")
+        return tokenizer.with_merges(list(parts.vocab), parts.arrays["record"])
+
+    def with_merges(self, names: list[str], record: NDArray[np.int64]) -> Self:
+        """Take a vocabulary and merges learnt elsewhere, after checking that they fit together."""
+        if record.dtype != np.int64 or record.ndim != 2 or record.shape[1] != 4:
+            raise InputError("the merges must be rows of four 64-bit numbers")
+        if len(record) and not 0 <= record[:, :3].min() <= record[:, :3].max() < len(names):
+            raise InputError("a merge names a token that is not in the vocabulary")
+        self._settle(names, np.array(record))
+        if self.kind == "bytes" and (lacking := [byte for byte in map(printable, _BYTES) if byte not in self.vocab]):
+            raise InputError(f"the vocabulary has no token for the byte {lacking[0]!r}")
+        return self
+
+
+_BYTES = [bytes([byte]) for byte in range(256)]
+
+
+class _Encoder:
+    """What one thread needs to encode: a memory of pieces already worked out, and scratch."""
+
+    LARGEST = 1 << 20  # pieces remembered; about 100 MB at the most
+
+    def __init__(self, tokenizer: BPETokenizer) -> None:
+        self.tokenizer = tokenizer
+        self.room = 1 << 15
+        self._forget()
+        self._scratch(256)
+        self.batch, self.keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
+
+    def _forget(self) -> None:
+        room = self.room
+        self.slots = empty_rows(2 * room)
+        self.arena = np.empty(16 * room, np.uint8)
+        self.starts = np.zeros(room + 2, np.int64)
+        self.memo_ends = np.zeros(room + 2, np.int64)
+        self.memo = np.empty(8 * room, np.int32)
+        self.size = 1  # number 0 is a document's end, which is not looked up
+
+    def _scratch(self, length: int) -> None:
+        self.symbols, self.following, self.preceding = (np.empty(length, np.int32) for _ in range(3))
+        self.heap = np.empty(6 * length, np.int64)
+
+    def encode(self, block: Block) -> Encoded:
+        tokenizer = self.tokenizer
+        out = np.empty(block_room(block), np.int32)
+        ends = np.empty(len(block), np.int64)
+        position = np.array([0, 0, 0, self.size, 0], np.int64)
+        while need := encode_bpe(
+            block.data, block.starts, block.stops, block.open, tokenizer.piece_pattern, character_classes(),
+            self.slots, self.arena, self.starts, self.memo_ends, self.memo,
+            tokenizer.kind == "characters", tokenizer._first_ids, tokenizer._merge_table, tokenizer.vocab.end,
+            self.symbols, self.following, self.preceding, self.heap,
+            out, ends, self.batch, self.keys, position,
+        ):  # fmt: skip
+            self._scratch(2 * need)
+        self.size = int(position[3])
+        if position[4]:
+            self._make_room()
+        return Encoded(out[: position[2]].copy(), ends[: len(ends) - block.open])
+
+    def _make_room(self) -> None:
+        """Remember more; past the limit start afresh, because what is common now is soon remembered again."""
+        if self.room < self.LARGEST:
+            self.room *= 4
+        self._forget()
+
+
+def _special_spelling(name: str) -> bytes:
+    """How a special token stands among the spellings: as its text, where a merge might spell it, so that no two
+    tokens ever have one name. 0xFF occurs in no UTF-8."""
+    return name.encode() if name.isascii() and name.isprintable() and " " not in name else b"\xff" + name.encode()
+
+
+def _merge_once(piece: list[int], left: int, right: int, merged: int) -> list[int]:
+    rewritten: list[int] = []
+    place = 0
+    while place < len(piece):
+        pair = piece[place : place + 2] == [left, right]
+        rewritten.append(merged if pair else piece[place])
+        place += 2 if pair else 1
+    return rewritten
+
+
+BYTES_A_SYMBOL = 14
+"""Training's memory for each symbol of each distinct piece: the symbol itself (4), its place in the lists of words
+(4, and half as much again when they grow), and the text it came from."""
+
+
+def _most_frequent(
+    counted: Counted, numbers: NDArray[np.int64], memory: int
+) -> tuple[NDArray[np.int64], int]:
+    """The pieces to train with, rarest left out if they need more than ``memory``, and how many were left out."""
+    lengths = np.diff(counted.offsets)[numbers]
+    if int(lengths.sum()) * BYTES_A_SYMBOL + 40 * len(numbers) <= memory:
+        return numbers, 0
+    order = np.lexsort((counted.firsts[numbers], -counted.counts[numbers]))
+    costs = np.cumsum(lengths[order] * BYTES_A_SYMBOL + 40)
+    kept = int(np.searchsorted(costs, memory))
+    return np.sort(numbers[order[:kept]]), len(numbers) - kept
+

@@ -1,0 +1,138 @@
+"""The smallest units: characters, and bytes. Nothing is lost, but sequences are long (row K02)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import ForewordError, InputError
+from foreword.kernels.encode import encode_symbols
+from foreword.protocols import Parts
+from foreword.text.block import Block, blocks_of
+from foreword.text.clean import Cleaning, Form
+from foreword.tokens.bytelevel import CHARACTER_OF
+from foreword.tokens.corpus import Encoded, block_room, encode_text, encode_texts
+from foreword.tokens.vocab import END, UNKNOWN, Vocab
+
+CODE_POINTS = 0x110000
+REPLACEMENT = "\ufffd"
+
+
+class CharacterTokenizer:
+    """Every character a token; characters not seen in training are ``<unk>``, which decodes to U+FFFD."""
+
+    def __init__(self, *, min_count: int = 1, lowercase: bool = False, form: Form | None = None) -> None:
+        self.min_count = min_count
+        self.cleaning = Cleaning(form, lowercase)
+
+    @property
+    def vocab(self) -> Vocab:
+        if not hasattr(self, "vocab_"):
+            raise ForewordError("this CharacterTokenizer has no vocabulary yet: call fit(texts) first")
+        return self.vocab_
+
+    def fit(self, texts: Iterable[str]) -> Self:
+        return self.fit_blocks(blocks_of(texts))
+
+    def fit_blocks(self, blocks: Iterable[Block], *, threads: int | None = None) -> Self:
+        """Learn which characters there are; they are numbered by code point."""
+        counts: Counter[str] = Counter()
+        documents = 0
+        for block in blocks:
+            documents += len(block) - block.open
+            for text in self.cleaning.block(block).strings():
+                counts.update(text)
+        kept = sorted(character for character, count in counts.items() if count >= self.min_count)
+        rare = counts.total() - sum(counts[character] for character in kept)
+        self.vocab_ = Vocab([UNKNOWN, END, *kept], [rare, documents, *(counts[character] for character in kept)])
+        self.__dict__.pop("_ids", None)
+        return self
+
+    def encode(self, text: str) -> NDArray[np.int32]:
+        return encode_text(self, text)
+
+    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[NDArray[np.int32]]:
+        return encode_texts(self, texts, threads)
+
+    def encode_block(self, block: Block) -> Encoded:
+        return _encode(self.cleaning.block(block), True, self._ids, self.vocab.end)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        vocab = self.vocab
+        return "".join(REPLACEMENT if id == vocab.unknown else vocab[int(id)] for id in ids if id != vocab.end)
+
+    @cached_property
+    def _ids(self) -> NDArray[np.int32]:
+        return character_ids(self.vocab)
+
+    def to_parts(self) -> Parts:
+        settings = {"min_count": self.min_count, "lowercase": self.cleaning.lowercase, "form": self.cleaning.form}
+        return Parts(dict(settings), {}, self.vocab)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        tokenizer = cls(**parts.settings)  # type: ignore[arg-type]
+        if parts.vocab is None or parts.vocab.unknown is None:
+            raise InputError("a character tokenizer needs a vocabulary with <unk>")
+        tokenizer.vocab_ = parts.vocab
+        return tokenizer
+
+
+class ByteTokenizer:
+    """Every byte a token, its value its id; 256 ends a document. There is nothing to learn and nothing unknown."""
+
+    def __init__(self) -> None:
+        self.vocab = Vocab([*CHARACTER_OF, END], unknown=None)
+
+    def fit(self, texts: Iterable[str]) -> Self:
+        return self
+
+    def fit_blocks(self, blocks: Iterable[Block], *, threads: int | None = None) -> Self:
+        return self
+
+    def encode(self, text: str | bytes) -> NDArray[np.int32]:
+        return encode_text(self, text)
+
+    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[NDArray[np.int32]]:
+        return encode_texts(self, texts, threads)
+
+    def encode_block(self, block: Block) -> Encoded:
+        return _encode(block, False, np.arange(256, dtype=np.int32), self.vocab.end)
+
+    def decode_bytes(self, ids: Iterable[int]) -> bytes:
+        return bytes(int(id) for id in ids if id != self.vocab.end)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text; bytes that are no UTF-8 become U+FFFD."""
+        return self.decode_bytes(ids).decode("utf-8", "replace")
+
+    def to_parts(self) -> Parts:
+        return Parts({}, {}, self.vocab)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        tokenizer = cls(**parts.settings)
+        if parts.vocab != tokenizer.vocab:
+            raise InputError("the vocabulary is not that of bytes")
+        return tokenizer
+
+
+def character_ids(vocab: Vocab) -> NDArray[np.int32]:
+    """The id of every code point: int32 (0x110000,), ``<unk>``'s where it has none."""
+    ids = np.full(CODE_POINTS, vocab.unknown, np.int32)
+    for id, token in enumerate(vocab):
+        if len(token) == 1:
+            ids[ord(token)] = id
+    return ids
+
+
+def _encode(block: Block, by_character: bool, ids: NDArray[np.int32], end: int) -> Encoded:
+    out = np.empty(block_room(block), np.int32)
+    ends = np.empty(len(block), np.int64)
+    written = encode_symbols(block.data, block.starts, block.stops, block.open, by_character, ids, end, out, ends)
+    return Encoded(out[:written], ends[: len(ends) - block.open])

@@ -1,0 +1,228 @@
+"""A corpus: every document's ids in one flat array. It is what models are trained on and scored with.
+
+Each document ends in ``</s>``, an ordinary id. Because all ids lie in one array, a corpus maps into memory from disk,
+and a slice or a shard of it is a view: nothing is copied.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import InputError, SettingError
+from foreword.protocols import Ids, Parts
+from foreword.text.block import Block, blocks_of
+from foreword.tokens.parallel import ordered_map
+from foreword.tokens.vocab import Vocab
+
+if TYPE_CHECKING:
+    from foreword.io.folder import load, save  # noqa: F401
+
+Offsets = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A block's ids. ends: int64, how many ids there were when each document that ends in the block had ended."""
+
+    ids: NDArray[np.int32]
+    ends: Offsets
+
+
+class BlockEncoder(Protocol):
+    """A tokenizer, as far as a corpus is concerned."""
+
+    @property
+    def vocab(self) -> Vocab: ...
+    def encode_block(self, block: Block) -> Encoded: ...  # may be called from several threads at once
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Documents as ids.
+
+    ids: uint16 or int32 (tokens,), every document ending in ``vocab.end``.
+    offsets: int64 (documents + 1,); document i is ``ids[offsets[i]:offsets[i + 1]]``.
+    byte_offsets: int64 (documents + 1,), the same for the text's bytes. A document counts its UTF-8 and one more for
+    the line end it stood on, which is what ``</s>`` says.
+    """
+
+    ids: Ids
+    offsets: Offsets
+    byte_offsets: Offsets
+    vocab: Vocab
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, documents: slice) -> Corpus:
+        """Some neighbouring documents, as a view."""
+        start, stop, step = documents.indices(len(self))
+        if step != 1:
+            raise SettingError("a corpus is sliced in steps of one")
+        stop = max(start, stop)
+        first, last = self.offsets[start], self.offsets[stop]
+        return Corpus(
+            self.ids[first:last],
+            self.offsets[start : stop + 1] - first,
+            self.byte_offsets[start : stop + 1] - self.byte_offsets[start],
+            self.vocab,
+        )
+
+    def documents(self) -> Iterator[Ids]:
+        """Each document's ids, as a view."""
+        ends = self.offsets.tolist()
+        for start, stop in zip(ends, ends[1:], strict=False):
+            yield self.ids[start:stop]
+
+    def shard(self, number: int, of: int) -> Corpus:
+        """Part ``number`` of ``of``: whole documents, about the same number of tokens in each part."""
+        if not 0 <= number < of:
+            raise SettingError(f"shard {number} of {of}: expected 0 to {of - 1}")
+        first, last = np.searchsorted(self.offsets, [len(self.ids) * number // of, len(self.ids) * (number + 1) // of])
+        return self[int(first) : len(self) if number == of - 1 else int(last)]
+
+    @property
+    def text_bytes(self) -> int:
+        return int(self.byte_offsets[-1] - self.byte_offsets[0])
+
+    @classmethod
+    def from_ids(cls, documents: Iterable[Sequence[int] | Ids], vocab: Vocab, *, text_bytes: int = 0) -> Corpus:
+        """Documents that are ids already; the end is added to each. The bytes are spread evenly over them."""
+        held = [np.append(np.asarray(document, np.int64), vocab.end) for document in documents]
+        ids = np.concatenate([np.empty(0, np.int64), *held])
+        if len(ids) and not 0 <= ids.min() <= ids.max() < len(vocab):
+            raise SettingError(f"an id is not in the vocabulary of {len(vocab)} tokens")
+        offsets = np.cumsum([0, *map(len, held)], dtype=np.int64)
+        byte_offsets = np.linspace(0, text_bytes, len(held) + 1).astype(np.int64)
+        return cls(ids.astype(id_type(len(vocab))), offsets, byte_offsets, vocab)
+
+    @classmethod
+    def from_texts(cls, texts: Iterable[str], tokenizer: BlockEncoder, *, threads: int | None = 1) -> Corpus:
+        """Texts, one document each, empty ones included."""
+        return cls.from_blocks(blocks_of(texts), tokenizer, threads=threads)
+
+    @classmethod
+    def from_blocks(
+        cls,
+        blocks: Iterable[Block],
+        tokenizer: BlockEncoder,
+        *,
+        threads: int | None = None,
+        folder: str | Path | None = None,
+    ) -> Corpus:
+        """Encode a stream of documents on all cores. With ``folder`` the ids go to disk as they come, and the corpus
+        that is given back is mapped from there: it may be larger than memory."""
+        if folder is not None:
+            return cls._on_disk(blocks, tokenizer, threads, Path(folder))
+        layout = Layout()
+        small = id_type(len(tokenizer.vocab))
+        pieces = [ids.astype(small) for ids in layout.of(blocks, tokenizer, threads)]
+        ids = np.concatenate([np.empty(0, small), *pieces])
+        return cls(ids, layout.offsets(), layout.byte_offsets(), tokenizer.vocab)
+
+    @classmethod
+    def _on_disk(
+        cls, blocks: Iterable[Block], tokenizer: BlockEncoder, threads: int | None, folder: Path
+    ) -> Corpus:
+        from foreword.io.folder import load, save
+
+        layout = Layout()
+        small = id_type(len(tokenizer.vocab))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder.parent) as file:
+            for ids in layout.of(blocks, tokenizer, threads):
+                file.write(ids.astype(small).data)
+            file.flush()
+            held: Ids = np.memmap(file, small, "r") if layout.tokens else np.empty(0, small)
+            save(cls(held, layout.offsets(), layout.byte_offsets(), tokenizer.vocab), folder)
+        corpus: Corpus = load(folder)
+        return corpus
+
+    def to_parts(self) -> Parts:
+        arrays = {"ids": self.ids, "offsets": self.offsets, "byte_offsets": self.byte_offsets}
+        return Parts({}, arrays, self.vocab)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        if parts.vocab is None:
+            raise InputError("a corpus needs its vocabulary")
+        corpus = cls(parts.arrays["ids"], parts.arrays["offsets"], parts.arrays["byte_offsets"], parts.vocab)
+        corpus._check()
+        return corpus
+
+    def _check(self) -> None:
+        """Offsets must rise and end where the ids do. The ids themselves are left unread, for they may be many."""
+        if self.ids.dtype != id_type(len(self.vocab)) or self.ids.ndim != 1:
+            raise InputError("the ids are not of the type that the vocabulary's size asks for")
+        for name, offsets in (("offsets", self.offsets), ("byte_offsets", self.byte_offsets)):
+            if offsets.dtype != np.int64 or offsets.ndim != 1 or not len(offsets) or offsets[0] != 0:
+                raise InputError(f"{name} must be int64 and begin with 0")
+            if (np.diff(offsets) < 0).any():
+                raise InputError(f"{name} must rise")
+        if self.offsets[-1] != len(self.ids) or len(self.offsets) != len(self.byte_offsets):
+            raise InputError("the offsets do not fit the ids")
+
+
+def id_type(tokens: int) -> type[np.uint16] | type[np.int32]:
+    """The smaller of the two types that holds every id of a vocabulary."""
+    return np.uint16 if tokens <= 1 << 16 else np.int32
+
+
+class Layout:
+    """Where documents begin and end, gathered while blocks go by."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self._bytes_open = 0
+        self._ends: list[Offsets] = [np.zeros(1, np.int64)]
+        self._byte_lengths: list[Offsets] = []
+
+    def of(self, blocks: Iterable[Block], tokenizer: BlockEncoder, threads: int | None) -> Iterator[NDArray[np.int32]]:
+        def work(block: Block) -> tuple[Block, Encoded]:
+            return block, tokenizer.encode_block(block)
+
+        for block, encoded in ordered_map(work, blocks, threads):
+            self.add(block, encoded.ends, len(encoded.ids))
+            yield encoded.ids
+
+    def add(self, block: Block, ends: Offsets, tokens: int) -> None:
+        self._ends.append(ends + self.tokens)
+        self.tokens += tokens
+        lengths = block.stops - block.starts
+        if len(lengths):
+            lengths[0] += self._bytes_open
+            self._bytes_open = int(lengths[-1]) if block.open else 0
+            self._byte_lengths.append(lengths[:-1] if block.open else lengths)
+
+    def offsets(self) -> Offsets:
+        return np.concatenate(self._ends)
+
+    def byte_offsets(self) -> Offsets:
+        lengths = np.concatenate([np.empty(0, np.int64), *self._byte_lengths])
+        return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths + 1)))
+
+
+def block_room(block: Block) -> int:
+    """How many ids a block can give at most: one a byte and one for each document's end."""
+    return block.text_bytes() + len(block) + 1
+
+
+def encode_text(tokenizer: BlockEncoder, text: str | bytes) -> NDArray[np.int32]:
+    """One text, without the end of a document."""
+    return tokenizer.encode_block(Block.from_texts([text], open=True)).ids
+
+
+def encode_texts(tokenizer: BlockEncoder, texts: Iterable[str], threads: int | None = 1) -> list[NDArray[Any]]:
+    """Many texts at once, each without the end of a document: far quicker than one by one."""
+    encoded: list[NDArray[Any]] = []
+    for part in ordered_map(tokenizer.encode_block, blocks_of(texts), threads):
+        ends = part.ends.tolist()
+        encoded += [part.ids[start : stop - 1] for start, stop in zip([0, *ends], ends, strict=False)]
+    return encoded

@@ -1,0 +1,199 @@
+"""Counting the pieces of a text: every distinct word with how often it came.
+
+One pass on all cores; each thread fills a table of its own, and the tables are added at the end. Where a word was
+first seen is kept too, so that the order of the result does not depend on the threads.
+
+With a memory limit, a table that grows past its share is emptied onto disk, its words spread over a fixed number of
+files by their hash. At the end each file is counted by itself: no step holds more than a part of all words.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.kernels.gather import gather_strings, hash_strings
+from foreword.kernels.table import StringTable
+from foreword.text.block import Block
+from foreword.tokens.parallel import cores, ordered_map
+
+Bytes = NDArray[np.uint8]
+Longs = NDArray[np.int64]
+
+PARTS = 32
+"""Files that a spill spreads over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Distinct strings with counts; number 0 is the empty string and counts documents.
+
+    data: uint8 (bytes,), the strings one after another; offsets: int64 (strings + 1,).
+    counts: int64 (strings,); firsts: int64 (strings,), where each was first seen.
+    """
+
+    data: Bytes
+    offsets: Longs
+    counts: Longs
+    firsts: Longs
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def find(self, words: Sequence[str]) -> Longs:
+        """The number of each word, -1 where it was not seen."""
+        lengths = np.diff(self.offsets)
+        found = np.full(len(words), -1, np.int64)
+        for place, word in enumerate(words):
+            spelling = word.encode()
+            for number in np.flatnonzero(lengths == len(spelling)):
+                if self.data[self.offsets[number] : self.offsets[number + 1]].tobytes() == spelling:
+                    found[place] = number
+                    break
+        return found
+
+    def gather(self, numbers: Longs, before: Sequence[str] = ()) -> tuple[Bytes, Longs]:
+        """The strings with these numbers, after some others: data and offsets."""
+        head = [word.encode() for word in before]
+        lengths = np.concatenate((np.array([len(word) for word in head], np.int64), np.diff(self.offsets)[numbers]))
+        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        data = np.empty(int(offsets[-1]), np.uint8)
+        start = sum(map(len, head))
+        data[:start] = np.frombuffer(b"".join(head), np.uint8)
+        gather_strings(self.data, self.offsets, numbers, data, start)
+        return data, offsets
+
+    @classmethod
+    def of(cls, table: StringTable) -> Counted:
+        size = int(table.offsets[-1])
+        return cls(table.arena[:size].copy(), table.offsets.copy(), table.counts.copy(), table.firsts.copy())
+
+
+def merge_tables(tables: Sequence[StringTable]) -> tuple[Counted, list[NDArray[np.int32]]]:
+    """All tables as one, and for each table the new numbers of its strings."""
+    merged = tables[0]
+    places = [np.arange(merged.size, dtype=np.int32)]
+    for table in tables[1:]:
+        places.append(merged.add(table.arena, table.offsets, table.counts, table.firsts))
+    return Counted.of(merged), places
+
+
+def count_pieces_of(
+    blocks: Iterable[Block],
+    pattern: int,
+    *,
+    threads: int | None = None,
+    memory: int | None = None,
+    start: Counted | None = None,
+    pause: Callable[[int, Callable[[], Counted]], None] | None = None,
+) -> Counted:
+    """Count the pieces of a stream of documents.
+
+    memory: about how many bytes the tables may take; None is no limit.
+    start: counts to go on from; pause(blocks done, give the counts so far) is called after every block.
+    """
+    threads = threads or cores()
+    with Counter(pattern, threads, memory) as counter:
+        if start is not None:
+            counter.add(start)
+        for done, _ in enumerate(ordered_map(counter.count, _with_base(blocks), threads), 1):
+            if pause is not None:
+                pause(done, counter.counted)
+        return counter.counted()
+
+
+def _with_base(blocks: Iterable[Block]) -> Iterable[tuple[int, Block]]:
+    base = 0
+    for block in blocks:
+        yield base, block
+        base += len(block.data)
+
+
+class Counter:
+    """A table for each thread, and files for what did not fit."""
+
+    def __init__(self, pattern: int, threads: int, memory: int | None) -> None:
+        self.pattern = pattern
+        self.share = None if memory is None else memory // threads
+        self.free: SimpleQueue[StringTable] = SimpleQueue()
+        self.tables = [StringTable() for _ in range(threads)]
+        for table in self.tables:
+            self.free.put(table)
+        self.files: list[IO[bytes]] = []
+
+    def __enter__(self) -> Counter:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for file in self.files:
+            file.close()
+
+    def count(self, item: tuple[int, Block]) -> None:
+        base, block = item
+        table = self.free.get()
+        table.count(block, self.pattern, base=base)
+        # Growing doubles a table and holds both for a moment, hence the factor.
+        if self.share is not None and 3 * table.memory() > self.share:
+            self._spill(table)
+        self.free.put(table)
+
+    def add(self, counted: Counted) -> None:
+        self.tables[0].add(counted.data, counted.offsets, counted.counts, counted.firsts)
+
+    def counted(self) -> Counted:
+        """All counts so far. Must not be called while a block is being counted."""
+        taken = [self.free.get() for _ in self.tables]
+        try:
+            if not self.files:
+                merged = StringTable()
+                for table in self.tables:
+                    merged.add(table.arena, table.offsets, table.counts, table.firsts)
+                return Counted.of(merged)
+            for table in self.tables:
+                self._spill(table)
+            return self._join()
+        finally:
+            for table in taken:
+                self.free.put(table)
+
+    def _spill(self, table: StringTable) -> None:
+        if not self.files:
+            self.files = [tempfile.TemporaryFile(prefix="foreword-") for _ in range(PARTS)]  # noqa: SIM115
+        part = hash_strings(table.arena, table.offsets) % PARTS
+        counted = Counted.of(table)
+        for number, file in enumerate(self.files):
+            members = np.flatnonzero(part == number)
+            data, offsets = counted.gather(members)
+            header = np.array([len(members), len(data)], np.int64)
+            for array in (header, np.diff(offsets), counted.counts[members], counted.firsts[members], data):
+                file.write(array.data)
+        table.clear()
+
+    def _join(self) -> Counted:
+        parts = [_read_part(file) for file in self.files]
+        # The documents' count belongs first, wherever its hash has put it.
+        ended = sum(int(part.counts[0]) for part in parts)
+        data = np.concatenate([part.data for part in parts])
+        lengths = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.offsets)[1:] for part in parts)])
+        counts = np.concatenate([np.array([ended]), *(part.counts[1:] for part in parts)])
+        firsts = np.concatenate([np.zeros(1, np.int64), *(part.firsts[1:] for part in parts)])
+        return Counted(data, np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), counts, firsts)
+
+
+def _read_part(file: IO[bytes]) -> Counted:
+    """Everything that was spilt into one file, counted together."""
+    table = StringTable()
+    end = file.tell()
+    file.seek(0)
+    while file.tell() < end:
+        n, size = np.frombuffer(file.read(16), np.int64).tolist()
+        lengths, counts, firsts = (np.frombuffer(file.read(8 * n), np.int64) for _ in range(3))
+        data = np.frombuffer(file.read(size), np.uint8)
+        table.add(data, np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths))), counts, firsts)
+    return Counted.of(table)

@@ -1,0 +1,163 @@
+"""The vocabulary: which tokens there are, in which order, and how often each was seen.
+
+``<unk>`` and ``</s>`` are settled here, once. Both are ordinary ids: ``<unk>`` stands for every token that is not in
+the vocabulary, ``</s>`` ends a document. ``<s>`` is not here, because nothing ever predicts or stores it.
+
+The tokens live as UTF-8 in one buffer, as they do on disk, so that a vocabulary of millions opens without making
+millions of Python strings; those are made when somebody asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import SettingError
+
+UNKNOWN = "<unk>"
+END = "</s>"
+
+
+class Vocab:
+    """A frozen, ordered list of distinct tokens; a token's place is its id.
+
+    data: uint8 (bytes,), the tokens one after another as UTF-8.
+    offsets: int64 (tokens + 1,); token i is ``data[offsets[i]:offsets[i + 1]]``.
+    counts: int64 (tokens,), or None where nobody counted.
+    """
+
+    def __init__(
+        self,
+        tokens: Iterable[str],
+        counts: Sequence[int] | NDArray[np.int64] | None = None,
+        *,
+        unknown: str | None = UNKNOWN,
+        end: str = END,
+    ) -> None:
+        encoded = [token.encode() for token in tokens]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(token) for token in encoded], out=offsets[1:])
+        self._store(np.frombuffer(b"".join(encoded), np.uint8), offsets, counts, unknown, end)
+        if len(self._ids) != len(self):
+            repeated = next(token for place, token in enumerate(self) if self._ids[token] != place)
+            raise SettingError(f"token {repeated!r} stands twice in the vocabulary")
+
+    @classmethod
+    def from_bytes(
+        cls,
+        data: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        counts: NDArray[np.int64] | None = None,
+        *,
+        unknown: int | None,
+        end: int,
+    ) -> Self:
+        """A vocabulary over buffers that are already there, as a saved one is opened: nothing is copied or read."""
+        vocab = cls.__new__(cls)
+        vocab._keep(data, offsets, counts, unknown, end)
+        return vocab
+
+    @classmethod
+    def from_counts(
+        cls, counts: Mapping[str, int], *, min_count: int = 1, max_size: int | None = None, end_count: int = 0
+    ) -> Self:
+        """``<unk>``, ``</s>``, then words from the most to the least frequent, ties in the order they came.
+
+        ``max_size`` counts the two special tokens; what is left out is counted as ``<unk>``.
+        """
+        words = {word: count for word, count in counts.items() if word not in (UNKNOWN, END)}
+        kept = sorted((word for word, count in words.items() if count >= min_count), key=lambda word: -words[word])
+        if max_size is not None:
+            if max_size < 2:
+                raise SettingError(f"max_size={max_size} has no room for {UNKNOWN} and {END}")
+            kept = kept[: max_size - 2]
+        unknown = sum(words.values()) - sum(words[word] for word in kept)
+        unknown += counts.get(UNKNOWN, 0) + counts.get(END, 0)
+        return cls([UNKNOWN, END, *kept], [unknown, end_count, *(words[word] for word in kept)])
+
+    def _store(
+        self,
+        data: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        counts: Sequence[int] | NDArray[np.int64] | None,
+        unknown: str | None,
+        end: str,
+    ) -> None:
+        array = None if counts is None else np.asarray(counts, np.int64)
+        if array is not None and len(array) != len(offsets) - 1:
+            raise SettingError(f"{len(offsets) - 1} tokens but {len(array)} counts")
+        self._keep(data, offsets, array, None, -1)
+        for token in (unknown, end):
+            if token is not None and token not in self._ids:
+                raise SettingError(f"the vocabulary has no {token!r}, which it must hold")
+        self.unknown = None if unknown is None else self._ids[unknown]
+        self.end = self._ids[end]
+
+    def _keep(
+        self,
+        data: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        counts: NDArray[np.int64] | None,
+        unknown: int | None,
+        end: int,
+    ) -> None:
+        self.data = data
+        self.offsets = offsets
+        self.counts = counts
+        self.unknown = unknown
+        self.end = end
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, id: int) -> str:
+        if not 0 <= id < len(self):
+            raise IndexError(f"id {id} is not in a vocabulary of {len(self)} tokens")
+        return bytes(self.data[self.offsets[id] : self.offsets[id + 1]]).decode()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tokens)
+
+    def __contains__(self, token: object) -> bool:
+        return token in self._ids
+
+    def __eq__(self, other: object) -> bool:
+        """The same tokens in the same order with the same special ones; counts are not compared."""
+        if not isinstance(other, Vocab):
+            return NotImplemented
+        return self is other or (
+            (self.unknown, self.end) == (other.unknown, other.end)
+            and np.array_equal(self.offsets, other.offsets)
+            and np.array_equal(self.data, other.data)
+        )
+
+    def __hash__(self) -> int:
+        return hash((len(self), len(self.data), self.unknown, self.end))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(self[id]) for id in range(min(len(self), 6)))
+        return f"Vocab({len(self):,} tokens: {shown}{', …' if len(self) > 6 else ''})"
+
+    def id(self, token: str) -> int:
+        """The token's id, that of ``<unk>`` if it has none; without an ``<unk>`` a KeyError."""
+        found = self._ids.get(token, self.unknown)
+        if found is None:
+            raise KeyError(token)
+        return found
+
+    def ids(self, tokens: Iterable[str]) -> NDArray[np.int32]:
+        return np.fromiter((self.id(token) for token in tokens), np.int32)
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        """All tokens as strings, made on first use."""
+        blob, ends = self.data.tobytes(), self.offsets.tolist()
+        return [blob[start:stop].decode() for start, stop in zip(ends, ends[1:], strict=False)]
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {token: place for place, token in enumerate(self.tokens)}

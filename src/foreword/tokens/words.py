@@ -1,0 +1,186 @@
+"""Words: what stands between white space, or that with punctuation split off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from queue import SimpleQueue
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import ForewordError, InputError, SettingError
+from foreword.kernels.encode import encode_words
+from foreword.kernels.pieces import PUNCTUATION, WORDS, character_classes
+from foreword.kernels.table import BATCH, StringTable
+from foreword.protocols import Parts
+from foreword.text.block import Block, blocks_of
+from foreword.text.clean import Cleaning, Form
+from foreword.tokens.corpus import Corpus, Encoded, Layout, block_room, encode_text, encode_texts, id_type
+from foreword.tokens.counting import Counted, count_pieces_of, merge_tables
+from foreword.tokens.parallel import cores, ordered_map
+from foreword.tokens.vocab import END, UNKNOWN, Vocab
+
+Split = Literal["space", "punctuation"]
+_PATTERNS: dict[str, int] = {"space": WORDS, "punctuation": PUNCTUATION}
+
+
+class WordTokenizer:
+    """Words as tokens; what was not seen often enough is ``<unk>``, which is where word models fail (row K01).
+
+    split: "space" is Python's ``str.split``; "punctuation" also makes a token of every character that is neither
+    letter, mark, number nor white space.
+    min_count, max_size: which words the vocabulary keeps; ``max_size`` counts ``<unk>`` and ``</s>``.
+    """
+
+    def __init__(
+        self,
+        *,
+        split: Split = "space",
+        min_count: int = 1,
+        max_size: int | None = None,
+        lowercase: bool = False,
+        form: Form | None = None,
+    ) -> None:
+        if split not in _PATTERNS:
+            raise SettingError(f"split={split!r}: expected 'space' or 'punctuation'")
+        if max_size is not None and max_size < 2:
+            raise SettingError(f"max_size={max_size} has no room for {UNKNOWN} and {END}")
+        self.split = split
+        self.min_count = min_count
+        self.max_size = max_size
+        self.cleaning = Cleaning(form, lowercase)
+
+    @property
+    def vocab(self) -> Vocab:
+        if not hasattr(self, "vocab_"):
+            raise ForewordError("this WordTokenizer has no vocabulary yet: call fit(texts) first")
+        return self.vocab_
+
+    def fit(self, texts: Iterable[str]) -> Self:
+        return self.fit_blocks(blocks_of(texts), threads=1)
+
+    def fit_blocks(self, blocks: Iterable[Block], *, threads: int | None = None) -> Self:
+        """Learn the vocabulary from a stream of documents, on all cores; the same at any number of threads."""
+        cleaned = (self.cleaning.block(block) for block in blocks)
+        self._learn(count_pieces_of(cleaned, _PATTERNS[self.split], threads=threads))
+        return self
+
+    def fit_corpus(self, blocks: Iterable[Block], *, threads: int | None = None) -> Corpus:
+        """Learn the vocabulary and encode the text in one pass: words are numbered as they come, and renumbered by
+        frequency at the end."""
+        threads = threads or cores()
+        tables = [StringTable() for _ in range(threads)]
+        free: SimpleQueue[int] = SimpleQueue()
+        for number in range(threads):
+            free.put(number)
+
+        def work(item: tuple[int, Block]) -> tuple[int, Block, NDArray[np.int32]]:
+            base, block = item
+            number = free.get()
+            block = self.cleaning.block(block)
+            room = np.empty(block_room(block), np.int32)
+            ids = tables[number].count(block, _PATTERNS[self.split], base=base, out=room).copy()
+            free.put(number)
+            return number, block, ids
+
+        layout = Layout()
+        pieces: list[tuple[int, NDArray[np.int32]]] = []
+        for number, block, ids in ordered_map(work, _with_base(blocks), threads):
+            layout.add(block, np.flatnonzero(ids == 0) + 1, len(ids))
+            pieces.append((number, ids))
+        counted, places = merge_tables(tables)
+        final = self._learn(counted)
+        small = id_type(len(self.vocab))
+        renumber = [final[place].astype(small) for place in places]
+        ids = np.empty(layout.tokens, small)
+        at = 0
+        for number, piece in pieces:
+            np.take(renumber[number], piece, out=ids[at : at + len(piece)])
+            at += len(piece)
+        return Corpus(ids, layout.offsets(), layout.byte_offsets(), self.vocab)
+
+    def _learn(self, counted: Counted) -> NDArray[np.int32]:
+        """Make the vocabulary; the final id of each counted string (number 0 is the end of a document)."""
+        counts, n = counted.counts, len(counted.counts)
+        special = counted.find([UNKNOWN, END])
+        kept = counts >= self.min_count
+        kept[0] = False
+        kept[special[special >= 0]] = False  # a text may say <unk> and mean it; it cannot say </s>
+        order = np.flatnonzero(kept)
+        order = order[np.lexsort((counted.firsts[order], -counts[order]))]
+        if self.max_size is not None:
+            order = order[: self.max_size - 2]
+        final = np.zeros(n, np.int32)
+        final[order] = np.arange(2, len(order) + 2)
+        final[0] = 1
+        ended = int(counts[0])
+        unknown = int(counts.sum() - ended - counts[order].sum())
+        data, offsets = counted.gather(order, (UNKNOWN, END))
+        totals = np.concatenate((np.array([unknown, ended]), counts[order]))
+        self.vocab_ = Vocab.from_bytes(data, offsets, totals, unknown=0, end=1)
+        self.__dict__.pop("_table", None)
+        return final
+
+    def encode(self, text: str) -> NDArray[np.int32]:
+        return encode_text(self, text)
+
+    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[NDArray[np.int32]]:
+        return encode_texts(self, texts, threads)
+
+    def encode_block(self, block: Block) -> Encoded:
+        block = self.cleaning.block(block)
+        table = self._table
+        out = np.empty(block_room(block), np.int32)
+        ends = np.empty(len(block), np.int64)
+        batch, keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
+        written = encode_words(
+            block.data, block.starts, block.stops, block.open, _PATTERNS[self.split], character_classes(),
+            table.slots, table.arena, table.starts, self._table_ids, self.vocab.unknown, out, ends,
+            batch, keys, np.zeros(2, np.int64),
+        )  # fmt: skip
+        return Encoded(out[:written].copy(), ends[: len(ends) - block.open])
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The words with a blank between them; what white space there was is not known any more."""
+        return " ".join(self.vocab[int(id)] for id in ids)
+
+    @cached_property
+    def _table(self) -> StringTable:
+        table = StringTable()
+        vocab = self.vocab
+        none = np.zeros(len(vocab), np.int64)
+        numbers = table.add(vocab.data, vocab.offsets, none, none)
+        ids = np.full(table.size, vocab.unknown, np.int32)
+        ids[numbers] = np.arange(len(vocab))
+        ids[numbers[vocab.end]] = vocab.unknown  # </s> written in a text is not the end of a document
+        ids[0] = vocab.end
+        self._table_ids = ids
+        return table
+
+    def to_parts(self) -> Parts:
+        settings = {
+            "split": self.split,
+            "min_count": self.min_count,
+            "max_size": self.max_size,
+            "lowercase": self.cleaning.lowercase,
+            "form": self.cleaning.form,
+        }
+        return Parts(dict(settings), {}, self.vocab)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        tokenizer = cls(**parts.settings)  # type: ignore[arg-type]
+        if parts.vocab is None or parts.vocab.unknown is None:
+            raise InputError("a word tokenizer needs a vocabulary with <unk>")
+        tokenizer.vocab_ = parts.vocab
+        return tokenizer
+
+
+def _with_base(blocks: Iterable[Block]) -> Iterable[tuple[int, Block]]:
+    """Each block with the number of bytes that came before it, so that first places can be compared."""
+    base = 0
+    for block in blocks:
+        yield base, block
+        base += len(block.data)

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from foreword.errors import InputError
+from foreword.evaluate.compare import Comparison, compare
+from foreword.picture.report import brief, report, size, write_report
+
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
+
+
+class Page(HTMLParser):
+    """Collects tags, attributes and text, and insists that every tag is closed in its turn."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.words)
+
+
+def comparison_of(texts: list[str], name: str = "A text") -> Comparison:
+    *_, last = compare(texts, name=name)
+    assert isinstance(last, Comparison)
+    return last
+
+
+@pytest.fixture(scope="module")
+def comparison() -> Comparison:
+    return comparison_of([f"the cat saw the number {place % 7}" for place in range(60)])
+
+
+def test_it_is_one_well_formed_page_with_its_parts(comparison: Comparison) -> None:
+    page = Page(report(comparison))
+    assert page.tags.count("h1") == 1
+    assert {"header", "main", "footer", "table", "figure", "figcaption", "blockquote", "dl", "svg"} <= set(page.tags)
+    ids = [value for key, value in page.attributes if key == "id"]
+    assert len(ids) == len(set(ids))
+    assert {value for key, value in page.attributes if key == "aria-labelledby"} == set(ids)
+
+
+def test_it_tells_the_numbers(comparison: Comparison) -> None:
+    text = Page(report(comparison)).text
+    row = comparison.rows[0]
+    assert f"{row.measures.perplexity:.2f}" in text
+    assert f"{row.measures.bits_per_byte:.3g}" in text
+    assert "360" in text  # words
+    assert row.title in text
+    assert row.sample.split("\n")[0] in text
+
+
+def test_it_fetches_nothing_and_runs_nothing(comparison: Comparison) -> None:
+    html = report(comparison)
+    page = Page(html)
+    assert not {"script", "link", "img", "iframe", "object", "base", "a"} & set(page.tags)
+    assert not {key for key, _ in page.attributes if key in ("src", "href", "srcset") or key.startswith("on")}
+    assert re.findall(r"https?://[^\s\"'<]*", html) == ["http://www.w3.org/2000/svg"] * html.count("<svg")
+    assert "url(" not in html
+    assert "@import" not in html
+    assert "default-src 'none'" in html
+
+
+def test_whatever_the_text_holds_stays_text() -> None:
+    page = Page(report(comparison_of([f"{NASTY} {place} {NASTY}" for place in range(30)], name=NASTY)))
+    assert not {"script", "img"} & set(page.tags)
+    assert "alert(1)" in page.text
+
+
+def test_light_dark_print_and_telephones_are_thought_of(comparison: Comparison) -> None:
+    html = report(comparison)
+    for rule in ("prefers-color-scheme: dark", "@media print", "max-width: 34rem", "width=device-width"):
+        assert rule in html
+
+
+def test_the_same_comparison_gives_the_same_bytes(comparison: Comparison) -> None:
+    assert report(comparison) == report(comparison)
+
+
+def test_infinite_numbers_and_many_models(comparison: Comparison) -> None:
+    row = comparison.rows[0]
+    endless = dataclasses.replace(row.measures, perplexity=math.inf, bits_per_byte=math.inf)
+    rows = (row, dataclasses.replace(row, title="Broken", measures=endless, sample=""))
+    text = Page(report(Comparison(comparison.text, rows))).text
+    assert "∞" in text
+    assert "Two models" in text
+    assert "it ended every document at once" in text
+    only_broken = Page(report(Comparison(comparison.text, rows[1:]))).text
+    assert "as unsure at each" not in only_broken
+
+
+def test_a_short_test_is_called_short(comparison: Comparison) -> None:
+    assert "So short a test" in report(comparison)
+    long = dataclasses.replace(comparison.text, test_tokens=100_000)
+    assert "So short a test" not in report(Comparison(long, comparison.rows))
+
+
+@pytest.mark.parametrize("text", ["one two three", "人人生而自由,在尊严和权利上一律平等。" * 3, "a " * 50])
+def test_texts_of_any_kind_make_a_page(text: str) -> None:
+    Page(report(comparison_of([text])))
+
+
+def test_it_is_written_whole_or_not_at_all(
+    comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.html"
+    write_report(comparison, path)
+    assert path.read_text(encoding="utf-8") == report(comparison)
+    before = path.read_bytes()
+
+    def fails(self: Path, *_: object, **__: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", fails)
+    with pytest.raises((InputError, OSError)):
+        write_report(comparison, path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 bytes"), (640, "640 bytes"), (1234, "1.23 kB"), (1_650_000, "1.65 MB")]
+)
+def test_sizes(count: int, text: str) -> None:
+    assert size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0.5, "0.5"), (640, "640"), (999.9, "1 k"), (12_345, "12.3 k"), (4.5e8, "450 M"), (2e12, "2 T")],
+)
+def test_brief_numbers(number: float, text: str) -> None:
+    assert brief(number) == text
