@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from foreword.tokens.corpus import Corpus
     from foreword.tokens.vocab import Vocab
 
-Json: TypeAlias = "str | int | float | bool | None | list[Json] | dict[str, Json]"
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
 Array: TypeAlias = NDArray[Any]
 Ids: TypeAlias = NDArray[np.integer[Any]]
 Logs: TypeAlias = NDArray[np.floating[Any]]

@@ -436,9 +436,7 @@ def learn_merges(
             larger = np.zeros(2 * len(pairs), np.int64)
             sizes[3] = move_pairs(pairs, larger)
             pairs = larger
-        sizes[3] += apply_changes(
-            pairs, left, right, merged, lefts, rights, touched_left, touched_right, changes
-        )
+        sizes[3] += apply_changes(pairs, left, right, merged, lefts, rights, touched_left, touched_right, changes)
         if 3 * (sizes[0] + touched) > len(heap):
             heap = longer_longs(heap, 3 * (sizes[0] + touched))
         if 2 * (sizes[1] + touched) > len(entries):

@@ -74,7 +74,7 @@ def encode_words(
 
 @inlined
 def merge_of(merges: Longs, left: int, right: int) -> int:
-    """rank << 32 | merged id of a pair, or NEVER. merges: rows of key + 1 and that value, open addressing."""
+    """Rank << 32 | merged id of a pair, or NEVER. merges: rows of key + 1 and that value, open addressing."""
     key = (np.int64(left) << 32 | np.int64(right)) + 1
     mixed = np.uint64(key) * _FIRST
     mixed ^= mixed >> np.uint64(32)

@@ -31,7 +31,6 @@ SPACE_BEFORE = 5  # a white-space character and what follows it up to the next o
 WHOLE = 6  # no cut at all
 
 
-
 @cache
 def character_classes() -> Bytes:
     """The class of every code point, uint8 (0x110000,), from the table that comes with the package."""
@@ -97,11 +96,11 @@ def run_of(data: Bytes, place: int, stop: int, classes: Bytes, wanted: int) -> i
 
 @inlined
 def run_of_others(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
-    """The end of a run of [^\\s\\p{L}\\p{N}]."""
+    r"""The end of a run of [^\\s\\p{L}\\p{N}]."""
     while place < stop:
         point, length = character(data, place, stop)
         found = classes[point]
-        if found == LETTER or found == NUMBER or found == SPACE:  # noqa: PLR1714
+        if found in (LETTER, NUMBER, SPACE):
             break
         place += length
     return place
@@ -117,11 +116,11 @@ def contraction(data: Bytes, place: int, stop: int, any_case: bool) -> int:
         return 3  # ſ, the long s, is an s to a regular expression that ignores case
     case = np.uint8(0x20) if any_case else np.uint8(0)
     first |= case
-    if first == 0x73 or first == 0x74 or first == 0x6D or first == 0x64:  # s t m d  # noqa: PLR1714
+    if first == 0x73 or first == 0x74 or first == 0x6D or first == 0x64:  # s t m d
         return 2
     if place + 2 < stop:
         second = data[place + 2] | case
-        if second == 0x65 and (first == 0x72 or first == 0x76):  # re ve  # noqa: PLR1714
+        if second == 0x65 and (first == 0x72 or first == 0x76):  # re ve
             return 3
         if second == 0x6C and first == 0x6C:
             return 3
@@ -130,7 +129,7 @@ def contraction(data: Bytes, place: int, stop: int, any_case: bool) -> int:
 
 @inlined
 def white_space(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
-    """\\s+(?!\\S)|\\s+ : a run of white space, less its last character when something follows."""
+    r"""\\s+(?!\\S)|\\s+ : a run of white space, less its last character when something follows."""
     last = place
     end = place
     while end < stop:
@@ -156,7 +155,7 @@ def gpt2_piece(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
         body = place + 1
     point, length = character(data, body, stop)
     found = classes[point]
-    if found == LETTER or found == NUMBER:  # noqa: PLR1714
+    if found in (LETTER, NUMBER):
         return run_of(data, body + length, stop, classes, found)
     if found == SPACE:
         return white_space(data, place, stop, classes)
@@ -207,7 +206,7 @@ def cl100k_piece(data: Bytes, place: int, stop: int, classes: Bytes, digits: int
         if classes[point] != SPACE:
             break
         end += length
-        if point == _NEWLINE or point == _RETURN:  # noqa: PLR1714
+        if point in (_NEWLINE, _RETURN):
             newline = end
     if newline >= 0:
         return newline
@@ -277,12 +276,12 @@ def punctuation_piece(data: Bytes, place: int, stop: int, classes: Bytes) -> int
     point, length = character(data, place, stop)
     found = classes[point]
     end = place + length
-    if found == OTHER or found == SPACE:  # noqa: PLR1714
+    if found in (OTHER, SPACE):
         return end
     while end < stop:
         point, length = character(data, end, stop)
         found = classes[point]
-        if found == OTHER or found == SPACE:  # noqa: PLR1714
+        if found in (OTHER, SPACE):
             break
         end += length
     return end

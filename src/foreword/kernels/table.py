@@ -160,7 +160,7 @@ def cut_batch(
     position: [document, place, …], in and out.
     """
     document, place = position[0], position[1]
-    spaced = pattern == WORDS or pattern == PUNCTUATION  # noqa: PLR1714
+    spaced = pattern in (WORDS, PUNCTUATION)
     filled = 0
     while filled < BATCH and document < len(begins):
         place = max(place, begins[document])

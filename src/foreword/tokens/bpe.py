@@ -11,6 +11,7 @@ Ties go to the pair with the smaller ids. Learning is in ``merges.py``; here is 
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
@@ -25,7 +26,7 @@ from foreword.kernels.bpe_train import symbols_of_characters
 from foreword.kernels.encode import encode_bpe, fill_merges
 from foreword.kernels.pieces import CL100K, GPT2, QWEN2, SPACE_BEFORE, WHOLE, character_classes
 from foreword.kernels.table import BATCH, StringTable, empty_rows
-from foreword.protocols import Meter, Parts
+from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.clean import Cleaning, Form
 from foreword.tokens.bytelevel import ALPHABET, printable, spelling_of
@@ -112,9 +113,7 @@ class BPETokenizer:
         """Learn from a stream of documents: count its pieces on all cores, then merge."""
         return self.fit_counted(self.count(blocks, threads=threads, memory=memory), memory=memory, meter=meter)
 
-    def count(
-        self, blocks: Iterable[Block], *, threads: int | None = None, memory: int = DEFAULT_MEMORY
-    ) -> Counted:
+    def count(self, blocks: Iterable[Block], *, threads: int | None = None, memory: int = DEFAULT_MEMORY) -> Counted:
         """The first half of learning: every distinct piece with its count, in bounded memory."""
         return count_pieces_of(map(self.prepare, blocks), self.piece_pattern, threads=threads, memory=memory // 4)
 
@@ -124,7 +123,8 @@ class BPETokenizer:
 
     def fit_counted(self, counted: Counted, *, memory: int = DEFAULT_MEMORY, meter: Meter | None = None) -> Self:
         """The second half: merges. Pieces that would not fit in memory are left out, rarest first; ``left_out_`` says
-        how many, and is 0 for all but enormous texts."""
+        how many, and is 0 for all but enormous texts.
+        """
         numbers = np.arange(1, len(counted))
         numbers, self.left_out_ = _most_frequent(counted, numbers, memory // 2)
         data, offsets = counted.gather(numbers)
@@ -136,9 +136,7 @@ class BPETokenizer:
                 f"{self.kind} and {first} special tokens"
             )
         found = list(
-            fast_merges(
-                symbols, begins, counts, spellings, self.vocab_size, least=self.min_frequency, meter=meter
-            )
+            fast_merges(symbols, begins, counts, spellings, self.vocab_size, least=self.min_frequency, meter=meter)
         )
         record = np.array([[m.left, m.right, m.merged, m.count] for m in found], np.int64).reshape(-1, 4)
         names = [*self._specials, *map(self._name, spellings[first:])]
@@ -234,7 +232,8 @@ class BPETokenizer:
 
     def encode(self, text: str | bytes, *, special: bool = False) -> NDArray[np.int32]:
         """Ids of a text, or of any bytes. With ``special`` a special token written in the text becomes its id; else
-        it is text like any other, so that no document can forge one."""
+        it is text like any other, so that no document can forge one.
+        """
         if special:
             if isinstance(text, bytes):
                 raise SettingError("special tokens are looked for in text, not in bytes")
@@ -292,14 +291,15 @@ class BPETokenizer:
 
     def plain_encode(self, text: str) -> list[int]:
         """What ``encode`` gives, the way a textbook says it: in each piece merge the earliest-learnt pair, leftmost
-        first, until none is left. The fast road is held to this one by a test."""
+        first, until none is left. The fast road is held to this one by a test.
+        """
         ranks = {(left, right): (rank, merged) for rank, (left, right, merged) in enumerate(self.merges_.tolist())}
         ids: list[int] = []
         for piece in self.pieces(text):
             symbols = self._plain_first(piece)
-            while known := [pair for pair in zip(symbols, symbols[1:], strict=False) if pair in ranks]:
+            while known := [pair for pair in itertools.pairwise(symbols) if pair in ranks]:
                 best = min(known, key=lambda pair: ranks[pair])
-                place = next(i for i, pair in enumerate(zip(symbols, symbols[1:], strict=False)) if pair == best)
+                place = next(i for i, pair in enumerate(itertools.pairwise(symbols)) if pair == best)
                 symbols[place : place + 2] = [ranks[best][1]]
             ids += symbols
         return ids
@@ -333,7 +333,7 @@ class BPETokenizer:
     # Saving
 
     def to_parts(self) -> Parts:
-        settings = {
+        settings: dict[str, Json] = {
             "vocab_size": self.vocab_size,
             "kind": self.kind,
             "pattern": self.pattern,
@@ -343,7 +343,7 @@ class BPETokenizer:
             "form": self.cleaning.form,
             "prefix_space": self.prefix_space,
         }
-        return Parts(dict(settings), {"record": self.record_}, self.vocab)
+        return Parts(settings, {"record": self.record_}, self.vocab)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
@@ -420,7 +420,8 @@ class _Encoder:
 
 def _special_spelling(name: str) -> bytes:
     """How a special token stands among the spellings: as its text, where a merge might spell it, so that no two
-    tokens ever have one name. 0xFF occurs in no UTF-8."""
+    tokens ever have one name. 0xFF occurs in no UTF-8.
+    """
     return name.encode() if name.isascii() and name.isprintable() and " " not in name else b"\xff" + name.encode()
 
 
@@ -439,15 +440,12 @@ BYTES_A_SYMBOL = 14
 (4, and half as much again when they grow), and the text it came from."""
 
 
-def _most_frequent(
-    counted: Counted, numbers: NDArray[np.int64], memory: int
-) -> tuple[NDArray[np.int64], int]:
+def _most_frequent(counted: Counted, numbers: NDArray[np.int64], memory: int) -> tuple[NDArray[np.int64], int]:
     """The pieces to train with, rarest left out if they need more than ``memory``, and how many were left out."""
     lengths = np.diff(counted.offsets)[numbers]
     if int(lengths.sum()) * BYTES_A_SYMBOL + 40 * len(numbers) <= memory:
         return numbers, 0
-    order = np.lexsort((counted.firsts[numbers], -counted.counts[numbers]))
-    costs = np.cumsum(lengths[order] * BYTES_A_SYMBOL + 40)
+    order = counted.by_frequency(numbers)
+    costs = np.cumsum(np.diff(counted.offsets)[order] * BYTES_A_SYMBOL + 40)
     kept = int(np.searchsorted(costs, memory))
-    return np.sort(numbers[order[:kept]]), len(numbers) - kept
-
+    return np.sort(order[:kept]), len(numbers) - kept

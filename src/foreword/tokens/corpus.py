@@ -6,6 +6,7 @@ and a slice or a shard of it is a view: nothing is copied.
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ class Corpus:
     def documents(self) -> Iterator[Ids]:
         """Each document's ids, as a view."""
         ends = self.offsets.tolist()
-        for start, stop in zip(ends, ends[1:], strict=False):
+        for start, stop in itertools.pairwise(ends):
             yield self.ids[start:stop]
 
     def shard(self, number: int, of: int) -> Corpus:
@@ -118,7 +119,8 @@ class Corpus:
         folder: str | Path | None = None,
     ) -> Corpus:
         """Encode a stream of documents on all cores. With ``folder`` the ids go to disk as they come, and the corpus
-        that is given back is mapped from there: it may be larger than memory."""
+        that is given back is mapped from there: it may be larger than memory.
+        """
         if folder is not None:
             return cls._on_disk(blocks, tokenizer, threads, Path(folder))
         layout = Layout()
@@ -128,9 +130,7 @@ class Corpus:
         return cls(ids, layout.offsets(), layout.byte_offsets(), tokenizer.vocab)
 
     @classmethod
-    def _on_disk(
-        cls, blocks: Iterable[Block], tokenizer: BlockEncoder, threads: int | None, folder: Path
-    ) -> Corpus:
+    def _on_disk(cls, blocks: Iterable[Block], tokenizer: BlockEncoder, threads: int | None, folder: Path) -> Corpus:
         from foreword.io.folder import load, save
 
         layout = Layout()

@@ -10,7 +10,7 @@ files by their hash. At the end each file is counted by itself: no step holds mo
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import IO
@@ -46,17 +46,39 @@ class Counted:
     def __len__(self) -> int:
         return len(self.counts)
 
+    def check(self) -> None:
+        """Raise a ValueError unless the arrays fit together, as those read from a file may not."""
+        n = len(self.counts)
+        if self.data.dtype != np.uint8 or any(a.dtype != np.int64 for a in (self.offsets, self.counts, self.firsts)):
+            raise ValueError("wrong types")
+        if n < 1 or len(self.offsets) != n + 1 or len(self.firsts) != n or self.offsets[0] != 0:
+            raise ValueError("wrong lengths")
+        if (np.diff(self.offsets) < 0).any() or self.offsets[-1] != len(self.data) or (self.counts < 0).any():
+            raise ValueError("wrong offsets or counts")
+
     def find(self, words: Sequence[str]) -> Longs:
         """The number of each word, -1 where it was not seen."""
         lengths = np.diff(self.offsets)
         found = np.full(len(words), -1, np.int64)
         for place, word in enumerate(words):
-            spelling = word.encode()
-            for number in np.flatnonzero(lengths == len(spelling)):
-                if self.data[self.offsets[number] : self.offsets[number + 1]].tobytes() == spelling:
-                    found[place] = number
-                    break
+            spelling = np.frombuffer(word.encode(), np.uint8)
+            alike = np.flatnonzero(lengths == len(spelling))
+            letters = self.data[self.offsets[alike][:, None] + np.arange(len(spelling))]
+            same = alike[(letters == spelling).all(axis=1)]
+            if len(same):
+                found[place] = same[0]
         return found
+
+    def by_frequency(self, numbers: Longs) -> Longs:
+        """These numbers from the most to the least frequent string, ties in the order they were first seen."""
+        numbers = numbers[np.argsort(self.firsts[numbers], kind="stable")]
+        counts = self.counts[numbers]
+        # NumPy sorts 16-bit numbers by radix, many times faster than 64-bit ones; few words are too frequent for that.
+        top = np.iinfo(np.uint16).max
+        order = numbers[np.argsort((top - np.minimum(counts, top)).astype(np.uint16), kind="stable")]
+        frequent = int((counts >= top).sum())
+        order[:frequent] = order[:frequent][np.argsort(-self.counts[order[:frequent]], kind="stable")]
+        return order
 
     def gather(self, numbers: Longs, before: Sequence[str] = ()) -> tuple[Bytes, Longs]:
         """The strings with these numbers, after some others: data and offsets."""
@@ -78,10 +100,9 @@ class Counted:
 def merge_tables(tables: Sequence[StringTable]) -> tuple[Counted, list[NDArray[np.int32]]]:
     """All tables as one, and for each table the new numbers of its strings."""
     merged = tables[0]
-    places = [np.arange(merged.size, dtype=np.int32)]
-    for table in tables[1:]:
-        places.append(merged.add(table.arena, table.offsets, table.counts, table.firsts))
-    return Counted.of(merged), places
+    own = np.arange(merged.size, dtype=np.int32)
+    others = [merged.add(table.arena, table.offsets, table.counts, table.firsts) for table in tables[1:]]
+    return Counted.of(merged), [own, *others]
 
 
 def count_pieces_of(
@@ -91,21 +112,42 @@ def count_pieces_of(
     threads: int | None = None,
     memory: int | None = None,
     start: Counted | None = None,
-    pause: Callable[[int, Callable[[], Counted]], None] | None = None,
+    due: Callable[[], bool] = lambda: False,
+    pause: Callable[[int, Counted], None] = lambda done, counted: None,
 ) -> Counted:
     """Count the pieces of a stream of documents.
 
-    memory: about how many bytes the tables may take; None is no limit.
-    start: counts to go on from; pause(blocks done, give the counts so far) is called after every block.
+    memory: about how many bytes the tables may take; None is no limit. start: counts to go on from.
+    Whenever ``due()`` says so, the blocks in flight are finished and ``pause(blocks done, counts so far)`` is called.
     """
     threads = threads or cores()
+    coming = _Pausing(_with_base(blocks), due)
+    done = 0
     with Counter(pattern, threads, memory) as counter:
         if start is not None:
             counter.add(start)
-        for done, _ in enumerate(ordered_map(counter.count, _with_base(blocks), threads), 1):
-            if pause is not None:
-                pause(done, counter.counted)
+        while not coming.ended:
+            for _ in ordered_map(counter.count, coming, threads):
+                done += 1
+            if not coming.ended:
+                pause(done, counter.counted())
         return counter.counted()
+
+
+class _Pausing:
+    """An iterator that comes to an end whenever a pause is due, and can be gone on with."""
+
+    def __init__(self, items: Iterable[tuple[int, Block]], due: Callable[[], bool]) -> None:
+        self.items = iter(items)
+        self.due = due
+        self.ended = False
+
+    def __iter__(self) -> Iterator[tuple[int, Block]]:
+        for item in self.items:
+            yield item
+            if self.due():
+                return
+        self.ended = True
 
 
 def _with_base(blocks: Iterable[Block]) -> Iterable[tuple[int, Block]]:

@@ -11,6 +11,7 @@ idea for compression, Sennrich, Haddow and Birch (2016) for words: https://aclan
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -44,7 +45,7 @@ def plain_merges(
     while len(spellings) < size:
         pairs: Counter[tuple[int, int]] = Counter()
         for word, count in zip(held, counts, strict=True):
-            for pair in zip(word, word[1:], strict=False):
+            for pair in itertools.pairwise(word):
                 pairs[pair] += count
         if not pairs:
             return

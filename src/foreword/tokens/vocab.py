@@ -9,6 +9,7 @@ millions of Python strings; those are made when somebody asks for them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Self
@@ -156,7 +157,7 @@ class Vocab:
     def tokens(self) -> list[str]:
         """All tokens as strings, made on first use."""
         blob, ends = self.data.tobytes(), self.offsets.tolist()
-        return [blob[start:stop].decode() for start, stop in zip(ends, ends[1:], strict=False)]
+        return [blob[start:stop].decode() for start, stop in itertools.pairwise(ends)]
 
     @cached_property
     def _ids(self) -> dict[str, int]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from queue import SimpleQueue
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.kernels.encode import encode_words
+from foreword.kernels.gather import renumber
 from foreword.kernels.pieces import PUNCTUATION, WORDS, character_classes
 from foreword.kernels.table import BATCH, StringTable
-from foreword.protocols import Parts
+from foreword.protocols import Json, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.clean import Cleaning, Form
 from foreword.tokens.corpus import Corpus, Encoded, Layout, block_room, encode_text, encode_texts, id_type
@@ -69,7 +70,8 @@ class WordTokenizer:
 
     def fit_corpus(self, blocks: Iterable[Block], *, threads: int | None = None) -> Corpus:
         """Learn the vocabulary and encode the text in one pass: words are numbered as they come, and renumbered by
-        frequency at the end."""
+        frequency at the end.
+        """
         threads = threads or cores()
         tables = [StringTable() for _ in range(threads)]
         free: SimpleQueue[int] = SimpleQueue()
@@ -93,12 +95,16 @@ class WordTokenizer:
         counted, places = merge_tables(tables)
         final = self._learn(counted)
         small = id_type(len(self.vocab))
-        renumber = [final[place].astype(small) for place in places]
+        numbers: list[NDArray[np.integer[Any]]] = [final[place].astype(small) for place in places]
         ids = np.empty(layout.tokens, small)
-        at = 0
-        for number, piece in pieces:
-            np.take(renumber[number], piece, out=ids[at : at + len(piece)])
-            at += len(piece)
+        ends = np.cumsum([len(piece) for _, piece in pieces], dtype=np.int64)
+
+        def settle(place: int) -> None:
+            number, piece = pieces[place]
+            renumber(piece, numbers[number], ids[ends[place] - len(piece) : ends[place]])
+
+        for _ in ordered_map(settle, range(len(pieces)), threads):
+            pass
         return Corpus(ids, layout.offsets(), layout.byte_offsets(), self.vocab)
 
     def _learn(self, counted: Counted) -> NDArray[np.int32]:
@@ -108,8 +114,7 @@ class WordTokenizer:
         kept = counts >= self.min_count
         kept[0] = False
         kept[special[special >= 0]] = False  # a text may say <unk> and mean it; it cannot say </s>
-        order = np.flatnonzero(kept)
-        order = order[np.lexsort((counted.firsts[order], -counts[order]))]
+        order = counted.by_frequency(np.flatnonzero(kept))
         if self.max_size is not None:
             order = order[: self.max_size - 2]
         final = np.zeros(n, np.int32)
@@ -137,7 +142,7 @@ class WordTokenizer:
         batch, keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
         written = encode_words(
             block.data, block.starts, block.stops, block.open, _PATTERNS[self.split], character_classes(),
-            table.slots, table.arena, table.starts, self._table_ids, self.vocab.unknown, out, ends,
+            table.slots, table.arena, table.starts, self._table_ids, self._unknown, out, ends,
             batch, keys, np.zeros(2, np.int64),
         )  # fmt: skip
         return Encoded(out[:written].copy(), ends[: len(ends) - block.open])
@@ -146,28 +151,33 @@ class WordTokenizer:
         """The words with a blank between them; what white space there was is not known any more."""
         return " ".join(self.vocab[int(id)] for id in ids)
 
+    @property
+    def _unknown(self) -> int:
+        assert self.vocab.unknown is not None  # a word vocabulary always has one
+        return self.vocab.unknown
+
     @cached_property
     def _table(self) -> StringTable:
         table = StringTable()
         vocab = self.vocab
         none = np.zeros(len(vocab), np.int64)
         numbers = table.add(vocab.data, vocab.offsets, none, none)
-        ids = np.full(table.size, vocab.unknown, np.int32)
+        ids = np.full(table.size, self._unknown, np.int32)
         ids[numbers] = np.arange(len(vocab))
-        ids[numbers[vocab.end]] = vocab.unknown  # </s> written in a text is not the end of a document
+        ids[numbers[vocab.end]] = self._unknown  # </s> written in a text is not the end of a document
         ids[0] = vocab.end
         self._table_ids = ids
         return table
 
     def to_parts(self) -> Parts:
-        settings = {
+        settings: dict[str, Json] = {
             "split": self.split,
             "min_count": self.min_count,
             "max_size": self.max_size,
             "lowercase": self.cleaning.lowercase,
             "form": self.cleaning.form,
         }
-        return Parts(dict(settings), {}, self.vocab)
+        return Parts(settings, {}, self.vocab)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
