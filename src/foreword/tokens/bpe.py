@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from queue import Empty, SimpleQueue
-from typing import Literal, Self, TypedDict, cast
+from typing import Literal, NamedTuple, Self, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from foreword.errors import ForewordError, InputError, SettingError
 from foreword.kernels.bpe_train import symbols_of_characters
 from foreword.kernels.encode import encode_bpe, fill_merges
 from foreword.kernels.pieces import CL100K, GPT2, QWEN2, SPACE_BEFORE, WHOLE, character_classes
-from foreword.kernels.table import BATCH, StringTable, empty_rows
+from foreword.kernels.table import BATCH, StringTable, add_counted, empty_rows
 from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.clean import Cleaning, Form
@@ -62,8 +62,10 @@ class BPETokenizer:
     digits) or "none". Characters have their own rule.
     special_tokens: tokens that stand for themselves and come first; ``</s>`` must be among them, and ``<unk>`` is
     added for characters.
+    added_tokens: tokens that stand for themselves too, but are part of the text: decoding never leaves them out.
     min_frequency: pairs seen less often are not merged.
     prefix_space: put a blank before each text, so that its first word looks like any other.
+    ignore_merges: a piece that is a token as a whole is that token, whatever the merges make of it (Llama 3).
     """
 
     def __init__(
@@ -73,10 +75,12 @@ class BPETokenizer:
         kind: Kind = "bytes",
         pattern: Pattern = "gpt2",
         special_tokens: Sequence[str] = (END,),
+        added_tokens: Sequence[str] = (),
         min_frequency: int = 1,
         lowercase: bool = False,
         form: Form | None = None,
         prefix_space: bool = False,
+        ignore_merges: bool = False,
     ) -> None:
         if kind not in ("bytes", "characters"):
             raise SettingError(f"kind={kind!r}: expected 'bytes' or 'characters'")
@@ -86,9 +90,11 @@ class BPETokenizer:
         self.kind = kind
         self.pattern = pattern
         self.special_tokens = tuple(special_tokens)
+        self.added_tokens = tuple(added_tokens)
         self.min_frequency = min_frequency
         self.cleaning = Cleaning(form, lowercase)
         self.prefix_space = prefix_space
+        self.ignore_merges = ignore_merges
         self._encoders: SimpleQueue[_Encoder] = SimpleQueue()
 
     @property
@@ -139,7 +145,7 @@ class BPETokenizer:
             fast_merges(symbols, begins, counts, spellings, self.vocab_size, least=self.min_frequency, meter=meter)
         )
         record = np.array([[m.left, m.right, m.merged, m.count] for m in found], np.int64).reshape(-1, 4)
-        names = [*self._specials, *map(self._name, spellings[first:])]
+        names = [*self._standing, *map(self._name, spellings[first:])]
         self._settle(names, record)
         return self
 
@@ -151,11 +157,16 @@ class BPETokenizer:
             wanted[END] = None
         return list(wanted)
 
+    @property
+    def _standing(self) -> list[str]:
+        """Every token that stands for itself."""
+        return list(dict.fromkeys([*self._specials, *self.added_tokens]))
+
     def _first_symbols(
         self, data: NDArray[np.uint8], offsets: NDArray[np.int64]
     ) -> tuple[int, list[bytes], NDArray[np.int32], NDArray[np.int64]]:
         """How many tokens are special, the spellings of all first tokens, the words as symbols, and their begins."""
-        special = [_special_spelling(name) for name in self._specials]
+        special = [_special_spelling(name) for name in self._standing]
         first = len(special)
         if self.kind == "bytes":
             ids = np.empty(256, np.int32)
@@ -173,18 +184,18 @@ class BPETokenizer:
     def _name(self, spelling: bytes) -> str:
         return printable(spelling) if self.kind == "bytes" else spelling.decode()
 
-    def _settle(self, names: list[str], record: NDArray[np.int64]) -> None:
+    def _settle(self, names: list[str], record: NDArray[np.int64], end: str | None = None) -> None:
         """Take the vocabulary and the merges. A pair can come twice (see kernels/bpe_train.py); the last one stays."""
         self.record_ = record
         pairs = {(left, right): rank for rank, (left, right) in enumerate(record[:, :2].tolist())}
         self.merges_ = record[sorted(pairs.values()), :3].astype(np.int32)
-        end = next((name for name in ENDS if name in self._specials), END)
+        end = end or next((name for name in ENDS if name in self._specials), END)
         self.vocab_ = Vocab(names, unknown=UNKNOWN if self.kind == "characters" else None, end=end)
         self._forget()
 
     def _forget(self) -> None:
         self._encoders = SimpleQueue()
-        for name in ("_merge_table", "_first_ids", "_special_finder"):
+        for name in ("_merge_table", "_first_ids", "_steps", "_whole_pieces", "_special_finder"):
             self.__dict__.pop(name, None)
 
     def merge_names(self) -> Iterator[tuple[str, str]]:
@@ -201,16 +212,20 @@ class BPETokenizer:
         """How ``text`` is put together, one merge after another: what the merges page shows (F11)."""
         pieces = [self._plain_first(piece) for piece in self.pieces(text)]
         yield Replay(merge=None, tokens=[self.vocab[id] for piece in pieces for id in piece])
-        for left, right, merged in self.merges_.tolist():
-            rewritten = [_merge_once(piece, left, right, merged) for piece in pieces]
-            if rewritten != pieces:
-                pieces = rewritten
-                tokens = [self.vocab[id] for piece in pieces for id in piece]
-                yield Replay(merge=(self.vocab[left], self.vocab[right]), tokens=tokens)
+        while known := [step for step in map(self._best_step, pieces) if step is not None]:
+            best = min(known)
+            for piece in pieces:
+                while self._best_step(piece) == best:
+                    _merge_leftmost(piece, best)
+            tokens = [self.vocab[id] for piece in pieces for id in piece]
+            yield Replay(merge=(self.vocab[best.left], self.vocab[best.right]), tokens=tokens)
 
     def add_special_tokens(self, tokens: Iterable[str]) -> Self:
         """Add tokens that stand for themselves, after all others."""
-        new = [token for token in dict.fromkeys(tokens) if token not in self.vocab]
+        wanted, standing = list(dict.fromkeys(tokens)), set(self._standing)
+        if learnt := [token for token in wanted if token in self.vocab and token not in standing]:
+            raise SettingError(f"{learnt[0]!r} cannot become a special token: it is an ordinary one already")
+        new = [token for token in wanted if token not in self.vocab]
         self.special_tokens = (*self._specials, *new)
         self.vocab_ = Vocab(
             [*self.vocab, *new],
@@ -226,7 +241,9 @@ class BPETokenizer:
         """What the pattern is to be applied to."""
         block = self.cleaning.block(block)
         if self.prefix_space:
-            texts = [text if text[:1] == " " else " " + text for text in block.strings()]
+            data = block.data.tobytes()
+            texts = [data[start:stop] for start, stop in zip(block.starts.tolist(), block.stops.tolist(), strict=True)]
+            texts = [text if text[:1] in (b"", b" ") else b" " + text for text in texts]
             block = Block.from_texts(texts, open=block.open)
         return block
 
@@ -241,7 +258,7 @@ class BPETokenizer:
         return encode_text(self, text)
 
     def _encode_special(self, text: str) -> NDArray[np.int32]:
-        parts = self._special_finder.split(text) if self._specials else [text]
+        parts = self._special_finder.split(text)
         ids = [
             np.array([self.vocab.id(part)], np.int32) if place % 2 else encode_text(self, part)
             for place, part in enumerate(parts)
@@ -251,7 +268,7 @@ class BPETokenizer:
 
     @cached_property
     def _special_finder(self) -> re.Pattern[str]:
-        longest_first = sorted(self._specials, key=len, reverse=True)
+        longest_first = sorted(self._standing, key=len, reverse=True)
         return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
 
     def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[NDArray[np.int32]]:
@@ -272,7 +289,9 @@ class BPETokenizer:
     def _first_ids(self) -> NDArray[np.int32]:
         """The id of every byte or code point before any merge."""
         if self.kind == "characters":
-            return character_ids(self.vocab)
+            ids = character_ids(self.vocab)
+            ids[[ord(token) for token in self._standing if len(token) == 1]] = self.vocab.id(UNKNOWN)
+            return ids
         return np.array([self.vocab.id(printable(bytes([byte]))) for byte in range(256)], np.int32)
 
     @cached_property
@@ -293,26 +312,46 @@ class BPETokenizer:
         """What ``encode`` gives, the way a textbook says it: in each piece merge the earliest-learnt pair, leftmost
         first, until none is left. The fast road is held to this one by a test.
         """
-        ranks = {(left, right): (rank, merged) for rank, (left, right, merged) in enumerate(self.merges_.tolist())}
         ids: list[int] = []
         for piece in self.pieces(text):
             symbols = self._plain_first(piece)
-            while known := [pair for pair in itertools.pairwise(symbols) if pair in ranks]:
-                best = min(known, key=lambda pair: ranks[pair])
-                place = next(i for i, pair in enumerate(itertools.pairwise(symbols)) if pair == best)
-                symbols[place : place + 2] = [ranks[best][1]]
+            while (best := self._best_step(symbols)) is not None:
+                _merge_leftmost(symbols, best)
             ids += symbols
         return ids
 
     def _plain_first(self, piece: str) -> list[int]:
+        """A piece before any merge."""
+        if self.ignore_merges and piece.encode() in self._whole_pieces:
+            return [self._whole_pieces[piece.encode()]]
         units = piece.encode() if self.kind == "bytes" else map(ord, piece)
         return [int(self._first_ids[unit]) for unit in units]
+
+    def _best_step(self, symbols: list[int]) -> _Step | None:
+        """The earliest-learnt merge that can be done."""
+        return min((self._steps[pair] for pair in itertools.pairwise(symbols) if pair in self._steps), default=None)
+
+    @cached_property
+    def _steps(self) -> dict[tuple[int, int], _Step]:
+        merges = enumerate(self.merges_.tolist())
+        return {(left, right): _Step(rank, left, right, merged) for rank, (left, right, merged) in merges}
+
+    @cached_property
+    def _whole_pieces(self) -> dict[bytes, int]:
+        """The tokens that a piece can be, spelt out: all but those that stand for themselves."""
+        pieces: dict[bytes, int] = {}
+        standing = {"", *self._standing}
+        for id, token in enumerate(self.vocab):
+            spelling = self._spelling(token)
+            if token not in standing and self._name(spelling) == token:  # else it is made of no bytes
+                pieces[spelling] = id
+        return pieces
 
     # Decoding
 
     def decode_bytes(self, ids: Iterable[int], *, special: bool = False) -> bytes:
         """The bytes that ids stand for; special tokens are left out, or with ``special`` written as they are."""
-        specials = set(self._specials)
+        specials, added = set(self._specials), set(self.added_tokens)
         spellings: list[bytes] = []
         for id in ids:
             token = self.vocab[int(id)]
@@ -322,8 +361,11 @@ class BPETokenizer:
                 elif special:
                     spellings.append(token.encode())
             else:
-                spellings.append(spelling_of(token) if self.kind == "bytes" else token.encode())
+                spellings.append(token.encode() if token in added else self._spelling(token))
         return b"".join(spellings)
+
+    def _spelling(self, token: str) -> bytes:
+        return spelling_of(token) if self.kind == "bytes" else token.encode()
 
     def decode(self, ids: Iterable[int], *, special: bool = False) -> str:
         """The text. Bytes that are no UTF-8, as a cut inside a character leaves them, become U+FFFD."""
@@ -338,10 +380,12 @@ class BPETokenizer:
             "kind": self.kind,
             "pattern": self.pattern,
             "special_tokens": list(self.special_tokens),
+            "added_tokens": list(self.added_tokens),
             "min_frequency": self.min_frequency,
             "lowercase": self.cleaning.lowercase,
             "form": self.cleaning.form,
             "prefix_space": self.prefix_space,
+            "ignore_merges": self.ignore_merges,
         }
         return Parts(settings, {"record": self.record_}, self.vocab)
 
@@ -351,15 +395,18 @@ class BPETokenizer:
         tokenizer = cls(cast(int, settings.pop("vocab_size")), **settings)  # type: ignore[arg-type]
         if parts.vocab is None:
             raise InputError("a BPE tokenizer needs its vocabulary")
-        return tokenizer.with_merges(list(parts.vocab), parts.arrays["record"])
+        return tokenizer.with_merges(list(parts.vocab), parts.arrays["record"], end=parts.vocab[parts.vocab.end])
 
-    def with_merges(self, names: list[str], record: NDArray[np.int64]) -> Self:
-        """Take a vocabulary and merges learnt elsewhere, after checking that they fit together."""
+    def with_merges(self, names: list[str], record: NDArray[np.int64], *, end: str | None = None) -> Self:
+        """Take a vocabulary and merges learnt elsewhere, after checking that they fit together.
+
+        end: the token that ends a document; if none is named, the first of ``ENDS`` among the special tokens.
+        """
         if record.dtype != np.int64 or record.ndim != 2 or record.shape[1] != 4:
             raise InputError("the merges must be rows of four 64-bit numbers")
         if len(record) and not 0 <= record[:, :3].min() <= record[:, :3].max() < len(names):
             raise InputError("a merge names a token that is not in the vocabulary")
-        self._settle(names, np.array(record))
+        self._settle(names, np.array(record), end)
         if self.kind == "bytes" and (lacking := [byte for byte in map(printable, _BYTES) if byte not in self.vocab]):
             raise InputError(f"the vocabulary has no token for the byte {lacking[0]!r}")
         return self
@@ -375,7 +422,8 @@ class _Encoder:
 
     def __init__(self, tokenizer: BPETokenizer) -> None:
         self.tokenizer = tokenizer
-        self.room = 1 << 15
+        self.whole = tokenizer._whole_pieces if tokenizer.ignore_merges else {}
+        self.room = 1 << max(15, (2 * len(self.whole)).bit_length())
         self._forget()
         self._scratch(256)
         self.batch, self.keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
@@ -383,11 +431,26 @@ class _Encoder:
     def _forget(self) -> None:
         room = self.room
         self.slots = empty_rows(2 * room)
-        self.arena = np.empty(16 * room, np.uint8)
+        self.arena = np.empty(16 * room + sum(map(len, self.whole)), np.uint8)
         self.starts = np.zeros(room + 2, np.int64)
         self.memo_ends = np.zeros(room + 2, np.int64)
         self.memo = np.empty(8 * room, np.int32)
         self.size = 1  # number 0 is a document's end, which is not looked up
+        if self.whole:
+            self._remember_tokens()
+
+    def _remember_tokens(self) -> None:
+        """Every token as a piece that is itself, so that no merge is ever asked for it."""
+        count = len(self.whole)
+        offsets = np.cumsum([0, *map(len, self.whole)], dtype=np.int64)
+        none, unused = np.zeros(count, np.int64), np.zeros(len(self.starts), np.int64)
+        add_counted(
+            np.frombuffer(b"".join(self.whole), np.uint8), offsets, none, none, self.slots, self.arena, self.starts,
+            unused, unused, np.empty(count, np.int32), np.empty(4, np.uint64), np.array([0, self.size], np.int64),
+        )  # fmt: skip
+        self.memo[:count] = list(self.whole.values())
+        self.memo_ends[1 : count + 1] = np.arange(1, count + 1)
+        self.size += count
 
     def _scratch(self, length: int) -> None:
         self.symbols, self.following, self.preceding = (np.empty(length, np.int32) for _ in range(3))
@@ -425,14 +488,18 @@ def _special_spelling(name: str) -> bytes:
     return name.encode() if name.isascii() and name.isprintable() and " " not in name else b"\xff" + name.encode()
 
 
-def _merge_once(piece: list[int], left: int, right: int, merged: int) -> list[int]:
-    rewritten: list[int] = []
-    place = 0
-    while place < len(piece):
-        pair = piece[place : place + 2] == [left, right]
-        rewritten.append(merged if pair else piece[place])
-        place += 2 if pair else 1
-    return rewritten
+class _Step(NamedTuple):
+    """A merge in the order it is to be done: the first to be learnt comes first."""
+
+    rank: int
+    left: int
+    right: int
+    merged: int
+
+
+def _merge_leftmost(symbols: list[int], step: _Step) -> None:
+    place = list(itertools.pairwise(symbols)).index((step.left, step.right))
+    symbols[place : place + 2] = [step.merged]
 
 
 BYTES_A_SYMBOL = 14

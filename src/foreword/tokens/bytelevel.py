@@ -21,5 +21,9 @@ def printable(spelling: bytes) -> str:
 
 
 def spelling_of(token: str) -> bytes:
-    """The bytes of a printable token; a KeyError if a character stands for no byte."""
-    return bytes(BYTE_OF[character] for character in token)
+    """The bytes of a printable token. One with a character that stands for no byte is its own text, as it is to
+    ``tokenizers``: vocabularies that others made hold such tokens, unused ones mostly.
+    """
+    if all(character in BYTE_OF for character in token):
+        return bytes(BYTE_OF[character] for character in token)
+    return token.encode()
