@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from foreword.evaluate.compare import compare
     from foreword.evaluate.perplexity import Measures, measure, perplexity
     from foreword.io.folder import load, save
+    from foreword.lm.ngram import NgramLM
     from foreword.lm.unigram import UnigramLM
     from foreword.pipeline import TextLM
     from foreword.text.datasets import dataset
@@ -34,6 +35,7 @@ _HOME = {
     "Corpus": "foreword.tokens.corpus",
     "Measures": "foreword.evaluate.perplexity",
     "ForewordError": "foreword.errors",
+    "NgramLM": "foreword.lm.ngram",
     "TextLM": "foreword.pipeline",
     "UnigramLM": "foreword.lm.unigram",
     "Vocab": "foreword.tokens.vocab",
@@ -56,6 +58,7 @@ __all__ = [
     "Corpus",
     "ForewordError",
     "Measures",
+    "NgramLM",
     "TextLM",
     "UnigramLM",
     "Vocab",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
+from foreword.lm.ngram import NgramLM
 from foreword.lm.unigram import UnigramLM
 from foreword.pipeline import TextTokenizer
 from foreword.protocols import LanguageModel
@@ -39,10 +40,17 @@ class Tokens:
     lossless: bool = False
 
 
+SMOOTHINGS = ("kneser-ney", "absolute", "witten-bell", "laplace", "lidstone", "maximum-likelihood")
+"""All but stupid back-off, whose rows do not sum to one."""
+
 LANGUAGE_MODELS = [
     Model("unigram", UnigramLM),
     Model("unigram-mle", lambda: UnigramLM(add=0)),
     Model("unigram-lidstone", lambda: UnigramLM(add=0.01)),
+    Model("ngram-1", lambda: NgramLM(1), 1e-6),
+    Model("ngram-3", lambda: NgramLM(3), 1e-6),
+    Model("ngram-5-pruned", lambda: NgramLM(5, prune=(0, 0, 1)), 1e-6),
+    *(Model(f"ngram-{name}", lambda name=name: NgramLM(3, name), 1e-6) for name in SMOOTHINGS),  # type: ignore[misc]
 ]
 
 TOKENIZERS = [

@@ -33,7 +33,7 @@ def atomic_folder(target: str | Path) -> Iterator[Path]:
     """
     real = Path(os.path.realpath(target))
     with _telling_of(target):
-        _check_replaceable(target, real)
+        check_replaceable(target)
         real.parent.mkdir(parents=True, exist_ok=True)
         new = _hidden_sibling(real, "new")
         new.mkdir()
@@ -84,7 +84,9 @@ def left_aside(target: Path) -> Path | None:
     return next(asides, None)
 
 
-def _check_replaceable(target: str | Path, real: Path) -> None:
+def check_replaceable(target: str | Path) -> None:
+    """Refuse a target that ``atomic_folder`` would refuse, which is good to know before hours of work."""
+    real = Path(os.path.realpath(target))
     if not real.exists():
         return
     if not real.is_dir():

@@ -43,6 +43,7 @@ FORMAT_VERSION = 1
 
 KINDS: dict[str, str] = {
     "unigram": "foreword.lm.unigram:UnigramLM",
+    "ngram": "foreword.lm.ngram:NgramLM",
     "text-lm": "foreword.pipeline:TextLM",
     "word": "foreword.tokens.words:WordTokenizer",
     "character": "foreword.tokens.characters:CharacterTokenizer",

@@ -14,7 +14,7 @@ Nothing is read before it is needed, and a block is forgotten once it is handed 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Literal, TypeAlias, get_args
 
@@ -82,6 +82,18 @@ def read_blocks(source: Source, reading: Reading = BY_LINE, *, meter: Meter | No
 def read_documents(source: Source, reading: Reading = BY_LINE, *, meter: Meter | None = None) -> Iterator[str]:
     """Whole documents as strings, the slow and simple road; a long one has to fit in memory."""
     return _joined(read_blocks(source, reading, meter=meter))
+
+
+def read_lines(source: Source, reading: Reading = BY_LINE) -> Iterator[str]:
+    """Every line of a text, blank ones too, without its end: for formats in which a line's number matters."""
+    rest = ""
+    for block in read_blocks(source, replace(reading, document="file", format="text")):
+        for place, text in enumerate(block.strings(), 1):
+            *lines, rest = (rest + text).split("\n")
+            yield from (line.removesuffix("\r") for line in lines)
+            if rest and (place < len(block) or not block.open):
+                yield rest.removesuffix("\r")
+                rest = ""
 
 
 def _file_blocks(files: list[SourceFile], reading: Reading, meter: Meter | None) -> Iterator[Block]:

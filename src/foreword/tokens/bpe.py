@@ -145,7 +145,7 @@ class BPETokenizer:
             fast_merges(symbols, begins, counts, spellings, self.vocab_size, least=self.min_frequency, meter=meter)
         )
         record = np.array([[m.left, m.right, m.merged, m.count] for m in found], np.int64).reshape(-1, 4)
-        names = [*self._standing, *map(self._name, spellings[first:])]
+        names = [*self.standing, *map(self._name, spellings[first:])]
         self._settle(names, record)
         return self
 
@@ -158,7 +158,7 @@ class BPETokenizer:
         return list(wanted)
 
     @property
-    def _standing(self) -> list[str]:
+    def standing(self) -> list[str]:
         """Every token that stands for itself."""
         return list(dict.fromkeys([*self._specials, *self.added_tokens]))
 
@@ -166,7 +166,7 @@ class BPETokenizer:
         self, data: NDArray[np.uint8], offsets: NDArray[np.int64]
     ) -> tuple[int, list[bytes], NDArray[np.int32], NDArray[np.int64]]:
         """How many tokens are special, the spellings of all first tokens, the words as symbols, and their begins."""
-        special = [_special_spelling(name) for name in self._standing]
+        special = [_special_spelling(name) for name in self.standing]
         first = len(special)
         if self.kind == "bytes":
             ids = np.empty(256, np.int32)
@@ -185,12 +185,18 @@ class BPETokenizer:
         return printable(spelling) if self.kind == "bytes" else spelling.decode()
 
     def _settle(self, names: list[str], record: NDArray[np.int64], end: str | None = None) -> None:
-        """Take the vocabulary and the merges. A pair can come twice (see kernels/bpe_train.py); the last one stays."""
-        self.record_ = record
-        pairs = {(left, right): rank for rank, (left, right) in enumerate(record[:, :2].tolist())}
-        self.merges_ = record[sorted(pairs.values()), :3].astype(np.int32)
+        """Take the vocabulary and the merges. A pair can come twice (see kernels/bpe_train.py); the last one stays.
+
+        A merge may spell a token that stands for itself, where a text says </s> often. It is recorded but never done,
+        or a document could forge one.
+        """
         end = end or next((name for name in ENDS if name in self._specials), END)
         self.vocab_ = Vocab(names, unknown=UNKNOWN if self.kind == "characters" else None, end=end)
+        self.record_ = record
+        pairs = {(left, right): rank for rank, (left, right) in enumerate(record[:, :2].tolist())}
+        merges = record[sorted(pairs.values()), :3].astype(np.int32)
+        standing = [self.vocab_.id(token) for token in self.standing if token in self.vocab_]
+        self.merges_ = merges[~np.isin(merges[:, 2], standing)]
         self._forget()
 
     def _forget(self) -> None:
@@ -222,7 +228,7 @@ class BPETokenizer:
 
     def add_special_tokens(self, tokens: Iterable[str]) -> Self:
         """Add tokens that stand for themselves, after all others."""
-        wanted, standing = list(dict.fromkeys(tokens)), set(self._standing)
+        wanted, standing = list(dict.fromkeys(tokens)), set(self.standing)
         if learnt := [token for token in wanted if token in self.vocab and token not in standing]:
             raise SettingError(f"{learnt[0]!r} cannot become a special token: it is an ordinary one already")
         new = [token for token in wanted if token not in self.vocab]
@@ -268,7 +274,7 @@ class BPETokenizer:
 
     @cached_property
     def _special_finder(self) -> re.Pattern[str]:
-        longest_first = sorted(self._standing, key=len, reverse=True)
+        longest_first = sorted(self.standing, key=len, reverse=True)
         return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
 
     def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[NDArray[np.int32]]:
@@ -290,7 +296,7 @@ class BPETokenizer:
         """The id of every byte or code point before any merge."""
         if self.kind == "characters":
             ids = character_ids(self.vocab)
-            ids[[ord(token) for token in self._standing if len(token) == 1]] = self.vocab.id(UNKNOWN)
+            ids[[ord(token) for token in self.standing if len(token) == 1]] = self.vocab.id(UNKNOWN)
             return ids
         return np.array([self.vocab.id(printable(bytes([byte]))) for byte in range(256)], np.int32)
 
@@ -340,7 +346,7 @@ class BPETokenizer:
     def _whole_pieces(self) -> dict[bytes, int]:
         """The tokens that a piece can be, spelt out: all but those that stand for themselves."""
         pieces: dict[bytes, int] = {}
-        standing = {"", *self._standing}
+        standing = {"", *self.standing}
         for id, token in enumerate(self.vocab):
             spelling = self._spelling(token)
             if token not in standing and self._name(spelling) == token:  # else it is made of no bytes

@@ -1,0 +1,154 @@
+"""Results as a document. docs/benchmarks.json holds them; docs/BENCHMARKS.md is made from it, section by section."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TypedDict
+
+from benchmarks.measure import Pairs
+
+_DOCS = Path(__file__).parent.parent / "docs"
+_DOCUMENT = _DOCS / "BENCHMARKS.md"
+_RESULTS = _DOCS / "benchmarks.json"
+_PACKAGES = ("foreword", "numpy", "numba", "polars", "tokenizers", "tiktoken", "sentencepiece", "rustbpe")
+
+_HEAD = """\
+# Benchmarks
+
+Made by `make bench` (`python -m benchmarks`); the figures are in [benchmarks.json](benchmarks.json). Do not edit.
+
+{date}; {machine}.
+
+How it is measured: ours and the peer run in turn in one process, pair after pair, after one pair that is not counted
+and whose results must agree. One thread and one core on each side, CPU time, unless a section says otherwise. The
+ratio is how many times as fast we are: the median of the pairs' ratios, with the lowest and the highest in brackets.
+Times are medians. Only ratios say something about another machine.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table.
+
+    ours, peer, ratio, bar: as they are shown; met: None where there is no bar.
+    note: what a reader should know, shown below the table.
+    figures: the numbers behind it.
+    """
+
+    job: str
+    ours: str
+    peer: str = "–"
+    ratio: str = "–"
+    bar: str = "–"
+    met: bool | None = None
+    note: str = ""
+    figures: dict[str, float | list[float]] = field(default_factory=dict)
+
+
+class Section(TypedDict):
+    """One subject's results, as they are stored."""
+
+    title: str
+    how: str
+    date: str
+    machine: str
+    rows: list[dict[str, object]]
+
+
+def compared(
+    job: str, peer: str, pairs: Pairs, *, bar: float | None = None, size: float | None = None, note: str = ""
+) -> Row:
+    """Ours against a peer's; ``bar`` is the least ratio, ``size`` the megabytes of the text."""
+    ours, theirs = statistics.median(pairs.ours), statistics.median(pairs.theirs)
+    return Row(
+        job,
+        ours=_pace(ours, size),
+        peer=f"{peer}: {_pace(theirs, size)}",
+        ratio=f"**{pairs.ratio:.2f}** ({min(pairs.ratios):.2f}–{max(pairs.ratios):.2f})",
+        bar="–" if bar is None else f"≥ {bar:g}",
+        met=None if bar is None else pairs.ratio >= bar,
+        note=note,
+        figures={
+            "ours": pairs.ours,
+            "theirs": pairs.theirs,
+            "ratio": pairs.ratio,
+            "ratio_of_medians": pairs.ratio_of_medians,
+        },
+    )
+
+
+def _pace(taken: float, size: float | None) -> str:
+    return f"{taken:.3g} s" if size is None else f"{taken:.3g} s, {size / taken:.3g} MB/s"
+
+
+def section_of(title: str, how: str, rows: list[Row]) -> Section:
+    today = date.today().isoformat()
+    return Section(title=title, how=how, date=today, machine=_machine(), rows=[asdict(row) for row in rows])
+
+
+def keep(measured: dict[str, Section], order: Sequence[str]) -> None:
+    """Put sections in the place of older ones, and write the document anew, its sections in the given order."""
+    stored: dict[str, Section] = json.loads(_RESULTS.read_text("utf-8")) if _RESULTS.exists() else {}
+    stored |= measured
+    stored = {name: stored[name] for name in order if name in stored}
+    _DOCS.mkdir(exist_ok=True)
+    _RESULTS.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    _DOCUMENT.write_text(_document(stored), "utf-8")
+
+
+def _document(sections: dict[str, Section]) -> str:
+    newest = max(sections.values(), key=lambda section: section["date"])
+    head = _HEAD.format(date=newest["date"], machine=newest["machine"])
+    return "\n".join([head, *(section_text(section, newest) for section in sections.values())])
+
+
+def section_text(section: Section, newest: Section | None = None) -> str:
+    """A heading, a table and notes; what ``newest`` says of the machine is not said again."""
+    elsewhere = "" if newest and newest["machine"] == section["machine"] else f" on {section['machine']}"
+    lines = [
+        f"## {section['title']}\n",
+        f"{section['how']} Measured {section['date']}{elsewhere}.\n",
+        "| job | ours | peer | ratio | bar | met |",
+        "|---|---|---|---|---|---|",
+        *map(_table_line, section["rows"]),
+        "",
+    ]
+    notes = [f"- {row['job']}: {row['note']}" for row in section["rows"] if row["note"]]
+    return "\n".join([*lines, *notes, ""] if notes else lines)
+
+
+def _table_line(row: dict[str, object]) -> str:
+    met = {True: "yes", False: "**no**", None: "–"}[row["met"]]  # type: ignore[index]
+    return f"| {' | '.join(str(row[column]) for column in ('job', 'ours', 'peer', 'ratio', 'bar'))} | {met} |"
+
+
+def _machine() -> str:
+    """What it ran on, in one line and without a name that would tell whose it is."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    packages = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+    return f"{_cpu()}, {cores} cores, {memory:.0f} GiB; Python {platform.python_version()}; {packages}"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "(absent)"
+
+
+def _cpu() -> str:
+    described = Path("/proc/cpuinfo")
+    if described.exists():
+        for line in described.read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,111 @@
+"""Tokenizers and models from where the user says they are, and back."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from foreword.errors import InputError
+
+if TYPE_CHECKING:
+    from foreword.pipeline import TextLM, TextTokenizer
+
+STDIO = "-"
+
+
+def load_language_model(path: str) -> TextLM:
+    from foreword.io.folder import kind_of
+    from foreword.pipeline import TextLM
+
+    found = _load(path)
+    if not isinstance(found, TextLM):
+        raise InputError(f"{path}: its kind is {kind_of(found)}, not text-lm: foreword train makes one")
+    return found
+
+
+def load_tokenizer(path: str) -> TextTokenizer:
+    """A tokenizer's folder, a tokenizer.json, or the tokenizer of a model."""
+    from foreword.io.folder import kind_of
+    from foreword.pipeline import TextLM, TextTokenizer
+
+    found = _load(path)
+    tokenizer = found.tokenizer if isinstance(found, TextLM) else found
+    if not isinstance(tokenizer, TextTokenizer):
+        raise InputError(f"{path}: its kind is {kind_of(found)}, not a tokenizer: foreword tokenize train makes one")
+    return tokenizer
+
+
+def save_tokenizer(tokenizer: TextTokenizer, out: str) -> None:
+    """A folder, or tokenizer.json where the name ends in .json or is standard output."""
+    from foreword.io.folder import save
+
+    if is_tokenizer_json(out):
+        _write_json(tokenizer, out)
+    else:
+        save(tokenizer, out)  # type: ignore[arg-type]
+
+
+def is_tokenizer_json(out: str) -> bool:
+    return out == STDIO or out.lower().endswith(".json")
+
+
+def check_output(out: str, *, folder: bool) -> None:
+    """Refuse what could not be written before the work begins: nobody should learn that after an hour."""
+    from foreword.io.atomic import check_replaceable
+
+    if folder and out == STDIO:
+        raise typer.BadParameter("a model is a folder and cannot go to standard output", param_hint="'-o'")
+    if out == STDIO:
+        return
+    target = Path(os.path.realpath(out))
+    if folder:
+        check_replaceable(out)
+    elif target.is_dir():
+        raise InputError(f"cannot write {out}: it is a folder")
+    standing = next(place for place in target.parents if place.exists())
+    if not (standing.is_dir() and os.access(standing, os.W_OK)):
+        raise InputError(f"cannot write {out}: no permission to write in {standing}")
+
+
+def _load(path: str) -> Any:
+    from foreword.io.folder import load
+
+    with _as_file(path) as file:
+        return load(file)
+
+
+@contextmanager
+def _as_file(path: str) -> Iterator[str]:
+    """Standard input as a file, which is what loading needs: it looks at a file more than once."""
+    if path != STDIO:
+        yield path
+        return
+    with TemporaryDirectory(prefix="foreword-") as folder:
+        file = Path(folder, "standard input")
+        file.write_bytes(sys.stdin.buffer.read())
+        yield str(file)
+
+
+def _write_json(tokenizer: TextTokenizer, out: str) -> None:
+    from foreword.io.folder import kind_of
+    from foreword.io.tokenizer_json import write_tokenizer_json
+    from foreword.tokens.bpe import BPETokenizer
+
+    if not isinstance(tokenizer, BPETokenizer):
+        raise InputError(
+            f"cannot write {out}: tokenizer.json holds BPE tokenizers, and this one is {kind_of(tokenizer)}"
+        )
+    if out != STDIO:
+        write_tokenizer_json(tokenizer, out)
+        return
+    with TemporaryDirectory(prefix="foreword-") as folder:
+        file = Path(folder, "tokenizer.json")
+        write_tokenizer_json(tokenizer, file)
+        sys.stdout.buffer.write(file.read_bytes())

@@ -1,0 +1,63 @@
+"""Results on standard output: UTF-8 whatever the locale, JSON for programs, tables for people."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from foreword.protocols import Json
+
+WIDTH_OF_FILES = 120
+"""Columns where the output is no terminal and nobody says how wide it is."""
+
+
+def write_text(text: str) -> None:
+    """Text as it is, without a line end of its own."""
+    # What no UTF-8 can hold, half of a surrogate pair, is spelled as JSON and Python spell it.
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+
+
+def write_json(value: Json | dict[str, Any]) -> None:
+    write_text(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def flush() -> None:
+    """Hand on what has been written: somebody may be waiting for each answer."""
+    sys.stdout.buffer.flush()
+
+
+def tell(line: str) -> None:
+    """Talk, which goes to standard error."""
+    sys.stderr.write(f"{line}\n")
+
+
+def print_table(table: Table) -> None:
+    from rich.console import Console
+
+    # Rich asks all three for the width; a program that runs us has none of them on a terminal.
+    seen = any(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)) or "COLUMNS" in os.environ
+    console = Console(highlight=False, markup=False, emoji=False, width=None if seen else WIDTH_OF_FILES)
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    # Rich fills every line up with blanks, which nobody wants in a file.
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def plain_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None = None) -> Table:
+    """A table in our style; ``numbers`` names the columns that are set flush right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, title=title and Text(title), title_justify="left", pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+    return table

@@ -1,0 +1,114 @@
+"""How far long work is: one bar on standard error, with its rate and the time left.
+
+Work that is over within a second shows nothing, and so does work whose standard error is no terminal. The bar comes
+from a timer and not from the first report, because the first thing a fresh installation does is to compile its
+kernels, which takes some seconds in which there is nothing to report.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, Task
+
+    from foreword.protocols import Meter
+
+DELAY = 1.0
+"""Seconds of work before anything is shown."""
+
+BYTE_PHASES = ("reading", "download")
+"""How the names of phases begin that are counted in bytes."""
+
+
+@contextmanager
+def progress(quiet: bool = False) -> Iterator[Meter | None]:
+    """Give a meter that draws, or None where nobody would see it; what was drawn is wiped off at the end."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    bar = Bar()
+    timer = threading.Timer(DELAY, bar.show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield bar
+    finally:
+        timer.cancel()
+        bar.close()
+
+
+class Bar:
+    """A meter that remembers the latest report and, once shown, draws it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # the timer shows the bar while the work reports
+        self._latest: tuple[str, int, int | None] = ("getting ready", 0, None)
+        self._drawn: Progress | None = None
+        self._closed = False
+
+    def __call__(self, phase: str, done: int, total: int | None) -> None:
+        with self._lock:
+            is_new = phase != self._latest[0]
+            self._latest = (phase, done, total)
+            if self._drawn is not None:
+                self._draw(self._drawn, is_new)
+
+    def show(self) -> None:
+        drawn = _columns()
+        with self._lock:
+            if self._closed:
+                return
+            self._drawn = drawn
+            self._draw(drawn, is_new=True)
+            drawn.start()
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._drawn is not None:
+                self._drawn.stop()
+
+    def _draw(self, drawn: Progress, is_new: bool) -> None:
+        phase, done, total = self._latest
+        if is_new:
+            for old in drawn.task_ids:
+                drawn.remove_task(old)
+            drawn.add_task(phase, total=total, completed=done)
+        else:
+            drawn.update(drawn.task_ids[0], completed=done, total=total)
+
+
+def _columns() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import ProgressColumn as Column
+    from rich.text import Text
+
+    class RateColumn(Column):
+        def render(self, task: Task) -> Text:
+            return Text(rate(task.description, task.speed))
+
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        RateColumn(),
+        TimeRemainingColumn(compact=True),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+def rate(phase: str, speed: float | None) -> str:
+    """Bytes or items a second; nothing where it is not known yet."""
+    if not speed:
+        return ""
+    if phase.startswith(BYTE_PHASES):
+        return f"{speed / 1e6:,.1f} MB/s"
+    return f"{speed:,.0f}/s"

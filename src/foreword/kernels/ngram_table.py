@@ -1,0 +1,228 @@
+"""N-gram probabilities from counts, and a table that answers queries.
+
+The table is open addressing over rows of two 64-bit words: the key (context, last word) and the two logs of the
+n-gram, its probability and its back-off weight, as float32. A context is where its own row stands, so every key fits
+one word at any order and equality is exact. Contexts of one word are that word's id; rows are counted after those.
+
+A state is the rows of the last words: column j is the context of j + 1 words, -1 where the text never had it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.kernels.jit import inlined, kernel
+from foreword.kernels.memory import prefetch
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+_FIRST = np.uint64(0x9E3779B97F4A7C15)
+_SECOND = np.uint64(0xD6E8FEB86659FD93)
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_FREE = np.uint64(0)
+
+LANES = 32
+"""Documents that are scored side by side, so that each waits for its memory while the others work."""
+
+
+@kernel
+def discounted(
+    children: Longs, counts: Ints, raw: Ints, suffixes: Ints, lower: Floats,
+    discounts: Floats, per_type: float, extra: float, prune: int, interpolated: bool,
+    probabilities: Floats, backoffs: Floats,
+) -> None:  # fmt: skip
+    """One order's probabilities, given those of the order below.
+
+        p(w | c) = (n(c w) - D(n)) / N(c) + b(c) p(w | c without its first word)
+
+    N(c) is the sum of counts, ``per_type`` for each different word, and ``extra``; b(c) is what is left over. N-grams
+    seen at most ``prune`` times give all they have to b(c). With ``interpolated`` false the last term is left out.
+    """
+    for context in range(len(children) - 1):
+        first, last = children[context], children[context + 1]
+        if first == last:
+            backoffs[context] = 1.0
+            continue
+        total = extra + per_type * (last - first)
+        left = total
+        for number in range(first, last):
+            count = counts[number]
+            total += count
+            left += count if raw[number] <= prune else discounts[min(count, 3)]
+        weight = left / total
+        backoffs[context] = weight
+        for number in range(first, last):
+            prefetch(lower, suffixes[min(number + 32, len(suffixes) - 1)])
+            count = counts[number]
+            share = (count - discounts[min(count, 3)]) / total
+            probabilities[number] = share + weight * lower[suffixes[number]] if interpolated else share
+
+
+@inlined
+def row_of(key: np.uint64, rows: int) -> int:
+    """The first row to look at. Rows need not be a power of two: the hash's upper half is scaled to their number."""
+    mixed = key * _FIRST
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * _SECOND
+    return np.int64(((mixed >> _HALF) * np.uint64(rows)) >> _HALF)
+
+
+@inlined
+def key_of(context: int, word: int, bits: int) -> np.uint64:
+    return np.uint64((context << bits | word) + 1)
+
+
+@inlined
+def pack(probability: np.float32, backoff: np.float32, halves: Singles, words: Words) -> np.uint64:
+    """Two float32 as one number; ``halves`` and ``words`` are one and the same eight bytes."""
+    halves[0] = probability
+    halves[1] = backoff
+    return words[0]
+
+
+@kernel
+def fill(
+    table: Words, parents: Ints, words: Ints, probabilities: Singles, backoffs: Singles,
+    parent_contexts: Longs, contexts: Longs, bits: int, base: int, halves: Singles, packed: Words,
+) -> None:  # fmt: skip
+    """Enter one order's n-grams; ``contexts[i]``, out, is what n-gram i is called as a context."""
+    rows = len(table) // 2
+    count = len(words)
+    for number in range(count):
+        ahead = min(number + 16, count - 1)
+        prefetch(table, 2 * row_of(key_of(parent_contexts[parents[ahead]], np.int64(words[ahead]), bits), rows))
+        key = key_of(parent_contexts[parents[number]], np.int64(words[number]), bits)
+        row = row_of(key, rows)
+        while table[2 * row] != _FREE:
+            row += 1
+            if row == rows:
+                row = 0
+        table[2 * row] = key
+        table[2 * row + 1] = pack(probabilities[number], backoffs[number], halves, packed)
+        contexts[number] = base + row
+
+
+@inlined
+def find(table: Words, key: np.uint64, row: int) -> int:
+    """The row of ``key``, from ``row`` on, or -1."""
+    rows = len(table) // 2
+    while table[2 * row] != key:
+        if table[2 * row] == _FREE:
+            return -1
+        row += 1
+        if row == rows:
+            row = 0
+    return row
+
+
+@inlined
+def step(
+    table: Words, values: Singles, unigrams: Singles, state: Longs, at: int, orders: int, word: int,
+    bits: int, base: int, uniform: bool, floor: float,
+) -> tuple[float, int]:  # fmt: skip
+    """Read one word in the state at ``state[at:at + orders]``: its log-probability and the order that matched.
+
+    The longest known n-gram counts; the weights of longer contexts that do not know the word are added. A longer
+    n-gram is never known where a shorter end of it is not, so the search goes up and stops at the first miss.
+    unigrams: [2 * word] probability, [2 * word + 1] back-off. values: ``table`` seen as float32, four to a row.
+    With ``uniform`` only the longest known context is asked, and what it does not know has the log-probability
+    ``floor`` plus its weight (Lidstone).
+    """
+    matched = 1
+    log = np.float64(unigrams[2 * word])
+    weight = np.float64(0.0)
+    alive = True
+    carried = state[at]
+    state[at] = word
+    for length in range(orders):
+        context = carried
+        carried = state[at + length + 1] if length + 1 < orders else np.int64(-1)
+        if context < 0:
+            if length + 1 < orders:
+                state[at + length + 1] = -1
+            continue
+        own = np.float64(unigrams[2 * context + 1]) if length == 0 else np.float64(values[4 * (context - base) + 3])
+        row = np.int64(-1)
+        if alive:
+            key = key_of(context, word, bits)
+            row = find(table, key, row_of(key, len(table) // 2))
+            alive = row >= 0 or uniform
+        if row >= 0:
+            matched = length + 2
+            log = np.float64(values[4 * row + 2])
+            weight = 0.0
+        elif uniform:
+            log = floor
+            weight = own
+            matched = 1
+        else:
+            weight += own
+        if length + 1 < orders:
+            state[at + length + 1] = base + row if row >= 0 else -1
+    return log + weight, matched
+
+
+@kernel
+def score(
+    table: Words, values: Singles, unigrams: Singles, start: Longs, bits: int, base: int, uniform: bool, floor: float,
+    ids: NDArray[np.integer], offsets: Longs, first: int, last: int, states: Longs, at: Longs,
+    logs: Floats, matched: NDArray[np.uint8],
+) -> None:  # fmt: skip
+    """Log-probability of every id of documents ``first`` to ``last``, LANES documents side by side.
+
+    start: the state after ``<s>``, (orders,). states: (LANES * orders,), at: (LANES * 2,), scratch.
+    matched: uint8, out, the order that matched, if it is not empty.
+    """
+    orders = len(start)
+    rows = len(table) // 2
+    coming = first
+    busy = 0
+    for lane in range(LANES):
+        at[2 * lane] = at[2 * lane + 1] = 0
+    while True:
+        for lane in range(LANES):
+            if at[2 * lane] == at[2 * lane + 1]:
+                while coming < last and offsets[coming] == offsets[coming + 1]:
+                    coming += 1
+                if coming == last:
+                    continue
+                at[2 * lane] = offsets[coming]
+                at[2 * lane + 1] = offsets[coming + 1]
+                coming += 1
+                for length in range(orders):
+                    states[lane * orders + length] = start[length]
+            word = np.int64(ids[at[2 * lane]])
+            for length in range(orders):
+                context = states[lane * orders + length]
+                if context >= 0:
+                    prefetch(table, 2 * row_of(key_of(context, word, bits), rows))
+        busy = 0
+        for lane in range(LANES):
+            place = at[2 * lane]
+            if place == at[2 * lane + 1]:
+                continue
+            busy += 1
+            log, order = step(
+                table, values, unigrams, states, lane * orders, orders, np.int64(ids[place]), bits, base, uniform, floor
+            )
+            logs[place] = log
+            if len(matched):
+                matched[place] = order
+            at[2 * lane] = place + 1
+        if busy == 0:
+            break
+
+
+@kernel
+def advance(
+    table: Words, values: Singles, unigrams: Singles, states: Longs, ids: Longs, orders: int, bits: int, base: int,
+    uniform: bool,
+) -> None:  # fmt: skip
+    """Read one word in each row of ``states``, (rows * orders,), in place."""
+    for row in range(len(ids)):
+        step(table, values, unigrams, states, row * orders, orders, ids[row], bits, base, uniform, 0.0)
