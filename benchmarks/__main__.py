@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Protocol, cast
 
 from benchmarks.data import check_texts
-from benchmarks.measure import say
+from benchmarks.progress import say
 from benchmarks.report import Row, Section, keep, section_of, section_text
 from foreword.errors import InputError
 
@@ -50,7 +50,7 @@ def main() -> int:
     if options.json:
         print(json.dumps(measured, indent=1, ensure_ascii=False))
     else:
-        print("\n".join(section_text(section) for section in measured.values()))
+        print("\n".join(section_text(section) for section in measured.values() if section["rows"]))
     return 0
 
 

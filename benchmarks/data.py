@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.measure import say
+from benchmarks.progress import say
 from foreword.text.datasets import lookup
 
 WIKITEXT = "wikitext-2:train"

@@ -9,16 +9,17 @@ from __future__ import annotations
 import gc
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from benchmarks.progress import say
+from benchmarks.quiet import undisturbed
+
 Ours = TypeVar("Ours")
 Theirs = TypeVar("Theirs")
-Result = TypeVar("Result")
 Clock = Callable[[], float]
 
 PAIRS = 5
@@ -28,10 +29,11 @@ FEW_PAIRS = 3
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Seconds of runs that followed each other."""
+    """Seconds of runs that followed each other; ``disturbed`` counts pairs with other work beside them."""
 
     ours: list[float]
     theirs: list[float]
+    disturbed: int = 0
 
     @property
     def ratios(self) -> list[float]:
@@ -54,18 +56,27 @@ def interleaved(
     agree: Callable[[Ours, Theirs], bool],
     *,
     pairs: int = PAIRS,
-    clock: Clock = time.process_time,
+    wall: bool = False,
 ) -> Pairs:
-    """Run both in turn. The first pair compiles, fills caches and has to agree; its time does not count."""
+    """Run both in turn. The first pair compiles, fills caches and has to agree; its time does not count.
+
+    CPU time counts, or with ``wall`` that of the clock on the wall; then pairs are repeated while other work disturbs.
+    """
     say(f"{name}: warming up")
     if not agree(ours(), theirs()):
         raise AssertionError(f"{name}: the results differ, so their times cannot be compared")
-    measured = Pairs([], [])
+    clock = time.perf_counter if wall else time.process_time
+
+    def pair() -> tuple[float, float]:
+        return seconds(ours, clock), seconds(theirs, clock)
+
+    taken, disturbed = [], 0
     for number in range(1, pairs + 1):
-        measured.ours.append(seconds(ours, clock))
-        measured.theirs.append(seconds(theirs, clock))
-        say(f"{name}: pair {number} of {pairs}: {measured.ours[-1]:.3f} s against {measured.theirs[-1]:.3f} s")
-    return measured
+        times, quiet = undisturbed(pair) if wall else (pair(), True)
+        disturbed += not quiet
+        taken.append(times)
+        say(f"{name}: pair {number} of {pairs}: {times[0]:.3f} s against {times[1]:.3f} s")
+    return Pairs([mine for mine, _ in taken], [other for _, other in taken], disturbed)
 
 
 def seconds(work: Callable[[], object], clock: Clock) -> float:
@@ -94,7 +105,3 @@ def one_core() -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, allowed)
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

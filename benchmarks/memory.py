@@ -1,8 +1,9 @@
-"""Peak memory of training on a file much larger than memory should have to be.
+"""Peak memory of training on a file that is larger than memory should have to be.
 
 The file is enwiki again and again; from the second copy on every tenth word ends in two letters that are the copy's
-own, so that new words keep coming as they do in real text. Training runs in a process of its own, as
-``python -m benchmarks.memory FILE TOKENS``, which tells what it took as JSON.
+own, so that new words keep coming as they do in real text. Training runs in a process of its own, which is this file
+again: ``python -m benchmarks.memory command …`` runs the command line and tells its peak on the last line,
+``python -m benchmarks.memory api FILE TOKENS`` does the same with the Python interface.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
+import foreword.cli
 from benchmarks.data import ENWIKI, megabytes, plain_file, scratch_folder
-from benchmarks.measure import say
+from benchmarks.progress import say
 from benchmarks.report import Row
 from foreword.text.sources import read_blocks
 from foreword.tokens.bpe import BPETokenizer
@@ -24,21 +26,11 @@ from foreword.tokens.bpe import BPETokenizer
 TITLE = "Memory"
 HOW = (
     "Peak resident memory of a process that learns BPE merges from a 2 GB file, on all cores and with the settings "
-    "that a user gets who sets nothing. The file is enwiki twenty times, with new words in each copy."
+    "that a user gets who sets nothing else. The file is enwiki twenty times, with new words in each copy."
 )
 
 FILE_BYTES = 2_000_000_000
 BAR_MEGABYTES = 1_000
-SIZES = (8_000, 32_000)
-
-
-class Training(TypedDict):
-    """What a process says of its training."""
-
-    peak_megabytes: float
-    seconds: float
-    pieces: int
-    left_out: int
 
 
 def run(quick: bool) -> list[Row]:
@@ -49,25 +41,42 @@ def run(quick: bool) -> list[Row]:
     try:
         say("memory: writing 2 GB of text")
         write_growing_text(plain_file(ENWIKI), path)
-        return [_row(path, size) for size in SIZES]
+        return [
+            _row("foreword tokenize train", 8_000, path, _command(path, 8_000)),
+            _row("foreword tokenize train", 32_000, path, _command(path, 32_000)),
+            _row("BPETokenizer.fit_blocks", 32_000, path, ["api", str(path), "32000"]),
+        ]
     finally:
         path.unlink(missing_ok=True)
 
 
-def _row(path: Path, size: int) -> Row:
-    job = f"{megabytes(path) / 1000:.2f} GB, {size:,} tokens"
-    say(f"memory: training on {job}")
-    training = train_apart(path, size)
-    peak = training["peak_megabytes"]
-    say(f"memory: {peak:.0f} MB, {training['seconds']:.0f} s")
+def _command(path: Path, size: int) -> list[str]:
+    out = scratch_folder() / f"tokenizer-{size}"
+    return ["command", "tokenize", "train", str(path), "-o", str(out), "--vocab", str(size), "--json", "--quiet"]
+
+
+def _row(name: str, size: int, path: Path, arguments: list[str]) -> Row:
+    job = f"{name}, {megabytes(path) / 1000:.2f} GB, {size:,} tokens"
+    say(f"memory: {job}")
+    told, peak = run_apart(arguments)
+    say(f"memory: {peak:.0f} MB, {told['seconds']:.0f} s")
+    pieces = f"{told['pieces']:,} distinct pieces, " if "pieces" in told else ""
     return Row(
         job,
         ours=f"{peak:,.0f} MB",
         bar=f"< {BAR_MEGABYTES:,} MB",
         met=peak < BAR_MEGABYTES,
-        note=f"{training['seconds']:.0f} s; {training['pieces']:,} distinct pieces, {training['left_out']:,} left out",
-        figures={"peak_megabytes": peak, "seconds": training["seconds"], "pieces": training["pieces"]},
+        note=f"{told['seconds']:.0f} s; {pieces}{told['left_out']:,} left out",
+        figures={"peak_megabytes": peak, "seconds": told["seconds"], "left_out": told["left_out"]},
     )
+
+
+def run_apart(arguments: list[str]) -> tuple[dict[str, Any], float]:
+    """What a process of its own tells as JSON, and its peak in megabytes."""
+    command = [sys.executable, "-m", "benchmarks.memory", *arguments]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
+    told, peak = done.stdout.rstrip().rsplit("\n", 1)
+    return json.loads(told), float(peak)
 
 
 def write_growing_text(source: Path, target: Path) -> None:
@@ -86,24 +95,31 @@ def _ending(copy: int) -> bytes:
     return bytes([ord("a") + copy // 26, ord("a") + copy % 26]) if copy else b""
 
 
-def train_apart(path: Path, size: int) -> Training:
-    command = [sys.executable, "-m", "benchmarks.memory", str(path), str(size)]
-    told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent)
-    training: Training = json.loads(told.stdout)
-    return training
+def _within(way: str, arguments: list[str]) -> None:
+    """What the process of its own does."""
+    if way == "api":
+        print(json.dumps(_train(Path(arguments[0]), int(arguments[1]))))
+    else:
+        sys.argv = ["foreword", *arguments]
+        try:
+            foreword.cli.main()
+        except SystemExit as end:
+            if end.code:
+                raise
+    print(_peak_megabytes())
 
 
-def train(path: Path, size: int) -> Training:
+def _train(path: Path, size: int) -> dict[str, float]:
+    """``fit_blocks`` in its two halves, to see what is between them."""
     start = time.perf_counter()
     tokenizer = BPETokenizer(size)
     counted = tokenizer.count(read_blocks(path))
     pieces = len(counted) - 1  # the first counts documents
     tokenizer.fit_counted(counted)
-    seconds = time.perf_counter() - start
-    return Training(peak_megabytes=peak_megabytes(), seconds=seconds, pieces=pieces, left_out=tokenizer.left_out_)
+    return {"seconds": time.perf_counter() - start, "pieces": pieces, "left_out": tokenizer.left_out_}
 
 
-def peak_megabytes() -> float:
+def _peak_megabytes() -> float:
     # Not getrusage: there a new process starts with the peak of the one that started it.
     status = Path("/proc/self/status").read_text("utf-8")
     peak = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
@@ -112,4 +128,4 @@ def peak_megabytes() -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(train(Path(sys.argv[1]), int(sys.argv[2]))))
+    _within(sys.argv[1], sys.argv[2:])

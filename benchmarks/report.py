@@ -27,10 +27,12 @@ Made by `make bench` (`python -m benchmarks`); the figures are in [benchmarks.js
 
 {date}; {machine}.
 
+{met} of {bars} bars are met.
+
 How it is measured: ours and the peer run in turn in one process, pair after pair, after one pair that is not counted
 and whose results must agree. One thread and one core on each side, CPU time, unless a section says otherwise. The
-ratio is how many times as fast we are: the median of the pairs' ratios, with the lowest and the highest in brackets.
-Times are medians. Only ratios say something about another machine.
+ratio is how many times as fast we are: the median of the pairs' ratios, with the lowest and the highest in brackets;
+beside it the ratio of the medians. Times are medians. Only ratios say something about another machine.
 """
 
 
@@ -38,7 +40,7 @@ Times are medians. Only ratios say something about another machine.
 class Row:
     """One line of a table.
 
-    ours, peer, ratio, bar: as they are shown; met: None where there is no bar.
+    ours to bar: as they are shown; met: None where there is no bar.
     note: what a reader should know, shown below the table.
     figures: the numbers behind it.
     """
@@ -47,6 +49,7 @@ class Row:
     ours: str
     peer: str = "–"
     ratio: str = "–"
+    of_medians: str = "–"
     bar: str = "–"
     met: bool | None = None
     note: str = ""
@@ -63,9 +66,7 @@ class Section(TypedDict):
     rows: list[dict[str, object]]
 
 
-def compared(
-    job: str, peer: str, pairs: Pairs, *, bar: float | None = None, size: float | None = None, note: str = ""
-) -> Row:
+def compared(job: str, peer: str, pairs: Pairs, *, bar: float | None = None, size: float | None = None) -> Row:
     """Ours against a peer's; ``bar`` is the least ratio, ``size`` the megabytes of the text."""
     ours, theirs = statistics.median(pairs.ours), statistics.median(pairs.theirs)
     return Row(
@@ -73,9 +74,10 @@ def compared(
         ours=_pace(ours, size),
         peer=f"{peer}: {_pace(theirs, size)}",
         ratio=f"**{pairs.ratio:.2f}** ({min(pairs.ratios):.2f}–{max(pairs.ratios):.2f})",
+        of_medians=f"{pairs.ratio_of_medians:.2f}",
         bar="–" if bar is None else f"≥ {bar:g}",
         met=None if bar is None else pairs.ratio >= bar,
-        note=note,
+        note=f"other work ran beside {pairs.disturbed} of {len(pairs.ours)} pairs" if pairs.disturbed else "",
         figures={
             "ours": pairs.ours,
             "theirs": pairs.theirs,
@@ -106,7 +108,10 @@ def keep(measured: dict[str, Section], order: Sequence[str]) -> None:
 
 def _document(sections: dict[str, Section]) -> str:
     newest = max(sections.values(), key=lambda section: section["date"])
-    head = _HEAD.format(date=newest["date"], machine=newest["machine"])
+    verdicts = [row["met"] for section in sections.values() for row in section["rows"] if row["met"] is not None]
+    head = _HEAD.format(
+        date=newest["date"], machine=newest["machine"], met=sum(map(bool, verdicts)), bars=len(verdicts)
+    )
     return "\n".join([head, *(section_text(section, newest) for section in sections.values())])
 
 
@@ -116,8 +121,8 @@ def section_text(section: Section, newest: Section | None = None) -> str:
     lines = [
         f"## {section['title']}\n",
         f"{section['how']} Measured {section['date']}{elsewhere}.\n",
-        "| job | ours | peer | ratio | bar | met |",
-        "|---|---|---|---|---|---|",
+        "| job | ours | peer | ratio | of medians | bar | met |",
+        "|---|---|---|---|---|---|---|",
         *map(_table_line, section["rows"]),
         "",
     ]
@@ -127,7 +132,8 @@ def section_text(section: Section, newest: Section | None = None) -> str:
 
 def _table_line(row: dict[str, object]) -> str:
     met = {True: "yes", False: "**no**", None: "–"}[row["met"]]  # type: ignore[index]
-    return f"| {' | '.join(str(row[column]) for column in ('job', 'ours', 'peer', 'ratio', 'bar'))} | {met} |"
+    shown = (str(row[column]) for column in ("job", "ours", "peer", "ratio", "of_medians", "bar"))
+    return f"| {' | '.join(shown)} | {met} |"
 
 
 def _machine() -> str:

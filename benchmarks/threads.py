@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,8 +37,7 @@ def run(quick: bool) -> list[Row]:
 def _row(job: str, work: Work, pairs: int) -> Row:
     path = plain_file(ENWIKI)
     measured = interleaved(
-        f"threads, {job}", lambda: work(path, 2), lambda: work(path, 1), same_corpus, pairs=pairs,
-        clock=time.perf_counter,
+        f"threads, {job}", lambda: work(path, 2), lambda: work(path, 1), same_corpus, pairs=pairs, wall=True
     )  # fmt: skip
     return compared(job, "one thread", measured, bar=BAR, size=megabytes(path))
 

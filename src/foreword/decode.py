@@ -1,15 +1,20 @@
 """Text out of a model: written once, for anything that has a next token.
 
-``generate`` draws one token after another. It knows the model only through ``start``, ``next_logprobs`` and
-``advance``, so an n-gram table, a recurrent net and a translator that has read its source all speak through it. Beam
-search, which looks for the likeliest whole text instead of drawing one, will stand beside it on the same three calls.
-``pieces`` turns the ids into text as they come.
+``generate`` draws one token after another; ``beam_search`` looks for the likeliest whole text instead. Both know the
+model only through ``start``, ``next_logprobs`` and ``advance``, so an n-gram table, a recurrent net and a translator
+that has read its source all speak through them. ``pieces`` turns the ids into text as they come.
+
+A. Holtzman, J. Buys, L. Du, M. Forbes and Y. Choi, "The curious case of neural text degeneration", ICLR 2020.
+I. Sutskever, O. Vinyals and Q. V. Le, "Sequence to sequence learning with neural networks", NeurIPS 2014.
+Shapes: V = tokens in the vocabulary, L = texts still being written.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +27,9 @@ INCOMPLETE = "\ufffd"
 """What a byte-level tokenizer decodes half a character to."""
 
 
+# Drawing
+
+
 def generate(
     model: NextToken[S],
     prompt: Sequence[int] = (),
@@ -29,47 +37,65 @@ def generate(
     max_tokens: int = 100,
     temperature: float = 1.0,
     top_k: int | None = None,
+    top_p: float | None = None,
     seed: int = 0,
 ) -> Iterator[int]:
     """Yield token ids until the model ends the document (``</s>`` itself is not yielded) or ``max_tokens`` are out.
 
     The prompt is read, not repeated. Each token is drawn from  p(w)^(1/temperature), normalised over the ``top_k``
     likeliest tokens: a low temperature is careful, zero always takes the likeliest (the lowest id among equals), a
-    high one is wild. The same seed gives the same text.
+    high one is wild. Of what those two leave, ``top_p`` keeps the nucleus: the fewest tokens that together have at
+    least that probability (Holtzman et al., 2020). The same seed gives the same text.
     """
-    _check_settings(max_tokens, temperature, top_k, seed)
+    _check_max_tokens(max_tokens)
+    _check_sampling(temperature, top_k, top_p, seed)
     _check_prompt(prompt, model.vocab)
+    random = np.random.Generator(np.random.PCG64(seed))
+    pick = partial(choose, random=random, temperature=temperature, top_k=top_k, top_p=top_p)
     # The checks stand outside the generator so that they speak at the call, not at the first token.
-    return _draw(model, prompt, max_tokens, temperature, top_k, seed)
+    return _draw(model, prompt, max_tokens, pick)
 
 
 def _draw(
-    model: NextToken[S], prompt: Sequence[int], max_tokens: int, temperature: float, top_k: int | None, seed: int
+    model: NextToken[S], prompt: Sequence[int], max_tokens: int, pick: Callable[[Logs], int]
 ) -> Iterator[int]:
-    random = np.random.Generator(np.random.PCG64(seed))
-    state = model.start()
-    for id in prompt:
-        state = model.advance(state, np.array([id]))
+    state = _read(model, prompt)
     for _ in range(max_tokens):
-        id = choose(model.next_logprobs(state)[0], temperature, top_k, random)
+        id = pick(model.next_logprobs(state)[0])
         if id == model.vocab.end:
             return
         yield id
         state = model.advance(state, np.array([id]))
 
 
-def choose(logprobs: Logs, temperature: float, top_k: int | None, random: np.random.Generator) -> int:
+def _read(model: NextToken[S], prompt: Sequence[int]) -> S:
+    """What the model remembers after the prompt, the same one in every row."""
+    state = model.start()
+    for id in prompt:
+        state = model.advance(state, np.full(len(state), id))
+    return state
+
+
+def choose(
+    logprobs: Logs,
+    random: np.random.Generator,
+    *,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+) -> int:
     """One id from the log-probabilities of all of them, (V,)."""
     logs = np.asarray(logprobs, np.float64)
     best = int(logs.argmax())  # the first of the largest; NaN counts as larger than all
-    if not math.isfinite(logs[best]):
-        raise ForewordError(f"the model gives no next token a probability (the best log-probability is {logs[best]})")
+    _check_possible(logs[best])
     if temperature == 0 or top_k == 1:
         return best
     if top_k is not None and top_k < len(logs):
         logs = keep_largest(logs, top_k)
     with np.errstate(over="ignore"):  # a tiny temperature sends everything but the best to minus infinity, rightly
         weights = np.exp((logs - logs[best]) / temperature)
+    if top_p is not None and top_p < 1:
+        weights = keep_nucleus(weights, top_p)
     return invert_cumulative(weights, random.random())
 
 
@@ -82,6 +108,16 @@ def keep_largest(logs: NDArray[np.float64], k: int) -> NDArray[np.float64]:
     return np.where(kept, logs, -np.inf)
 
 
+def keep_nucleus(weights: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+    """All become zero but the fewest that hold this share of the total; among equals the lower id stays."""
+    largest_first = np.argsort(-weights, kind="stable")
+    edges = weights[largest_first].cumsum()
+    count = int(edges.searchsorted(share * edges[-1])) + 1
+    kept = np.zeros_like(weights)
+    kept[largest_first[:count]] = weights[largest_first[:count]]
+    return kept
+
+
 def invert_cumulative(weights: NDArray[np.float64], uniform: float) -> int:
     """The id under which a point of [0, 1) falls when the weights, (V,), are laid end to end."""
     edges = weights.cumsum()
@@ -89,6 +125,167 @@ def invert_cumulative(weights: NDArray[np.float64], uniform: float) -> int:
     if id == len(edges):  # uniform · total was rounded up to the total
         return int(np.flatnonzero(weights)[-1])
     return id
+
+
+# Searching
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """A text that a search has found.
+
+    ids: its tokens, without the prompt and without ``</s>``.
+    logprob: natural log-probability of all of them given the prompt, and of ``</s>`` where the text is finished.
+    score: logprob / length^length_penalty, by which hypotheses of different lengths are compared.
+    finished: whether the model ended it; if not, it was cut off at ``max_tokens``.
+    """
+
+    ids: tuple[int, ...]
+    logprob: float
+    score: float
+    finished: bool
+
+
+def beam_search(
+    model: NextToken[S],
+    *,
+    width: int = 5,
+    max_tokens: int = 100,
+    length_penalty: float = 1.0,
+    n_best: int = 1,
+    prompt: Sequence[int] = (),
+) -> list[list[Hypothesis]]:
+    """The ``n_best`` likeliest texts found, best first: one list for each row of ``model.start()``.
+
+    At every step each text that is still being written is continued with every token, and the ``width`` likeliest
+    continuations are kept. One of them that ends in ``</s>`` is finished: it is put apart, and the next likeliest that
+    goes on takes its place. Texts of different lengths are compared by
+
+        score = log p(w_1 … w_l) / l^length_penalty,    l counts every token, ``</s>`` too
+
+    0 compares probabilities, which favours short texts, for every token costs; 1 compares the mean per token. The
+    search ends when ``width`` texts are finished, when nothing unfinished can overtake the ``n_best``, or after
+    ``max_tokens`` steps. Finished texts come before those that were cut off, whatever their scores.
+
+    Width 1 is greedy: the likeliest token at each step, the lowest id among equals. A beam so wide that nothing is
+    ever dropped finds the best text there is.
+    """
+    _check_max_tokens(max_tokens)
+    _check_search(width, length_penalty, n_best)
+    _check_prompt(prompt, model.vocab)
+    state = _read(model, prompt)
+    goal = _Goal(width, n_best, max_tokens, length_penalty, model.vocab.end)
+    beams = [_Beam(goal) for _ in range(len(state))]
+    for _ in range(max_tokens):
+        rows = _extend(beams, model.next_logprobs(state))
+        if len(rows) == 0:
+            break
+        ids = np.concatenate([beam.ids[:, -1] for beam in beams if len(beam)])
+        state = model.advance(state[rows], ids)
+    return [beam.ranked()[:n_best] for beam in beams]
+
+
+def _extend(beams: Sequence[_Beam], logprobs: Logs) -> NDArray[np.int64]:
+    """Continue all texts by a token. The model reads them side by side: rows of the first beam, of the second, …
+
+    Gives, for each text that goes on, the row of the one it continues.
+    """
+    if logprobs.size:
+        _check_possible(logprobs.max(axis=1).min())
+    first = 0
+    rows = [np.empty(0, np.int64)]
+    for beam in beams:
+        last = first + len(beam)
+        if last > first:
+            rows.append(first + beam.extend(logprobs[first:last]))
+        first = last
+    return np.concatenate(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Goal:
+    """What is searched for; the settings of ``beam_search``."""
+
+    width: int
+    n_best: int
+    max_tokens: int
+    length_penalty: float
+    end: int
+
+    def score(self, logprob: float, length: int) -> float:
+        # Not a division: a power too large to hold is an error, one too small is zero. An empty text counts as one.
+        return logprob * float(max(length, 1)) ** -self.length_penalty
+
+    def hypothesis(self, ids: list[int], logprob: float, *, finished: bool) -> Hypothesis:
+        return Hypothesis(tuple(ids), logprob, self.score(logprob, len(ids) + finished), finished)
+
+
+@dataclass(slots=True)
+class _Beam:
+    """The search for one text.
+
+    ids: int64 (L, tokens so far), the texts still being written, likeliest first; logprobs: float64 (L,), theirs.
+    """
+
+    goal: _Goal
+    ids: NDArray[np.int64] = field(default_factory=lambda: np.empty((1, 0), np.int64))
+    logprobs: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
+    finished: list[Hypothesis] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def extend(self, logprobs: Logs) -> NDArray[np.int64]:
+        """Continue by a token whose log-probabilities are (L, V); for each text that goes on, the row it continues."""
+        width = self.goal.width
+        totals = self.logprobs[:, None] + logprobs
+        # Each text can end in one way only, so twice the width always holds enough that go on.
+        rows, ids = likeliest(totals, logprobs, 2 * width)
+        ends = ids == self.goal.end
+        for row in rows[:width][ends[:width]].tolist():
+            total = float(totals[row, self.goal.end])
+            self.finished.append(self.goal.hypothesis(self.ids[row].tolist(), total, finished=True))
+        rows, ids = rows[~ends][:width], ids[~ends][:width]
+        self.logprobs = totals[rows, ids]
+        if self._is_decided():
+            rows, ids = rows[:0], ids[:0]
+        self.ids = np.column_stack((self.ids[rows], ids))
+        return rows
+
+    def _is_decided(self) -> bool:
+        enough = len(self.finished) >= self.goal.n_best
+        if not enough or len(self.finished) >= self.goal.width:
+            return enough
+        # At best a text loses nothing more and is as long as can be.
+        hope = self.goal.score(float(self.logprobs.max(initial=-np.inf)), self.goal.max_tokens)
+        return hope < sorted(text.score for text in self.finished)[-self.goal.n_best]
+
+    def ranked(self) -> list[Hypothesis]:
+        """Best first; of equals the one found first. What was cut off has not paid for its end, so it comes last."""
+        unfinished = [
+            self.goal.hypothesis(ids, logprob, finished=False)
+            for ids, logprob in zip(self.ids.tolist(), self.logprobs.tolist(), strict=False)
+        ]
+        return sorted([*self.finished, *unfinished], key=lambda text: (text.finished, text.score), reverse=True)
+
+
+def likeliest(
+    totals: NDArray[np.float64], steps: Logs, count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of the largest of ``totals``, (L, V), largest first, without those of minus infinity.
+
+    Where rounding has made two sums equal the larger last step goes first, as greedy would have it; then the upper row
+    and the lower id.
+    """
+    flat = totals.ravel()
+    threshold = np.partition(flat, -count)[-count] if count < len(flat) else -np.inf
+    places = np.flatnonzero((flat >= threshold) & (flat > -np.inf))
+    order = np.lexsort((-steps.ravel()[places], -flat[places]))[:count]
+    rows, ids = np.divmod(places[order], totals.shape[1])
+    return rows, ids
+
+
+# Spelling
 
 
 def pieces(tokenizer: Tokenizer, ids: Iterable[int], *, after: Sequence[int] = ()) -> Iterator[str]:
@@ -113,18 +310,40 @@ def pieces(tokenizer: Tokenizer, ids: Iterable[int], *, after: Sequence[int] = (
         yield tokenizer.decode(window)[len(told) :]  # an unfinished character, as the tokenizer shows one
 
 
-def _check_settings(max_tokens: int, temperature: float, top_k: int | None, seed: int) -> None:
+# Checks
+
+
+def _check_max_tokens(max_tokens: int) -> None:
     if max_tokens < 0:
         raise SettingError(f"max_tokens={max_tokens} must not be negative")
+
+
+def _check_sampling(temperature: float, top_k: int | None, top_p: float | None, seed: int) -> None:
     if not (math.isfinite(temperature) and temperature >= 0):
         raise SettingError(f"temperature={temperature} must be zero (greedy) or a positive number")
     if top_k is not None and top_k < 1:
         raise SettingError(f"top_k={top_k} must be at least 1, or None for every token")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise SettingError(f"top_p={top_p} must be above 0 and at most 1, or None for every token")
     if seed < 0:
         raise SettingError(f"seed={seed} must not be negative")
+
+
+def _check_search(width: int, length_penalty: float, n_best: int) -> None:
+    if width < 1:
+        raise SettingError(f"width={width} must be at least 1")
+    if not (math.isfinite(length_penalty) and length_penalty >= 0):
+        raise SettingError(f"length_penalty={length_penalty} must be zero (no normalisation) or a positive number")
+    if not 1 <= n_best <= width:
+        raise SettingError(f"n_best={n_best} must be at least 1 and at most the width, {width}")
 
 
 def _check_prompt(prompt: Sequence[int], vocab: Vocab) -> None:
     for id in prompt:
         if not 0 <= id < len(vocab):
             raise SettingError(f"prompt holds id {id}, but the model's vocabulary ends at {len(vocab) - 1}")
+
+
+def _check_possible(best: float) -> None:
+    if not math.isfinite(best):
+        raise ForewordError(f"the model gives no next token a probability (the best log-probability is {best})")

@@ -74,10 +74,14 @@ class TextLM:
         max_tokens: int = 100,
         temperature: float = 1.0,
         top_k: int | None = None,
+        top_p: float | None = None,
         seed: int = 0,
     ) -> str:
         """What the model says after the prompt, which is not repeated: the two joined read as one text."""
-        return "".join(self.stream(prompt, max_tokens=max_tokens, temperature=temperature, top_k=top_k, seed=seed))
+        pieces = self.stream(
+            prompt, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
+        )
+        return "".join(pieces)
 
     def stream(
         self,
@@ -86,11 +90,14 @@ class TextLM:
         max_tokens: int = 100,
         temperature: float = 1.0,
         top_k: int | None = None,
+        top_p: float | None = None,
         seed: int = 0,
     ) -> Iterator[str]:
         """What ``generate`` returns, piece by piece as it is drawn."""
         read = self.tokenizer.encode(prompt).tolist()
-        ids = generate(self.model, read, max_tokens=max_tokens, temperature=temperature, top_k=top_k, seed=seed)
+        ids = generate(
+            self.model, read, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
+        )
         return filter(None, pieces(self.tokenizer, ids, after=read))
 
     def to_parts(self) -> Parts:

@@ -49,6 +49,7 @@ LANGUAGE_MODELS = [
     Model("unigram-lidstone", lambda: UnigramLM(add=0.01)),
     Model("ngram-1", lambda: NgramLM(1), 1e-6),
     Model("ngram-3", lambda: NgramLM(3), 1e-6),
+    Model("ngram-trie", lambda: NgramLM(4, layout="trie"), 1e-6),
     Model("ngram-5-pruned", lambda: NgramLM(5, prune=(0, 0, 1)), 1e-6),
     *(Model(f"ngram-{name}", lambda name=name: NgramLM(3, name), 1e-6) for name in SMOOTHINGS),  # type: ignore[misc]
 ]

@@ -38,9 +38,7 @@ EXAMPLES = examples(
 
 
 def compare(
-    texts: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help=TEXT_HELP, show_default="embedded")
-    ] = None,
+    texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help=TEXT_HELP, show_default="embedded")] = None,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page with pictures; - prints it.")] = None,
     models: Annotated[
         str | None, typer.Option(metavar="NAME,…", help="Which models, in which order.", show_default="all")

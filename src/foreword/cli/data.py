@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from foreword.cli.options import AsJson, Quiet, examples
+from foreword.errors import InputError
 
 if TYPE_CHECKING:
     from foreword.text.datasets import DataFile, Dataset
@@ -35,30 +36,65 @@ def data(
 
     They are looked for in $FOREWORD_DATA, then in the cache, and fetched from their official address.
     """
-    from foreword.cli.printing import write_json, write_text
-    from foreword.cli.progress import progress
+    from foreword.cli.printing import write_json
+    from foreword.cli.texts import EMBEDDED
     from foreword.text.datasets import DATASETS, dataset
 
     if name is None:
         if path is not None or download:
             raise typer.BadParameter("name the data set", param_hint="'NAME'")
-        sets = list(DATASETS.values())
+        sets = [embedded_set(), *DATASETS.values()]
         write_json([facts(one) for one in sets]) if as_json else print_list(sets)
         return
-    found = dataset(name)
-    if path is None and not download:
+    found = embedded_set() if name == EMBEDDED else dataset(name)
+    if path is not None or download:
+        print_paths(found, path, as_json, quiet)
+    else:
         write_json(facts(found)) if as_json else print_details(found)
-        return
+
+
+def embedded_set() -> Dataset:
+    """The embedded text, as if it were one of the named ones."""
+    from foreword.cli.texts import EMBEDDED
+    from foreword.text.datasets import Dataset
+
+    return Dataset(
+        name=EMBEDDED,
+        title="The help topics and docstrings of this Python; splits train, valid, test",
+        task="lm",
+        licence="PSF-2.0",
+        citation="Python Software Foundation",
+        address="https://docs.python.org/3/",
+        files=(),
+    )
+
+
+def print_paths(one: Dataset, split: str | None, as_json: bool, quiet: bool) -> None:
+    """Where a split is, or all of them, fetched first where need be."""
+    from foreword.cli.printing import write_json, write_text
+    from foreword.cli.progress import progress
+
+    if not one.files:
+        raise InputError(f"{one.name} is no file: this Python carries it; name it wherever a TEXT is asked for")
     with progress(quiet) as meter:
-        wanted = found.splits if path is None else (found.file(path).split,)
-        paths = {split: str(found.path(split, meter=meter)) for split in wanted}
-    write_json(paths) if as_json else write_text("".join(f"{place}\n" for place in paths.values()))
+        wanted = one.splits if split is None else (one.file(split).split,)
+        paths = {split: str(one.path(split, meter=meter)) for split in wanted}
+    if as_json:
+        write_json(paths)
+    else:
+        write_text("".join(f"{place}\n" for place in paths.values()))
+
+
+# What is known of a set
+
+
+def where(one: Dataset) -> str:
+    from foreword.text.datasets import availability
+
+    return availability(one).where if one.files else "this Python"
 
 
 def facts(one: Dataset) -> dict[str, Any]:
-    from foreword.text.datasets import availability
-
-    here = availability(one)
     return {
         "name": one.name,
         "title": one.title,
@@ -66,9 +102,8 @@ def facts(one: Dataset) -> dict[str, Any]:
         "licence": one.licence,
         "citation": one.citation,
         "address": one.address,
-        "where": here.where,
-        "files_here": here.files,
-        "bytes_here": here.bytes,
+        "where": where(one),
+        "bytes": sum(file.bytes for file in one.files) or None,
         "splits": [_split_facts(file) for file in one.files],
     }
 
@@ -85,7 +120,7 @@ def _split_facts(file: DataFile) -> dict[str, Any]:
         "sha256": file.sha256,
         "download": file.download,
         "where": place,
-        "path": path and str(path),
+        "path": None if path is None else str(path),
     }
 
 
@@ -93,31 +128,24 @@ def print_list(sets: list[Dataset]) -> None:
     from rich.filesize import decimal as size
 
     from foreword.cli.printing import plain_table, print_table
-    from foreword.text.datasets import availability
 
     table = plain_table("name", "task", "where", "size", "licence", numbers=("size",))
     for one in sets:
-        table.add_row(
-            one.name, one.task, availability(one).where, size(sum(file.bytes for file in one.files)), one.licence
-        )
+        whole = sum(file.bytes for file in one.files)
+        table.add_row(one.name, one.task, where(one), size(whole) if whole else "", one.licence)
     print_table(table)
 
 
 def print_details(one: Dataset) -> None:
     from rich.filesize import decimal as size
-    from rich.table import Table
 
-    from foreword.cli.printing import plain_table, print_table
+    from foreword.cli.printing import plain_table, print_facts, print_table
     from foreword.text.datasets import locate
 
-    about = Table.grid(padding=(0, 2))
-    about.add_column()
-    about.add_column(overflow="fold")
     rows = {"title": one.title, "task": one.task, "licence": one.licence, "citation": one.citation}
-    rows |= {"address": one.address} | ({"by hand": one.by_hand} if one.by_hand else {})
-    for what, value in rows.items():
-        about.add_row(what, value)
-    print_table(about)
+    print_facts({**rows, "address": one.address, **({"by hand": one.by_hand} if one.by_hand else {})})
+    if not one.files:
+        return
     splits = plain_table("split", "size", "format", "where", "file", numbers=("size",))
     for file in one.files:
         place, path = locate(file)

@@ -63,9 +63,7 @@ def evaluate(
 
 
 def _print(measures: Measures) -> None:
-    from rich.table import Table
-
-    from foreword.cli.printing import print_table
+    from foreword.cli.printing import print_facts
     from foreword.picture.picture import readable
 
     share = measures.oov / measures.tokens
@@ -77,9 +75,4 @@ def _print(measures: Measures) -> None:
         "tokens": f"{measures.tokens:,}",
         "documents": f"{measures.documents:,}",
     }
-    table = Table.grid(padding=(0, 3))
-    table.add_column()
-    table.add_column(justify="right")
-    for name, number in rows.items():
-        table.add_row(name, number)
-    print_table(table)
+    print_facts(rows, justify="right")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -49,6 +49,18 @@ def print_table(table: Table) -> None:
         console.print(table)
     # Rich fills every line up with blanks, which nobody wants in a file.
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def print_facts(facts: dict[str, str], justify: Literal["left", "right"] = "left") -> None:
+    """Names and values, one pair a line."""
+    from rich.table import Table
+
+    table = Table.grid(padding=(0, 3))
+    table.add_column()
+    table.add_column(justify=justify, overflow="fold")
+    for name, value in facts.items():
+        table.add_row(name, value)
+    print_table(table)
 
 
 def plain_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None = None) -> Table:

@@ -23,7 +23,8 @@ import numpy as np
 
 from foreword.errors import InputError
 from foreword.io.atomic import atomic_file
-from foreword.lm.ngram import HIGHEST_ORDER, Logged, NgramLM
+from foreword.lm.ngram import HIGHEST_ORDER, NgramLM
+from foreword.lm.ngram_layouts import Logged
 from foreword.text.sources import Reading, read_lines
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 

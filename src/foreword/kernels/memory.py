@@ -1,4 +1,4 @@
-"""Three machine instructions that Numba has no name for."""
+"""Four machine instructions that Numba has no name for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foreword.kernels.jit import inlined
 
 
 @intrinsic
-def _load_unaligned(typing_context: Any, array: Any, index: Any) -> Any:
+def load_unaligned(typing_context: Any, array: Any, index: Any) -> Any:
     """Eight bytes of a uint8 array as one little-endian number, wherever they lie."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -29,12 +29,21 @@ def _load_unaligned(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
-def lowest_set_byte(typing_context: Any, word: Any) -> Any:
-    """The place (0 to 7) of the lowest byte of ``word`` with a bit set; ``word`` must not be zero."""
+def ones(typing_context: Any, word: Any) -> Any:
+    """How many bits of ``word`` are set."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        zeros = builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-        return builder.lshr(zeros, ir.Constant(ir.IntType(64), 3))
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def lowest_one(typing_context: Any, word: Any) -> Any:
+    """The place (0 to 63) of the lowest set bit; ``word`` must not be zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(types.uint64), generate
 
@@ -63,7 +72,7 @@ def load8(data: NDArray[np.uint8], start: int, stop: int) -> np.uint64:
     Nothing beyond the array is read: near its end the bytes are gathered one by one.
     """
     if start + 8 <= len(data):
-        word = _load_unaligned(data, start)
+        word = load_unaligned(data, start)
         length = stop - start
         if length < 8:
             word &= (np.uint64(1) << np.uint64(8 * length)) - np.uint64(1)

@@ -1,10 +1,8 @@
-"""N-gram probabilities from counts, and a table that answers queries.
+"""N-gram probabilities from counts, and the hash table that holds them.
 
 The table is open addressing over rows of two 64-bit words: the key (context, last word) and the two logs of the
 n-gram, its probability and its back-off weight, as float32. A context is where its own row stands, so every key fits
 one word at any order and equality is exact. Contexts of one word are that word's id; rows are counted after those.
-
-A state is the rows of the last words: column j is the context of j + 1 words, -1 where the text never had it.
 """
 
 from __future__ import annotations
@@ -26,9 +24,6 @@ _SECOND = np.uint64(0xD6E8FEB86659FD93)
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _FREE = np.uint64(0)
-
-LANES = 32
-"""Documents that are scored side by side, so that each waits for its memory while the others work."""
 
 
 @kernel
@@ -94,7 +89,7 @@ def fill(
     rows = len(table) // 2
     count = len(words)
     for number in range(count):
-        ahead = min(number + 16, count - 1)
+        ahead = min(number + 32, count - 1)
         prefetch(table, 2 * row_of(key_of(parent_contexts[parents[ahead]], np.int64(words[ahead]), bits), rows))
         key = key_of(parent_contexts[parents[number]], np.int64(words[number]), bits)
         row = row_of(key, rows)
@@ -118,111 +113,3 @@ def find(table: Words, key: np.uint64, row: int) -> int:
         if row == rows:
             row = 0
     return row
-
-
-@inlined
-def step(
-    table: Words, values: Singles, unigrams: Singles, state: Longs, at: int, orders: int, word: int,
-    bits: int, base: int, uniform: bool, floor: float,
-) -> tuple[float, int]:  # fmt: skip
-    """Read one word in the state at ``state[at:at + orders]``: its log-probability and the order that matched.
-
-    The longest known n-gram counts; the weights of longer contexts that do not know the word are added. A longer
-    n-gram is never known where a shorter end of it is not, so the search goes up and stops at the first miss.
-    unigrams: [2 * word] probability, [2 * word + 1] back-off. values: ``table`` seen as float32, four to a row.
-    With ``uniform`` only the longest known context is asked, and what it does not know has the log-probability
-    ``floor`` plus its weight (Lidstone).
-    """
-    matched = 1
-    log = np.float64(unigrams[2 * word])
-    weight = np.float64(0.0)
-    alive = True
-    carried = state[at]
-    state[at] = word
-    for length in range(orders):
-        context = carried
-        carried = state[at + length + 1] if length + 1 < orders else np.int64(-1)
-        if context < 0:
-            if length + 1 < orders:
-                state[at + length + 1] = -1
-            continue
-        own = np.float64(unigrams[2 * context + 1]) if length == 0 else np.float64(values[4 * (context - base) + 3])
-        row = np.int64(-1)
-        if alive:
-            key = key_of(context, word, bits)
-            row = find(table, key, row_of(key, len(table) // 2))
-            alive = row >= 0 or uniform
-        if row >= 0:
-            matched = length + 2
-            log = np.float64(values[4 * row + 2])
-            weight = 0.0
-        elif uniform:
-            log = floor
-            weight = own
-            matched = 1
-        else:
-            weight += own
-        if length + 1 < orders:
-            state[at + length + 1] = base + row if row >= 0 else -1
-    return log + weight, matched
-
-
-@kernel
-def score(
-    table: Words, values: Singles, unigrams: Singles, start: Longs, bits: int, base: int, uniform: bool, floor: float,
-    ids: NDArray[np.integer], offsets: Longs, first: int, last: int, states: Longs, at: Longs,
-    logs: Floats, matched: NDArray[np.uint8],
-) -> None:  # fmt: skip
-    """Log-probability of every id of documents ``first`` to ``last``, LANES documents side by side.
-
-    start: the state after ``<s>``, (orders,). states: (LANES * orders,), at: (LANES * 2,), scratch.
-    matched: uint8, out, the order that matched, if it is not empty.
-    """
-    orders = len(start)
-    rows = len(table) // 2
-    coming = first
-    busy = 0
-    for lane in range(LANES):
-        at[2 * lane] = at[2 * lane + 1] = 0
-    while True:
-        for lane in range(LANES):
-            if at[2 * lane] == at[2 * lane + 1]:
-                while coming < last and offsets[coming] == offsets[coming + 1]:
-                    coming += 1
-                if coming == last:
-                    continue
-                at[2 * lane] = offsets[coming]
-                at[2 * lane + 1] = offsets[coming + 1]
-                coming += 1
-                for length in range(orders):
-                    states[lane * orders + length] = start[length]
-            word = np.int64(ids[at[2 * lane]])
-            for length in range(orders):
-                context = states[lane * orders + length]
-                if context >= 0:
-                    prefetch(table, 2 * row_of(key_of(context, word, bits), rows))
-        busy = 0
-        for lane in range(LANES):
-            place = at[2 * lane]
-            if place == at[2 * lane + 1]:
-                continue
-            busy += 1
-            log, order = step(
-                table, values, unigrams, states, lane * orders, orders, np.int64(ids[place]), bits, base, uniform, floor
-            )
-            logs[place] = log
-            if len(matched):
-                matched[place] = order
-            at[2 * lane] = place + 1
-        if busy == 0:
-            break
-
-
-@kernel
-def advance(
-    table: Words, values: Singles, unigrams: Singles, states: Longs, ids: Longs, orders: int, bits: int, base: int,
-    uniform: bool,
-) -> None:  # fmt: skip
-    """Read one word in each row of ``states``, (rows * orders,), in place."""
-    for row in range(len(ids)):
-        step(table, values, unigrams, states, row * orders, orders, ids[row], bits, base, uniform, 0.0)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.kernels.jit import inlined
-from foreword.kernels.memory import _load_unaligned, lowest_set_byte
+from foreword.kernels.memory import load_unaligned, lowest_one
 
 Bytes = NDArray[np.uint8]
 
@@ -242,13 +242,13 @@ def word_end(data: Bytes, place: int, stop: int) -> int:
     limit = min(stop, len(data) - 8)
     while place < stop:
         if place < limit:
-            word = _load_unaligned(data, place)
+            word = load_unaligned(data, place)
             # A byte below 0x21 borrows into its own top bit; the lowest such mark is exact, higher ones may not be.
             marks = (((word - low) & ~word) | word) & high
             if marks == np.uint64(0):
                 place += 8
                 continue
-            place += lowest_set_byte(marks)
+            place += lowest_one(marks) >> 3
             if place >= stop:
                 return stop
         if split_space(data, place, stop):

@@ -12,18 +12,17 @@ and mapped into memory again.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.kernels import ngram_table
+from foreword.kernels import ngram_query
 from foreword.kernels.ngram_count import (
     count_left_extensions,
     counts_of_counts,
@@ -33,6 +32,8 @@ from foreword.kernels.ngram_count import (
     refine,
     sort_by_word,
 )
+from foreword.kernels.ngram_table import discounted
+from foreword.lm.ngram_layouts import HashLayout, Logged, Spelled, TrieLayout
 from foreword.lm.smoothing import GIVEN, Method, estimate_discounts, method
 from foreword.protocols import Ids, Json, Logs, Meter, Parts
 from foreword.tokens.corpus import Corpus
@@ -44,8 +45,6 @@ Longs = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 HIGHEST_ORDER = 10
-LOAD = 0.74
-"""Taken share of the table's rows: 16 bytes a row make 21.6 bytes an n-gram."""
 
 
 @dataclass(slots=True)
@@ -75,16 +74,6 @@ class Estimate:
     parents: Ints
     probabilities: Floats
     backoffs: Floats
-
-
-@dataclass(slots=True)
-class Logged:
-    """The same as natural logs in float32, as they are stored."""
-
-    words: Ints
-    parents: Ints
-    probabilities: NDArray[np.float32]
-    backoffs: NDArray[np.float32]
 
 
 def count_ngrams(corpus: Corpus, order: int, *, meter: Meter | None = None) -> tuple[Longs, list[Order]]:
@@ -160,7 +149,7 @@ def estimate(
         below = found[-1]
         lower = np.full(size + 1, 1 / size) if how.uniform else below.probabilities
         suffixes = np.zeros(len(counted.words), np.int32) if how.uniform else counted.suffixes
-        ngram_table.discounted(
+        discounted(
             counted.children, counted.counts, counted.raw, suffixes, lower, np.array(discounts[k - 1]),
             how.per_type, how.per_word * size, limits[k - 1], how.backoff is None, probabilities, below.backoffs,
         )  # fmt: skip
@@ -265,7 +254,8 @@ class NgramLM:
     smoothing: a name from ``smoothing.METHODS``; add: Lidstone's addition, for smoothing="lidstone".
     prune: for each order, n-grams seen at most that often are left out, e.g. (0, 0, 1).
     discount_fallback: use KenLM's fixed discounts where the text is too small to estimate them; else that is an error.
-    threads: for scoring; None is all cores.
+    layout: "hash" is the fastest, "trie" the smallest (see ``ngram_layouts``); quantize: eight bits for each log, in a
+    trie. threads: for scoring; None is all cores.
     """
 
     def __init__(
@@ -276,11 +266,19 @@ class NgramLM:
         add: float | None = None,
         prune: Sequence[int] = (),
         discount_fallback: bool = True,
+        layout: Literal["hash", "trie"] = "hash",
+        quantize: bool = False,
         threads: int | None = None,
     ) -> None:
         if not 1 <= order <= HIGHEST_ORDER:
             raise SettingError(f"order={order}: expected 1 to {HIGHEST_ORDER}")
+        if layout not in ("hash", "trie"):
+            raise SettingError(f"layout={layout!r}: expected 'hash' or 'trie'")
+        if quantize and layout != "trie":
+            raise SettingError("quantize is for layout='trie' only")
         self._method = method(smoothing, add)
+        self.layout = layout
+        self.quantize = quantize
         self.order = order
         self.smoothing = smoothing
         self.add = add
@@ -319,40 +317,33 @@ class NgramLM:
             )
 
     def _enter(self, vocab: Vocab, orders: Sequence[Logged]) -> None:
-        """Make the table that answers queries."""
-        base, bits = _layout(len(vocab))
-        rows = int(sum(len(order.words) for order in orders[1:]) / LOAD) + 2
-        table = np.zeros(2 * rows, np.uint64)
-        packed = np.empty(1, np.uint64)
-        contexts = np.arange(len(vocab) + 1, dtype=np.int64)
-        for order in orders[1:]:
-            own = np.empty(len(order.words), np.int64)
-            ngram_table.fill(
-                table, order.parents, order.words, order.probabilities, order.backoffs, contexts, own, bits, base,
-                packed.view(np.float32), packed,
-            )  # fmt: skip
-            contexts = own
-        unigrams = np.stack((orders[0].probabilities, orders[0].backoffs), axis=1).ravel()
-        self._take(vocab, table, unigrams, [len(order.words) for order in orders])
+        uniform = self._method.uniform
+        self.vocab_ = vocab
+        self.layout_: HashLayout | TrieLayout
+        if self.layout == "hash":
+            self.layout_ = HashLayout.build(orders, len(vocab), uniform)
+        else:
+            self.layout_ = TrieLayout.build(orders, len(vocab), uniform, quantized=self.quantize)
 
     @classmethod
-    def from_logs(cls, vocab: Vocab, orders: Sequence[Logged]) -> Self:
+    def from_logs(
+        cls,
+        vocab: Vocab,
+        orders: Sequence[Logged],
+        *,
+        layout: Literal["hash", "trie"] = "hash",
+        quantize: bool = False,
+    ) -> Self:
         """A model whose probabilities come from elsewhere, such as an ARPA file; it cannot be fitted again."""
-        model = cls(len(orders), GIVEN)
+        model = cls(len(orders), GIVEN, layout=layout, quantize=quantize)
         model.discounts_ = []
         model._enter(vocab, orders)
         return model
 
-    def _take(
-        self, vocab: Vocab, table: NDArray[np.uint64], unigrams: NDArray[np.float32], sizes: Sequence[int]
-    ) -> None:
-        self.vocab_ = vocab
-        self.table_ = table
-        self.unigrams_ = unigrams
-        self.sizes_ = list(sizes)
-        self._values = table.view(np.float32)
-        for name in ("_sorted_keys", "_start"):
-            self.__dict__.pop(name, None)
+    @property
+    def sizes_(self) -> list[int]:
+        """How many n-grams there are of each order; ``<s>`` counts as a unigram."""
+        return self.layout_.sizes
 
     # Reading
 
@@ -367,18 +358,7 @@ class NgramLM:
 
     def advance(self, state: Longs, ids: Ids) -> Longs:
         new = np.array(state, np.int64)
-        base, bits = _layout(len(self.vocab))
-        ngram_table.advance(
-            self.table_,
-            self._values,
-            self.unigrams_,
-            new.reshape(-1),
-            np.asarray(ids, np.int64),
-            self.order - 1,
-            bits,
-            base,
-            self._method.uniform,
-        )
+        ngram_query.advance(self.layout_.model, new.reshape(-1), np.asarray(ids, np.int64), self.order - 1)
         return new
 
     def logprobs(self, corpus: Corpus) -> Logs:
@@ -390,17 +370,13 @@ class NgramLM:
             raise ForewordError("the corpus was made with another vocabulary than the model")
         logs = np.empty(len(corpus.ids))
         orders = np.empty(len(corpus.ids) if matched else 0, np.uint8)
-        base, bits = _layout(len(self.vocab))
 
         def work(part: tuple[int, int]) -> None:
-            columns = self.order - 1
-            ngram_table.score(
-                self.table_, self._values, self.unigrams_, self._start, bits, base, self._method.uniform,
-                -math.log(len(self.vocab)),
-                corpus.ids, corpus.offsets, part[0], part[1],
-                np.empty(ngram_table.LANES * columns, np.int64), np.empty(ngram_table.LANES * 2, np.int64),
-                logs, orders,
-            )  # fmt: skip
+            states = np.empty(ngram_query.LANES * (self.order - 1), np.int64)
+            at = np.empty(ngram_query.LANES * 2, np.int64)
+            ngram_query.score(
+                self.layout_.model, self._start, corpus.ids, corpus.offsets, part[0], part[1], states, at, logs, orders
+            )
 
         for _ in ordered_map(work, _parts(corpus, self.threads or cores()), self.threads):
             pass
@@ -417,61 +393,23 @@ class NgramLM:
         return np.stack(rows) if rows else np.empty((0, len(self.vocab)))
 
     def _next(self, contexts: Longs) -> Floats:
-        known = [(length, int(context)) for length, context in enumerate(contexts.tolist()) if context >= 0]
-        weights = [self._backoff(length, context) for length, context in known]
-        logs = self.unigrams_[: 2 * len(self.vocab) : 2].astype(np.float64)
+        layout = self.layout_
+        known = [(length, context) for length, context in enumerate(contexts.tolist()) if context >= 0]
+        weights = [layout.backoff(length, context) for length, context in known]
+        logs = layout.model.unigrams[: 2 * len(self.vocab) : 2].astype(np.float64)
         if self._method.uniform and known:
-            logs[:] = -math.log(len(self.vocab)) + weights[-1]
+            logs[:] = layout.model.floor + weights[-1]
             known, weights = known[-1:], weights[-1:]
         elif known:
             logs += _sum_in_order(weights)
-        for place, (_, context) in enumerate(known):
-            words, values = self._extensions(context)
+        for place, (length, context) in enumerate(known):
+            words, values = layout.extensions(length, context)
             logs[words] = values + _sum_in_order(weights[place + 1 :])
         return logs
 
-    def _backoff(self, length: int, context: int) -> float:
-        base, _ = _layout(len(self.vocab))
-        if length == 0:
-            return float(self.unigrams_[2 * context + 1])
-        return float(self._values[4 * (context - base) + 3])
-
-    def _extensions(self, context: int) -> tuple[Longs, Floats]:
-        """The words that were seen after a context, and their log-probabilities there."""
-        keys, rows = self._sorted_keys
-        _, bits = _layout(len(self.vocab))
-        first, last = np.searchsorted(keys, np.array([(context << bits) + 1, ((context + 1) << bits) + 1], np.uint64))
-        found = rows[first:last]
-        words = ((keys[first:last] - np.uint64(1)) & np.uint64((1 << bits) - 1)).astype(np.int64)
-        return words, self._values[4 * found + 2].astype(np.float64)
-
-    @cached_property
-    def _sorted_keys(self) -> tuple[NDArray[np.uint64], Longs]:
-        """All keys in order and their rows: with it a context's extensions lie together. Made when first needed."""
-        rows = np.flatnonzero(self.table_[::2])
-        rows = rows[np.argsort(self.table_[2 * rows])]
-        return self.table_[2 * rows], rows
-
-    def ngrams(self) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.float32], NDArray[np.float32]]]:
+    def ngrams(self) -> Iterator[Spelled]:
         """For each order: its number, the words (n, order) sorted, log-probabilities and log back-off weights."""
-        base, bits = _layout(len(self.vocab))
-        size = len(self.vocab) + 1
-        yield 1, np.arange(size)[:, None], self.unigrams_[::2], self.unigrams_[1::2]
-        keys, rows = self._sorted_keys
-        parents = ((keys - np.uint64(1)) >> np.uint64(bits)).astype(np.int64)
-        words = ((keys - np.uint64(1)) & np.uint64((1 << bits) - 1)).astype(np.int64)
-        spelled = np.arange(size)[:, None]
-        members = np.flatnonzero(parents < base)
-        previous = np.arange(size)
-        for order in range(2, self.order + 1):
-            spelled = np.concatenate((spelled[previous[parents[members]]], words[members][:, None]), axis=1)
-            sort = np.lexsort(spelled.T[::-1])
-            own = rows[members][sort]
-            spelled = spelled[sort]
-            yield order, spelled, self._values[4 * own + 2], self._values[4 * own + 3]
-            previous = np.full(base + len(self.table_) // 2, -1)
-            previous[base + own] = np.arange(len(own))
-            members = np.flatnonzero((parents >= base) & (previous[parents] >= 0))
+        return self.layout_.ngrams()
 
     # Saving
 
@@ -482,10 +420,12 @@ class NgramLM:
             "add": self.add,
             "prune": list(self.prune),
             "discount_fallback": self.discount_fallback,
+            "layout": self.layout,
+            "quantize": self.quantize,
             "sizes": list(self.sizes_),
             "discounts": [list(found) for found in self.discounts_],
         }
-        return Parts(settings, {"table": self.table_, "unigrams": self.unigrams_}, self.vocab)
+        return Parts(settings, self.layout_.arrays(), self.vocab)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
@@ -494,32 +434,17 @@ class NgramLM:
         model = cls(**settings)
         if parts.vocab is None:
             raise InputError("an n-gram model needs its vocabulary")
-        table, unigrams = parts.arrays["table"], parts.arrays["unigrams"]
-        if table.dtype != np.uint64 or table.ndim != 1 or len(table) < 4 or len(table) % 2:
-            raise InputError("the table of n-grams has the wrong form")
-        if unigrams.dtype != np.float32 or unigrams.shape != (2 * (len(parts.vocab) + 1),):
-            raise InputError("the unigrams do not fit the vocabulary")
-        _check_free_row(table)
+        if len(sizes) != model.order or not all(type(size) is int for size in sizes):
+            raise InputError("the numbers of n-grams do not fit the order")
+        layout = HashLayout if model.layout == "hash" else TrieLayout
+        model.vocab_ = parts.vocab
+        model.layout_ = layout.open(parts.arrays, sizes, len(parts.vocab), model._method.uniform)
         model.discounts_ = [tuple(found) for found in discounts]
-        model._take(parts.vocab, table, unigrams, sizes)
         return model
 
 
 def _singles(*probabilities: Floats) -> Iterator[NDArray[np.float32]]:
     return (np.log(each).astype(np.float32) for each in probabilities)
-
-
-def _layout(vocab_size: int) -> tuple[int, int]:
-    """The number of the first row as a context, after all words and ``<s>``; and the bits a word takes in a key."""
-    return vocab_size + 1, (vocab_size + 1).bit_length()
-
-
-def _check_free_row(table: NDArray[np.uint64]) -> None:
-    """A search ends at a free row, so there must be one, or a hostile file could make it run for ever."""
-    for first in range(0, len(table), 1 << 16):
-        if not table[first : first + (1 << 16) : 2].all():
-            return
-    raise InputError("the table of n-grams has no free row")
 
 
 def _sum_in_order(weights: Sequence[float]) -> float:

@@ -413,7 +413,8 @@ class BPETokenizer:
         if len(record) and not 0 <= record[:, :3].min() <= record[:, :3].max() < len(names):
             raise InputError("a merge names a token that is not in the vocabulary")
         self._settle(names, np.array(record), end)
-        if self.kind == "bytes" and (lacking := [byte for byte in map(printable, _BYTES) if byte not in self.vocab]):
+        ordinary = set(names).difference(self.standing)
+        if self.kind == "bytes" and (lacking := [byte for byte in map(printable, _BYTES) if byte not in ordinary]):
             raise InputError(f"the vocabulary has no token for the byte {lacking[0]!r}")
         return self
 

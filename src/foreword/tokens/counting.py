@@ -10,6 +10,7 @@ files by their hash. At the end each file is counted by itself: no step holds mo
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -168,6 +169,7 @@ class Counter:
         for table in self.tables:
             self.free.put(table)
         self.files: list[IO[bytes]] = []
+        self.spilling = threading.Lock()  # the files are shared, the tables are not
 
     def __enter__(self) -> Counter:
         return self
@@ -182,7 +184,8 @@ class Counter:
         table.count(block, self.pattern, base=base)
         # Growing doubles a table and holds both for a moment, hence the factor.
         if self.share is not None and 3 * table.memory() > self.share:
-            self._spill(table)
+            with self.spilling:
+                self._spill(table)
         self.free.put(table)
 
     def add(self, counted: Counted) -> None:

@@ -48,7 +48,7 @@ TAKES: dict[str, tuple[str, ...]] = {
 
 EXAMPLES = examples(
     "foreword tokenize train ptb:train -o tokenizer --vocab 8000",
-    "foreword tokenize train books/*.gz -o tokenizer.json --pattern cl100k --vocab 32000",
+    "foreword tokenize train books/*.gz -o tokenizer.json --pattern cl100k",
     "foreword tokenize train news.txt -o words --kind word --min-count 2",
     "foreword tokenize train huge.jsonl.zst -o tokenizer --memory 2G --resume",
 )

@@ -1,0 +1,87 @@
+"""``foreword compare``: the main job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import TEXT, Foreword
+
+
+@pytest.fixture
+def poem(tmp_path: Path) -> Path:
+    path = tmp_path / "poem.txt"
+    path.write_text(TEXT * 10)
+    return path
+
+
+def test_the_table_is_printed(foreword: Foreword, poem: Path) -> None:
+    result = foreword("compare", poem)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert f"{poem}: 40 documents" in " ".join(result.stdout.split())
+    assert "Unigram" in result.stdout
+    assert "perplexity" in result.stdout
+
+
+def test_json_and_a_report(foreword: Foreword, poem: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    result = foreword("compare", poem, "--report", report, "--json", "--models", "unigram", "--seed", 1)
+    told = json.loads(result.stdout)
+    assert [model["name"] for model in told["models"]] == ["unigram"]
+    assert told["models"][0]["perplexity"] > 1
+    assert result.stderr == f"report written to {report}\n"
+    assert report.read_text().startswith("<!doctype html>")
+
+
+def test_the_report_may_go_to_standard_output(foreword: Foreword, poem: Path) -> None:
+    assert foreword("compare", poem, "--report", "-").stdout.startswith("<!doctype html>")
+
+
+def test_options_reach_the_comparison(foreword: Foreword, poem: Path, shelf: Path) -> None:
+    small = json.loads(foreword("compare", poem, "--vocab", 5, "--min-count", 1, "--json").stdout)
+    assert small["text"]["vocabulary"] == 5
+    lent = json.loads(foreword("compare", poem, "--tokenizer", shelf / "bpe", "--json").stdout)
+    assert lent["text"]["vocabulary"] > 256
+
+
+def test_the_embedded_text_is_the_default(foreword: Foreword) -> None:
+    told = json.loads(foreword("compare", "--json").stdout)
+    assert told["text"]["documents"] > 5000
+    assert 100 < told["models"][0]["perplexity"] < 2000
+
+
+def test_a_data_set_is_split_as_its_makers_did(
+    foreword: Foreword, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from foreword.text import datasets
+
+    parts = {"train": "a b c a\n" * 30, "valid": "a b\n", "test": "c a\n" * 2}
+    for part, text in parts.items():
+        path = tmp_path / "ptb" / f"ptb.{part}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setenv("FOREWORD_DATA", str(tmp_path))
+    monkeypatch.setattr(datasets, "_refuse_other_size", lambda *_: None)
+    told = json.loads(foreword("compare", "ptb", "--json").stdout)
+    assert told["text"]["name"].startswith("Penn Treebank")
+    assert [told["text"][f"{part}_tokens"] for part in parts] == [150, 3, 6]
+
+
+def test_errors_leave_nothing(
+    foreword: Foreword, poem: Path, tmp_path: Path, listing: Callable[[Path], list[str]]
+) -> None:
+    before = listing(tmp_path)
+    for words, said in (
+        (["--models", "nonsense"], "expected unigram"),
+        ([tmp_path / "absent.txt"], "no such file"),
+        (["--report", tmp_path], "it is a folder"),
+        (["--report", poem / "report.html"], "cannot write"),
+    ):
+        result = foreword("compare", *([poem] if isinstance(words[0], str) else []), *words)
+        assert result.exit_code == 1
+        assert said in result.stderr
+        assert result.stderr.count("\n") == 1
+    assert listing(tmp_path) == before

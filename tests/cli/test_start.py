@@ -1,0 +1,115 @@
+"""Before any work: help that answers at once, versions, and calls that are refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+import foreword as package
+
+from .conftest import Foreword, Process
+
+COMMANDS = [
+    ["compare"],
+    ["train"],
+    ["evaluate"],
+    ["score"],
+    ["generate"],
+    ["convert"],
+    ["data"],
+    ["tokenize", "train"],
+    ["tokenize", "encode"],
+    ["tokenize", "decode"],
+]
+
+
+def fastest(command: list[str]) -> float:
+    """The best of three: whatever else the machine does only makes it slower."""
+
+    def seconds() -> float:
+        began = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        return time.perf_counter() - began
+
+    return min(seconds() for _ in range(3))
+
+
+def test_help_answers_within_half_a_second() -> None:
+    assert fastest([sys.executable, "-m", "foreword", "--help"]) < 0.5
+
+
+def test_the_package_is_imported_within_three_tenths_of_a_second() -> None:
+    assert fastest([sys.executable, "-c", "import foreword"]) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import foreword", {"numba", "numpy", "torch"}),
+        ("import foreword.cli", {"numba", "numpy", "torch", "rich"}),
+    ],
+)
+def test_nothing_heavy_is_imported_before_it_is_needed(code: str, absent: set[str]) -> None:
+    listed = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}; print(*sys.modules)"], check=True, capture_output=True, text=True
+    )
+    assert not absent & set(listed.stdout.split())
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_shows_an_example_and_speaks_json(foreword: Foreword, command: list[str]) -> None:
+    result = foreword(*command, "--help")
+    assert result.exit_code == 0
+    assert f"$ foreword {' '.join(command)}" in result.stdout
+    assert "--json" in result.stdout
+
+
+def test_version(foreword: Foreword) -> None:
+    assert foreword("--version").stdout == f"foreword {package.__version__}\n"
+
+
+def test_no_command_shows_the_help(foreword: Foreword) -> None:
+    assert "compare" in foreword().output
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (["nonsense"], "No such command"),
+        (["tokenize", "train", "text.txt"], "--out"),
+        (["train", "nonsense", "text.txt", "-o", "model"], "expected unigram"),
+        (["train", "unigram", "text.txt", "-o", "model", "--set", "order=5"], "expected add"),
+        (["train", "unigram", "text.txt", "-o", "model", "--set", "add=much"], "expected a number"),
+        (["train", "unigram", "text.txt", "-o", "model", "--set", "add"], "NAME=VALUE"),
+        (["train", "unigram", "text.txt", "-o", "model", "--resume"], "nothing to go on with"),
+        (["train", "unigram", "text.txt", "-o", "-"], "standard output"),
+        (["train", "unigram", "text.txt", "-o", "model", "--tokenizer", "t", "--vocab", "9"], "already"),
+        (["tokenize", "train", "text.txt", "-o", "out", "--memory", "lots"], "512M"),
+        (["tokenize", "train", "text.txt", "-o", "out", "--memory", "1K"], "64M"),
+        (["tokenize", "train", "text.txt", "-o", "out", "--kind", "word", "--pattern", "gpt2"], "--kind word"),
+        (["tokenize", "train", "text.txt", "-o", "out.json", "--kind", "word"], "name a folder"),
+        (["tokenize", "train", "-", "-o", "out", "--resume"], "pipe"),
+        (["tokenize", "encode", "bpe", "text.txt", "--tokens", "--corpus", "out"], "holds ids"),
+        (["data", "--download"], "name the data set"),
+        (["compare", "--report", "-", "--json"], "standard output"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_call_is_refused_with_status_two(foreword: Foreword, call: list[str], said: str) -> None:
+    result = foreword(*call)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.replace("│", " ").split())
+    assert "Traceback" not in result.stderr
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(process: Process) -> None:
+    plain = process("evaluate", "nowhere", "text.txt")
+    assert (plain.returncode, plain.stderr) == (1, "foreword: nowhere: no such file or folder\n")
+    for words in (("--debug", "evaluate", "nowhere", "text.txt"), ("evaluate", "nowhere", "text.txt", "--debug")):
+        result = process(*words)
+        assert result.returncode == 1
+        assert "Traceback" in result.stderr
+        assert "nowhere: no such file or folder" in result.stderr
