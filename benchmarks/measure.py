@@ -26,6 +26,9 @@ PAIRS = 5
 FEW_PAIRS = 3
 """For work that takes a peer 20 seconds and more."""
 
+PATIENCE = 180.0
+"""Seconds that one comparison may wait for a quiet machine."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
@@ -70,9 +73,10 @@ def interleaved(
     def pair() -> tuple[float, float]:
         return seconds(ours, clock), seconds(theirs, clock)
 
+    until = time.perf_counter() + PATIENCE
     taken, disturbed = [], 0
     for number in range(1, pairs + 1):
-        times, quiet = undisturbed(pair) if wall else (pair(), True)
+        times, quiet = undisturbed(pair, until) if wall else (pair(), True)
         disturbed += not quiet
         taken.append(times)
         say(f"{name}: pair {number} of {pairs}: {times[0]:.3f} s against {times[1]:.3f} s")

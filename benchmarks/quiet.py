@@ -6,37 +6,36 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from benchmarks.progress import say
 
-ATTEMPTS = 12
-LONGEST_WAIT = 60.0
+Measured = TypeVar("Measured")
+
 MOST_OTHER_WORK = 0.1
 """Of one core."""
 
 _STAT = Path("/proc/stat")
 
 
-def undisturbed(measure: Callable[[], tuple[float, float]]) -> tuple[tuple[float, float], bool]:
-    """What ``measure`` gives when nothing else ran meanwhile, and whether such a time was found in a few attempts."""
-    for _ in range(ATTEMPTS):
-        _wait()
-        others, start = _seconds_of_others(), time.perf_counter()
-        measured = measure()
-        share = (_seconds_of_others() - others) / (time.perf_counter() - start)
+def undisturbed(measure: Callable[[], Measured], until: float) -> tuple[Measured, bool]:
+    """What ``measure`` gives when nothing else runs meanwhile, and whether that could be had before ``until``."""
+    while True:
+        while _share_of_others(lambda: time.sleep(0.5))[1] > MOST_OTHER_WORK and time.perf_counter() < until:
+            pass
+        measured, share = _share_of_others(measure)
         if share <= MOST_OTHER_WORK:
             return measured, True
-        say(f"something else took {share:.0%} of a core meanwhile: once more")
-    return measured, False
+        say(f"something else took {share:.0%} of a core meanwhile")
+        if time.perf_counter() >= until:
+            return measured, False
 
 
-def _wait() -> None:
-    give_up = time.perf_counter() + LONGEST_WAIT
-    while time.perf_counter() < give_up:
-        others, start = _seconds_of_others(), time.perf_counter()
-        time.sleep(0.5)
-        if (_seconds_of_others() - others) / (time.perf_counter() - start) <= MOST_OTHER_WORK:
-            return
+def _share_of_others(work: Callable[[], Measured]) -> tuple[Measured, float]:
+    """What ``work`` gives, and how many cores other processes kept busy meanwhile."""
+    others, start = _seconds_of_others(), time.perf_counter()
+    result = work()
+    return result, (_seconds_of_others() - others) / (time.perf_counter() - start)
 
 
 def _seconds_of_others() -> float:

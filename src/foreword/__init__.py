@@ -9,11 +9,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from foreword.decode import generate
+    from foreword.decode import beam_search, generate
     from foreword.errors import ForewordError
     from foreword.evaluate.compare import compare
     from foreword.evaluate.perplexity import Measures, measure, perplexity
     from foreword.io.folder import load, save
+    from foreword.lm.combine import cached, interpolate
     from foreword.lm.ngram import NgramLM
     from foreword.lm.unigram import UnigramLM
     from foreword.pipeline import TextLM
@@ -40,12 +41,15 @@ _HOME = {
     "UnigramLM": "foreword.lm.unigram",
     "Vocab": "foreword.tokens.vocab",
     "WordTokenizer": "foreword.tokens.words",
+    "beam_search": "foreword.decode",
+    "cached": "foreword.lm.combine",
     "compare": "foreword.evaluate.compare",
     "dataset": "foreword.text.datasets",
     "embedded_text": "foreword.text.embedded",
     "measure": "foreword.evaluate.perplexity",
     "perplexity": "foreword.evaluate.perplexity",
     "generate": "foreword.decode",
+    "interpolate": "foreword.lm.combine",
     "load": "foreword.io.folder",
     "read_documents": "foreword.text.sources",
     "save": "foreword.io.folder",
@@ -63,10 +67,13 @@ __all__ = [
     "UnigramLM",
     "Vocab",
     "WordTokenizer",
+    "beam_search",
+    "cached",
     "compare",
     "dataset",
     "embedded_text",
     "generate",
+    "interpolate",
     "load",
     "measure",
     "perplexity",

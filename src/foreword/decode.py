@@ -56,9 +56,7 @@ def generate(
     return _draw(model, prompt, max_tokens, pick)
 
 
-def _draw(
-    model: NextToken[S], prompt: Sequence[int], max_tokens: int, pick: Callable[[Logs], int]
-) -> Iterator[int]:
+def _draw(model: NextToken[S], prompt: Sequence[int], max_tokens: int, pick: Callable[[Logs], int]) -> Iterator[int]:
     state = _read(model, prompt)
     for _ in range(max_tokens):
         id = pick(model.next_logprobs(state)[0])
@@ -87,35 +85,31 @@ def choose(
     """One id from the log-probabilities of all of them, (V,)."""
     logs = np.asarray(logprobs, np.float64)
     best = int(logs.argmax())  # the first of the largest; NaN counts as larger than all
-    _check_possible(logs[best])
+    _check_possible(float(logs[best]))
     if temperature == 0 or top_k == 1:
         return best
     if top_k is not None and top_k < len(logs):
-        logs = keep_largest(logs, top_k)
+        logs = np.where(among_largest(logs, top_k), logs, -np.inf)
     with np.errstate(over="ignore"):  # a tiny temperature sends everything but the best to minus infinity, rightly
         weights = np.exp((logs - logs[best]) / temperature)
     if top_p is not None and top_p < 1:
-        weights = keep_nucleus(weights, top_p)
+        weights = np.where(among_largest(weights, nucleus_size(weights, top_p)), weights, 0)
     return invert_cumulative(weights, random.random())
 
 
-def keep_largest(logs: NDArray[np.float64], k: int) -> NDArray[np.float64]:
-    """All but the k largest become minus infinity; among equals the lower id stays."""
-    threshold = np.partition(logs, -k)[-k]
-    kept = logs > threshold
-    equals = np.flatnonzero(logs == threshold)
-    kept[equals[: k - np.count_nonzero(kept)]] = True
-    return np.where(kept, logs, -np.inf)
+def among_largest(values: NDArray[np.float64], k: int) -> NDArray[np.bool_]:
+    """Which are the k largest; of equals the lower ids."""
+    threshold = np.partition(values, -k)[-k]
+    among: NDArray[np.bool_] = values > threshold
+    equals = np.flatnonzero(values == threshold)
+    among[equals[: k - np.count_nonzero(among)]] = True
+    return among
 
 
-def keep_nucleus(weights: NDArray[np.float64], share: float) -> NDArray[np.float64]:
-    """All become zero but the fewest that hold this share of the total; among equals the lower id stays."""
-    largest_first = np.argsort(-weights, kind="stable")
-    edges = weights[largest_first].cumsum()
-    count = int(edges.searchsorted(share * edges[-1])) + 1
-    kept = np.zeros_like(weights)
-    kept[largest_first[:count]] = weights[largest_first[:count]]
-    return kept
+def nucleus_size(weights: NDArray[np.float64], share: float) -> int:
+    """How many of the largest weights it takes to hold this share, less than one, of them all."""
+    edges = np.sort(weights)[::-1].cumsum()
+    return int(edges.searchsorted(share * edges[-1])) + 1
 
 
 def invert_cumulative(weights: NDArray[np.float64], uniform: float) -> int:
@@ -190,8 +184,8 @@ def _extend(beams: Sequence[_Beam], logprobs: Logs) -> NDArray[np.int64]:
 
     Gives, for each text that goes on, the row of the one it continues.
     """
-    if logprobs.size:
-        _check_possible(logprobs.max(axis=1).min())
+    for best in logprobs.max(axis=1, initial=-np.inf).tolist():
+        _check_possible(best)
     first = 0
     rows = [np.empty(0, np.int64)]
     for beam in beams:
@@ -214,7 +208,8 @@ class _Goal:
 
     def score(self, logprob: float, length: int) -> float:
         # Not a division: a power too large to hold is an error, one too small is zero. An empty text counts as one.
-        return logprob * float(max(length, 1)) ** -self.length_penalty
+        share: float = float(max(length, 1)) ** -self.length_penalty
+        return logprob * share
 
     def hypothesis(self, ids: list[int], logprob: float, *, finished: bool) -> Hypothesis:
         return Hypothesis(tuple(ids), logprob, self.score(logprob, len(ids) + finished), finished)
@@ -245,33 +240,31 @@ class _Beam:
         for row in rows[:width][ends[:width]].tolist():
             total = float(totals[row, self.goal.end])
             self.finished.append(self.goal.hypothesis(self.ids[row].tolist(), total, finished=True))
-        rows, ids = rows[~ends][:width], ids[~ends][:width]
-        self.logprobs = totals[rows, ids]
-        if self._is_decided():
+        on = np.flatnonzero(~ends)[:width]
+        rows, ids = rows[on], ids[on]
+        if self._is_decided(float(totals[rows, ids].max(initial=-np.inf))):
             rows, ids = rows[:0], ids[:0]
-        self.ids = np.column_stack((self.ids[rows], ids))
+        self.ids, self.logprobs = np.column_stack((self.ids[rows], ids)), totals[rows, ids]
         return rows
 
-    def _is_decided(self) -> bool:
-        enough = len(self.finished) >= self.goal.n_best
-        if not enough or len(self.finished) >= self.goal.width:
-            return enough
-        # At best a text loses nothing more and is as long as can be.
-        hope = self.goal.score(float(self.logprobs.max(initial=-np.inf)), self.goal.max_tokens)
-        return hope < sorted(text.score for text in self.finished)[-self.goal.n_best]
+    def _is_decided(self, likeliest_unfinished: float) -> bool:
+        if len(self.finished) < self.goal.n_best:
+            return False
+        # At best an unfinished text loses nothing more and becomes as long as can be.
+        hope = self.goal.score(likeliest_unfinished, self.goal.max_tokens)
+        last_to_win = sorted(text.score for text in self.finished)[-self.goal.n_best]
+        return len(self.finished) >= self.goal.width or hope < last_to_win
 
     def ranked(self) -> list[Hypothesis]:
         """Best first; of equals the one found first. What was cut off has not paid for its end, so it comes last."""
         unfinished = [
             self.goal.hypothesis(ids, logprob, finished=False)
-            for ids, logprob in zip(self.ids.tolist(), self.logprobs.tolist(), strict=False)
+            for ids, logprob in zip(self.ids.tolist(), self.logprobs.tolist(), strict=True)
         ]
         return sorted([*self.finished, *unfinished], key=lambda text: (text.finished, text.score), reverse=True)
 
 
-def likeliest(
-    totals: NDArray[np.float64], steps: Logs, count: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def likeliest(totals: NDArray[np.float64], steps: Logs, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows and columns of the largest of ``totals``, (L, V), largest first, without those of minus infinity.
 
     Where rounding has made two sums equal the larger last step goes first, as greedy would have it; then the upper row

@@ -78,10 +78,10 @@ class TextLM:
         seed: int = 0,
     ) -> str:
         """What the model says after the prompt, which is not repeated: the two joined read as one text."""
-        pieces = self.stream(
+        stream = self.stream(
             prompt, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
         )
-        return "".join(pieces)
+        return "".join(stream)
 
     def stream(
         self,

@@ -23,6 +23,8 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 Array: TypeAlias = NDArray[Any]
 Ids: TypeAlias = NDArray[np.integer[Any]]
 Logs: TypeAlias = NDArray[np.floating[Any]]
+Sentences: TypeAlias = Sequence[Sequence[str]]  # of words
+Tags: TypeAlias = Sequence[Sequence[str]]  # one for each word
 Rows: TypeAlias = "NDArray[np.integer[Any]] | Sequence[int] | slice"
 
 Meter: TypeAlias = Callable[[str, int, int | None], None]
@@ -66,6 +68,18 @@ class Tokenizer(Protocol):
     def fit(self, texts: Iterable[str]) -> Self: ...
     def encode(self, text: str) -> Ids: ...
     def decode(self, ids: Iterable[int]) -> str: ...
+
+
+@runtime_checkable
+class Tagger(Protocol):
+    """A sentence is a list of words, its tags a list as long."""
+
+    @property
+    def tags_(self) -> Sequence[str]: ...
+    def fit(self, sentences: Sentences, tags: Tags) -> Self: ...
+    def predict(self, sentences: Sentences) -> Tags: ...
+    def predict_log_proba(self, sentences: Sentences) -> list[Logs]: ...  # (length, tags) for each sentence
+    def score(self, sentences: Sentences, tags: Tags) -> float: ...  # the share of tags that are right
 
 
 @dataclass(slots=True)

@@ -77,7 +77,7 @@ def test_errors_leave_nothing(
     for words, said in (
         (["--models", "nonsense"], "expected unigram"),
         ([tmp_path / "absent.txt"], "no such file"),
-        (["--report", tmp_path], "it is a folder"),
+        (["--report", tmp_path], "it is not a plain file"),
         (["--report", poem / "report.html"], "cannot write"),
     ):
         result = foreword("compare", *([poem] if isinstance(words[0], str) else []), *words)

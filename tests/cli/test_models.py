@@ -21,15 +21,12 @@ from .conftest import TEXT, Foreword
 def test_training_saves_a_model_that_speaks_text(foreword: Foreword, text: Path, tmp_path: Path) -> None:
     result = foreword("train", "unigram", text, "-o", tmp_path / "model", "--set", "add=0.5", "--min-count", 2)
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr.startswith("unigram: 37 tokens, a vocabulary of")
+    assert result.stderr.startswith("unigram: 38 tokens, a vocabulary of")
     model = load(tmp_path / "model")
     assert isinstance(model, TextLM)
     assert isinstance(model.model, UnigramLM)
     assert model.model.add == 0.5
-    assert "was" in model.vocab
-    assert "and" in model.vocab
-    assert "sat" in model.vocab
-    assert len(load(tmp_path / "model").vocab) < 2 + len(set(TEXT.split()))
+    assert len(model.vocab) == 2 + sum(TEXT.split().count(word) >= 2 for word in set(TEXT.split()))
 
 
 def test_training_with_a_tokenizer(foreword: Foreword, shelf: Path, text: Path, tmp_path: Path) -> None:

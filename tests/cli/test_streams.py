@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pty
 import re
@@ -22,11 +23,16 @@ from .conftest import TEXT, Process
 COMMAND = [sys.executable, "-m", "foreword"]
 
 
-def test_a_reader_that_has_enough_ends_it_quietly(shelf: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_enough_ends_it_quietly(shelf: Path, tmp_path: Path, unbuffered: str) -> None:
     (tmp_path / "long.txt").write_text(TEXT * 20_000)
     encode = " ".join([*COMMAND, "tokenize", "encode", str(shelf / "word"), str(tmp_path / "long.txt")])
     result = subprocess.run(
-        ["bash", "-c", f"{encode} | head -1; echo ${{PIPESTATUS[0]}}"], capture_output=True, text=True, check=True
+        ["bash", "-c", f"{encode} | head -1; echo ${{PIPESTATUS[0]}}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
     )
     ids, status = result.stdout.splitlines()
     assert ids.split()
@@ -105,28 +111,35 @@ def test_the_comparison_is_drawn_while_it_runs(tmp_path: Path) -> None:
     assert on_a_terminal("compare", str(tmp_path / "poem.txt"), "--quiet") == ""
 
 
-def test_short_work_draws_nothing(shelf: Path, tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text(TEXT)
-    said = on_a_terminal("evaluate", str(shelf / "model"), str(tmp_path / "text.txt"))
-    assert "\x1b" not in said or "getting ready" in said  # a machine under load may need its second
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def seem_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Standard error, as if it were a terminal. No fixture: pytest takes standard error anew for each test."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    return terminal
+
+
+def test_short_work_draws_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = seem_a_terminal(monkeypatch)
+    with progress() as meter:
+        assert meter is not None
+        meter("reading", 1, 2)
+    assert terminal.getvalue() == ""
 
 
 def test_long_work_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    import io
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
+    terminal = seem_a_terminal(monkeypatch)
     monkeypatch.setattr("foreword.cli.progress.DELAY", 0.01)
-    monkeypatch.setattr(sys, "stderr", terminal := Terminal())
-    monkeypatch.setenv("TERM", "xterm")
     with progress() as meter:
         assert isinstance(meter, Bar)
-        meter("reading", 1_000_000, 4_000_000)
-        time.sleep(0.4)
-        meter("reading", 2_000_000, 4_000_000)
-        time.sleep(0.3)
+        for done in (1_000_000, 2_000_000, 3_000_000):
+            meter("reading", done, 4_000_000)
+            time.sleep(0.4)
         meter("merging", 100, None)
         time.sleep(0.3)
     drawn = terminal.getvalue()

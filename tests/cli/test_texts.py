@@ -23,7 +23,6 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "data" / "sent-cls" / "stsa.binary.train").write_text("1 a fine film\n0 a dull one\n")
     (tmp_path / "work").mkdir()
     monkeypatch.setenv("FOREWORD_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(datasets, "_refuse_other_size", lambda *_: None)
     monkeypatch.chdir(tmp_path / "work")
     return tmp_path / "work"
@@ -58,10 +57,11 @@ def test_texts_of_all_sorts_come_in_order(library: Path) -> None:
     assert found == ["three", *middle, "one", "two", "one", "two", "three", "a fine film", "a dull one"]
 
 
-def test_names_that_stand_for_nothing(library: Path) -> None:
+def test_names_that_stand_for_nothing(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(library / "cache"))
     for name, kind, said in (
         ("ptb:tset", SettingError, "no split 'tset'"),
-        ("embedded:all", SettingError, "no split 'all'"),
+        ("embedded:all", SettingError, "no split 'all' in the embedded text"),
         ("conll2000:train", SettingError, "no running text"),
         ("ptbb", InputError, "no such file: ptbb"),
         ("x" * 5000, InputError, "name too long"),

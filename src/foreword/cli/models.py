@@ -67,8 +67,8 @@ def check_output(out: str, *, folder: bool) -> None:
     target = Path(os.path.realpath(out))
     if folder:
         check_replaceable(out)
-    elif target.is_dir():
-        raise InputError(f"cannot write {out}: it is a folder")
+    elif target.exists() and not target.is_file():
+        raise InputError(f"cannot write {out}: it is not a plain file")
     standing = next(place for place in target.parents if place.exists())
     if not (standing.is_dir() and os.access(standing, os.W_OK)):
         raise InputError(f"cannot write {out}: no permission to write in {standing}")
@@ -94,6 +94,7 @@ def _as_file(path: str) -> Iterator[str]:
 
 
 def _write_json(tokenizer: TextTokenizer, out: str) -> None:
+    from foreword.cli.printing import write_bytes
     from foreword.io.folder import kind_of
     from foreword.io.tokenizer_json import write_tokenizer_json
     from foreword.tokens.bpe import BPETokenizer
@@ -108,4 +109,4 @@ def _write_json(tokenizer: TextTokenizer, out: str) -> None:
     with TemporaryDirectory(prefix="foreword-") as folder:
         file = Path(folder, "tokenizer.json")
         write_tokenizer_json(tokenizer, file)
-        sys.stdout.buffer.write(file.read_bytes())
+        write_bytes(file.read_bytes())

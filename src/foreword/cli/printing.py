@@ -19,7 +19,13 @@ WIDTH_OF_FILES = 120
 def write_text(text: str) -> None:
     """Text as it is, without a line end of its own."""
     # What no UTF-8 can hold, half of a surrogate pair, is spelled as JSON and Python spell it.
-    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+    write_bytes(text.encode("utf-8", "backslashreplace"))
+
+
+def write_bytes(data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:  # with PYTHONUNBUFFERED nothing stands before the pipe, and a pipe takes what it has room for
+        rest = rest[sys.stdout.buffer.write(rest) :]
 
 
 def write_json(value: Json | dict[str, Any]) -> None:

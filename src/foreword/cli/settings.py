@@ -57,7 +57,7 @@ def fits(value: Any, wanted: Any) -> bool:
         return isinstance(value, int | float)
     if origin is not None:
         return isinstance(value, list | dict)
-    return not isinstance(wanted, type) or isinstance(value, wanted)
+    return wanted is Any or not isinstance(wanted, type) or isinstance(value, wanted)
 
 
 def spelled(wanted: Any) -> str:

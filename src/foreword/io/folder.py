@@ -44,6 +44,8 @@ FORMAT_VERSION = 1
 KINDS: dict[str, str] = {
     "unigram": "foreword.lm.unigram:UnigramLM",
     "ngram": "foreword.lm.ngram:NgramLM",
+    "mixture": "foreword.lm.combine:Mixture",
+    "cached": "foreword.lm.combine:Cached",
     "text-lm": "foreword.pipeline:TextLM",
     "word": "foreword.tokens.words:WordTokenizer",
     "character": "foreword.tokens.characters:CharacterTokenizer",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from foreword.kernels.bits import find_one, next_one, read_bits
 from foreword.kernels.jit import inlined, kernel
 from foreword.kernels.memory import prefetch
-from foreword.kernels.ngram_table import find, key_of, row_of
+from foreword.kernels.ngram_table import find, home_of, mixed_key
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
@@ -33,6 +33,9 @@ COUNT, WORD_START, HIGH_START, HIGH_END, LOW_START, LOW_BITS, SAMPLE_START, LOG_
 of its arrays begin. Words and logs are the order's own; highs, lows and samples say where the extensions of each of
 its n-grams begin in the next order."""
 
+FIRST_ROW, HOMES = 1, 2
+"""Columns of ``Model.shapes`` in the hash layout: where an order's table begins, and how many homes its keys have."""
+
 LANES = 32
 """Documents that are scored side by side, so that each waits for its memory while the others work."""
 
@@ -43,9 +46,9 @@ class Model(NamedTuple):
     unigrams: float32, [2 * word] log-probability, [2 * word + 1] log back-off weight; bits: what a word takes in a
     key or a packed array; bases: int64 (orders,), the first context number of contexts of one, two, … words.
     uniform, floor: what a context does not know has its weight plus ``floor`` (Lidstone), not what shorter ones say.
-    table, values: the hash layout, and the same bytes as float32. The rest is the trie; see ``COUNT`` and what
-    follows it. codes: uint8 log-probabilities and weights as numbers into ``books``, float32 (orders, 2, 256), or
-    empty; then ``logs`` holds them as they are.
+    table, values: the hash layout, and the same bytes as float32. shapes: int64 (orders, 9), see ``COUNT`` and
+    ``FIRST_ROW``. The rest is the trie. codes: uint8 log-probabilities and weights as numbers into ``books``, float32
+    (orders * 2 * 256,), or empty; then ``logs`` holds them as they are.
     """
 
     layout: int
@@ -102,8 +105,8 @@ def search(model: Model, length: int, context: int, word: int) -> int:
 def entry(model: Model, length: int, context: int, word: int) -> int:
     """The n-gram of a context of ``length`` + 1 words and a word, or -1."""
     if model.layout == HASH:
-        key = key_of(context, word, model.bits)
-        return find(model.table, key, row_of(key, len(model.table) // 2))
+        shape = model.shapes[length + 1]
+        return find(model.table, shape[FIRST_ROW], shape[HOMES], mixed_key(context, word, model.bits))
     return search(model, length, context, word)
 
 
@@ -171,7 +174,10 @@ def ask_ahead(model: Model, state: Longs, at: int, orders: int, word: int) -> No
         for length in range(orders):
             context = state[at + length]
             if context >= 0:
-                prefetch(model.table, 2 * row_of(key_of(context, word, model.bits), len(model.table) // 2))
+                shape = model.shapes[length + 1]
+                home = home_of(mixed_key(context, word, model.bits), shape[HOMES])
+                prefetch(model.table, 2 * (shape[FIRST_ROW] + home))
+                prefetch(model.table, 2 * (shape[FIRST_ROW] + home) + 6)  # a search may run into the next line
 
 
 @kernel
@@ -238,3 +244,17 @@ def unpack_words(model: Model, order: int, first: int, last: int, out: Longs) ->
 def unpack_logs(model: Model, order: int, first: int, last: int, out: Floats) -> None:
     for place in range(first, last):
         out[place - first] = log_of(model, order, place)
+
+
+@kernel
+def unpack_weights(model: Model, length: int, first: int, last: int, out: Floats) -> None:
+    for place in range(first, last):
+        out[place - first] = weight_of(model, length, model.bases[length] + place)
+
+
+@kernel
+def count_extensions(model: Model, length: int, out: Longs) -> None:
+    """In the trie, how many extensions each n-gram of ``length`` + 1 words has."""
+    for place in range(len(out)):
+        first, last = extensions(model, length, model.bases[length] + place)
+        out[place] = max(0, last - first)

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,16 @@ from numpy.typing import NDArray
 from foreword.errors import InputError
 from foreword.kernels import ngram_table
 from foreword.kernels.bits import EVERY, high_words, low_bits, pack_bits, pack_rising, packed_bytes
-from foreword.kernels.ngram_query import HASH, TRIE, Model, known_extensions, unpack_logs, unpack_words
+from foreword.kernels.ngram_query import (
+    HASH,
+    TRIE,
+    Model,
+    count_extensions,
+    known_extensions,
+    unpack_logs,
+    unpack_weights,
+    unpack_words,
+)
 from foreword.protocols import Array
 
 Ints = NDArray[np.int32]
@@ -46,7 +56,7 @@ Spelled = tuple[int, Longs, Singles, Singles]
 
 
 class HashLayout:
-    """One open-addressing table for all orders from two on."""
+    """A hash table for each order from two on, one after another."""
 
     name = "hash"
 
@@ -54,45 +64,55 @@ class HashLayout:
         self.model = model
         self.vocab_size = vocab_size
         self.sizes = list(sizes)
-        self._sorted: tuple[NDArray[np.uint64], Longs] | None = None
+        self._sorted: dict[int, tuple[NDArray[np.uint64], Longs]] = {}
 
     @classmethod
     def build(cls, orders: Sequence[Logged], vocab_size: int, uniform: bool) -> HashLayout:
-        rows = int(sum(len(order.words) for order in orders[1:]) / LOAD) + 2
-        table = np.empty(2 * rows, np.uint64)
-        table.fill(0)  # not np.zeros: NumPy asks for huge pages only where it does not ask for zeroed ones
-        packed = np.empty(1, np.uint64)
+        tables = [np.empty(0, np.uint64)]
+        rows = [0]
         contexts = np.arange(vocab_size + 1, dtype=np.int64)
+        base = vocab_size + 1
         for order in orders[1:]:
-            own = np.empty(len(order.words), np.int64)
-            ngram_table.fill(
-                table, order.parents, order.words, order.probabilities, order.backoffs, contexts, own,
-                _word_bits(vocab_size), vocab_size + 1, packed.view(np.float32), packed,
-            )  # fmt: skip
-            contexts = own
-        sizes = [len(order.words) for order in orders]
-        return cls.open({"table": table, "unigrams": _unigrams(orders)}, sizes, vocab_size, uniform)
+            table, contexts = _hash_table(order, contexts, base, _word_bits(vocab_size))
+            tables.append(table)
+            rows.append(len(table) // 2)
+            base += len(table) // 2
+        arrays: dict[str, Array] = {
+            "unigrams": _unigrams(orders),
+            "table": np.concatenate(tables),
+            "rows": np.array(rows, np.int64),
+        }
+        return cls.open(arrays, [len(order.words) for order in orders], vocab_size, uniform)
 
     @classmethod
     def open(cls, arrays: Mapping[str, Array], sizes: Sequence[int], vocab_size: int, uniform: bool) -> HashLayout:
-        table = arrays["table"]
-        if table.dtype != np.uint64 or table.ndim != 1 or len(table) < 4 or len(table) % 2:
-            raise InputError("the table of n-grams has the wrong form")
-        _check_free_row(table)
+        table, rows = arrays["table"], arrays["rows"]
+        if table.dtype != np.uint64 or table.ndim != 1 or rows.dtype != np.int64 or rows.shape != (len(sizes),):
+            raise InputError("the tables of n-grams have the wrong form")
+        shapes = np.zeros((len(sizes), 9), np.int64)
+        shapes[:, 0] = sizes
+        shapes[:, 1] = np.cumsum(rows) - rows
+        shapes[:, 2] = [_homes(size) for size in sizes]
+        if (rows[1:] <= shapes[1:, 2]).any() or 2 * int(rows.sum()) != len(table) or rows[0]:
+            raise InputError("the tables of n-grams do not fit their sizes")
+        # A search ends at a free row at the latest: without one at the end a hostile file could lead it outside.
+        if table[2 * (np.cumsum(rows)[1:] - 1)].any():
+            raise InputError("a table of n-grams has no free row at its end")
         bases = np.array([0, *[vocab_size + 1] * (len(sizes) - 1)], np.int64)
-        model = _model(HASH, arrays, vocab_size, bases, uniform)._replace(table=table, values=table.view(np.float32))
-        return cls(model, vocab_size, sizes)
+        model = _model(HASH, arrays, vocab_size, bases, uniform)
+        return cls(model._replace(table=table, values=table.view(np.float32), shapes=shapes), vocab_size, sizes)
 
     def arrays(self) -> dict[str, Array]:
-        return {"table": self.model.table, "unigrams": self.model.unigrams}
+        ends = np.append(self.model.shapes[1:, 1], len(self.model.table) // 2)
+        rows = ends - self.model.shapes[:, 1]
+        return {"unigrams": self.model.unigrams, "table": self.model.table, "rows": rows}
 
     def extensions(self, length: int, context: int) -> tuple[Longs, Floats]:
         """The words seen after a context of ``length`` + 1 words, and their log-probabilities there."""
-        keys, rows = self._by_key()
+        keys, rows = self._by_key(length + 1)
         bits = self.model.bits
-        ends = np.array([(context << bits) + 1, ((context + 1) << bits) + 1], np.uint64)
-        first, last = np.searchsorted(keys, ends)
-        words = ((keys[first:last] - np.uint64(1)) & np.uint64((1 << bits) - 1)).astype(np.int64)
+        first, last = np.searchsorted(keys, np.array([context << bits, (context + 1) << bits], np.uint64))
+        words = (keys[first:last] & np.uint64((1 << bits) - 1)).astype(np.int64)
         return words, self.model.values[4 * rows[first:last] + 2].astype(np.float64)
 
     def backoff(self, length: int, context: int) -> float:
@@ -100,32 +120,59 @@ class HashLayout:
             return float(self.model.unigrams[2 * context + 1])
         return float(self.model.values[4 * (context - self.vocab_size - 1) + 3])
 
-    def _by_key(self) -> tuple[NDArray[np.uint64], Longs]:
-        """All keys in order and their rows: with it a context's extensions lie together. Made when first needed."""
-        if self._sorted is None:
-            rows = np.flatnonzero(self.model.table[::2])
-            rows = rows[np.argsort(self.model.table[2 * rows])]
-            self._sorted = self.model.table[2 * rows], rows
-        return self._sorted
+    def _by_key(self, order: int) -> tuple[NDArray[np.uint64], Longs]:
+        """All keys of an order, sorted, and their rows: so a context's extensions lie together. Made when needed."""
+        if order not in self._sorted:
+            first = int(self.model.shapes[order, 1])
+            last = int(self.model.shapes[order + 1, 1]) if order + 1 < len(self.sizes) else len(self.model.table) // 2
+            rows = first + np.flatnonzero(self.model.table[2 * first : 2 * last : 2])
+            keys = _unmixed(self.model.table[2 * rows])
+            sort = np.argsort(keys)
+            self._sorted[order] = keys[sort], rows[sort]
+        return self._sorted[order]
 
     def ngrams(self) -> Iterator[Spelled]:
         values, base = self.model.values, self.vocab_size + 1
         spelled = np.arange(base)[:, None]
         yield 1, spelled, self.model.unigrams[::2], self.model.unigrams[1::2]
-        keys, rows = self._by_key()
-        parents = ((keys - np.uint64(1)) >> np.uint64(self.model.bits)).astype(np.int64)
-        words = ((keys - np.uint64(1)) & np.uint64((1 << self.model.bits) - 1)).astype(np.int64)
-        places = np.full(base + len(self.model.table) // 2, -1)
-        places[:base] = np.arange(base)
-        members = np.flatnonzero(parents < base)
+        places = np.arange(base + len(self.model.table) // 2)
         for order in range(2, len(self.sizes) + 1):
-            spelled = np.concatenate((spelled[places[parents[members]]], words[members][:, None]), axis=1)
-            sort = np.lexsort(spelled.T[::-1])
-            own, spelled = rows[members][sort], spelled[sort]
-            yield order, spelled, values[4 * own + 2], values[4 * own + 3]
-            places[:] = -1
-            places[base + own] = np.arange(len(own))
-            members = np.flatnonzero(places[parents] >= 0)
+            keys, rows = self._by_key(order - 1)
+            parents = places[(keys >> np.uint64(self.model.bits)).astype(np.int64)]
+            words = (keys & np.uint64((1 << self.model.bits) - 1)).astype(np.int64)
+            sort = np.lexsort((words, parents))
+            rows = rows[sort]
+            spelled = np.concatenate((spelled[parents[sort]], words[sort][:, None]), axis=1)
+            yield order, spelled, values[4 * rows + 2], values[4 * rows + 3]
+            places[base + rows] = np.arange(len(rows))
+
+
+def _homes(size: int) -> int:
+    return int(size / LOAD) + 1
+
+
+def _hash_table(order: Logged, contexts: Longs, base: int, bits: int) -> tuple[NDArray[np.uint64], Longs]:
+    """One order's table, and what each of its n-grams is called as a context."""
+    size = len(order.words)
+    homes = _homes(size)
+    # Rows behind the last home, for keys that find theirs taken; far more than ever needed, and cut off again.
+    table = np.empty(2 * (homes + size // 8 + 256), np.uint64)
+    table.fill(0)  # not np.zeros: NumPy asks for huge pages only where it does not ask for zeroed ones
+    own = np.empty(size, np.int64)
+    used = ngram_table.fill(
+        table, homes, order.parents, order.words, order.probabilities.view(np.uint32), order.backoffs.view(np.uint32),
+        contexts, own, bits, base, np.empty(size, np.uint64), np.empty(size, np.int32), np.empty(2049, np.int64),
+    )  # fmt: skip
+    return table[: 2 * (max(used, homes) + 1)], own
+
+
+def _unmixed(mixed: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The keys, context and word, from what the table stores: the mixing backwards."""
+    modulus = 1 << 64
+    keys = mixed * np.uint64(pow(int(ngram_table.SECOND), -1, modulus))
+    keys ^= keys >> np.uint64(32)
+    keys *= np.uint64(pow(int(ngram_table.FIRST), -1, modulus))
+    return keys - np.uint64(1)
 
 
 class TrieLayout:
@@ -187,7 +234,7 @@ class TrieLayout:
                 raise InputError(f"the trie's {name} have the wrong form")
         bases = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)[:-1])).astype(np.int64)
         model = _model(TRIE, arrays, vocab_size, bases, uniform)
-        parts = {name: arrays[name] for name in expected}
+        parts: dict[str, Any] = {name: arrays[name] for name in expected}
         return cls(model._replace(shapes=shapes, **parts), vocab_size, sizes)
 
     def arrays(self) -> dict[str, Array]:
@@ -207,10 +254,10 @@ class TrieLayout:
     def backoff(self, length: int, context: int) -> float:
         if length == 0:
             return float(self.model.unigrams[2 * context + 1])
-        place = int(self.model.shapes[length, 8]) + context - int(self.model.bases[length])
-        if len(self.model.codes):
-            return float(self.model.books[512 * length + 256 + self.model.codes[place]])
-        return float(self.model.logs[place])
+        weight = np.empty(1)
+        place = context - int(self.model.bases[length])
+        unpack_weights(self.model, length, place, place + 1, weight)
+        return float(weight[0])
 
     def ngrams(self) -> Iterator[Spelled]:
         spelled = np.arange(self.vocab_size + 1)[:, None]
@@ -220,17 +267,12 @@ class TrieLayout:
             unpack_words(self.model, order - 1, 0, size, words)
             unpack_logs(self.model, order - 1, 0, size, logs)
             counts = np.empty(len(spelled), np.int64)
-            base = int(self.model.bases[order - 2])
-            found = np.empty(2, np.int64)
-            for place in range(len(spelled)):
-                known_extensions(self.model, order - 2, base + place, found)
-                counts[place] = found[1] - found[0]
+            count_extensions(self.model, order - 2, counts)
             spelled = np.concatenate((np.repeat(spelled, counts, axis=0), words[:, None]), axis=1)
-            weights = np.zeros(size, np.float32)
+            weights = np.zeros(size)
             if order < len(self.sizes):
-                first = int(self.model.bases[order - 1])
-                weights[:] = [self.backoff(order - 1, first + place) for place in range(size)]
-            yield order, spelled, logs.astype(np.float32), weights
+                unpack_weights(self.model, order - 1, 0, size, weights)
+            yield order, spelled, logs.astype(np.float32), weights.astype(np.float32)
 
 
 def _word_bits(vocab_size: int) -> int:
@@ -257,14 +299,6 @@ def _model(layout: int, arrays: Mapping[str, Array], vocab_size: int, bases: Lon
         layout, unigrams, _word_bits(vocab_size), bases, uniform, -math.log(vocab_size),
         word, single, np.empty((0, 9), np.int64), byte, word, byte, long, single, byte, single,
     )  # fmt: skip
-
-
-def _check_free_row(table: NDArray[np.uint64]) -> None:
-    """A search ends at a free row, so there must be one, or a hostile file could make it run for ever."""
-    for first in range(0, len(table), 1 << 16):
-        if not table[first : first + (1 << 16) : 2].all():
-            return
-    raise InputError("the table of n-grams has no free row")
 
 
 def _trie_shapes(sizes: Sequence[int], vocab_size: int) -> tuple[Longs, dict[str, int]]:

