@@ -10,7 +10,7 @@ https://universaldependencies.org/format.html
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
@@ -90,5 +90,5 @@ def _cell(text: str) -> str:
     return text
 
 
-def _differ(words: Sentences, tags: Tags) -> bool:
+def _differ(words: Sequence[str], tags: Sequence[str]) -> bool:
     return len(words) != len(tags)
