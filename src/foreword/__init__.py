@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from foreword.evaluate.perplexity import Measures, measure, perplexity
     from foreword.io.folder import load, save
     from foreword.lm.combine import cached, interpolate
+    from foreword.lm.hmm import HMM
     from foreword.lm.ngram import NgramLM
     from foreword.lm.unigram import UnigramLM
     from foreword.pipeline import TextLM
+    from foreword.tag.hmm import HMMTagger
     from foreword.text.datasets import dataset
     from foreword.text.embedded import embedded_text
     from foreword.text.sources import read_documents
@@ -36,6 +38,8 @@ _HOME = {
     "Corpus": "foreword.tokens.corpus",
     "Measures": "foreword.evaluate.perplexity",
     "ForewordError": "foreword.errors",
+    "HMM": "foreword.lm.hmm",
+    "HMMTagger": "foreword.tag.hmm",
     "NgramLM": "foreword.lm.ngram",
     "TextLM": "foreword.pipeline",
     "UnigramLM": "foreword.lm.unigram",
@@ -56,11 +60,13 @@ _HOME = {
 }
 
 __all__ = [
+    "HMM",
     "BPETokenizer",
     "ByteTokenizer",
     "CharacterTokenizer",
     "Corpus",
     "ForewordError",
+    "HMMTagger",
     "Measures",
     "NgramLM",
     "TextLM",

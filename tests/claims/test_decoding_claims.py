@@ -108,19 +108,18 @@ def test_q06_a_wide_beam_is_exhaustive_search() -> None:
 
 
 def test_q06_widths_of_four_to_ten() -> None:
-    """Q06: how often each width finds the very best of all texts, over 60 random models.
+    """Q06: how often each width finds the very best of all texts, over 100 random models.
 
-    Measured: width 1 finds it in 44 of them, 2 in 66, 4 in 83, 6 in 95, 10 in 99.
+    Measured, in per cent: 44 with a width of 1, 68 with 2, then 89, 89, 93, 95, 93, 96, 96 with 4 to 10.
     """
-    optimum = [best(tree(seed), EVERYTHING).score for seed in range(60)]
-    found = {width: [best(tree(seed), width).score for seed in range(60)] for width in WIDTHS}
+    optimum = [best(tree(seed), EVERYTHING).score for seed in range(100)]
+    found = {width: [best(tree(seed), width).score for seed in range(100)] for width in WIDTHS}
     share = {width: np.isclose(found[width], optimum).mean() for width in WIDTHS}
-    print(share)
     for width in WIDTHS:
         assert (np.array(found[width]) <= np.array(optimum) + 1e-9).all()
     assert share[1] < share[2] < share[4] < share[10]
-    assert share[4] > 0.75
-    assert share[10] > 0.95
+    assert share[4] > 0.85
+    assert share[10] > 0.9
 
 
 def test_q07_without_normalisation_short_texts_win() -> None:
@@ -136,7 +135,6 @@ def test_q07_without_normalisation_short_texts_win() -> None:
 
 
 def test_q07_the_larger_the_penalty_the_longer_the_texts() -> None:
-    """Q07, on average over 60 random models: the best texts get longer from 0 over 0.5 to 1."""
-    lengths = [np.mean([len(best(tree(seed), 10, penalty).ids) for seed in range(60)]) for penalty in (0.0, 0.5, 1.0)]
-    print(lengths)
+    """Q07, on average over 100 random models. Measured: 2.0 words with a penalty of 0, 3.7 with 0.5, 5.4 with 1."""
+    lengths = [np.mean([len(best(tree(seed), 10, penalty).ids) for seed in range(100)]) for penalty in (0.0, 0.5, 1.0)]
     assert lengths[0] < lengths[1] < lengths[2]

@@ -138,10 +138,17 @@ def test_rows_without_a_text_are_told_with_their_line(foreword: Foreword, shelf:
     assert f"standard input: {said}" in result.stderr
 
 
-def test_parquet_is_refused(foreword: Foreword, shelf: Path, tmp_path: Path) -> None:
+def test_parquet_rows_keep_their_columns(foreword: Foreword, shelf: Path, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
     table = tmp_path / "table.parquet"
-    table.write_bytes(b"PAR1")
-    assert "not Parquet" in foreword("score", shelf / "model", table).stderr
+    rows = [{"id": 7, "body": "the cat"}, {"id": 8, "body": None}, {"id": 9, "body": "zzz qqq"}]
+    pytest.importorskip("pyarrow.parquet").write_table(pyarrow.Table.from_pylist(rows), table)
+    result = foreword("score", shelf / "model", table, "--field", "body", "--json")
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["id"] for row in found] == [7, 8, 9]
+    assert [row["oov"] for row in found] == [0, 0, 2]
+    assert found[1]["score"] is None
+    assert "no column" in foreword("score", shelf / "model", table).stderr
 
 
 def test_an_impossible_line_scores_minus_infinity(foreword: Foreword, text: Path, tmp_path: Path) -> None:

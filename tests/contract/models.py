@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from foreword.lm.combine import cached, interpolate
+from foreword.lm.hmm import HMM
 from foreword.lm.ngram import NgramLM
 from foreword.lm.unigram import UnigramLM
 from foreword.pipeline import TextTokenizer
@@ -53,6 +54,8 @@ LANGUAGE_MODELS = [
     Model("ngram-trie", lambda: NgramLM(4, layout="trie"), 1e-6),
     Model("ngram-5-pruned", lambda: NgramLM(5, prune=(0, 0, 1)), 1e-6),
     *(Model(f"ngram-{name}", lambda name=name: NgramLM(3, name), 1e-6) for name in SMOOTHINGS),  # type: ignore[misc]
+    Model("hmm", lambda: HMM(3, iterations=5, smoothing=0.1)),
+    Model("hmm-float32", lambda: HMM(3, iterations=5, smoothing=0.1, dtype="float32"), 1e-4),
     Model("mixture", lambda: interpolate([UnigramLM(), NgramLM(3)]), 1e-6),
     Model("cached", lambda: cached(NgramLM(3), size=3), 1e-6),
 ]

@@ -23,6 +23,8 @@ from foreword.decode import (
     pieces,
 )
 from foreword.errors import ForewordError, SettingError
+from foreword.lm.unigram import UnigramLM
+from foreword.pipeline import TextLM
 from foreword.protocols import Ids, Logs
 from foreword.tokens.characters import ByteTokenizer, CharacterTokenizer
 from foreword.tokens.vocab import Vocab
@@ -139,6 +141,12 @@ def test_top_p_draws_from_the_nucleus_only_and_there_in_proportion() -> None:
     drawn = Counter(choose(np.log([0.1, 0.4, 0.2, 0.3]), generator, top_p=0.6) for _ in range(20_000))
     assert drawn.keys() == {1, 3}
     assert abs(drawn[1] / 20_000 - 4 / 7) < 4 * math.sqrt(4 / 7 * 3 / 7 / 20_000)
+
+
+def test_a_text_model_passes_top_p_on() -> None:
+    model = TextLM(WordTokenizer(), UnigramLM()).fit(["the the the the cat"])
+    for seed in range(5):
+        assert model.generate(top_p=0.01, max_tokens=3, seed=seed) == "the the the"
 
 
 def test_the_nucleus_is_taken_of_what_temperature_and_top_k_leave() -> None:

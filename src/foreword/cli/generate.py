@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from foreword.cli.options import AsJson, ModelFolder, Seed, examples
 from foreword.errors import InputError
+
+if TYPE_CHECKING:
+    from foreword.pipeline import TextLM
 
 EXAMPLES = examples(
     "foreword generate model --prompt 'the market' --max-tokens 50",
@@ -25,6 +29,13 @@ def generate(
         float, typer.Option(min=0, help="0 takes the likeliest, 1 draws as is, more is wild.")
     ] = 1.0,
     top_k: Annotated[int | None, typer.Option(min=1, help="Draw from the k likeliest.", show_default="all")] = None,
+    top_p: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, help="Draw from the fewest that make up this share.", show_default="all"),
+    ] = None,
+    beam: Annotated[
+        int | None, typer.Option(min=1, help="Search for likely texts, this many at a time, instead of drawing.")
+    ] = None,
     seed: Seed = 0,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many; each has the next seed.")] = 1,
     as_json: AsJson = False,
@@ -38,8 +49,17 @@ def generate(
 
     loaded = load_language_model(model)
     start = read_prompt() if prompt == "-" else prompt
+    if beam is not None:
+        for place, text in enumerate(search(loaded, start, max_tokens, beam, count)):
+            if as_json:
+                write_json({"prompt": start, "text": text, "place": place})
+            else:
+                write_text(f"{start}{text}\n")
+        return
     for number in range(seed, seed + count):
-        pieces = loaded.stream(start, max_tokens=max_tokens, temperature=temperature, top_k=top_k, seed=number)
+        pieces = loaded.stream(
+            start, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=number
+        )
         if as_json:
             write_json({"prompt": start, "text": "".join(pieces), "seed": number})
             continue
@@ -48,6 +68,16 @@ def generate(
             write_text(piece)
             flush()
         write_text("\n")
+
+
+def search(model: TextLM, prompt: str, max_tokens: int, width: int, count: int) -> Iterator[str]:
+    """The likeliest continuations that a beam of that width finds, best first."""
+    from foreword.decode import beam_search, pieces
+
+    read = model.tokenizer.encode(prompt).tolist()
+    found = beam_search(model.model, width=max(width, count), max_tokens=max_tokens, n_best=count, prompt=read)
+    for hypothesis in found[0]:
+        yield "".join(pieces(model.tokenizer, iter(hypothesis.ids), after=read))
 
 
 def read_prompt() -> str:

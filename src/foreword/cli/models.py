@@ -24,7 +24,7 @@ def load_language_model(path: str) -> TextLM:
     from foreword.io.folder import kind_of
     from foreword.pipeline import TextLM
 
-    found = _load(path)
+    found = load_any(path)
     if not isinstance(found, TextLM):
         raise InputError(f"{path}: its kind is {kind_of(found)}, not text-lm: foreword train makes one")
     return found
@@ -35,7 +35,7 @@ def load_tokenizer(path: str) -> TextTokenizer:
     from foreword.io.folder import kind_of
     from foreword.pipeline import TextLM, TextTokenizer
 
-    found = _load(path)
+    found = load_any(path)
     tokenizer = found.tokenizer if isinstance(found, TextLM) else found
     if not isinstance(tokenizer, TextTokenizer):
         raise InputError(f"{path}: its kind is {kind_of(found)}, not a tokenizer: foreword tokenize train makes one")
@@ -74,7 +74,8 @@ def check_output(out: str, *, folder: bool) -> None:
         raise InputError(f"cannot write {out}: no permission to write in {standing}")
 
 
-def _load(path: str) -> Any:
+def load_any(path: str) -> Any:
+    """Whatever is there, told by what it holds."""
     from foreword.io.folder import load
 
     with _as_file(path) as file:

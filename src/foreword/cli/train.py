@@ -32,10 +32,13 @@ if TYPE_CHECKING:
 
 KINDS = {
     "unigram": "foreword.lm.unigram:UnigramLM",
+    "ngram": "foreword.lm.ngram:NgramLM",
 }
 """What can be trained, and where its class lives: a kind joins by adding its line."""
 
 EXAMPLES = examples(
+    "foreword train ngram ptb:train -o model --set order=5 --set smoothing=modified-kneser-ney",
+    "foreword train ngram web.jsonl.zst -o model --set prune=[0,0,1] --set layout=trie --set quantize=true",
     "foreword train unigram ptb:train -o model",
     "foreword train unigram notes/*.txt -o model --min-count 2 --set add=0.5",
     "foreword train unigram book.txt.gz -o model --tokenizer tokenizer.json",

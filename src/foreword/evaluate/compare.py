@@ -21,6 +21,7 @@ from foreword.evaluate.facts import TextFacts, describe, passage_place, read_pas
 from foreword.evaluate.perplexity import Measures, finite, measure, surprisal
 from foreword.evaluate.splits import Splits, split, written_without_spaces
 from foreword.io.folder import save
+from foreword.lm.hmm import HMM
 from foreword.lm.ngram import NgramLM
 from foreword.lm.unigram import UnigramLM
 from foreword.pipeline import TextTokenizer
@@ -45,6 +46,7 @@ LADDER = [
     Rung("bigram", "Bigram, Kneser-Ney", lambda: NgramLM(2)),
     Rung("trigram", "Trigram, Kneser-Ney", lambda: NgramLM(3)),
     Rung("5-gram", "5-gram, Kneser-Ney", lambda: NgramLM(5)),
+    Rung("hmm", "Hidden Markov model, 64 states", lambda: HMM(64, iterations=40)),
 ]
 """From the oldest idea to the newest. A model joins by adding its line."""
 

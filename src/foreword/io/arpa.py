@@ -17,6 +17,7 @@ from __future__ import annotations
 import gzip
 import math
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -25,15 +26,24 @@ from foreword.errors import InputError
 from foreword.io.atomic import atomic_file
 from foreword.lm.ngram import HIGHEST_ORDER, NgramLM
 from foreword.lm.ngram_layouts import Logged
+from foreword.lm.smoothing import method
+from foreword.pipeline import TextLM
+from foreword.protocols import Parts
 from foreword.text.sources import Reading, read_lines
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
+from foreword.tokens.words import WordTokenizer
 
 START = "<s>"
 NEVER = -99.0
 """What ARPA files write for log10 of zero."""
 
+FOREWORD_LINES = 1000
+"""Lines in which a file may say what it likes, before its data begin."""
+
 _NO_UNKNOWN = -100.0
 _LOG10 = math.log(10)
+_BLANKS = " \t\r"
+"""What divides words, as in KenLM; a no-break space or another blank of Unicode is part of its word."""
 
 
 class _Orders:
@@ -116,12 +126,27 @@ class _Lines:
         """The next line that is not blank."""
         for line in self._lines:
             self.number += 1
-            if line := line.strip():
+            if line := line.strip(_BLANKS):
                 return line
         raise InputError(f"{self.path}: the file ends after line {self.number}, where {expected} was expected")
 
     def error(self, problem: str) -> InputError:
         return InputError(f"{self.path}: line {self.number}: {problem}")
+
+
+def looks_like_arpa(path: str | Path) -> bool:
+    """Whether the line that begins an ARPA file's data stands among the first ones."""
+    try:
+        return any(line.strip().lower() == "\\data\\" for line in islice(read_lines(path), FOREWORD_LINES))
+    except InputError:
+        return False
+
+
+def load_arpa(path: str | Path) -> TextLM:
+    """An ARPA file as a model that speaks text: words are what stands between white space."""
+    model = read_arpa(path)
+    tokenizer = WordTokenizer.from_parts(Parts({}, {}, model.vocab))
+    return TextLM(tokenizer, model)
 
 
 def read_arpa(path: str | Path) -> NgramLM:
@@ -145,7 +170,7 @@ def read_arpa(path: str | Path) -> NgramLM:
 
 def _read_header(lines: _Lines) -> list[int]:
     while lines.next("\\data\\").lower() != "\\data\\":
-        if lines.number > 1000:
+        if lines.number > FOREWORD_LINES:
             raise InputError(f"{lines.path}: not an ARPA file: there is no \\data\\ line")
     sizes: list[int] = []
     while (line := lines.next("\\1-grams:").lower()) != "\\1-grams:":
@@ -190,7 +215,7 @@ def _read_entries(lines: _Lines, order: int, size: int) -> Iterator[tuple[list[s
         line = lines.next(f"{order}-gram {place + 1} of {size}")
         if line.startswith("\\"):
             raise lines.error(f"expected {size} {order}-grams, found {place}")
-        fields = line.split()
+        fields = [field for field in line.replace("\t", " ").split(" ") if field]
         if len(fields) not in (order + 1, order + 2):
             raise lines.error(
                 f"expected a log, {order} words and perhaps a back-off weight, found {len(fields)} fields"
@@ -206,10 +231,18 @@ def _read_entries(lines: _Lines, order: int, size: int) -> Iterator[tuple[list[s
 
 
 def write_arpa(model: NgramLM, path: str | Path) -> None:
-    """Write a model as ARPA text, to a ``.gz`` if the name says so."""
+    """Write a model as ARPA text, to a ``.gz`` if the name says so.
+
+    Numbers have nine digits, which give every float32 back to the last bit.
+    """
+    if method(model.smoothing, model.add).uniform:
+        raise InputError(
+            f"a model with smoothing={model.smoothing} cannot be an ARPA file: what a context does not know is spread "
+            "evenly there, and readers of ARPA would ask shorter contexts"
+        )
     names = [*model.vocab, START]
     for name in names:
-        if len(name.split()) != 1:
+        if not name or any(blank in name for blank in " \t\r\n"):
             raise InputError(f"the token {name!r} has white space in it, which an ARPA file cannot hold")
     with atomic_file(Path(path)) as temporary:
         opener = gzip.open if str(path).endswith(".gz") else open
@@ -232,5 +265,5 @@ def _entries(
 ) -> Iterator[str]:
     for words, log, backoff in zip(ngrams.tolist(), logs.tolist(), backoffs.tolist(), strict=True):
         shown = NEVER if log == -math.inf else log / _LOG10
-        line = f"{shown:.8g}\t{' '.join(names[word] for word in words)}"
-        yield line + "\n" if highest else f"{line}\t{max(backoff / _LOG10, NEVER):.8g}\n"
+        line = f"{shown:.9g}\t{' '.join(names[word] for word in words)}"
+        yield line + "\n" if highest else f"{line}\t{max(backoff / _LOG10, NEVER):.9g}\n"

@@ -86,7 +86,7 @@ def _sentences(path: str | Path) -> Iterator[list[list[str]]]:
 
 def _cell(text: str) -> str:
     if not text or "\t" in text or "\n" in text or "\r" in text:
-        raise SettingError(f"{text!r} cannot stand in a CoNLL-U file: a cell is neither empty nor has tabs or line ends")
+        raise SettingError(f"{text!r} cannot stand in a CoNLL-U file: a cell is not empty and has no tabs or line ends")
     return text
 
 

@@ -46,6 +46,8 @@ KINDS: dict[str, str] = {
     "ngram": "foreword.lm.ngram:NgramLM",
     "mixture": "foreword.lm.combine:Mixture",
     "cached": "foreword.lm.combine:Cached",
+    "hmm": "foreword.lm.hmm:HMM",
+    "hmm-tagger": "foreword.tag.hmm:HMMTagger",
     "text-lm": "foreword.pipeline:TextLM",
     "word": "foreword.tokens.words:WordTokenizer",
     "character": "foreword.tokens.characters:CharacterTokenizer",
@@ -247,6 +249,8 @@ def _load_file(path: Path, *, verify: bool) -> Any:
         return load(path.parent, verify=verify)
     if _looks_like_tokenizer_json(path):
         return import_module("foreword.io.tokenizer_json").read_tokenizer_json(path)
+    if import_module("foreword.io.arpa").looks_like_arpa(path):
+        return import_module("foreword.io.arpa").load_arpa(path)
     raise InputError(f"{path}: neither a saved model nor a file of a kind that Foreword reads")
 
 

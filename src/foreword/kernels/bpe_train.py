@@ -366,12 +366,13 @@ def token_of(
 
 @allocating
 def learn_merges(
-    wanted: int, at_most: int, least: int,
+    wanted: int, at_most: int, least: int, reserved: int,
     symbols: Ints, begins: Longs, lengths: Ints, counts: Longs,
     pairs: Longs, heap: Longs, entries: Longs, sizes: Longs, pool: Ints,
     slots: Words, arena: Bytes, starts: Longs, n_tokens: int, merges: Longs,
 ) -> tuple[Longs, Longs, Longs, Ints, Bytes, int, int]:  # fmt: skip
     """Merge until there are ``wanted`` tokens, ``at_most`` merges are made, or no pair is left with ``least`` counts.
+    Pairs that spell one of the first ``reserved`` tokens are passed over.
 
     merges: (at_most, 4), out: left id, right id, merged id, count when merged. Returns the arrays that may have grown
     (pairs, heap, entries, pool, arena), the number of tokens, and the number of merges made, negative (-1 - made) if
@@ -414,6 +415,8 @@ def learn_merges(
             longer[: len(arena)] = arena
             arena = longer
         merged = token_of(slots, arena, starts, n_tokens, left, right, spelling, key)
+        if merged < reserved:
+            continue
         if merged == n_tokens:
             n_tokens += 1
         merges[made, 0], merges[made, 1], merges[made, 2], merges[made, 3] = left, right, merged, count

@@ -461,7 +461,7 @@ def likeliest_tags(
     room: Lattice,
     tags: NDArray[np.int32],
 ) -> None:
-    """Fill ``tags`` (N,) for sentences of codes; ``moves`` is (labels, labels, labels), log p(third | first, second)."""
+    """Fill ``tags`` (N,) for sentences of codes; ``moves`` (labels, labels, labels) is log p(third | first, second)."""
     for sentence in range(len(offsets) - 1):
         first, tokens = offsets[sentence], offsets[sentence + 1] - offsets[sentence]
         _lay_out(codes, first, tokens, lexicon, kinds, room)
@@ -482,10 +482,8 @@ def likeliest_tags(
 
 
 @inlined
-def _through(
-    room: Lattice, moves: NDArray[np.float64], place: int, origin: int, second: int, third: int
-) -> float:
-    """The score of reaching the choice ``third`` at ``place`` through ``second`` before it and ``origin`` before that."""
+def _through(room: Lattice, moves: NDArray[np.float64], place: int, origin: int, second: int, third: int) -> float:
+    """The score of the choice ``third`` at ``place``, reached from ``origin`` through ``second``."""
     labels = room.labels
     move = moves[labels[place - 2, origin], labels[place - 1, second], labels[place, third]]
     return room.pairs[place - 1, origin, second] + move

@@ -11,7 +11,8 @@ credited to the models in proportion to what they gave it, and a model's new wei
 
 The likelihood never falls. It is concave in λ, so the way up from anywhere inside leads to the highest point, and no
 weights score more than log max_i g_i above the present ones, for Σ_i λ*_i g_i is the mean of p*/p, and the mean of a
-logarithm is at most the logarithm of the mean: what is still to be gained is known at every step.
+logarithm is at most the logarithm of the mean: what is still to be gained is known at every step. Between models that
+hardly differ the way is long, so steps are stretched to λ_i g_i^η, with η growing until the likelihood would fall.
 
 ``cached`` mixes a model with what the document itself has said so far, for a word once used is likely to come back,
 
@@ -19,7 +20,8 @@ logarithm is at most the logarithm of the mean: what is still to be gained is kn
 
 F. Jelinek and R. L. Mercer, "Interpolated estimation of Markov source parameters from sparse data", Pattern Recognition
 in Practice (1980). T. M. Cover, "An algorithm for maximizing expected log investment return", IEEE Transactions on
-Information Theory 30 (1984), for the bound. R. Kuhn and R. De Mori, "A cache-based natural language model for speech
+Information Theory 30 (1984), for the bound. R. Salakhutdinov and S. Roweis, "Adaptive overrelaxed bound optimization
+methods", ICML 2003, for the stretching. R. Kuhn and R. De Mori, "A cache-based natural language model for speech
 recognition", IEEE Transactions on Pattern Analysis and Machine Intelligence 12 (1990); E. Grave, A. Joulin and
 N. Usunier, "Improving neural language models with a continuous cache", ICLR 2017, for neural ones.
 Shapes: M = models mixed, N = tokens, V = tokens in the vocabulary, n = texts read side by side.
@@ -45,8 +47,12 @@ from foreword.tokens.vocab import Vocab
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
 
-NEAR_ENOUGH = 1e-5
+NEAR_ENOUGH = 1e-6
 """Weights are learnt until no others could gain more than this, in nats a token; in practice far less is missing."""
+
+
+FAINTEST = 1e-12
+"""No weight is learnt to be less, so that one that a long step has taken too low can rise again."""
 
 
 def interpolate(models: Sequence[LanguageModel[Any]], weights: Sequence[float] | None = None) -> Mixture:
@@ -164,12 +170,24 @@ class WeightStep:
     """One round of EM.
 
     weights: float64 (M,), that the round began with. score: log-probability per token under them.
-    gain_left: no weights whatever score more than ``score + gain_left``.
+    gains: float64 (M,), g, by which plain EM would multiply the weights.
     """
 
     weights: Floats
+    gains: Floats
     score: float
-    gain_left: float
+
+    @property
+    def gain_left(self) -> float:
+        """No weights whatever score more than this above ``score``."""
+        return math.log(self.gains.max())
+
+    def next_weights(self, stretch: float) -> Floats:
+        with np.errstate(divide="ignore"):  # a model that gives no token any probability
+            logs = np.log(self.weights) + stretch * np.log(self.gains)
+        weights: Floats = np.maximum(np.exp(logs - logs.max()), FAINTEST)
+        weights /= weights.sum()
+        return weights
 
 
 def weight_steps(logs: Floats) -> Iterator[WeightStep]:
@@ -178,21 +196,28 @@ def weight_steps(logs: Floats) -> Iterator[WeightStep]:
     A token that no model gives a probability is left out: no weights could help it.
     """
     best = logs.max(axis=0)
-    if np.isnan(best).any():
-        raise ForewordError("a model of the mixture gave a token a log-probability that is not a number")
+    if not (best < np.inf).all():
+        raise ForewordError("a model of the mixture gave a token a log-probability that is infinite or not a number")
     possible = best > -np.inf
     if not possible.any():
         raise InputError("no model of the mixture gives any token of the held-out text a probability")
     best = best[possible]
     relative = np.exp(logs[:, possible] - best)  # to the best model of each token, so that nothing underflows
-    weights = _equal(len(logs))
+    step, stretch = _weigh(_equal(len(logs)), relative, best), 1.0
     while True:
-        # Not products of matrices: in what order those add up depends on the threads there are.
-        mixed = np.einsum("m,mn->n", weights, relative)
-        gains = np.einsum("mn,n->m", relative, 1 / mixed) / len(mixed)
-        yield WeightStep(weights, float((np.log(mixed) + best).mean()), math.log(gains.max()))
-        weights = weights * gains
-        weights /= weights.sum()  # which is one, but for rounding
+        yield step
+        further = _weigh(step.next_weights(stretch), relative, best)
+        if further.score < step.score:
+            further, stretch = _weigh(step.next_weights(1.0), relative, best), 1.0
+        step, stretch = further, 1.5 * stretch
+
+
+def _weigh(weights: Floats, relative: Floats, best: Floats) -> WeightStep:
+    """How well some weights do; ``relative`` (M, N) to ``best`` (N,) is what each model gave each token."""
+    # Not products of matrices: in what order those add up depends on the threads there are.
+    mixed = np.einsum("m,mn->n", weights, relative)
+    gains = np.einsum("mn,n->m", relative, 1 / mixed) / len(mixed)
+    return WeightStep(weights, gains, float((np.log(mixed) + best).mean()))
 
 
 # A model and the document's own words

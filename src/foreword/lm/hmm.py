@@ -62,6 +62,10 @@ NOISE = {"float64": 1e-10, "float32": 1e-6}
 """How much of itself an objective may seem to fall by rounding alone."""
 
 
+PATIENCE = 3
+"""Rounds without a gain on the text to tune on before training ends."""
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One round of EM.
@@ -86,11 +90,28 @@ class Counts(NamedTuple):
     emission: Doubles
 
 
+class Parameters(NamedTuple):
+    """π (S,), A (S, S) and B, the latter a row a word: (K, S)."""
+
+    start: Table
+    transition: Table
+    emission: Table
+
+
+class _Best(NamedTuple):
+    """The round after which the text to tune on was likeliest."""
+
+    number: int
+    score: float
+    parameters: Parameters
+
+
 class HMM:
     """A hidden Markov model over ids.
 
     states: S. iterations: rounds of EM at most.
-    tolerance: training ends when a round gains less than this, in nats a token.
+    tolerance: training ends when a round gains less than this, in nats a token. From random beginnings the first rounds
+        gain little, so a large one may end it before it has begun.
     smoothing: how many times each event counts as seen beyond the times it was. 0 is maximum likelihood, which gives
         a word that was never seen no probability.
     dtype: float32 halves memory and nearly doubles the speed; sums are in float64 either way.
@@ -103,7 +124,7 @@ class HMM:
         states: int = 32,
         *,
         iterations: int = 60,
-        tolerance: float = 1e-3,
+        tolerance: float = 1e-4,
         smoothing: float = 0.01,
         seed: int = 0,
         dtype: Literal["float64", "float32"] = "float64",
@@ -116,7 +137,7 @@ class HMM:
         self.seed = seed
         self.dtype = dtype
         self.threads = threads
-        self._vocab: Vocab | None = None
+        self._learnt: tuple[Parameters, Vocab] | None = None
 
     def __repr__(self) -> str:
         return f"HMM(states={self.states}, smoothing={self.smoothing!r}, seed={self.seed}, dtype={self.dtype!r})"
@@ -126,10 +147,12 @@ class HMM:
         cls, start: ArrayLike, transition: ArrayLike, emission: ArrayLike, vocab: Vocab, **settings: Any
     ) -> Self:
         """A model with given π (S,), A (S, S) and B (S, K). They are kept as they are, not scaled to sum to one."""
-        model = cls(np.shape(start)[0] if np.ndim(start) else 0, **settings)
+        model = cls(np.size(start), **settings)
         model._check_settings()
-        tables = (np.asarray(table, model.dtype) for table in (start, transition, np.transpose(emission)))
-        return model._take(*tables, vocab)
+        start, transition, by_word = (
+            np.asarray(table, model.dtype) for table in (start, transition, np.transpose(emission))
+        )
+        return model._take(Parameters(start, transition, by_word), vocab)
 
     @classmethod
     def from_counts(
@@ -138,23 +161,39 @@ class HMM:
         """Supervised learning: how often each state began a document (S,), was followed by each other (S, S), and
         emitted each word (S, K). ``count_paths`` counts them; ``smoothing`` is added to each.
         """
-        model = cls(np.shape(start)[0] if np.ndim(start) else 0, **settings)
+        model = cls(np.size(start), **settings)
         model._check_settings()
         counts = Counts(*(np.asarray(table, np.float64) for table in (start, transition, np.transpose(emission))))
-        if any((table < 0).any() or not np.isfinite(table).all() for table in counts):
+        _check_shapes(counts, model.states, len(vocab))
+        if not all(np.isfinite(table).all() and table.min() >= 0 for table in counts):
             raise SettingError("counts must be numbers that are not negative")
-        return model._take(*model._shares(counts, None), vocab)
+        return model._take(model._shares(counts), vocab)
 
     @property
     def vocab(self) -> Vocab:
-        if self._vocab is None:
+        return self._what_was_learnt()[1]
+
+    @property
+    def _known(self) -> Parameters:
+        return self._what_was_learnt()[0]
+
+    def _what_was_learnt(self) -> tuple[Parameters, Vocab]:
+        if self._learnt is None:
             raise ForewordError("this HMM has learnt nothing yet: call fit(corpus) first")
-        return self._vocab
+        return self._learnt
+
+    @property
+    def start_(self) -> Table:
+        return self._known.start
+
+    @property
+    def transition_(self) -> Table:
+        return self._known.transition
 
     @property
     def emission_(self) -> Table:
         """(S, K), a view: it is stored a row a word."""
-        return self._emission.T
+        return self._known.emission.T
 
     @property
     def parameter_count(self) -> int:
@@ -175,13 +214,13 @@ class HMM:
         self._check_settings()
         _check_ids(corpus)
         _refuse_empty(corpus)
-        self._take(*self._shares(self._random_counts(corpus), None), corpus.vocab)
+        self._take(self._shares(self._random_counts(corpus)), corpus.vocab)
         return self.improve(corpus, valid=valid)
 
     def improve(self, corpus: Corpus, *, valid: Corpus | None = None) -> Iterator[Step]:
         """Rounds of EM from the parameters that are there, as ``from_parameters`` or an earlier training left them.
 
-        With ``valid`` they end as soon as that text becomes less likely, and the parameters before stay.
+        With ``valid`` they end when that text has not become likelier for three of them, and the best are kept.
         """
         self._check_settings()
         self._check_corpus(corpus)
@@ -190,21 +229,25 @@ class HMM:
 
     def _rounds(self, corpus: Corpus, valid: Corpus | None) -> Iterator[Step]:
         last: Step | None = None
+        best: _Best | None = None
         for number in range(1, self.iterations + 1):
-            before = self.start_, self.transition_, self._emission
+            before = self._known
             counts, log_likelihood = self._expect(corpus)
             objective = log_likelihood + self._log_prior()
             self._refuse_fall(last, objective)
-            self._take(*self._shares(counts, before), self.vocab)
-            score = log_likelihood / len(corpus.ids)
-            step = Step(number, log_likelihood, objective, score, None if valid is None else self.score(valid))
-            if _valid_fell(last, step):
-                self._take(*before, self.vocab)
-                return
+            self._take(self._shares(counts, before), self.vocab)
+            valid_score = None if valid is None else self.score(valid)
+            if valid_score is not None and (best is None or valid_score > best.score):
+                best = _Best(number, valid_score, self._known)
+            step = Step(number, log_likelihood, objective, log_likelihood / len(corpus.ids), valid_score)
             yield step
             if last is not None and objective - last.objective < self.tolerance * len(corpus.ids):
-                return
+                break
+            if best is not None and number - best.number >= PATIENCE:
+                break
             last = step
+        if best is not None:
+            self._take(best.parameters, self.vocab)
 
     def _random_counts(self, corpus: Corpus) -> Counts:
         """A beginning that EM can tell states apart in: each word's count, shared out among them at random."""
@@ -232,25 +275,24 @@ class HMM:
         counts.transition[:] *= self.transition_
         return counts, log_likelihood
 
-    def _shares(self, counts: Counts, before: tuple[Table, Table, Table] | None) -> tuple[Table, Table, Table]:
+    def _shares(self, counts: Counts, before: Parameters | None = None) -> Parameters:
         """Counts as probabilities. A state that nothing was counted for keeps what it had ``before``."""
-        start, transition, emission = (table + self.smoothing for table in counts)
-        totals = start.sum(), transition.sum(axis=1)[:, None], emission.sum(axis=0)
-        if before is None and not all(np.all(total > 0) for total in totals):
-            raise SettingError("a state was never seen, and without smoothing nothing is known of it")
         shares = []
-        for place, (table, total) in enumerate(zip((start, transition, emission), totals, strict=True)):
-            share = np.divide(table, total, out=table, where=total > 0)
+        for place, (table, axis) in enumerate(zip(counts, _AXES, strict=True)):
+            smoothed = table + self.smoothing
+            totals = smoothed.sum(axis=axis, keepdims=True)
             if before is not None:
-                share = np.where(total > 0, share, before[place])
-            shares.append(share.astype(self.dtype, copy=False))
-        return shares[0], shares[1], shares[2]
+                smoothed = np.where(totals > 0, smoothed, before[place])
+                totals = np.where(totals > 0, totals, 1)
+            elif not totals.all():
+                raise SettingError("a state was never seen, and without smoothing nothing is known of it")
+            shares.append((smoothed / totals).astype(self.dtype, copy=False))
+        return Parameters(*shares)
 
     def _log_prior(self) -> float:
         if self.smoothing == 0:
             return 0.0
-        tables = (self.start_, self.transition_, self._emission)
-        return self.smoothing * sum(float(np.log(table, dtype=np.float64).sum()) for table in tables)
+        return self.smoothing * sum(float(np.log(table, dtype=np.float64).sum()) for table in self._known)
 
     def _refuse_fall(self, last: Step | None, objective: float) -> None:
         if last is None or objective >= last.objective - NOISE[self.dtype] * abs(last.objective):
@@ -299,9 +341,9 @@ class HMM:
         longest = int(np.diff(corpus.offsets).max(initial=0))
         words, rows = self._rows_needed(corpus.ids)
         with np.errstate(divide="ignore"):
-            logs = tuple(np.log(table) for table in (self.start_, self.transition_, rows))
+            start, transition, emission = np.log(self.start_), np.log(self.transition_), np.log(rows)
         best = np.empty((longest, self.states), self.dtype)
-        kernels.viterbi(*logs, words, corpus.offsets, best, path)
+        kernels.viterbi(start, transition, emission, words, corpus.offsets, best, path)
         return path
 
     def joint_logprob(self, ids: Ids, path: Ids) -> float:
@@ -317,18 +359,16 @@ class HMM:
         with np.errstate(divide="ignore"):
             first = np.log(self.start_[states[0]])
             moves = np.log(self.transition_[states[:-1], states[1:]])
-            return float(first + moves.sum() + np.log(self._emission[words, states]).sum())
+            return float(first + moves.sum() + np.log(self._known.emission[words, states]).sum())
 
     # A step at a time
 
     def start(self, n: int = 1) -> Table:
         """(n, S): p(z_1) before anything has been read."""
-        self._check_fitted()
         return np.tile(self.start_, (n, 1))
 
     def next_logprobs(self, state: Table) -> Logs:
         """(n, K): log Σ_z p(z_n = z | x_<n) B(z, ·)."""
-        self._check_fitted()
         with np.errstate(divide="ignore"):
             logs: Logs = np.log(state @ self.emission_)
         return logs
@@ -341,7 +381,6 @@ class HMM:
 
     def predict(self, belief: Table) -> Table:
         """One step of the chain, before anything is read: (…, S) p(z_n | x_≤n) to p(z_(n+1) | x_≤n)."""
-        self._check_fitted()
         predicted: Table = belief @ self.transition_
         return predicted
 
@@ -350,9 +389,8 @@ class HMM:
 
         A word that no reachable state emits tells nothing; the belief stays as it was.
         """
-        self._check_fitted()
         self._check_range(np.asarray(ids))
-        joint = belief * self._emission[ids]
+        joint = belief * self._known.emission[ids]
         total = joint.sum(axis=-1, keepdims=True)
         return np.where(total > 0, joint / np.where(total > 0, total, 1), belief)
 
@@ -361,7 +399,6 @@ class HMM:
 
         ``</s>`` is a word like others and stops nothing; ``generate`` stops there.
         """
-        self._check_fitted()
         if tokens < 0:
             raise SettingError(f"tokens={tokens} must not be negative")
         random = np.random.default_rng(seed)
@@ -385,7 +422,7 @@ class HMM:
 
     def to_parts(self) -> Parts:
         vocab = self.vocab
-        arrays = {"start": self.start_, "transition": self.transition_, "emission_by_word": self._emission}
+        arrays = dict(zip(_SAVED_ARRAYS, self._known, strict=True))
         return Parts(
             {
                 "states": self.states,
@@ -406,26 +443,22 @@ class HMM:
             raise ValueError(f"expected a vocabulary and the settings {', '.join(_SAVED_SETTINGS)}")
         model = cls(**settings)
         model._check_settings()
-        start, transition, emission = (parts.arrays[name] for name in ("start", "transition", "emission_by_word"))
-        for table in (start, transition, emission):
+        tables = Parameters(*(parts.arrays[name] for name in _SAVED_ARRAYS))
+        for name, table in zip(_SAVED_ARRAYS, tables, strict=True):
             if table.dtype != np.dtype(model.dtype):
-                raise ValueError(f"a table is {table.dtype}, not {model.dtype}")
-        return model._take(start, transition, emission, parts.vocab)
+                raise ValueError(f"{name} is {table.dtype}, not {model.dtype}")
+        return model._take(tables, parts.vocab)
 
     # Keeping parameters
 
-    def _take(self, start: Table, transition: Table, emission: Table, vocab: Vocab) -> Self:
-        """Every parameter comes in through here; ``emission`` is (K, S)."""
-        shapes = (self.states,), (self.states, self.states), (len(vocab), self.states)
-        for name, table, shape in zip(("start", "transition", "emission"), (start, transition, emission), shapes):
-            shown = shape if name != "emission" else shape[::-1]
-            if table.shape != shape:
-                raise SettingError(f"{name} is {table.shape if name != 'emission' else table.T.shape}, not {shown}")
-            sums = table.sum(axis=0 if name == "emission" else -1, dtype=np.float64)
-            if not (table.min(initial=0) >= 0 and np.abs(sums - 1).max() <= ROW_TOLERANCE[self.dtype]):
+    def _take(self, parameters: Parameters, vocab: Vocab) -> Self:
+        """Every parameter comes in through here, given, learnt or loaded."""
+        _check_shapes(parameters, self.states, len(vocab))
+        for name, table, axis in zip(Parameters._fields, parameters, _AXES, strict=True):
+            sums = table.sum(axis=axis, dtype=np.float64)
+            if not (table.min() >= 0 and np.abs(sums - 1).max() <= ROW_TOLERANCE[self.dtype]):
                 raise SettingError(f"{name} has a row that is no distribution: negative, or not summing to one")
-        self.start_, self.transition_, self._emission = map(_frozen, (start, transition, emission))
-        self._vocab = vocab
+        self._learnt = Parameters(*(_frozen(table) for table in parameters)), vocab
         return self
 
     def _map(self, work: Any, corpus: Corpus) -> Iterator[tuple[Batch, Any]]:
@@ -435,15 +468,15 @@ class HMM:
 
         def run(documents: NDArray[np.int64]) -> tuple[Batch, Any]:
             batch = kernels.pack(corpus.ids, corpus.offsets, documents)
-            return batch, work(self.start_, self.transition_, self._emission, batch)
+            return batch, work(*self._known, batch)
 
         return ordered_map(run, groups, threads)
 
     def _rows_needed(self, ids: Ids) -> tuple[Ids, Table]:
         """Where each token's row of the emission table is. For a few words the others need no logarithm."""
         if len(ids) >= len(self.vocab):
-            return ids, self._emission
-        return np.arange(len(ids), dtype=np.int32), self._emission[ids]
+            return ids, self._known.emission
+        return np.arange(len(ids), dtype=np.int32), self._known.emission[ids]
 
     # Refusing
 
@@ -460,9 +493,6 @@ class HMM:
             raise SettingError(f"dtype={self.dtype!r} must be 'float64' or 'float32'")
         if self.threads is not None and self.threads < 1:
             raise SettingError(f"threads={self.threads} must be at least 1, or None for all cores")
-
-    def _check_fitted(self) -> None:
-        _ = self.vocab
 
     def _check_corpus(self, corpus: Corpus) -> None:
         if corpus.vocab != self.vocab:
@@ -485,19 +515,28 @@ def _refuse_empty(corpus: Corpus) -> None:
         raise InputError("the training text is empty: a hidden Markov model needs at least one document")
 
 
+_AXES = (0, 1, 0)
+"""Along which a state's distribution lies, in start, transition and emission."""
+
 _SAVED_SETTINGS = ["dtype", "iterations", "seed", "smoothing", "states", "tolerance"]
+_SAVED_ARRAYS = ("start", "transition", "emission_by_word")
+
+
+def _check_shapes(tables: Parameters | Counts, states: int, words: int) -> None:
+    start, transition, emission = tables
+    for name, table, shape in (
+        ("start", start, (states,)),
+        ("transition", transition, (states, states)),
+        ("emission", emission.T, (states, words)),
+    ):
+        if table.shape != shape:
+            raise SettingError(f"{name} is {table.shape}, not {shape}")
 
 
 def _frozen(table: Table) -> Table:
     kept = np.ascontiguousarray(table).view()
     kept.flags.writeable = False
     return kept
-
-
-def _valid_fell(last: Step | None, step: Step) -> bool:
-    if last is None or last.valid_score is None or step.valid_score is None:
-        return False
-    return step.valid_score < last.valid_score
 
 
 def document_groups(lengths: NDArray[np.int64], states: int) -> Iterator[NDArray[np.int64]]:

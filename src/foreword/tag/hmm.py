@@ -9,13 +9,13 @@ beginnings from names, and the ends of a sentence are a tag of their own.
 
 What is known of a word is p(t | w), turned round by Bayes: p(w | t) ∝ p(t | w) / p(t). It is backed off in steps,
 (count(w, t) + weight · p(t | shorter)) / (count(w) + weight), from the word to the word in small letters, to its ending
-of six letters, of five, and so on down to no letters, the endings being counted among rare words, for only those are
+of four letters, of three, and so on down to no letters, the endings being counted among rare words, for only those are
 like unknown ones. So an unknown word starts at the longest step that is known. All steps are tables made in ``fit``;
 tagging only looks them up.
 
 T. Brants, "TnT – a statistical part-of-speech tagger", ANLP 2000. There the steps of an ending weigh the same whatever
-their counts, and words seen in training do not back off at all; counts and the step in small letters were worth half a
-point of accuracy on the validation part of UD English-EWT.
+their counts, endings have up to ten letters, and words seen in training do not back off. On the validation part of UD
+English-EWT four letters were better than six by 0.1 points, and the step in small letters was worth 0.1.
 Shapes: T = tags, N = words; a label is a tag with its capitalisation, or the place outside a sentence: 2T + 1 of them.
 """
 
@@ -68,7 +68,7 @@ class HMMTagger:
         self,
         order: int = 3,
         *,
-        ending: int = 6,
+        ending: int = 4,
         rare: int = 10,
         word_weight: float = 0.3,
         folded_weight: float = 1.0,
@@ -137,7 +137,7 @@ class HMMTagger:
         if len(right) == 0:
             raise InputError("the text is empty: there is nothing to score")
         known = np.array([self.knows(word) for word in chain.from_iterable(sentences)], bool)
-        return Accuracies(right.mean(), _mean(right[known]), _mean(right[~known]), 1 - known.mean())
+        return Accuracies(_mean(right), _mean(right[known]), _mean(right[~known]), _mean(~known))
 
     def knows(self, word: str) -> bool:
         """Whether the word, written like this, was seen in training."""
@@ -221,7 +221,7 @@ class HMMTagger:
         self._tags = tags
         self.weights_ = weights
         self._moves = _frozen(moves)
-        self._lexicon = Lexicon(*map(_frozen, lexicon))
+        self._lexicon = Lexicon(_frozen(lexicon.rows), _frozen(lexicon.tags), _frozen(lexicon.logs))
         self._names = names
         words, folded, endings = names
         self._codes = _Codes(self._guess)
@@ -314,7 +314,8 @@ def deleted_interpolation(trigrams: Doubles) -> Doubles:
     )
     longest_best = 2 - without[::-1].argmax(axis=0)  # among equals the longest
     weights = np.bincount(longest_best, weights=counts, minlength=3)
-    return weights / weights.sum()
+    shares: Doubles = weights / weights.sum()
+    return shares
 
 
 def most_frequent_tags(sentences: Sentences, tags: Tags, test: Sentences) -> list[list[str]]:
@@ -352,7 +353,8 @@ def _count_trigrams(sentences: Sentences, numbers: Longs, kinds: int) -> Doubles
 def _shares(counts: Doubles) -> Doubles:
     """Each row's shares; zeros where nothing was counted."""
     totals = counts.sum(axis=-1, keepdims=True)
-    return np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
+    shares: Doubles = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
+    return shares
 
 
 def _backed_off(counts: Doubles, below: Doubles, weight: float) -> Doubles:

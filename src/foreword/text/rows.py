@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, MissingExtraError
-from foreword.text.block import Block, blocks_of
+from foreword.text.block import BLOCK_BYTES, Block, blocks_of
 from foreword.text.chunk import Chunk
-from foreword.text.files import Reader
+from foreword.text.files import Reader, SourceFile, opened
 from foreword.text.utf8 import REPLACEMENT, Errors, is_utf8
 from foreword.text.whitespace import blank
 
@@ -108,6 +108,24 @@ def parquet_blocks(reader: Reader, column: str, errors: Errors, block_bytes: int
     except (pyarrow.ArrowException, OSError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{reader.name}: not a Parquet file that can be read ({reason})") from error
+
+
+def parquet_rows(file: SourceFile, column: str) -> Iterator[list[dict[str, Any]]]:
+    """All columns of a Parquet file's rows, some rows at a time; ``column`` must hold text."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise MissingExtraError("pyarrow", "data", f"reading {file.name}") from None
+    with opened(file) as reader:
+        try:
+            table = parquet.ParquetFile(reader.stream)
+            _check_column(table.schema_arrow, column, reader.name)
+            for batch in table.iter_batches(batch_size=_rows_per_batch(table.metadata, column, BLOCK_BYTES)):
+                yield batch.to_pylist()
+        except (pyarrow.ArrowException, OSError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise InputError(f"{reader.name}: not a Parquet file that can be read ({reason})") from error
 
 
 def _check_column(schema: Any, column: str, name: str) -> None:

@@ -141,9 +141,11 @@ class BPETokenizer:
                 f"vocab_size={self.vocab_size} is smaller than the alphabet: {len(spellings) - first} "
                 f"{self.kind} and {first} special tokens"
             )
-        found = list(
-            fast_merges(symbols, begins, counts, spellings, self.vocab_size, least=self.min_frequency, meter=meter)
-        )
+        # A text may spell </s>. Hugging Face's trainer then merges up to the special token itself, and so do we with
+        # bytes; characters are free to go round it.
+        reserved = first if self.kind == "characters" else 0
+        size, least = self.vocab_size, self.min_frequency
+        found = fast_merges(symbols, begins, counts, spellings, size, least=least, reserved=reserved, meter=meter)
         record = np.array([[m.left, m.right, m.merged, m.count] for m in found], np.int64).reshape(-1, 4)
         names = [*self.standing, *map(self._name, spellings[first:])]
         self._settle(names, record)
@@ -187,8 +189,7 @@ class BPETokenizer:
     def _settle(self, names: list[str], record: NDArray[np.int64], end: str | None = None) -> None:
         """Take the vocabulary and the merges. A pair can come twice (see kernels/bpe_train.py); the last one stays.
 
-        A merge may spell a token that stands for itself, where a text says </s> often. It is recorded but never done,
-        or a document could forge one.
+        A merge that spells a token that stands for itself is recorded but never done, or a text could forge one.
         """
         end = end or next((name for name in ENDS if name in self._specials), END)
         self.vocab_ = Vocab(names, unknown=UNKNOWN if self.kind == "characters" else None, end=end)

@@ -35,18 +35,26 @@ class Merge:
 
 
 def plain_merges(
-    words: Sequence[Sequence[int]], counts: Sequence[int], spellings: list[bytes], size: int, least: int = 1
+    words: Sequence[Sequence[int]],
+    counts: Sequence[int],
+    spellings: list[bytes],
+    size: int,
+    *,
+    least: int = 1,
+    reserved: int = 0,
 ) -> Iterator[Merge]:
     """Learn merges until there are ``size`` tokens, as the docstring above says it. Slow, and easy to check.
 
-    ``spellings`` holds what each id stands for; the new tokens are added to it.
+    ``spellings`` holds what each id stands for; the new tokens are added to it. Pairs seen less than ``least`` times
+    are left alone, and so are pairs that spell one of the first ``reserved`` tokens, which no text may reach.
     """
     held = [list(word) for word in words]
     while len(spellings) < size:
         pairs: Counter[tuple[int, int]] = Counter()
         for word, count in zip(held, counts, strict=True):
             for pair in itertools.pairwise(word):
-                pairs[pair] += count
+                if spellings[pair[0]] + spellings[pair[1]] not in spellings[:reserved]:
+                    pairs[pair] += count
         if not pairs:
             return
         (left, right), count = min(pairs.items(), key=lambda item: (-item[1], item[0]))
@@ -85,6 +93,7 @@ def fast_merges(
     size: int,
     *,
     least: int = 1,
+    reserved: int = 0,
     meter: Meter | None = None,
 ) -> Iterator[Merge]:
     """The same merges as ``plain_merges``, thousands of times faster.
@@ -101,7 +110,7 @@ def fast_merges(
     made = 0
     while tokens < size and made >= 0:
         pairs, heap, entries, pool, arena, tokens, made = learn_merges(
-            size, MERGES_A_CALL, least, symbols, begins, lengths, counts,
+            size, MERGES_A_CALL, least, reserved, symbols, begins, lengths, counts,
             pairs, heap, entries, sizes, pool, slots, arena, starts, tokens, found,
         )  # fmt: skip
         for left, right, merged, count in found[: made if made >= 0 else -1 - made].tolist():

@@ -104,13 +104,20 @@ def test_learn_weights_returns_the_mixture() -> None:
 
 
 def test_learnt_weights_are_those_of_pencil_and_paper() -> None:
-    """One model says a or the end, the other b or the end, all 1/2. Of the words two are a and one is b: 2/3 and 1/3."""
+    """One model says a or the end, the other b or the end, all 1/2. Of three words two are a: 2/3 and 1/3."""
     mixture = interpolate([unigram_of([A]), unigram_of([B])])
     mixture.learn_weights(Corpus.from_ids([[A], [B], [A]], VOCAB))
     assert mixture.weights_.tolist() == pytest.approx([2 / 3, 1 / 3], rel=1e-3)
     assert mixture.score(Corpus.from_ids([[A], [B], [A]], VOCAB)) == pytest.approx(
         (2 * math.log(1 / 3) + math.log(1 / 6) + 3 * math.log(1 / 2)) / 6, abs=NEAR_ENOUGH
     )
+
+
+def until_near_enough(logs: np.ndarray[Any, np.dtype[np.float64]]) -> Iterator[WeightStep]:
+    for step in weight_steps(logs):
+        yield step
+        if step.gain_left < NEAR_ENOUGH:
+            return
 
 
 any_logs = st.integers(1, 4).flatmap(
@@ -128,23 +135,17 @@ any_logs = st.integers(1, 4).flatmap(
 @given(columns=any_logs)
 def test_em_never_lowers_the_likelihood_and_knows_how_much_is_left(columns: list[list[float]]) -> None:
     logs = np.array(columns).T
-    steps = list(itertools.islice(weight_steps(logs), 60))
+    steps = list(itertools.islice(until_near_enough(logs), 1000))
+    assert steps[-1].gain_left < NEAR_ENOUGH
     for before, after in itertools.pairwise(steps):
-        assert after.score >= before.score - 1e-12 * abs(before.score)
+        assert after.score >= before.score - 1e-12 * (1 + abs(before.score))
         assert after.weights.sum() == pytest.approx(1, abs=1e-14)
     rng = np.random.default_rng(0)
     for weights in rng.dirichlet(np.full(len(logs), 0.5), size=200):
         with np.errstate(divide="ignore"):
             score = np.logaddexp.reduce(logs + np.log(weights)[:, None]).mean()
         for step in (steps[0], steps[-1]):
-            assert score <= step.score + step.gain_left + 1e-12 * abs(step.score)
-
-
-def until_near_enough(logs: np.ndarray[Any, np.dtype[np.float64]]) -> Iterator[WeightStep]:
-    for step in weight_steps(logs):
-        yield step
-        if step.gain_left < NEAR_ENOUGH:
-            return
+            assert score <= step.score + step.gain_left + 1e-12 * (1 + abs(step.score))
 
 
 def test_em_ends_at_the_best_weights() -> None:
@@ -158,6 +159,13 @@ def test_em_ends_at_the_best_weights() -> None:
     ]
     assert last.score >= max(grid) - NEAR_ENOUGH
     assert last.weights[0] == pytest.approx((np.argmax(grid) + 1) / 1000, abs=5e-3)
+
+
+def test_models_that_hardly_differ_are_told_apart_in_few_steps() -> None:
+    """Plain EM needs 28,315 rounds here; stretched it takes 25."""
+    random = np.random.default_rng(2)
+    logs = random.normal(-5, 2, 2000) + random.normal(0, 0.01, (2, 2000))
+    assert len(list(until_near_enough(logs))) < 50
 
 
 def test_weights_start_equal_and_of_equal_models_stay_so() -> None:
@@ -179,8 +187,9 @@ def test_weights_cannot_be_learnt_from_nothing() -> None:
         mixture.learn_weights(Corpus.from_ids([], VOCAB))
     with pytest.raises(InputError, match="no model"):
         next(weight_steps(np.full((2, 3), -np.inf)))
-    with pytest.raises(ForewordError, match="not a number"):
-        next(weight_steps(np.array([[math.nan], [-1.0]])))
+    for log in (math.nan, math.inf):
+        with pytest.raises(ForewordError, match="not a number"):
+            next(weight_steps(np.array([[log], [-1.0]])))
 
 
 def test_models_of_different_vocabularies_are_refused_as_soon_as_they_are_known() -> None:
@@ -298,7 +307,7 @@ def test_what_is_drawn_and_searched_hears_the_cache() -> None:
     model = UnigramLM().fit(TRAIN)
     echo = cached(model, weight=0.99, size=1)
     assert list(generate(echo, [C], temperature=0, max_tokens=5)) == [C] * 5
-    assert beam_search(echo, width=3, max_tokens=4, prompt=[C])[0][0].ids[:3] == (C, C, C)
+    assert beam_search(echo, width=1, max_tokens=5, prompt=[C])[0][0].ids == (C,) * 5
 
 
 @pytest.mark.parametrize("wrong", [{"weight": -0.1}, {"weight": 1.0}, {"weight": math.nan}, {"size": 0}])

@@ -614,13 +614,12 @@ def test_saved_and_loaded_it_is_the_same(smoothing: str, layout: Literal["hash",
 
 
 @cache
-def good_parts() -> Parts:
-    return NgramLM(3).fit(corpus_of(varied_text(11))).to_parts()
+def good_parts(layout: Literal["hash", "trie"] = "hash") -> Parts:
+    return NgramLM(4, layout=layout).fit(corpus_of(varied_text(11))).to_parts()
 
 
-def broken(**changes: Any) -> Parts:
+def broken(good: Parts, **changes: Any) -> Parts:
     """Parts of a good model with some arrays or settings changed; None takes them out."""
-    good = good_parts()
     settings, arrays = dict(good.settings), dict(good.arrays)
     for name, value in changes.items():
         kept: dict[str, Any] = arrays if name in arrays else settings
@@ -631,43 +630,88 @@ def broken(**changes: Any) -> Parts:
     return Parts(settings, arrays, good.vocab)
 
 
+def full_tables() -> NDArray[np.uint64]:
+    return np.ones_like(good_parts().arrays["table"])
+
+
+def wrapping_rows() -> NDArray[np.int64]:
+    """Sizes of tables that add up to the right number only because a sum of 64 bits starts again from below."""
+    right = int(good_parts().arrays["rows"].sum())
+    most = np.iinfo(np.int64).max
+    return np.array([0, most, most, right + 2])
+
+
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"table": np.ones(8, np.uint64)}, "no free row"),
-        ({"table": np.ones(1 << 18, np.uint64)}, "no free row"),
-        ({"table": np.zeros(2, np.uint64)}, "wrong form"),
-        ({"table": np.zeros(7, np.uint64)}, "wrong form"),
-        ({"table": np.zeros((4, 2), np.uint64)}, "wrong form"),
-        ({"table": np.zeros(8, np.int64)}, "wrong form"),
-        ({"unigrams": np.zeros(5, np.float32)}, "unigrams do not fit"),
-        ({"unigrams": np.zeros(2 * (SIZE + 1))}, "unigrams do not fit"),
+        ({"table": full_tables}, "no free row"),
+        ({"table": lambda: np.zeros(2, np.uint64)}, "do not fit"),
+        ({"table": lambda: full_tables()[:-1]}, "do not fit"),
+        ({"table": lambda: full_tables().reshape(-1, 2)}, "wrong form"),
+        ({"table": lambda: full_tables().astype(np.int64)}, "wrong form"),
+        ({"rows": lambda: np.zeros(4, np.int64)}, "do not fit"),
+        ({"rows": lambda: -good_parts().arrays["rows"]}, "do not fit"),
+        ({"rows": wrapping_rows}, "do not fit"),
+        ({"rows": lambda: good_parts().arrays["rows"][:-1]}, "wrong form"),
+        ({"unigrams": lambda: np.zeros(5, np.float32)}, "unigrams do not fit"),
+        ({"unigrams": lambda: np.zeros(2 * (SIZE + 1))}, "unigrams do not fit"),
         ({"order": 11}, "order=11"),
+        ({"order": 3}, "n-grams"),
         ({"smoothing": "magic"}, "smoothing='magic'"),
+        ({"layout": "magic"}, "layout='magic'"),
+        ({"layout": "trie"}, "words"),
         ({"sizes": [1]}, "numbers of n-grams"),
+        ({"sizes": [SIZE + 1, -1, -1, -1]}, "n-grams"),
+        ({"sizes": [1 << 62] * 4}, "n-grams"),
         ({"table": None}, "table"),
         ({"unigrams": None}, "unigrams"),
         ({"sizes": None}, "sizes"),
     ],
-    ids=str,
 )
 def test_what_is_no_ngram_model_is_refused(changes: dict[str, Any], complaint: str) -> None:
+    made = {name: value() if callable(value) else value for name, value in changes.items()}
     with pytest.raises((ForewordError, KeyError), match=complaint):
-        NgramLM.from_parts(broken(**changes))
+        NgramLM.from_parts(broken(good_parts(), **made))
 
 
-def test_a_model_without_its_vocabulary_is_refused() -> None:
-    good = good_parts()
+@pytest.mark.parametrize("name", sorted(good_parts("trie").arrays))
+def test_a_trie_with_a_part_of_another_size_is_refused(name: str) -> None:
+    array = good_parts("trie").arrays[name]
+    for wrong in (array[:-1], np.append(array, array[:1]), array.astype(np.complex128)):
+        with pytest.raises(ForewordError, match=r"wrong form|do not fit"):
+            NgramLM.from_parts(broken(good_parts("trie"), **{name: wrong}))
+
+
+@pytest.mark.parametrize("layout", ["hash", "trie"])
+def test_a_model_without_its_vocabulary_is_refused(layout: Literal["hash", "trie"]) -> None:
+    good = good_parts(layout)
     with pytest.raises(InputError, match="vocabulary"):
         NgramLM.from_parts(Parts(good.settings, good.arrays, None))
 
 
-def test_a_table_with_one_free_row_still_answers() -> None:
-    """A hostile file may fill the table with keys that nobody asks for; every search must end all the same."""
-    rows = len(good_parts().arrays["table"]) // 2
-    table = np.zeros(2 * rows, np.uint64)
-    table[2::2] = np.iinfo(np.uint64).max
-    model = NgramLM.from_parts(broken(table=table))
+def test_tables_of_keys_that_nobody_asks_for_still_answer() -> None:
+    """A hostile file may fill its tables up to the one free row that each must have: every search ends there."""
+    rows = good_parts().arrays["rows"]
+    table = full_tables()
+    table[2 * (np.cumsum(rows)[1:] - 1)] = 0
+    logs, matched = NgramLM.from_parts(broken(good_parts(), table=table)).full_scores(held_out())
+    assert len(logs) == len(matched) == len(held_out().ids)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("layout", ["hash", "trie"])
+def test_whatever_the_arrays_hold_every_question_is_answered(layout: Literal["hash", "trie"], seed: int) -> None:
+    """The right form and random content: nonsense may come out, but nothing hangs and nothing is read outside."""
+    random = np.random.default_rng(seed)
+    good = good_parts(layout)
+    noise = {
+        name: np.frombuffer(random.bytes(array.nbytes), array.dtype)
+        for name, array in good.arrays.items()
+        if name not in ("rows", "unigrams")
+    }
+    if layout == "hash":
+        noise["table"] = noise["table"].copy()
+        noise["table"][2 * (np.cumsum(good.arrays["rows"])[1:] - 1)] = 0
+    model = NgramLM.from_parts(broken(good, **noise))
     logs, matched = model.full_scores(held_out())
-    assert (matched == 1).all()
-    assert not np.isnan(logs).any()
+    assert len(logs) == len(matched) == len(held_out().ids)

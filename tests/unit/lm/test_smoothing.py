@@ -14,14 +14,6 @@ def test_three_discounts_are_those_of_chen_and_goodman() -> None:
     assert found == pytest.approx((0, 1 - 2 * 0.5 * 4 / 8, 2 - 3 * 0.5 * 2 / 4, 3 - 4 * 0.5 * 1 / 2), rel=1e-15)
 
 
-def test_discounts_of_the_penn_treebank_s_unigrams_have_kenlms_digits() -> None:
-    """From the counts of counts that the published discounts of order 1 determine up to their scale."""
-    tally = [0, 1000, 1449, 1127, 1000]
-    share = tally[1] / (tally[1] + 2 * tally[2])
-    found = estimate_discounts(tally, 3, order=1, fallback=False)
-    assert found[1] == pytest.approx(1 - 2 * share * tally[2] / tally[1], rel=1e-15)
-
-
 def test_one_discount_is_the_share_of_what_was_seen_once() -> None:
     assert estimate_discounts([0, 6, 3, 0, 0], 1, order=1, fallback=False) == (0.0, 0.5, 0.5, 0.5)
 
@@ -30,7 +22,7 @@ def test_nothing_is_taken_where_nothing_is_discounted() -> None:
     assert estimate_discounts([0, 0, 0, 0, 0], 0, order=1, fallback=False) == (0.0, 0.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("tally", [[0, 0, 4, 2, 1], [0, 8, 0, 2, 1], [0, 8, 4, 0, 1], [0, 1, 9, 1, 9]], ids=str)
+@pytest.mark.parametrize("tally", [[0, 0, 4, 2, 1], [0, 8, 0, 2, 1], [0, 8, 4, 0, 1], [0, 1, 1, 1, 9]], ids=str)
 def test_where_there_is_no_solution_kenlms_fixed_discounts_serve(tally: list[int]) -> None:
     """A count that nothing has, or a discount below zero or above what it is taken from."""
     assert estimate_discounts(tally, 3, order=4, fallback=True) == FALLBACK
@@ -57,7 +49,7 @@ def test_every_method_has_a_name() -> None:
 
 
 def test_an_unknown_method_is_told_with_the_known_ones() -> None:
-    with pytest.raises(SettingError, match=r"smoothing='magic': expected one of modified-kneser-ney, .*stupid-backoff$"):
+    with pytest.raises(SettingError, match=r"'magic': expected one of modified-kneser-ney, .*stupid-backoff$"):
         method("magic")
 
 
