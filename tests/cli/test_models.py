@@ -111,7 +111,7 @@ def test_scores_as_json(foreword: Foreword, shelf: Path) -> None:
     assert first["text"] == "the cat"
     assert first["tokens"] == 3
     assert first["perplexity"] == pytest.approx(math.exp(-first["score"] / 3))
-    assert blank == {"text": "", "score": None, "tokens": 0, "perplexity": None}
+    assert blank == {"text": "", "score": None, "tokens": 0, "oov": 0, "perplexity": None}
 
 
 def test_rows_of_jsonl_keep_their_fields(foreword: Foreword, shelf: Path, tmp_path: Path) -> None:
