@@ -59,13 +59,13 @@ _HOME = {
     "save": "foreword.io.folder",
 }
 
-__all__ = [
-    "HMM",
+__all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "BPETokenizer",
     "ByteTokenizer",
     "CharacterTokenizer",
     "Corpus",
     "ForewordError",
+    "HMM",
     "HMMTagger",
     "Measures",
     "NgramLM",

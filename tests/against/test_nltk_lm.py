@@ -110,8 +110,12 @@ def counts_of(corpus: Corpus, order: int, how: Method) -> Counts:
     unigrams, orders = count_ngrams(corpus, order)
     if how.continuations:
         unigrams = count_continuations(len(corpus.vocab), orders)
-    found = {(word,): count for word, count in zip(corpus.vocab, unigrams.tolist(), strict=True)}
-    spelled = [(word,) for word in (*corpus.vocab, "")]  # the last is what we read before every document
+    found: dict[tuple[str, ...], int] = {
+        (word,): count for word, count in zip(corpus.vocab, unigrams.tolist(), strict=True)
+    }
+    spelled: list[tuple[str, ...]] = [
+        (word,) for word in (*corpus.vocab, "")
+    ]  # the last is what we read before every document
     for counted in orders:
         lengths = np.diff(counted.children).tolist()
         prefixes = [prefix for prefix, length in zip(spelled, lengths, strict=True) for _ in range(length)]
@@ -123,7 +127,7 @@ def counts_of(corpus: Corpus, order: int, how: Method) -> Counts:
 def smoothed(counts: Counts, how: Method, discount: float, word: str, context: tuple[str, ...]) -> float:
     """The formula of ``smoothing.py``; unigrams are shares of the counts, as NLTK has them."""
     seen = {gram[-1]: count for gram, count in counts.items() if gram[:-1] == context and count}
-    total = sum(seen.values())
+    total = float(sum(seen.values()))
     if not context:
         return seen.get(word, 0) / total
     shorter = smoothed(counts, how, discount, word, context[1:])

@@ -83,7 +83,7 @@ def log10s(model: NgramLM, words: Sequence[str], state: NDArray[np.int64] | None
 
 def matched_after_start(model: NgramLM, words: Sequence[str]) -> list[int]:
     corpus = Corpus.from_ids([[model.vocab.id(word) for word in words]], model.vocab)
-    return model.full_scores(corpus)[1][: len(words)].tolist()
+    return [int(order) for order in model.full_scores(corpus)[1][: len(words)]]
 
 
 # KenLM's test file, with the numbers of its own tests

@@ -59,9 +59,9 @@ def foreign(*learnt: str, **changes: Any) -> dict[str, Any]:
         "padding": None,
         "added_tokens": [end],
         "normalizer": None,
-        "pre_tokenizer": BYTE_LEVEL,
+        "pre_tokenizer": dict(BYTE_LEVEL),
         "post_processor": {"type": "ByteLevel", "trim_offsets": False},
-        "decoder": BYTE_LEVEL,
+        "decoder": dict(BYTE_LEVEL),
         "model": {"type": "BPE", "vocab": vocab, "merges": list(learnt), **changes.pop("model", {})},
         **changes,
     }

@@ -55,8 +55,8 @@ def chain_with_gaps() -> HMM:
     """From left to right, with zeros everywhere: state 0 emits a, 1 emits b, 2 emits c and the end."""
     return HMM.from_parameters(
         [1, 0, 0],
-        [[0.5, 0.5, 0], [0, 0.5, 0.5], [0, 0, 1]],
-        [[0, 0, 1, 0, 0], [0, 0, 0, 1, 0], [0, 0.5, 0, 0, 0.5]],
+        [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.0, 0.0, 1.0]],
+        [[0.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0], [0.0, 0.5, 0.0, 0.0, 0.5]],
         VOCAB,
     )
 
@@ -112,6 +112,7 @@ def test_the_fast_filter_smoother_and_viterbi_equal_the_plain_ones(states: int, 
     counts, log_likelihood = model._expect(corpus)
     logs, beliefs, posteriors = model.logprobs(corpus), model.beliefs(corpus), model.posteriors(corpus)
     path, pairs = model.viterbi(corpus), np.zeros((states, states))
+    log_start, log_transition, log_emission = map(np.log, parameters)
     for start, stop in itertools.pairwise(corpus.offsets.tolist()):
         ids = corpus.ids[start:stop]
         filtered, scales = kernels.plain_filter(*parameters, ids)
@@ -120,7 +121,7 @@ def test_the_fast_filter_smoother_and_viterbi_equal_the_plain_ones(states: int, 
         assert_allclose(logs[start:stop], np.log(scales), rtol=tolerance, atol=tolerance)
         assert_allclose(beliefs[start:stop], filtered, rtol=tolerance, atol=tolerance)
         assert_allclose(posteriors[start:stop], smoothed, rtol=tolerance, atol=tolerance)
-        assert_array_equal(path[start:stop], kernels.plain_viterbi(*map(np.log, parameters), ids))
+        assert_array_equal(path[start:stop], kernels.plain_viterbi(log_start, log_transition, log_emission, ids))
     assert_allclose(counts.transition, pairs, rtol=tolerance)
     assert_allclose(counts.emission.sum(), len(corpus.ids), rtol=tolerance)
     assert counts.emission.sum(axis=0) == pytest.approx(posteriors.sum(axis=0), rel=tolerance)

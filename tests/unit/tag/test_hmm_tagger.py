@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foreword.kernels import hmm as kernels
-from foreword.tag.hmm import HMMTagger, deleted_interpolation, most_frequent_tags
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.io.folder import load, save
+from foreword.kernels import hmm as kernels
 from foreword.protocols import Parts, Tagger
+from foreword.tag.hmm import HMMTagger, deleted_interpolation, most_frequent_tags
 
 SENTENCES = [
     ["The", "dog", "runs", "."],

@@ -14,20 +14,9 @@ import pytest
 
 from foreword.errors import InputError, SettingError
 from foreword.text import datasets
-from foreword.text.datasets import (
-    DATASETS,
-    Availability,
-    DataFile,
-    Dataset,
-    Format,
-    availability,
-    dataset,
-    find,
-    is_intact,
-    labelled,
-    locate,
-    lookup,
-)
+from foreword.text import register as register_module
+from foreword.text.datasets import Availability, availability, dataset, find, is_intact, labelled, locate, lookup
+from foreword.text.register import DATASETS, DataFile, Dataset, Format
 
 TEXT = b"some text\n"
 
@@ -83,9 +72,9 @@ def register(one: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_and_splits_are_unique_and_complete() -> None:
-    assert len(DATASETS) == len(datasets._REGISTER)
+    assert len(DATASETS) == len(register_module._REGISTER)
     files = [file for one in DATASETS.values() for file in one.files]
-    assert len({file.name for file in files}) == len(files) == len(datasets._SUMS)
+    assert len({file.name for file in files}) == len(files) == len(register_module._SUMS)
     for one in DATASETS.values():
         assert len(set(one.splits)) == len(one.splits)
         assert one.default_split == one.splits[0]
