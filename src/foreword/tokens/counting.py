@@ -122,7 +122,9 @@ def count_pieces_of(
     Whenever ``due()`` says so, the blocks in flight are finished and ``pause(blocks done, counts so far)`` is called.
     """
     threads = threads or cores()
-    coming = _Pausing(_with_base(blocks), due)
+    # What was seen before the stop comes before what is seen after it.
+    base = 0 if start is None else int(start.firsts.max()) + 1
+    coming = _Pausing(with_base(blocks, base), due)
     done = 0
     with Counter(pattern, threads, memory) as counter:
         if start is not None:
@@ -151,8 +153,8 @@ class _Pausing:
         self.ended = True
 
 
-def _with_base(blocks: Iterable[Block]) -> Iterable[tuple[int, Block]]:
-    base = 0
+def with_base(blocks: Iterable[Block], base: int = 0) -> Iterable[tuple[int, Block]]:
+    """Each block with the number of bytes that came before it, so that first places can be compared."""
     for block in blocks:
         yield base, block
         base += len(block.data)

@@ -19,7 +19,7 @@ from foreword.protocols import Json, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.clean import Cleaning, Form
 from foreword.tokens.corpus import Corpus, Encoded, Layout, block_room, encode_text, encode_texts, id_type
-from foreword.tokens.counting import Counted, count_pieces_of, merge_tables
+from foreword.tokens.counting import Counted, count_pieces_of, merge_tables, with_base
 from foreword.tokens.parallel import cores, ordered_map
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
@@ -89,7 +89,7 @@ class WordTokenizer:
 
         layout = Layout()
         pieces: list[tuple[int, NDArray[np.int32]]] = []
-        for number, block, ids in ordered_map(work, _with_base(blocks), threads):
+        for number, block, ids in ordered_map(work, with_base(blocks), threads):
             layout.add(block, np.flatnonzero(ids == 0) + 1, len(ids))
             pieces.append((number, ids))
         counted, places = merge_tables(tables)
@@ -186,11 +186,3 @@ class WordTokenizer:
             raise InputError("a word tokenizer needs a vocabulary with <unk>")
         tokenizer.vocab_ = parts.vocab
         return tokenizer
-
-
-def _with_base(blocks: Iterable[Block]) -> Iterable[tuple[int, Block]]:
-    """Each block with the number of bytes that came before it, so that first places can be compared."""
-    base = 0
-    for block in blocks:
-        yield base, block
-        base += len(block.data)
