@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import logging
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,7 @@ Tables = tuple[Any, Any, Any]
 
 
 def run(quick: bool) -> list[Row]:
+    logging.getLogger("hmmlearn").setLevel(logging.ERROR)  # it warns of too many parameters, round after round
     pairs = FEW_PAIRS if quick else PAIRS
     corpus = text_to_learn_from()
     with one_core():
@@ -55,8 +58,9 @@ def text_to_learn_from() -> Corpus:
     return Corpus.from_texts(texts[:enough], tokenizer)
 
 
-def tables(seed: int = 0) -> Tables:
-    random = np.random.default_rng(seed)
+@cache
+def tables() -> Tables:
+    random = np.random.default_rng(0)
     return (
         random.dirichlet(np.ones(STATES)),
         random.dirichlet(np.ones(STATES), STATES),

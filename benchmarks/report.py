@@ -100,7 +100,7 @@ def keep(measured: dict[str, Section], order: Sequence[str]) -> None:
     """Put sections in the place of older ones, and write the document anew, its sections in the given order."""
     stored: dict[str, Section] = json.loads(_RESULTS.read_text("utf-8")) if _RESULTS.exists() else {}
     stored |= measured
-    stored = {name: stored[name] for name in order if name in stored}
+    stored = {name: stored[name] for name in dict.fromkeys([*order, *stored]) if name in stored}
     _DOCS.mkdir(exist_ok=True)
     _RESULTS.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", "utf-8")
     _DOCUMENT.write_text(_document(stored), "utf-8")

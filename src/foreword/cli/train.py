@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 KINDS = {
     "unigram": "foreword.lm.unigram:UnigramLM",
     "ngram": "foreword.lm.ngram:NgramLM",
+    "hmm": "foreword.lm.hmm:HMM",
 }
 """What can be trained, and where its class lives: a kind joins by adding its line."""
 

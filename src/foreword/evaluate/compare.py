@@ -46,7 +46,7 @@ LADDER = [
     Rung("bigram", "Bigram, Kneser-Ney", lambda: NgramLM(2)),
     Rung("trigram", "Trigram, Kneser-Ney", lambda: NgramLM(3)),
     Rung("5-gram", "5-gram, Kneser-Ney", lambda: NgramLM(5)),
-    Rung("hmm", "Hidden Markov model, 64 states", lambda: HMM(64, iterations=40)),
+    Rung("hmm", "HMM, 64 states", lambda: HMM(64, iterations=40, dtype="float32")),
 ]
 """From the oldest idea to the newest. A model joins by adding its line."""
 

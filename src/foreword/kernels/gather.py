@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.kernels.jit import kernel
+from foreword.kernels.memory import prefetch
 from foreword.kernels.table import make_key, row_of
 
 Bytes = NDArray[np.uint8]
@@ -16,7 +17,10 @@ Longs = NDArray[np.int64]
 
 @kernel
 def _gather(data: Bytes, offsets: Longs, numbers: Longs, out: Bytes, place: int) -> None:
-    for number in numbers:
+    for listed in range(len(numbers)):
+        prefetch(offsets, numbers[min(listed + 32, len(numbers) - 1)])
+        prefetch(data, offsets[numbers[min(listed + 16, len(numbers) - 1)]])
+        number = numbers[listed]
         for source in range(offsets[number], offsets[number + 1]):
             out[place] = data[source]
             place += 1

@@ -254,19 +254,24 @@ def add_counted(
 ) -> int:
     """Add strings that were counted elsewhere; ``places[i]`` becomes the id of string i here.
 
-    position: [next string, strings in the table]. Returns as ``count_pieces`` does.
+    keys: (BATCH * 4,), scratch. position: [next string, strings in the table]. Returns as ``count_pieces`` does.
     """
     size = position[1]
+    rows = len(slots) // 4
     for word in range(position[0], len(more)):
+        key = (word % BATCH) * 4
+        if key == 0 or word == position[0]:
+            for ahead in range(word, min(word - word % BATCH + BATCH, len(more))):
+                make_key(words, offsets[ahead], offsets[ahead + 1], keys, (ahead % BATCH) * 4)
+                prefetch(slots, row_of(keys, (ahead % BATCH) * 4, rows) * 4)
         start, stop = offsets[word], offsets[word + 1]
-        make_key(words, start, stop, keys, 0)
-        at = find(slots, arena, starts, row_of(keys, 0, len(slots) // 4), keys, 0, words, start, stop)
+        at = find(slots, arena, starts, row_of(keys, key, rows), keys, key, words, start, stop)
         id = np.int64(slots[at + 3] & ID_BITS) - 1
         if id < 0:
             if not has_room(slots, arena, starts, size, stop - start):
                 position[0], position[1] = word, size
                 return stop - start + 1
-            insert(slots, arena, starts, at, size, keys, 0, words, start, stop)
+            insert(slots, arena, starts, at, size, keys, key, words, start, stop)
             firsts[size] = seen[word]
             counts[size] = 0
             id = size
@@ -340,7 +345,7 @@ class StringTable:
         """Add strings counted elsewhere; their ids here."""
         places = np.empty(len(counts), np.int32)
         position = np.array([0, self.size], np.int64)
-        keys = np.empty(4, np.uint64)
+        keys = np.empty(BATCH * 4, np.uint64)
         while need := add_counted(
             words, offsets, counts, firsts,
             self.slots, self.arena, self.starts, self._counts, self._firsts, places, keys, position,

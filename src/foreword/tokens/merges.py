@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.kernels.bpe_train import initial_pairs, learn_merges
-from foreword.kernels.table import add_counted, empty_rows
+from foreword.kernels.table import BATCH, add_counted, empty_rows
 from foreword.protocols import Meter
 
 
@@ -137,6 +137,6 @@ def _spelling_table(
     none = np.zeros(len(spellings), np.int64)
     add_counted(
         joined, offsets, none, none, slots, arena, starts, unused, unused,
-        places, np.empty(4, np.uint64), np.zeros(2, np.int64),
+        places, np.empty(BATCH * 4, np.uint64), np.zeros(2, np.int64),
     )  # fmt: skip
     return slots, arena, starts

@@ -74,34 +74,36 @@ class WordTokenizer:
         """
         threads = threads or cores()
         tables = [StringTable() for _ in range(threads)]
+        rooms = [np.empty(0, np.int32) for _ in range(threads)]  # kept: fresh memory costs more than it seems
         free: SimpleQueue[int] = SimpleQueue()
         for number in range(threads):
             free.put(number)
 
-        def work(item: tuple[int, Block]) -> tuple[int, Block, NDArray[np.int32]]:
+        def work(item: tuple[int, Block]) -> tuple[int, Block, NDArray[np.int32], NDArray[np.int64]]:
             base, block = item
             number = free.get()
             block = self.cleaning.block(block)
-            room = np.empty(block_room(block), np.int32)
-            ids = tables[number].count(block, _PATTERNS[self.split], base=base, out=room).copy()
+            if len(rooms[number]) < block_room(block):
+                rooms[number] = np.empty(block_room(block), np.int32)
+            ids = tables[number].count(block, _PATTERNS[self.split], base=base, out=rooms[number]).copy()
             free.put(number)
-            return number, block, ids
+            return number, block, ids, np.flatnonzero(ids == 0) + 1
 
         layout = Layout()
         pieces: list[tuple[int, NDArray[np.int32]]] = []
-        for number, block, ids in ordered_map(work, with_base(blocks), threads):
-            layout.add(block, np.flatnonzero(ids == 0) + 1, len(ids))
+        for number, block, ids, ends in ordered_map(work, with_base(blocks), threads):
+            layout.add(block, ends, len(ids))
             pieces.append((number, ids))
         counted, places = merge_tables(tables)
         final = self._learn(counted)
         small = id_type(len(self.vocab))
         numbers: list[NDArray[np.integer[Any]]] = [final[place].astype(small) for place in places]
         ids = np.empty(layout.tokens, small)
-        ends = np.cumsum([len(piece) for _, piece in pieces], dtype=np.int64)
+        until = np.cumsum([len(piece) for _, piece in pieces], dtype=np.int64)
 
         def settle(place: int) -> None:
             number, piece = pieces[place]
-            renumber(piece, numbers[number], ids[ends[place] - len(piece) : ends[place]])
+            renumber(piece, numbers[number], ids[until[place] - len(piece) : until[place]])
 
         for _ in ordered_map(settle, range(len(pieces)), threads):
             pass
