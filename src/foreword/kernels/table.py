@@ -17,6 +17,7 @@ pass cuts the text, makes the keys and asks for the rows, a second finds them th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -379,6 +380,22 @@ class StringTable:
 
 
 _NO_IDS = np.empty(0, np.int32)
+
+
+def add_strings(strings: Sequence[bytes], slots: Words, arena: Bytes, starts: Offsets, size: int) -> None:
+    """Add distinct strings to a table that others look after, the first as number ``size``; there must be room."""
+    offsets = np.zeros(len(strings) + 1, np.int64)
+    np.cumsum([len(string) for string in strings], out=offsets[1:])
+    joined = np.frombuffer(b"".join(strings), np.uint8)
+    none, unused = np.zeros(len(strings), np.int64), np.zeros(len(starts), np.int64)
+    numbers = np.empty(len(strings), np.int32)
+    position = np.array([0, size], np.int64)
+    lacking = add_counted(
+        joined, offsets, none, none, slots, arena, starts, unused, unused, numbers,
+        np.empty(BATCH * 4, np.uint64), position,
+    )  # fmt: skip
+    if lacking or position[1] != size + len(strings):
+        raise ValueError("no room for all strings, or one stands there twice")
 
 
 def empty_rows(rows: int) -> Words:

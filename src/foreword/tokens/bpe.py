@@ -25,7 +25,7 @@ from foreword.errors import ForewordError, InputError, SettingError
 from foreword.kernels.bpe_train import symbols_of_characters
 from foreword.kernels.encode import encode_bpe, fill_merges
 from foreword.kernels.pieces import CL100K, GPT2, QWEN2, SPACE_BEFORE, WHOLE, character_classes
-from foreword.kernels.table import BATCH, StringTable, add_counted, empty_rows
+from foreword.kernels.table import BATCH, StringTable, add_strings, empty_rows
 from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.clean import Cleaning, Form
@@ -450,12 +450,7 @@ class _Encoder:
     def _remember_tokens(self) -> None:
         """Every token as a piece that is itself, so that no merge is ever asked for it."""
         count = len(self.whole)
-        offsets = np.cumsum([0, *map(len, self.whole)], dtype=np.int64)
-        none, unused = np.zeros(count, np.int64), np.zeros(len(self.starts), np.int64)
-        add_counted(
-            np.frombuffer(b"".join(self.whole), np.uint8), offsets, none, none, self.slots, self.arena, self.starts,
-            unused, unused, np.empty(count, np.int32), np.empty(4, np.uint64), np.array([0, self.size], np.int64),
-        )  # fmt: skip
+        add_strings(list(self.whole), self.slots, self.arena, self.starts, self.size)
         self.memo[:count] = list(self.whole.values())
         self.memo_ends[1 : count + 1] = np.arange(1, count + 1)
         self.size += count

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.kernels.bpe_train import initial_pairs, learn_merges
-from foreword.kernels.table import BATCH, add_counted, empty_rows
+from foreword.kernels.table import add_strings, empty_rows
 from foreword.protocols import Meter
 
 
@@ -127,16 +127,7 @@ def _spelling_table(
     """A string table whose ids are the token ids, with rows for ``size`` tokens."""
     rows = 1 << (2 * max(size, len(spellings)) + 2).bit_length()
     slots = empty_rows(rows)
-    joined = np.frombuffer(b"".join(spellings), np.uint8)
-    offsets = np.zeros(len(spellings) + 1, np.int64)
-    np.cumsum([len(spelling) for spelling in spellings], out=offsets[1:])
-    arena = np.empty(len(joined) + 16 * size, np.uint8)
+    arena = np.empty(sum(map(len, spellings)) + 16 * size, np.uint8)
     starts = np.zeros(max(size, len(spellings)) + 2, np.int64)
-    unused = np.zeros(len(starts), np.int64)
-    places = np.empty(len(spellings), np.int32)
-    none = np.zeros(len(spellings), np.int64)
-    add_counted(
-        joined, offsets, none, none, slots, arena, starts, unused, unused,
-        places, np.empty(BATCH * 4, np.uint64), np.zeros(2, np.int64),
-    )  # fmt: skip
+    add_strings(spellings, slots, arena, starts, 0)
     return slots, arena, starts
