@@ -14,7 +14,7 @@ from benchmarks.progress import say
 from benchmarks.report import Row, Section, keep, section_of, section_text
 from foreword.errors import InputError
 
-SUBJECTS = ("words", "bpe_training", "bpe_encoding", "memory", "threads")
+SUBJECTS = ("words", "bpe_training", "bpe_encoding", "memory", "threads", "ngram", "hmm")
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
