@@ -182,10 +182,14 @@ def counts_of_counts(counts: NDArray[np.integer], tally: Longs) -> None:
 
 
 @kernel
-def rank_by_first_place(ids: NDArray[np.integer], ranks: Ints) -> int:
-    """Number words in the order they first come; ranks is int32 (words + 1,), -1 at first. The word that came last."""
-    seen = 0
-    last = np.int64(-1)
+def rank_by_first_place(ids: NDArray[np.integer], ranks: Ints, end: int) -> int:
+    """Number words in the order they first come, ``end`` before all; ranks: int32 (words + 1,), -1 at first, out.
+
+    Returns the word that came last.
+    """
+    ranks[end] = 0
+    seen = 1
+    last = np.int64(end)
     for place in range(len(ids)):
         word = np.int64(ids[place])
         if ranks[word] < 0:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal, Self
 
@@ -191,7 +190,7 @@ def _last_in_kenlms_sort(corpus: Corpus, unigrams: Longs, orders: Sequence[Order
     text = np.empty(len(corpus.ids) + len(corpus), np.int32)
     pad_documents(corpus.ids, corpus.offsets, start, text)
     ranks = np.full(start + 1, -1, np.int32)
-    word = rank_by_first_place(corpus.ids, ranks)
+    word = rank_by_first_place(corpus.ids, ranks, corpus.vocab.end)
     place = last_in_suffix_order(text, ranks, word, len(orders) + 1)
     for length in range(1, len(orders) + 1):
         ngram = text[place - length + 1 : place + 1].tolist()
@@ -347,7 +346,7 @@ class NgramLM:
 
     # Reading
 
-    @cached_property
+    @property
     def _start(self) -> Longs:
         start = np.full(self.order - 1, -1, np.int64)
         start[:1] = len(self.vocab)
@@ -357,8 +356,12 @@ class NgramLM:
         return np.tile(self._start, (n, 1))
 
     def advance(self, state: Longs, ids: Ids) -> Longs:
-        new = np.array(state, np.int64)
-        ngram_query.advance(self.layout_.model, new.reshape(-1), np.asarray(ids, np.int64), self.order - 1)
+        new, words = np.array(state, np.int64), np.asarray(ids, np.int64)
+        if words.shape != (len(new),):
+            raise SettingError(f"{len(new)} texts need as many next words, not {words.size}")
+        if len(words) and not 0 <= words.min() <= words.max() < len(self.vocab):
+            raise SettingError(f"an id is not in the vocabulary of {len(self.vocab)} tokens")
+        ngram_query.advance(self.layout_.model, new.reshape(-1), words, self.order - 1)
         return new
 
     def logprobs(self, corpus: Corpus) -> Logs:

@@ -89,6 +89,9 @@ class HashLayout:
         table, rows = arrays["table"], arrays["rows"]
         if table.dtype != np.uint64 or table.ndim != 1 or rows.dtype != np.int64 or rows.shape != (len(sizes),):
             raise InputError("the tables of n-grams have the wrong form")
+        _check_sizes(sizes, vocab_size)
+        if rows.min() < 0 or rows.max() > len(table):
+            raise InputError("the tables of n-grams do not fit their sizes")
         shapes = np.zeros((len(sizes), 9), np.int64)
         shapes[:, 0] = sizes
         shapes[:, 1] = np.cumsum(rows) - rows
@@ -301,10 +304,14 @@ def _model(layout: int, arrays: Mapping[str, Array], vocab_size: int, bases: Lon
     )  # fmt: skip
 
 
+def _check_sizes(sizes: Sequence[int], vocab_size: int) -> None:
+    if not sizes or sizes[0] != vocab_size + 1 or not all(0 <= size < 1 << 40 for size in sizes):
+        raise InputError("the numbers of n-grams do not fit the vocabulary")
+
+
 def _trie_shapes(sizes: Sequence[int], vocab_size: int) -> tuple[Longs, dict[str, int]]:
     """Where everything begins follows from how many n-grams there are; nothing of it is believed from a file."""
-    if not sizes or sizes[0] != vocab_size + 1 or any(size < 0 for size in sizes):
-        raise InputError("the numbers of n-grams do not fit the vocabulary")
+    _check_sizes(sizes, vocab_size)
     bits = _word_bits(vocab_size)
     shapes = np.zeros((len(sizes), 9), np.int64)
     words = highs = lows = samples = logs = 0

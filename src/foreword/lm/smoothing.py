@@ -11,6 +11,7 @@ what t and e are. Chen and Goodman (1999) compare them all: https://doi.org/10.1
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -66,8 +67,8 @@ def method(name: str, add: float | None = None) -> Method:
         return found
     if name != "lidstone":
         raise SettingError(f"add={add} is for smoothing=lidstone only, not for {name}")
-    if add <= 0:
-        raise SettingError(f"add={add}: Lidstone's addition must be positive")
+    if not 0 < add < math.inf:
+        raise SettingError(f"add={add}: Lidstone's addition must be a positive number")
     return Method(per_word=add, uniform=True)
 
 
@@ -86,7 +87,7 @@ def estimate_discounts(
             return _fall_back(order, fallback, (0.0, 0.75, 0.75, 0.75))
         share = ones / (ones + 2 * twos)
         return (0.0, share, share, share)
-    if not all(tally[1:5]):
+    if not all(tally[1:4]):
         return _fall_back(order, fallback, FALLBACK)
     share = ones / (ones + 2 * twos)
     found = [count - (count + 1) * share * tally[count + 1] / tally[count] for count in (1, 2, 3)]
