@@ -18,7 +18,19 @@ from benchmarks.measure import Pairs
 _DOCS = Path(__file__).parent.parent / "docs"
 _DOCUMENT = _DOCS / "BENCHMARKS.md"
 _RESULTS = _DOCS / "benchmarks.json"
-_PACKAGES = ("foreword", "numpy", "numba", "polars", "tokenizers", "tiktoken", "sentencepiece", "rustbpe")
+_PACKAGES = (
+    "foreword",
+    "numpy",
+    "numba",
+    "polars",
+    "tokenizers",
+    "tiktoken",
+    "sentencepiece",
+    "rustbpe",
+    "kenlm",
+    "hmmlearn",
+    "nltk",
+)
 
 _HEAD = """\
 # Benchmarks

@@ -506,8 +506,7 @@ class HMM:
 
 def _check_ids(corpus: Corpus) -> None:
     """A corpus mapped from disk has not been read yet, and a kernel must not read outside its tables."""
-    if len(corpus.ids) and not 0 <= corpus.ids.min() <= corpus.ids.max() < len(corpus.vocab):
-        raise InputError(f"the corpus holds an id outside its vocabulary of {len(corpus.vocab)} tokens")
+    corpus.check_ids()
 
 
 def _refuse_empty(corpus: Corpus) -> None:

@@ -302,6 +302,9 @@ class NgramLM:
             raise ForewordError("this model was read from a file and cannot be fitted: make a new NgramLM")
         if len(corpus.ids) == 0:
             raise ForewordError("there is nothing to learn from: the corpus is empty")
+        if len(corpus.ids) + len(corpus) >= 1 << 31:
+            raise ForewordError("a corpus of more than two thousand million tokens is too large: prune or shard it")
+        corpus.check_ids()
         found, self.discounts_ = estimate(
             corpus, self.order, self._method, prune=self.prune, fallback=self.discount_fallback, meter=meter
         )
@@ -371,6 +374,7 @@ class NgramLM:
         """Log-probability of every id, and the order of the n-gram that matched, 1 for a word on its own."""
         if corpus.vocab != self.vocab:
             raise ForewordError("the corpus was made with another vocabulary than the model")
+        corpus.check_ids()
         logs = np.empty(len(corpus.ids))
         orders = np.empty(len(corpus.ids) if matched else 0, np.uint8)
 

@@ -76,6 +76,13 @@ class Corpus:
             self.vocab,
         )
 
+    def check_ids(self) -> None:
+        """Raise an InputError if an id is not in the vocabulary. A corpus that was mapped from a file has not been read
+        before; whoever uses its ids as places in an array asks here first.
+        """
+        if len(self.ids) and not 0 <= int(self.ids.min()) <= int(self.ids.max()) < len(self.vocab):
+            raise InputError(f"the corpus is damaged: an id is not in its vocabulary of {len(self.vocab)} tokens")
+
     def documents(self) -> Iterator[Ids]:
         """Each document's ids, as a view."""
         ends = self.offsets.tolist()
