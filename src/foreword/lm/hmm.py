@@ -212,7 +212,7 @@ class HMM:
     def train(self, corpus: Corpus, *, valid: Corpus | None = None) -> Iterator[Step]:
         """The rounds of ``fit``, one by one. Who stops reading keeps what was learnt so far."""
         self._check_settings()
-        _check_ids(corpus)
+        corpus.check_ids()
         _refuse_empty(corpus)
         self._take(self._shares(self._random_counts(corpus)), corpus.vocab)
         return self.improve(corpus, valid=valid)
@@ -497,16 +497,11 @@ class HMM:
     def _check_corpus(self, corpus: Corpus) -> None:
         if corpus.vocab != self.vocab:
             raise InputError("the text was turned into ids with another vocabulary than the model's")
-        _check_ids(corpus)
+        corpus.check_ids()
 
     def _check_range(self, ids: Ids) -> None:
         if ids.size and not 0 <= ids.min() <= ids.max() < len(self.vocab):
             raise SettingError(f"an id is not in the vocabulary of {len(self.vocab)} tokens")
-
-
-def _check_ids(corpus: Corpus) -> None:
-    """A corpus mapped from disk has not been read yet, and a kernel must not read outside its tables."""
-    corpus.check_ids()
 
 
 def _refuse_empty(corpus: Corpus) -> None:
