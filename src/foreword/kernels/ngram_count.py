@@ -112,15 +112,16 @@ def refine(
     text: Ints, start_word: int,
     order: Ints, begins: Longs, suffix_of: Ints,
     new_order: Ints, new_number: Ints,
-    words: Ints, suffixes: Ints, counts: Ints, children: Longs,
+    words: Ints, parents: Ints, suffixes: Ints, counts: Ints, new_begins: Longs, children: Longs,
     keys: Longs, spare: Longs, tally: Longs,
 ) -> int:  # fmt: skip
     """From positions sorted by (k-1)-gram to positions sorted by k-gram; how many k-grams there are.
 
     order: int32 (positions,), begins: int64 ((k-1)-grams + 1,): positions of (k-1)-gram g are
     ``order[begins[g]:begins[g + 1]]``. suffix_of: the (k-1)-gram that ends at each position.
-    Out, each with room for as many k-grams as there are positions: new_order and counts (positions sorted by k-gram
-    and how many each k-gram has), new_number (the k-gram that ends at each position), words (its last word), suffixes.
+    Out, each with room for as many k-grams as there are positions: new_order, counts and new_begins (positions sorted
+    by k-gram, how many each k-gram has and where they begin), new_number (the k-gram that ends at each position), words
+    (its last word), parents (the (k-1)-gram before that), suffixes.
     children: ((k-1)-grams + 1,), the k-grams that extend g are numbered ``children[g]`` to ``children[g + 1]``.
     keys, spare: int64 (largest group,), tally: int64 (2049,), scratch.
     """
@@ -155,6 +156,8 @@ def refine(
             if word != before:
                 before = word
                 words[size] = word
+                parents[size] = group
+                new_begins[size] = written
                 suffixes[size] = suffix_of[place]
                 counts[size] = 0
                 size += 1
@@ -163,6 +166,7 @@ def refine(
             new_number[place] = size - 1
             written += 1
     children[len(begins) - 1] = size
+    new_begins[size] = written
     return size
 
 

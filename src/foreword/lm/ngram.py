@@ -50,12 +50,14 @@ HIGHEST_ORDER = 10
 class Order:
     """All k-grams of one order, sorted by their words.
 
-    words: int32 (n,), the last word of each; suffixes: int32 (n,), the (k-1)-gram without the first word.
+    words: int32 (n,), the last word of each; parents, suffixes: int32 (n,), the (k-1)-grams without the last and
+    without the first word.
     children: int64 ((k-1)-grams + 1,), the k-grams that extend (k-1)-gram g are ``children[g]`` to ``children[g + 1]``.
     raw: int32 (n,), how often each was seen; counts: int32 (n,), what smoothing works with.
     """
 
     words: Ints
+    parents: Ints
     suffixes: Ints
     children: Longs
     raw: Ints
@@ -91,16 +93,15 @@ def count_ngrams(corpus: Corpus, order: int, *, meter: Meter | None = None) -> t
     keys, spare, tally = np.empty(largest, np.int64), np.empty(largest, np.int64), np.empty(2049, np.int64)
     orders: list[Order] = []
     for _ in range(2, order + 1):
-        new_places, new_ending, words, suffixes, raw = (np.empty(len(text), np.int32) for _ in range(5))
+        new_places, new_ending, words, parents, suffixes, raw = (np.empty(len(text), np.int32) for _ in range(6))
+        new_begins = np.empty(len(text) + 1, np.int64)
         children = np.empty(len(begins), np.int64)
         size = refine(
-            text, start, sorted_places, begins, ending, new_places, new_ending, words, suffixes, raw, children,
-            keys, spare, tally,
+            text, start, sorted_places, begins, ending, new_places, new_ending, words, parents, suffixes, raw,
+            new_begins, children, keys, spare, tally,
         )  # fmt: skip
-        begins = np.zeros(size + 1, np.int64)
-        np.cumsum(raw[:size], out=begins[1:])
-        sorted_places, ending = new_places, new_ending
-        orders.append(Order(words[:size], suffixes[:size], children, raw[:size], raw[:size]))
+        begins, sorted_places, ending = new_begins[: size + 1], new_places, new_ending
+        orders.append(Order(words[:size], parents[:size], suffixes[:size], children, raw[:size], raw[:size]))
         if meter is not None:
             meter("counting", len(orders), order - 1)
     return unigrams, orders
@@ -154,8 +155,7 @@ def estimate(
         )  # fmt: skip
         if how.backoff is not None:
             below.backoffs[np.diff(counted.children) > 0] = how.backoff
-        parents = np.repeat(np.arange(len(counted.children) - 1, dtype=np.int32), np.diff(counted.children))
-        found.append(Estimate(counted.words, parents, probabilities, np.ones(len(counted.words))))
+        found.append(Estimate(counted.words, counted.parents, probabilities, np.ones(len(counted.words))))
         if meter is not None:
             meter("estimating", k, order)
     return _pruned(found, [counted.raw for counted in orders], limits), discounts

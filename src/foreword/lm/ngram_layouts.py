@@ -68,18 +68,20 @@ class HashLayout:
 
     @classmethod
     def build(cls, orders: Sequence[Logged], vocab_size: int, uniform: bool) -> HashLayout:
-        tables = [np.empty(0, np.uint64)]
+        # All tables in one array from the start, each cut off where it is full: copying them together would take as
+        # long as counting did. Not np.zeros: NumPy asks for huge pages only where it does not ask for zeroed ones.
+        table = np.empty(2 * sum(_most_rows(len(order.words)) for order in orders[1:]), np.uint64)
+        table.fill(0)
         rows = [0]
         contexts = np.arange(vocab_size + 1, dtype=np.int64)
-        base = vocab_size + 1
         for order in orders[1:]:
-            table, contexts = _hash_table(order, contexts, base, _word_bits(vocab_size))
-            tables.append(table)
-            rows.append(len(table) // 2)
-            base += len(table) // 2
+            first = sum(rows)
+            room = table[2 * first : 2 * (first + _most_rows(len(order.words)))]
+            used, contexts = _fill(room, order, contexts, vocab_size + 1 + first, _word_bits(vocab_size))
+            rows.append(used)
         arrays: dict[str, Array] = {
             "unigrams": _unigrams(orders),
-            "table": np.concatenate(tables),
+            "table": table[: 2 * sum(rows)],
             "rows": np.array(rows, np.int64),
         }
         return cls.open(arrays, [len(order.words) for order in orders], vocab_size, uniform)
@@ -154,19 +156,21 @@ def _homes(size: int) -> int:
     return int(size / LOAD) + 1
 
 
-def _hash_table(order: Logged, contexts: Longs, base: int, bits: int) -> tuple[NDArray[np.uint64], Longs]:
-    """One order's table, and what each of its n-grams is called as a context."""
+def _most_rows(size: int) -> int:
+    """Room for an order's table: behind the last home some for keys that find theirs taken, more than ever needed."""
+    return _homes(size) + size // 8 + 256
+
+
+def _fill(room: NDArray[np.uint64], order: Logged, contexts: Longs, base: int, bits: int) -> tuple[int, Longs]:
+    """Make one order's table; how many rows it takes, and what each of its n-grams is called as a context."""
     size = len(order.words)
     homes = _homes(size)
-    # Rows behind the last home, for keys that find theirs taken; far more than ever needed, and cut off again.
-    table = np.empty(2 * (homes + size // 8 + 256), np.uint64)
-    table.fill(0)  # not np.zeros: NumPy asks for huge pages only where it does not ask for zeroed ones
     own = np.empty(size, np.int64)
     used = ngram_table.fill(
-        table, homes, order.parents, order.words, order.probabilities.view(np.uint32), order.backoffs.view(np.uint32),
+        room, homes, order.parents, order.words, order.probabilities.view(np.uint32), order.backoffs.view(np.uint32),
         contexts, own, bits, base, np.empty(size, np.uint64), np.empty(size, np.int32), np.empty(2049, np.int64),
     )  # fmt: skip
-    return table[: 2 * (max(used, homes) + 1)], own
+    return max(used, homes) + 1, own
 
 
 def _unmixed(mixed: NDArray[np.uint64]) -> NDArray[np.uint64]:
