@@ -240,6 +240,8 @@ def _unknown_share(vocab: Vocab) -> float:
 
 
 def _train(rung: Rung, bench: _Bench) -> tuple[LanguageModel[Any], float]:
+    # Kernels are compiled when they first run, once on every machine; that is not what learning a text takes.
+    rung.build().fit(bench.train[:1]).score(bench.train[:1])
     model = rung.build()
     return model, _seconds(lambda: model.fit(bench.train, valid=bench.valid))
 
