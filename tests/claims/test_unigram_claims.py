@@ -8,14 +8,14 @@ import random
 
 import numpy as np
 import pytest
-from foreword.tokens.characters import ByteTokenizer
-from foreword.tokens.corpus import Corpus
-from foreword.tokens.words import WordTokenizer
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.evaluate.perplexity import measure, perplexity, surprisal
 from foreword.lm.unigram import UnigramLM
+from foreword.tokens.characters import ByteTokenizer
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
+from foreword.tokens.words import WordTokenizer
 
 TEXTS = ["the cat chases the mouse", "the dog bites the man", "man bites dog"]
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foreword.tokens.corpus import Corpus
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -19,6 +18,7 @@ from foreword.decode import generate
 from foreword.errors import ForewordError
 from foreword.io.folder import load, save
 from foreword.protocols import LanguageModel, Logs, Saveable
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
 from .models import LANGUAGE_MODELS, Model

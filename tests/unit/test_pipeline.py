@@ -4,10 +4,6 @@ import math
 from pathlib import Path
 
 import pytest
-from foreword.tokens.bpe import BPETokenizer
-from foreword.tokens.characters import ByteTokenizer
-from foreword.tokens.corpus import Corpus
-from foreword.tokens.words import WordTokenizer
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.evaluate.perplexity import measure
@@ -15,6 +11,10 @@ from foreword.io.folder import load, save
 from foreword.lm.unigram import UnigramLM
 from foreword.pipeline import TextLM
 from foreword.protocols import Parts
+from foreword.tokens.bpe import BPETokenizer
+from foreword.tokens.characters import ByteTokenizer
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.words import WordTokenizer
 
 TEXTS = ["the cat sat", "the dog sat", "the cat ran"]
 

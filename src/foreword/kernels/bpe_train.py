@@ -1,7 +1,7 @@
 """Learning the merges of byte-pair encoding, fast.
 
-The plain version counts all pairs again after every merge (``tokens/bpe.py``). Here the counts are kept: a merge only
-touches the words that hold the pair, and only changes the counts of pairs beside it (Sennrich, Haddow and Birch,
+The plain version counts all pairs again after every merge (``tokens/merges.py``). Here the counts are kept: a merge
+only touches the words that hold the pair, and only changes the counts of pairs beside it (Sennrich, Haddow and Birch,
 2016). What makes it quick:
 
 * Words with their counts, not text: each distinct word is rewritten once for all its occurrences.
@@ -29,11 +29,8 @@ Words = NDArray[np.uint64]
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
-
 _FIRST = np.uint64(0x9E3779B97F4A7C15)
 _EMPTY = np.int64(0)
-
-ENDED = -1
 
 
 @inlined

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,6 @@ from foreword.protocols import Ids, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.parallel import ordered_map
 from foreword.tokens.vocab import Vocab
-
-if TYPE_CHECKING:
-    from foreword.io.folder import load, save  # noqa: F401
 
 Offsets = NDArray[np.int64]
 

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from foreword.tokens.corpus import Corpus
 from numpy.testing import assert_array_equal
 
 from foreword.errors import ForewordError, SettingError
 from foreword.lm.unigram import UnigramLM
 from foreword.protocols import Parts
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
 VOCAB = Vocab(["<unk>", "</s>", "a", "b"])
