@@ -13,7 +13,7 @@ README = Path(__file__).parents[1] / "README.md"
 def test_the_python_example_runs_and_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     code = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)[0]
-    promised = re.findall(r"#> (.*)", code)
+    promised = re.findall(r"# → (.*)", code)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})
