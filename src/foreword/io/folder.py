@@ -101,7 +101,7 @@ def verify(folder: str | Path) -> list[str]:
         manifest = _read_manifest(folder)
         problems = list(_damages(folder, manifest, everything=True))
         if not problems:
-            _build(folder, manifest)
+            _build(folder, manifest, thorough=True)
     except ForewordError as error:
         return [str(error)]
     except OSError as error:
@@ -241,7 +241,7 @@ def _load_folder(folder: Path, *, everything: bool) -> Any:
     damage = next(_damages(folder, manifest, everything=everything), None)
     if damage:
         raise InputError(damage)
-    return _build(folder, manifest)
+    return _build(folder, manifest, thorough=everything)
 
 
 def _load_file(path: Path, *, verify: bool) -> Any:
@@ -352,14 +352,14 @@ def _place_problem(folder: Path, name: str) -> str | None:
     return None if Path(real).is_file() else f"{name} is not a plain file"
 
 
-def _build(folder: Path, manifest: _Manifest) -> Any:
+def _build(folder: Path, manifest: _Manifest, *, thorough: bool) -> Any:
     """The model, out of files whose sizes and checksums are right."""
     arrays = read_arrays(folder / ARRAYS) if ARRAYS in manifest.files else {}
     counts = arrays.pop(VOCAB_COUNTS, None)
     vocab = None
     if manifest.vocab is not None:
         tokens, unknown, end = manifest.vocab
-        vocab = read_vocab(folder / VOCAB, tokens=tokens, unknown=unknown, end=end, counts=counts)
+        vocab = read_vocab(folder / VOCAB, tokens=tokens, unknown=unknown, end=end, counts=counts, thorough=thorough)
     try:
         return unpack(Parts(manifest.packed, arrays, vocab))
     except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, SettingError) as error:

@@ -35,16 +35,34 @@ def write_vocab(path: str | Path, vocab: Vocab) -> None:
     text = _escaped(vocab.data, vocab.offsets).tobytes()
     try:
         _check_tokens(text)
+        _check_distinct(text.split(b"\n")[:-1])
     except ValueError as error:
         raise SettingError(f"the vocabulary cannot be saved: {error}") from error
     Path(path).write_bytes(text)
 
 
-def read_vocab(path: str | Path, *, tokens: int, unknown: int | None, end: int, counts: Array | None = None) -> Vocab:
-    """Read the tokens, of which there must be ``tokens``; the special ids and the counts come from elsewhere."""
+MANY = 100_000
+"""Lines from which looking for one that stands there twice takes longer than all the rest of opening a model."""
+
+
+def read_vocab(
+    path: str | Path,
+    *,
+    tokens: int,
+    unknown: int | None,
+    end: int,
+    counts: Array | None = None,
+    thorough: bool = True,
+) -> Vocab:
+    """Read the tokens, of which there must be ``tokens``; the special ids and the counts come from elsewhere.
+
+    Unless ``thorough``, no line is looked for twice among very many: a checksum has vouched for what was written.
+    """
     try:
         text = Path(path).read_bytes()
         _check_tokens(text)
+        if thorough or tokens < MANY:
+            _check_distinct(text.split(b"\n")[:-1])
         data, offsets = _unescaped(np.frombuffer(text, np.uint8))
         _check_facts(len(offsets) - 1, tokens, unknown, end, counts)
     except OSError as error:
@@ -110,7 +128,7 @@ def _table(pairs: Iterable[tuple[str, str]]) -> Bytes:
 
 
 def _check_tokens(text: bytes) -> None:
-    """The whole text is UTF-8 with every line ended, nothing that should be escaped, and no line twice."""
+    """The whole text is UTF-8 with every line ended, and nothing in it that should be escaped."""
     try:
         text.decode()
     except UnicodeDecodeError as error:
@@ -122,7 +140,6 @@ def _check_tokens(text: bytes) -> None:
         if character.encode() in text:
             line = text.count(b"\n", 0, text.index(character.encode())) + 1
             raise ValueError(f"line {line} holds {character!r} as it is, not escaped")
-    _check_distinct(text.split(b"\n")[:-1])
 
 
 def _check_distinct(lines: list[bytes]) -> None:
