@@ -19,7 +19,7 @@ def corpus() -> Corpus:
 
 
 def test_a_trie_says_what_the_hash_says_to_the_last_bit(corpus: Corpus) -> None:
-    hashed, trie = (NgramLM(5, layout=layout).fit(corpus) for layout in ("hash", "trie"))  # type: ignore[arg-type]
+    hashed, trie = (NgramLM(5, layout=layout).fit(corpus) for layout in ("hash", "trie"))
     logs, matched = hashed.full_scores(corpus)
     trie_logs, trie_matched = trie.full_scores(corpus)
     assert np.array_equal(logs, trie_logs)
