@@ -313,10 +313,7 @@ class NgramLM:
 
     def _pack(self, vocab: Vocab, found: Sequence[Estimate]) -> None:
         with np.errstate(divide="ignore"):
-            self._enter(
-                vocab,
-                [Logged(each.words, each.parents, *_singles(each.probabilities, each.backoffs)) for each in found],
-            )
+            self._enter(vocab, [_logged(order) for order in found])
 
     def _enter(self, vocab: Vocab, orders: Sequence[Logged]) -> None:
         uniform = self._method.uniform
@@ -465,8 +462,10 @@ class NgramLM:
         return model
 
 
-def _singles(*probabilities: Floats) -> Iterator[NDArray[np.float32]]:
-    return (np.log(each).astype(np.float32) for each in probabilities)
+def _logged(found: Estimate) -> Logged:
+    """Natural logs in float32. They are taken in place: fresh memory costs as much as the logarithms do."""
+    logs = [np.log(each, out=each).astype(np.float32) for each in (found.probabilities, found.backoffs)]
+    return Logged(found.words, found.parents, *logs)
 
 
 def _sum_in_order(weights: Sequence[float]) -> float:
