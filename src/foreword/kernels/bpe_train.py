@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.kernels.jit import allocating, inlined, kernel
+from foreword.kernels.pairs import EMPTY, pair_key, pair_place
 from foreword.kernels.pieces import character
 from foreword.kernels.table import ID_BITS, find, insert, make_key, row_of
 
@@ -29,33 +30,13 @@ Words = NDArray[np.uint64]
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
-_FIRST = np.uint64(0x9E3779B97F4A7C15)
-_EMPTY = np.int64(0)
-
-
-@inlined
-def pair_key(left: int, right: int) -> int:
-    """Both ids in one number, plus one: zero marks a free place. Smaller keys win ties, as smaller pairs do."""
-    return (np.int64(left) << 32 | np.int64(right)) + 1
-
-
-@inlined
-def pair_place(pairs: Longs, key: int) -> int:
-    """Where ``key`` stands, or belongs, in the pair table: rows of key and count."""
-    mixed = np.uint64(key) * _FIRST
-    mixed ^= mixed >> np.uint64(32)
-    place = np.int64(mixed & np.uint64(len(pairs) // 2 - 1)) * 2
-    while pairs[place] != _EMPTY and pairs[place] != key:
-        place = (place + 2) & (len(pairs) - 1)
-    return place
-
 
 @kernel
 def move_pairs(old: Longs, new: Longs) -> int:
     """Copy the pairs that still have a count; how many there are."""
     held = 0
     for source in range(0, len(old), 2):
-        if old[source] != _EMPTY and old[source + 1] != 0:
+        if old[source] != EMPTY and old[source + 1] != 0:
             place = pair_place(new, old[source])
             new[place] = old[source]
             new[place + 1] = old[source + 1]
@@ -114,7 +95,7 @@ def count_pairs(symbols: Ints, begins: Longs, lengths: Ints, counts: Longs, pair
         for place in range(start, start + lengths[word] - 1):
             key = pair_key(symbols[place], symbols[place + 1])
             at = pair_place(pairs, key)
-            if pairs[at] == _EMPTY:
+            if pairs[at] == EMPTY:
                 pairs[at] = key
                 pairs[at + 1] = 0
                 held[0] += 1
@@ -128,7 +109,7 @@ def number_pairs(pairs: Longs, numbers: Ints, heap: Longs) -> int:
     """Give each pair a number, in table order, and an entry in the heap array (not yet in heap order)."""
     size = 0
     for place in range(0, len(pairs), 2):
-        if pairs[place] != _EMPTY:
+        if pairs[place] != EMPTY:
             numbers[place >> 1] = size
             heap[size * 3] = pairs[place + 1]
             heap[size * 3 + 1] = pairs[place]
@@ -210,7 +191,7 @@ def merge_words(
 def add_count(pairs: Longs, key: int, change: int) -> int:
     """Change a pair's count; 1 if the pair is new in the table."""
     at = pair_place(pairs, key)
-    new = pairs[at] == _EMPTY
+    new = pairs[at] == EMPTY
     if new:
         pairs[at] = key
         pairs[at + 1] = 0

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.kernels.jit import inlined, kernel
+from foreword.kernels.pairs import EMPTY, pair_key, pair_place
 from foreword.kernels.pieces import character
 from foreword.kernels.table import ID_BITS, cut_batch, find, has_room, insert
 
@@ -15,7 +16,6 @@ Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
 
 NEVER = np.int64(0x7FFFFFFFFFFFFFFF)
-_FIRST = np.uint64(0x9E3779B97F4A7C15)
 
 SHORT = 64
 """Symbols up to which looking through all pairs for the best one beats keeping them in a heap."""
@@ -74,27 +74,16 @@ def encode_words(
 
 @inlined
 def merge_of(merges: Longs, left: int, right: int) -> int:
-    """Rank << 32 | merged id of a pair, or NEVER. merges: rows of key + 1 and that value, open addressing."""
-    key = (np.int64(left) << 32 | np.int64(right)) + 1
-    mixed = np.uint64(key) * _FIRST
-    mixed ^= mixed >> np.uint64(32)
-    place = np.int64(mixed & np.uint64(len(merges) // 2 - 1)) * 2
-    while merges[place] != 0:
-        if merges[place] == key:
-            return merges[place + 1]
-        place = (place + 2) & (len(merges) - 1)
-    return NEVER
+    """What a pair becomes, as rank << 32 | merged id, or NEVER; merges: a table of pairs."""
+    place = pair_place(merges, pair_key(left, right))
+    return NEVER if merges[place] == EMPTY else merges[place + 1]
 
 
 @kernel
 def fill_merges(merges: Longs, lefts: Ints, rights: Ints, merged: Ints) -> None:
     for rank in range(len(lefts)):
-        key = (np.int64(lefts[rank]) << 32 | np.int64(rights[rank])) + 1
-        mixed = np.uint64(key) * _FIRST
-        mixed ^= mixed >> np.uint64(32)
-        place = np.int64(mixed & np.uint64(len(merges) // 2 - 1)) * 2
-        while merges[place] != 0 and merges[place] != key:
-            place = (place + 2) & (len(merges) - 1)
+        key = pair_key(lefts[rank], rights[rank])
+        place = pair_place(merges, key)
         merges[place] = key
         merges[place + 1] = np.int64(rank) << 32 | np.int64(merged[rank])
 

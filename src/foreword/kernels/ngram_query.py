@@ -33,6 +33,8 @@ COUNT, WORD_START, HIGH_START, HIGH_END, LOW_START, LOW_BITS, SAMPLE_START, LOG_
 of its arrays begin. Words and logs are the order's own; highs, lows and samples say where the extensions of each of
 its n-grams begin in the next order."""
 
+COLUMNS = 9
+
 FIRST_ROW, HOMES = 1, 2
 """Columns of ``Model.shapes`` in the hash layout: where an order's table begins, and how many homes its keys have."""
 

@@ -21,8 +21,17 @@ from foreword.errors import InputError
 from foreword.kernels import ngram_table
 from foreword.kernels.bits import EVERY, high_words, low_bits, pack_bits, pack_rising, packed_bytes
 from foreword.kernels.ngram_query import (
+    BACKOFF_START,
+    COLUMNS,
+    COUNT,
+    FIRST_ROW,
     HASH,
+    HIGH_START,
+    HOMES,
+    LOG_START,
+    SAMPLE_START,
     TRIE,
+    WORD_START,
     Model,
     count_extensions,
     known_extensions,
@@ -58,8 +67,6 @@ Spelled = tuple[int, Longs, Singles, Singles]
 class HashLayout:
     """A hash table for each order from two on, one after another."""
 
-    name = "hash"
-
     def __init__(self, model: Model, vocab_size: int, sizes: Sequence[int]) -> None:
         self.model = model
         self.vocab_size = vocab_size
@@ -94,11 +101,11 @@ class HashLayout:
         _check_sizes(sizes, vocab_size)
         if rows.min() < 0 or rows.max() > len(table):
             raise InputError("the tables of n-grams do not fit their sizes")
-        shapes = np.zeros((len(sizes), 9), np.int64)
-        shapes[:, 0] = sizes
-        shapes[:, 1] = np.cumsum(rows) - rows
-        shapes[:, 2] = [_homes(size) for size in sizes]
-        if (rows[1:] <= shapes[1:, 2]).any() or 2 * int(rows.sum()) != len(table) or rows[0]:
+        shapes = np.zeros((len(sizes), COLUMNS), np.int64)
+        shapes[:, COUNT] = sizes
+        shapes[:, FIRST_ROW] = np.cumsum(rows) - rows
+        shapes[:, HOMES] = [_homes(size) for size in sizes]
+        if (rows[1:] <= shapes[1:, HOMES]).any() or 2 * int(rows.sum()) != len(table) or rows[0]:
             raise InputError("the tables of n-grams do not fit their sizes")
         # A search ends at a free row at the latest: without one at the end a hostile file could lead it outside.
         if table[2 * (np.cumsum(rows)[1:] - 1)].any():
@@ -108,8 +115,8 @@ class HashLayout:
         return cls(model._replace(table=table, values=table.view(np.float32), shapes=shapes), vocab_size, sizes)
 
     def arrays(self) -> dict[str, Array]:
-        ends = np.append(self.model.shapes[1:, 1], len(self.model.table) // 2)
-        rows = ends - self.model.shapes[:, 1]
+        ends = np.append(self.model.shapes[1:, FIRST_ROW], len(self.model.table) // 2)
+        rows = ends - self.model.shapes[:, FIRST_ROW]
         return {"unigrams": self.model.unigrams, "table": self.model.table, "rows": rows}
 
     def extensions(self, length: int, context: int) -> tuple[Longs, Floats]:
@@ -128,8 +135,12 @@ class HashLayout:
     def _by_key(self, order: int) -> tuple[NDArray[np.uint64], Longs]:
         """All keys of an order, sorted, and their rows: so a context's extensions lie together. Made when needed."""
         if order not in self._sorted:
-            first = int(self.model.shapes[order, 1])
-            last = int(self.model.shapes[order + 1, 1]) if order + 1 < len(self.sizes) else len(self.model.table) // 2
+            first = int(self.model.shapes[order, FIRST_ROW])
+            last = (
+                int(self.model.shapes[order + 1, FIRST_ROW])
+                if order + 1 < len(self.sizes)
+                else len(self.model.table) // 2
+            )
             rows = first + np.flatnonzero(self.model.table[2 * first : 2 * last : 2])
             keys = _unmixed(self.model.table[2 * rows])
             sort = np.argsort(keys)
@@ -184,8 +195,6 @@ def _unmixed(mixed: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 class TrieLayout:
     """Every order sorted, and for each n-gram where its extensions begin in the next order."""
-
-    name = "trie"
 
     def __init__(self, model: Model, vocab_size: int, sizes: Sequence[int]) -> None:
         self.model = model
@@ -304,7 +313,7 @@ def _model(layout: int, arrays: Mapping[str, Array], vocab_size: int, bases: Lon
     word, long = np.empty(0, np.uint64), np.empty(0, np.int64)
     return Model(
         layout, unigrams, _word_bits(vocab_size), bases, uniform, -math.log(vocab_size),
-        word, single, np.empty((0, 9), np.int64), byte, word, byte, long, single, byte, single,
+        word, single, np.empty((0, COLUMNS), np.int64), byte, word, byte, long, single, byte, single,
     )  # fmt: skip
 
 
@@ -317,21 +326,27 @@ def _trie_shapes(sizes: Sequence[int], vocab_size: int) -> tuple[Longs, dict[str
     """Where everything begins follows from how many n-grams there are; nothing of it is believed from a file."""
     _check_sizes(sizes, vocab_size)
     bits = _word_bits(vocab_size)
-    shapes = np.zeros((len(sizes), 9), np.int64)
+    shapes = np.zeros((len(sizes), COLUMNS), np.int64)
     words = highs = lows = samples = logs = 0
     for order, size in enumerate(sizes):
         if order:
-            shapes[order, :2] = size, words
+            shapes[order, WORD_START] = words
             words += packed_bytes(size, bits)
-            shapes[order, 7] = logs
+            shapes[order, LOG_START] = logs
             logs += size
             if order + 1 < len(sizes):
-                shapes[order, 8] = logs
+                shapes[order, BACKOFF_START] = logs
                 logs += size
-        shapes[order, 0] = size
+        shapes[order, COUNT] = size
         if order + 1 < len(sizes):
             low = low_bits(size + 1, sizes[order + 1])
-            shapes[order, 2:7] = highs, highs + high_words(size + 1, sizes[order + 1]), lows, low, samples
+            shapes[order, HIGH_START : SAMPLE_START + 1] = (
+                highs,
+                highs + high_words(size + 1, sizes[order + 1]),
+                lows,
+                low,
+                samples,
+            )
             highs += high_words(size + 1, sizes[order + 1])
             lows += packed_bytes(size + 1, low)
             samples += (size + EVERY) // EVERY

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,20 @@ def _encoded(text: str, field: str, errors: Errors) -> bytes:
 
 def parquet_blocks(reader: Reader, column: str, errors: Errors, block_bytes: int) -> Iterator[Block]:
     """Blocks of a Parquet file's ``column``, a batch of rows each, mostly without a copy."""
+    with _parquet(reader, column) as file:
+        yield from _column_blocks(file, column, errors, block_bytes, reader)
+
+
+def parquet_rows(file: SourceFile, column: str) -> Iterator[list[dict[str, Any]]]:
+    """All columns of a Parquet file's rows, some rows at a time; ``column`` must hold text."""
+    with opened(file) as reader, _parquet(reader, column) as table:
+        for batch in table.iter_batches(batch_size=_rows_per_batch(table.metadata, column, BLOCK_BYTES)):
+            yield batch.to_pylist()
+
+
+@contextmanager
+def _parquet(reader: Reader, column: str) -> Iterator[Any]:
+    """The file with a ``column`` of text in it; whatever goes wrong with it while inside is told in one line."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -104,28 +119,10 @@ def parquet_blocks(reader: Reader, column: str, errors: Errors, block_bytes: int
     try:
         file = parquet.ParquetFile(reader.stream)
         _check_column(file.schema_arrow, column, reader.name)
-        yield from _column_blocks(file, column, errors, block_bytes, reader)
+        yield file
     except (pyarrow.ArrowException, OSError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{reader.name}: not a Parquet file that can be read ({reason})") from error
-
-
-def parquet_rows(file: SourceFile, column: str) -> Iterator[list[dict[str, Any]]]:
-    """All columns of a Parquet file's rows, some rows at a time; ``column`` must hold text."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise MissingExtraError("pyarrow", "data", f"reading {file.name}") from None
-    with opened(file) as reader:
-        try:
-            table = parquet.ParquetFile(reader.stream)
-            _check_column(table.schema_arrow, column, reader.name)
-            for batch in table.iter_batches(batch_size=_rows_per_batch(table.metadata, column, BLOCK_BYTES)):
-                yield batch.to_pylist()
-        except (pyarrow.ArrowException, OSError) as error:
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
-            raise InputError(f"{reader.name}: not a Parquet file that can be read ({reason})") from error
 
 
 def _check_column(schema: Any, column: str, name: str) -> None:

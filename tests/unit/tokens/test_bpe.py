@@ -308,6 +308,7 @@ def test_the_replay_begins_with_the_alphabet_and_ends_in_the_encoding(tokenizer:
 
 
 def test_a_replay_told_step_by_step() -> None:
+    """The data behind F11, the merge-by-merge page."""
     tokenizer = BPETokenizer(262, special_tokens=["</s>", "<pad>"]).fit(["low low lower"])
     assert list(tokenizer.replay("lower low")) == [
         {"merge": None, "tokens": ["l", "o", "w", "e", "r", "Ġ", "l", "o", "w"]},
