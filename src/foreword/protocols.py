@@ -8,7 +8,7 @@ reading ``next_logprobs``. The slow road is the reference, and ``tests/contract`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
@@ -30,6 +30,19 @@ Rows: TypeAlias = "NDArray[np.integer[Any]] | Sequence[int] | slice"
 
 Meter: TypeAlias = Callable[[str, int, int | None], None]
 """Long work tells how far it is: ``meter(phase, done, total)``; ``total`` is None where nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How far training has come. Progress bars, checkpoints and tests all read the same generator of these.
+
+    done, total: tokens, every epoch counted; loss: the mean since the step before; rate: the learning rate.
+    """
+
+    done: int
+    total: int
+    loss: float
+    rate: float
 
 
 class State(Protocol):
@@ -103,6 +116,13 @@ class LinearClassifier(Classifier, Protocol):
     def weights_(self) -> Logs: ...  # (classes, features): what one occurrence adds to the score of a class
     @property
     def bias_(self) -> Logs: ...  # (classes,)
+
+
+@runtime_checkable
+class Iterative(Protocol):
+    """Training that yields; ``fit`` runs it to its end."""
+
+    def train(self, corpus: Corpus) -> Iterator[Step]: ...
 
 
 @dataclass(slots=True)

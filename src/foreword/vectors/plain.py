@@ -1,0 +1,136 @@
+"""word2vec as it stands in the papers, in NumPy: the slow twins of ``kernels/skipgram.py``, and the full softmax.
+
+Read this file to learn what is computed, and the kernels to learn how to hurry. Shapes: V words, d dimensions, m words
+in the window, n outputs; E (V, d) are the inputs, U (V, d) the outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.kernels.skipgram import AliasTable, Paths
+from foreword.protocols import Array, Ids
+
+Floats = NDArray[np.floating[Any]]
+
+_MASK = (1 << 64) - 1
+
+
+def pairs(length: int, window: int) -> Iterator[tuple[int, int]]:
+    """Every (centre, context) of a text of that length: contexts up to ``window`` away, clipped at both ends."""
+    for centre in range(length):
+        for context in range(max(0, centre - window), min(length, centre + window + 1)):
+            if context != centre:
+                yield centre, context
+
+
+def skip_gram_softmax(E: Floats, U: Floats, centre: int, contexts: Ids) -> tuple[float, Floats, Floats]:
+    """The loss −Σ log p(c | centre) with p = softmax(U e_centre), and its gradients for E and U.
+
+    One distribution serves every context: where in the window a word stands makes no difference.
+    """
+    p = softmax(U @ E[centre])
+    errors = len(contexts) * p - np.bincount(contexts, minlength=len(p))
+    gradient_of_e = np.zeros_like(E)
+    gradient_of_e[centre] = errors @ U
+    return float(-np.log(p[contexts]).sum()), gradient_of_e, np.outer(errors, E[centre])
+
+
+def cbow_softmax(E: Floats, U: Floats, centre: int, contexts: Ids) -> tuple[float, Floats, Floats]:
+    """The loss −log p(centre | contexts) with p = softmax(U h) and h the mean of the contexts' rows; its gradients."""
+    h = E[contexts].mean(axis=0)
+    p = softmax(U @ h)
+    errors = p.copy()
+    errors[centre] -= 1
+    gradient_of_e = np.zeros_like(E)
+    np.add.at(gradient_of_e, contexts, errors @ U / len(contexts))
+    return float(-np.log(p[centre])), gradient_of_e, np.outer(errors, h)
+
+
+def softmax(scores: Floats) -> Floats:
+    powers = np.exp(scores - scores.max())
+    shares: Floats = powers / powers.sum()
+    return shares
+
+
+def window_step(E: Floats, U: Floats, rows: list[int], outputs: list[int], wanted: list[float], rate: float) -> float:
+    """One step for m inputs against n outputs; the log-likelihood before it. All changes come from the old values."""
+    H, W, y = E[rows].copy(), U[outputs].copy(), np.array(wanted)
+    p = 1 / (1 + np.exp(-(H @ W.T)))
+    G = rate * (y - p)
+    np.add.at(E, rows, G @ W)
+    np.add.at(U, outputs, G.T @ H)
+    return float(np.log(np.where(y > 0, p, 1 - p)).sum())
+
+
+def cbow_step(E: Floats, U: Floats, rows: list[int], outputs: list[int], wanted: list[float], rate: float) -> float:
+    """The same for the mean of the inputs. Every input gets the whole change of the mean, as word2vec has it."""
+    h, y, total = E[rows].mean(axis=0), np.array(wanted), 0.0
+    change = np.zeros_like(h)
+    for first in range(0, len(outputs), 6):
+        some = slice(first, first + 6)
+        p = 1 / (1 + np.exp(-(U[outputs[some]] @ (h + change))))
+        g = rate * (y[some] - p)
+        moved = g @ U[outputs[some]]
+        np.add.at(U, outputs[some], np.outer(g, h + change))
+        change += moved
+        total += float(np.log(np.where(y[some] > 0, p, 1 - p)).sum())
+    np.add.at(E, rows, change)
+    return total
+
+
+class SplitMix:
+    """The kernels' random numbers (Steele et al. 2014), so that both twins draw the same words."""
+
+    def __init__(self, state: int) -> None:
+        self.state = state
+
+    def next(self) -> int:
+        self.state = (self.state + 0x9E3779B97F4A7C15) & _MASK
+        mixed = self.state
+        mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _MASK
+        return mixed ^ (mixed >> 31)
+
+    def below(self, limit: int) -> int:
+        return ((self.next() >> 32) * limit) >> 32
+
+    def draw(self, noise: AliasTable) -> int:
+        random = self.next()
+        word = ((random >> 32) * len(noise.accept)) >> 32
+        return int(noise.other[word]) if random & 0xFFFFFFFF >= noise.accept[word] else word
+
+
+def train_windows(
+    document: list[int], keep: Array, window: int, cbow: bool, negatives: int, noise: AliasTable, paths: Paths,
+    E: Floats, U: Floats, rate: float, random: SplitMix,
+) -> float:  # fmt: skip
+    """Train on one document, E and U in place; the log-likelihood of all that was asked."""
+    sentence = [word for word in document if random.next() & 0xFFFFFFFF < keep[word]]
+
+    def outputs_of(word: int) -> tuple[list[int], list[float]]:
+        if not negatives:
+            path = slice(paths.offsets[word], paths.offsets[word + 1])
+            return paths.nodes[path].tolist(), paths.turns[path].astype(float).tolist()
+        drawn = [noise_word for _ in range(negatives) if (noise_word := random.draw(noise)) != word]
+        return [word, *drawn], [1.0] + [0.0] * len(drawn)
+
+    total = 0.0
+    waiting = outputs_of(sentence[0]) if sentence else ([], [])
+    for centre in range(len(sentence)):
+        outputs, wanted = waiting
+        if centre + 1 < len(sentence):
+            waiting = outputs_of(sentence[centre + 1])  # the kernel draws ahead, so that rows can be fetched in time
+        reach = 1 + random.below(window)
+        around = sentence[max(0, centre - reach) : centre] + sentence[centre + 1 : centre + reach + 1]
+        if around and cbow:
+            total += cbow_step(E, U, around, outputs, wanted, rate)
+        elif around:
+            for first in range(0, len(outputs), 6):  # in groups of six, as the kernel has them
+                some = slice(first, first + 6)
+                total += window_step(E, U, around, outputs[some], wanted[some], rate)
+    return total

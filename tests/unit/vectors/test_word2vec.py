@@ -1,0 +1,222 @@
+"""Word2Vec: the kernel against its plain twin, the gradients against PyTorch, and the life of a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import foreword
+from foreword.errors import InputError, SettingError
+from foreword.kernels.skipgram import Paths, make_room, train_windows
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+from foreword.tokens.words import WordTokenizer
+from foreword.vectors import plain
+from foreword.vectors.noise import alias_table, huffman_paths, keep_shares
+from foreword.vectors.word2vec import Word2Vec, padded, widened, word_counts
+
+FARM = ["the", "cow", "eats", "grass", "goat", "king", "rules", "land", "queen", "."]
+
+
+def farm(times: int = 60) -> Corpus:
+    rng = np.random.default_rng(5)
+    texts = [" ".join(rng.choice(FARM, 12)) for _ in range(times)]
+    tokenizer = WordTokenizer().fit(texts)
+    return Corpus.from_texts(texts, tokenizer)
+
+
+@pytest.mark.parametrize("cbow", [False, True])
+@pytest.mark.parametrize("negatives", [0, 5, 9])
+def test_kernel_and_plain_twin_take_the_same_steps(cbow: bool, negatives: int) -> None:
+    """Row E06: negative sampling, hierarchical softmax and subsampling, fast and plain."""
+    rng = np.random.default_rng(1)
+    words, d = 60, 20
+    counts = rng.integers(1, 50, words)
+    counts[:2] = 0
+    noise, paths, keep = alias_table(counts**0.75), huffman_paths(counts), keep_shares(counts, 0.01)
+    # No word stands twice in a window: there the kernel sees the first one's change already.
+    documents = [(rng.permutation(words - 2) + 2).tolist() for _ in range(4)]
+    E, U = rng.normal(size=(words, d)) * 0.1, rng.normal(size=(words, d)) * 0.1
+    inputs, outputs = widened(E.astype(np.float32)), widened(U.astype(np.float32))
+    ids = np.array([id for document in documents for id in (*document, 1)], np.uint16)
+    report, random = np.zeros(3), np.array([7], np.uint64)
+    train_windows(
+        ids, 0, len(ids), 1, keep, 4, cbow, negatives, noise, paths, inputs.reshape(-1), outputs.reshape(-1),
+        padded(d), np.float32(0.05), random, make_room(padded(d), 100), report,
+    )  # fmt: skip
+    twin = plain.SplitMix(7)
+    total = sum(
+        plain.train_windows(document, keep, 4, cbow, negatives, noise, paths, E, U, 0.05, twin)
+        for document in documents
+    )
+    np.testing.assert_allclose(inputs[:, :d], E, atol=2e-6)
+    np.testing.assert_allclose(outputs[:, :d], U, atol=2e-6)
+    assert report[0] == pytest.approx(total, rel=1e-5)
+    assert int(random[0]) == twin.state
+    assert not inputs[:, d:].any()
+
+
+def test_pairs_of_a_window_follow_the_formula() -> None:
+    """Row E05: M = 5, j from −M to M without 0, clipped to the text."""
+    length, window = 12, 5
+    expected = [(t, t + j) for t in range(length) for j in range(-window, window + 1) if j and 0 <= t + j < length]
+    assert sorted(plain.pairs(length, window)) == sorted(expected)
+    assert len(expected) == 2 * (window * length - window * (window + 1) // 2)
+
+
+@pytest.mark.parametrize("model", ["skip-gram", "cbow"])
+def test_full_softmax_has_the_gradients_of_autograd(model: str) -> None:
+    """Rows E03, E04: CBOW and skip-gram with the full softmax; both matrices are there to see (Z10)."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(2)
+    E, U, centre, contexts = rng.normal(size=(9, 4)), rng.normal(size=(9, 4)), 3, np.array([1, 5, 5, 8])
+    e, u = (torch.tensor(matrix, requires_grad=True) for matrix in (E, U))
+    if model == "cbow":
+        scores = u @ e[contexts].mean(0)
+        expected = -torch.log_softmax(scores, 0)[centre]
+        loss, of_e, of_u = plain.cbow_softmax(E, U, centre, contexts)
+    else:
+        expected = -torch.log_softmax(u @ e[centre], 0)[contexts].sum()
+        loss, of_e, of_u = plain.skip_gram_softmax(E, U, centre, contexts)
+    expected.backward()
+    assert loss == pytest.approx(expected.item(), rel=1e-12)
+    np.testing.assert_allclose(of_e, e.grad.numpy(), atol=1e-12)
+    np.testing.assert_allclose(of_u, u.grad.numpy(), atol=1e-12)
+
+
+def test_skip_gram_gives_every_offset_the_same_distribution() -> None:
+    """Row E04: the loss does not change when the contexts change places."""
+    rng = np.random.default_rng(3)
+    E, U, contexts = rng.normal(size=(7, 3)), rng.normal(size=(7, 3)), np.array([1, 2, 4, 6])
+    losses = [plain.skip_gram_softmax(E, U, 0, rng.permutation(contexts))[0] for _ in range(5)]
+    np.testing.assert_allclose(losses, losses[0], rtol=1e-14)
+
+
+def test_a_lookup_is_a_product_with_a_one_hot_vector() -> None:
+    """Row E01: bit for bit, and the gradient of the product is the gradient of the row."""
+    torch = pytest.importorskip("torch")
+    E = np.random.default_rng(4).normal(size=(5, 3)).astype(np.float32)
+    one_hot = np.zeros(5, np.float32)
+    one_hot[2] = 1
+    np.testing.assert_array_equal(one_hot @ E, E[2])
+    by_product, by_row = (torch.tensor(E, requires_grad=True) for _ in range(2))
+    (torch.tensor(one_hot) @ by_product).square().sum().backward()
+    by_row[2].square().sum().backward()
+    np.testing.assert_array_equal(by_product.grad.numpy(), by_row.grad.numpy())
+
+
+def test_alias_table_draws_in_proportion() -> None:
+    weights = np.array([0.0, 1, 2, 3, 10])
+    table = alias_table(weights)
+    shares = np.zeros(5)
+    for place in range(5):
+        kept = table.accept[place] / 2**32
+        shares[place] += kept / 5
+        shares[table.other[place]] += (1 - kept) / 5
+    np.testing.assert_allclose(shares, weights / weights.sum(), atol=1e-8)
+
+
+def test_huffman_paths_spell_an_optimal_prefix_code() -> None:
+    counts = np.array([0, 0, 45, 13, 12, 16, 9, 5])
+    paths = huffman_paths(counts)
+    lengths = np.diff(paths.offsets)
+    assert lengths.tolist() == [0, 0, 1, 3, 3, 3, 4, 4]
+    codes = {tuple(paths.turns[paths.offsets[w] : paths.offsets[w + 1]].tolist()) for w in range(2, 8)}
+    assert len(codes) == 6
+    assert all(a == b or a != b[: len(a)] for a in codes for b in codes)
+    assert paths.nodes.max() == 4  # six words have five inner nodes; the root is the last
+
+
+@pytest.mark.parametrize("settings", [{}, {"model": "cbow"}, {"loss": "hierarchical-softmax"}])
+def test_loss_falls_and_the_seed_settles_everything(settings: dict[str, Any]) -> None:
+    corpus = farm()
+    model = Word2Vec(10, sample=0, epochs=30, rate=0.1, **settings)
+    losses = [step.loss for step in model.train(corpus)]
+    assert np.mean(losses[-10:]) < np.mean(losses[:10])
+    again = Word2Vec(10, sample=0, epochs=30, rate=0.1, **settings).fit(corpus)
+    np.testing.assert_array_equal(model.inputs_, again.inputs_)
+    other = Word2Vec(10, sample=0, epochs=30, rate=0.1, seed=1, **settings).fit(corpus)
+    assert not np.array_equal(model.inputs_, other.inputs_)
+
+
+def test_a_stopped_run_ends_in_the_same_bits(tmp_path: Path) -> None:
+    corpus = farm()
+    whole = Word2Vec(10, sample=0.01, epochs=3).fit(corpus)
+    stopped = Word2Vec(10, sample=0.01, epochs=3)
+    for number, _ in enumerate(stopped.train(corpus)):
+        if number == 20:
+            break
+    foreword.save(stopped, tmp_path / "model")
+    resumed = foreword.load(tmp_path / "model").fit(corpus)
+    np.testing.assert_array_equal(resumed.inputs_, whole.inputs_)
+    np.testing.assert_array_equal(resumed.outputs_, whole.outputs_)
+
+
+def test_steps_reach_the_end_at_any_number_of_threads() -> None:
+    corpus = farm()
+    for threads in (1, 2, 3):
+        *_, last = Word2Vec(8, epochs=2, threads=threads).train(corpus)
+        assert last.done == last.total == 2 * len(corpus.ids)
+
+
+def test_unknown_words_are_stepped_over() -> None:
+    """Words below the minimum count have no vector and take no place in a window, as in word2vec."""
+    texts = ["a b rare c a b c"] * 3 + ["odd a b c"]
+    tokenizer = WordTokenizer(min_count=3).fit(texts)
+    corpus = Corpus.from_texts(texts, tokenizer)
+    model = Word2Vec(4, epochs=1).fit(corpus)
+    assert corpus.vocab.unknown is not None
+    assert not model.inputs_[corpus.vocab.unknown].any()
+    assert "rare" in model.vectors
+    assert "odd" not in model.vectors
+    assert "</s>" not in model.vectors
+
+
+def test_counts_leave_out_what_is_no_word() -> None:
+    corpus = Corpus.from_ids([[2, 2, 0]], Vocab(["<unk>", "</s>", "a"]))
+    assert word_counts(corpus).tolist() == [0, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"dimensions": 0}, "dimensions=0"),
+        ({"window": 0}, "window=0"),
+        ({"window": 1000}, "window=1000"),
+        ({"negatives": 0}, "negatives=0"),
+        ({"negatives": 500}, "negatives=500"),
+        ({"epochs": 0}, "epochs=0"),
+        ({"threads": 0}, "threads=0"),
+        ({"model": "glove"}, "model='glove'"),
+        ({"loss": "hinge"}, "loss='hinge'"),
+        ({"sample": -1.0}, "sample=-1.0"),
+        ({"rate": float("nan")}, "rate=nan"),
+    ],
+)
+def test_senseless_settings_are_named(settings: dict[str, Any], named: str) -> None:
+    with pytest.raises(SettingError, match=named):
+        Word2Vec(**settings).fit(farm(2))
+
+
+def test_a_text_of_one_word_is_an_error() -> None:
+    texts = ["a a a a"]
+    corpus = Corpus.from_texts(texts, WordTokenizer().fit(texts))
+    with pytest.raises(InputError, match="fewer than two different words"):
+        Word2Vec(4).fit(corpus)
+
+
+def test_going_on_with_another_vocabulary_is_refused() -> None:
+    model = Word2Vec(4, epochs=1).fit(farm())
+    texts = ["x y z x"]
+    other = Corpus.from_texts(texts, WordTokenizer().fit(texts))
+    with pytest.raises(InputError, match="another vocabulary"):
+        model.fit(other)
+
+
+def test_paths_of_no_tree_are_empty() -> None:
+    paths = huffman_paths(np.array([0, 3]))
+    assert paths == Paths(paths.nodes, paths.turns, paths.offsets)
+    assert paths.offsets.tolist() == [0, 0, 0]
