@@ -187,7 +187,7 @@ def sigmoid(typing_context: Any, x: Any) -> Any:
 
 @intrinsic
 def logarithm(typing_context: Any, x: Any) -> Any:
-    """The natural logarithm of positive numbers; what is below 1e-30 counts as that."""
+    """The natural logarithm of positive numbers; what is below 1e-30 counts as that, and NaN stays NaN."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         least = _constant(1e-30)
@@ -199,7 +199,8 @@ def logarithm(typing_context: Any, x: Any) -> Any:
         square = builder.fmul(f, f)
         rest = builder.fmul(builder.fmul(square, f), _polynomial(builder, f, _LOGARITHM))
         small = builder.fadd(_multiply_add(builder, square, _constant(-0.5), f), rest)
-        return _multiply_add(builder, builder.sitofp(exponent, _VECTOR), _constant(0.6931471805599453), small)
+        whole = _multiply_add(builder, builder.sitofp(exponent, _VECTOR), _constant(0.6931471805599453), small)
+        return builder.select(builder.fcmp_unordered("uno", x, x), x, whole)
 
     return floats(floats), generate
 

@@ -134,3 +134,30 @@ def train_windows(
                 some = slice(first, first + 6)
                 total += window_step(E, U, around, outputs[some], wanted[some], rate)
     return total
+
+
+def train_subwords(
+    document: list[int], keep: Array, window: int, cbow: bool, negatives: int, noise: AliasTable,
+    rows_of: list[list[int]], E: Floats, U: Floats, rate: float, random: SplitMix,
+) -> float:  # fmt: skip
+    """FastText on one document: ``rows_of[w]`` are the rows of E whose mean is the word w. E and U change in place."""
+    sentence = [word for word in document if random.next() & 0xFFFFFFFF < keep[word]]
+    total = 0.0
+    for centre, word in enumerate(sentence):
+        reach = 1 + random.below(window)
+        around = sentence[max(0, centre - reach) : centre] + sentence[centre + 1 : centre + reach + 1]
+        if not around:
+            continue
+        rows = [row for other in around for row in rows_of[other]] if cbow else rows_of[word]
+        for target in [word] if cbow else around:
+            drawn = [noise_word for _ in range(negatives) if (noise_word := random.draw(noise)) != target]
+            outputs, y = [target, *drawn], np.array([1.0] + [0.0] * len(drawn))
+            h = E[rows].mean(axis=0)
+            p = 1 / (1 + np.exp(-(U[outputs] @ h)))
+            change = np.zeros_like(h)
+            for output, g in zip(outputs, rate * (y - p), strict=True):
+                change += g * U[output]
+                U[output] += g * h
+            E[rows] += change
+            total += float(np.log(np.where(y > 0, p, 1 - p)).sum())
+    return total

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Parts
 from foreword.tokens.vocab import Vocab
+from foreword.vectors.subwords import ESCAPE, SubwordTable, check_lengths
 
 Matrix = NDArray[np.float32]
 Vector = NDArray[np.float32]
-
-ESCAPE = "surrogateescape"
 
 
 class WordVectors:
@@ -30,28 +29,36 @@ class WordVectors:
 
     matrix: float32 (n, d), one row a word; it may be mapped from a file and is never written to.
     data, offsets: the words as bytes; word i is ``data[offsets[i]:offsets[i + 1]]``.
+    subwords: what makes a vector for a word that is not among them, where there is such a thing.
     """
 
-    def __init__(self, matrix: Matrix, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        matrix: Matrix,
+        data: NDArray[np.uint8],
+        offsets: NDArray[np.int64],
+        subwords: SubwordTable | None = None,
+    ) -> None:
         if matrix.ndim != 2 or len(matrix) != len(offsets) - 1:
             raise SettingError(f"{len(offsets) - 1} words but a matrix of shape {matrix.shape}")
         self.matrix = matrix
         self.data = data
         self.offsets = offsets
+        self.subwords = subwords
 
     @classmethod
-    def of_words(cls, words: Iterable[str | bytes], matrix: Matrix) -> Self:
+    def of_words(cls, words: Iterable[str | bytes], matrix: Matrix, *, subwords: SubwordTable | None = None) -> Self:
         encoded = [word if isinstance(word, bytes) else word.encode("utf-8", ESCAPE) for word in words]
         offsets = np.zeros(len(encoded) + 1, np.int64)
         np.cumsum([len(word) for word in encoded], out=offsets[1:])
-        return cls(matrix, np.frombuffer(b"".join(encoded), np.uint8), offsets)
+        return cls(matrix, np.frombuffer(b"".join(encoded), np.uint8), offsets, subwords)
 
     @classmethod
-    def of_vocab(cls, vocab: Vocab, matrix: Matrix) -> Self:
+    def of_vocab(cls, vocab: Vocab, matrix: Matrix, *, subwords: SubwordTable | None = None) -> Self:
         """The rows of a vocabulary's words; ``<unk>`` and ``</s>`` are no words and have none."""
         words = [id for id in range(len(vocab)) if id not in (vocab.unknown, vocab.end)]
         blob, offsets = vocab.data.tobytes(), vocab.offsets.tolist()
-        return cls.of_words((blob[offsets[id] : offsets[id + 1]] for id in words), matrix[words])
+        return cls.of_words((blob[offsets[id] : offsets[id + 1]] for id in words), matrix[words], subwords=subwords)
 
     def __repr__(self) -> str:
         return f"WordVectors({len(self):,} words, {self.dimensions} dimensions)"
@@ -67,8 +74,14 @@ class WordVectors:
         return word in self._places
 
     def __getitem__(self, word: str) -> Vector:
-        vector: Vector = self.matrix[self.place(word)]
-        return vector
+        """A word's vector; made of its parts where the word is not known and there are such; else a KeyError."""
+        if word in self._places or self.subwords is None:
+            vector: Vector = self.matrix[self.place(word)]
+            return vector
+        made = self.subwords.vector(word)
+        if made is None:
+            raise KeyError(word)
+        return made
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.words)
@@ -132,7 +145,14 @@ class WordVectors:
         return self.nearest(second - first + third, k, exclude=[] if include_inputs else [a, b, c])
 
     def to_parts(self) -> Parts:
-        return Parts({}, {"matrix": self.matrix, "words": self.data, "word_offsets": self.offsets})
+        parts = Parts({"subwords": None}, {"matrix": self.matrix, "words": self.data, "word_offsets": self.offsets})
+        if self.subwords is not None:
+            table = self.subwords
+            parts.settings["subwords"] = {"least": table.least, "most": table.most, "buckets": table.buckets}
+            parts.arrays["subwords"] = table.matrix
+            if table.used is not None:
+                parts.arrays["subword_buckets"] = table.used
+        return parts
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
@@ -145,7 +165,26 @@ class WordVectors:
             raise ValueError(f"{len(matrix)} vectors but offsets of shape {offsets.shape}")
         if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
             raise ValueError("the words' offsets must rise from 0 to the end of the words")
-        return cls(matrix, data, offsets)
+        return cls(matrix, data, offsets, _subwords_of(parts, matrix.shape[1]))
+
+
+def _subwords_of(parts: Parts, dimensions: int) -> SubwordTable | None:
+    lengths = parts.settings.get("subwords")
+    if lengths is None:
+        return None
+    matrix, used = parts.arrays.get("subwords"), parts.arrays.get("subword_buckets")
+    if not isinstance(lengths, dict) or matrix is None or matrix.dtype != np.float32 or matrix.ndim != 2:
+        raise ValueError("expected the lengths of the subwords and their float32 matrix")
+    least, most, buckets = (lengths.get(name) for name in ("least", "most", "buckets"))
+    if not (isinstance(least, int) and isinstance(most, int) and isinstance(buckets, int)):
+        raise ValueError("the subwords' lengths and buckets must be whole numbers")
+    check_lengths(least, most, buckets)
+    rows = buckets if used is None else len(used)
+    if matrix.shape != (rows, dimensions):
+        raise ValueError(f"subwords of shape {matrix.shape}, expected {(rows, dimensions)}")
+    if used is not None and (used.dtype != np.int32 or used.ndim != 1 or (np.diff(used) <= 0).any()):
+        raise ValueError("the subwords' buckets must be int32 and rise")
+    return SubwordTable(matrix, least, most, buckets, used)
 
 
 def _largest(values: NDArray[np.float32], k: int) -> NDArray[np.int64]:

@@ -16,7 +16,8 @@ from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors import plain
 from foreword.vectors.noise import alias_table, huffman_paths, keep_shares
-from foreword.vectors.word2vec import Word2Vec, padded, widened, word_counts
+from foreword.vectors.training import padded, widened, word_counts
+from foreword.vectors.word2vec import Word2Vec
 
 FARM = ["the", "cow", "eats", "grass", "goat", "king", "rules", "land", "queen", "."]
 

@@ -1,0 +1,230 @@
+"""fastText: word vectors that are made of the vectors of character n-grams.
+
+    v(w) = mean of w's own row and the rows of its n-grams        maximise  log σ(u_c·v(w)) + Σ_k log σ(−u_n·v(w))
+
+so that *eatable* has a vector even where it was never seen, and *running* and *runner* share most of theirs.
+
+P. Bojanowski et al., "Enriching word vectors with subword information" (2017). As in fastText, noise words are drawn in
+proportion to the square root of their counts and n-grams share a fixed number of buckets; buckets that no word of the
+vocabulary falls into get no row, where fastText keeps random numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import ForewordError, InputError
+from foreword.kernels.subword import TARGETS, Subwords, make_subword_room, train_subwords
+from foreword.protocols import Array, Meter, Parts, Step
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+from foreword.vectors.noise import alias_table, keep_shares
+from foreword.vectors.subwords import SubwordTable, check_lengths, hashed_ngrams
+from foreword.vectors.training import (
+    SENTENCE,
+    Rounds,
+    TrainingState,
+    Work,
+    check_choice,
+    check_enough_words,
+    check_ranges,
+    check_rates,
+    checked,
+    padded,
+    random_rows,
+    widened,
+    word_counts,
+)
+from foreword.vectors.wordvectors import WordVectors
+
+Model = Literal["skip-gram", "cbow"]
+
+
+class FastText:
+    """Word vectors with subwords.
+
+    min_n, max_n: how many characters an n-gram has; 0 and 0 for none. buckets: how many rows they may share.
+    The other settings are those of ``Word2Vec``, with fastText's own defaults.
+
+    words_: float32 (V, d), the words' own rows; ngrams_: (used buckets, d); outputs_: (V, d).
+    """
+
+    def __init__(
+        self,
+        dimensions: int = 100,
+        *,
+        model: Model = "skip-gram",
+        window: int = 5,
+        negatives: int = 5,
+        sample: float = 1e-4,
+        epochs: int = 5,
+        rate: float = 0.05,
+        min_n: int = 3,
+        max_n: int = 6,
+        buckets: int = 2_000_000,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> None:
+        self.dimensions = dimensions
+        self.model = model
+        self.window = window
+        self.negatives = negatives
+        self.sample = sample
+        self.epochs = epochs
+        self.rate = rate
+        self.min_n = min_n
+        self.max_n = max_n
+        self.buckets = buckets
+        self.seed = seed
+        self.threads = threads
+        self._vocab: Vocab | None = None
+
+    def __repr__(self) -> str:
+        return f"FastText({self.dimensions}, model={self.model!r}, min_n={self.min_n}, max_n={self.max_n})"
+
+    @property
+    def vocab(self) -> Vocab:
+        if self._vocab is None:
+            raise ForewordError("this FastText has learnt nothing yet: call fit(corpus) first")
+        return self._vocab
+
+    @property
+    def words_(self) -> NDArray[np.float32]:
+        return self._inputs[: len(self.vocab), : self.dimensions]
+
+    @property
+    def ngrams_(self) -> NDArray[np.float32]:
+        return self._inputs[len(self.vocab) :, : self.dimensions]
+
+    @property
+    def outputs_(self) -> NDArray[np.float32]:
+        return self._outputs[:, : self.dimensions]
+
+    @property
+    def vectors(self) -> WordVectors:
+        """The words' whole vectors, and the rows of the n-grams for words that are not among them."""
+        table = SubwordTable(np.ascontiguousarray(self.ngrams_), self.min_n, self.max_n, self.buckets, self._used)
+        return WordVectors.of_vocab(self.vocab, self._means(), subwords=table)
+
+    def _means(self) -> NDArray[np.float32]:
+        """(V, dimensions): the mean of each word's rows."""
+        rows, offsets = self._subwords()
+        sums = np.add.reduceat(self._inputs[rows, : self.dimensions], offsets[:-1], axis=0, dtype=np.float32)
+        return (sums / np.diff(offsets)[:, None]).astype(np.float32)
+
+    def fit(self, corpus: Corpus, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
+        """Train to the end. ``valid`` is not looked at: nothing here is tuned."""
+        for step in self.train(corpus):
+            if meter:
+                meter(f"training, loss {step.loss:.4f}", step.done, step.total)
+        return self
+
+    def train(self, corpus: Corpus) -> Iterator[Step]:
+        """Train, a step every hundred thousand words or so; a saved model goes on where it was."""
+        self._check_settings()
+        corpus.check_ids()
+        if self._vocab is None:
+            self._begin(corpus)
+        elif corpus.vocab != self._vocab:
+            raise InputError("the text was turned into ids with another vocabulary than the one training began with")
+        rounds = Rounds(corpus, self.epochs, self.threads)
+        yield from self._state.steps(rounds, self._work(corpus), self.rate)
+
+    def _begin(self, corpus: Corpus) -> None:
+        counts = word_counts(corpus)
+        check_enough_words(counts)
+        self._vocab = corpus.vocab
+        self._used = np.unique(self._buckets_of_words()[0])
+        rng = np.random.default_rng(self.seed)
+        self._inputs = random_rows(rng, len(counts) + len(self._used), self.dimensions, 1 / self.dimensions)
+        self._inputs[: len(counts)][counts == 0] = 0
+        self._outputs = np.zeros((len(counts), padded(self.dimensions)), np.float32)
+        self._state = TrainingState.begin(self.threads, rng)
+
+    def _buckets_of_words(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """The buckets of every word's n-grams; ``<unk>`` and ``</s>`` have none."""
+        vocab = self.vocab
+        buckets, offsets = hashed_ngrams(vocab.data, vocab.offsets, self.min_n, self.max_n, self.buckets)
+        special = [id for id in (vocab.unknown, vocab.end) if id is not None]
+        lengths = np.diff(offsets)
+        kept = np.ones(len(vocab), bool)
+        kept[special] = False
+        lengths[special] = 0
+        return buckets[np.repeat(kept, np.diff(offsets))], np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+
+    def _subwords(self) -> Subwords:
+        """Each word's rows: its own, then those of its n-grams."""
+        buckets, offsets = self._buckets_of_words()
+        words = len(self.vocab)
+        whole = offsets + np.arange(words + 1)
+        rows = np.empty(whole[-1], np.int32)
+        own = np.zeros(len(rows), bool)
+        own[whole[:-1]] = True
+        rows[own] = np.arange(words)
+        rows[~own] = np.searchsorted(self._used, buckets) + words
+        return Subwords(rows, whole)
+
+    def _work(self, corpus: Corpus) -> Work:
+        counts = word_counts(corpus)
+        keep, noise, subwords = keep_shares(counts, self.sample), alias_table(counts**0.5), self._subwords()
+        rooms = [make_subword_room(self._inputs.shape[1], SENTENCE) for _ in range(self.threads)]
+
+        def work(thread: int, begin: int, stop: int, rate: float) -> None:
+            train_subwords(
+                corpus.ids, begin, stop, corpus.vocab.end, keep, self.window, self.model == "cbow", self.negatives,
+                noise, subwords, self._inputs.reshape(-1), self._outputs.reshape(-1), self._inputs.shape[1],
+                np.float32(rate), self._state.random[thread], rooms[thread], self._state.report[thread],
+            )  # fmt: skip
+
+        return work
+
+    def _check_settings(self) -> None:
+        check_ranges(
+            self, dimensions=(1, 1 << 16), window=(1, 1 << 16), epochs=(1, 1 << 20), threads=(1, 1 << 10),
+            negatives=(1, TARGETS - 1),
+        )  # fmt: skip
+        check_choice(self, "model", get_args(Model))
+        check_lengths(self.min_n, self.max_n, self.buckets)
+        check_rates(self.sample, self.rate)
+
+    def to_parts(self) -> Parts:
+        """The whole state of training, so that a saved model may also be a checkpoint."""
+        vocab = self.vocab
+        settings = {name: getattr(self, name) for name in _SETTINGS}
+        arrays: dict[str, Array] = {
+            "inputs": np.ascontiguousarray(self._inputs[:, : self.dimensions]),
+            "outputs": np.ascontiguousarray(self.outputs_),
+            "used": self._used,
+            "random": self._state.random,
+            "report": self._state.report,
+        }
+        return Parts({**settings, "round": self._state.round}, arrays, vocab)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        settings = dict(parts.settings)
+        at = settings.pop("round", None)
+        if parts.vocab is None or set(settings) != set(_SETTINGS):
+            raise ValueError("expected the settings of a FastText and a vocabulary")
+        model = cls(**settings)  # type: ignore[arg-type]
+        model._check_settings()
+        model._vocab = parts.vocab
+        model._used = np.unique(model._buckets_of_words()[0])
+        used = checked(parts.arrays, "used", np.int32, model._used.shape)
+        if not np.array_equal(used, model._used):
+            raise ValueError("the buckets in use are not those of the vocabulary")
+        words, d = len(parts.vocab), model.dimensions
+        model._inputs = widened(checked(parts.arrays, "inputs", np.float32, (words + len(used), d)))
+        model._outputs = widened(checked(parts.arrays, "outputs", np.float32, (words, d)))
+        model._state = TrainingState.from_arrays(at, parts.arrays, model.threads)
+        return model
+
+
+_SETTINGS = (
+    "dimensions", "model", "window", "negatives", "sample", "epochs", "rate", "min_n", "max_n", "buckets", "seed",
+    "threads",
+)  # fmt: skip

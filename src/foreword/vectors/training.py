@@ -1,0 +1,164 @@
+"""What word2vec and fastText share: training in rounds, and a state that can be put on disk between two of them.
+
+In each round every thread trains on the next piece of its own share of the corpus. Between rounds all threads rest, so
+that the learning rate can fall, progress be shown and the state be saved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import InputError, SettingError
+from foreword.kernels.simd import LANES
+from foreword.protocols import Array, Step
+from foreword.tokens.corpus import Corpus
+
+Work = Callable[[int, int, int, float], None]
+"""``work(thread, begin, stop, rate)``: train on ``ids[begin:stop]``."""
+
+SENTENCE = 10_000
+"""Words read at a time; windows do not reach over the edge. gensim's limit too."""
+
+PIECE = 100_000
+"""Tokens that a thread trains on in a round: a twentieth of a second of work."""
+
+STEPS = 200
+"""A small corpus is cut finer, so that the rate still falls in about so many steps."""
+
+
+class Rounds:
+    """Where each thread's pieces lie. tokens: all that will be read, every epoch counted; total: how many rounds."""
+
+    def __init__(self, corpus: Corpus, epochs: int, threads: int) -> None:
+        self._edges = np.linspace(0, len(corpus.ids), threads + 1).astype(np.int64)
+        share = int(np.diff(self._edges).max(initial=1))
+        self._piece = max(1, min(PIECE, share * epochs // STEPS + 1))
+        self._in_epoch = max(1, -(-share // self._piece))
+        self._threads = threads
+        self._size = len(corpus.ids)
+        self.tokens = self._size * epochs
+        self.total = self._in_epoch * epochs
+
+    def done(self, number: int) -> int:
+        """Tokens read before round ``number``."""
+        epoch, piece = divmod(number, self._in_epoch)
+        return epoch * self._size + min(self._size, piece * self._piece * self._threads)
+
+    def run(self, number: int, work: Work, rate: float) -> None:
+        """Call ``work`` for every thread, at the same time."""
+        skip = number % self._in_epoch * self._piece
+        pieces = [
+            (thread, int(min(begin + skip, stop)), int(min(begin + skip + self._piece, stop)))
+            for thread, (begin, stop) in enumerate(zip(self._edges[:-1], self._edges[1:], strict=True))
+        ]
+        if self._threads == 1:
+            work(*pieces[0], rate)
+            return
+        with ThreadPoolExecutor(self._threads) as pool:
+            for future in [pool.submit(work, *piece, rate) for piece in pieces]:
+                future.result()
+
+
+@dataclass(slots=True)
+class TrainingState:
+    """Where training is: the round it comes to, and for each thread its random numbers and what it has reported.
+
+    random: uint64 (threads, 1); report: float64 (threads, 3): log-likelihood, pairs and centre words so far.
+    """
+
+    round: int
+    random: NDArray[np.uint64]
+    report: NDArray[np.float64]
+
+    @classmethod
+    def begin(cls, threads: int, rng: np.random.Generator) -> Self:
+        seeds = rng.integers(0, 1 << 63, (threads, 1), np.int64).astype(np.uint64)
+        return cls(0, seeds, np.zeros((threads, 3)))
+
+    @classmethod
+    def from_arrays(cls, round: object, arrays: Mapping[str, Array], threads: int) -> Self:
+        if not isinstance(round, int) or round < 0:
+            raise ValueError("expected the number 'round'")
+        random = checked(arrays, "random", np.uint64, (threads, 1))
+        report = checked(arrays, "report", np.float64, (threads, 3))
+        return cls(round, random.copy(), report.copy())
+
+    def steps(self, rounds: Rounds, work: Work, first_rate: float) -> Iterator[Step]:
+        """Run what is left; the rate falls in a straight line to a ten-thousandth of the first."""
+        while self.round < rounds.total:
+            rate = first_rate * max(1e-4, 1 - rounds.done(self.round) / max(1, rounds.tokens))
+            before = self.report.copy()
+            rounds.run(self.round, work, rate)
+            self.round += 1
+            log_likelihood, pairs, _ = (self.report - before).sum(0).tolist()
+            if not math.isfinite(log_likelihood):
+                raise InputError(f"training ran away in round {self.round}: try a rate below {first_rate}")
+            yield Step(rounds.done(self.round), rounds.tokens, -log_likelihood / max(1.0, pairs), rate)
+
+
+def checked(arrays: Mapping[str, Array], name: str, dtype: type[np.generic], shape: tuple[int, ...]) -> Array:
+    """An array of a saved model, if it is what it should be."""
+    array = arrays.get(name)
+    if array is None or array.dtype != dtype or array.shape != shape:
+        raise ValueError(f"expected the array {name!r}, {np.dtype(dtype)} {shape}")
+    return array
+
+
+def check_ranges(model: object, **limits: tuple[int, int]) -> None:
+    """Each named setting must be a number within its limits."""
+    for name, (least, most) in limits.items():
+        value = getattr(model, name)
+        if not least <= value <= most:
+            raise SettingError(f"{name}={value}: expected a number from {least} to {most}")
+
+
+def check_choice(model: object, name: str, choices: tuple[str, ...]) -> None:
+    if getattr(model, name) not in choices:
+        raise SettingError(f"{name}={getattr(model, name)!r}: expected one of {', '.join(choices)}")
+
+
+def check_rates(sample: float, rate: float | None) -> None:
+    if not (math.isfinite(sample) and sample >= 0):
+        raise SettingError(f"sample={sample}: expected zero or a small positive number such as 1e-4")
+    if rate is not None and not (math.isfinite(rate) and rate > 0):
+        raise SettingError(f"rate={rate}: expected a positive number")
+
+
+def padded(dimensions: int) -> int:
+    """The room of a row: a multiple of what the kernels take at once."""
+    return -(-dimensions // LANES) * LANES
+
+
+def widened(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
+    """A copy with the rows padded by zeros."""
+    wide = np.zeros((len(matrix), padded(matrix.shape[1])), np.float32)
+    wide[:, : matrix.shape[1]] = matrix
+    return wide
+
+
+def random_rows(rng: np.random.Generator, rows: int, dimensions: int, reach: float) -> NDArray[np.float32]:
+    """Rows drawn evenly from ±reach, padded by zeros."""
+    wide = np.zeros((rows, padded(dimensions)), np.float32)
+    wide[:, :dimensions] = (rng.random((rows, dimensions), np.float32) * 2 - 1) * np.float32(reach)
+    return wide
+
+
+def word_counts(corpus: Corpus) -> NDArray[np.int64]:
+    """How often each id stands in the corpus; zero for ``<unk>`` and ``</s>``, which get no vector."""
+    counts = np.bincount(corpus.ids, minlength=len(corpus.vocab)).astype(np.int64)
+    counts[corpus.vocab.end] = 0
+    if corpus.vocab.unknown is not None:
+        counts[corpus.vocab.unknown] = 0
+    return counts
+
+
+def check_enough_words(counts: NDArray[np.int64]) -> None:
+    if np.count_nonzero(counts) < 2:
+        raise InputError("the text has fewer than two different words that are frequent enough: nothing to learn")
