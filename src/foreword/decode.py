@@ -85,25 +85,49 @@ def choose(
     """One id from the log-probabilities of all of them, (V,)."""
     logs = np.asarray(logprobs, np.float64)
     best = int(logs.argmax())  # the first of the largest; NaN counts as larger than all
-    _check_possible(float(logs[best]))
+    peak = float(logs[best])
+    _check_possible(peak)
     if temperature == 0 or top_k == 1:
         return best
+    # Whatever is dropped has weight zero: left out of the arrays it changes no sum, and what follows is short work.
+    ids = None
     if top_k is not None and top_k < len(logs):
-        logs = np.where(among_largest(logs, top_k), logs, -np.inf)
+        ids = np.flatnonzero(among_largest(logs, top_k))
+        logs = logs[ids]
+    weights = logs - peak
     with np.errstate(over="ignore"):  # a tiny temperature sends everything but the best to minus infinity, rightly
-        weights = np.exp((logs - logs[best]) / temperature)
+        if temperature != 1:
+            weights /= temperature
+        np.exp(weights, out=weights)
     if top_p is not None and top_p < 1:
-        weights = np.where(among_largest(weights, nucleus_size(weights, top_p)), weights, 0)
-    return invert_cumulative(weights, random.random())
+        kept = np.flatnonzero(in_nucleus(weights, top_p))
+        ids, weights = kept if ids is None else ids[kept], weights[kept]
+    place = invert_cumulative(weights, random.random())
+    return place if ids is None else int(ids[place])
 
 
 def among_largest(values: NDArray[np.float64], k: int) -> NDArray[np.bool_]:
     """Which are the k largest; of equals the lower ids."""
-    threshold = np.partition(values, -k)[-k]
+    floor = _below_the_largest(values, k)
+    threshold = np.partition(values[values >= floor], -k)[-k]
     among: NDArray[np.bool_] = values > threshold
     equals = np.flatnonzero(values == threshold)
     among[equals[: k - np.count_nonzero(among)]] = True
     return among
+
+
+def _below_the_largest(values: NDArray[np.float64], k: int) -> float:
+    """A number that the k largest reach and few others do, so that those few are all that must be sorted.
+
+    Cut into columns the values have a largest in each, and k of these are k values. Enough columns, and two of the
+    k largest seldom meet in one.
+    """
+    columns = 8 * k
+    rows = len(values) // columns
+    if rows < 4:  # not enough values to be worth the while
+        return -math.inf
+    tops = values[: rows * columns].reshape(rows, columns).max(axis=0)
+    return float(np.partition(tops, -k)[-k])
 
 
 def nucleus_size(weights: NDArray[np.float64], share: float) -> int:
@@ -112,13 +136,50 @@ def nucleus_size(weights: NDArray[np.float64], share: float) -> int:
     return int(edges.searchsorted(share * edges[-1])) + 1
 
 
+def in_nucleus(weights: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
+    """``among_largest(weights, nucleus_size(weights, share))`` without sorting them all; weights are not negative.
+
+    The first bits of a positive float, exponent and two more, rise with it. They divide the weights into bins: those
+    above the bin where the share is reached are in the nucleus, those below are not, and only within it is sorted.
+    """
+    bins = weights.view(np.int64) >> 50
+    held = np.bincount(bins, weights)[::-1].cumsum()
+    wanted = share * held[-1]
+    place = int(held.searchsorted(wanted))
+    bin = len(held) - 1 - place
+    within = np.sort(weights[bins == bin])[::-1]
+    edges = within.cumsum() + (held[place - 1] if place else 0.0)
+    size = min(int(edges.searchsorted(wanted)) + 1, len(within))  # the same sum in another order may be a bit less
+    threshold = within[size - 1]
+    among: NDArray[np.bool_] = weights > threshold
+    equals = np.flatnonzero(weights == threshold)
+    among[equals[: size - np.count_nonzero(within > threshold)]] = True
+    return among
+
+
+STRETCH = 256
+"""Weights whose sum is taken at once: adding one at a time waits for every addition."""
+
+
 def invert_cumulative(weights: NDArray[np.float64], uniform: float) -> int:
-    """The id under which a point of [0, 1) falls when the weights, (V,), are laid end to end."""
-    edges = weights.cumsum()
-    id = int(edges.searchsorted(uniform * edges[-1], side="right"))  # right: a token of weight zero is never hit
-    if id == len(edges):  # uniform · total was rounded up to the total
+    """The id under which a point of [0, 1) falls when the weights, (V,), are laid end to end.
+
+    First the stretch that it falls into, then the place there.
+    """
+    whole = len(weights) // STRETCH * STRETCH
+    sums = np.append(weights[:whole].reshape(-1, STRETCH).sum(axis=1), weights[whole:].sum())
+    ends = sums.cumsum()
+    point = uniform * ends[-1]
+    stretch = int(ends.searchsorted(point, side="right"))  # right: a token of weight zero is never hit
+    if stretch == len(ends):  # uniform · total was rounded up to the total
         return int(np.flatnonzero(weights)[-1])
-    return id
+    first = stretch * STRETCH
+    within = weights[first : first + STRETCH]
+    edges = within.cumsum() + (ends[stretch - 1] if stretch else 0.0)
+    place = int(edges.searchsorted(point, side="right"))
+    if place == len(edges):  # the same sum in another order was a bit less
+        place = int(np.flatnonzero(within)[-1])
+    return first + place
 
 
 # Searching

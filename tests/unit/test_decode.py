@@ -18,6 +18,7 @@ from foreword.decode import (
     beam_search,
     choose,
     generate,
+    in_nucleus,
     invert_cumulative,
     nucleus_size,
     pieces,
@@ -179,6 +180,65 @@ def test_impossible_tokens_are_never_drawn() -> None:
 def test_points_fall_under_the_token_whose_stretch_they_are_in(uniform: float, id: int) -> None:
     weights = np.array([0.0, 0.25, 0.5, 0.0, 0.25, 0.0])
     assert invert_cumulative(weights, uniform) == id
+
+
+def skewed(seed: int, size: int) -> NDArray[np.float64]:
+    """Weights as a vocabulary has them, a few large and most small, with zeros and many equals; the largest is one."""
+    weights = random(seed).pareto(0.8, size).round(2) ** random(seed).uniform(0.5, 3)
+    weights[random(seed).integers(size)] += 1
+    scaled: NDArray[np.float64] = weights / weights.max()
+    return scaled
+
+
+@pytest.mark.parametrize("size", [1, 3, 255, 256, 257, 5000])
+@pytest.mark.parametrize("share", [1e-9, 0.1, 0.5, 0.9, 0.999, 1 - 1e-15])
+def test_the_nucleus_found_by_bins_is_the_one_found_by_sorting(size: int, share: float) -> None:
+    for seed in range(5):
+        weights = skewed(seed, size)
+        plain = among_largest(weights, nucleus_size(weights, share))
+        found = in_nucleus(weights, share)
+        if not np.array_equal(found, plain):  # only where the sum meets the share to the last digits
+            edge = np.sort(weights)[::-1].cumsum()[min(found.sum(), plain.sum()) - 1]
+            assert edge == pytest.approx(share * weights.sum(), rel=1e-13)
+        held = weights[found]
+        assert held.sum() >= share * weights.sum() * (1 - 1e-13)
+        assert held.sum() - held.min() <= share * weights.sum() * (1 + 1e-13)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    weights=st.lists(st.integers(0, 40), min_size=1, max_size=600).filter(any),
+    share=st.sampled_from([1 / 64, 0.25, 0.5, 0.75, 63 / 64]),
+)
+def test_whole_numbers_leave_rounding_no_part_in_it(weights: list[int], share: float) -> None:
+    values = np.array(weights, np.float64)
+    plain = among_largest(values, nucleus_size(values, share))
+    assert in_nucleus(values, share).tolist() == plain.tolist()
+
+
+@settings(max_examples=200, deadline=None)
+@given(values=st.lists(st.integers(-30, 30), min_size=1, max_size=400), k=st.integers(1, 12))
+def test_the_largest_of_many_are_those_of_a_stable_sort(values: list[int], k: int) -> None:
+    k = min(k, len(values))
+    expected = sorted(range(len(values)), key=lambda id: (-values[id], id))[:k]
+    assert np.flatnonzero(among_largest(np.array(values, np.float64), k)).tolist() == sorted(expected)
+
+
+def test_impossible_values_may_be_among_the_largest_where_there_is_nothing_else() -> None:
+    logs = np.full(200, -np.inf)
+    logs[[7, 150]] = 0.0
+    assert np.flatnonzero(among_largest(logs, 3)).tolist() == [0, 7, 150]
+
+
+@pytest.mark.parametrize("size", [1, 255, 256, 257, 512, 5000])
+def test_points_fall_by_stretches_as_they_do_one_by_one(size: int) -> None:
+    weights = skewed(size, size)
+    edges = weights.cumsum()
+    points = random(1).random(2000)
+    expected = edges.searchsorted(points * edges[-1], side="right")
+    assert [invert_cumulative(weights, float(point)) for point in points] == expected.tolist()
+    for point in (0.0, math.nextafter(1, 0), 1.0):
+        assert weights[invert_cumulative(weights, point)] > 0
 
 
 @pytest.mark.parametrize("log", [-np.inf, np.nan])
