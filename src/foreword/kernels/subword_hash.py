@@ -35,19 +35,32 @@ def hash_bytes(data: Bytes, start: int, stop: int) -> np.uint32:
 
 
 @inlined
-def byte_at(data: Bytes, start: int, length: int, place: int) -> np.uint8:
-    """A byte of ``<word>``."""
-    if place == 0:
-        return np.uint8(FIRST)
-    if place > length:
-        return np.uint8(LAST)
-    return data[start + place - 1]
-
-
-@inlined
 def is_inside(byte: np.uint8) -> bool:
     """Whether a byte continues a UTF-8 character."""
     return (byte & 0xC0) == 0x80
+
+
+@inlined
+def hash_character(hashed: np.uint32, data: Bytes, place: int, start: int, stop: int) -> np.uint32:
+    """The hash after the character at ``place`` of ``<word>``, the word being ``data[start:stop]``."""
+    if place < start:
+        return hash_byte(hashed, np.uint8(FIRST))
+    if place >= stop:
+        return hash_byte(hashed, np.uint8(LAST))
+    hashed = hash_byte(hashed, data[place])
+    place += 1
+    while place < stop and is_inside(data[place]):
+        hashed = hash_byte(hashed, data[place])
+        place += 1
+    return hashed
+
+
+@inlined
+def next_character(data: Bytes, place: int, start: int, stop: int) -> int:
+    place += 1
+    while start <= place < stop and is_inside(data[place]):
+        place += 1
+    return place
 
 
 @inlined
@@ -57,23 +70,19 @@ def word_buckets(
     """Write the buckets of the n-grams of ``data[start:stop]`` from ``out[at]`` on, as far as there is room; where
     writing ended. An n-gram of one character is left out at either end, where it would be a mark.
     """
-    length = stop - start
-    whole = length + 2
-    for first in range(whole):
-        if is_inside(byte_at(data, start, length, first)):
-            continue
+    divisor = np.uint32(buckets)
+    first = start - 1
+    while first <= stop:
         hashed = _BASIS
         place, characters = first, 0
-        while place < whole and characters < most:
-            hashed = hash_byte(hashed, byte_at(data, start, length, place))
-            place += 1
-            while place < whole and is_inside(byte_at(data, start, length, place)):
-                hashed = hash_byte(hashed, byte_at(data, start, length, place))
-                place += 1
+        while place <= stop and characters < most:
+            hashed = hash_character(hashed, data, place, start, stop)
+            place = next_character(data, place, start, stop)
             characters += 1
-            if characters >= least and not (characters == 1 and (first == 0 or place == whole)) and at < len(out):
-                out[at] = np.int32(np.uint64(hashed) % np.uint64(buckets))
+            if characters >= least and not (characters == 1 and (first < start or place > stop)) and at < len(out):
+                out[at] = np.int32(hashed % divisor)
                 at += 1
+        first = next_character(data, first, start, stop)
     return at
 
 
