@@ -133,6 +133,18 @@ def keep_best(best: Best, k: int, value: float, label: int) -> None:
 
 
 @inlined
+def stepped_sigmoid(score: np.float32) -> float:
+    """fastText looks the sigmoids of single labels up in a table with steps of 1/32, and takes them as 0 and 1 beyond
+    ±8; so do we, because the steps are large enough to see.
+    """
+    if score < -8.0:
+        return 0.0
+    if score > 8.0:
+        return 1.0
+    return 1.0 / (1.0 + math.exp(-(math.floor((score + 8.0) * 32.0) / 32.0 - 8.0)))
+
+
+@inlined
 def best_of_all(hidden: Floats, answers: Answers, width: int, k: int, least: float, best: Best) -> None:
     """Every label's score, its share of the softmax or its own sigmoid, and the k best of them."""
     highest = np.float32(-np.inf)
@@ -146,7 +158,7 @@ def best_of_all(hidden: Floats, answers: Answers, width: int, k: int, least: flo
             total += best.scores[label]
     for label in range(answers.labels):
         score = best.scores[label]
-        p = score / total if answers.softmax else 1.0 / (1.0 + math.exp(-score))
+        p = score / total if answers.softmax else stepped_sigmoid(score)
         if p >= least:
             keep_best(best, k, p + MORE, label)
 
