@@ -1,0 +1,156 @@
+"""Documents with their names: what a hit is called."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+from foreword.cli.texts import EMBEDDED, blocks_in
+from foreword.errors import InputError
+from foreword.protocols import Meter
+from foreword.search.store import Names
+from foreword.text.block import BLOCK_BYTES, Block
+from foreword.text.datasets import lookup
+from foreword.text.examples import LabelledReading
+from foreword.text.files import SourceFile, find_files
+from foreword.text.labelled import read_labelled_blocks
+from foreword.text.register import DATASETS
+from foreword.text.sources import Reading, read_blocks
+
+SMALL = 64 << 10
+"""Bytes of a block that is joined with its neighbours: a folder of small files should flow like one large file."""
+
+
+def named_blocks(
+    texts: Sequence[str], reading: Reading, id_field: str | None, meter: Meter | None
+) -> tuple[Iterator[Block], Names]:
+    """All documents of the texts, and their names, which are known once the documents are read.
+
+    What cannot be found is told at once.
+    """
+    names = Names()
+    if id_field is not None:
+        return _with_ids(texts, reading, id_field, names, meter), names
+    sources = [source for text in texts for source in _sources(text)]
+    return _gathered(_not_empty(_with_files(sources, reading, names, meter), texts)), names
+
+
+# --- names from a field
+
+
+def _with_ids(
+    texts: Sequence[str], reading: Reading, id_field: str, names: Names, meter: Meter | None
+) -> Iterator[Block]:
+    """A name is to its text what a label is, so it is read as one."""
+    rows = LabelledReading(
+        format=None if reading.format == "text" else reading.format,
+        text_column=reading.field,
+        label_column=id_field,
+        errors=reading.errors,
+        block_bytes=reading.block_bytes,
+    )
+    found = read_labelled_blocks([_on_disk(text, meter) for text in texts], rows, meter=meter)
+
+    def blocks() -> Iterator[Block]:
+        for block in found:
+            for name in block.labels:
+                names.add(name)
+            yield block.texts
+
+    return blocks()
+
+
+def _on_disk(text: str, meter: Meter | None) -> str:
+    """The file of a data set that is meant by its name."""
+    if not _is_data_set(text):
+        return text
+    dataset, file = lookup(text)
+    return str(dataset.path(file.split, meter=meter))
+
+
+# --- names from files
+
+
+def _sources(text: str) -> list[SourceFile | str]:
+    """Files one by one; standard input, data sets and the embedded text by their names."""
+    if text == "-" or _is_data_set(text) or (text.partition(":")[0] == EMBEDDED and not _is_there(text)):
+        return [text]
+    return [*find_files(text)]
+
+
+def _with_files(
+    sources: list[SourceFile | str], reading: Reading, names: Names, meter: Meter | None
+) -> Iterator[Block]:
+    sizes = [source.size for source in sources if isinstance(source, SourceFile)]
+    total = None if None in sizes or len(sizes) < len(sources) else sum(size for size in sizes if size)
+    before = 0
+    for source in sources:
+
+        def tell(phase: str, done: int, of: int | None, before: int = before) -> None:
+            if meter:
+                meter(phase, before + done, total)
+
+        documents = 0
+        for block in _blocks_of(source, reading, tell):
+            documents += len(block) - block.open
+            yield block
+        if isinstance(source, SourceFile):
+            before += source.size or 0
+        names.add(source.name if isinstance(source, SourceFile) else _called(source), documents)
+
+
+def _blocks_of(source: SourceFile | str, reading: Reading, meter: Meter) -> Iterator[Block]:
+    if isinstance(source, str):
+        return blocks_in([source], reading, meter)
+    return _or_none(read_blocks(source.name, reading, meter=meter), source.name)
+
+
+def _or_none(blocks: Iterator[Block], name: str) -> Iterator[Block]:
+    """One blank file among many is no error; if all are blank, that is."""
+    try:
+        yield from blocks
+    except InputError as error:
+        if str(error) != f"{name}: no text in it":
+            raise
+
+
+def _not_empty(blocks: Iterator[Block], texts: Sequence[str]) -> Iterator[Block]:
+    empty = True
+    for block in blocks:
+        empty = False
+        yield block
+    if empty:
+        raise InputError(f"{', '.join(map(_called, texts[:3]))}{' and more' * (len(texts) > 3)}: no text in it")
+
+
+def _gathered(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Small blocks joined. What follows an open one goes on with its last document: nothing may come between."""
+    held: list[bytes] = []
+    size = 0
+    joins = True  # whether the last block was not open
+    for block in blocks:
+        if joins and not block.open and block.text_bytes() < SMALL:
+            spans = zip(block.starts.tolist(), block.stops.tolist(), strict=True)
+            held += [block.data[start:stop].tobytes() for start, stop in spans]
+            size += block.text_bytes()
+            if size < BLOCK_BYTES:
+                continue
+            block = Block.from_texts(held)
+        elif held:
+            yield Block.from_texts(held)
+        yield block
+        held, size, joins = [], 0, not block.open
+    if held:
+        yield Block.from_texts(held)
+
+
+def _called(source: str) -> str:
+    return "standard input" if source == "-" else source
+
+
+def _is_data_set(text: str) -> bool:
+    return text.partition(":")[0] in DATASETS and not _is_there(text)
+
+
+def _is_there(text: str) -> bool:
+    return os.path.exists(text)  # noqa: PTH110 - Path.exists raises where a name is too long to be one
