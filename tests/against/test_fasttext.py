@@ -13,6 +13,7 @@ import pytest
 
 import foreword
 from foreword.classify.fasttext import FastTextClassifier
+from foreword.classify.quantize import quantize
 from foreword.io.fasttext import FastTextFile, read_fasttext, write_fasttext
 
 fasttext = pytest.importorskip("fasttext", reason="fasttext is not installed (it needs a C++ compiler)")
@@ -184,3 +185,17 @@ def test_gensims_examples_round_trip(name: str, tmp_path: Path) -> None:
     first = file.words[1].decode()
     assert isinstance(file.inputs, np.ndarray)
     assert len(peer.get_word_vector(first)) == file.settings.dim
+
+
+@pytest.mark.parametrize("cutoff", [None, 400])
+def test_what_we_quantised_fasttext_reads(tmp_path: Path, cutoff: int | None) -> None:
+    """A ``.ftz`` of ours: smaller, as good, and read alike by fastText and by us."""
+    texts, labels = labelled()
+    model = FastTextClassifier(20, word_ngrams=2, buckets=2000, rate=0.5, epochs=5).fit(texts, labels)
+    model.write(tmp_path / "whole.bin")
+    write_fasttext(quantize(model, cutoff=cutoff), tmp_path / "small.ftz")
+    assert (tmp_path / "small.ftz").stat().st_size < (tmp_path / "whole.bin").stat().st_size / 2
+    small, peer = FastTextClassifier.load(tmp_path / "small.ftz"), fasttext.load_model(str(tmp_path / "small.ftz"))
+    assert small.score(texts, labels) > model.score(texts, labels) - 0.02
+    for text, ours in zip(texts[:60], small.predict_best(texts[:60], 3), strict=True):
+        assert_alike(ours, theirs(peer, text, 3), text)

@@ -34,6 +34,7 @@ HIERARCHICAL, NEGATIVE, SOFTMAX, ONE_VS_ALL = 1, 2, 3, 4
 
 WORD, LABEL = 0, 1
 CENTROIDS = 256
+ROWS_AT_ONCE = 1 << 16
 
 _SETTINGS = struct.Struct("<12id")
 
@@ -270,7 +271,11 @@ class _Reader:
         rows, columns = self._number("<q", f"the rows of the {name}"), self._number("<q", f"the columns of the {name}")
         if rows < 0 or not 0 < columns <= 1 << 16:
             self._fail(f"{name} of {rows} rows and {columns} columns")
-        return self._array(np.dtype("<f4"), rows * columns, f"the {name}").reshape(rows, columns)
+        matrix = self._array(np.dtype("<f4"), rows * columns, f"the {name}").reshape(rows, columns)
+        for first in range(0, rows, ROWS_AT_ONCE):
+            if not np.isfinite(matrix[first : first + ROWS_AT_ONCE]).all():
+                self._fail(f"the {name} hold a number that is not finite")
+        return matrix
 
     def _quantised(self, name: str) -> QuantizedMatrix:
         with_norms = self._number("<B", f"the norms of the {name}") == 1
@@ -293,6 +298,8 @@ class _Reader:
         if not (0 < dim <= 1 << 16 and 0 < width <= dim and 0 < last <= width and (parts - 1) * width + last == dim):
             self._fail(f"a quantizer of {dim} columns in {parts} parts of {width} and {last}")
         centroids = self._array(np.dtype("<f4"), dim * CENTROIDS, f"the centroids of the {name}")
+        if not np.isfinite(centroids).all():
+            self._fail(f"the centroids of the {name} hold a number that is not finite")
         return ProductQuantizer(dim, parts, width, last, centroids)
 
     def _number(self, form: str, what: str) -> int:

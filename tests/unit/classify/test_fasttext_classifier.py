@@ -1,0 +1,207 @@
+"""The fastText classifier's own life: training, pooling, saving, pruning, tuning, and what it refuses."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import foreword
+from foreword.classify.autotune import autotune
+from foreword.classify.fasttext import FastTextClassifier
+from foreword.classify.fasttext_lines import label_paths, label_tree
+from foreword.classify.quantize import quantize, quantize_matrix
+from foreword.errors import InputError, SettingError
+from foreword.io.fasttext import read_fasttext, write_fasttext
+
+WARM, COLD = ["sun", "beach", "sand", "heat"], ["snow", "ice", "frost", "wind"]
+
+
+def weather(n: int = 200) -> tuple[list[str], list[str]]:
+    rng = random.Random(1)
+    labels = [rng.choice(["warm", "cold"]) for _ in range(n)]
+    texts = [" ".join(rng.choices(WARM if label == "warm" else COLD, k=4)) for label in labels]
+    return texts, labels
+
+
+def small(**changes: Any) -> FastTextClassifier:
+    return FastTextClassifier(**{"dimensions": 8, "buckets": 1000, "rate": 0.5, **changes}).fit(*weather())
+
+
+@pytest.mark.parametrize("loss", ["softmax", "hierarchical-softmax", "one-vs-all"])
+@pytest.mark.parametrize("pooling", ["mean", "distinct", "mean-max-min"])
+def test_it_learns(loss: Any, pooling: Any) -> None:
+    model = FastTextClassifier(8, loss=loss, pooling=pooling, word_ngrams=2, buckets=1000, rate=0.3)
+    losses = [step.loss for step in model.train(*weather())]
+    assert losses[-1] < losses[0] / 2
+    assert model.score(*weather()) == 1.0
+    assert sorted(model.classes_) == ["cold", "warm"]
+
+
+def test_the_seed_settles_everything() -> None:
+    one, two = small(word_ngrams=2), small(word_ngrams=2)
+    np.testing.assert_array_equal(one.model.inputs, two.model.inputs)
+    assert not np.array_equal(one.model.inputs, small(word_ngrams=2, seed=1).model.inputs)
+
+
+def test_threads_learn_too() -> None:
+    assert small(threads=2).score(*weather()) == 1.0
+
+
+@pytest.mark.parametrize("pooling", ["mean", "distinct", "mean-max-min"])
+def test_it_survives_saving(pooling: Any, tmp_path: Path) -> None:
+    model = small(pooling=pooling, word_ngrams=2, min_n=2, max_n=3)
+    foreword.save(model, tmp_path / "model")
+    again = foreword.load(tmp_path / "model")
+    texts = [*weather()[0][:20], "snowy beach", "", "zzz"]
+    assert list(again.predict_best(texts, 2)) == list(model.predict_best(texts, 2))
+    assert again.pooling == pooling
+
+
+def test_repeated_words_count_once_with_distinct_pooling() -> None:
+    model = small(pooling="distinct")
+    assert list(model.predict_best(["sun sun sun ice"])) == list(model.predict_best(["sun ice"]))
+    plain = small()
+    assert list(plain.predict_best(["sun sun sun ice"])) != list(plain.predict_best(["sun ice"]))
+
+
+def test_pools_fasttext_does_not_know_are_not_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no pooling but the mean"):
+        small(pooling="distinct").write(tmp_path / "model.bin")
+    assert not (tmp_path / "model.bin").exists()
+
+
+def test_several_labels_a_line() -> None:
+    texts = ["sun sand", "ice snow", "sun ice"] * 30
+    marks = [["warm"], ["cold"], ["warm", "cold"]] * 30
+    model = FastTextClassifier(8, loss="one-vs-all", rate=0.5, epochs=20)
+    for _ in model.train(texts, marks):
+        pass
+    both = dict(next(model.predict_best(["sun ice"], 2)))
+    assert min(both.values()) > 0.5
+
+
+def test_label_tree_and_paths_agree() -> None:
+    counts = [50, 20, 10, 10, 5]
+    left, right = label_tree(counts)
+    paths = label_paths(counts)
+    for label in range(len(counts)):
+        node = 2 * len(counts) - 2
+        for place in range(paths.offsets[label], paths.offsets[label + 1]):
+            assert paths.nodes[place] == node - len(counts)
+            node = right[node] if paths.turns[place] else left[node]
+        assert node == label
+
+
+def test_quantising_keeps_most_of_a_matrix() -> None:
+    rng = np.random.default_rng(2)
+    matrix = rng.normal(size=(3000, 11)).astype(np.float32)
+    kept = quantize_matrix(matrix, 2, True, rng).to_floats()
+    assert np.square(kept - matrix).sum() / np.square(matrix).sum() < 0.02
+    assert kept.shape == matrix.shape
+
+
+def test_pruning_keeps_what_was_asked_for(tmp_path: Path) -> None:
+    model = small(word_ngrams=2)
+    file = quantize(model, cutoff=12)
+    write_fasttext(file, tmp_path / "small.ftz")
+    again = read_fasttext(tmp_path / "small.ftz")
+    assert again.prune is not None
+    assert again.number_of_words + len(again.prune) == 12
+    assert b"</s>" in again.words
+    with pytest.raises(SettingError):
+        quantize(model, cutoff=0)
+
+
+def test_autotune_finds_what_works_and_keeps_to_what_is_fixed() -> None:
+    texts, labels = weather()
+    trials = []
+    for trial in autotune(texts[:150], labels[:150], texts[150:], labels[150:], seconds=3, buckets=500, dimensions=8):
+        trials.append(trial)
+        if len(trials) == 4:
+            break
+    best = max(trials, key=lambda trial: trial.accuracy)
+    assert best.accuracy == 1.0
+    assert all(trial.settings["dimensions"] == 8 for trial in trials)
+    assert trials[0].best
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"dimensions": 0}, "dimensions=0"),
+        ({"loss": "hinge"}, "loss='hinge'"),
+        ({"pooling": "median"}, "pooling='median'"),
+        ({"word_ngrams": 0}, "word_ngrams=0"),
+        ({"rate": -1.0}, "rate=-1.0"),
+        ({"min_n": 3, "max_n": 2}, "3 to 2"),
+    ],
+)
+def test_senseless_settings_are_named(changes: dict[str, Any], named: str) -> None:
+    with pytest.raises(SettingError, match=named):
+        small(**changes)
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "told"),
+    [
+        (["a", "b"], ["x"], "2 texts but 1 labels"),
+        (["a", "b"], ["x", "x"], "at least two"),
+        (["a", "b"], ["x", "y z"], "blank"),
+        ([], [], "at least two"),
+    ],
+)
+def test_bad_examples_are_told(texts: list[str], labels: list[str], told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        FastTextClassifier(4).fit(texts, labels)
+
+
+def test_texts_of_nothing_known() -> None:
+    model = small()
+    assert model.predict(["", "zzz"]) == [model.classes_[0]] * 2 or len(model.predict(["", "zzz"])) == 2
+    assert list(model.predict_best(["qqq"])) == list(model.predict_best([""]))  # only </s> is known of both
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("written")
+    small(word_ngrams=2, buckets=20).write(folder / "model.bin")
+    write_fasttext(quantize(small(word_ngrams=2, buckets=20), cutoff=10), folder / "model.ftz")
+    return (folder / "model.ftz").read_bytes()
+
+
+def test_a_cut_file_is_told_wherever_it_was_cut(written: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "cut.ftz"
+    for length in [*range(0, 200), *range(200, len(written), 997)]:
+        path.write_bytes(written[:length])
+        with pytest.raises(InputError, match=r"cut\.ftz"):
+            read_fasttext(path)
+
+
+WRONG = [b"\xff" * 4, b"\xff\xff\xff\x7f", b"\0" * 4, b"\1\0\0\0"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_a_damaged_file_is_read_or_refused(written: bytes, data: st.DataObject) -> None:
+    """Numbers changed anywhere: negative, huge, or only wrong."""
+    damaged = bytearray(written)
+    for _ in range(data.draw(st.integers(1, 4))):
+        place = data.draw(st.integers(0, min(len(damaged), 400) - 4))
+        damaged[place : place + 4] = data.draw(
+            st.sampled_from([b"\xff" * 4, b"\xff\xff\xff\x7f", b"\0" * 4, b"\1\0\0\0"])
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "damaged.ftz"
+        path.write_bytes(bytes(damaged))
+        try:
+            model = FastTextClassifier.load(path)
+        except InputError:
+            return
+        list(model.predict_best(["sun beach", "snow", ""], 2))
