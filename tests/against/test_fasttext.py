@@ -15,6 +15,9 @@ import foreword
 from foreword.classify.fasttext import FastTextClassifier
 from foreword.classify.quantize import quantize
 from foreword.io.fasttext import FastTextFile, read_fasttext, write_fasttext
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.words import WordTokenizer
+from foreword.vectors.fasttext import FastText, vectors_of_file
 
 fasttext = pytest.importorskip("fasttext", reason="fasttext is not installed (it needs a C++ compiler)")
 
@@ -199,3 +202,32 @@ def test_what_we_quantised_fasttext_reads(tmp_path: Path, cutoff: int | None) ->
     assert small.score(texts, labels) > model.score(texts, labels) - 0.02
     for text, ours in zip(texts[:60], small.predict_best(texts[:60], 3), strict=True):
         assert_alike(ours, theirs(peer, text, 3), text)
+
+
+@pytest.mark.parametrize("model", ["skip-gram", "cbow"])
+def test_vectors_that_we_trained_fasttext_reads(model: Any, tmp_path: Path) -> None:
+    """Row E10: a ``.bin`` of ours gives the same vectors there, for words it has seen and words it has not."""
+    texts = labelled()[0]
+    corpus = Corpus.from_texts(texts, WordTokenizer().fit(texts))
+    trained = FastText(12, model=model, buckets=3000, epochs=2).fit(corpus)
+    trained.write(tmp_path / "vectors.bin")
+    peer = fasttext.load_model(str(tmp_path / "vectors.bin"))
+    again = vectors_of_file(read_fasttext(tmp_path / "vectors.bin"))
+    for word in ("ship", "plough", "ships", "ploughing", "ñandú"):
+        np.testing.assert_allclose(again[word], peer.get_word_vector(word), atol=1e-6)
+    np.testing.assert_allclose(trained.vectors["ship"], again["ship"], atol=1e-6)
+    assert again.nearest("ship", 1)[0][0] in {word for topic in TOPICS.values() for word in topic}
+
+
+@pytest.mark.parametrize("model", ["skipgram", "cbow"])
+def test_vectors_that_fasttext_trained_are_read(model: str, tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(labelled()[0]))
+    peer = fasttext.train_unsupervised(
+        str(path), model, dim=12, bucket=3000, minCount=1, epoch=2, thread=THREADS, verbose=0
+    )
+    peer.save_model(str(tmp_path / "vectors.bin"))
+    vectors = vectors_of_file(read_fasttext(tmp_path / "vectors.bin"))
+    assert vectors.words == peer.get_words()
+    for word in (*peer.get_words(), "shipping", "über"):
+        np.testing.assert_allclose(vectors[word], peer.get_word_vector(word), atol=1e-6)

@@ -12,12 +12,24 @@ vocabulary falls into get no row, where fastText keeps random numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError
+from foreword.io.fasttext import (
+    CBOW,
+    NEGATIVE,
+    SKIP_GRAM,
+    WORD,
+    FastTextFile,
+    QuantizedMatrix,
+    Settings,
+    write_fasttext,
+)
 from foreword.kernels.subword import TARGETS, Subwords, make_subword_room, train_subwords
 from foreword.protocols import Array, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
@@ -39,6 +51,7 @@ from foreword.vectors.training import (
     widened,
     word_counts,
 )
+from foreword.vectors.words import Words
 from foreword.vectors.wordvectors import WordVectors
 
 Model = Literal["skip-gram", "cbow"]
@@ -191,6 +204,36 @@ class FastText:
         check_lengths(self.min_n, self.max_n, self.buckets)
         check_rates(self.sample, self.rate)
 
+    def to_file(self) -> FastTextFile:
+        """The model as fastText has it: ``</s>`` is a word there, and buckets that no word fell into are zeros."""
+        vocab = self.vocab
+        counts = vocab.counts if vocab.counts is not None else np.ones(len(vocab), np.int64)
+        words = [id for id in range(len(vocab)) if id not in (vocab.unknown, vocab.end)]
+        order = np.array([vocab.end, *sorted(words, key=lambda id: -int(counts[id]))])
+        buckets = self.buckets if self.max_n else 0
+        inputs = np.zeros((len(order) + buckets, self.dimensions), np.float32)
+        inputs[: len(order)] = self.words_[order]
+        inputs[len(order) + self._used] = self.ngrams_
+        settings = Settings(
+            self.dimensions, self.window, self.epochs, 1, self.negatives, 1, NEGATIVE,
+            SKIP_GRAM if self.model == "skip-gram" else CBOW, buckets, self.min_n, self.max_n, 100, self.sample,
+        )  # fmt: skip
+        blob, offsets = vocab.data.tobytes(), vocab.offsets.tolist()
+        return FastTextFile(
+            settings,
+            [blob[offsets[id] : offsets[id + 1]] for id in order],
+            np.maximum(counts[order], 1),
+            np.full(len(order), WORD, np.int8),
+            int(counts[order].sum()),
+            None,
+            inputs,
+            np.ascontiguousarray(self.outputs_[order]),
+        )
+
+    def write(self, path: str | Path) -> None:
+        """Write a ``.bin`` that fastText and gensim load."""
+        write_fasttext(self.to_file(), path)
+
     def to_parts(self) -> Parts:
         """The whole state of training, so that a saved model may also be a checkpoint."""
         vocab = self.vocab
@@ -228,3 +271,48 @@ _SETTINGS = (
     "dimensions", "model", "window", "negatives", "sample", "epochs", "rate", "min_n", "max_n", "buckets", "seed",
     "threads",
 )  # fmt: skip
+
+
+def vectors_of_file(file: FastTextFile) -> WordVectors:
+    """The words' whole vectors of a fastText file, a classifier's too, and the rows of its n-grams."""
+    words = file.words[: file.number_of_words]
+    rows = file.inputs.to_floats() if isinstance(file.inputs, QuantizedMatrix) else file.inputs
+    settings = file.settings
+    if not settings.maxn or not settings.bucket:
+        return WordVectors.of_words(words, np.ascontiguousarray(rows[: len(words)], np.float32))
+    table = SubwordTable(
+        np.ascontiguousarray(rows[len(words) :], np.float32), settings.minn, settings.maxn, settings.bucket
+    )
+    if file.prune is not None:
+        order = np.argsort(file.prune[:, 0])
+        used, places = file.prune[order, 0], file.prune[order, 1]
+        table = replace(table, matrix=table.matrix[places], used=np.ascontiguousarray(used, np.int32))
+    listed = Words.of(words)
+    buckets, offsets = hashed_ngrams(listed.data, listed.offsets, settings.minn, settings.maxn, settings.bucket)
+    if END in words:  # has no n-grams
+        end = words.index(END)
+        kept = np.ones(len(buckets), bool)
+        kept[offsets[end] : offsets[end + 1]] = False
+        removed = offsets[end + 1] - offsets[end]
+        buckets, offsets = buckets[kept], np.where(np.arange(len(offsets)) > end, offsets - removed, offsets)
+    own = np.ascontiguousarray(rows[: len(words)], np.float32)
+    return WordVectors.of_words(words, _whole(own, table, buckets, offsets), subwords=table)
+
+
+END = b"</s>"
+
+
+def _whole(
+    own: NDArray[np.float32], table: SubwordTable, buckets: NDArray[np.int32], offsets: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """The mean of each word's own row and the rows of its n-grams, a few thousand words at a time."""
+    whole = np.empty_like(own)
+    for first in range(0, len(own), 4096):
+        last = min(first + 4096, len(own))
+        some, starts = buckets[offsets[first] : offsets[last]], offsets[first : last + 1] - offsets[first]
+        places, known = table.places(some)
+        sums = own[first:last].astype(np.float64)
+        word = np.repeat(np.arange(last - first), np.diff(starts))[known]
+        np.add.at(sums, word, table.matrix[places[known]])
+        whole[first:last] = sums / (1 + np.bincount(word, minlength=last - first))[:, None]
+    return whole
