@@ -43,8 +43,10 @@ from foreword.kernels.table import StringTable
 from foreword.protocols import Array, Meter, Parts, Step
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.parallel import ordered_map
+from foreword.vectors.fasttext import vectors_of_file
 from foreword.vectors.subwords import check_lengths
 from foreword.vectors.training import check_choice, check_ranges, check_rates, checked, padded, random_rows, widened
+from foreword.vectors.wordvectors import WordVectors
 
 Loss = Literal["softmax", "hierarchical-softmax", "one-vs-all"]
 Pooling = Literal["mean", "distinct", "mean-max-min"]
@@ -234,6 +236,25 @@ class FastTextClassifier:
         k = min(k, model.dictionary.labels)
         return ordered_map(lambda block: model.predict(block, k, threshold), blocks, threads)
 
+    def predict_log_proba(self, texts: Iterable[str]) -> NDArray[np.float64]:
+        """(texts, labels): the logarithm of each label's probability, in the order of ``classes_``."""
+        model = self.model
+        rows = []
+        for labels, probabilities in self.predict_blocks(blocks_of(texts, BATCH_BYTES), model.dictionary.labels):
+            whole = np.zeros(labels.shape)
+            line, column = np.nonzero(labels >= 0)
+            whole[line, labels[line, column]] = probabilities[line, column]
+            whole[~(labels >= 0).any(axis=1)] = 1  # nothing is known of the text, so all labels are alike
+            rows.append(whole)
+        found = np.concatenate([np.empty((0, model.dictionary.labels)), *rows])
+        with np.errstate(divide="ignore"):
+            logs: NDArray[np.float64] = np.log(found / found.sum(axis=1, keepdims=True))
+        return logs
+
+    def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float64]:
+        shares: NDArray[np.float64] = np.exp(self.predict_log_proba(texts))
+        return shares
+
     def score(self, texts: Iterable[str], labels: Sequence[str]) -> float:
         """The share of texts whose label is right."""
         found = self.predict(texts)
@@ -341,6 +362,12 @@ def _rows_of_lines(block: Block, model: LineModel, room: LineRoom) -> tuple[NDAr
         if line == len(block):
             return rows[: ends[-1]], ends
         rows = np.concatenate((rows[: ends[line]], np.empty(len(rows) + len(room.rows), np.int32)))
+
+
+def open_fasttext(path: Path) -> FastTextClassifier | WordVectors:
+    """Whatever a fastText file holds: a classifier, or word vectors."""
+    file = read_fasttext(path)
+    return FastTextClassifier.from_file(file) if file.settings.model == SUPERVISED else vectors_of_file(file)
 
 
 _NO_PATHS = Paths(np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros(1, np.int64))

@@ -168,6 +168,20 @@ def test_texts_of_nothing_known() -> None:
     assert list(model.predict_best(["qqq"])) == list(model.predict_best([""]))  # only </s> is known of both
 
 
+@pytest.mark.parametrize("loss", ["softmax", "hierarchical-softmax", "one-vs-all"])
+def test_probabilities_sum_to_one_and_agree_with_the_best(loss: Any) -> None:
+    model = small(loss=loss)
+    texts = [*weather()[0][:10], "", "zzz"]
+    shares = model.predict_proba(texts)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert [model.classes_[place] for place in shares.argmax(axis=1)][:10] == model.predict(texts)[:10]
+
+
+def test_load_tells_a_classifier_by_what_it_holds(tmp_path: Path) -> None:
+    small().write(tmp_path / "model")
+    assert isinstance(foreword.load(tmp_path / "model"), FastTextClassifier)
+
+
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("written")
