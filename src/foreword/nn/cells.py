@@ -1,0 +1,295 @@
+"""Recurrent cells in NumPy, with backpropagation through time written out: to be read, and to check the fast ones.
+
+T steps, B texts side by side, I inputs, H hidden units. Inputs x (T, B, I), states h and c (B, H), weights in PyTorch's
+shapes: W_x (gates · H, I), W_h (gates · H, H), b (gates · H,). A cell has two methods::
+
+    step(x, state)             -> new state, and what ``back`` needs of this step
+    back(d_state, kept)        -> d_x, d_state of the step before; gradients of the weights are added to ``grads``
+
+and ``run`` and ``run_back`` take any cell through a whole sequence. A state is a tuple of arrays, h first.
+
+J. Elman, "Finding structure in time" (1990); S. Hochreiter and J. Schmidhuber, "Long short-term memory" (1997), with
+the forget gate of F. Gers et al. (2000); K. Cho et al., "Learning phrase representations using RNN encoder-decoder"
+(2014); Q. Le et al., "A simple way to initialize recurrent networks of rectified linear units" (2015).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import SettingError
+
+Floats = NDArray[np.floating[Any]]
+State = tuple[Floats, ...]
+Kept = tuple[Floats, ...]
+
+Activation = Literal["tanh", "relu"]
+Reset = Literal["before", "after"]
+
+
+class Cell(Protocol):
+    """What ``run`` asks of a cell."""
+
+    hidden: int
+    weights: dict[str, Floats]
+    grads: dict[str, Floats]
+
+    def start(self, batch: int) -> State: ...
+    def step(self, x: Floats, state: State) -> tuple[State, Kept]: ...
+    def back(self, d_state: State, kept: Kept) -> tuple[Floats, State]: ...
+
+
+def run(cell: Cell, x: Floats, state: State | None = None) -> tuple[Floats, State, list[Kept]]:
+    """Read a sequence: every h (T, B, H), the last state, and what ``run_back`` needs."""
+    state = cell.start(x.shape[1]) if state is None else state
+    outputs, kept = [], []
+    for x_t in x:
+        state, held = cell.step(x_t, state)
+        outputs.append(state[0])
+        kept.append(held)
+    return np.stack(outputs), state, kept
+
+
+def run_back(cell: Cell, d_outputs: Floats, kept: list[Kept], d_last: State | None = None) -> tuple[Floats, State]:
+    """Back through time: from the gradient of every h, and of the last state, to those of x and the first state."""
+    d_state = d_last or tuple(np.zeros_like(part) for part in cell.start(d_outputs.shape[1]))
+    d_x = []
+    for d_h, held in zip(d_outputs[::-1], kept[::-1], strict=True):
+        d_x_t, d_state = cell.back((d_state[0] + d_h, *d_state[1:]), held)
+        d_x.append(d_x_t)
+    return np.stack(d_x[::-1]), d_state
+
+
+class RNNCell:
+    """``h = f(W_x x + W_h h + b)``, the same as ``f(W [h, x] + b)`` with W = [W_h, W_x]; f is tanh or ReLU.
+
+    identity: begin with W_h = 1, as ReLU needs (the IRNN of Le et al.); else with normal numbers of size 1/√H.
+    """
+
+    def __init__(
+        self, inputs: int, hidden: int, *, activation: Activation = "tanh", identity: bool = False, seed: int = 0
+    ) -> None:
+        if activation not in ("tanh", "relu"):
+            raise SettingError(f"activation={activation!r}: expected 'tanh' or 'relu'")
+        self.hidden = hidden
+        self.activation = activation
+        self.weights = _random_weights(inputs, hidden, 1, seed)
+        if identity:
+            self.weights["W_h"] = np.eye(hidden)
+        self.grads = _zeros_like(self.weights)
+
+    def start(self, batch: int) -> State:
+        return (np.zeros((batch, self.hidden)),)
+
+    def step(self, x: Floats, state: State) -> tuple[State, Kept]:
+        (h,) = state
+        w = self.weights
+        a = x @ w["W_x"].T + h @ w["W_h"].T + w["b"]
+        new = np.tanh(a) if self.activation == "tanh" else np.maximum(a, 0)
+        return (new,), (x, h, new)
+
+    def slope(self, new: Floats) -> Floats:
+        """f′ at a step, told from its result: 1 − h² for tanh, at most 1 and near 0 where it is saturated."""
+        slope: Floats = 1 - new**2 if self.activation == "tanh" else (new > 0).astype(new.dtype)
+        return slope
+
+    def back(self, d_state: State, kept: Kept) -> tuple[Floats, State]:
+        x, h, new = kept
+        d_a = d_state[0] * self.slope(new)
+        _add_linear(self.grads, d_a, x, h)
+        return d_a @ self.weights["W_x"], (d_a @ self.weights["W_h"],)
+
+    def jacobian(self, new: Floats) -> Floats:
+        """∂h_t/∂h_(t−1) = diag(f′) W_h for one text: (H,) → (H, H)."""
+        jacobian: Floats = self.slope(new)[:, None] * self.weights["W_h"]
+        return jacobian
+
+
+class LSTMCell:
+    """Gates i, f, o and a candidate g, in PyTorch's order i, f, g, o::
+
+        i, f, o = σ(…)    g = tanh(…)    c = f·c + i·g    h = o·tanh(c)
+
+    The forget gate's bias begins at 1, so that a new cell remembers (Gers et al. 2000; Jozefowicz et al. 2015).
+    """
+
+    def __init__(self, inputs: int, hidden: int, *, forget_bias: float = 1.0, seed: int = 0) -> None:
+        self.hidden = hidden
+        self.weights = _random_weights(inputs, hidden, 4, seed)
+        self.weights["b"][hidden : 2 * hidden] = forget_bias
+        self.grads = _zeros_like(self.weights)
+
+    def start(self, batch: int) -> State:
+        return np.zeros((batch, self.hidden)), np.zeros((batch, self.hidden))
+
+    def gates(self, x: Floats, h: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """i, f, g, o of one step: what the pictures of an LSTM show."""
+        w = self.weights
+        i, f, g, o = np.split(x @ w["W_x"].T + h @ w["W_h"].T + w["b"], 4, axis=1)
+        return sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
+
+    def step(self, x: Floats, state: State) -> tuple[State, Kept]:
+        h, c = state
+        i, f, g, o = self.gates(x, h)
+        new_c = f * c + i * g
+        squashed = np.tanh(new_c)
+        return (o * squashed, new_c), (x, h, c, i, f, g, o, squashed)
+
+    def back(self, d_state: State, kept: Kept) -> tuple[Floats, State]:
+        d_h, d_c = d_state
+        x, h, c, i, f, g, o, squashed = kept
+        d_c = d_c + d_h * o * (1 - squashed**2)
+        d_a = np.concatenate(
+            (
+                d_c * g * i * (1 - i),
+                d_c * c * f * (1 - f),
+                d_c * i * (1 - g**2),
+                d_h * squashed * o * (1 - o),
+            ),
+            axis=1,
+        )
+        _add_linear(self.grads, d_a, x, h)
+        # The highway: along c alone the gradient is multiplied by f, and by nothing else.
+        return d_a @ self.weights["W_x"], (d_a @ self.weights["W_h"], d_c * f)
+
+
+class GRUCell:
+    """Gates r and z and a candidate n, in PyTorch's order r, z, n::
+
+        r, z = σ(…)     n = tanh(W_x x + r·(W_h h + b_h) + b)   reset "after"  (PyTorch, cuDNN)
+                        n = tanh(W_x x + W_h (r·h) + b)         reset "before" (Cho et al. 2014)
+        h = (1 − z)·n + z·h                                     z_keeps: z = 1 keeps the old memory (PyTorch)
+        h = z·n + (1 − z)·h                                     not z_keeps: z = 1 replaces it
+
+    The sources disagree on the sense of z; both are here, and ``z_keeps=False`` is the same cell with z′ = 1 − z, that
+    is with the weights of z negated.
+    """
+
+    def __init__(
+        self, inputs: int, hidden: int, *, reset: Reset = "after", z_keeps: bool = True, seed: int = 0
+    ) -> None:
+        if reset not in ("before", "after"):
+            raise SettingError(f"reset={reset!r}: expected 'before' or 'after'")
+        self.hidden = hidden
+        self.reset = reset
+        self.z_keeps = z_keeps
+        self.weights = _random_weights(inputs, hidden, 3, seed)
+        self.weights["b_h"] = np.zeros(3 * hidden)
+        self.grads = _zeros_like(self.weights)
+
+    def start(self, batch: int) -> State:
+        return (np.zeros((batch, self.hidden)),)
+
+    def step(self, x: Floats, state: State) -> tuple[State, Kept]:
+        (h,) = state
+        w, size = self.weights, self.hidden
+        from_x = x @ w["W_x"].T + w["b"]
+        r, z = np.split(sigmoid(from_x[:, : 2 * size] + h @ w["W_h"][: 2 * size].T + w["b_h"][: 2 * size]), 2, axis=1)
+        if self.reset == "after":
+            inner = h @ w["W_h"][2 * size :].T + w["b_h"][2 * size :]
+            n = np.tanh(from_x[:, 2 * size :] + r * inner)
+        else:
+            inner = r * h
+            n = np.tanh(from_x[:, 2 * size :] + inner @ w["W_h"][2 * size :].T + w["b_h"][2 * size :])
+        keep = z if self.z_keeps else 1 - z
+        return ((1 - keep) * n + keep * h,), (x, h, r, z, n, inner)
+
+    def back(self, d_state: State, kept: Kept) -> tuple[Floats, State]:
+        (d_new,) = d_state
+        x, h, r, z, n, inner = kept
+        w, size, g = self.weights, self.hidden, self.grads
+        keep = z if self.z_keeps else 1 - z
+        d_keep = d_new * (h - n)
+        d_z = (d_keep if self.z_keeps else -d_keep) * z * (1 - z)
+        d_n = d_new * (1 - keep) * (1 - n**2)
+        d_h = d_new * keep
+        w_n = w["W_h"][2 * size :]
+        if self.reset == "after":
+            d_r = d_n * inner * r * (1 - r)
+            d_inner = d_n * r
+            g["W_h"][2 * size :] += d_inner.T @ h
+            g["b_h"][2 * size :] += d_inner.sum(0)
+            d_h = d_h + d_inner @ w_n
+        else:
+            d_inner = d_n @ w_n
+            d_r = d_inner * h * r * (1 - r)
+            g["W_h"][2 * size :] += d_n.T @ inner
+            g["b_h"][2 * size :] += d_n.sum(0)
+            d_h = d_h + d_inner * r
+        d_gates = np.concatenate((d_r, d_z), axis=1)
+        d_a = np.concatenate((d_gates, d_n), axis=1)
+        g["W_x"] += d_a.T @ x
+        g["b"] += d_a.sum(0)
+        g["W_h"][: 2 * size] += d_gates.T @ h
+        g["b_h"][: 2 * size] += d_gates.sum(0)
+        return d_a @ w["W_x"], (d_h + d_gates @ w["W_h"][: 2 * size],)
+
+
+def run_both_ways(forward: Cell, backward: Cell, x: Floats) -> Floats:
+    """A bidirectional layer (T, B, 2H): each step beside what the second cell knows from reading the text backwards."""
+    ahead, _, _ = run(forward, x)
+    behind, _, _ = run(backward, x[::-1])
+    return np.concatenate((ahead, behind[::-1]), axis=2)
+
+
+def run_stack(cells: list[Cell], x: Floats) -> tuple[Floats, list[State], list[list[Kept]]]:
+    """Layers on layers: the states of one are the inputs of the next."""
+    states, kept = [], []
+    for cell in cells:
+        x, state, held = run(cell, x)
+        states.append(state)
+        kept.append(held)
+    return x, states, kept
+
+
+def run_stack_back(cells: list[Cell], d_outputs: Floats, kept: list[list[Kept]]) -> Floats:
+    for cell, held in zip(cells[::-1], kept[::-1], strict=True):
+        d_outputs, _ = run_back(cell, d_outputs, held)
+    return d_outputs
+
+
+def parameters(cell: Cell) -> int:
+    return sum(weight.size for weight in cell.weights.values())
+
+
+def sigmoid(x: Floats) -> Floats:
+    """1 / (1 + e⁻ˣ), without overflow on either side."""
+    small = np.exp(-np.abs(x))
+    shares: Floats = np.where(x >= 0, 1, small) / (1 + small)
+    return shares
+
+
+def cross_entropy(scores: Floats, targets: NDArray[np.integer[Any]]) -> tuple[float, Floats]:
+    """The mean of −log p(target) under a softmax, and its gradient for the scores, (p − y) / n. scores: (n, V)."""
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    rows = np.arange(len(targets))
+    gradient = np.exp(logs)
+    gradient[rows, targets] -= 1
+    return float(-logs[rows, targets].mean()), gradient / len(targets)
+
+
+def _random_weights(inputs: int, hidden: int, gates: int, seed: int) -> dict[str, Floats]:
+    if inputs < 1 or hidden < 1:
+        raise SettingError(f"a cell of {inputs} inputs and {hidden} hidden units: expected at least one of each")
+    rng = np.random.default_rng(seed)
+    size = 1 / np.sqrt(hidden)
+    return {
+        "W_x": rng.normal(0, size, (gates * hidden, inputs)),
+        "W_h": rng.normal(0, size, (gates * hidden, hidden)),
+        "b": np.zeros(gates * hidden),
+    }
+
+
+def _zeros_like(weights: dict[str, Floats]) -> dict[str, Floats]:
+    return {name: np.zeros_like(weight) for name, weight in weights.items()}
+
+
+def _add_linear(grads: dict[str, Floats], d_a: Floats, x: Floats, h: Floats) -> None:
+    """The gradients of ``a = W_x x + W_h h + b``."""
+    grads["W_x"] += d_a.T @ x
+    grads["W_h"] += d_a.T @ h
+    grads["b"] += d_a.sum(0)
