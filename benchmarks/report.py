@@ -19,6 +19,8 @@ _DOCS = Path(__file__).parent.parent / "docs"
 _DOCUMENT = _DOCS / "BENCHMARKS.md"
 _RESULTS = _DOCS / "benchmarks.json"
 _PACKAGES = (
+    "bm25s",
+    "scikit-learn",
     "foreword",
     "numpy",
     "numba",

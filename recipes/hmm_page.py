@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from foreword import HMM, Corpus, WordTokenizer, embedded_text
-from foreword.lm.hmm import fading as measure_fading
-from foreword.lm.hmm import total_variation
+from foreword.evaluate.fading import fading as measure_fading
+from foreword.evaluate.fading import total_variation
 from foreword.picture.fading import fading
 from foreword.picture.standalone import write_standalone
 

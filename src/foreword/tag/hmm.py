@@ -25,15 +25,17 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.kernels import hmm as kernels
-from foreword.kernels.hmm import Lexicon
+from foreword.io.conllu import column_place
+from foreword.kernels import hmm_tags as kernels
+from foreword.kernels.hmm_tags import Lexicon
 from foreword.protocols import Json, Logs, Parts, Sentences, Tags
+from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
 
 Doubles = NDArray[np.float64]
 Longs = NDArray[np.int64]
@@ -42,16 +44,8 @@ FAR_BEHIND = 1e-3
 """A tag this many times less likely than a word's best is not tried. At 1e-5 nothing changed but the speed."""
 
 
-class Accuracies(NamedTuple):
-    """Shares of tags that are right: of all words, of those seen in training, of those not; NaN where there are none.
-
-    unknown_share: how many words were not seen in training.
-    """
-
-    all: float
-    known: float
-    unknown: float
-    unknown_share: float
+LEAST_WEIGHT = 1e-4
+"""Of an order. In a text of a few sentences the longest may always foresee best, and then nothing new were possible."""
 
 
 class HMMTagger:
@@ -61,6 +55,7 @@ class HMMTagger:
     ending: letters of the longest ending that is counted.
     rare: a word seen at most this often shows what unknown words are like.
     word_weight, folded_weight, ending_weight: how much each step listens to the one below it, in counts.
+    column: which column of a CoNLL-U file the tags are; only files care.
     tags_: the tags, sorted. weights_: λ₁, λ₂ and, with order 3, λ₃.
     """
 
@@ -73,6 +68,7 @@ class HMMTagger:
         word_weight: float = 0.3,
         folded_weight: float = 1.0,
         ending_weight: float = 3.0,
+        column: str = "upos",
     ) -> None:
         self.order = order
         self.ending = ending
@@ -80,6 +76,7 @@ class HMMTagger:
         self.word_weight = word_weight
         self.folded_weight = folded_weight
         self.ending_weight = ending_weight
+        self.column = column
         self._tags: list[str] | None = None
 
     def __repr__(self) -> str:
@@ -93,7 +90,7 @@ class HMMTagger:
 
     def fit(self, sentences: Sentences, tags: Tags) -> Self:
         self._check_settings()
-        _check_pairs(sentences, tags)
+        check_pairs(sentences, tags)
         words, names = list(chain.from_iterable(sentences)), list(chain.from_iterable(tags))
         if not words:
             raise InputError("the training text is empty: a tagger needs at least one sentence with its tags")
@@ -131,13 +128,8 @@ class HMMTagger:
 
     def accuracies(self, sentences: Sentences, tags: Tags) -> Accuracies:
         """The share of tags that are right, known and unknown words apart."""
-        _check_pairs(sentences, tags)
-        pairs = zip(chain.from_iterable(self.predict(sentences)), chain.from_iterable(tags), strict=True)
-        right = np.array([ours == theirs for ours, theirs in pairs], bool)
-        if len(right) == 0:
-            raise InputError("the text is empty: there is nothing to score")
-        known = np.array([self.knows(word) for word in chain.from_iterable(sentences)], bool)
-        return Accuracies(_mean(right), _mean(right[known]), _mean(right[~known]), _mean(~known))
+        check_pairs(sentences, tags)
+        return accuracies_of(self.predict(sentences), sentences, tags, self.knows)
 
     def knows(self, word: str) -> bool:
         """Whether the word, written like this, was seen in training."""
@@ -150,7 +142,7 @@ class HMMTagger:
         """(order,) weights and (2T + 1,) ** 3 log-probabilities, the third label's given the first and the second."""
         trigrams = _count_trigrams(sentences, numbers, kinds)
         bigrams, unigrams = trigrams.sum(axis=0), trigrams.sum(axis=(0, 1))
-        weights = deleted_interpolation(trigrams)[: self.order]
+        weights = np.maximum(deleted_interpolation(trigrams)[: self.order], LEAST_WEIGHT)
         weights = weights / weights.sum()
         # One more of each label, so that none is impossible: a capitalised tag may be new.
         chances = weights[0] * (unigrams + 1) / (unigrams + 1).sum() + weights[1] * _shares(bigrams)
@@ -239,6 +231,7 @@ class HMMTagger:
             "word_weight": float(self.word_weight),
             "folded_weight": float(self.folded_weight),
             "ending_weight": float(self.ending_weight),
+            "column": self.column,
             "entries": [len(names) for names in self._names],
         }
         strings = [name.encode(errors="surrogatepass") for name in chain.from_iterable(self._names)]
@@ -283,6 +276,7 @@ class HMMTagger:
             value = getattr(self, name)
             if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
                 raise SettingError(f"{name}={value} must be zero or a positive number")
+        column_place(self.column)
 
 
 _Step = dict[str, Doubles]
@@ -375,22 +369,10 @@ def _capitalised(word: str) -> bool:
     return word[:1].isupper()
 
 
-def _mean(right: NDArray[np.bool_]) -> float:
-    return float(right.mean()) if len(right) else math.nan
-
-
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     kept = np.ascontiguousarray(array).view()
     kept.flags.writeable = False
     return kept
-
-
-def _check_pairs(sentences: Sentences, tags: Tags) -> None:
-    if len(sentences) != len(tags):
-        raise InputError(f"{len(sentences)} sentences but tags of {len(tags)}")
-    for place, (words, names) in enumerate(zip(sentences, tags, strict=True)):
-        if len(words) != len(names):
-            raise InputError(f"sentence {place} has {len(words)} words but {len(names)} tags")
 
 
 # What a saved tagger must be, for no kernel may read outside its arrays

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from foreword.errors import InputError, SettingError
-from foreword.io.conllu import read_conllu, write_conllu
+from foreword.io.conllu import BlockReader, read_conllu, sentence_text, write_conllu
 
 TEXT = """\
 # sent_id = 1
@@ -77,3 +77,29 @@ def test_wrong_calls_are_refused_and_nothing_is_left_behind(tmp_path: Path) -> N
     with pytest.raises(SettingError, match="cannot stand"):
         write_conllu(out, [["a\tb"]], [["X"]])
     assert not out.exists()
+
+
+@pytest.mark.parametrize("size", [1, 3, 100])
+def test_lines_may_come_in_pieces(size: int) -> None:
+    reader, lines = BlockReader("stream"), TEXT.splitlines()
+    blocks = [block for start in range(0, len(lines), size) for block in reader.read(lines[start : start + size])]
+    blocks += reader.rest()
+    assert [line for block in blocks for line in block.lines] == lines
+    assert [block.forms for block in blocks] == [["I", "do", "n't", "know"], [], ["No space"]]
+    filled = "".join(block.filled(["X"] * len(block.words), "upos") for block in blocks)
+    assert filled.count("\tX\t") == 5
+    assert "2-3\tdon't\t_\t_\t_" in filled
+    assert "4.1\twhat\twhat\tPRON" in filled
+
+
+def test_the_line_of_an_error_is_counted_over_all_pieces() -> None:
+    reader = BlockReader("stream")
+    list(reader.read(TEXT.splitlines()))
+    with pytest.raises(InputError, match=f"stream: line {TEXT.count(chr(10)) + 2} has 2 columns"):
+        list(reader.read(["", "1\tx"]))
+
+
+def test_a_sentence_as_text() -> None:
+    assert sentence_text(["a"], ["X"], "xpos") == "1\ta\t_\t_\tX\t_\t_\t_\t_\t_\n\n"
+    with pytest.raises(SettingError, match="column='id'"):
+        sentence_text(["a"], ["X"], "id")

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.io.folder import load, save
-from foreword.kernels import hmm as kernels
+from foreword.kernels import hmm_tags as kernels
 from foreword.protocols import Parts, Tagger
 from foreword.tag.hmm import HMMTagger, deleted_interpolation, most_frequent_tags
 
@@ -144,6 +144,16 @@ def test_the_baseline_gives_each_word_its_most_frequent_tag() -> None:
 def test_without_rare_words_an_unknown_one_is_like_any() -> None:
     tagger = HMMTagger(rare=0).fit(SENTENCES, TAGS)
     assert len(tagger.predict([["unheard"]])[0]) == 1
+
+
+def test_a_text_of_few_sentences_leaves_nothing_impossible() -> None:
+    """Here the trigrams foresee everything, and without a least weight the other orders would have none."""
+    sentences, tags = [["a", "dog", "ran"]] * 2, [["DET", "NOUN", "VERB"]] * 2
+    for order in (2, 3):
+        tagger = HMMTagger(order).fit(sentences, tags)
+        assert np.isfinite(tagger._moves).all()
+        assert tagger.predict(sentences) == tags
+        assert len(tagger.predict([["ran", "a", "Cat"]])[0]) == 3
 
 
 def test_nothing_to_tag() -> None:

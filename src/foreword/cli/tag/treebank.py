@@ -1,0 +1,95 @@
+"""What the commands of ``foreword tag`` share: treebanks from where the user says they are, and taggers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+import typer
+
+from foreword.errors import InputError
+
+if TYPE_CHECKING:
+    from foreword.evaluate.tagging import KnowingTagger, TagMeasures
+    from foreword.io.conllu import Tagged
+    from foreword.protocols import Meter
+
+TREEBANK_HELP = (
+    "CoNLL-U, compressed or not; [bold]-[/] for standard input, or a data set such as [bold]ud_english_ewt:train[/]."
+)
+Treebanks: TypeAlias = Annotated[list[str], typer.Argument(metavar="FILE", help=TREEBANK_HELP, show_default=False)]
+ColumnOption: TypeAlias = Annotated[
+    Literal["upos", "xpos"], typer.Option("--column", help="Which column to learn: universal tags, or the language's.")
+]
+
+
+def read_treebanks(names: Sequence[str], column: str, meter: Meter | None = None) -> Tagged:
+    """The sentences of all files, and a column of each."""
+    from foreword.io.conllu import EMPTY, Tagged, read_conllu
+
+    tagged = Tagged([], [])
+    for name in names:
+        found = read_conllu(conllu_path(name, meter), column)  # type: ignore[arg-type]
+        if all(tag == EMPTY for tags in found.tags for tag in tags):
+            raise InputError(f"{name}: its column {column} is empty")
+        tagged.sentences.extend(found.sentences)
+        tagged.tags.extend(found.tags)
+    return tagged
+
+
+def conllu_path(name: str, meter: Meter | None = None) -> str:
+    """A file as it is, or that of a data set; a file always goes before a name."""
+    from foreword.text.datasets import lookup
+    from foreword.text.register import DATASETS
+
+    if name == "-" or os.path.exists(name) or name.partition(":")[0] not in DATASETS:  # noqa: PTH110
+        return name
+    found, file = lookup(name)
+    if file.format != "conllu":
+        raise InputError(f"{name}: its format is {file.format}, not CoNLL-U")
+    return str(found.path(file.split, meter=meter))
+
+
+def load_tagger(path: str) -> KnowingTagger:
+    from foreword.cli.models import load_any
+    from foreword.evaluate.tagging import KnowingTagger
+    from foreword.io.folder import kind_of
+
+    found = load_any(path)
+    if not isinstance(found, KnowingTagger):
+        raise InputError(f"{path}: its kind is {kind_of(found)}, not a tagger: foreword tag train makes one")
+    return found
+
+
+def measure_treebanks(tagger: KnowingTagger, names: Sequence[str], meter: Meter | None = None) -> TagMeasures:
+    """What a tagger makes of treebanks, in the column it has learnt."""
+    from foreword.evaluate.tagging import measure_tagger
+
+    return measure_tagger(tagger, *read_treebanks(names, tagger.column, meter))
+
+
+def print_tag_measures(measures: TagMeasures) -> None:
+    from foreword.cli.printing import plain_table, print_facts, print_table
+
+    low, high = measures.confusion.interval
+    found = measures.accuracies
+    print_facts(
+        {
+            "accuracy": f"{found.all:.2%} (95 % between {low:.2%} and {high:.2%})",
+            "known words": _percent(found.known),
+            "unknown words": f"{_percent(found.unknown)} ({found.unknown_share:.2%} of all)",
+            "tokens": f"{measures.confusion.texts:,}, {measures.confusion.right:,} right",
+            "sentences": f"{measures.sentences:,}, {measures.sentences_right:,} without a mistake",
+        }
+    )
+    numbers = ("precision", "recall", "F1", "tokens", "predicted")
+    table = plain_table("tag", *numbers, numbers=numbers)
+    for each in measures.confusion.classes:
+        shares = (f"{share:.4f}" for share in (each.precision, each.recall, each.f1))
+        table.add_row(each.label, *shares, f"{each.texts:,}", f"{each.predicted:,}")
+    print_table(table)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}" if share == share else "–"

@@ -1,0 +1,319 @@
+"""Bags of words: a text as a row of counts, a column for each term, the order forgotten.
+
+    x[j]  =  how often term j stands in the text
+
+What a term is, the settings say: a word, a few words in a row, a few characters in a row. Rows are sparse: only what is
+not zero is stored. The name is from Z. Harris, "Distributional structure", Word 10, 1954.
+
+The plain version is ``plain.py``; this one goes by ``counting.py``, and gives the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from foreword.errors import InputError, SettingError
+from foreword.features.cutting import Cutting
+from foreword.features.estimator import Estimator, NotLearntError
+from foreword.features.lexicon import HashedColumns, Lexicon, Memory
+from foreword.features.plain import Split
+from foreword.features.terms import Terms
+from foreword.features.texts import Texts
+from foreword.features.vocabulary import Keep, Vocabulary
+from foreword.protocols import Array, Counts, Json, Parts
+
+Longs = NDArray[np.int64]
+
+MOST_COLUMNS = np.iinfo(np.int32).max
+LONGEST_RUN = 100
+
+
+class BagOfWords(Estimator):
+    """Counts of terms, scipy CSR (documents, terms); with the same settings those of scikit-learn's CountVectorizer.
+
+    split: what is counted. "words": runs of two or more letters, digits and underscores. "space": what ``str.split``
+    gives. "punctuation": the same with every punctuation mark a word of its own. "characters": characters, two and more
+    white-space characters in a row being one blank. "characters in words": characters of the words of ``str.split``,
+    each with a blank at either end, runs staying within. "whole": the text is one term.
+    ngrams: how many words or characters in a row make a term, at least and at most.
+    min_documents, max_documents: keep terms that stand in at least and at most so many documents; a float is a share.
+    max_size: keep that many terms, the most frequent ones.
+    binary: 1 for every term that is there, however often.
+    columns: no vocabulary; a term's column is its hash (``hashed`` in ``plain.py``), and memory stays flat whatever
+    comes. signed: half of the terms count down, so that what shares a column by chance cancels on average.
+
+    ``fit`` learns the vocabulary anew. ``partial_fit`` goes on: after any number of calls everything is as if all texts
+    had been given to ``fit`` at once. So columns move when new terms come, because they are in alphabetical order: only
+    matrices made after the last call belong together. (With ``columns`` they never move.) What ``fit`` or a saved
+    folder has left out of the vocabulary is forgotten; among calls of ``partial_fit`` alone nothing is.
+
+    After fit: ``vocabulary_`` {term: column}; ``document_counts_`` int64 (terms,), in how many documents each stands;
+    ``documents_``, how many there were.
+    """
+
+    def __init__(
+        self,
+        *,
+        split: Split = "words",
+        lowercase: bool = True,
+        ngrams: tuple[int, int] = (1, 1),
+        min_documents: int | float = 1,
+        max_documents: int | float = 1.0,
+        max_size: int | None = None,
+        binary: bool = False,
+        columns: int | None = None,
+        signed: bool = False,
+        dtype: Any = "int64",
+    ) -> None:
+        self.split = split
+        self.lowercase = lowercase
+        self.ngrams = ngrams
+        self.min_documents = min_documents
+        self.max_documents = max_documents
+        self.max_size = max_size
+        self.binary = binary
+        self.columns = columns
+        self.signed = signed
+        self.dtype = dtype
+
+    # Learning and counting
+
+    def fit(self, texts: Texts, y: object = None) -> Self:
+        memory = self._new_memory()
+        memory.learn(texts)
+        memory.settle()
+        self._memory = memory
+        return self
+
+    def fit_transform(self, texts: Texts, y: object = None) -> Counts:
+        """``fit`` and ``transform`` in one reading of the texts."""
+        memory = self._new_memory()
+        rows = memory.learn_rows(texts)
+        memory.settle()
+        self._memory = memory
+        return self._weighed(rows)
+
+    def partial_fit(self, texts: Texts, y: object = None) -> Self:
+        """Go on learning. The texts may be strings or blocks; they are read once and not kept. Where one of them cannot
+        be read, those before it may have been counted.
+        """
+        memory = self._learnt() if self._has_learnt() else self._new_memory()
+        memory.learn(texts)
+        self._memory = memory
+        return self
+
+    def transform(self, texts: Texts) -> Counts:
+        """A row for each text; terms that are not in the vocabulary are not counted."""
+        memory = self._new_memory() if self.columns and not self._needs_fit() else self._learnt()
+        return self._weighed(memory.rows(texts))
+
+    def _weighed(self, rows: Counts) -> Counts:
+        """What the matrix holds, made of the counts: int64 CSR, which may be changed in place."""
+        if self.binary:
+            rows.data.fill(1)
+        kind = np.dtype(self.dtype)
+        if kind.kind in "iu" and rows.data.max(initial=0) > np.iinfo(kind).max:
+            raise InputError(f"a count of {rows.data.max()} has no room in dtype {kind.name}")
+        return rows if kind == rows.dtype else with_data(rows, rows.data.astype(kind))
+
+    def _needs_fit(self) -> bool:
+        """With hashed columns there is nothing to learn, unless something is made of the document counts."""
+        return False
+
+    # What was learnt
+
+    def _has_learnt(self) -> bool:
+        return "_memory" in vars(self)
+
+    def _learnt(self) -> Memory:
+        if not self._has_learnt():
+            raise NotLearntError(self)
+        return self._memory
+
+    @property
+    def _terms(self) -> Terms:
+        memory = self._learnt()
+        if not isinstance(memory, Lexicon):
+            raise SettingError(f"columns={self.columns} are hashed, and their terms are not known")
+        return memory.vocabulary.terms
+
+    @property
+    def vocabulary_(self) -> dict[str, int]:
+        return self._terms.places
+
+    @property
+    def documents_(self) -> int:
+        return self._learnt().seen
+
+    @property
+    def document_counts_(self) -> Longs:
+        return self._learnt().documents
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """The terms, column by column."""
+        return np.array(self._terms.strings, dtype=object)
+
+    def decode(self, row: Any) -> dict[str, Any]:
+        """One row of a matrix as {term: value}, for whatever it stores, in its order."""
+        row, terms = csr_matrix(row), self._terms
+        if row.shape != (1, len(terms)):
+            raise InputError(f"expected one row of {len(terms)} columns, but got {row.shape}")
+        return {terms[column]: value for column, value in zip(row.indices.tolist(), row.data.tolist(), strict=True)}
+
+    # Settings
+
+    def _new_memory(self) -> Memory:
+        self._check_settings()
+        shortest, longest = self.ngrams
+        cutting = Cutting(self.split, bool(self.lowercase), (int(shortest), int(longest)))
+        if self.columns is not None:
+            return HashedColumns(cutting, int(self.columns), bool(self.signed))
+        least, most = (_plain_number(limit) for limit in (self.min_documents, self.max_documents))
+        kind = np.dtype(self.dtype if _kind(self.dtype) == "f" else np.int64)
+        keep = Keep(least, most, self.max_size, self.binary, kind)
+        return Lexicon(cutting, keep)
+
+    def _check_settings(self) -> None:
+        if self.split not in get_args(Split):
+            raise SettingError(f"split={self.split!r}: expected one of {', '.join(get_args(Split))}")
+        if not _is_range(self.ngrams):
+            raise SettingError(
+                f"ngrams={self.ngrams!r}: expected two whole numbers, 1 <= shortest <= longest <= {LONGEST_RUN}"
+            )
+        if self.split == "whole" and tuple(self.ngrams) != (1, 1):
+            raise SettingError(f"ngrams={self.ngrams!r} makes no sense where a whole text is one term")
+        for name in ("min_documents", "max_documents"):
+            _check_limit(name, getattr(self, name))
+        for name in ("max_size", "columns"):
+            _check_size(name, getattr(self, name))
+        if self.columns is not None and (self.min_documents, self.max_documents, self.max_size) != (1, 1.0, None):
+            raise SettingError("min_documents, max_documents and max_size choose terms, which hashed columns have not")
+        if self.signed and self.columns is None:
+            raise SettingError("signed=True is for hashed columns: say how many, columns=1048576 for one")
+        if _kind(self.dtype) not in "iuf":
+            raise SettingError(f"dtype={self.dtype!r}: expected a kind of number, as int64")
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, TransformerTags
+
+        tags = super().__sklearn_tags__()
+        tags.input_tags = InputTags(one_d_array=True, two_d_array=False, string=True)
+        tags.transformer_tags = TransformerTags(preserves_dtype=[])
+        tags.requires_fit = self.columns is None or self._needs_fit()
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._has_learnt() or (self.columns is not None and not self._needs_fit())
+
+    # Saving
+
+    def to_parts(self) -> Parts:
+        memory = self._learnt()
+        settings: dict[str, Json] = {name: _plain(value) for name, value in self.get_params().items()}
+        settings["dtype"] = np.dtype(self.dtype).name
+        settings["documents"] = memory.seen
+        if not isinstance(memory, Lexicon):
+            return Parts(settings, {"document_counts": memory.documents})
+        known = memory.vocabulary
+        arrays: dict[str, Array] = {
+            "terms": known.terms.data,
+            "offsets": known.terms.offsets,
+            "document_counts": known.documents,
+            "counts": known.counts,
+        }
+        return Parts(settings, arrays)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        settings: dict[str, Any] = dict(parts.settings)
+        seen = settings.pop("documents")
+        if isinstance(settings.get("ngrams"), list):
+            settings["ngrams"] = tuple(settings["ngrams"])
+        bag = cls(**settings)
+        memory = bag._new_memory()
+        if type(seen) is not int or seen < 0:
+            raise ValueError("documents should be a whole number")
+        documents = parts.arrays["document_counts"]
+        if isinstance(memory, HashedColumns):
+            memory.restore(documents, seen)
+        elif isinstance(memory, Lexicon):
+            terms = Terms(parts.arrays["terms"], parts.arrays["offsets"])
+            memory.restore(Vocabulary(terms, documents, parts.arrays["counts"], seen))
+        bag._memory = memory
+        return bag
+
+
+class OneHot(BagOfWords):
+    """Each text is one word, and its row has a single one: CSR (words, vocabulary). A new word's row is empty.
+
+        x[j]  =  1 if the word is term j, else 0
+
+    So any two different words are equally far apart, √2, and at right angles, whatever they mean (row T04). For a
+    sequence give its words, ``transform(text.split())``.
+    """
+
+    def __init__(
+        self,
+        *,
+        lowercase: bool = False,
+        min_documents: int | float = 1,
+        max_size: int | None = None,
+        dtype: Any = "float64",
+    ) -> None:
+        super().__init__(
+            split="whole", lowercase=lowercase, min_documents=min_documents, max_size=max_size, dtype=dtype
+        )
+
+
+def with_data(rows: Counts, data: NDArray[Any]) -> Counts:
+    """The same matrix with other values; nothing is checked or copied."""
+    matrix = csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
+    matrix.has_sorted_indices = True
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _kind(dtype: Any) -> str:
+    """The letter that NumPy has for a kind of number; "?" where it knows none."""
+    try:
+        kind: str = np.dtype(dtype).kind
+    except TypeError:
+        return "?"
+    return kind
+
+
+def _is_range(ngrams: Any) -> bool:
+    return (
+        isinstance(ngrams, tuple | list)
+        and len(ngrams) == 2
+        and all(isinstance(n, int | np.integer) for n in ngrams)
+        and 1 <= ngrams[0] <= ngrams[1] <= LONGEST_RUN
+    )
+
+
+def _check_limit(name: str, value: Any) -> None:
+    whole = isinstance(value, int | np.integer) and value >= 1
+    share = isinstance(value, float | np.floating) and 0 <= value <= 1
+    if not whole and not share:
+        raise SettingError(f"{name}={value!r}: expected a number of documents, 1 or more, or a share, 0.0 to 1.0")
+
+
+def _check_size(name: str, value: Any) -> None:
+    if value is not None and (not isinstance(value, int | np.integer) or not 1 <= value <= MOST_COLUMNS):
+        raise SettingError(f"{name}={value!r}: expected a whole number, 1 or more, or None")
+
+
+def _plain_number(limit: Any) -> int | float:
+    return float(limit) if isinstance(limit, float | np.floating) else int(limit)
+
+
+def _plain(value: Any) -> Json:
+    """A setting as JSON has it."""
+    if isinstance(value, tuple | list):
+        return [_plain(each) for each in value]
+    plain: Json = value.item() if isinstance(value, np.generic) else value
+    return plain

@@ -1,0 +1,259 @@
+"""Latent semantic analysis: the best picture of a count matrix in few dimensions.
+
+    X ≈ U Σ Vᵀ        U (documents, k), Σ the k largest singular values, V (terms, k)
+
+No matrix of rank k comes closer to X (Eckart and Young 1936). A document becomes its row of U Σ = X V, a term its row
+of V Σ, and terms that keep the same company lie close together, whether or not they ever met.
+
+S. Deerwester, S. Dumais, G. Furnas, T. Landauer and R. Harshman, "Indexing by latent semantic analysis", JASIS 41
+(1990).
+
+The singular vectors are found by a block Lanczos method with thick restarts (K. Wu and H. Simon, SIAM J. Matrix Anal.
+22, 2000): the largest eigenvectors of G = X Xᵀ, or of Xᵀ X if that is smaller, within a growing subspace Q that G
+itself spans. X is only ever multiplied with thin matrices, so it stays sparse. A block of vectors at a time costs
+little more than one, because the time goes into fetching X and Q from memory. Where the small side of X is not much
+larger than Q would be, G is decomposed as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from foreword.errors import ForewordError, InputError, SettingError
+from foreword.features.estimator import Estimator, NotLearntError
+from foreword.kernels.lanczos import BLOCK, orthonormalise, take_out
+from foreword.protocols import Counts, Json, Parts
+
+Doubles = NDArray[np.float64]
+
+SPARE = 32
+"""Vectors kept at a restart beside those asked for: the more, the fewer restarts."""
+
+ROUNDING = 1e-13
+"""What is left of an image, relative to the largest eigenvalue, when all of it lay in Q."""
+
+SMALL = 512
+"""Up to this size G is decomposed whole, which then takes less than a tenth of a second."""
+
+
+class LSA(Estimator):
+    """Truncated singular value decomposition of a matrix (documents, terms), as scikit-learn's TruncatedSVD.
+
+    dimensions: k. tolerance: how exact; the residual of each eigenvector of G, relative to the largest eigenvalue.
+    restarts: give up after so many. seed: of the vectors that the search begins with.
+
+    After fit: ``components_`` float64 (k, terms), orthonormal, each with its largest entry positive;
+    ``singular_values_`` (k,), falling; ``explained_variance_`` and ``explained_variance_ratio_`` (k,), of the columns
+    of the transformed matrix. Dimensions that the matrix has not got are zero.
+    """
+
+    def __init__(self, dimensions: int = 100, *, tolerance: float = 1e-10, restarts: int = 100, seed: int = 0) -> None:
+        self.dimensions = dimensions
+        self.tolerance = tolerance
+        self.restarts = restarts
+        self.seed = seed
+
+    def fit(self, X: Counts, y: Any = None) -> Self:
+        self.fit_transform(X)
+        return self
+
+    def fit_transform(self, X: Counts, y: Any = None) -> Doubles:
+        """(documents, k): learn, and give U Σ."""
+        self._check_settings()
+        matrix = _matrix(X)
+        if self.dimensions > min(matrix.shape):
+            raise SettingError(f"dimensions={self.dimensions} is more than a matrix of {_by(matrix)} has")
+        wide = matrix.shape[0] < matrix.shape[1]
+        short = matrix if wide else matrix.T.tocsr()  # (small, large), so that G is (small, small)
+        vectors = leading_eigenvectors(short, self.dimensions, self.tolerance, self.restarts, self.seed)
+        right = np.linalg.qr(short.T @ vectors if wide else vectors)[0]
+        left, values, rotation = np.linalg.svd(matrix @ right, full_matrices=False)
+        components = rotation @ right.T
+        there = values > values[:1] * max(matrix.shape) * np.finfo(np.float64).eps
+        signs = np.sign(components[np.arange(len(values)), np.abs(components).argmax(axis=1)])
+        self.singular_values_ = np.where(there, values, 0.0)
+        self.components_ = components * np.where(there, signs, 0.0)[:, None]
+        transformed: Doubles = left * (self.singular_values_ * signs)
+        self.explained_variance_ = transformed.var(axis=0)
+        total = _total_variance(matrix)
+        self.explained_variance_ratio_ = self.explained_variance_ / total if total else np.zeros(len(values))
+        self.n_features_in_ = matrix.shape[1]
+        return transformed
+
+    def transform(self, X: Counts) -> Doubles:
+        """(documents, k), X V."""
+        width = self._components().shape[1]
+        matrix = _matrix(X)
+        if matrix.shape[1] != width:
+            raise MatrixError(f"X has {matrix.shape[1]} features, but LSA is expecting {width} features as input")
+        transformed: Doubles = matrix @ self.components_.T
+        return transformed
+
+    def inverse_transform(self, X: Doubles) -> Doubles:
+        """(documents, terms): the picture in few dimensions, back in all of them."""
+        return np.asarray(X, np.float64) @ self._components()
+
+    def word_vectors(self, power: float = 1.0) -> Doubles:
+        """(terms, k), V Σ^power: row j is the vector of term j, as the bag that made the matrix numbers them.
+
+        A power below one makes the first dimensions, which tell the commonest things, count for less.
+        """
+        vectors: Doubles = self._components().T * self.singular_values_**power
+        return vectors
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, TransformerTags
+
+        tags = super().__sklearn_tags__()
+        tags.input_tags = InputTags(sparse=True)
+        tags.transformer_tags = TransformerTags(preserves_dtype=[])
+        return tags
+
+    def _components(self) -> Doubles:
+        if not hasattr(self, "components_"):
+            raise NotLearntError(self)
+        components: Doubles = self.components_
+        return components
+
+    def to_parts(self) -> Parts:
+        settings: dict[str, Json] = {
+            "dimensions": self.dimensions,
+            "tolerance": float(self.tolerance),
+            "restarts": self.restarts,
+            "seed": self.seed,
+        }
+        arrays = {
+            "components": self._components(),
+            "singular_values": self.singular_values_,
+            "explained_variance": self.explained_variance_,
+            "explained_variance_ratio": self.explained_variance_ratio_,
+        }
+        return Parts(settings, arrays)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        settings: dict[str, Any] = dict(parts.settings)
+        model = cls(**settings)
+        model._check_settings()
+        components = parts.arrays["components"]
+        if components.ndim != 2 or len(components) != model.dimensions:
+            raise ValueError(f"components {components.shape} are not those of {model.dimensions} dimensions")
+        for name in ("components", "singular_values", "explained_variance", "explained_variance_ratio"):
+            array = parts.arrays[name]
+            shape = components.shape if name == "components" else components.shape[:1]
+            if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"{name} is {array.dtype} {array.shape}, not finite float64 {shape}")
+            setattr(model, f"{name}_", array)
+        model.n_features_in_ = components.shape[1]
+        return model
+
+    def _check_settings(self) -> None:
+        for name, least in (("dimensions", 1), ("restarts", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise SettingError(f"{name}={value} must be a whole number, at least {least}")
+        if not (isinstance(self.tolerance, int | float) and 0 < self.tolerance < 1):
+            raise SettingError(f"tolerance={self.tolerance} must lie between 0 and 1")
+
+
+def leading_eigenvectors(short: Counts, count: int, tolerance: float, restarts: int, seed: int) -> Doubles:
+    """(small, count): the eigenvectors of short @ short.T that have the largest eigenvalues, largest first."""
+    size = short.shape[0]
+    room = 2 * count + SPARE + 2 * BLOCK
+    if size <= max(SMALL, 2 * room):
+        vectors: Doubles = np.linalg.eigh((short @ short.T).toarray())[1]
+        return vectors[:, ::-1][:, :count]
+    return _lanczos(short, count, room, tolerance, restarts, np.random.default_rng(seed))
+
+
+def _lanczos(
+    short: Counts, count: int, room: int, tolerance: float, restarts: int, random: np.random.Generator
+) -> Doubles:
+    """Q is orthonormal, and projected = Qᵀ G Q. What G does to the last block lies in Q, but for a new block: that is
+    the next one. When the room is full, Q is turned so that its first columns are the best approximations so far, and
+    the others are given up.
+    """
+    back = short.T.tocsr()
+    basis = np.zeros((short.shape[0], room + BLOCK))
+    projected = np.zeros((room, room))
+    basis[:, :BLOCK], link = _next_block(random.standard_normal((len(basis), BLOCK)), basis, 0, 0.0, random)
+    filled = 0  # columns whose image under G is known
+    for _ in range(restarts):
+        while filled + BLOCK <= room:
+            here, used = slice(filled, filled + BLOCK), filled + BLOCK
+            image = short @ (back @ basis[:, here])
+            within = np.empty((used, BLOCK))
+            take_out(basis, used, image, within)
+            projected[:used, here] = within
+            projected[here, :used] = within.T
+            basis[:, used : used + BLOCK], link = _next_block(image, basis, used, np.abs(projected).max(), random)
+            filled = used
+        values, turns = np.linalg.eigh(projected[:filled, :filled])
+        kept = min(count + SPARE, filled)
+        values, turns = values[::-1][:kept], turns[:, ::-1][:, :kept]
+        residuals = np.linalg.norm(link @ turns[filled - BLOCK :], axis=0)
+        vectors: Doubles = basis[:, :filled] @ turns
+        if (residuals[:count] <= tolerance * abs(values[0])).all():
+            return vectors[:, :count]
+        basis[:, kept : kept + BLOCK] = basis[:, filled : filled + BLOCK]
+        basis[:, :kept] = vectors
+        projected[:] = 0
+        projected[np.arange(kept), np.arange(kept)] = values
+        filled = kept
+    raise ForewordError(
+        f"no singular vectors exact to {tolerance:g} after {restarts} restarts: allow more, or less exact"
+    )
+
+
+def _next_block(
+    image: Doubles, basis: Doubles, used: int, scale: float, random: np.random.Generator
+) -> tuple[Doubles, Doubles]:
+    """Q and R of a block, Q orthogonal to the basis also where taking that out left little more than rounding.
+
+    Where it left nothing else, against ``scale``, a direction at random takes its place, to which R has no link.
+    """
+    link, turn = np.empty((BLOCK, BLOCK)), np.empty((BLOCK, BLOCK))
+    within = np.empty((used, BLOCK))
+    empty = orthonormalise(image, link, ROUNDING * scale)
+    if empty:
+        image[:, ~image.any(axis=0)] = random.standard_normal((len(image), empty))
+    for _ in range(2 if empty else 1):
+        take_out(basis, used, image, within)
+        orthonormalise(image, turn, 0.0)
+        link = turn @ link
+    return image, link
+
+
+class MatrixError(InputError, ValueError):
+    """A matrix that cannot be decomposed; scikit-learn's pipelines and searches look for a ValueError."""
+
+
+def _matrix(X: Counts) -> Counts:
+    """X in float64 and sparse, all of it finite."""
+    if not sparse.issparse(X):
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise MatrixError(f"expected a matrix of documents and terms, not {X.ndim} dimensions. Reshape your data")
+    if np.iscomplexobj(X):
+        raise MatrixError("Complex data not supported: expected counts or weights")
+    matrix = sparse.csr_array(X, dtype=np.float64)
+    for name, size in zip(("sample", "feature"), matrix.shape, strict=True):
+        if size == 0:
+            raise MatrixError(f"Found array with 0 {name}(s) (shape={matrix.shape}) while a minimum of 1 is required.")
+    if not np.isfinite(matrix.data).all():
+        raise MatrixError("the matrix holds NaN or infinity")
+    return matrix
+
+
+def _total_variance(matrix: Counts) -> float:
+    """The sum of the variances of all columns."""
+    means = matrix.mean(axis=0)
+    return float((matrix.data**2).sum() / matrix.shape[0] - (means**2).sum())
+
+
+def _by(matrix: Counts) -> str:
+    return " by ".join(map(str, matrix.shape))

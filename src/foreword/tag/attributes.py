@@ -1,0 +1,165 @@
+"""What a tagger looks at: the attributes of a word, and the features made of them.
+
+An *attribute* is something a word shows by itself: its letters, its last three, its shape, what the lexicon says of it.
+A *feature* is one attribute, or two or three together, at given distances from the word to be tagged: "the word before
+is *to*", "it ends in -ing", "the word before is capitalised, and so is this one". Features come in named groups, so
+that a group can be left out and missed, or not (``FeatureTagger(features=...)``, ``evaluate.tagging.ablation``).
+
+The choice follows A. Ratnaparkhi, "A maximum entropy model for part-of-speech tagging", EMNLP 1996, who had words,
+prefixes and suffixes, digits, capitals and hyphens, and the tags before. The lexicon, the pairs and the shapes of
+neighbours were added where they helped on the validation part of UD English-EWT.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import chain, groupby
+from typing import TypeAlias
+
+from foreword.protocols import Sentences, Tags
+from foreword.tag.rules import rule_of
+
+ENDS = (1, 2, 3, 4)
+"""How many letters of a word's beginning and end are looked at."""
+
+ATTRIBUTES: tuple[str, ...] = (
+    "word",
+    "lower",
+    *(f"suffix{length}" for length in ENDS),
+    *(f"prefix{length}" for length in ENDS),
+    "outline",
+    "shape",
+    "marks",
+    "lexicon",
+    "stem",
+    "rule",
+)
+
+Template: TypeAlias = tuple[tuple[int, str], ...]
+"""Which attributes make a feature, each with its distance from the word to be tagged; () is there for every word."""
+
+GROUPS: dict[str, tuple[Template, ...]] = {
+    "word": (((0, "word"),), ((0, "lower"),)),
+    "suffix": tuple(((0, f"suffix{length}"),) for length in ENDS),
+    "prefix": tuple(((0, f"prefix{length}"),) for length in ENDS),
+    "shape": (
+        ((0, "outline"),),
+        ((0, "shape"),),
+        ((0, "marks"),),
+        ((-1, "shape"), (0, "shape")),
+        ((0, "shape"), (1, "shape")),
+        ((-1, "shape"), (0, "shape"), (1, "shape")),
+    ),
+    "neighbours": (
+        ((-2, "lower"),),
+        ((-1, "lower"),),
+        ((1, "lower"),),
+        ((2, "lower"),),
+        ((-1, "lower"), (0, "lower")),
+        ((0, "lower"), (1, "lower")),
+    ),
+    "lexicon": (
+        ((0, "lexicon"),),
+        ((0, "stem"),),
+        ((-2, "lexicon"),),
+        ((-1, "lexicon"),),
+        ((1, "lexicon"),),
+        ((2, "lexicon"),),
+        ((-1, "lexicon"), (1, "lexicon")),
+        ((-1, "lexicon"), (0, "lower")),
+        ((0, "lower"), (1, "lexicon")),
+    ),
+    "rules": (((0, "rule"),),),
+    "history": (),
+}
+"""The groups by name. ``history``, the tag before, is no template: it links the decisions of a sentence."""
+
+ALWAYS: Template = ()
+
+STEMS = (
+    ("ies", "y"), ("ied", "y"), ("ing", ""), ("ing", "e"), ("ers", ""), ("est", ""), ("ness", ""), ("n't", ""),
+    ("es", ""), ("ed", ""), ("ed", "e"), ("ly", ""), ("er", ""), ("'s", ""), ("s", ""), ("d", ""), ("y", ""),
+)  # fmt: skip
+"""Endings, and what may have stood in their place: *tried* was *try*."""
+
+OUTLINE_LENGTH, SHAPE_LENGTH = 10, 8
+
+
+def templates_of(groups: Iterable[str]) -> list[Template]:
+    """All templates of the groups, in the order of ``GROUPS``; the one that is always there comes first."""
+    wanted = set(groups)
+    return [ALWAYS, *chain.from_iterable(GROUPS[group] for group in GROUPS if group in wanted)]
+
+
+def feature_name(template: Template, values: Iterable[str]) -> str:
+    """As ``suffix3=ing`` or ``lower[-1]=to & lower=run``."""
+    parts = zip(template, values, strict=True)
+    return " & ".join(f"{name}{f'[{offset:+d}]' if offset else ''}={value}" for (offset, name), value in parts) or "any"
+
+
+def lexicon_of(sentences: Sentences, tags: Tags, least: int) -> dict[str, str]:
+    """The tags that a word, in small letters, had in training, as ``NOUN|VERB``.
+
+    Words seen fewer than ``least`` times are left out: they stand for the unknown ones, and what the tagger learns of
+    words outside the lexicon it learns from them.
+    """
+    counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    for word, tag in zip(chain.from_iterable(sentences), chain.from_iterable(tags), strict=True):
+        counts[word.lower()][tag] += 1
+    return {word: "|".join(sorted(found)) for word, found in counts.items() if sum(found.values()) >= least}
+
+
+UNLISTED = "?"
+"""What the lexicon says of a word that is not in it."""
+
+
+def attributes_of(word: str, lexicon: Mapping[str, str]) -> list[str | None]:
+    """A value for each of ``ATTRIBUTES``; None where the word has nothing to show, as a fourth letter."""
+    folded = word.lower()
+    length = len(folded)
+    outline = word.translate(_SIGNS)
+    return [
+        word,
+        folded,
+        *(folded[-end:] if end <= length else None for end in ENDS),
+        *(folded[:end] if end <= length else None for end in ENDS),
+        outline[:OUTLINE_LENGTH],
+        "".join(sign for sign, _ in groupby(outline))[:SHAPE_LENGTH],
+        marks_of(word),
+        lexicon.get(folded, UNLISTED),
+        stem_of(folded, lexicon),
+        rule_of(word).name,
+    ]
+
+
+def marks_of(word: str) -> str:
+    """C for a capital in front, U for capitals only, D for a digit, H for a hyphen."""
+    marks = "C" if word[:1].isupper() else ""
+    if len(word) > 1 and word.isupper():
+        marks += "U"
+    if any(sign.isdigit() for sign in word):
+        marks += "D"
+    return marks + "H" if "-" in word else marks
+
+
+def stem_of(folded: str, lexicon: Mapping[str, str]) -> str | None:
+    """An ending together with what the lexicon says of the word without it."""
+    for ending, instead in STEMS:
+        if folded.endswith(ending) and len(folded) > len(ending) + 1:
+            listed = lexicon.get(folded[: len(folded) - len(ending)] + instead)
+            if listed:
+                return f"{ending}={listed}"
+    return None
+
+
+class _Signs(dict[int, str]):
+    """Letters become X or x, digits d; the rest stays. Only ASCII is kept ready, so that no text makes it grow."""
+
+    def __missing__(self, code: int) -> str:
+        sign = chr(code)
+        return "X" if sign.isupper() else "x" if sign.islower() else "d" if sign.isdigit() else sign
+
+
+_SIGNS = _Signs()
+_SIGNS.update({code: _SIGNS[code] for code in range(128)})
