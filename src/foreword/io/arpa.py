@@ -1,145 +1,86 @@
 r"""ARPA files: n-gram models as text, which every n-gram tool since the 1990s reads and writes.
 
-    \data\
-    ngram 1=37
-    \1-grams:
-    log10 p(w) <TAB> w [<TAB> log10 back-off]
-    …
-    \end\
-
 Logs are to the base ten there and natural here. A file may leave out a back-off weight (it is 0 then), the unknown
 word (its log10 is -100 then, as in KenLM), and shorter n-grams that longer ones contain; those are put in with the
 probability that backing off gives them, so no score changes.
+
+Entries are read and written by kernels, a block of lines at a time, and all else by ``arpa_plain.py``, which also says
+what the format is. Nothing is set aside for what a header only promises.
 """
 
 from __future__ import annotations
 
 import gzip
-import math
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foreword.errors import InputError
+from foreword.io.arpa_plain import (
+    FOREWORD_LINES,
+    NEVER,
+    NO_UNKNOWN,
+    START,
+    UPPER_UNKNOWN,
+    Lines,
+    check_words,
+    natural,
+    open_section,
+    plain_entries,
+    read_end,
+    read_entry,
+    read_header,
+    twice,
+)
 from foreword.io.atomic import atomic_file
+from foreword.kernels.arpa import (
+    ENOUGH,
+    ENTRIES,
+    FULL,
+    LINE,
+    MORE,
+    ODD,
+    PENDING,
+    ROWS,
+    Strings,
+    batch_of,
+    read_ngrams,
+    read_unigrams,
+)
+from foreword.kernels.arpa_write import write_entries
+from foreword.kernels.gather import gather_strings
+from foreword.kernels.table import StringTable
 from foreword.lm.ngram import HIGHEST_ORDER, NgramLM
-from foreword.lm.ngram_layouts import Logged
-from foreword.lm.smoothing import method
+from foreword.lm.ngram_growing import CHUNK, Entries, GrowingHash
+from foreword.lm.ngram_layouts import Singles, Spelled
+from foreword.lm.smoothing import GIVEN, method
 from foreword.pipeline import TextLM
-from foreword.protocols import Parts
-from foreword.text.sources import Reading, read_lines
+from foreword.protocols import Json, Parts
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 from foreword.tokens.words import WordTokenizer
 
-START = "<s>"
-NEVER = -99.0
-"""What ARPA files write for log10 of zero."""
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int32]
 
-FOREWORD_LINES = 1000
-"""Lines in which a file may say what it likes, before its data begin."""
+WORDS_AT_ONCE = 1 << 16
+BYTES_AT_ONCE = 1 << 22
 
-_NO_UNKNOWN = -100.0
-_LOG10 = math.log(10)
-_BLANKS = " \t\r"
-"""What divides words, as in KenLM; a no-break space or another blank of Unicode is part of its word."""
-
-
-class _Orders:
-    """N-grams as they are read: for each order a dictionary from (number of the prefix, last word) to a number."""
-
-    def __init__(self, vocab_size: int) -> None:
-        self.numbers: list[dict[tuple[int, int], int]] = [{}]
-        self.parents: list[list[int]] = [[0] * (vocab_size + 1)]
-        self.words: list[list[int]] = [list(range(vocab_size + 1))]
-        self.logs: list[list[float]] = [[NEVER] * (vocab_size + 1)]
-        self.backoffs: list[list[float]] = [[0.0] * (vocab_size + 1)]
-
-    def open_order(self) -> None:
-        self.numbers.append({})
-        self.parents.append([])
-        self.words.append([])
-        self.logs.append([])
-        self.backoffs.append([])
-
-    def find(self, ngram: tuple[int, ...]) -> int | None:
-        number: int | None = ngram[0]
-        for depth, word in enumerate(ngram[1:], 1):
-            if number is None:
-                return None
-            number = self.numbers[depth].get((number, word))
-        return number
-
-    def add(self, ngram: tuple[int, ...], log: float, backoff: float) -> bool:
-        """Enter an n-gram, and its shorter ends where they are missing; False if it is there already."""
-        depth = len(ngram) - 1
-        parent = self.require(ngram[:-1])
-        self.require(ngram[1:])
-        key = (parent, ngram[-1])
-        if key in self.numbers[depth]:
-            return False
-        self.numbers[depth][key] = len(self.words[depth])
-        self.parents[depth].append(parent)
-        self.words[depth].append(ngram[-1])
-        self.logs[depth].append(log)
-        self.backoffs[depth].append(backoff)
-        return True
-
-    def require(self, ngram: tuple[int, ...]) -> int:
-        """The number of an n-gram, which is put in if it is not there."""
-        number = self.find(ngram)
-        if number is None:
-            self.add(ngram, self.backed_off(ngram), 0.0)
-            number = self.find(ngram)
-            assert number is not None
-        return number
-
-    def backed_off(self, ngram: tuple[int, ...]) -> float:
-        """log10 of the probability that an n-gram has if it is not listed."""
-        total = 0.0
-        while (number := self.find(ngram)) is None:
-            context = self.find(ngram[:-1])
-            total += 0.0 if context is None else self.backoffs[len(ngram) - 2][context]
-            ngram = ngram[1:]
-        return total + self.logs[len(ngram) - 1][number]
-
-    def logged(self) -> list[Logged]:
-        def natural(values: list[float]) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-            return (np.array(values) * _LOG10).astype(np.float32)
-
-        return [
-            Logged(np.array(words, np.int32), np.array(parents, np.int32), natural(logs), natural(backoffs))
-            for words, parents, logs, backoffs in zip(self.words, self.parents, self.logs, self.backoffs, strict=True)
-        ]
-
-
-class _Lines:
-    """The lines of a file with their numbers, for messages."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.number = 0
-        self._lines = read_lines(path, Reading())
-
-    def next(self, expected: str) -> str:
-        """The next line that is not blank."""
-        for line in self._lines:
-            self.number += 1
-            if line := line.strip(_BLANKS):
-                return line
-        raise InputError(f"{self.path}: the file ends after line {self.number}, where {expected} was expected")
-
-    def error(self, problem: str) -> InputError:
-        return InputError(f"{self.path}: line {self.number}: {problem}")
+LEAST_BYTES = 4
+"""What an n-gram takes at least: six bytes as text, and in xz files about five."""
 
 
 def looks_like_arpa(path: str | Path) -> bool:
     """Whether the line that begins an ARPA file's data stands among the first ones."""
     try:
-        return any(line.strip().lower() == "\\data\\" for line in islice(read_lines(path), FOREWORD_LINES))
+        lines = Lines(path)
+        while lines.number < FOREWORD_LINES:
+            if lines.next("\\data\\").lower() == "\\data\\":
+                return True
     except InputError:
-        return False
+        pass
+    return False
 
 
 def load_arpa(path: str | Path) -> TextLM:
@@ -149,85 +90,181 @@ def load_arpa(path: str | Path) -> TextLM:
     return TextLM(tokenizer, model)
 
 
+# Reading
+
+
 def read_arpa(path: str | Path) -> NgramLM:
     """Read an ARPA file, plain or compressed."""
-    lines = _Lines(Path(path))
-    sizes = _read_header(lines)
-    tokens, logs, backoffs = _read_unigrams(lines, sizes[0])
-    vocab = Vocab([UNKNOWN, END, *(token for token in tokens if token not in (UNKNOWN, END, START))])
-    orders = _Orders(len(vocab))
-    ids = {token: id for id, token in enumerate(vocab)} | {START: len(vocab)}
-    orders.logs[0][ids[UNKNOWN]] = _NO_UNKNOWN
-    for token, log, backoff in zip(tokens, logs, backoffs, strict=True):
-        orders.logs[0][ids[token]], orders.backoffs[0][ids[token]] = log, backoff
+    lines = Lines(path)
+    sizes = read_header(lines)
+    words = _Words()
+    words.read(lines, sizes[0])
+    vocab, unigrams = words.settle()
+    # A header is believed if the file is long enough for what it declares, be it compressed.
+    model = GrowingHash(unigrams, sizes[1:] if LEAST_BYTES * sum(sizes) <= lines.stored else ())
     for order, size in enumerate(sizes[1:], 2):
-        orders.open_order()
-        _read_order(lines, order, size, ids, orders, highest=order == len(sizes))
-    if lines.next("\\end\\").lower() != "\\end\\":
-        raise lines.error("expected \\end\\: the header declares fewer n-grams than there are")
-    return NgramLM.from_logs(vocab, orders.logged())
+        open_section(lines, order)
+        _Section(lines, order, size, highest=order == len(sizes)).read(words, model)
+    read_end(lines)
+    arrays = model.arrays()
+    settings: dict[str, Json] = {"order": len(sizes), "smoothing": GIVEN, "sizes": [*model.sizes], "discounts": []}
+    return NgramLM.from_parts(Parts(settings, arrays, vocab))
 
 
-def _read_header(lines: _Lines) -> list[int]:
-    while lines.next("\\data\\").lower() != "\\data\\":
-        if lines.number > FOREWORD_LINES:
-            raise InputError(f"{lines.path}: not an ARPA file: there is no \\data\\ line")
-    sizes: list[int] = []
-    while (line := lines.next("\\1-grams:").lower()) != "\\1-grams:":
-        head, _, count = line.partition("=")
-        order = head.removeprefix("ngram").strip()
-        if not head.startswith("ngram") or not order.isdecimal() or not count.strip().isdecimal():
-            raise lines.error(f"expected 'ngram {len(sizes) + 1}=COUNT', found {line[:60]!r}")
-        if int(order) != len(sizes) + 1:
-            raise lines.error(f"expected the number of {len(sizes) + 1}-grams, found that of {order}-grams")
-        sizes.append(int(count))
-    if not 1 <= len(sizes) <= HIGHEST_ORDER:
-        raise lines.error(f"order {len(sizes)}: expected 1 to {HIGHEST_ORDER}")
-    return sizes
+class _Words:
+    """The unigrams of a file. A word's number in the table is one more than its entry's in the file.
+
+    ids: int32, by number, what the model calls each string.
+    """
+
+    def __init__(self) -> None:
+        self.table = StringTable()
+        self.ids = np.empty(0, np.int32)
+        self._values: list[Singles] = []
+
+    def read(self, lines: Lines, declared: int) -> None:
+        position = lines.position
+        position[ENTRIES] = position[ROWS] = 0
+        offsets, numbers = np.empty(WORDS_AT_ONCE + 1, np.int64), np.empty(WORDS_AT_ONCE, np.int64)
+        values, spelled = np.empty(2 * WORDS_AT_ONCE, np.float32), np.empty(0, np.uint8)
+        spans, logs = np.empty(2, np.int64), np.empty(2)
+        status = MORE
+        while status != ENOUGH:
+            if len(spelled) < len(lines.data):
+                spelled = np.empty(len(lines.data), np.uint8)
+            status = read_unigrams(lines.data, declared, spelled, offsets, values, numbers, spans, logs, position)
+            count = int(position[ROWS])
+            position[ROWS] = 0
+            self._add(lines, spelled, offsets[: count + 1], values[: 2 * count].copy(), numbers)
+            if status == ODD or (status == MORE and not lines.fill()):
+                words, log, backoff = read_entry(lines, 1, int(position[ENTRIES]), declared)
+                word = np.frombuffer(bytearray(words[0].encode()), np.uint8)
+                single = np.array([natural(log), natural(backoff)], np.float32)
+                self._add(lines, word, np.array([0, len(word)]), single, np.array([lines.number]))
+                position[ENTRIES] += 1
+
+    def _add(
+        self, lines: Lines, words: Bytes, offsets: NDArray[np.int64], values: Singles, numbers: NDArray[np.int64]
+    ) -> None:
+        before, none = self.table.size, np.zeros(len(offsets) - 1, np.int64)
+        places = self.table.add(words, offsets, none, none)
+        again = np.flatnonzero(places != np.arange(before, before + len(places)))
+        if len(again):
+            lines.position[LINE] = numbers[again[0]]
+            raise twice(lines, [bytes(words[offsets[again[0]] : offsets[again[0] + 1]]).decode()])
+        self._values.append(values)
+
+    def settle(self) -> tuple[Vocab, Singles]:
+        """The vocabulary, and the logs of its words and of ``<s>`` as ``GrowingHash`` takes them."""
+        table, listed = self.table, np.arange(1, self.table.size)
+        special = [name.encode() for name in (UNKNOWN, UPPER_UNKNOWN, END, START)]
+        unknown, upper, end, start = table.add(*_packed(special), np.zeros(4, np.int64), np.zeros(4, np.int64)).tolist()
+        ordinary = np.setdiff1d(listed, [unknown, end, start], assume_unique=True)
+        self.ids = np.empty(table.size, np.int32)
+        self.ids[ordinary] = np.arange(2, len(ordinary) + 2)
+        self.ids[[0, unknown, upper]], self.ids[end], self.ids[start] = 0, 1, len(ordinary) + 2
+        unigrams = np.zeros(2 * (len(ordinary) + 3), np.float32)
+        unigrams[::2] = natural(NEVER)
+        unigrams[0] = natural(NO_UNKNOWN)
+        values = np.concatenate(self._values)
+        unigrams[2 * self.ids[listed]], unigrams[2 * self.ids[listed] + 1] = values[::2], values[1::2]
+        numbers = np.concatenate((np.array([unknown, end]), ordinary))
+        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.diff(table.offsets)[numbers])))
+        data = np.empty(int(offsets[-1]), np.uint8)
+        gather_strings(table.arena, table.offsets, numbers, data, 0)
+        return Vocab.from_bytes(data, offsets, unknown=0, end=1), unigrams
+
+    def ids_of(self, words: list[str]) -> Ints:
+        """What the model calls words, -1 for those that are not among the unigrams."""
+        numbers = self.table.ids_of(*_packed([word.encode() for word in words]))
+        return np.where(numbers >= 0, self.ids[numbers], np.int32(-1))
 
 
-def _read_unigrams(lines: _Lines, size: int) -> tuple[list[str], list[float], list[float]]:
-    found: dict[str, tuple[float, float]] = {}
-    for words, log, backoff in _read_entries(lines, 1, size):
-        word = UNKNOWN if words[0] == "<UNK>" else words[0]
-        if word in found:
-            raise lines.error(f"the 1-gram {word!r} stands there twice")
-        found[word] = (log, backoff)
-    return list(found), [log for log, _ in found.values()], [backoff for _, backoff in found.values()]
+def _packed(strings: list[bytes]) -> tuple[Bytes, NDArray[np.int64]]:
+    offsets = np.zeros(len(strings) + 1, np.int64)
+    np.cumsum([len(string) for string in strings], out=offsets[1:])
+    return np.frombuffer(bytearray(b"".join(strings)), np.uint8), offsets
 
 
-def _read_order(lines: _Lines, order: int, size: int, ids: dict[str, int], orders: _Orders, *, highest: bool) -> None:
-    if lines.next(f"\\{order}-grams:").lower() != f"\\{order}-grams:":
-        raise lines.error(f"expected \\{order}-grams:, the header declares fewer {order - 1}-grams than there are")
-    for words, log, backoff in _read_entries(lines, order, size):
+class _Section:
+    """The n-grams of one order, two or more, as they stand in the file.
+
+    rows, pending, places: room for the next of them, as ``read_ngrams`` fills it.
+    """
+
+    def __init__(self, lines: Lines, order: int, declared: int, *, highest: bool) -> None:
+        self.lines = lines
+        self.order = order
+        self.declared = declared
+        self.highest = highest
+        self.entries = Entries(order)
+        self.rows = np.empty(2 * CHUNK, np.uint64)
+        self.pending = np.empty((CHUNK, order), np.int32)
+        self.places = np.empty(CHUNK, np.int64)
+
+    def read(self, words: _Words, model: GrowingHash) -> None:
+        """Read all n-grams and put them into the model's tables."""
+        self.lines.position[[ENTRIES, ROWS, PENDING]] = 0
         try:
-            ngram = tuple(ids[UNKNOWN if word == "<UNK>" else word] for word in words)
-        except KeyError as error:
-            raise lines.error(f"the word {error.args[0]!r} is not among the 1-grams") from None
-        if START in words[1:]:
-            raise lines.error("<s> stands inside an n-gram")
-        if not orders.add(ngram, log, 0.0 if highest else backoff):
-            raise lines.error(f"the {order}-gram {' '.join(words)!r} stands there twice")
+            self._read(words, model)
+        except InputError:
+            self._enter(model)  # an n-gram that stands there twice comes before what is wrong further down
+            raise
+        self._enter(model)
+
+    def _read(self, words: _Words, model: GrowingHash) -> None:
+        lines, batch = self.lines, batch_of(self.order)
+        # Of more n-grams than there can be, one stands there twice: no small file unpacks to any number of them.
+        enough = min(self.declared, (model.vocab_size + 1) ** self.order + 1)
+        strings = Strings(words.table.slots, words.table.arena, words.table.starts, words.ids)
+        status = MORE
+        while status != ENOUGH:
+            status = read_ngrams(
+                lines.data, enough, self.order, self.highest, strings, model.tables(),
+                self.rows, self.rows.view(np.float32), self.pending.reshape(-1), self.places, batch, lines.position,
+            )  # fmt: skip
+            if status == FULL:
+                self._keep()
+            if status == ODD or (status == MORE and not lines.fill()):
+                self._read_one(words)
+
+    def _read_one(self, words: _Words) -> None:
+        """Read an entry that the kernel left to Python: it is wrong, or unusual and found its place at the end."""
+        position = self.lines.position
+        spelled, log, backoff = read_entry(self.lines, self.order, int(position[ENTRIES]), self.declared)
+        ids = words.ids_of(spelled)
+        check_words(self.lines, spelled, ids.tolist())
+        row, place = position[ROWS], position[PENDING]
+        self.rows[2 * row] = 0
+        self.rows[2 * row + 1 : 2 * row + 2].view(np.float32)[:] = natural(log), 0 if self.highest else natural(backoff)
+        self.pending[place], self.places[place] = ids, row
+        position[[ENTRIES, ROWS, PENDING]] += 1
+
+    def _keep(self) -> None:
+        rows, pending = self.lines.position[[ROWS, PENDING]].tolist()
+        self.entries.add(self.rows[: 2 * rows], self.pending[:pending].copy(), self.places[:pending].copy())
+        self.rows = np.empty(2 * CHUNK, np.uint64)
+        self.lines.position[[ROWS, PENDING]] = 0
+
+    def _enter(self, model: GrowingHash) -> None:
+        self._keep()
+        number = model.add_order(self.entries)
+        if number is not None:
+            raise self._twice(number)
+
+    def _twice(self, number: int) -> InputError:
+        """Entry ``number`` has been there before: read so far again, to say in which line."""
+        lines = Lines(self.lines.path)
+        sizes = read_header(lines)
+        for order in range(1, self.order + 1):
+            for _ in range(sizes[order - 1] if order < self.order else number):
+                lines.next("an entry")
+            if order < self.order:
+                open_section(lines, order + 1)
+        return twice(lines, read_entry(lines, self.order, number, self.declared)[0])
 
 
-def _read_entries(lines: _Lines, order: int, size: int) -> Iterator[tuple[list[str], float, float]]:
-    for place in range(size):
-        line = lines.next(f"{order}-gram {place + 1} of {size}")
-        if line.startswith("\\"):
-            raise lines.error(f"expected {size} {order}-grams, found {place}")
-        fields = [field for field in line.replace("\t", " ").split(" ") if field]
-        if len(fields) not in (order + 1, order + 2):
-            raise lines.error(
-                f"expected a log, {order} words and perhaps a back-off weight, found {len(fields)} fields"
-            )
-        try:
-            log = float(fields[0])
-            backoff = float(fields[order + 1]) if len(fields) == order + 2 else 0.0
-        except ValueError:
-            raise lines.error(f"a number was expected in {line[:60]!r}") from None
-        if math.isnan(log) or math.isnan(backoff) or log > 0 or backoff == math.inf:
-            raise lines.error(f"{fields[0]} is no log-probability" if log > 0 or math.isnan(log) else "bad back-off")
-        yield fields[1 : order + 1], log, backoff
+# Writing
 
 
 def write_arpa(model: NgramLM, path: str | Path) -> None:
@@ -240,30 +277,50 @@ def write_arpa(model: NgramLM, path: str | Path) -> None:
             f"a model with smoothing={model.smoothing} cannot be an ARPA file: what a context does not know is spread "
             "evenly there, and readers of ARPA would ask shorter contexts"
         )
-    names = [*model.vocab, START]
-    for name in names:
-        if not name or any(blank in name for blank in " \t\r\n"):
-            raise InputError(f"the token {name!r} has white space in it, which an ARPA file cannot hold")
-    with atomic_file(Path(path)) as temporary:
-        opener = gzip.open if str(path).endswith(".gz") else open
-        with opener(temporary, "wt", encoding="utf-8") as file:
-            file.write("\\data\\\n")
-            file.writelines(f"ngram {order}={size}\n" for order, size in enumerate(model.sizes_, 1))
-            for order, ngrams, logs, backoffs in model.ngrams():
-                file.write(f"\n\\{order}-grams:\n")
-                highest = order == model.order
-                file.writelines(_entries(names, ngrams, logs, backoffs, highest))
-            file.write("\n\\end\\\n")
+    names = _Names(model.vocab)
+    opener = gzip.open if str(path).endswith(".gz") else open
+    with atomic_file(Path(path)) as temporary, opener(temporary, "wb") as file:
+        file.write(b"\\data\\\n")
+        file.writelines(f"ngram {order}={size}\n".encode() for order, size in enumerate(model.sizes_, 1))
+        for spelled in model.ngrams():
+            file.write(f"\n\\{spelled[0]}-grams:\n".encode())
+            file.writelines(names.lines(spelled, highest=spelled[0] == model.order))
+        file.write(b"\n\\end\\\n")
 
 
-def _entries(
-    names: list[str],
-    ngrams: np.ndarray[tuple[int, int], np.dtype[np.int64]],
-    logs: np.ndarray[tuple[int], np.dtype[np.float32]],
-    backoffs: np.ndarray[tuple[int], np.dtype[np.float32]],
-    highest: bool,
-) -> Iterator[str]:
-    for words, log, backoff in zip(ngrams.tolist(), logs.tolist(), backoffs.tolist(), strict=True):
-        shown = NEVER if log == -math.inf else log / _LOG10
-        line = f"{shown:.9g}\t{' '.join(names[word] for word in words)}"
-        yield line + "\n" if highest else f"{line}\t{max(backoff / _LOG10, NEVER):.9g}\n"
+class _Names:
+    """The words of a model as a file has them, ``<s>`` after the last."""
+
+    def __init__(self, vocab: Vocab) -> None:
+        self.vocab = vocab
+        self.data = np.append(vocab.data, np.frombuffer(START.encode(), np.uint8))
+        self.offsets = np.append(vocab.offsets, vocab.offsets[-1] + len(START))
+        wrong = np.flatnonzero(np.isin(self.data, np.frombuffer(b" \t\r\n", np.uint8)))
+        bad = np.union1d(
+            np.searchsorted(self.offsets, wrong, side="right") - 1, np.flatnonzero(np.diff(self.offsets) == 0)
+        )
+        if len(bad):
+            raise InputError(f"the token {vocab[int(bad[0])]!r} has white space in it, which an ARPA file cannot hold")
+        self._out = np.empty(max(BYTES_AT_ONCE, HIGHEST_ORDER * (int(np.diff(self.offsets).max()) + 64)), np.uint8)
+
+    def lines(self, spelled: Spelled, *, highest: bool) -> Iterator[memoryview | bytes]:
+        """The lines of one order, some at a time."""
+        _, ngrams, logs, weights = spelled
+        if not 0 <= ngrams.min(initial=0) <= ngrams.max(initial=0) <= len(self.vocab):
+            raise InputError("the model holds a word that is not in its vocabulary")
+        logs, weights = np.ascontiguousarray(logs), np.ascontiguousarray(weights)
+        position = np.zeros(2, np.int64)
+        status = FULL
+        while status != ENOUGH:
+            status = write_entries(ngrams, logs, weights, highest, self.data, self.offsets, NEVER, self._out, position)
+            yield self._out[: position[1]].data
+            position[1] = 0
+            if status == ODD:
+                number = int(position[0])
+                one = slice(number, number + 1)
+                named = {word: self._name(word) for word in ngrams[number].tolist()}
+                yield "".join(plain_entries(named, ngrams[one], logs[one], weights[one], highest)).encode()
+                position[0] += 1
+
+    def _name(self, word: int) -> str:
+        return START if word == len(self.vocab) else self.vocab[word]

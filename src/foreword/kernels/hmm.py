@@ -11,6 +11,8 @@ What makes the fast ones fast:
 - Documents of like length are read side by side, so a step in time is one product of matrices for all of them.
 - Expected transitions are A_ij · Σ_n belief_(n-1)(i) w_n(j): A is multiplied in once, at the end of everything.
 - Viterbi keeps only the best scores; which state each came from is asked afterwards, along the one path that won.
+- Of a very long document only what holds at the beginning of each block is kept, and a block computed again when the
+  way back comes to it: memory does not grow with the text, but for a number a token.
 
 A word that no reachable state emits has probability zero and tells nothing: the belief stays as predicted. So nothing
 is ever 0/0, and a document with an impossible word in it still has beliefs behind that word.
@@ -21,6 +23,8 @@ L. R. Rabiner, "A tutorial on hidden Markov models", Proceedings of the IEEE 77 
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +35,19 @@ from foreword.protocols import Ids
 
 Table = NDArray[np.floating[Any]]
 Longs = NDArray[np.int64]
+
+SIDE_BY_SIDE = 64
+"""Documents read at once. Products of fewer rows are slower; more rows leave the processor's nearest cache."""
+
+PRODUCT_SIZE = 1 << 18
+"""Multiplications in one product of matrices. OpenBLAS wakes its own threads above this, which would wait for ours."""
+
+TOKENS_AT_ONCE = 1 << 16
+"""Beliefs of a batch are kept until it has been smoothed, which takes that many rows of S numbers. A document that is
+longer makes a batch of its own, and is smoothed that many tokens at a time: then its beliefs are computed twice."""
+
+VITERBI_ROWS = 1 << 14
+"""The same for the likeliest path, where rows are kept for one document at a time."""
 
 
 def least_belief(dtype: np.dtype[Any]) -> float:
@@ -106,6 +123,21 @@ class Batch(NamedTuple):
         return int(self.steps[1])
 
 
+def document_groups(lengths: NDArray[np.int64], states: int) -> Iterator[NDArray[np.int64]]:
+    """Numbers of documents, from the longest to the shortest, in groups to be read side by side; empty ones left out.
+
+    Depends on nothing but the lengths and the number of states, so that sums come out the same on any machine.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    order = order[: np.count_nonzero(lengths)]
+    rows = min(max(PRODUCT_SIZE // states**2, 8), SIDE_BY_SIDE)
+    first = 0
+    while first < len(order):
+        group = order[first : first + max(1, min(rows, TOKENS_AT_ONCE // int(lengths[order[first]])))]
+        yield group
+        first += len(group)
+
+
 def pack(ids: Ids, offsets: Longs, documents: Longs) -> Batch:
     """Lay out documents, given by their numbers from the longest to the shortest, none of them empty."""
     starts = offsets[documents]
@@ -147,17 +179,95 @@ def filter_batch(start: Table, transition: Table, emission: Table, batch: Batch)
     return beliefs, scales
 
 
-def smooth_batch(start: Table, transition: Table, emission: Table, batch: Batch) -> tuple[Table, Table, Table]:
-    """(N, S) posteriors and (N,) scales of a batch, in its order, and (S, S) expected transitions, yet to be
-    multiplied by A, in float64.
+class Part(NamedTuple):
+    """What is known of the tokens ``first`` to ``last`` of a batch: rows (tokens, S), beliefs or posteriors; scales
+    (tokens,); and after smoothing (S, S) expected transitions to them, yet to be multiplied by A, in float64.
     """
-    posteriors, scales = filter_batch(start, transition, emission, batch)
-    pairs = np.zeros(transition.shape)
-    product = np.empty_like(transition)
-    later, weights = (np.empty((batch.documents, len(start)), start.dtype) for _ in range(2))
-    backwards = np.ascontiguousarray(transition.T)
-    _smooth(backwards, emission, batch.words, batch.steps, scales, posteriors, later, weights, product, pairs)
-    return posteriors, scales, pairs
+
+    first: int
+    last: int
+    rows: Table
+    scales: Table
+    pairs: NDArray[np.float64] | None = None
+
+
+def filtered(start: Table, transition: Table, emission: Table, batch: Batch) -> Iterator[Part]:
+    """Beliefs: all of a batch at once, or those of a long document a part at a time."""
+    predicted = start
+    for first, part in _parts(batch):
+        beliefs, scales = filter_batch(predicted, transition, emission, part)
+        yield Part(first, first + len(beliefs), beliefs, scales)
+        predicted = beliefs[-1] @ transition
+
+
+def smoothed(start: Table, transition: Table, emission: Table, batch: Batch) -> Iterator[Part]:
+    """Posteriors, from the last part to the first."""
+    parts = list(_parts(batch))
+    predicted = [start]
+    for _, part in parts[:-1]:
+        beliefs, _ = filter_batch(predicted[-1], transition, emission, part)
+        predicted.append(beliefs[-1] @ transition)
+    backwards, product = np.ascontiguousarray(transition.T), np.empty_like(transition)
+    later = np.ones((batch.documents, len(start)), start.dtype)
+    weights = np.empty_like(later)
+    after = None  # how much the first token of the part behind this one says of each state
+    for (first, part), before in zip(reversed(parts), reversed(predicted), strict=True):
+        beliefs, scales = filter_batch(before, transition, emission, part)
+        pairs = np.zeros(transition.shape)
+        if after is not None:
+            pairs += np.outer(beliefs[-1], after)
+        known = beliefs[0] > 0
+        _smooth(backwards, emission, part.words, part.steps, scales, beliefs, later, weights, product, pairs)
+        yield Part(first, first + len(beliefs), beliefs, scales, pairs)
+        if first:
+            seen = emission[part.words[0]] / scales[0] if scales[0] > 0 else np.ones_like(start)
+            after = np.where(known, seen * later[0], 0)
+            later[0] = after @ backwards
+
+
+def _parts(batch: Batch) -> Iterator[tuple[int, Batch]]:
+    """The batch, or that of one long document cut up, and where each part begins."""
+    tokens = len(batch.words)
+    if tokens <= TOKENS_AT_ONCE or batch.documents > 1:
+        yield 0, batch
+        return
+    for first in range(0, tokens, TOKENS_AT_ONCE):
+        part = slice(first, min(first + TOKENS_AT_ONCE, tokens))
+        yield first, Batch(batch.places[part], batch.words[part], np.arange(part.stop - first + 1))
+
+
+class Expected(NamedTuple):
+    """What a batch adds to EM's counts.
+
+    start: (S,). pairs: (S, S), yet to be multiplied by A. words, rows: (n,) and (n, S), what each of those words adds.
+    scales: (N,), as ever.
+    """
+
+    start: NDArray[np.float64]
+    pairs: NDArray[np.float64]
+    words: Longs
+    rows: Table
+    scales: Table
+
+
+def expect_batch(start: Table, transition: Table, emission: Table, batch: Batch) -> Expected:
+    begun, pairs = np.zeros(len(start)), np.zeros(transition.shape)
+    scales = np.empty(len(batch.words), start.dtype)
+    words, rows = batch.words, np.empty((0, len(start)), start.dtype)
+    numbers = words
+    if len(words) > TOKENS_AT_ONCE:  # the posteriors of all tokens are too many to hand on: those of a word are added
+        words, numbers = np.unique(words, return_inverse=True)
+        rows = np.zeros((len(words), len(start)))
+    for part in smoothed(start, transition, emission, batch):
+        scales[part.first : part.last] = part.scales
+        pairs += part.pairs if part.pairs is not None else 0
+        if part.first == 0:
+            begun += part.rows[: batch.documents].sum(axis=0, dtype=np.float64)
+        if len(rows):
+            add_rows(rows, numbers[part.first : part.last], part.rows)
+        else:
+            rows = part.rows
+    return Expected(begun, pairs, words, rows, scales)
 
 
 @allocating
@@ -214,8 +324,9 @@ def _smooth(
     product: Table,
     pairs: NDArray[np.float64],
 ) -> None:
-    """Beliefs become posteriors where they stand. A document's row of ``later`` is one until its last token is read."""
-    later[:] = 1
+    """Beliefs become posteriors where they stand. later: (documents, S), what comes behind says of each state,
+    ones if nothing does; it ends as what all but the first tokens say.
+    """
     for step in range(len(steps) - 2, 0, -1):
         first, reading, before = steps[step], steps[step + 1] - steps[step], steps[step - 1]
         _weigh(weights, later, reading, emission, words, first, scales, beliefs)
@@ -308,46 +419,66 @@ def add_rows(totals: NDArray[np.float64], numbers: Longs, rows: Table) -> None:
 
 @kernel
 def viterbi(
-    log_start: Table,
-    log_transition: Table,
-    log_emission: Table,
-    words: Ids,
-    offsets: Longs,
-    best: Table,
-    path: NDArray[np.int32],
-) -> None:
-    """Fill ``path`` (N,) with the likeliest states of each document; ``best`` has a row for each token of the longest
-    one. ``words`` are rows of ``log_emission``.
+    log_start: Table, log_transition: Table, log_emission: Table, words: Ids, offsets: Longs, first: int, last: int,
+    best: Table, marks: Table, path: NDArray[np.int32],
+) -> None:  # fmt: skip
+    """Fill ``path`` (N,) with the likeliest states of documents ``first`` to ``last``. ``words`` are rows of
+    ``log_emission``.
+
+    best: (rows, S), for as many tokens at a time. marks: (blocks, S), what held just before each block but the first
+    of the longest document.
     """
-    for document in range(len(offsets) - 1):
-        first, tokens = offsets[document], offsets[document + 1] - offsets[document]
-        for token in range(tokens):
-            if token == 0:
+    rows = len(best)
+    for document in range(first, last):
+        begin, tokens = offsets[document], offsets[document + 1] - offsets[document]
+        blocks = (tokens + rows - 1) // rows
+        for block in range(blocks):
+            if block > 0:
                 for state in range(len(log_start)):
-                    best[0, state] = log_start[state]
-            else:
-                _reach(best, token, log_transition)
-            _observe(best, token, log_emission, words[first + token])
-        _trace_back(best, tokens, log_transition, path, first)
+                    marks[block - 1, state] = best[rows - 1, state]
+            _score_block(log_start, log_transition, log_emission, words, begin, tokens, block, best, marks)
+        for block in range(blocks - 1, -1, -1):
+            if block < blocks - 1:
+                _score_block(log_start, log_transition, log_emission, words, begin, tokens, block, best, marks)
+            for token in range(min(tokens, (block + 1) * rows) - 1, block * rows - 1, -1):
+                following = path[begin + token + 1] if token < tokens - 1 else -1
+                path[begin + token] = _likeliest(best, token - block * rows, log_transition, following)
 
 
 @inlined
-def _reach(best: Table, token: int, log_transition: Table) -> None:
-    """best[token, j] = max_i best[token − 1, i] + log A_ij; four states i at a time, so that each j is fetched less."""
+def _score_block(
+    log_start: Table, log_transition: Table, log_emission: Table, words: Ids, begin: int, tokens: int, block: int,
+    best: Table, marks: Table,
+) -> None:  # fmt: skip
+    rows = len(best)
+    for row in range(min(rows, tokens - block * rows)):
+        if row > 0:
+            _reach(best, row - 1, best, row, log_transition)
+        elif block > 0:
+            _reach(marks, block - 1, best, 0, log_transition)
+        else:
+            for state in range(len(log_start)):
+                best[0, state] = log_start[state]
+        _observe(best, row, log_emission, words[begin + block * rows + row])
+
+
+@inlined
+def _reach(earlier: Table, before: int, best: Table, row: int, log_transition: Table) -> None:
+    """best[row, j] = max_i earlier[before, i] + log A_ij; four states i at a time, so that each j is fetched less."""
     states = best.shape[1]
     for state in range(states):
-        best[token, state] = -np.inf
+        best[row, state] = -np.inf
     for origin in range(0, states - states % 4, 4):
-        a, b = best[token - 1, origin], best[token - 1, origin + 1]
-        c, d = best[token - 1, origin + 2], best[token - 1, origin + 3]
+        a, b = earlier[before, origin], earlier[before, origin + 1]
+        c, d = earlier[before, origin + 2], earlier[before, origin + 3]
         for state in range(states):
             ab = max(a + log_transition[origin, state], b + log_transition[origin + 1, state])
             cd = max(c + log_transition[origin + 2, state], d + log_transition[origin + 3, state])
-            best[token, state] = max(best[token, state], max(ab, cd))
+            best[row, state] = max(best[row, state], max(ab, cd))
     for origin in range(states - states % 4, states):
-        a = best[token - 1, origin]
+        a = earlier[before, origin]
         for state in range(states):
-            best[token, state] = max(best[token, state], a + log_transition[origin, state])
+            best[row, state] = max(best[row, state], a + log_transition[origin, state])
 
 
 @inlined
@@ -362,216 +493,21 @@ def _observe(best: Table, token: int, log_emission: Table, word: int) -> None:
 
 
 @inlined
-def _trace_back(best: Table, tokens: int, log_transition: Table, path: NDArray[np.int32], first: int) -> None:
-    for token in range(tokens - 1, -1, -1):
-        likeliest, highest = 0, -np.inf
-        for state in range(best.shape[1]):
-            score = best[token, state]
-            if token < tokens - 1:
-                score += log_transition[state, path[first + token + 1]]
-            if score > highest:
-                likeliest, highest = state, score
-        path[first + token] = likeliest
-
-
-# Tagging: the state is a pair of tags, and a word has only the few tags that it can have
-
-
-class Lexicon(NamedTuple):
-    """The tags that each entry, a word or an ending, can have.
-
-    rows: int64 (entries + 1,); entry e has the places ``rows[e]`` to ``rows[e + 1]`` of the other two.
-    tags: int32. logs: float64, log p(tag | entry) − log p(tag), which is log p(entry | tag) but for a constant.
-    """
-
-    rows: Longs
-    tags: NDArray[np.int32]
-    logs: NDArray[np.float64]
-
-
-def plain_tags(codes: Longs, lexicon: Lexicon, moves: NDArray[np.float64], kinds: int) -> list[int]:
-    """The likeliest tags of one sentence. A code is twice the entry's number, and one more if the word is capitalised;
-    a label is a tag, plus ``kinds`` (the number of tags) if capitalised; ``2 · kinds`` stands beyond the ends.
-    """
-    outside = 2 * kinds
-    paths: dict[tuple[int, int], tuple[float, list[int]]] = {(outside, outside): (0.0, [])}
-    for code in [*codes.tolist(), None]:
-        if code is None:
-            choices = [(outside, 0.0)]
-        else:
-            row = slice(lexicon.rows[code >> 1], lexicon.rows[(code >> 1) + 1])
-            labels = lexicon.tags[row] + kinds * (code & 1)
-            choices = list(zip(labels.tolist(), lexicon.logs[row].tolist(), strict=True))
-        longer: dict[tuple[int, int], tuple[float, list[int]]] = {}
-        for (first, second), (score, path) in paths.items():
-            for third, log in choices:
-                better = score + moves[first, second, third] + log
-                if (second, third) not in longer or better > longer[second, third][0]:
-                    longer[second, third] = better, [*path, third % kinds]
-        paths = longer
-    return max(paths.values())[1][:-1]
-
-
-class Lattice(NamedTuple):
-    """Room for one sentence, two places before it and one behind it, reused for every sentence.
-
-    widths: int64 (places,), how many choices there are. labels: int64 and logs: float64 (places, tags), what they are.
-    pairs: float64 (places, tags, tags), the score of each choice together with each of the place before.
-    """
-
-    widths: Longs
-    labels: NDArray[np.int64]
-    logs: NDArray[np.float64]
-    pairs: NDArray[np.float64]
-
-
-def lattice(longest: int, kinds: int) -> Lattice:
-    places = longest + 3
-    return Lattice(
-        np.empty(places, np.int64),
-        np.empty((places, kinds), np.int64),
-        np.empty((places, kinds)),
-        np.empty((places, kinds, kinds)),
-    )
-
-
-@inlined
-def _lay_out(codes: Longs, first: int, tokens: int, lexicon: Lexicon, kinds: int, room: Lattice) -> None:
-    for place in range(tokens + 3):
-        room.widths[place] = 1
-        room.labels[place, 0] = 2 * kinds
-        room.logs[place, 0] = 0
-    for token in range(tokens):
-        code = codes[first + token]
-        row = lexicon.rows[code >> 1]
-        width = lexicon.rows[(code >> 1) + 1] - row
-        room.widths[token + 2] = width
-        for choice in range(width):
-            room.labels[token + 2, choice] = lexicon.tags[row + choice] + kinds * (code & 1)
-            room.logs[token + 2, choice] = lexicon.logs[row + choice]
-
-
-@kernel
-def likeliest_tags(
-    codes: Longs,
-    offsets: Longs,
-    lexicon: Lexicon,
-    moves: NDArray[np.float64],
-    kinds: int,
-    room: Lattice,
-    tags: NDArray[np.int32],
-) -> None:
-    """Fill ``tags`` (N,) for sentences of codes; ``moves`` (labels, labels, labels) is log p(third | first, second)."""
-    for sentence in range(len(offsets) - 1):
-        first, tokens = offsets[sentence], offsets[sentence + 1] - offsets[sentence]
-        _lay_out(codes, first, tokens, lexicon, kinds, room)
-        room.pairs[1, 0, 0] = 0
-        for place in range(2, tokens + 3):
-            for second in range(room.widths[place - 1]):
-                for third in range(room.widths[place]):
-                    origin = _best_origin(room, moves, place, second, third)
-                    score = _through(room, moves, place, origin, second, third)
-                    room.pairs[place, second, third] = score + room.logs[place, third]
-        third, second = 0, 0
-        for choice in range(room.widths[tokens + 1]):
-            if room.pairs[tokens + 2, choice, 0] > room.pairs[tokens + 2, second, 0]:
-                second = choice
-        for place in range(tokens + 2, 2, -1):
-            tags[first + place - 3] = room.labels[place - 1, second] % kinds
-            second, third = _best_origin(room, moves, place, second, third), second
-
-
-@inlined
-def _through(room: Lattice, moves: NDArray[np.float64], place: int, origin: int, second: int, third: int) -> float:
-    """The score of the choice ``third`` at ``place``, reached from ``origin`` through ``second``."""
-    labels = room.labels
-    move = moves[labels[place - 2, origin], labels[place - 1, second], labels[place, third]]
-    return room.pairs[place - 1, origin, second] + move
-
-
-@inlined
-def _best_origin(room: Lattice, moves: NDArray[np.float64], place: int, second: int, third: int) -> int:
-    best, highest = 0, _through(room, moves, place, 0, second, third)
-    for origin in range(1, room.widths[place - 2]):
-        score = _through(room, moves, place, origin, second, third)
+def _likeliest(best: Table, row: int, log_transition: Table, following: int) -> int:
+    """The best state here, given the next one, if any (-1)."""
+    likeliest, highest = 0, -np.inf
+    for state in range(best.shape[1]):
+        score = best[row, state]
+        if following >= 0:
+            score += log_transition[state, following]
         if score > highest:
-            best, highest = origin, score
-    return best
+            likeliest, highest = state, score
+    return likeliest
 
 
-@kernel
-def tag_posteriors(
-    codes: Longs,
-    offsets: Longs,
-    lexicon: Lexicon,
-    chances: NDArray[np.float64],
-    kinds: int,
-    room: Lattice,
-    later: NDArray[np.float64],
-    earlier: NDArray[np.float64],
-    posteriors: NDArray[np.float64],
-) -> None:
-    """Add p(tag | sentence) to ``posteriors`` (N, kinds), which come in as zeros. ``chances`` are p(third | first,
-    second); ``later`` and ``earlier``, (kinds, kinds), are room for two steps of the backward pass.
-    """
-    for sentence in range(len(offsets) - 1):
-        first, tokens = offsets[sentence], offsets[sentence + 1] - offsets[sentence]
-        _lay_out(codes, first, tokens, lexicon, kinds, room)
-        room.pairs[1, 0, 0] = 1
-        for place in range(2, tokens + 3):
-            _forward(room, chances, place)
-        later[0 : room.widths[tokens + 1], 0] = 1
-        for place in range(tokens + 2, 2, -1):
-            _backward(room, chances, place, later, earlier)
-            later, earlier = earlier, later
-            _gather_posterior(room, place - 1, later, kinds, posteriors, first + place - 3)
-
-
-@inlined
-def _forward(room: Lattice, chances: NDArray[np.float64], place: int) -> None:
-    """pairs[place, j, k] = p(word | k) Σ_i pairs[place − 1, i, j] p(k | i, j), scaled to sum to one."""
-    labels, total = room.labels, 0.0
-    for second in range(room.widths[place - 1]):
-        for third in range(room.widths[place]):
-            chance = 0.0
-            for origin in range(room.widths[place - 2]):
-                move = chances[labels[place - 2, origin], labels[place - 1, second], labels[place, third]]
-                chance += room.pairs[place - 1, origin, second] * move
-            room.pairs[place, second, third] = chance * np.exp(room.logs[place, third])
-            total += room.pairs[place, second, third]
-    for second in range(room.widths[place - 1]):
-        for third in range(room.widths[place]):
-            room.pairs[place, second, third] /= total
-
-
-@inlined
-def _backward(
-    room: Lattice, chances: NDArray[np.float64], place: int, later: NDArray[np.float64], earlier: NDArray[np.float64]
-) -> None:
-    """earlier[i, j] = Σ_k p(k | i, j) p(word | k) later[j, k], scaled so that its largest is one."""
-    labels, largest = room.labels, 0.0
-    for origin in range(room.widths[place - 2]):
-        for second in range(room.widths[place - 1]):
-            chance = 0.0
-            for third in range(room.widths[place]):
-                move = chances[labels[place - 2, origin], labels[place - 1, second], labels[place, third]]
-                chance += move * np.exp(room.logs[place, third]) * later[second, third]
-            earlier[origin, second] = chance
-            largest = max(largest, chance)
-    for origin in range(room.widths[place - 2]):
-        for second in range(room.widths[place - 1]):
-            earlier[origin, second] /= largest
-
-
-@inlined
-def _gather_posterior(
-    room: Lattice, place: int, later: NDArray[np.float64], kinds: int, posteriors: NDArray[np.float64], token: int
-) -> None:
-    total = 0.0
-    for before in range(room.widths[place - 1]):
-        for choice in range(room.widths[place]):
-            total += room.pairs[place, before, choice] * later[before, choice]
-    for before in range(room.widths[place - 1]):
-        for choice in range(room.widths[place]):
-            share = room.pairs[place, before, choice] * later[before, choice] / total
-            posteriors[token, room.labels[place, choice] % kinds] += share
+def document_ranges(offsets: Longs, threads: int) -> list[tuple[int, int]]:
+    """Ranges of documents of about the same number of tokens, enough of them to keep all threads busy."""
+    pieces = 1 if threads == 1 else 8 * threads
+    cuts = np.searchsorted(offsets, np.linspace(0, offsets[-1], pieces + 1)[1:-1])
+    cuts = np.unique(np.concatenate(([0], cuts, [len(offsets) - 1])))
+    return list(itertools.pairwise(cuts.tolist()))

@@ -285,6 +285,27 @@ def add_counted(
 
 
 @kernel
+def enter_all(data: Bytes, starts: Offsets, slots: Words, keys: Words) -> None:
+    """Give every string its row; where two are the same, the first has it. keys: (BATCH * 4,), scratch."""
+    rows = len(slots) // 4
+    count = len(starts) - 1
+    for first in range(0, count, BATCH):
+        last = min(first + BATCH, count)
+        for number in range(first, last):
+            key = (number - first) * 4
+            make_key(data, starts[number], starts[number + 1], keys, key)
+            prefetch(slots, row_of(keys, key, rows) * 4)
+        for number in range(first, last):
+            key = (number - first) * 4
+            row = row_of(keys, key, rows)
+            at = find(slots, data, starts, row, keys, key, data, starts[number], starts[number + 1])
+            if slots[at + 3] == _ZERO:
+                for part in range(3):
+                    slots[at + part] = keys[key + part]
+                slots[at + 3] = keys[key + 3] | np.uint64(number + 1)
+
+
+@kernel
 def look_up(
     words: Bytes, offsets: Offsets, slots: Words, arena: Bytes, starts: Offsets, places: NDArray[np.int32], keys: Words
 ) -> None:
@@ -311,6 +332,20 @@ class StringTable:
         self._counts = np.zeros(1 << 11, np.int64)
         self._firsts = np.zeros(1 << 11, np.int64)
         self.add(np.empty(0, np.uint8), *(np.zeros(length, np.int64) for length in (2, 1, 1)))
+
+    @classmethod
+    def over(cls, data: Bytes, offsets: Offsets) -> StringTable:
+        """A table of strings that already lie together: string i there has the number i + 1. Twice as fast as adding
+        them, for they stay where they are. Of two that are the same only the first is found.
+        """
+        table = cls.__new__(cls)
+        table.size = len(offsets)
+        table.slots = empty_rows(max(1 << 12, 1 << (2 * table.size - 1).bit_length()))
+        table.arena = data if data.flags.writeable else data.copy()  # Numba would compile all kernels twice
+        table.starts = np.concatenate((np.zeros(1, np.int64), offsets))
+        table._counts, table._firsts = np.zeros_like(table.starts), np.zeros_like(table.starts)
+        enter_all(table.arena, table.starts, table.slots, np.empty(BATCH * 4, np.uint64))
+        return table
 
     @property
     def counts(self) -> Offsets:
@@ -344,6 +379,8 @@ class StringTable:
 
     def add(self, words: Bytes, offsets: Offsets, counts: Offsets, firsts: Offsets) -> NDArray[np.int32]:
         """Add strings counted elsewhere; their ids here."""
+        if self.size == 1:  # nearly always all of them are new then: growing in steps would take three times as long
+            self._reserve(len(counts) + 1, int(offsets[-1] - offsets[0]))
         places = np.empty(len(counts), np.int32)
         position = np.array([0, self.size], np.int64)
         keys = np.empty(BATCH * 4, np.uint64)
@@ -364,6 +401,19 @@ class StringTable:
     def memory(self) -> int:
         """Bytes held by the table's arrays."""
         return sum(array.nbytes for array in (self.slots, self.arena, self.starts, self._counts, self._firsts))
+
+    def _reserve(self, strings: int, length: int) -> None:
+        """Make room for that many strings, ``length`` bytes in all."""
+        if strings * 8 > len(self.slots):
+            larger = empty_rows(1 << (2 * strings - 1).bit_length())
+            rehash(self.slots, larger)
+            self.slots = larger
+        if strings + 1 > len(self.starts):
+            self.starts = _longer(self.starts, strings + 1)
+            self._counts = _longer(self._counts, strings + 1)
+            self._firsts = _longer(self._firsts, strings + 1)
+        if length > len(self.arena):
+            self.arena = _longer(self.arena, length)
 
     def _make_room(self, size: int, length: int) -> None:
         self.size = size

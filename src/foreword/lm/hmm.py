@@ -9,7 +9,7 @@ remembered of a text is a *belief*, one probability a state. Reading a word move
     correct    p(z_n | x_≤n) ∝ B(z_n, x_n) p(z_n | x_<n)
 
 Its size does not depend on how long the text is, (S − 1) + S(S − 1) + S(K − 1) parameters, where a table of n-grams
-grows as Kⁿ. In return old words fade: ``fading`` measures how fast.
+grows as Kⁿ. In return old words fade: ``evaluate/fading.py`` measures how fast.
 
 The parameters are learnt by expectation and maximisation: the expected number of times each state was begun in, left
 for another, and emitted a word, given the text, become the new probabilities. The likelihood never falls. With
@@ -37,7 +37,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.kernels import hmm as kernels
-from foreword.kernels.hmm import Batch, Table
+from foreword.kernels.hmm import Batch, Table, document_groups
+from foreword.lm.hmm_tables import AXES, Counts, Parameters, check_shapes, frozen
 from foreword.protocols import Ids, Logs, Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.parallel import cores, ordered_map
@@ -46,21 +47,11 @@ from foreword.tokens.vocab import Vocab
 Doubles = NDArray[np.float64]
 Out = TypeVar("Out")
 
-SIDE_BY_SIDE = 64
-"""Documents read at once. Products of fewer rows are slower; more rows leave the processor's nearest cache."""
-
-PRODUCT_SIZE = 1 << 18
-"""Multiplications in one product of matrices. OpenBLAS wakes its own threads above this, which would wait for ours."""
-
-TOKENS_AT_ONCE = 1 << 16
-"""Beliefs of a batch are kept until it has been smoothed; a document that is longer makes a batch of its own."""
-
 ROW_TOLERANCE = {"float64": 1e-9, "float32": 1e-5}
 """How far from one a row of given parameters may sum."""
 
 NOISE = {"float64": 1e-10, "float32": 1e-6}
 """How much of itself an objective may seem to fall by rounding alone."""
-
 
 PATIENCE = 3
 """Rounds without a gain on the text to tune on before training ends."""
@@ -82,22 +73,6 @@ class Step:
     valid_score: float | None = None
 
 
-class Counts(NamedTuple):
-    """How often each state began a document (S,), followed another (S, S), and emitted each word (K, S)."""
-
-    start: Doubles
-    transition: Doubles
-    emission: Doubles
-
-
-class Parameters(NamedTuple):
-    """π (S,), A (S, S) and B, the latter a row a word: (K, S)."""
-
-    start: Table
-    transition: Table
-    emission: Table
-
-
 class _Best(NamedTuple):
     """The round after which the text to tune on was likeliest."""
 
@@ -115,7 +90,8 @@ class HMM:
     smoothing: how many times each event counts as seen beyond the times it was. 0 is maximum likelihood, which gives
         a word that was never seen no probability.
     dtype: float32 halves memory and nearly doubles the speed; sums are in float64 either way.
-    threads: all cores by default; the results do not depend on it.
+    threads: all cores by default; the results do not depend on it. Beside the tables EM takes about 50 bytes a token
+        and, on each thread, two times 65,536 rows of S numbers, however long a document is; Viterbi 16,384 rows.
     start_ (S,), transition_ (S, S), emission_ (S, K): the parameters; each row sums to one; read-only.
     """
 
@@ -159,12 +135,12 @@ class HMM:
         cls, start: ArrayLike, transition: ArrayLike, emission: ArrayLike, vocab: Vocab, **settings: Any
     ) -> Self:
         """Supervised learning: how often each state began a document (S,), was followed by each other (S, S), and
-        emitted each word (S, K). ``count_paths`` counts them; ``smoothing`` is added to each.
+        emitted each word (S, K). ``hmm_tables.count_paths`` counts them; ``smoothing`` is added to each.
         """
         model = cls(np.size(start), **settings)
         model._check_settings()
         counts = Counts(*(np.asarray(table, np.float64) for table in (start, transition, np.transpose(emission))))
-        _check_shapes(counts, model.states, len(vocab))
+        check_shapes(counts, model.states, len(vocab))
         if not all(np.isfinite(table).all() and table.min() >= 0 for table in counts):
             raise SettingError("counts must be numbers that are not negative")
         return model._take(model._shares(counts), vocab)
@@ -263,22 +239,22 @@ class HMM:
         states = self.states
         counts = Counts(np.zeros(states), np.zeros((states, states)), np.zeros((len(self.vocab), states)))
         log_likelihood = 0.0
-        for batch, (posteriors, scales, pairs) in self._map(kernels.smooth_batch, corpus):
-            if not scales.all():
-                place = int(batch.places[np.flatnonzero(scales == 0)].min())
+        for batch, found in self._map(kernels.expect_batch, corpus):
+            if not found.scales.all():
+                place = int(batch.places[np.flatnonzero(found.scales == 0)].min())
                 document = int(np.searchsorted(corpus.offsets, place, side="right")) - 1
                 raise InputError(f"document {document} has no probability under this model, so EM cannot learn from it")
-            log_likelihood += float(np.log(scales, dtype=np.float64).sum())
-            counts.start[:] += posteriors[: batch.documents].sum(axis=0, dtype=np.float64)
-            counts.transition[:] += pairs
-            kernels.add_rows(counts.emission, batch.words, posteriors)
+            log_likelihood += float(np.log(found.scales, dtype=np.float64).sum())
+            counts.start[:] += found.start
+            counts.transition[:] += found.pairs
+            kernels.add_rows(counts.emission, found.words, found.rows)
         counts.transition[:] *= self.transition_
         return counts, log_likelihood
 
     def _shares(self, counts: Counts, before: Parameters | None = None) -> Parameters:
         """Counts as probabilities. A state that nothing was counted for keeps what it had ``before``."""
         shares = []
-        for place, (table, axis) in enumerate(zip(counts, _AXES, strict=True)):
+        for place, (table, axis) in enumerate(zip(counts, AXES, strict=True)):
             smoothed = table + self.smoothing
             totals = smoothed.sum(axis=axis, keepdims=True)
             if before is not None:
@@ -320,30 +296,43 @@ class HMM:
 
     def beliefs(self, corpus: Corpus) -> Table:
         """(tokens, S): p(z_n | x_1 … x_n), what each document says of its state when it has been read that far."""
-        self._check_corpus(corpus)
-        beliefs = np.empty((len(corpus.ids), self.states), self.dtype)
-        for batch, (rows, _) in self._map(kernels.filter_batch, corpus):
-            beliefs[batch.places] = rows
-        return beliefs
+        return self._rows(kernels.filtered, corpus)
 
     def posteriors(self, corpus: Corpus) -> Table:
         """(tokens, S): p(z_n | x_1 … x_N), what each whole document says of every state in it."""
+        return self._rows(kernels.smoothed, corpus)
+
+    def _rows(self, work: Any, corpus: Corpus) -> Table:
         self._check_corpus(corpus)
-        posteriors = np.empty((len(corpus.ids), self.states), self.dtype)
-        for batch, (rows, _, _) in self._map(kernels.smooth_batch, corpus):
-            posteriors[batch.places] = rows
-        return posteriors
+        rows = np.empty((len(corpus.ids), self.states), self.dtype)
+
+        def fill(*parameters: Any) -> None:
+            batch: Batch = parameters[-1]
+            for part in work(*parameters):
+                rows[batch.places[part.first : part.last]] = part.rows
+
+        for _ in self._map(fill, corpus):
+            pass
+        return rows
 
     def viterbi(self, corpus: Corpus) -> NDArray[np.int32]:
         """(tokens,): the states of each document's likeliest path; among equals the lowest."""
         self._check_corpus(corpus)
         path = np.empty(len(corpus.ids), np.int32)
-        longest = int(np.diff(corpus.offsets).max(initial=0))
         words, rows = self._rows_needed(corpus.ids)
         with np.errstate(divide="ignore"):
-            start, transition, emission = np.log(self.start_), np.log(self.transition_), np.log(rows)
-        best = np.empty((longest, self.states), self.dtype)
-        kernels.viterbi(start, transition, emission, words, corpus.offsets, best, path)
+            logs = np.log(self.start_), np.log(self.transition_), np.log(rows)
+
+        def work(documents: tuple[int, int]) -> None:
+            first, last = documents
+            longest = int(np.diff(corpus.offsets[first : last + 1]).max())
+            best = np.empty((max(1, min(longest, kernels.VITERBI_ROWS)), self.states), self.dtype)
+            marks = np.empty((longest // len(best), self.states), self.dtype)
+            kernels.viterbi(*logs, words, corpus.offsets, first, last, best, marks, path)
+
+        threads = self.threads or cores()
+        for _ in ordered_map(work, kernels.document_ranges(corpus.offsets, threads), threads):
+            pass
         return path
 
     def joint_logprob(self, ids: Ids, path: Ids) -> float:
@@ -453,12 +442,12 @@ class HMM:
 
     def _take(self, parameters: Parameters, vocab: Vocab) -> Self:
         """Every parameter comes in through here, given, learnt or loaded."""
-        _check_shapes(parameters, self.states, len(vocab))
-        for name, table, axis in zip(Parameters._fields, parameters, _AXES, strict=True):
+        check_shapes(parameters, self.states, len(vocab))
+        for name, table, axis in zip(Parameters._fields, parameters, AXES, strict=True):
             sums = table.sum(axis=axis, dtype=np.float64)
             if not (table.min() >= 0 and np.abs(sums - 1).max() <= ROW_TOLERANCE[self.dtype]):
                 raise SettingError(f"{name} has a row that is no distribution: negative, or not summing to one")
-        self._learnt = Parameters(*(_frozen(table) for table in parameters)), vocab
+        self._learnt = Parameters(*(frozen(table) for table in parameters)), vocab
         return self
 
     def _map(self, work: Any, corpus: Corpus) -> Iterator[tuple[Batch, Any]]:
@@ -509,108 +498,5 @@ def _refuse_empty(corpus: Corpus) -> None:
         raise InputError("the training text is empty: a hidden Markov model needs at least one document")
 
 
-_AXES = (0, 1, 0)
-"""Along which a state's distribution lies, in start, transition and emission."""
-
 _SAVED_SETTINGS = ["dtype", "iterations", "seed", "smoothing", "states", "tolerance"]
 _SAVED_ARRAYS = ("start", "transition", "emission_by_word")
-
-
-def _check_shapes(tables: Parameters | Counts, states: int, words: int) -> None:
-    start, transition, emission = tables
-    for name, table, shape in (
-        ("start", start, (states,)),
-        ("transition", transition, (states, states)),
-        ("emission", emission.T, (states, words)),
-    ):
-        if table.shape != shape:
-            raise SettingError(f"{name} is {table.shape}, not {shape}")
-
-
-def _frozen(table: Table) -> Table:
-    kept = np.ascontiguousarray(table).view()
-    kept.flags.writeable = False
-    return kept
-
-
-def document_groups(lengths: NDArray[np.int64], states: int) -> Iterator[NDArray[np.int64]]:
-    """Numbers of documents, from the longest to the shortest, in groups to be read side by side; empty ones left out.
-
-    Depends on nothing but the lengths and the number of states, so that sums come out the same on any machine.
-    """
-    order = np.argsort(-lengths, kind="stable")
-    order = order[: np.count_nonzero(lengths)]
-    rows = min(max(PRODUCT_SIZE // states**2, 8), SIDE_BY_SIDE)
-    first = 0
-    while first < len(order):
-        group = order[first : first + max(1, min(rows, TOKENS_AT_ONCE // int(lengths[order[first]])))]
-        yield group
-        first += len(group)
-
-
-def count_paths(corpus: Corpus, path: Ids, states: int) -> Counts:
-    """Count what ``from_counts`` learns from: the states (tokens,) behind the words of a corpus."""
-    moves, words = np.zeros((states, states)), np.zeros((len(corpus.vocab), states))
-    states_of = np.asarray(path)
-    if states_of.shape != corpus.ids.shape:
-        raise SettingError(f"{len(corpus.ids)} words but {states_of.shape} states")
-    if len(states_of) and not 0 <= states_of.min() <= states_of.max() < states:
-        raise SettingError(f"a state is not one of the {states}, which are counted from 0")
-    first = np.zeros(len(states_of), bool)
-    first[corpus.offsets[:-1][np.diff(corpus.offsets) > 0]] = True
-    within = np.flatnonzero(~first)
-    np.add.at(moves, (states_of[within - 1], states_of[within]), 1)
-    np.add.at(words, (corpus.ids, states_of), 1)
-    return Counts(np.bincount(states_of[first], minlength=states).astype(np.float64), moves, words.T)
-
-
-# How fast old words fade
-
-
-@dataclass(frozen=True, slots=True)
-class Fading:
-    """distances (N,): how far apart two beliefs are after each word. bounds (N,): what they cannot exceed."""
-
-    distances: Doubles
-    bounds: Doubles
-
-
-def total_variation(first: Table, second: Table) -> float:
-    """½ Σ |p − q|: 0 for the same distribution, 1 for two that have nothing in common."""
-    return float(np.abs(np.subtract(first, second, dtype=np.float64)).sum() / 2)
-
-
-def dobrushin(kernel: Table) -> float:
-    """The largest total variation between two rows of a stochastic matrix: one step brings any two distributions
-    together by at least this factor (Dobrushin 1956).
-    """
-    return max((total_variation(row, other) for row in kernel for other in kernel), default=0.0)
-
-
-def fading(model: HMM, ids: Ids, first: Table, second: Table) -> Fading:
-    """Two readers who differ in what they believe at the beginning, (S,) each, read the same words.
-
-    Given all words up to the n-th the states still form a chain, whose step k is F_k(i, j) ∝ A_ij B_j(x_k) p(x_(k+1)
-    … x_n | z_k = j). Both readers' beliefs about z_n pass through the same F_2 … F_n, so their total variation is at
-    most the product of the Dobrushin coefficients (Cappé, Moulines and Rydén, "Inference in Hidden Markov Models",
-    2005, section 4.3). That of A alone bounds only what happens where nothing is read.
-    """
-    distances, bounds = np.empty(len(ids)), np.empty(len(ids))
-    one, other = first, second
-    for place, id in enumerate(np.asarray(ids)):
-        one, other = model.correct(one, int(id)), model.correct(other, int(id))
-        distances[place] = total_variation(one, other)
-        bounds[place] = math.prod(map(dobrushin, _conditional_steps(model, ids[: place + 1])))
-        one, other = model.predict(one), model.predict(other)
-    return Fading(distances, bounds)
-
-
-def _conditional_steps(model: HMM, ids: Ids) -> Iterator[Table]:
-    """The chain's steps given all the words, from the last to the first; only rows from where they can be read."""
-    later = np.ones(model.states)
-    for id in np.asarray(ids)[:0:-1]:
-        step = model.transition_ * (model.emission_[:, id] * later)
-        later = step.sum(axis=1)
-        step = step[later > 0] / later[later > 0][:, None]
-        later = later / later.max(initial=0, where=later > 0) if later.any() else np.ones(model.states)
-        yield step

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
+from foreword.io.scratch import Scratch
 from foreword.protocols import Ids, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.parallel import ordered_map
@@ -121,14 +122,20 @@ class Corpus:
         *,
         threads: int | None = None,
         folder: str | Path | None = None,
+        scratch: Scratch | None = None,
     ) -> Corpus:
-        """Encode a stream of documents on all cores. With ``folder`` the ids go to disk as they come, and the corpus
-        that is given back is mapped from there: it may be larger than memory.
+        """Encode a stream of documents on all cores. With ``folder``, or a limit in ``scratch``, the ids go to disk as
+        they come, and the corpus that is given back is mapped from there: it may be larger than memory.
         """
         if folder is not None:
             return cls._on_disk(blocks, tokenizer, threads, Path(folder))
         layout = Layout()
         small = id_type(len(tokenizer.vocab))
+        if scratch is not None and scratch.on_disk:
+            held = scratch.growing(1, small)
+            for ids in layout.of(blocks, tokenizer, threads):
+                held.append(ids.astype(small))
+            return cls(held.finish().reshape(-1), layout.offsets(), layout.byte_offsets(), tokenizer.vocab)
         pieces = [ids.astype(small) for ids in layout.of(blocks, tokenizer, threads)]
         ids = np.concatenate([np.empty(0, small), *pieces])
         return cls(ids, layout.offsets(), layout.byte_offsets(), tokenizer.vocab)

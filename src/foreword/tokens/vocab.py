@@ -10,14 +10,16 @@ millions of Python strings; those are made when somebody asks for them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.errors import SettingError
+from foreword.errors import InputError, SettingError
+
+Reader = Callable[[], tuple[NDArray[np.uint8], NDArray[np.int64]]]
 
 UNKNOWN = "<unk>"
 END = "</s>"
@@ -30,6 +32,8 @@ class Vocab:
     offsets: int64 (tokens + 1,); token i is ``data[offsets[i]:offsets[i + 1]]``.
     counts: int64 (tokens,), or None where nobody counted.
     """
+
+    _read: Reader
 
     def __init__(
         self,
@@ -60,6 +64,24 @@ class Vocab:
         """A vocabulary over buffers that are already there, as a saved one is opened: nothing is copied or read."""
         vocab = cls.__new__(cls)
         vocab._keep(data, offsets, counts, unknown, end)
+        return vocab
+
+    @classmethod
+    def from_reader(
+        cls,
+        tokens: int,
+        read: Reader,
+        counts: NDArray[np.int64] | None = None,
+        *,
+        unknown: int | None,
+        end: int,
+    ) -> Self:
+        """A vocabulary of which only the size is known before somebody asks for a token: then ``read`` gives data and
+        offsets.
+        """
+        vocab = cls.__new__(cls)
+        vocab._tokens, vocab._read = tokens, read
+        vocab.counts, vocab.unknown, vocab.end = counts, unknown, end
         return vocab
 
     @classmethod
@@ -106,14 +128,31 @@ class Vocab:
         unknown: int | None,
         end: int,
     ) -> None:
-        self.data = data
-        self.offsets = offsets
+        self._tokens = len(offsets) - 1
+        self._buffers = data, offsets
         self.counts = counts
         self.unknown = unknown
         self.end = end
 
+    @cached_property
+    def _buffers(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        data, offsets = self._read()
+        if len(offsets) != self._tokens + 1:  # others count on it, kernels among them
+            raise InputError(
+                f"the vocabulary had {self._tokens} tokens when it was opened, now it has {len(offsets) - 1}"
+            )
+        return data, offsets
+
+    @property
+    def data(self) -> NDArray[np.uint8]:
+        return self._buffers[0]
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        return self._buffers[1]
+
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return self._tokens
 
     def __getitem__(self, id: int) -> str:
         if not 0 <= id < len(self):
@@ -137,7 +176,7 @@ class Vocab:
         )
 
     def __hash__(self) -> int:
-        return hash((len(self), len(self.data), self.unknown, self.end))
+        return hash((len(self), self.unknown, self.end))
 
     def __repr__(self) -> str:
         shown = ", ".join(repr(self[id]) for id in range(min(len(self), 6)))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
+from foreword.io.scratch import Scratch
 from foreword.kernels.encode import encode_words
 from foreword.kernels.gather import renumber
 from foreword.kernels.pieces import PUNCTUATION, WORDS, character_classes
@@ -68,11 +69,13 @@ class WordTokenizer:
         self._learn(count_pieces_of(cleaned, _PATTERNS[self.split], threads=threads))
         return self
 
-    def fit_corpus(self, blocks: Iterable[Block], *, threads: int | None = None) -> Corpus:
+    def fit_corpus(
+        self, blocks: Iterable[Block], *, threads: int | None = None, scratch: Scratch | None = None
+    ) -> Corpus:
         """Learn the vocabulary and encode the text in one pass: words are numbered as they come, and renumbered by
-        frequency at the end.
+        frequency at the end. With a limit in ``scratch`` the ids are on disk; the vocabulary has to fit in memory.
         """
-        threads = threads or cores()
+        threads, scratch = threads or cores(), scratch or Scratch()
         tables = [StringTable() for _ in range(threads)]
         rooms = [np.empty(0, np.int32) for _ in range(threads)]  # kept: fresh memory costs more than it seems
         free: SimpleQueue[int] = SimpleQueue()
@@ -90,24 +93,26 @@ class WordTokenizer:
             return number, block, ids, np.flatnonzero(ids == 0) + 1
 
         layout = Layout()
-        pieces: list[tuple[int, NDArray[np.int32]]] = []
+        held, owners = scratch.pieces(np.int32), []
         for number, block, ids, ends in ordered_map(work, with_base(blocks), threads):
             layout.add(block, ends, len(ids))
-            pieces.append((number, ids))
+            held.append(ids)
+            owners.append(number)
+        pieces = list(zip(owners, held.finish(), strict=True))
         counted, places = merge_tables(tables)
         final = self._learn(counted)
         small = id_type(len(self.vocab))
         numbers: list[NDArray[np.integer[Any]]] = [final[place].astype(small) for place in places]
-        ids = np.empty(layout.tokens, small)
+        settled: NDArray[np.integer[Any]] = scratch.empty(layout.tokens, small)
         until = np.cumsum([len(piece) for _, piece in pieces], dtype=np.int64)
 
         def settle(place: int) -> None:
             number, piece = pieces[place]
-            renumber(piece, numbers[number], ids[until[place] - len(piece) : until[place]])
+            renumber(piece, numbers[number], settled[until[place] - len(piece) : until[place]])
 
         for _ in ordered_map(settle, range(len(pieces)), threads):
             pass
-        return Corpus(ids, layout.offsets(), layout.byte_offsets(), self.vocab)
+        return Corpus(settled, layout.offsets(), layout.byte_offsets(), self.vocab)
 
     def _learn(self, counted: Counted) -> NDArray[np.int32]:
         """Make the vocabulary; the final id of each counted string (number 0 is the end of a document)."""
@@ -160,14 +165,11 @@ class WordTokenizer:
 
     @cached_property
     def _table(self) -> StringTable:
-        table = StringTable()
         vocab = self.vocab
-        none = np.zeros(len(vocab), np.int64)
-        numbers = table.add(vocab.data, vocab.offsets, none, none)
-        ids = np.full(table.size, self._unknown, np.int32)
-        ids[numbers] = np.arange(len(vocab))
-        ids[numbers[vocab.end]] = self._unknown  # </s> written in a text is not the end of a document
+        table = StringTable.over(vocab.data, vocab.offsets)
+        ids = np.arange(-1, len(vocab), dtype=np.int32)
         ids[0] = vocab.end
+        ids[vocab.end + 1] = self._unknown  # </s> written in a text is not the end of a document
         self._table_ids = ids
         return table
 

@@ -6,8 +6,10 @@ import gzip
 import math
 import os
 import time
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 import numpy as np
@@ -16,8 +18,11 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError
-from foreword.io.arpa import read_arpa, write_arpa
+from foreword.io import arpa, arpa_plain
+from foreword.io.arpa import write_arpa
+from foreword.io.arpa_plain import plain_entries, read_arpa_plainly
 from foreword.lm.ngram import NgramLM
+from foreword.lm.ngram_layouts import mixed_keys, word_bits
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
@@ -51,6 +56,30 @@ def written(folder: Path, text: str | bytes, name: str = "model.arpa") -> Path:
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+def outcome(reader: Callable[[Path], NgramLM], path: Path) -> NgramLM | str:
+    """What a reader makes of a file: a model, or a complaint."""
+    try:
+        return reader(path)
+    except InputError as error:
+        return str(error)
+
+
+def contents(found: NgramLM | str) -> object:
+    if isinstance(found, str):
+        return found
+    parts = found.to_parts()
+    return {name: array.tobytes() for name, array in parts.arrays.items()}, parts.settings, found.vocab.tokens
+
+
+def read_arpa(path: Path) -> NgramLM:
+    """Both readers, which must agree to the last bit of the model, or to the last word of what is wrong."""
+    fast, plain = outcome(arpa.read_arpa, path), outcome(read_arpa_plainly, path)
+    assert contents(fast) == contents(plain)
+    if isinstance(fast, str):
+        raise InputError(fast)
+    return fast
 
 
 def file_of(name: str) -> Path:
@@ -381,6 +410,167 @@ def test_a_model_from_a_file_cannot_be_fitted(tmp_path: Path) -> None:
         model.fit(Corpus.from_ids([[2]], model.vocab))
 
 
+# Two roads, one truth
+
+MISSING = """\\data\\
+ngram 1=4
+ngram 2=2
+ngram 3=2
+ngram 4=2
+\\1-grams:
+-0.3\ta\t-0.2
+-0.4\tb\t-0.5
+-1\t</s>
+-2 c -0.125
+\\2-grams:
+-0.1\ta a\t-0.7
+-0.25 c b -1
+\\3-grams:
+-0.05\tb a b -0.3
+-0.06\tc c a -0.3
+\\4-grams:
+-0.1 c a b c
+-1 a b a b
+\\end\\
+"""
+
+PIECES = [
+    *"ab01-. \t\n\r\\<s>e", "<s>", "</s>", "nan", "inf", "-0.5", "1e5", "\r\n", "<UNK>", "<unk>", "a b", "é", "\\end\\",
+    "0.30102999566398119521373889472449", " -1e-400", "-123456789012345678", "-9.9e22",
+]  # fmt: skip
+
+
+def mutated(random: Random, text: str) -> str:
+    for _ in range(random.choice([1, 1, 2, 3])):
+        lines, at = text.split("\n"), random.randrange(len(text))
+        first, second = random.randrange(len(lines)), random.randrange(len(lines))
+        kind = random.randrange(4)
+        if kind == 0:
+            text = text[:at] + random.choice(PIECES) + text[at + random.choice([0, 1, 2, 5]) :]
+        elif kind == 1:
+            text = text[:at] + text[at + random.choice([1, 2, 5]) :]
+        else:
+            lines[first], lines[second] = lines[second], lines[first] if kind == 2 else lines[second]
+            text = "\n".join(lines)
+    return text
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_both_readers_agree_on_files_that_chance_has_damaged(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    for _ in range(150):
+        path = written(tmp_path, mutated(random, random.choice([GOOD, MISSING])))
+        assert contents(outcome(arpa.read_arpa, path)) == contents(outcome(read_arpa_plainly, path)), path.read_text()
+
+
+@pytest.mark.parametrize("block_bytes", [1, 7, 64, 1000])
+def test_where_blocks_end_makes_no_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int
+) -> None:
+    path = tmp_path / "model.arpa"
+    write_arpa(fitted(3), path)
+    whole = contents(arpa.read_arpa(path))
+    monkeypatch.setattr(arpa_plain, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(arpa, "CHUNK", 64)
+    monkeypatch.setattr(arpa, "WORDS_AT_ONCE", 3)
+    assert contents(read_arpa(path)) == whole
+
+
+def test_any_number_is_read_as_python_reads_it(tmp_path: Path) -> None:
+    random = Random(4)
+
+    def number() -> str:
+        digits = "".join(random.choice("0123456789") for _ in range(random.randrange(1, 24)))
+        half = (random.randrange(1 << 52, 1 << 53) * 2 + 1) << random.randrange(9)  # between two float64s
+        return random.choice(
+            [
+                f"-{10 ** random.uniform(-20, 3):.{random.randrange(1, 20)}g}",
+                f"-{random.randrange(100)}.{digits}",
+                f"-.{digits}",
+                f"-{digits[:18]}.",
+                f"-0.{'0' * random.randrange(20)}{digits}",
+                f"-{digits}e-{random.randrange(26)}",
+                f"-{digits[:3]}E+{random.randrange(9)}",
+                f"-{half}e-{random.randrange(16, 24)}",
+            ]
+        )
+
+    numbers = [number() for _ in range(4000)]
+    entries = "".join(f"{numbers[n]}\tw{n}\t{numbers[n + 1]}\n" for n in range(0, len(numbers), 2))
+    path = written(tmp_path, f"\\data\\\nngram 1={len(numbers) // 2}\n\\1-grams:\n{entries}\\end\\\n")
+    found = arpa.read_arpa(path).to_parts().arrays["unigrams"][4:-2]
+    assert_array_equal(found, (np.array([float(each) for each in numbers]) * LN10).astype(np.float32))
+
+
+@pytest.mark.parametrize("highest", [False, True])
+def test_numbers_are_written_as_python_writes_them(highest: bool) -> None:
+    random = np.random.default_rng(6)
+    logs = np.concatenate((-(10 ** random.uniform(-15, 3, 20_000)), -np.arange(3000) * LN10 / 1000))
+    strange = [0.0, -0.0, -np.inf, -1e-20, -1e9, -3e38, -LN10, -LN10 / 1e4, -LN10 / 1e5]
+    singles = np.concatenate((logs, strange)).astype(np.float32)
+    weights, words = random.permutation(singles) * np.float32(-1), random.integers(0, 4, (len(singles), 2))
+    lines = arpa._Names(Vocab(["<unk>", "</s>", "é"])).lines((2, words, singles, weights), highest=highest)
+    plain = "".join(plain_entries(["<unk>", "</s>", "é", "<s>"], words, singles, weights, highest))
+    assert b"".join(map(bytes, lines)) == plain.encode()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_missing_is_put_in_alike(tmp_path: Path, seed: int) -> None:
+    """N-grams taken out at random from all orders but the highest, so that many longer ones have no ends."""
+    random = np.random.default_rng(seed)
+    write_arpa(fitted(5), tmp_path / "whole.arpa")
+    lines = (tmp_path / "whole.arpa").read_text("utf-8").split("\n")
+    section, sizes, kept = 0, [0] * 6, []
+    for line in lines[lines.index("\\1-grams:") :]:
+        if line.endswith("-grams:"):
+            section = int(line[1])
+        elif "\t" in line:
+            if 1 < section < 5 and random.random() < 0.3:
+                continue
+            sizes[section] += 1
+        kept.append(line)
+    header = [f"ngram {order}={size}" for order, size in enumerate(sizes) if order]
+    model = read_arpa(written(tmp_path, "\n".join(["\\data\\", *header, "", *kept])))
+    assert model.sizes_[0] == sizes[1]
+    assert all(now > before for now, before in zip(model.sizes_[1:4], sizes[2:5], strict=True))
+
+
+def test_keys_that_crowd_at_the_end_of_a_table_find_room(tmp_path: Path) -> None:
+    """Bigrams that somebody has chosen so that all belong to the last few rows: none is written outside the table."""
+    size = 2000
+    words = np.arange(2, size)
+    contexts, following = (grid.ravel() for grid in np.meshgrid(words, words))
+    keys = mixed_keys(contexts, following, word_bits(size))
+    crowd = np.flatnonzero(keys >= np.uint64(0xFFC0000000000000))
+    assert len(crowd) > 3000
+    text = f"\\data\\\nngram 1={size}\nngram 2={len(crowd)}\n\\1-grams:\n-1 <unk>\n-1 </s>\n"
+    text += "".join(f"-2 w{word} -1\n" for word in words.tolist()) + "\\2-grams:\n"
+    pairs = list(zip(contexts[crowd].tolist(), following[crowd].tolist(), strict=True))
+    text += "".join(f"-1.5 w{context} w{word}\n" for context, word in pairs) + "\\end\\\n"
+    model = arpa.read_arpa(written(tmp_path, text))
+    assert [tuple(ngram) for ngram in list(model.ngrams())[1][1].tolist()] == sorted(pairs)
+    corpus = Corpus.from_ids([list(pair) for pair in pairs], model.vocab)
+    assert (model.full_scores(corpus)[1][1::3] == 2).all()
+
+
+def test_a_few_bytes_that_unpack_to_millions_of_lines_do_not_fill_memory(tmp_path: Path) -> None:
+    text = GOOD.replace("2=3", "2=1000000000").replace("-0.6\ta b\t-0.05\n", "-0.6\ta b\t-0.05\n" * 3_000_000)
+    path = written(tmp_path, gzip.compress(text.encode(), 1), "model.arpa.gz")
+    assert path.stat().st_size < 1e6
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"line 16: the 2-gram 'a b' stands there twice"):
+        arpa.read_arpa(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64e6  # one by one the bigrams would take 48 MB, and the text of a block is twelve
+
+
+def test_a_line_without_an_end_does_not_fill_memory(tmp_path: Path) -> None:
+    path = written(tmp_path, b"\\data\\\nngram 1=1\n" + b"x" * (20 << 20))
+    with pytest.raises(InputError, match="not an ARPA file: a line is longer than 16 MB"):
+        arpa.read_arpa(path)
+
+
 # Broken files
 
 
@@ -401,6 +591,9 @@ def lines_changed(line: int, *lines: str) -> str:
         (lines_changed(19, "-0.01\t<s> a b", "-0.02\ta b a"), 20, "fewer n-grams"),
         (GOOD.replace("ngram 3=1\n", ""), 17, "fewer n-grams"),
         (GOOD.replace("2=3\n", "2=three\n"), 3, "expected 'ngram 2=COUNT'"),
+        (GOOD.replace("2=3\n", f"2={'3' * 9999}\n"), 3, "expected 'ngram 2=COUNT'"),
+        (GOOD.replace("2=3\n", f"2={1 << 63}\n"), 3, "expected 'ngram 2=COUNT'"),
+        (GOOD.replace("2=3\n", f"2={'9' * 18}\n"), 18, "expected 999999999999999999 2-grams, found 3"),
         (GOOD.replace("ngram 2=3\n", ""), 3, "expected the number of 2-grams"),
         (GOOD.replace("ngram 2=3\n", "bigrams 2=3\n"), 3, "expected 'ngram 2=COUNT'"),
         (GOOD.replace("2=3\n", "2=-3\n"), 3, "expected 'ngram 2=COUNT'"),

@@ -63,6 +63,24 @@ def test_what_it_has_not_has_no_number(held: list[bytes], asked: list[bytes]) ->
     assert strings_in(table) == stored
 
 
+@settings(deadline=None)
+@given(some_strings, some_strings)
+def test_over_strings_that_lie_together_it_finds_the_same(held: list[bytes], asked: list[bytes]) -> None:
+    table = StringTable.over(*packed(held))
+    stored = [b"", *held]
+    assert strings_in(table) == stored
+    found = table.ids_of(*packed([*held, *asked])).tolist()
+    assert found == [stored.index(string) if string in stored else -1 for string in [*held, *asked]]
+
+
+def test_a_table_over_strings_can_grow() -> None:
+    count = 3000
+    held = [b"word%d" % number for number in range(count)]
+    table = StringTable.over(*packed(held))
+    assert add(table, [b"another%d" % number for number in range(count)]) == list(range(count + 1, 2 * count + 1))
+    assert table.ids_of(*packed(held)).tolist() == list(range(1, count + 1))
+
+
 def test_long_strings_that_differ_in_one_byte_are_told_apart() -> None:
     """Past the 24th byte a row holds only a hash, so that the text itself decides."""
     base = b"abcdefgh" * 8

@@ -2,16 +2,21 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
+from foreword.evaluate.fading import dobrushin, total_variation
 from foreword.kernels import hmm as kernels
+from foreword.kernels.hmm import document_groups
 from foreword.lm import hmm
-from foreword.lm.hmm import HMM, count_paths, dobrushin, document_groups, total_variation
+from foreword.lm.hmm import HMM
+from foreword.lm.hmm_tables import count_paths
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -176,18 +181,56 @@ def test_groups_hold_every_document_once_and_long_ones_few() -> None:
     lengths = np.array([3, 0, 70_000, 5, 40_000, 40_000, 1, 0])
     groups = [group.tolist() for group in document_groups(lengths, 50)]
     assert groups == [[2], [4], [5], [3, 0, 6]]
-    assert max(map(len, document_groups(np.ones(1000, np.int64), 10))) == hmm.SIDE_BY_SIDE
+    assert max(map(len, document_groups(np.ones(1000, np.int64), 10))) == kernels.SIDE_BY_SIDE
     assert max(map(len, document_groups(np.ones(1000, np.int64), 1000))) == 8
 
 
 @pytest.mark.parametrize("threads", [2, 5])
 def test_the_number_of_threads_changes_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hmm, "SIDE_BY_SIDE", 3)  # so that there are many batches
+    monkeypatch.setattr(kernels, "SIDE_BY_SIDE", 3)  # so that there are many batches
     corpus = random_corpus(50)
     one, many = (HMM(4, iterations=3, threads=number).fit(corpus) for number in (1, threads))
     assert_array_equal(one.transition_, many.transition_)
     assert_array_equal(one.emission_, many.emission_)
     assert_array_equal(one.logprobs(corpus), many.logprobs(corpus))
+    assert_array_equal(one.posteriors(corpus), many.posteriors(corpus))
+    assert_array_equal(one.viterbi(corpus), many.viterbi(corpus))
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 7, 16])
+@pytest.mark.parametrize("model", [chain_with_gaps(), random_model(3)], ids=["gaps", "dense"])
+def test_long_documents_are_read_in_parts(model: HMM, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the parts, all is as in one; words that are impossible included."""
+    random = np.random.default_rng(2)
+    corpus = corpus_of([random.integers(0, 5, length).tolist() for length in (50, 3, 0, 16, 17, 1, 33)])
+
+    def everything() -> list[NDArray[Any]]:
+        counts, log_likelihood = random_model(3)._expect(corpus)  # of which every word is possible
+        rows = [model.logprobs(corpus), model.beliefs(corpus), model.posteriors(corpus)]
+        return [*rows, *counts, np.array(log_likelihood)]
+
+    whole, path = everything(), model.viterbi(corpus)
+    monkeypatch.setattr(kernels, "TOKENS_AT_ONCE", at_once)
+    monkeypatch.setattr(kernels, "VITERBI_ROWS", at_once)
+    for ours, theirs in zip(everything(), whole, strict=True):
+        assert_allclose(ours, theirs, rtol=1e-12, atol=1e-15)
+    assert_array_equal(model.viterbi(corpus), path)
+
+
+def test_a_very_long_document_takes_little_memory() -> None:
+    """400,000 tokens and fifty states: beliefs or best scores of all of them would take 160 MB."""
+    vocab = Vocab(["</s>", *map(str, range(99))], unknown=None)
+    model = random_model(50, vocab, threads=1)
+    ids = np.random.default_rng(3).integers(0, len(vocab), 400_000).astype(np.uint16)
+    corpus = Corpus(ids, np.array([0, len(ids)]), np.array([0, len(ids)]), vocab)
+    few = corpus_of([[1, 2, 3]], vocab)
+    for work in (model.viterbi, model._expect):
+        work(few)
+        tracemalloc.start()
+        work(corpus)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 80e6  # 65,536 rows of beliefs take 26 MB, and each token about 50 bytes
 
 
 # Learning
