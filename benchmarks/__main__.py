@@ -14,7 +14,20 @@ from benchmarks.progress import say
 from benchmarks.report import Row, Section, keep, section_of, section_text
 from foreword.errors import InputError
 
-SUBJECTS = ("words", "bpe_training", "bpe_encoding", "memory", "threads", "ngram", "hmm")
+SUBJECTS = (
+    "words",
+    "bpe_training",
+    "bpe_encoding",
+    "memory",
+    "threads",
+    "ngram",
+    "hmm",
+    "tagging",
+    "vectorise",
+    "classify",
+    "search",
+    "nearest",
+)
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",

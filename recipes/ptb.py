@@ -4,8 +4,8 @@
 
 The folder holds ptb.train.txt, ptb.valid.txt and ptb.test.txt (.xz will do). The model learns from the first alone; the
 second chooses among averages and epochs; the third is read at the very end, once for each row of the table, from its
-first word to its last with batch 1 in float32. No other text is used, and nothing is adapted while testing. A row of the
-table is the model that had been chosen when so many seconds had passed since training began, looks at the held-out
+first word to its last with batch 1 in float32. No other text is used, and nothing is adapted while testing. A row of
+the table is the model that had been chosen when so many seconds had passed since training began, looks at the held-out
 text included.
 """
 
@@ -18,7 +18,7 @@ import math
 import os
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -27,6 +27,7 @@ from foreword.lm.awd_lstm import AWDLSTM
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
+from foreword.training.checkpoint import Checkpoint
 from foreword.training.settings import Training
 
 MARKS = (100.0, 200.0, 300.0, 400.0, 500.0)
@@ -42,10 +43,19 @@ class Row:
     test: float
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A run in parts: stop after so many seconds of this part, keep it in a file. already: seconds of those before."""
+
+    path: Path
+    seconds: float
+    already: float
+
+
 def read_words(folder: Path, split: str) -> list[str]:
     """A split as one text, every line ended by ``</s>``."""
     path = folder / f"ptb.{split}.txt"
-    text = path.read_text() if path.exists() else lzma.open(f"{path}.xz", "rt").read()
+    text = path.read_text() if path.exists() else lzma.decompress(Path(f"{path}.xz").read_bytes()).decode()
     return [word for line in text.splitlines() for word in (*line.split(), "</s>")]
 
 
@@ -70,13 +80,16 @@ def settings(epochs: int) -> Training:
     )
 
 
-def train(data: dict[str, Corpus], epochs: int, marks: tuple[float, ...], seed: int) -> list[Row]:
+def train(
+    data: dict[str, Corpus], epochs: int, marks: tuple[float, ...], seed: int, pause: Pause | None = None
+) -> list[Row]:
     model = AWDLSTM(training=settings(epochs), seed=seed)
     kept: list[tuple[float, float, Parts]] = []
-    began = told = time.perf_counter()
-    waiting = sorted(marks)
-    seconds = share = 0.0
-    for step in model.train(data["train"], valid=data["valid"]):
+    checkpoint = None if pause is None else Checkpoint(pause.path, every=pause.seconds)
+    before = 0.0 if pause is None else pause.already
+    began = told = time.perf_counter() - before
+    waiting = sorted(mark for mark in marks if mark > before)
+    for step in model.train(data["train"], valid=data["valid"], checkpoint=checkpoint):
         now = time.perf_counter()
         seconds, share = now - began, step.done / step.total
         if now - told > 10:
@@ -86,7 +99,11 @@ def train(data: dict[str, Corpus], epochs: int, marks: tuple[float, ...], seed: 
         if waiting and seconds >= waiting[0]:
             waiting.pop(0)
             kept.append((seconds, share * epochs, model.to_parts()))
-    kept.append((time.perf_counter() - began, float(epochs), model.to_parts()))
+        if checkpoint is not None and checkpoint.written:
+            talk(f"paused after {seconds:.1f} s: go on with --already {seconds:.1f}")
+            break
+    else:
+        kept.append((time.perf_counter() - began, float(epochs), model.to_parts()))
     return [measured(seconds, read, parts, data) for seconds, read, parts in kept]
 
 
@@ -98,7 +115,8 @@ def measured(seconds: float, epochs: float, parts: Parts, data: dict[str, Corpus
 
 
 def talk(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
 
 
 def main() -> None:
@@ -107,15 +125,19 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=400)
     parser.add_argument("--marks", type=lambda text: tuple(map(float, text.split(","))), default=MARKS)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--checkpoint", type=Path, help="keep the run here, and go on from here")
+    parser.add_argument("--pause", type=float, default=1e9, help="seconds after which to stop and keep it")
+    parser.add_argument("--already", type=float, default=0.0, help="seconds that the parts before this one took")
     parser.add_argument("--json", action="store_true", help="the table for machines")
     given = parser.parse_args()
-    rows = train(corpora(given.data), given.epochs, given.marks, given.seed)
+    pause = None if given.checkpoint is None else Pause(given.checkpoint, given.pause, given.already)
+    rows = train(corpora(given.data), given.epochs, given.marks, given.seed, pause)
     if given.json:
-        print(json.dumps([{name: getattr(row, name) for name in Row.__slots__} for row in rows]))
+        sys.stdout.write(json.dumps([asdict(row) for row in rows]) + "\n")
         return
-    print("| seconds trained | epochs | valid | test |\n|---|---|---|---|")
+    sys.stdout.write("| seconds trained | epochs | valid | test |\n|---|---|---|---|\n")
     for row in rows:
-        print(f"| {row.seconds:.0f} | {row.epochs:.0f} | {row.valid:.2f} | {row.test:.2f} |")
+        sys.stdout.write(f"| {row.seconds:.0f} | {row.epochs:.0f} | {row.valid:.2f} | {row.test:.2f} |\n")
 
 
 if __name__ == "__main__":

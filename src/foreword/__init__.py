@@ -9,44 +9,79 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from foreword.classify.calibration import calibrated
+    from foreword.classify.logistic import LogisticRegression
+    from foreword.classify.naive_bayes import NaiveBayes
+    from foreword.classify.nb_logistic import NBLogistic
+    from foreword.classify.text import TextClassifier
     from foreword.decode import beam_search, generate
     from foreword.errors import ForewordError
     from foreword.evaluate.compare import compare
     from foreword.evaluate.perplexity import Measures, measure, perplexity
+    from foreword.features.bag import BagOfWords, OneHot
+    from foreword.features.bm25 import BM25
+    from foreword.features.cosine import CosineSearch
+    from foreword.features.lsa import LSA
+    from foreword.features.tfidf import TfIdf
     from foreword.io.folder import load, save
     from foreword.lm.combine import cached, interpolate
     from foreword.lm.hmm import HMM
     from foreword.lm.ngram import NgramLM
     from foreword.lm.unigram import UnigramLM
+    from foreword.picture.cloud import word_cloud
     from foreword.pipeline import TextLM
+    from foreword.search.text import TextSearch
+    from foreword.tag.features import FeatureTagger
     from foreword.tag.hmm import HMMTagger
     from foreword.text.datasets import dataset
     from foreword.text.embedded import embedded_text
+    from foreword.text.labelled import read_labelled
     from foreword.text.sources import read_documents
     from foreword.tokens.bpe import BPETokenizer
     from foreword.tokens.characters import ByteTokenizer, CharacterTokenizer
     from foreword.tokens.corpus import Corpus
     from foreword.tokens.vocab import Vocab
     from foreword.tokens.words import WordTokenizer
+    from foreword.vectors.fasttext import FastText
+    from foreword.vectors.glove import GloVe
+    from foreword.vectors.word2vec import Word2Vec
+    from foreword.vectors.wordvectors import WordVectors
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "BM25": "foreword.features.bm25",
     "BPETokenizer": "foreword.tokens.bpe",
+    "BagOfWords": "foreword.features.bag",
     "ByteTokenizer": "foreword.tokens.characters",
     "CharacterTokenizer": "foreword.tokens.characters",
     "Corpus": "foreword.tokens.corpus",
+    "CosineSearch": "foreword.features.cosine",
+    "FastText": "foreword.vectors.fasttext",
+    "GloVe": "foreword.vectors.glove",
     "Measures": "foreword.evaluate.perplexity",
+    "FeatureTagger": "foreword.tag.features",
     "ForewordError": "foreword.errors",
     "HMM": "foreword.lm.hmm",
     "HMMTagger": "foreword.tag.hmm",
+    "LSA": "foreword.features.lsa",
+    "LogisticRegression": "foreword.classify.logistic",
+    "NBLogistic": "foreword.classify.nb_logistic",
+    "NaiveBayes": "foreword.classify.naive_bayes",
     "NgramLM": "foreword.lm.ngram",
+    "OneHot": "foreword.features.bag",
+    "TextClassifier": "foreword.classify.text",
     "TextLM": "foreword.pipeline",
+    "TextSearch": "foreword.search.text",
+    "TfIdf": "foreword.features.tfidf",
     "UnigramLM": "foreword.lm.unigram",
     "Vocab": "foreword.tokens.vocab",
+    "Word2Vec": "foreword.vectors.word2vec",
     "WordTokenizer": "foreword.tokens.words",
+    "WordVectors": "foreword.vectors.wordvectors",
     "beam_search": "foreword.decode",
     "cached": "foreword.lm.combine",
+    "calibrated": "foreword.classify.calibration",
     "compare": "foreword.evaluate.compare",
     "dataset": "foreword.text.datasets",
     "embedded_text": "foreword.text.embedded",
@@ -56,25 +91,44 @@ _HOME = {
     "interpolate": "foreword.lm.combine",
     "load": "foreword.io.folder",
     "read_documents": "foreword.text.sources",
+    "read_labelled": "foreword.text.labelled",
     "save": "foreword.io.folder",
+    "word_cloud": "foreword.picture.cloud",
 }
 
 __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
+    "BM25",
     "BPETokenizer",
+    "BagOfWords",
     "ByteTokenizer",
     "CharacterTokenizer",
     "Corpus",
+    "CosineSearch",
+    "FastText",
+    "FeatureTagger",
     "ForewordError",
+    "GloVe",
     "HMM",
     "HMMTagger",
+    "LSA",
+    "LogisticRegression",
     "Measures",
+    "NBLogistic",
+    "NaiveBayes",
     "NgramLM",
+    "OneHot",
+    "TextClassifier",
     "TextLM",
+    "TextSearch",
+    "TfIdf",
     "UnigramLM",
     "Vocab",
+    "Word2Vec",
     "WordTokenizer",
+    "WordVectors",
     "beam_search",
     "cached",
+    "calibrated",
     "compare",
     "dataset",
     "embedded_text",
@@ -84,7 +138,9 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "measure",
     "perplexity",
     "read_documents",
+    "read_labelled",
     "save",
+    "word_cloud",
 ]
 
 

@@ -19,7 +19,8 @@ from foreword.decode import generate
 from foreword.errors import ForewordError, SettingError
 from foreword.evaluate.growth import ORDERS, free_parameters, ngram_growth, step_parameters
 from foreword.evaluate.perplexity import perplexity
-from foreword.lm.ngram import NgramLM, estimate
+from foreword.lm.ngram import NgramLM
+from foreword.lm.ngram_estimate import estimate
 from foreword.lm.smoothing import METHODS
 from foreword.protocols import Logs
 from foreword.text.datasets import lookup

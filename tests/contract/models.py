@@ -42,6 +42,17 @@ class Tokens:
     lossless: bool = False
 
 
+def _awd_lstm() -> LanguageModel[Any]:
+    """Imported here, since torch takes a second. One thread: these matrices are too small to share out."""
+    import torch
+
+    from foreword.lm.awd_lstm import AWDLSTM
+    from foreword.training.settings import Training
+
+    torch.set_num_threads(1)
+    return AWDLSTM(4, 6, 2, training=Training(epochs=2, batch=3, steps=4, rate=5.0), device="cpu")
+
+
 SMOOTHINGS = ("kneser-ney", "absolute", "witten-bell", "laplace", "lidstone", "maximum-likelihood")
 """All but stupid back-off, whose rows do not sum to one."""
 
@@ -58,6 +69,7 @@ LANGUAGE_MODELS = [
     Model("hmm-float32", lambda: HMM(3, iterations=5, smoothing=0.1, dtype="float32"), 1e-4),
     Model("mixture", lambda: interpolate([UnigramLM(), NgramLM(3)]), 1e-6),
     Model("cached", lambda: cached(NgramLM(3), size=3), 1e-6),
+    Model("awd-lstm", _awd_lstm, 1e-4),
 ]
 
 TOKENIZERS = [

@@ -1,68 +1,142 @@
-"""``foreword evaluate``: what a model makes of a text."""
+"""``foreword evaluate``: what a language model makes of a text, a classifier of labels, a tagger of tags."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
+import typer
+
+from foreword.cli.labelled import FirstLabel, Header, LabelColumn, TextColumn, labelled_reading
 from foreword.cli.options import (
+    READING,
+    TEXT_HELP,
     AsJson,
     DocumentOption,
     ErrorsOption,
     FieldOption,
-    FormatOption,
     ModelFolder,
     Quiet,
-    Texts,
     Threads,
     examples,
     reading_of,
 )
 
 if TYPE_CHECKING:
+    from foreword.evaluate.classification import Confusion, TextModel
     from foreword.evaluate.perplexity import Measures
+    from foreword.evaluate.tagging import TagMeasures
+    from foreword.protocols import Meter
+    from foreword.text.examples import LabelledReading, Tell
 
 EXAMPLES = examples(
     "foreword evaluate model ptb:test",
     "foreword evaluate model test.txt --json",
+    "foreword evaluate classifier held_out.csv --label-column stars",
+    "foreword evaluate tagger test.conllu --json",
+    "foreword evaluate vectors.vec questions-words word-sim:ws353",
     "xzcat test.txt.xz | foreword evaluate model -",
 )
+
+AnyFormat: TypeAlias = Literal["text", "jsonl", "parquet", "tsv", "csv", "fasttext", "label-first", "folders"]
 
 
 def evaluate(
     model: ModelFolder,
-    texts: Texts,
+    named: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help=TEXT_HELP, show_default=False)] = None,
     threads: Threads = None,
     document: DocumentOption = "line",
     field: FieldOption = "text",
-    format: FormatOption = None,
+    format: Annotated[
+        AnyFormat | None,
+        typer.Option("--format", help="What the files are.", show_default="told by the name", rich_help_panel=READING),
+    ] = None,
     errors: ErrorsOption = "strict",
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    header: Header = None,
+    first_label: FirstLabel = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure a model on a text: perplexity, bits per byte, unknown words.
+    """Measure a language model on a text, a classifier on labelled texts, a tagger on CoNLL-U, or word vectors.
 
-    Every token counts, the </s> that ends a document included. With --json the keys are perplexity,
-    perplexity_excluding_oov, oov, tokens, documents, bits_per_byte, logprob and infinite.
+    Language models: perplexity, bits per byte, unknown words. Every token counts, the </s> that ends a document
+    included. With --json the keys are perplexity, perplexity_excluding_oov, oov, tokens, documents, bits_per_byte,
+    logprob and infinite.
+
+    Classifiers: accuracy with its 95 % interval, F1, who is taken for whom. With --json the keys are accuracy,
+    accuracy_interval, f1 (the mean over classes), micro_f1, calibration_error, texts, right, unseen_labels, classes
+    and confusion.
+
+    Taggers: accuracy, that on known and unknown words apart, F1. With --json the keys are accuracy,
+    accuracy_interval, known_accuracy, unknown_accuracy, unknown_share, f1, tokens, right, sentences, sentences_right,
+    unseen_tags and tags.
+
+    Word vectors: analogies answered and rank correlation with people, on the sets named, or on questions-words and
+    word-sim. With --json the keys are accuracy, analogies and similarity.
     """
-    from foreword.cli.models import load_language_model
-    from foreword.cli.printing import write_json
+    from foreword.cli.confusion import print_confusion
+    from foreword.cli.models import CLASSIFIERS, language_model, load_any
+    from foreword.cli.printing import tell, write_json
     from foreword.cli.progress import progress
+    from foreword.cli.tag.treebank import measure_treebanks, print_tag_measures
     from foreword.cli.texts import blocks_in
-    from foreword.evaluate.perplexity import measure
+    from foreword.cli.vector_measures import VectorMeasures, measure_vectors, print_vector_measures
+    from foreword.cli.vectors import has_vectors, vectors_in
+    from foreword.evaluate.classification import Confusion
+    from foreword.evaluate.perplexity import Measures, measure
+    from foreword.io.folder import kind_of
     from foreword.tokens.corpus import Corpus
 
-    reading = reading_of(document, field, format, errors)
+    measures: Measures | Confusion | TagMeasures | VectorMeasures
+    texts = named or []
     with progress(quiet) as meter:
-        loaded = load_language_model(model)
-        corpus = Corpus.from_blocks(blocks_in(texts, reading, meter), loaded.tokenizer, threads=threads)
-        measures = measure(loaded.model, corpus)
+        loaded = load_any(model)
+        if has_vectors(loaded):
+            measures = measure_vectors(vectors_in(loaded, model), texts, meter)
+        elif not texts:
+            raise typer.BadParameter(f"name a text to measure {model} on", param_hint="'TEXT'")
+        elif kind_of(loaded).endswith("-tagger"):
+            measures = measure_treebanks(loaded, texts, meter)
+        elif kind_of(loaded) in CLASSIFIERS:
+            if format == "text":
+                raise typer.BadParameter("text has no labels", param_hint="'--format'")
+            labelled = labelled_reading(format, text_column, label_column, header, first_label, errors)
+            measures = measure_labelled(loaded, texts, labelled, None if quiet else tell, meter)
+        else:
+            speaker = language_model(loaded, model)
+            if format not in (None, "text", "jsonl", "parquet"):
+                raise typer.BadParameter(f"{format} is for classifiers, and this is none", param_hint="'--format'")
+            reading = reading_of(document, field, format, errors)
+            corpus = Corpus.from_blocks(blocks_in(texts, reading, meter), speaker.tokenizer, threads=threads)
+            measures = measure(speaker.model, corpus)
     if as_json:
         write_json(measures.to_json())
+    elif isinstance(measures, Measures):
+        print_measures(measures)
+    elif isinstance(measures, Confusion):
+        print_confusion(measures)
+    elif isinstance(measures, VectorMeasures):
+        print_vector_measures(measures)
     else:
-        _print(measures)
+        print_tag_measures(measures)
 
 
-def _print(measures: Measures) -> None:
+def measure_labelled(
+    model: TextModel, data: list[str], reading: LabelledReading, say: Tell | None, meter: Meter | None
+) -> Confusion:
+    from foreword.cli.confusion import unseen_note
+    from foreword.cli.labelled import gathered, labelled_in, read_by
+    from foreword.evaluate.classification import measure_classifier
+
+    texts, labels = gathered(labelled_in(data, reading, say, meter))
+    measures = measure_classifier(model, read_by(model, texts), labels)
+    if say and (note := unseen_note(measures)):
+        say(note)
+    return measures
+
+
+def print_measures(measures: Measures) -> None:
     from foreword.cli.printing import print_facts
     from foreword.picture.picture import readable
 

@@ -15,18 +15,38 @@ import typer
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
+    from foreword.evaluate.classification import TextModel
     from foreword.pipeline import TextLM, TextTokenizer
 
 STDIO = "-"
 
 
 def load_language_model(path: str) -> TextLM:
+    return language_model(load_any(path), path)
+
+
+def language_model(found: object, path: str) -> TextLM:
+    """What was found at ``path``, which must be a language model that reads text."""
     from foreword.io.folder import kind_of
     from foreword.pipeline import TextLM
 
-    found = load_any(path)
     if not isinstance(found, TextLM):
         raise InputError(f"{path}: its kind is {kind_of(found)}, not text-lm: foreword train makes one")
+    return found
+
+
+CLASSIFIERS = ("text-classifier", "fasttext-classifier")
+"""Kinds that read text and say a label."""
+
+
+def load_classifier(path: str) -> TextModel:
+    from foreword.io.folder import kind_of
+
+    found: TextModel = load_any(path)
+    if kind_of(found) not in CLASSIFIERS:
+        raise InputError(
+            f"{path}: its kind is {kind_of(found)}, not text-classifier: foreword classify train makes one"
+        )
     return found
 
 

@@ -53,7 +53,7 @@ class Bar:
 
     def __call__(self, phase: str, done: int, total: int | None) -> None:
         with self._lock:
-            is_new = phase != self._latest[0]
+            is_new = _name(phase) != _name(self._latest[0])
             self._latest = (phase, done, total)
             if self._drawn is not None:
                 self._draw(self._drawn, is_new)
@@ -80,7 +80,12 @@ class Bar:
                 drawn.remove_task(old)
             drawn.add_task(phase, total=total, completed=done)
         else:
-            drawn.update(drawn.task_ids[0], completed=done, total=total)
+            drawn.update(drawn.task_ids[0], description=phase, completed=done, total=total)
+
+
+def _name(phase: str) -> str:
+    """What follows a comma, such as the loss, changes while the work stays the same."""
+    return phase.partition(",")[0]
 
 
 def _columns() -> Progress:
@@ -111,4 +116,6 @@ def rate(phase: str, speed: float | None) -> str:
         return ""
     if phase.startswith(BYTE_PHASES):
         return f"{speed / 1e6:,.1f} MB/s"
+    if phase.startswith("training,"):
+        return f"{speed:,.0f} words/s"
     return f"{speed:,.0f}/s"

@@ -71,7 +71,7 @@ def row_batches(file: str, field: str, format: str | None, errors: Errors) -> It
     """Rows as objects with a text each, some at a time; files are looked for at once, and read when asked."""
     from foreword.cli.lines import line_batches
     from foreword.text.files import find_files
-    from foreword.text.rows import parquet_rows
+    from foreword.text.parquet import parquet_rows
 
     if (format or ("text" if file == "-" else format_of(file))) == "parquet":
         return (rows for each in find_files(file) for rows in parquet_rows(each, field))

@@ -78,6 +78,11 @@ def is_embedded(name: str) -> bool:
     return name.partition(":")[0] == EMBEDDED and not _is_on_disk(name)
 
 
+def is_dataset(name: str) -> bool:
+    """Whether a name, with or without a split, is that of a data set."""
+    return name.partition(":")[0] in DATASETS and not _is_on_disk(name)
+
+
 def _is_on_disk(name: str) -> bool:
     return os.path.exists(name)  # noqa: PTH110 - Path.exists raises where a name is too long to be one
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from importlib import import_module
+from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,14 +22,16 @@ from foreword.cli.options import (
     Texts,
     Threads,
     examples,
+    memory_size,
     reading_of,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from foreword.io.scratch import Scratch
     from foreword.pipeline import TextTokenizer
-    from foreword.protocols import LanguageModel
+    from foreword.protocols import LanguageModel, Meter
     from foreword.text.block import Block
     from foreword.tokens.corpus import Corpus
 
@@ -34,15 +39,24 @@ KINDS = {
     "unigram": "foreword.lm.unigram:UnigramLM",
     "ngram": "foreword.lm.ngram:NgramLM",
     "hmm": "foreword.lm.hmm:HMM",
+    "word2vec": "foreword.vectors.word2vec:Word2Vec",
+    "fasttext": "foreword.vectors.fasttext:FastText",
+    "glove": "foreword.vectors.glove:GloVe",
 }
 """What can be trained, and where its class lives: a kind joins by adding its line."""
+
+VECTORS = ("word2vec", "fasttext", "glove")
+"""Kinds that learn word vectors, step by step."""
 
 EXAMPLES = examples(
     "foreword train ngram ptb:train -o model --set order=5 --set smoothing=modified-kneser-ney",
     "foreword train ngram web.jsonl.zst -o model --set prune=[0,0,1] --set layout=trie --set quantize=true",
+    "foreword train ngram huge.txt -o model --memory 2G",
     "foreword train unigram ptb:train -o model",
     "foreword train unigram notes/*.txt -o model --min-count 2 --set add=0.5",
     "foreword train unigram book.txt.gz -o model --tokenizer tokenizer.json",
+    "foreword train word2vec wiki.txt -o vectors --set dimensions=300 --set model=cbow --threads 8",
+    "foreword train fasttext wiki.txt -o vectors --resume",
 )
 
 
@@ -77,6 +91,12 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with training that was stopped, for models that take long.")
     ] = False,
+    memory: Annotated[
+        int | None,
+        typer.Option(
+            parser=memory_size, metavar="SIZE", help="For ngram: what training may take.", show_default="no limit"
+        ),
+    ] = None,
     threads: Threads = None,
     document: DocumentOption = "line",
     field: FieldOption = "text",
@@ -85,11 +105,15 @@ def train(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a language model on a text and save it.
+    """Train a language model or word vectors on a text and save it.
 
-    A document is a line and a word what stands between white space, unless told otherwise.
+    A document is a line and a word what stands between white space, unless told otherwise. With --memory, what does
+    not fit goes to temporary files beside the model, and the model is the same.
+
+    Word vectors leave out words seen fewer than 5 times, unless --min-count says otherwise. Ctrl-C keeps what has been
+    learnt, and the same line with --resume goes on. With more --threads than one, training is no longer repeatable.
     """
-    if resume:
+    if resume and kind not in VECTORS:
         raise typer.BadParameter(f"{kind} learns in one pass: there is nothing to go on with", param_hint="'--resume'")
     if tokenizer and (vocab or min_count):
         raise typer.BadParameter("the tokenizer has its vocabulary already", param_hint="'--vocab' / '--min-count'")
@@ -99,20 +123,37 @@ def train(
     from foreword.cli.progress import progress
     from foreword.cli.settings import parse_settings
     from foreword.cli.texts import blocks_in
+    from foreword.cli.vectors import MIN_COUNT, begin_or_resume, train_model
     from foreword.io.folder import save
+    from foreword.io.scratch import Scratch
     from foreword.pipeline import TextLM
 
     kind_class = _class_of(kind)
-    model = kind_class(**parse_settings(settings or [], kind, kind_class))
+    given = parse_settings(settings or [], kind, kind_class)
+    if kind in VECTORS:
+        if threads is not None:
+            given.setdefault("threads", threads)
+        if min_count is None and tokenizer is None:
+            min_count = MIN_COUNT
+    if memory is not None:
+        if "memory" not in signature(kind_class).parameters:
+            raise typer.BadParameter(f"means nothing to {kind}", param_hint="'--memory'")
+        given |= {"memory": memory, "scratch": _folder_of(out)}
     check_output(out, folder=True)
+    model = begin_or_resume(kind_class, given, out, resume=resume)
     reading = reading_of(document, field, format, errors)
     began = time.perf_counter()
     with progress(quiet) as meter:
         blocks = blocks_in(texts, reading, meter)
         held = None if valid is None else blocks_in([valid], reading, meter)
-        speaker, corpus = read_corpus(blocks, tokenizer, min_count, vocab, threads)
-        model.fit(corpus, valid=None if held is None else type(corpus).from_blocks(held, speaker, threads=threads))
-        save(TextLM(speaker, model), out)
+        scratch = Scratch(memory, None if memory is None else _folder_of(out))
+        speaker, corpus = read_corpus(blocks, tokenizer, min_count, vocab, threads, scratch)
+        tuning = None if held is None else type(corpus).from_blocks(held, speaker, threads=threads, scratch=scratch)
+        if kind in VECTORS:
+            train_model(model, corpus, out, meter)
+        else:
+            model.fit(corpus, valid=tuning, **_meter_of(model, meter))
+            save(TextLM(speaker, model), out)
     seconds = time.perf_counter() - began
     if as_json:
         facts = {"kind": kind, "tokens": len(corpus.ids), "vocabulary": len(corpus.vocab)}
@@ -130,8 +171,23 @@ def _class_of(kind: str) -> type[LanguageModel[Any]]:
     return found
 
 
+def _folder_of(out: str) -> str:
+    """The folder that the model will stand in, or the nearest above it that is already there."""
+    return str(next(folder for folder in Path(os.path.realpath(out)).parents if folder.is_dir()))
+
+
+def _meter_of(model: LanguageModel[Any], meter: Meter | None) -> dict[str, Any]:
+    """The meter as an argument of ``fit``, for models that tell how far they are."""
+    return {"meter": meter} if "meter" in signature(model.fit).parameters else {}
+
+
 def read_corpus(
-    blocks: Iterator[Block], tokenizer: str | None, min_count: int | None, vocab: int | None, threads: int | None
+    blocks: Iterator[Block],
+    tokenizer: str | None,
+    min_count: int | None,
+    vocab: int | None,
+    threads: int | None,
+    scratch: Scratch | None = None,
 ) -> tuple[TextTokenizer, Corpus]:
     """The text as ids, with the tokenizer that made them: the one named, or words as the text itself has them."""
     from foreword.cli.models import load_tokenizer
@@ -140,6 +196,6 @@ def read_corpus(
 
     if tokenizer is not None:
         loaded = load_tokenizer(tokenizer)
-        return loaded, Corpus.from_blocks(blocks, loaded, threads=threads)
+        return loaded, Corpus.from_blocks(blocks, loaded, threads=threads, scratch=scratch)
     words = WordTokenizer(min_count=min_count or 1, max_size=vocab)
-    return words, words.fit_corpus(blocks, threads=threads)
+    return words, words.fit_corpus(blocks, threads=threads, scratch=scratch)

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import SettingError
-from foreword.lm.ngram import NgramLM, count_ngrams
+from foreword.lm.ngram import NgramLM
+from foreword.lm.ngram_counts import count_ngrams
 from foreword.tokens.corpus import Corpus
 
 ORDERS = (1, 2, 3, 4, 5, 6)
@@ -59,7 +60,7 @@ def ngram_growth(train: Corpus, test: Corpus, orders: Sequence[int] = ORDERS) ->
     """One row for each order. ``</s>`` counts as a word; ``<s>`` is a context, as in every n-gram model here."""
     highest = max(orders)
     unigrams, counted = count_ngrams(train, highest)
-    counts: list[NDArray[np.integer[Any]]] = [unigrams[unigrams > 0], *(order.raw for order in counted)]
+    counts: list[NDArray[np.integer[Any]]] = [unigrams[unigrams > 0], *(order.counts for order in counted)]
     known = _longest_known(train, test, highest)
     longest = _longest_possible(test)
     rows = []

@@ -1,15 +1,19 @@
 """All or nothing: what is written appears under its name when it is whole, and not before.
 
 Everything goes to a hidden sibling first, is synced to the disk, and is then renamed. Whoever is killed on the way
-leaves the old thing as it was; at worst a hidden folder remains beside it, which may be deleted.
+leaves the old thing as it was; at worst a hidden sibling remains beside it, which the next one who writes there
+deletes: its name says whose it is.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import platform
+import re
 import secrets
 import shutil
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +39,7 @@ def atomic_folder(target: str | Path) -> Iterator[Path]:
     with _telling_of(target):
         check_replaceable(target)
         real.parent.mkdir(parents=True, exist_ok=True)
+        clear_abandoned(real)
         new = _hidden_sibling(real, "new")
         new.mkdir()
     try:
@@ -55,6 +60,7 @@ def atomic_file(target: str | Path) -> Iterator[Path]:
         if real.exists() and not real.is_file():  # a folder, or a device such as /dev/null, which root could replace
             raise InputError(f"cannot write {target}: it is not a plain file")
         real.parent.mkdir(parents=True, exist_ok=True)
+        clear_abandoned(real)
         new = _hidden_sibling(real, "new")
         new.touch(exist_ok=False)
     try:
@@ -98,8 +104,42 @@ def check_replaceable(target: str | Path) -> None:
         raise InputError(f"cannot write {target}: the folder is not empty and holds no Foreword model")
 
 
+def clear_abandoned(target: Path) -> None:
+    """Delete what those left beside ``target`` who were killed while they wrote it.
+
+    An old version that was put aside stays as long as nothing stands in its place. What is not from this machine stays
+    too, for on a shared disk nobody here knows whether its owner lives.
+    """
+    name = re.compile(rf"\.{re.escape(target.name)}\.(new|old)-{_machine()}-([0-9]+)-[0-9a-f]{{8}}")
+    for path in list(target.parent.iterdir()):
+        found = name.fullmatch(path.name)
+        if found is None or is_running(int(found[2])) or (found[1] == "old" and not target.exists()):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def is_running(process: int) -> bool:
+    """Whether there is a process of that number; where that cannot be asked, there may be."""
+    if os.name == "nt":
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _machine() -> str:
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
 def _hidden_sibling(target: Path, role: str) -> Path:
-    return target.with_name(f".{target.name}.{role}-{secrets.token_hex(4)}")
+    return target.with_name(f".{target.name}.{role}-{_machine()}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def _put_in_place(new: Path, target: Path) -> None:

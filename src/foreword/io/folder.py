@@ -47,13 +47,33 @@ KINDS: dict[str, str] = {
     "mixture": "foreword.lm.combine:Mixture",
     "cached": "foreword.lm.combine:Cached",
     "hmm": "foreword.lm.hmm:HMM",
+    "awd-lstm": "foreword.lm.awd_lstm:AWDLSTM",
     "hmm-tagger": "foreword.tag.hmm:HMMTagger",
+    "feature-tagger": "foreword.tag.features:FeatureTagger",
+    "lsa": "foreword.features.lsa:LSA",
     "text-lm": "foreword.pipeline:TextLM",
+    "text-classifier": "foreword.classify.text:TextClassifier",
+    "naive-bayes": "foreword.classify.naive_bayes:NaiveBayes",
+    "logistic": "foreword.classify.logistic:LogisticRegression",
+    "nb-logistic": "foreword.classify.nb_logistic:NBLogistic",
+    "calibrated": "foreword.classify.calibration:Calibrated",
+    "bm25": "foreword.features.bm25:BM25",
+    "cosine-search": "foreword.features.cosine:CosineSearch",
+    "text-search": "foreword.search.text:TextSearch",
+    "word-vectors": "foreword.vectors.wordvectors:WordVectors",
+    "word2vec": "foreword.vectors.word2vec:Word2Vec",
+    "fasttext": "foreword.vectors.fasttext:FastText",
+    "glove": "foreword.vectors.glove:GloVe",
+    "cooccurrence": "foreword.vectors.cooccurrence:Cooccurrence",
+    "fasttext-classifier": "foreword.classify.fasttext:FastTextClassifier",
     "word": "foreword.tokens.words:WordTokenizer",
     "character": "foreword.tokens.characters:CharacterTokenizer",
     "byte": "foreword.tokens.characters:ByteTokenizer",
     "bpe": "foreword.tokens.bpe:BPETokenizer",
     "corpus": "foreword.tokens.corpus:Corpus",
+    "bag-of-words": "foreword.features.bag:BagOfWords",
+    "one-hot": "foreword.features.bag:OneHot",
+    "tf-idf": "foreword.features.tfidf:TfIdf",
 }
 """What a folder may hold, and the class that reads it: no other code is ever imported."""
 
@@ -160,15 +180,16 @@ def unnest(prefix: str, parts: Parts) -> Any:
 
 def _write(packed: Parts, folder: Path) -> None:
     arrays = _with_counts(packed.arrays, packed.vocab)
-    names = []
+    files: dict[str, Json] = {}
     if arrays:
-        write_arrays(folder / ARRAYS, arrays)
-        names.append(ARRAYS)
+        digest = hashlib.sha256()
+        write_arrays(folder / ARRAYS, arrays, digest=digest)
+        files[ARRAYS] = _file_facts(folder / ARRAYS, digest.hexdigest())
     if packed.vocab is not None:
         write_vocab(folder / VOCAB, packed.vocab)
-        names.append(VOCAB)
+        files[VOCAB] = _file_facts(folder / VOCAB, _sha256(folder / VOCAB))
     facts: dict[str, Json] = {
-        "files": {name: _file_facts(folder / name) for name in names},
+        "files": files,
         "foreword": foreword.__version__,
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -186,8 +207,8 @@ def _with_counts(arrays: Mapping[str, Array], vocab: Vocab | None) -> dict[str, 
     return {**arrays, VOCAB_COUNTS: vocab.counts}
 
 
-def _file_facts(path: Path) -> Json:
-    return {"bytes": path.stat().st_size, "sha256": _sha256(path)}
+def _file_facts(path: Path, sha256: str) -> Json:
+    return {"bytes": path.stat().st_size, "sha256": sha256}
 
 
 def _vocab_facts(vocab: Vocab | None) -> Json:
@@ -251,6 +272,12 @@ def _load_file(path: Path, *, verify: bool) -> Any:
         return import_module("foreword.io.tokenizer_json").read_tokenizer_json(path)
     if import_module("foreword.io.arpa").looks_like_arpa(path):
         return import_module("foreword.io.arpa").load_arpa(path)
+    with path.open("rb") as file:
+        head = file.read(64)
+    if import_module("foreword.io.fasttext").is_fasttext(head):
+        return import_module("foreword.classify.fasttext").open_fasttext(path)
+    if import_module("foreword.io.word2vec").looks_like_vectors(path):
+        return import_module("foreword.io.word2vec").read_vectors(path)
     raise InputError(f"{path}: neither a saved model nor a file of a kind that Foreword reads")
 
 

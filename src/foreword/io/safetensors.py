@@ -14,10 +14,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from math import prod
 from pathlib import Path
 from reprlib import Repr
-from typing import Any, TypeGuard, cast
+from typing import Any, Protocol, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,25 +48,32 @@ HEADER_LIMIT = 100_000_000
 """The same limit as in the ``safetensors`` package."""
 ALIGNMENT = 64
 """The data begins at a multiple of this, a cache line and the widest vector register."""
-CHUNK_ITEMS = 1 << 20
+CHUNK_ITEMS = 1 << 16
 MAX_DIMENSIONS = 32
 """NumPy 1's own limit; NumPy 2 takes 64, but no model needs either."""
 LARGEST = 2**63 - 1
 
 
-def write_arrays(path: str | Path, arrays: Mapping[str, Array], *, metadata: Mapping[str, str] | None = None) -> None:
+def write_arrays(
+    path: str | Path,
+    arrays: Mapping[str, Array],
+    *,
+    metadata: Mapping[str, str] | None = None,
+    digest: Digest | None = None,
+) -> None:
     """Write the arrays, a chunk at a time, so that a memory-mapped one never has to fit in memory.
 
     Wider items come first: then each array begins at a multiple of its item size without any padding between.
+    digest: is told everything that is written, while it is still in the cache.
     """
     ordered = dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))
     header = _render_header(ordered, metadata)
     with Path(path).open("wb") as file:
-        file.write(len(header).to_bytes(LENGTH_BYTES, "little"))
-        file.write(header)
-        for array in ordered.values():
-            for chunk in _chunks(array):
-                file.write(chunk.data)
+        head: list[bytes | memoryview] = [len(header).to_bytes(LENGTH_BYTES, "little"), header]
+        for written in chain(head, *map(_chunks, ordered.values())):
+            file.write(written)
+            if digest is not None:
+                digest.update(written)
 
 
 def read_arrays(path: str | Path) -> dict[str, Array]:
@@ -118,7 +126,13 @@ def _dtype_name(name: str, array: Array) -> str:
         raise TypeError(f"array {name!r} has dtype {array.dtype}, which safetensors cannot hold") from None
 
 
-def _chunks(array: Array) -> Iterator[Array]:
+class Digest(Protocol):
+    """What ``hashlib`` makes."""
+
+    def update(self, data: Any, /) -> None: ...
+
+
+def _chunks(array: Array) -> Iterator[memoryview]:
     """The array's items in row-major little-endian order; only what is laid out otherwise is copied on the way."""
     little = array.dtype.newbyteorder("<")
     pieces = np.nditer(
@@ -129,7 +143,7 @@ def _chunks(array: Array) -> Iterator[Array]:
         order="C",
         buffersize=CHUNK_ITEMS,
     )
-    return map(np.ascontiguousarray, cast(Iterator[Array], iter(pieces)))
+    return (np.ascontiguousarray(piece).data for piece in cast(Iterator[Array], iter(pieces)))
 
 
 def _arrays_in(file: NDArray[np.uint8]) -> dict[str, Array]:

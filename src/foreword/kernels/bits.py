@@ -31,10 +31,11 @@ def read_bits(data: Bytes, start: int, place: int, width: int) -> int:
 
 
 @kernel
-def _pack(values: NDArray[np.integer], width: int, out: Bytes) -> None:
-    for place in range(len(values)):
+def _pack(values: NDArray[np.integer], every: int, width: int, out: Bytes) -> None:
+    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
+    for place in range(len(values) // every):
         bit = place * width
-        value = np.uint64(values[place]) << np.uint64(bit & 7)
+        value = (np.uint64(values[place * every]) & mask) << np.uint64(bit & 7)
         byte = bit >> 3
         while value != np.uint64(0):
             out[byte] |= np.uint8(value & np.uint64(0xFF))
@@ -47,11 +48,13 @@ def packed_bytes(count: int, width: int) -> int:
     return (count * width + 7) // 8 + SPARE
 
 
-def pack_bits(values: NDArray[np.integer], width: int) -> Bytes:
-    """Numbers of ``width`` bits (up to 56) one after another."""
-    out = np.zeros(packed_bytes(len(values), width), np.uint8)
-    _pack(values, width, out)
-    return out
+def pack_bits(values: NDArray[np.integer], width: int, out: Bytes, *, every: int = 1) -> None:
+    """The lower ``width`` bits (up to 56) of the numbers, or of each ``every``-th, one after another.
+
+    out: uint8 (packed_bytes(count, width),).
+    """
+    out[:] = 0
+    _pack(values, every, width, out)
 
 
 def low_bits(count: int, universe: int) -> int:
@@ -73,14 +76,12 @@ def _set_highs(values: Longs, low: int, highs: Words, samples: Longs) -> None:
             samples[place // EVERY] = bit
 
 
-def pack_rising(values: Longs) -> tuple[Words, Bytes, Longs]:
-    """Elias-Fano: the bit string, the low bits, and where every 128th one stands."""
-    universe = int(values[-1])
-    low = low_bits(len(values), universe)
-    highs = np.zeros(high_words(len(values), universe), np.uint64)
-    samples = np.zeros((len(values) + EVERY - 1) // EVERY, np.int64)
+def pack_rising(values: Longs, highs: Words, lows: Bytes, samples: Longs) -> None:
+    """Elias-Fano: the bit string, the low bits, and where every 128th one stands, into arrays of the right sizes."""
+    low = low_bits(len(values), int(values[-1]))
+    highs[:] = 0
     _set_highs(values, low, highs, samples)
-    return highs, pack_bits(values & ((1 << low) - 1), low), samples
+    pack_bits(values, low, lows)
 
 
 @inlined

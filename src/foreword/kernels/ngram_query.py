@@ -138,6 +138,16 @@ def weight_of(model: Model, length: int, context: int) -> float:
 
 
 @inlined
+def is_context(model: Model, length: int, context: int) -> bool:
+    """Whether a state names this context of ``length`` + 1 words.
+
+    Where a context's answer is final (Lidstone), one that nothing is known to follow, which has a weight of one, must
+    not be asked; elsewhere that weight does no harm.
+    """
+    return not model.uniform or weight_of(model, length, context) != 0.0
+
+
+@inlined
 def step(model: Model, state: Longs, at: int, orders: int, word: int) -> tuple[float, int]:
     """Read a word in the state at ``state[at:at + orders]``: its log-probability, and the order that matched."""
     matched = 1
@@ -146,7 +156,7 @@ def step(model: Model, state: Longs, at: int, orders: int, word: int) -> tuple[f
     alive = True
     carried = state[at] if orders else np.int64(-1)
     if orders:
-        state[at] = word
+        state[at] = word if is_context(model, 0, word) else -1
     for length in range(orders):
         context = carried
         carried = state[at + length + 1] if length + 1 < orders else np.int64(-1)
@@ -166,7 +176,9 @@ def step(model: Model, state: Longs, at: int, orders: int, word: int) -> tuple[f
             else:
                 weight += weight_of(model, length, context)
         if length + 1 < orders:
-            state[at + length + 1] = model.bases[length + 1] + place if place >= 0 else -1
+            state[at + length + 1] = -1
+            if place >= 0 and is_context(model, length + 1, model.bases[length + 1] + place):
+                state[at + length + 1] = model.bases[length + 1] + place
     return log + weight, matched
 
 

@@ -232,3 +232,15 @@ def one_minus_size(typing_context: Any, value: Any) -> Any:
         return builder.fsub(_constant(1.0), size)
 
     return floats(floats), generate
+
+
+@intrinsic
+def over_root(typing_context: Any, value: Any, square: Any) -> Any:
+    """``value / √square``, lane by lane."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        form = ir.FunctionType(_VECTOR, [_VECTOR])
+        root = cgutils.get_or_insert_function(builder.module, form, f"llvm.sqrt.v{LANES}f32")
+        return builder.fdiv(arguments[0], builder.call(root, [arguments[1]]))
+
+    return floats(floats, floats), generate

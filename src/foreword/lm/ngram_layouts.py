@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from foreword.errors import InputError
 from foreword.kernels import ngram_table
-from foreword.kernels.bits import EVERY, high_words, low_bits, pack_bits, pack_rising, packed_bytes
+from foreword.kernels.bits import EVERY, high_words, low_bits, packed_bytes
 from foreword.kernels.ngram_query import (
     BACKOFF_START,
     COLUMNS,
@@ -74,26 +73,6 @@ class HashLayout:
         self._sorted: dict[int, tuple[NDArray[np.uint64], Longs]] = {}
 
     @classmethod
-    def build(cls, orders: Sequence[Logged], vocab_size: int, uniform: bool) -> HashLayout:
-        # All tables in one array from the start, each cut off where it is full: copying them together would take as
-        # long as counting did. Not np.zeros: NumPy asks for huge pages only where it does not ask for zeroed ones.
-        table = np.empty(2 * sum(_most_rows(len(order.words)) for order in orders[1:]), np.uint64)
-        table.fill(0)
-        rows = [0]
-        contexts = np.arange(vocab_size + 1, dtype=np.int64)
-        for order in orders[1:]:
-            first = sum(rows)
-            room = table[2 * first : 2 * (first + _most_rows(len(order.words)))]
-            used, contexts = _fill(room, order, contexts, vocab_size + 1 + first, _word_bits(vocab_size))
-            rows.append(used)
-        arrays: dict[str, Array] = {
-            "unigrams": _unigrams(orders),
-            "table": table[: 2 * sum(rows)],
-            "rows": np.array(rows, np.int64),
-        }
-        return cls.open(arrays, [len(order.words) for order in orders], vocab_size, uniform)
-
-    @classmethod
     def open(cls, arrays: Mapping[str, Array], sizes: Sequence[int], vocab_size: int, uniform: bool) -> HashLayout:
         table, rows = arrays["table"], arrays["rows"]
         if table.dtype != np.uint64 or table.ndim != 1 or rows.dtype != np.int64 or rows.shape != (len(sizes),):
@@ -104,7 +83,7 @@ class HashLayout:
         shapes = np.zeros((len(sizes), COLUMNS), np.int64)
         shapes[:, COUNT] = sizes
         shapes[:, FIRST_ROW] = np.cumsum(rows) - rows
-        shapes[:, HOMES] = [_homes(size) for size in sizes]
+        shapes[:, HOMES] = [homes_of(size) for size in sizes]
         if (rows[1:] <= shapes[1:, HOMES]).any() or 2 * int(rows.sum()) != len(table) or rows[0]:
             raise InputError("the tables of n-grams do not fit their sizes")
         # A search ends at a free row at the latest: without one at the end a hostile file could lead it outside.
@@ -135,53 +114,55 @@ class HashLayout:
     def _by_key(self, order: int) -> tuple[NDArray[np.uint64], Longs]:
         """All keys of an order, sorted, and their rows: so a context's extensions lie together. Made when needed."""
         if order not in self._sorted:
-            first = int(self.model.shapes[order, FIRST_ROW])
-            last = (
-                int(self.model.shapes[order + 1, FIRST_ROW])
-                if order + 1 < len(self.sizes)
-                else len(self.model.table) // 2
-            )
-            rows = first + np.flatnonzero(self.model.table[2 * first : 2 * last : 2])
+            rows = self._rows_of(order)
             keys = _unmixed(self.model.table[2 * rows])
             sort = np.argsort(keys)
             self._sorted[order] = keys[sort], rows[sort]
         return self._sorted[order]
 
+    def _rows_of(self, order: int) -> Longs:
+        """The rows that the n-grams of ``order`` + 1 words have."""
+        first = int(self.model.shapes[order, FIRST_ROW])
+        last = len(self.model.table) // 2
+        if order + 1 < len(self.sizes):
+            last = int(self.model.shapes[order + 1, FIRST_ROW])
+        return first + np.flatnonzero(self.model.table[2 * first : 2 * last : 2])
+
     def ngrams(self) -> Iterator[Spelled]:
-        values, base = self.model.values, self.vocab_size + 1
+        values, base, bits = self.model.values, self.vocab_size + 1, np.uint64(self.model.bits)
         spelled = np.arange(base)[:, None]
         yield 1, spelled, self.model.unigrams[::2], self.model.unigrams[1::2]
-        places = np.arange(base + len(self.model.table) // 2)
+        places = np.full(base + len(self.model.table) // 2, -1)  # of each context in its own order
+        places[:base] = np.arange(base)
         for order in range(2, len(self.sizes) + 1):
-            keys, rows = self._by_key(order - 1)
-            parents = places[(keys >> np.uint64(self.model.bits)).astype(np.int64)]
-            words = (keys & np.uint64((1 << self.model.bits) - 1)).astype(np.int64)
-            sort = np.lexsort((words, parents))
-            rows = rows[sort]
-            spelled = np.concatenate((spelled[parents[sort]], words[sort][:, None]), axis=1)
+            rows = self._rows_of(order - 1)
+            keys = _unmixed(self.model.table[2 * rows])
+            contexts = (keys >> bits).astype(np.int64)
+            words = (keys & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
+            if contexts.max(initial=0) >= len(places) or (parents := places[contexts]).min(initial=0) < 0:
+                raise InputError("the tables of n-grams name a context that does not exist")
+            sort = np.argsort(parents << 32 | words)
+            rows, parents = rows[sort], parents[sort]
+            spelled = np.concatenate((spelled[parents], words[sort][:, None]), axis=1)
             yield order, spelled, values[4 * rows + 2], values[4 * rows + 3]
+            places[:] = -1
             places[base + rows] = np.arange(len(rows))
 
 
-def _homes(size: int) -> int:
+def homes_of(size: int) -> int:
     return int(size / LOAD) + 1
 
 
-def _most_rows(size: int) -> int:
+def most_rows(size: int) -> int:
     """Room for an order's table: behind the last home some for keys that find theirs taken, more than ever needed."""
-    return _homes(size) + size // 8 + 256
+    return homes_of(size) + size // 8 + 256
 
 
-def _fill(room: NDArray[np.uint64], order: Logged, contexts: Longs, base: int, bits: int) -> tuple[int, Longs]:
-    """Make one order's table; how many rows it takes, and what each of its n-grams is called as a context."""
-    size = len(order.words)
-    homes = _homes(size)
-    own = np.empty(size, np.int64)
-    used = ngram_table.fill(
-        room, homes, order.parents, order.words, order.probabilities.view(np.uint32), order.backoffs.view(np.uint32),
-        contexts, own, bits, base, np.empty(size, np.uint64), np.empty(size, np.int32), np.empty(2049, np.int64),
-    )  # fmt: skip
-    return max(used, homes) + 1, own
+def mixed_keys(contexts: Longs, words: Array, bits: int) -> NDArray[np.uint64]:
+    """What the table stores for contexts and words, as ``ngram_table.mixed_key`` has it."""
+    mixed = ((contexts << bits | words) + 1).astype(np.uint64) * ngram_table.FIRST
+    mixed ^= mixed >> np.uint64(32)
+    return mixed * ngram_table.SECOND
 
 
 def _unmixed(mixed: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -200,38 +181,6 @@ class TrieLayout:
         self.model = model
         self.vocab_size = vocab_size
         self.sizes = list(sizes)
-
-    @classmethod
-    def build(cls, orders: Sequence[Logged], vocab_size: int, uniform: bool, *, quantized: bool) -> TrieLayout:
-        orders = _in_order(orders)
-        bits = _word_bits(vocab_size)
-        begins = [
-            np.searchsorted(above.parents, np.arange(len(below.words) + 1)).astype(np.int64)
-            for below, above in pairwise(orders)
-        ]
-        lists = [pack_rising(each) for each in begins]
-        arrays: dict[str, Array] = {
-            "unigrams": _unigrams(orders),
-            "words": _joined([pack_bits(order.words, bits) for order in orders[1:]], np.uint8),
-            "highs": _joined([highs for highs, _, _ in lists], np.uint64),
-            "lows": _joined([lows for _, lows, _ in lists], np.uint8),
-            "samples": _joined([samples for _, _, samples in lists], np.int64),
-        }
-        # The highest order extends to nothing, so it has no weights.
-        logs = [[order.probabilities, order.backoffs] for order in orders[1:]]
-        if logs:
-            logs[-1].pop()
-        if quantized:
-            books = np.zeros((len(orders), 2, 256), np.float32)
-            codes = []
-            for order, both in enumerate(logs, 1):
-                for kind, values in enumerate(both):
-                    books[order, kind], code = _quantize(values)
-                    codes.append(code)
-            arrays |= {"codes": _joined(codes, np.uint8), "books": books.ravel()}
-        else:
-            arrays["logs"] = _joined([values for both in logs for values in both], np.float32)
-        return cls.open(arrays, [len(order.words) for order in orders], vocab_size, uniform)
 
     @classmethod
     def open(cls, arrays: Mapping[str, Array], sizes: Sequence[int], vocab_size: int, uniform: bool) -> TrieLayout:
@@ -291,17 +240,9 @@ class TrieLayout:
             yield order, spelled, logs.astype(np.float32), weights.astype(np.float32)
 
 
-def _word_bits(vocab_size: int) -> int:
+def word_bits(vocab_size: int) -> int:
     """What a word takes in a key or a packed array; ``<s>`` has the number after the last word."""
     return (vocab_size + 1).bit_length()
-
-
-def _unigrams(orders: Sequence[Logged]) -> Singles:
-    return np.stack((orders[0].probabilities, orders[0].backoffs), axis=1).ravel()
-
-
-def _joined(parts: Sequence[Array], kind: type[np.generic]) -> Array:
-    return np.concatenate([np.empty(0, kind), *parts])
 
 
 def _model(layout: int, arrays: Mapping[str, Array], vocab_size: int, bases: Longs, uniform: bool) -> Model:
@@ -312,7 +253,7 @@ def _model(layout: int, arrays: Mapping[str, Array], vocab_size: int, bases: Lon
     single, byte = np.empty(0, np.float32), np.empty(0, np.uint8)
     word, long = np.empty(0, np.uint64), np.empty(0, np.int64)
     return Model(
-        layout, unigrams, _word_bits(vocab_size), bases, uniform, -math.log(vocab_size),
+        layout, unigrams, word_bits(vocab_size), bases, uniform, -math.log(vocab_size),
         word, single, np.empty((0, COLUMNS), np.int64), byte, word, byte, long, single, byte, single,
     )  # fmt: skip
 
@@ -325,7 +266,7 @@ def _check_sizes(sizes: Sequence[int], vocab_size: int) -> None:
 def _trie_shapes(sizes: Sequence[int], vocab_size: int) -> tuple[Longs, dict[str, int]]:
     """Where everything begins follows from how many n-grams there are; nothing of it is believed from a file."""
     _check_sizes(sizes, vocab_size)
-    bits = _word_bits(vocab_size)
+    bits = word_bits(vocab_size)
     shapes = np.zeros((len(sizes), COLUMNS), np.int64)
     words = highs = lows = samples = logs = 0
     for order, size in enumerate(sizes):
@@ -353,7 +294,7 @@ def _trie_shapes(sizes: Sequence[int], vocab_size: int) -> tuple[Longs, dict[str
     return shapes, {"words": words, "highs": highs, "lows": lows, "samples": samples, "logs": logs}
 
 
-def _in_order(orders: Sequence[Logged]) -> list[Logged]:
+def in_order(orders: Sequence[Logged]) -> list[Logged]:
     """Each order sorted by prefix, then word, as estimates are already and files of others need not be."""
     found = [orders[0]]
     places = np.arange(len(orders[0].words), dtype=np.int32)
@@ -365,23 +306,3 @@ def _in_order(orders: Sequence[Logged]) -> list[Logged]:
         places = np.empty(len(sort), np.int32)
         places[sort] = np.arange(len(sort), dtype=np.int32)
     return found
-
-
-def _quantize(values: Singles) -> tuple[Singles, NDArray[np.uint8]]:
-    """256 values that stand for all, and which of them stands for each: bins of equal frequency, by their means.
-
-    A weight of zero and minus infinity keep a value of their own, for they mean something exact: a context that
-    extends to nothing, and an impossible word.
-    """
-    book = np.zeros(256, np.float32)
-    codes = np.zeros(len(values), np.uint8)
-    book[0], book[1] = 0.0, -np.inf
-    codes[np.isneginf(values)] = 1
-    rest = np.flatnonzero((values != 0) & np.isfinite(values))
-    order = rest[np.argsort(values[rest])]
-    cuts = np.linspace(0, len(order), 255).astype(np.int64)
-    for number, (first, last) in enumerate(pairwise(cuts.tolist()), 2):
-        if last > first:
-            book[number] = values[order[first:last]].mean(dtype=np.float64)
-            codes[order[first:last]] = number
-    return book, codes

@@ -67,13 +67,13 @@ def text_blocks(chunks: Iterable[Chunk], document: Document, block_bytes: int) -
 
 
 def _split_lines(data: Bytes, begun: bool, final: bool) -> Split:
-    starts, stops, after = _lines(data, final)
+    starts, stops, after = line_spans(data, final)
     kept = ~_blank(data, starts, stops, begun)
     return starts[kept], stops[kept], after
 
 
 def _split_paragraphs(data: Bytes, begun: bool, final: bool) -> Split:
-    starts, stops, after = _lines(data, final)
+    starts, stops, after = line_spans(data, final)
     inside = ~_blank(data, starts, stops, begun)
     edges = np.diff(inside.astype(np.int8), prepend=0, append=0)
     first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
@@ -96,7 +96,7 @@ _SPLITTERS: dict[Document, Callable[[Bytes, bool, bool], Split]] = {
 }
 
 
-def _lines(data: Bytes, final: bool) -> Split:
+def line_spans(data: Bytes, final: bool) -> Split:
     r"""Every complete line without its end, be that ``\n`` or ``\r\n``; at the end of the text the last line too."""
     ends = _newlines(data)
     starts = np.concatenate((np.zeros(1, np.int64), ends + 1))

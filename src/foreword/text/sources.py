@@ -6,7 +6,8 @@ The stages, each a generator that pulls on the one before::
     compression.py   a file                   -> chunks of bytes
     utf8.py          chunks of bytes          -> chunks of valid text
     documents.py     chunks of text           -> blocks, by line, paragraph or file
-    rows.py          JSONL, Parquet           -> blocks, a row a document
+    jsonl.py         chunks of text           -> blocks, a row a document
+    parquet.py       a file                   -> blocks, a row a document
 
 Nothing is read before it is needed, and a block is forgotten once it is handed on.
 """
@@ -26,7 +27,8 @@ from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.compression import decompressed, without_suffix
 from foreword.text.documents import Document, text_blocks
 from foreword.text.files import Reader, Source, SourceFile, find_files, names_of, opened
-from foreword.text.rows import jsonl_blocks, parquet_blocks
+from foreword.text.jsonl import jsonl_blocks
+from foreword.text.parquet import parquet_blocks
 from foreword.text.utf8 import Errors, valid_utf8
 
 __all__ = ["Reading", "Source", "SourceFile", "find_files", "read_blocks", "read_documents"]
@@ -117,7 +119,7 @@ def _blocks(reader: Reader, reading: Reading) -> Iterator[Block]:
         return parquet_blocks(reader, reading.field, reading.errors, reading.block_bytes)
     text = valid_utf8(decompressed(reader, reading.block_bytes), reader.name, reading.errors)
     if format == "jsonl":
-        return jsonl_blocks(text, reader.name, reading.field, reading.errors, reading.block_bytes)
+        return jsonl_blocks(text, reader.name, reading.field, reading.errors)
     return text_blocks(text, reading.document, reading.block_bytes)
 
 

@@ -7,6 +7,7 @@ bucket is a row of a matrix; parts that fall into the same bucket share it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,31 +60,38 @@ def check_lengths(least: int, most: int, buckets: int) -> None:
 class SubwordTable:
     """The rows of the buckets.
 
-    matrix: float32 (rows, d); used: int32 (rows,), rising, the bucket that each row is of, or None where every bucket
-    has its row.
+    matrix: float32 (rows, d), or float16, or int8 with ``scales`` (rows,), what each row is multiplied by.
+    used: int32 (rows,), rising, the bucket that each row is of, or None where every bucket has its row.
     """
 
-    matrix: NDArray[np.float32]
+    matrix: NDArray[Any]
     least: int
     most: int
     buckets: int
     used: NDArray[np.int32] | None = None
+    scales: NDArray[np.float32] | None = None
 
     def rows(self, word: str) -> NDArray[np.int64]:
         """The rows of a word's parts; parts in a bucket that has no row are left out."""
         data = np.frombuffer(word.encode("utf-8", ESCAPE), np.uint8)
         buckets, _ = hashed_ngrams(data, np.array([0, len(data)]), self.least, self.most, self.buckets)
+        places, known = self.places(buckets)
+        return places[known]
+
+    def places(self, buckets: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The row of each bucket, and whether it has one."""
         if self.used is None:
-            return buckets.astype(np.int64)
-        places = np.searchsorted(self.used, buckets)
-        places[places == len(self.used)] = 0
-        known = places[self.used[places] == buckets] if len(self.used) else places[:0]
-        return known.astype(np.int64)
+            return buckets.astype(np.int64), np.ones(len(buckets), bool)
+        if not len(self.used):
+            return np.zeros(len(buckets), np.int64), np.zeros(len(buckets), bool)
+        places = np.minimum(np.searchsorted(self.used, buckets), len(self.used) - 1)
+        return places.astype(np.int64), self.used[places] == buckets
 
     def vector(self, word: str) -> NDArray[np.float32] | None:
         """The mean of the rows of a word's parts; None where it has none."""
         rows = self.rows(word)
         if not len(rows):
             return None
-        mean: NDArray[np.float32] = self.matrix[rows].mean(axis=0, dtype=np.float32)
+        parts = self.matrix[rows] if self.scales is None else self.matrix[rows] * self.scales[rows, None]
+        mean: NDArray[np.float32] = parts.mean(axis=0, dtype=np.float32)
         return mean

@@ -7,10 +7,8 @@ Python calls surrogate escapes, so that nothing is lost on the way back.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
-from typing import Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,40 +16,65 @@ from numpy.typing import NDArray
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Parts
 from foreword.tokens.vocab import Vocab
-from foreword.vectors.subwords import ESCAPE, SubwordTable, check_lengths
+from foreword.vectors.rows import NotFiniteError, Rows, Stored, unit
+from foreword.vectors.subwords import SubwordTable, check_lengths
+from foreword.vectors.words import Words
 
 Matrix = NDArray[np.float32]
 Vector = NDArray[np.float32]
+Neighbours = list[tuple[str, float]]
+
+Missing = Literal["error", "zero"]
+"""What a word without a vector gives: a KeyError, or zeros."""
+
+Method = Literal["add", "mul"]
+"""How an analogy is scored: 3CosAdd or 3CosMul."""
+
+MUL_EPSILON = 1e-3
+"""What keeps 3CosMul from dividing by zero, as its authors have it."""
 
 
 class WordVectors:
     """n words and a vector for each.
 
-    matrix: float32 (n, d), one row a word; it may be mapped from a file and is never written to.
-    data, offsets: the words as bytes; word i is ``data[offsets[i]:offsets[i + 1]]``.
+    matrix: float32 (n, d), one row a word; it may be mapped from a file and is never written to. Or ``Rows``, which
+    also come as float16 and int8.
+    data, offsets: the words as bytes; word i is ``data[offsets[i]:offsets[i + 1]]``. Where one stands twice, the first
+    counts.
     subwords: what makes a vector for a word that is not among them, where there is such a thing.
+    missing: what ``vectors[word]`` gives where nothing does.
     """
 
     def __init__(
         self,
-        matrix: Matrix,
+        matrix: Matrix | Rows,
         data: NDArray[np.uint8],
         offsets: NDArray[np.int64],
         subwords: SubwordTable | None = None,
+        *,
+        missing: Missing = "error",
     ) -> None:
-        if matrix.ndim != 2 or len(matrix) != len(offsets) - 1:
-            raise SettingError(f"{len(offsets) - 1} words but a matrix of shape {matrix.shape}")
-        self.matrix = matrix
-        self.data = data
-        self.offsets = offsets
+        rows = matrix if isinstance(matrix, Rows) else Rows(matrix)
+        if len(rows) != len(offsets) - 1:
+            raise SettingError(f"{len(offsets) - 1} words but a matrix of shape {rows.matrix.shape}")
+        if missing not in get_args(Missing):
+            raise SettingError(f"missing={missing!r}: expected one of {', '.join(get_args(Missing))}")
+        self.rows = rows
         self.subwords = subwords
+        self.missing = missing
+        self._words = Words(data, offsets)
 
     @classmethod
-    def of_words(cls, words: Iterable[str | bytes], matrix: Matrix, *, subwords: SubwordTable | None = None) -> Self:
-        encoded = [word if isinstance(word, bytes) else word.encode("utf-8", ESCAPE) for word in words]
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(word) for word in encoded], out=offsets[1:])
-        return cls(matrix, np.frombuffer(b"".join(encoded), np.uint8), offsets, subwords)
+    def of_words(
+        cls,
+        words: Iterable[str | bytes],
+        matrix: Matrix | Rows,
+        *,
+        subwords: SubwordTable | None = None,
+        missing: Missing = "error",
+    ) -> Self:
+        listed = Words.of(words)
+        return cls(matrix, listed.data, listed.offsets, subwords, missing=missing)
 
     @classmethod
     def of_vocab(cls, vocab: Vocab, matrix: Matrix, *, subwords: SubwordTable | None = None) -> Self:
@@ -61,97 +84,212 @@ class WordVectors:
         return cls.of_words((blob[offsets[id] : offsets[id + 1]] for id in words), matrix[words], subwords=subwords)
 
     def __repr__(self) -> str:
-        return f"WordVectors({len(self):,} words, {self.dimensions} dimensions)"
+        return f"WordVectors({len(self):,} words, {self.dimensions} dimensions, {self.rows.stored})"
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return len(self.rows)
 
     @property
     def dimensions(self) -> int:
-        return int(self.matrix.shape[1])
+        return self.rows.dimensions
+
+    @property
+    def matrix(self) -> NDArray[Any]:
+        """The numbers as they are stored, (n, d)."""
+        return self.rows.matrix
+
+    @property
+    def data(self) -> NDArray[np.uint8]:
+        return self._words.data
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        return self._words.offsets
+
+    @property
+    def norms(self) -> NDArray[np.float32]:
+        """The length of each vector; 1 for a vector of zeros, so that it can be divided by.
+
+        A vector with NaN or an infinite number in it is an InputError that names its word.
+        """
+        try:
+            return self.rows.norms
+        except NotFiniteError as error:
+            raise InputError(
+                f"the vector of {self.word(error.place)!r} {error.what}: expected finite numbers"
+            ) from None
+
+    # Words
 
     def __contains__(self, word: object) -> bool:
-        return word in self._places
-
-    def __getitem__(self, word: str) -> Vector:
-        """A word's vector; made of its parts where the word is not known and there are such; else a KeyError."""
-        if word in self._places or self.subwords is None:
-            vector: Vector = self.matrix[self.place(word)]
-            return vector
-        made = self.subwords.vector(word)
-        if made is None:
-            raise KeyError(word)
-        return made
+        return isinstance(word, str) and self._words.places([word])[0] >= 0
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.words)
 
-    def place(self, word: str) -> int:
-        """The row of a word; a KeyError where there is none."""
-        return self._places[word]
+    @property
+    def words(self) -> list[str]:
+        return self._words.all
 
     def word(self, place: int) -> str:
-        return bytes(self.data[self.offsets[place] : self.offsets[place + 1]]).decode("utf-8", ESCAPE)
+        return self._words.word(place)
 
-    @cached_property
-    def words(self) -> list[str]:
-        blob, ends = self.data.tobytes(), self.offsets.tolist()
-        return [blob[start:stop].decode("utf-8", ESCAPE) for start, stop in itertools.pairwise(ends)]
+    def place(self, word: str) -> int:
+        """The row of a word; a KeyError where there is none."""
+        found = int(self._words.places([word])[0])
+        if found < 0:
+            raise KeyError(word)
+        return found
 
-    @cached_property
-    def _places(self) -> dict[str, int]:
-        """Where each word is; the first place where one stands twice."""
-        places: dict[str, int] = {}
-        for place, word in enumerate(self.words):
-            places.setdefault(word, place)
-        return places
+    def places(self, words: Sequence[str]) -> NDArray[np.int64]:
+        """The row of each word, -1 where there is none."""
+        return self._words.places(words)
 
-    @cached_property
-    def norms(self) -> NDArray[np.float32]:
-        """The length of each vector; 1 for a vector of zeros, so that it can be divided by."""
-        lengths = np.sqrt(np.einsum("ij,ij->i", self.matrix, self.matrix, dtype=np.float32))
-        return np.where(lengths > 0, lengths, 1).astype(np.float32)
+    # Vectors
+
+    def __getitem__(self, word: str) -> Vector:
+        """A word's vector; made of its parts where the word is not known and there are such.
+
+        Where there are none, ``missing`` decides: a KeyError, or zeros.
+        """
+        found = self._vector(word)
+        if found is not None:
+            return found
+        if self.missing == "zero":
+            return np.zeros(self.dimensions, np.float32)
+        raise KeyError(word)
+
+    def _vector(self, word: str) -> Vector | None:
+        place = int(self._words.places([word])[0])
+        if place >= 0:
+            row: Vector = self.rows.floats([place])[0]
+            return row
+        return None if self.subwords is None else self.subwords.vector(word)
+
+    def _known(self, word: str) -> Vector:
+        """A vector that means something; zeros for want of a better one do not."""
+        found = self._vector(word)
+        if found is None:
+            raise KeyError(word)
+        return found
+
+    def rows_of(self, words: Sequence[str]) -> Matrix:
+        """The vectors of several words, (words, d), as ``vectors[word]`` gives each."""
+        places = self.places(words)
+        rows = self.rows.floats(np.maximum(places, 0)) if len(self) else np.zeros((len(words), self.dimensions))
+        rows = np.array(rows, np.float32)  # a copy: it may be the whole matrix
+        for number in np.flatnonzero(places < 0).tolist():
+            rows[number] = self[words[number]]
+        return rows
+
+    def directions(self, places: slice | NDArray[np.int64] | None = None) -> Matrix:
+        """Vectors of length one, (rows, d): all, or those of some rows."""
+        chosen: slice | NDArray[np.int64] = slice(None) if places is None else places
+        ones: Matrix = self.rows.floats(chosen) / self.norms[chosen][:, None]
+        return ones
+
+    def first(self, count: int) -> Self:
+        """The first so many words; in most files those are the most frequent."""
+        scales = None if self.rows.scales is None else self.rows.scales[:count]
+        rows = Rows(self.rows.matrix[:count], scales)
+        offsets = self.offsets[: len(rows) + 1]
+        return type(self)(rows, self.data[: offsets[-1]], offsets, self.subwords, missing=self.missing)
+
+    def stored_as(self, stored: Stored) -> Self:
+        """The same vectors in another precision, their subwords too: float16 takes half the room, int8 a quarter."""
+        rows, table = self.rows.stored_as(stored), self.subwords
+        if table is not None:
+            parts = Rows(table.matrix, table.scales).stored_as(stored)
+            table = SubwordTable(parts.matrix, table.least, table.most, table.buckets, table.used, parts.scales)
+        return type(self)(rows, self.data, self.offsets, table, missing=self.missing)
+
+    def with_missing(self, missing: Missing) -> Self:
+        """The same vectors, with another answer for words that have none."""
+        return type(self)(self.rows, self.data, self.offsets, self.subwords, missing=missing)
+
+    # Questions
 
     def similarity(self, one: str, other: str) -> float:
         """The cosine of the angle between two words."""
-        a, b = self.place(one), self.place(other)
-        return float(self.matrix[a] @ self.matrix[b] / (self.norms[a] * self.norms[b]))
+        a, b = (unit(self._known(word)) for word in (one, other))
+        return float(a @ b)
 
-    def nearest(
-        self, query: str | Vector, k: int = 10, *, exclude: Sequence[str] | None = None
-    ) -> list[tuple[str, float]]:
+    def nearest(self, query: str | Vector, k: int = 10, *, exclude: Sequence[str] | None = None) -> Neighbours:
         """The k words with the largest cosine to a word or a vector, the nearest first.
 
         A word is not its own neighbour, unless ``exclude`` says what else to leave out.
         """
-        vector = self[query] if isinstance(query, str) else np.asarray(query, np.float32)
+        left_out = exclude if exclude is not None else [query] if isinstance(query, str) else []
+        vector = self._known(query) if isinstance(query, str) else np.asarray(query, np.float32)
         if vector.shape != (self.dimensions,):
             raise InputError(f"a vector of shape {vector.shape} among vectors of {self.dimensions} dimensions")
-        left_out = exclude if exclude is not None else [query] if isinstance(query, str) else []
-        cosines = self.matrix @ vector / (self.norms * max(float(np.linalg.norm(vector)), 1e-30))
-        for word in left_out:
-            if word in self:
-                cosines[self.place(word)] = -np.inf
-        best = _largest(cosines, k)
-        return [(self.word(int(place)), float(cosines[place])) for place in best if np.isfinite(cosines[place])]
+        places, cosines = self._nearest(vector[None], k + len(left_out))
+        return self._listed(places[0], cosines[0], self.places(left_out), k)
 
-    def analogy(self, a: str, b: str, c: str, k: int = 1, *, include_inputs: bool = False) -> list[tuple[str, float]]:
-        """What is to c as b is to a: the words nearest to ``b − a + c``, each of length one (3CosAdd).
+    def nearest_many(self, queries: Sequence[str] | Matrix, k: int = 10) -> list[Neighbours]:
+        """What ``nearest`` gives for each of many words or vectors (q, d), at a fraction of the cost."""
+        if isinstance(queries, np.ndarray):
+            own, rows = np.full(len(queries), -1), queries
+        else:
+            own, rows = self.places(queries), self.with_missing("error").rows_of(queries)
+        places, cosines = self._nearest(rows, k + 1)
+        return [
+            self._listed(near, scores, own[number : number + 1], k)
+            for number, (near, scores) in enumerate(zip(places, cosines, strict=True))
+        ]
+
+    def _nearest(self, queries: Matrix, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        _ = self.norms  # here a vector that is not finite is called by its word
+        return self.rows.nearest(queries, k)
+
+    def _listed(
+        self, places: NDArray[np.int64], cosines: NDArray[np.float32], left_out: NDArray[np.int64], k: int
+    ) -> Neighbours:
+        pairs = zip(places.tolist(), cosines.tolist(), strict=True)
+        kept = [(place, cosine) for place, cosine in pairs if place not in left_out]
+        return [(self.word(place), cosine) for place, cosine in kept[:k]]
+
+    def analogy(
+        self, a: str, b: str, c: str, k: int = 1, *, include_inputs: bool = False, method: Method = "add"
+    ) -> Neighbours:
+        """What is to c as b is to a: the words x with the largest
+
+            add (3CosAdd)   cos(x, b − a + c), each of length one
+            mul (3CosMul)   cos'(x, b) · cos'(x, c) / (cos'(x, a) + ε), with cos' = (1 + cos) / 2
 
         The three words themselves are left out, as is usual, unless asked for: they often are the nearest.
+
+        T. Mikolov, W. Yih and G. Zweig (2013); O. Levy and Y. Goldberg, "Linguistic regularities in sparse and explicit
+        word representations" (2014).
         """
-        places = [self.place(word) for word in (a, b, c)]
-        first, second, third = self.matrix[places] / self.norms[places, None]
-        return self.nearest(second - first + third, k, exclude=[] if include_inputs else [a, b, c])
+        left_out = [] if include_inputs else [a, b, c]
+        vectors = unit(np.stack([self._known(word) for word in (a, b, c)]))
+        if method == "add":
+            return self.nearest(vectors[1] - vectors[0] + vectors[2], k, exclude=left_out)
+        if method != "mul":
+            raise SettingError(f"method={method!r}: expected one of {', '.join(get_args(Method))}")
+        from_a, from_b, from_c = ((1 + self.rows.cosines(vector)) / 2 for vector in vectors)
+        scores = (from_b * from_c / (from_a + MUL_EPSILON)).astype(np.float32)
+        best = _largest(scores, k + len(left_out))
+        return self._listed(best, scores[best], self.places(left_out), k)
+
+    # Saving
 
     def to_parts(self) -> Parts:
-        parts = Parts({"subwords": None}, {"matrix": self.matrix, "words": self.data, "word_offsets": self.offsets})
+        parts = Parts(
+            {"subwords": None, "missing": self.missing},
+            {"matrix": self.rows.matrix, "words": self.data, "word_offsets": self.offsets, "norms": self.norms},
+        )
+        if self.rows.scales is not None:
+            parts.arrays["scales"] = self.rows.scales
         if self.subwords is not None:
             table = self.subwords
             parts.settings["subwords"] = {"least": table.least, "most": table.most, "buckets": table.buckets}
             parts.arrays["subwords"] = table.matrix
             if table.used is not None:
                 parts.arrays["subword_buckets"] = table.used
+            if table.scales is not None:
+                parts.arrays["subword_scales"] = table.scales
         return parts
 
     @classmethod
@@ -159,22 +297,32 @@ class WordVectors:
         matrix, data, offsets = (parts.arrays.get(name) for name in ("matrix", "words", "word_offsets"))
         if matrix is None or data is None or offsets is None:
             raise ValueError("expected the arrays 'matrix', 'words' and 'word_offsets'")
-        if matrix.dtype != np.float32 or matrix.ndim != 2 or data.dtype != np.uint8 or data.ndim != 1:
-            raise ValueError("expected a float32 matrix and words of bytes")
+        if data.dtype != np.uint8 or data.ndim != 1:
+            raise ValueError("expected words of bytes")
         if offsets.dtype != np.int64 or offsets.shape != (len(matrix) + 1,):
             raise ValueError(f"{len(matrix)} vectors but offsets of shape {offsets.shape}")
-        if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
+        if offsets[0] != 0 or offsets[-1] != len(data) or (offsets[1:] < offsets[:-1]).any():
             raise ValueError("the words' offsets must rise from 0 to the end of the words")
-        return cls(matrix, data, offsets, _subwords_of(parts, matrix.shape[1]))
+        norms, scales = parts.arrays.get("norms"), parts.arrays.get("scales")
+        for numbers in (norms, scales):
+            if numbers is not None and not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+                raise ValueError("expected lengths and scales that are positive numbers")
+        if norms is not None and not norms.all():
+            raise ValueError("expected lengths that can be divided by")
+        missing: Any = parts.settings.get("missing", "error")
+        rows = Rows(matrix, scales, norms)
+        return cls(rows, data, offsets, _subwords_of(parts, rows.dimensions), missing=missing)
 
 
 def _subwords_of(parts: Parts, dimensions: int) -> SubwordTable | None:
     lengths = parts.settings.get("subwords")
     if lengths is None:
         return None
-    matrix, used = parts.arrays.get("subwords"), parts.arrays.get("subword_buckets")
-    if not isinstance(lengths, dict) or matrix is None or matrix.dtype != np.float32 or matrix.ndim != 2:
-        raise ValueError("expected the lengths of the subwords and their float32 matrix")
+    names = ("subwords", "subword_buckets", "subword_scales")
+    matrix, used, scales = (parts.arrays.get(name) for name in names)
+    if not isinstance(lengths, dict) or matrix is None:
+        raise ValueError("expected the lengths of the subwords and their matrix")
+    checked = Rows(matrix, scales)
     least, most, buckets = (lengths.get(name) for name in ("least", "most", "buckets"))
     if not (isinstance(least, int) and isinstance(most, int) and isinstance(buckets, int)):
         raise ValueError("the subwords' lengths and buckets must be whole numbers")
@@ -184,7 +332,7 @@ def _subwords_of(parts: Parts, dimensions: int) -> SubwordTable | None:
         raise ValueError(f"subwords of shape {matrix.shape}, expected {(rows, dimensions)}")
     if used is not None and (used.dtype != np.int32 or used.ndim != 1 or (np.diff(used) <= 0).any()):
         raise ValueError("the subwords' buckets must be int32 and rise")
-    return SubwordTable(matrix, least, most, buckets, used)
+    return SubwordTable(checked.matrix, least, most, buckets, used, checked.scales)
 
 
 def _largest(values: NDArray[np.float32], k: int) -> NDArray[np.int64]:

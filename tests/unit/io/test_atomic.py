@@ -275,6 +275,29 @@ def test_killed_at_any_moment_one_of_the_two_is_whole(tmp_path: Path, moment: st
         assert left_aside(target) is None
     write_new(target)
     assert names(target) == {"model.json", "new"}
+    write_new(target)  # an old one that was put aside is let go when there is a new one in its place
+    assert names(tmp_path) == {"mod"}
+
+
+def test_what_the_living_and_others_have_beside_it_stays(tmp_path: Path) -> None:
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True)
+    here, alive = atomic._machine(), f"{atomic._machine()}-{os.getpid()}"
+    dead = f"{here}-{int(gone.stdout)}"
+    abandoned = [f".model.new-{dead}-0123abcd", f".model.old-{dead}-0123abcd"]
+    elsewhere = f"{int(here, 16) ^ 1:08x}-{int(gone.stdout)}"
+    others = [f".model.new-{alive}-0123abcd", f".other.new-{dead}-0123abcd", f".model.new-{elsewhere}-0123abcd"]
+    others += [".model.new-mine", f"model.new-{dead}-0123abcd"]
+    for name in (*abandoned, *others):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_text("a")
+    write_new(tmp_path / "model")
+    assert names(tmp_path) == {"model", abandoned[1], *others}  # it was no one's place when the new one came
+    write_new(tmp_path / "model")
+    assert names(tmp_path) == {"model", *others}
+    (tmp_path / f".file.new-{dead}-0123abcd").write_text("half")
+    with atomic_file(tmp_path / "file") as path:
+        path.write_text("x")
+    assert names(tmp_path) == {"model", "file", *others}
 
 
 FULL = """

@@ -527,7 +527,7 @@ def nothing_but(folder: Path, name: str) -> bool:
 def test_an_interrupted_save_leaves_the_old_model_whole(
     saved: Path, monkeypatch: pytest.MonkeyPatch, step: str, reason: type[BaseException]
 ) -> None:
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise reason
 
     with monkeypatch.context() as patch:
@@ -549,7 +549,7 @@ class Tiny:
     def to_parts(self):
         return Parts({"order": 4}, {"weights": np.arange(1 << 18)})
 
-def die(*_):
+def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
 folder.KINDS["tiny"] = "__main__:Tiny"

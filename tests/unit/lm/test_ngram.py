@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.io.folder import load, save
-from foreword.lm.ngram import Estimate, NgramLM, count_ngrams, estimate
+from foreword.lm.ngram import NgramLM
+from foreword.lm.ngram_counts import count_ngrams
+from foreword.lm.ngram_estimate import Estimate, estimate
 from foreword.lm.smoothing import FALLBACK, METHODS
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
@@ -196,14 +198,13 @@ def witten_bell(text: Text) -> Probability:
 def additive(text: Text, add: float) -> Probability:
     """Laplace (1814), Lidstone (1920): ``add`` to every count; nothing added is maximum likelihood.
 
-    A context that was never seen says what its longest known end says. Every single word is known, and one that
-    nothing ever came after has only what was added.
+    A context that nothing was ever seen to follow says what its longest known end says.
     """
 
     def probability(word: int, context: Gram) -> float:
         seen = text.followers.get(context)
         if seen is None:
-            return 1 / SIZE if add and len(context) == 1 else probability(word, context[1:])
+            return probability(word, context[1:])
         return (seen.get(word, 0) + add) / (sum(seen.values()) + add * SIZE)
 
     return probability
@@ -261,7 +262,7 @@ class Listed:
     def __call__(self, word: int, context: Gram) -> float:
         if (*context, word) in self.probabilities:
             return self.probabilities[*context, word]
-        if self.uniform and context in self.backoffs:
+        if self.uniform and self.backoffs.get(context, 1.0) != 1.0:
             return self.backoffs[context] / SIZE
         return self.backoffs.get(context, 1.0) * self(word, context[1:])
 
@@ -306,7 +307,7 @@ def test_counts_are_those_of_a_dictionary(texts: Documents, order: int) -> None:
         ]
         assert grams == sorted(grams)
         assert [gram[1:] for gram in grams] == [below[suffix] for suffix in counted.suffixes.tolist()]
-        found |= zip(grams, counted.raw.tolist(), strict=True)
+        found |= zip(grams, counted.counts.tolist(), strict=True)
         below = grams
     assert found == plain.times
 
@@ -315,7 +316,7 @@ def test_empty_documents_count_their_ends() -> None:
     unigrams, (bigrams,) = count_ngrams(corpus_of([[], [], []]), 2)
     assert unigrams[END] == unigrams.sum() == 3
     assert bigrams.words.tolist() == [END]
-    assert bigrams.raw.tolist() == [3]
+    assert bigrams.counts.tolist() == [3]
 
 
 # Every smoothing against its formula

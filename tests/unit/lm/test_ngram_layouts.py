@@ -5,8 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from foreword.errors import InputError
+from foreword.io.arpa import write_arpa
 from foreword.io.folder import load, save
 from foreword.lm.ngram import NgramLM
+from foreword.lm.ngram_layouts import mixed_keys, word_bits
+from foreword.protocols import Parts
 from foreword.text.embedded import embedded_text
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
@@ -59,3 +63,29 @@ def test_each_layout_is_smaller_than_the_one_before_and_comes_back_the_same(corp
 def test_quantizing_a_hash_is_refused() -> None:
     with pytest.raises(Exception, match="trie"):
         NgramLM(3, quantize=True)
+
+
+def with_first_bigram(model: NgramLM, context: int, word: int) -> NgramLM:
+    """The model as a hostile file would have it: its first bigram is another one."""
+    parts = model.to_parts()
+    table = parts.arrays["table"].copy()
+    row = int(np.flatnonzero(table[::2])[0])
+    bits = word_bits(len(model.vocab))
+    table[2 * row] = mixed_keys(np.array([context]), np.array([word]), bits)[0]
+    return NgramLM.from_parts(Parts(parts.settings, {**parts.arrays, "table": table}, parts.vocab))
+
+
+def test_a_context_that_does_not_exist_is_told_when_ngrams_are_listed(corpus: Corpus) -> None:
+    model = NgramLM(3).fit(corpus)
+    for context in (1 << 40, len(corpus.vocab) + 1):  # beyond everything, and a bigram in the place of a word
+        with pytest.raises(InputError, match="context that does not exist"):
+            list(with_first_bigram(model, context, 2).ngrams())
+
+
+def test_a_word_that_does_not_exist_is_not_written(corpus: Corpus, tmp_path: Path) -> None:
+    """Nothing outside the names is read, and no file is left."""
+    word = (1 << word_bits(len(corpus.vocab))) - 1
+    assert word > len(corpus.vocab)
+    with pytest.raises(InputError, match="a word that is not in its vocabulary"):
+        write_arpa(with_first_bigram(NgramLM(3).fit(corpus), 2, word), tmp_path / "model.arpa")
+    assert list(tmp_path.iterdir()) == []

@@ -1,13 +1,11 @@
-"""Documents from the rows of JSONL and Parquet files: one named field of each.
+"""Rows of Parquet: a named column of text, and a column of labels beside it where one is asked for.
 
 A row is a document, however long, and leaves whole. Rows whose text is blank are skipped, as lines are.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,100 +13,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, MissingExtraError
-from foreword.text.block import BLOCK_BYTES, Block, blocks_of
-from foreword.text.chunk import Chunk
+from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.files import Reader, SourceFile, opened
-from foreword.text.utf8 import REPLACEMENT, Errors, is_utf8
+from foreword.text.jsonl import listed
+from foreword.text.utf8 import Errors, is_utf8
 from foreword.text.whitespace import blank
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 MOST_ROWS = 16 << 10
 """How many rows of Parquet are decoded at once where they are short."""
 
 
-# --- JSONL
-
-
-def jsonl_blocks(chunks: Iterable[Chunk], name: str, field: str, errors: Errors, block_bytes: int) -> Iterator[Block]:
-    """Blocks of a JSONL file's ``field``, from chunks of valid UTF-8."""
-    return blocks_of(_texts(_lines(chunks), name, field, errors), block_bytes)
-
-
-def _lines(chunks: Iterable[Chunk]) -> Iterator[bytes]:
-    parts: list[bytes] = []
-    for chunk in chunks:
-        first, *others = chunk.data.tobytes().split(b"\n")
-        parts.append(first)
-        if others:
-            yield b"".join(parts)
-            yield from others[:-1]
-            parts = [others[-1]]
-    yield b"".join(parts)
-
-
-def _texts(lines: Iterable[bytes], name: str, field: str, errors: Errors) -> Iterator[bytes]:
-    for number, line in enumerate(lines, 1):
-        if not line or line.isspace():
-            continue
-        try:
-            text = _text_of(_parsed(line), field)
-            encoded = _encoded(text, field, errors)
-        except InputError as error:
-            raise InputError(f"{name}: line {number} {error}") from error.__cause__
-        if text and not text.isspace():
-            yield encoded
-
-
-def _parsed(line: bytes) -> Any:
-    try:
-        return json.loads(line.decode())
-    except json.JSONDecodeError as error:
-        raise InputError(f"is not JSON: {error.msg} (column {error.colno})") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
-        raise InputError(f"cannot be read as JSON: {error}") from error
-
-
-def _text_of(row: Any, field: str) -> str:
-    if not isinstance(row, dict):
-        raise InputError("is not a JSON object")
-    if field not in row:
-        raise InputError(f'has no field "{field}" (it has: {_listed(row)})')
-    text = row[field]
-    if not isinstance(text, str):
-        raise InputError(f'has a field "{field}" that is not a string')
-    return text
-
-
-def _encoded(text: str, field: str, errors: Errors) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:  # JSON may escape half of a surrogate pair, which UTF-8 cannot hold
-        if errors == "strict":
-            half = f"\\u{ord(text[error.start]):04x}"
-            raise InputError(f'has an unpaired surrogate ({half}) in "{field}"; --errors replace reads on') from error
-        return _SURROGATE.sub(REPLACEMENT, text).encode()
-
-
-# --- Parquet
-
-
 def parquet_blocks(reader: Reader, column: str, errors: Errors, block_bytes: int) -> Iterator[Block]:
     """Blocks of a Parquet file's ``column``, a batch of rows each, mostly without a copy."""
-    with _parquet(reader, column) as file:
+    with _parquet(reader) as file:
+        _check_column(file.schema_arrow, column, reader.name)
         yield from _column_blocks(file, column, errors, block_bytes, reader)
+
+
+def parquet_labelled(
+    reader: Reader, choose: Callable[[list[str]], tuple[str, str]], errors: Errors, block_bytes: int
+) -> Iterator[tuple[Block, list[str]]]:
+    """Every row's text and label, a batch of rows at a time; ``choose`` names the two columns, given all names."""
+    with _parquet(reader) as file:
+        schema, rows, done = file.schema_arrow, file.metadata.num_rows, 0
+        text, label = choose(schema.names)
+        _check_column(schema, text, reader.name)
+        _check_label(schema, label, reader.name)
+        size = _rows_per_batch(file.metadata, text, block_bytes)
+        for batch in file.iter_batches(batch_size=size, columns=[text, label]):
+            labels = _batch_labels(batch.column(label), done, reader.name)
+            yield _batch_texts(batch.column(text), done, reader.name, errors), labels
+            done += len(batch)
+            reader.taken = (reader.size or 0) * done // rows
 
 
 def parquet_rows(file: SourceFile, column: str) -> Iterator[list[dict[str, Any]]]:
     """All columns of a Parquet file's rows, some rows at a time; ``column`` must hold text."""
-    with opened(file) as reader, _parquet(reader, column) as table:
+    with opened(file) as reader, _parquet(reader) as table:
+        _check_column(table.schema_arrow, column, reader.name)
         for batch in table.iter_batches(batch_size=_rows_per_batch(table.metadata, column, BLOCK_BYTES)):
             yield batch.to_pylist()
 
 
 @contextmanager
-def _parquet(reader: Reader, column: str) -> Iterator[Any]:
-    """The file with a ``column`` of text in it; whatever goes wrong with it while inside is told in one line."""
+def _parquet(reader: Reader) -> Iterator[Any]:
+    """The file; whatever goes wrong with it while inside is told in one line."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -117,9 +66,7 @@ def _parquet(reader: Reader, column: str) -> Iterator[Any]:
     if not reader.stream.seekable():
         raise InputError(f"{reader.name}: Parquet can be read from a file, not from a pipe")
     try:
-        file = parquet.ParquetFile(reader.stream)
-        _check_column(file.schema_arrow, column, reader.name)
-        yield file
+        yield parquet.ParquetFile(reader.stream)
     except (pyarrow.ArrowException, OSError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{reader.name}: not a Parquet file that can be read ({reason})") from error
@@ -129,13 +76,23 @@ def _check_column(schema: Any, column: str, name: str) -> None:
     from pyarrow import types
 
     if column not in schema.names:
-        raise InputError(f'{name}: no column "{column}" (it has: {_listed(schema.names)})')
+        raise InputError(f'{name}: no column "{column}" (it has: {listed(schema.names)})')
     kind = schema.field(column).type
     kind = kind.value_type if types.is_dictionary(kind) else kind
     # Old writers store text as bytes without saying that it is text.
     is_text = (types.is_string, types.is_large_string, types.is_string_view, types.is_binary, types.is_large_binary)
     if not any(test(kind) for test in is_text):
         raise InputError(f'{name}: column "{column}" holds {kind}, not text')
+
+
+def _check_label(schema: Any, column: str, name: str) -> None:
+    from pyarrow import types
+
+    kind = schema.field(column).type
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    is_label = (types.is_string, types.is_large_string, types.is_string_view, types.is_integer, types.is_boolean)
+    if not any(test(kind) for test in is_label):
+        raise InputError(f'{name}: column "{column}" holds {kind}, not labels')
 
 
 def _column_blocks(file: Any, column: str, errors: Errors, block_bytes: int, reader: Reader) -> Iterator[Block]:
@@ -160,16 +117,30 @@ def _rows_per_batch(metadata: Any, column: str, block_bytes: int) -> int:
 
 
 def _batch_block(array: Any, done: int, name: str, errors: Errors) -> Block:
-    data, starts, stops = _text_buffers(array)
-    rows = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
-    block = Block(data, starts[rows], stops[rows])
-    flaw = _first_invalid(block)
-    if flaw is not None:
-        if errors == "strict":
-            raise InputError(f"{name}: row {done + rows[flaw] + 1} is not valid UTF-8; --errors replace reads on")
-        block = Block.from_texts([str(text.data, "utf-8", "replace") for text in _each(block)])
+    """The rows that are not blank."""
+    block = _batch_texts(array, done, name, errors)
     kept = ~blank(block.data, block.starts, block.stops)
     return Block(block.data, block.starts[kept], block.stops[kept])
+
+
+def _batch_texts(array: Any, done: int, name: str, errors: Errors) -> Block:
+    """Every row, null an empty text."""
+    data, starts, stops = _text_buffers(array)
+    block = Block(data, starts, np.where(array.is_valid().to_numpy(zero_copy_only=False), stops, starts))
+    flaw = _first_invalid(block)
+    if flaw is None:
+        return block
+    if errors == "strict":
+        raise InputError(f"{name}: row {done + flaw + 1} is not valid UTF-8; --errors replace reads on")
+    return Block.from_texts([str(text.data, "utf-8", "replace") for text in _each(block)])
+
+
+def _batch_labels(array: Any, done: int, name: str) -> list[str]:
+    labels = array.to_pylist()
+    for place, label in enumerate(labels, done + 1):
+        if label is None:
+            raise InputError(f"{name}: row {place} has no label")
+    return [str(label).lower() if isinstance(label, bool) else str(label) for label in labels]
 
 
 def _text_buffers(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
@@ -204,9 +175,3 @@ def _first_invalid(block: Block) -> int | None:
 def _each(block: Block) -> Iterator[NDArray[np.uint8]]:
     for start, stop in zip(block.starts.tolist(), block.stops.tolist(), strict=True):
         yield block.data[start:stop]
-
-
-def _listed(names: Iterable[str]) -> str:
-    """Names on one line, not too many."""
-    names = list(names)
-    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "none"

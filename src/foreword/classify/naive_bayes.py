@@ -1,0 +1,242 @@
+"""Naive Bayes: count words in each class, and take them for independent of each other.
+
+    p(c | x) ∝ p(c) Π_j p(w_j | c)^x_j                       multinomial: how often each word stands there
+             ∝ p(c) Π_j p(w_j | c)^[x_j > 0] (1 − p(w_j | c))^[x_j = 0]       Bernoulli: whether it does
+             ∝ Π_j (1 / p(w_j | not c))^x_j                  complement: against all the other classes together
+
+with p(w_j | c) = (count of w_j in c + α) / (count of all words in c + α · words); in Bernoulli's form documents are
+counted, and 2 α added below. A word never seen in a class, with α = 0, makes the whole product zero: −∞. A little α for
+every word mends that. A document that has no chance in any class gets the prior.
+
+The logs are linear in x, so each word's share in a decision can be read off ``weights_``. They equal scikit-learn's
+``MultinomialNB``, ``BernoulliNB`` and ``ComplementNB`` to 1e-9.
+
+A. McCallum and K. Nigam, "A comparison of event models for naive Bayes text classification", AAAI workshop 1998.
+J. Rennie, L. Shih, J. Teevan and D. Karger, "Tackling the poor assumptions of naive Bayes text classifiers", ICML 2003,
+for the complement and for ``norm``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, Self, TypeAlias
+
+import numpy as np
+
+from foreword.classify.linear import (
+    DataError,
+    Doubles,
+    Labels,
+    LinearModel,
+    Rows,
+    check_array,
+    classes_of,
+    list_of_labels,
+    loaded_classes,
+    numbers_of,
+    read_labels,
+    rows_of,
+    saved_classes,
+)
+from foreword.errors import SettingError
+from foreword.kernels import linear as kernels
+from foreword.protocols import Counts, Json, Meter, Parts
+
+Kind: TypeAlias = Literal["multinomial", "complement", "bernoulli"]
+KINDS: tuple[Kind, ...] = ("multinomial", "complement", "bernoulli")
+
+TINY = np.finfo(np.float64).tiny
+"""In the place of a sum that is zero, so that its log is a number."""
+
+
+class NaiveBayes(LinearModel):
+    """Naive Bayes over a matrix of counts (documents, words); weights such as TF-IDF are taken for counts.
+
+    alpha: added to every count. prior: "counts", the classes' shares of the documents; "uniform"; or a probability for
+    each class, in the order of ``classes_``. The complement form knows no prior. norm: of that form only, divide each
+    class's weights by their sum.
+
+    After fit: ``class_count_`` (classes,), documents; ``feature_count_`` (classes, words); ``class_log_prior_``;
+    ``feature_log_prob_`` (classes, words), log p(w | c), whose rows sum to one in the multinomial form.
+    """
+
+    class_count_: Doubles
+    _counts_only = True
+    _closed = False  # whether the first call of partial_fit said which classes there are
+    _counts: Doubles  # (words, classes)
+    _must: Doubles | None  # (words, classes): 1 for words that stood in all documents of a class, with alpha=0
+
+    def __init__(
+        self,
+        kind: Kind = "multinomial",
+        *,
+        alpha: float = 1.0,
+        prior: Literal["counts", "uniform"] | Sequence[float] = "counts",
+        norm: bool = False,
+    ) -> None:
+        self.kind = kind
+        self.alpha = alpha
+        self.prior = prior
+        self.norm = norm
+
+    def fit(self, X: Counts, y: Sequence[Any], *, meter: Meter | None = None) -> Self:
+        self._check_settings()
+        rows = rows_of(X, self, counts=True)
+        classes, numbers = read_labels(y, len(rows))
+        self._closed = False
+        self._count(rows, numbers, classes, np.zeros((rows.width, len(classes))), np.zeros(len(classes)))
+        if meter:
+            meter("counting", len(rows), len(rows))
+        return self
+
+    def partial_fit(self, X: Counts, y: Sequence[Any], classes: Sequence[Any] | None = None) -> Self:
+        """Count more documents. Labels may be new, unless ``classes``, at the first call, said which there are."""
+        self._check_settings()
+        rows = rows_of(X, self, counts=True)
+        labels = list_of_labels(y)
+        if len(labels) != len(rows):
+            raise DataError(f"{len(rows)} documents and {len(labels)} labels: expected a label for each document")
+        if not hasattr(self, "classes_"):
+            self._closed = classes is not None
+            known = classes_of(list_of_labels(labels if classes is None else classes))
+            return self._count(
+                rows, numbers_of(labels, known), known, np.zeros((rows.width, len(known))), np.zeros(len(known))
+            )
+        if rows.width != self.n_features_in_:
+            raise DataError(
+                f"X has {rows.width} features, but {type(self).__name__} is expecting {self.n_features_in_} features"
+            )
+        if classes is not None and classes_of(list_of_labels(classes)).tolist() != self.classes_.tolist():
+            raise DataError("the classes are not those of the first call")
+        known = self.classes_ if self._closed else classes_of([*self.classes_.tolist(), *labels])
+        places = numbers_of(self.classes_.tolist(), known)
+        counts, documents = np.zeros((rows.width, len(known))), np.zeros(len(known))
+        counts[:, places], documents[places] = self._counts, self.class_count_
+        return self._count(rows, numbers_of(labels, known), known, counts, documents)
+
+    @property
+    def feature_count_(self) -> Doubles:
+        """(classes, words): occurrences, in Bernoulli's form documents."""
+        _ = self.weights_
+        return self._counts.T
+
+    @property
+    def feature_log_prob_(self) -> Doubles:
+        """(classes, words): log p(w | c); in the complement form the weights, as scikit-learn has it."""
+        if self.kind != "bernoulli":
+            return self.weights_
+        _ = self.weights_
+        logs: Doubles = (_log(self._counts + self.alpha) - np.log(self.class_count_ + 2 * self.alpha)).T
+        return logs
+
+    def _count(self, rows: Rows, numbers: Any, classes: Labels, counts: Doubles, documents: Doubles) -> Self:
+        """Add the rows to the counts, and learn from them."""
+        kernels.add_up(rows.starts, rows.columns, rows.values, numbers, self.kind == "bernoulli", counts)
+        return self._learn(classes, counts, documents + np.bincount(numbers, minlength=len(classes)))
+
+    def _learn(self, classes: Labels, counts: Doubles, documents: Doubles) -> Self:
+        self._counts = counts
+        self.class_count_ = documents
+        self.class_log_prior_ = self._log_prior(documents)
+        self._must = None
+        table: Doubles
+        bias = self.class_log_prior_
+        if self.kind == "multinomial":
+            table = _log_shares(counts + self.alpha)
+        elif self.kind == "complement":
+            table = -_log_shares(counts.sum(axis=1, keepdims=True) - counts + self.alpha)
+            bias = np.zeros(len(classes))
+            if self.norm:
+                table = table / -table.sum(axis=0)
+        else:
+            absent = _log(documents - counts + self.alpha)
+            must = np.isneginf(absent)
+            if must.any():  # without them a document is impossible; with them, they say nothing
+                self._must = must.astype(np.float64)
+                absent[must] = 0.0
+            present = np.where(must, 0.0, _log(counts + self.alpha))
+            table = present - absent
+            total = _log(np.maximum(documents + 2 * self.alpha, TINY))
+            bias = bias + absent.sum(axis=0) - (len(counts) - must.sum(axis=0)) * total
+        self._take(classes, table, bias)
+        return self
+
+    def _scores(self, rows: Rows) -> Doubles:
+        scores = np.tile(self.bias_, (len(rows), 1))
+        presence = self.kind == "bernoulli"
+        kernels.add_scores(rows.starts, rows.columns, rows.values, presence, self._table, scores)
+        if self._must is not None:
+            found = np.zeros_like(scores)
+            kernels.add_scores(rows.starts, rows.columns, rows.values, True, self._must, found)
+            scores[found < self._must.sum(axis=0)] = -np.inf
+        return scores
+
+    def _indifferent(self) -> Doubles:
+        return self.class_log_prior_
+
+    def _log_prior(self, documents: Doubles) -> Doubles:
+        if isinstance(self.prior, str):
+            given = documents if self.prior == "counts" else np.ones(len(documents))
+        else:
+            given = np.asarray(self.prior, np.float64)
+            if given.shape != documents.shape:
+                raise SettingError(f"prior has {given.size} probabilities, but there are {len(documents)} classes")
+        return _log(given / given.sum())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.classifier_tags.poor_score = True  # on the blobs of numbers that scikit-learn's checks make
+        return tags
+
+    def to_parts(self) -> Parts:
+        _ = self.weights_
+        settings: dict[str, Json] = {
+            "kind": self.kind,
+            "alpha": float(self.alpha),
+            "prior": self.prior if isinstance(self.prior, str) else [float(share) for share in self.prior],
+            "norm": bool(self.norm),
+            "classes": saved_classes(self.classes_),
+        }
+        return Parts(settings, {"counts": self._counts, "documents": self.class_count_})
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        settings: dict[str, Any] = dict(parts.settings)
+        classes = loaded_classes(settings.pop("classes"))
+        model = cls(**settings)
+        model._check_settings()
+        counts = check_array(parts.arrays["counts"], "counts", (-1, len(classes)))
+        documents = check_array(parts.arrays["documents"], "documents", (len(classes),))
+        if not (np.isfinite(counts).all() and np.isfinite(documents).all()):
+            raise ValueError("a count is infinite")
+        if counts.min() < 0 or documents.min() < 0 or (model.kind == "bernoulli" and (counts > documents).any()):
+            raise ValueError("a count is negative, or more documents have a word than there are")
+        return model._learn(classes, counts, documents)
+
+    def _check_settings(self) -> None:
+        if self.kind not in KINDS:
+            raise SettingError(f"kind={self.kind!r} must be {', '.join(KINDS)}")
+        if not (isinstance(self.alpha, int | float) and math.isfinite(self.alpha) and self.alpha >= 0):
+            raise SettingError(f"alpha={self.alpha} must be zero or a positive number")
+        if self.kind == "complement" and self.norm and self.alpha == 0:
+            raise SettingError("norm=True divides by sums of logs, which alpha=0 may make infinite: expected alpha > 0")
+        if isinstance(self.prior, str):
+            if self.prior not in ("counts", "uniform"):
+                raise SettingError(f"prior={self.prior!r} must be 'counts', 'uniform' or a probability for each class")
+            return
+        shares = [float(share) for share in self.prior]
+        if not (all(share >= 0 for share in shares) and math.isclose(sum(shares), 1, abs_tol=1e-9)):
+            raise SettingError(f"prior={shares} must be probabilities that sum to one")
+
+
+def _log(numbers: Doubles) -> Doubles:
+    with np.errstate(divide="ignore"):
+        return np.log(numbers)
+
+
+def _log_shares(counts: Doubles) -> Doubles:
+    """Of each column; −∞ where nothing was counted, also where nothing was counted in the whole column."""
+    shares: Doubles = _log(counts) - np.log(np.maximum(counts.sum(axis=0), TINY))
+    return shares

@@ -1,0 +1,174 @@
+"""``foreword classify train``: labelled texts in, a classifier out."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from foreword.cli.classify.kinds import BEST, KINDS, FeaturesName, check_kind, maker
+from foreword.cli.labelled import (
+    Data,
+    FirstLabel,
+    Header,
+    LabelColumn,
+    LabelledFormatOption,
+    TextColumn,
+    labelled_reading,
+)
+from foreword.cli.options import AsJson, ErrorsOption, Quiet, examples
+
+if TYPE_CHECKING:
+    from foreword.evaluate.classification import Confusion
+    from foreword.protocols import Meter
+    from foreword.text.block import Block
+    from foreword.text.examples import LabelledBlock, Tell
+
+EXAMPLES = examples(
+    "foreword classify train spam.csv -o model",
+    "foreword classify train reviews.jsonl -o model --test held_out.jsonl --label-column stars",
+    "foreword classify train sms_spam -o model --kind naive-bayes --set alpha=0.5 --folds 10",
+    "foreword classify train aclImdb/train -o model --calibrate",
+)
+
+
+def train(
+    data: Data,
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="MODEL", help="The folder to write; not needed with --folds.")
+    ] = None,
+    kind: Annotated[str, typer.Option(help=f"What to train: {', '.join(KINDS)}.", callback=check_kind)] = BEST,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model or its features; repeatable."),
+    ] = None,
+    features: Annotated[
+        FeaturesName | None, typer.Option(help="What it learns from.", show_default="what suits the kind")
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(min=2, help="Cross-validate in so many parts, and print what comes of it.")
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option(metavar="DATA", help="Labelled texts to measure the trained model on.")
+    ] = None,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Make probabilities agree with how often they are right.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Deals out the texts for --folds and --calibrate.")] = 0,
+    text_column: TextColumn = None,
+    label_column: LabelColumn = None,
+    header: Header = None,
+    first_label: FirstLabel = False,
+    format: LabelledFormatOption = None,
+    errors: ErrorsOption = "strict",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a classifier on labelled texts and save it.
+
+    Unless told otherwise it learns words and pairs of words, and logistic regression on them weighted by naive Bayes.
+    Which column is the text and which the label is guessed where nobody says it, and the guess is told.
+    """
+    if out is None and folds is None:
+        raise typer.BadParameter("name the folder to write, or ask for --folds", param_hint="'-o'")
+    if out is None and test is not None:
+        raise typer.BadParameter("only a model that is saved is tested: name its folder by -o", param_hint="'--test'")
+
+    from foreword.cli.confusion import print_confusion
+    from foreword.cli.labelled import gathered, labelled_in
+    from foreword.cli.models import check_output
+    from foreword.cli.printing import tell, write_json
+    from foreword.cli.progress import progress
+
+    make = maker(kind, features, settings or [], calibrate=calibrate, seed=seed)
+    if out is not None:
+        check_output(out, folder=True)
+    reading = labelled_reading(format, text_column, label_column, header, first_label, errors)
+    say = silent if quiet else tell
+    measured: dict[str, Confusion] = {}
+    began = time.perf_counter()
+    with progress(quiet) as meter:
+        blocks = labelled_in(data, reading, say, meter)
+        held = None if test is None else labelled_in([test], reading, say, meter)
+        texts, labels = gathered(blocks)
+        facts: dict[str, Any] = {"kind": kind, "texts": len(labels), "classes": len(set(labels))}
+        if folds is not None:
+            measured["cross_validation"] = cross_validated(make, texts, labels, folds, seed, meter, say)
+        if out is not None:
+            model = trained(make, texts, labels, out, meter, say)
+            facts |= {"features": model.counts([]).shape[1]} if hasattr(model, "counts") else {}
+            if held is not None:
+                measured["test"] = tested(model, held, say)
+    facts |= {"seconds": time.perf_counter() - began, "output": out}
+    if as_json:
+        write_json({**facts, **{name: each.to_json() for name, each in measured.items()}})
+        return
+    for name, each in measured.items():
+        print_confusion(each, f"{folds}-fold cross-validation" if name == "cross_validation" else f"on {test}")
+    if out is not None and not quiet:
+        tell(closing_line(facts))
+
+
+def silent(line: str) -> None: ...
+
+
+def trained(
+    make: Callable[[], Any], texts: list[Block], labels: list[str], out: str, meter: Meter | None, say: Tell
+) -> Any:
+    from foreword.cli.labelled import read_by
+    from foreword.io.folder import save
+
+    model = make()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        model.fit(read_by(model, texts), labels, meter=meter)
+    for each in caught:
+        say(f"foreword: warning: {each.message}")
+    save(model, out)
+    return model
+
+
+def tested(model: Any, held: Iterable[LabelledBlock], say: Tell) -> Confusion:
+    from foreword.cli.confusion import unseen_note
+    from foreword.cli.labelled import gathered, read_by
+    from foreword.evaluate.classification import measure_classifier
+
+    texts, labels = gathered(held)
+    measures = measure_classifier(model, read_by(model, texts), labels)
+    if note := unseen_note(measures):
+        say(note)
+    return measures
+
+
+def closing_line(facts: dict[str, Any]) -> str:
+    features = f"{facts['features']:,} features, " if "features" in facts else ""
+    return (
+        f"{facts['kind']}: {facts['texts']:,} texts, {facts['classes']:,} classes, {features}"
+        f"{facts['seconds']:.1f} s, saved in {facts['output']}"
+    )
+
+
+def cross_validated(
+    make: Callable[[], Any],
+    texts: Sequence[Block],
+    labels: list[str],
+    folds: int,
+    seed: int,
+    meter: Meter | None,
+    say: Tell,
+) -> Confusion:
+    from foreword.cli.labelled import lines_for
+    from foreword.evaluate.classification import cross_validate, lone_classes
+
+    if lone := lone_classes(labels):
+        few = ", ".join(lone[:5]) + (f" and {len(lone) - 5} more" if len(lone) > 5 else "")
+        say(f"classes with one text, which is never learnt from while it is tested and counts as wrong: {few}")
+    documents = lines_for(make(), [text for block in texts for text in block.strings()])
+    for fold in cross_validate(make, documents, labels, folds=folds, seed=seed):
+        if meter:
+            meter("cross-validating", fold.number, fold.of)
+        result = fold.so_far
+    return result

@@ -1,0 +1,162 @@
+"""What DATA stands for on the command line: labelled files in all their forms, or a data set by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from foreword.protocols import Meter
+    from foreword.text.block import Block
+    from foreword.text.examples import LabelledBlock, LabelledReading, Tell
+    from foreword.text.register import DataFile, Dataset
+
+LABELLED = "How to read labelled texts"
+
+DATA_HELP = (
+    "Labelled texts: TSV, CSV, JSONL, Parquet, fastText lines, or a folder for each label; compressed files are read "
+    "as they are. [bold]-[/] is standard input, [bold]imdb:train[/] a data set (see [bold]foreword data[/])."
+)
+
+LabelledFormat: TypeAlias = Literal["tsv", "csv", "jsonl", "parquet", "fasttext", "label-first", "folders"]
+
+ClassifierFolder: TypeAlias = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A folder that foreword classify train wrote.")
+]
+Data: TypeAlias = Annotated[list[str], typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)]
+TextColumn: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--text-column", metavar="NAME", help="The text, by name or number.", show_default="guessed, and said aloud",
+        rich_help_panel=LABELLED,
+    ),
+]  # fmt: skip
+LabelColumn: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--label-column", metavar="NAME", help="The label, by name or number.", show_default="guessed, and said aloud",
+        rich_help_panel=LABELLED,
+    ),
+]  # fmt: skip
+Header: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header", help="Whether the first line of TSV or CSV names the columns.", show_default="guessed",
+        rich_help_panel=LABELLED,
+    ),
+]  # fmt: skip
+FirstLabel: TypeAlias = Annotated[
+    bool,
+    typer.Option("--first-label", help="Of several fastText labels take the first.", rich_help_panel=LABELLED),
+]
+LabelledFormatOption: TypeAlias = Annotated[
+    LabelledFormat | None,
+    typer.Option(
+        "--format", help="What the files are.", show_default="told by name or first line", rich_help_panel=LABELLED
+    ),
+]
+
+
+def labelled_reading(
+    format: LabelledFormat | None,
+    text_column: str | None,
+    label_column: str | None,
+    header: bool | None,
+    first_label: bool,
+    errors: Literal["strict", "replace"],
+) -> LabelledReading:
+    """The options above as what ``read_labelled_blocks`` takes."""
+    from foreword.text.examples import LabelledReading
+
+    return LabelledReading(
+        format=format,
+        text_column=column(text_column),
+        label_column=column(label_column),
+        header=header,
+        first_label=first_label,
+        errors=errors,
+    )
+
+
+def column(name: str | None) -> str | int | None:
+    """A number is a place."""
+    return int(name) if name is not None and name.isdecimal() else name
+
+
+def labelled_in(
+    names: Sequence[str], reading: LabelledReading, tell: Tell | None = None, meter: Meter | None = None
+) -> Iterator[LabelledBlock]:
+    """All labelled texts of what was named, in blocks. What cannot be found is told at once."""
+    from foreword.cli.texts import is_dataset
+    from foreword.text.labelled import read_labelled_blocks
+
+    files = [name for name in names if not is_dataset(name)]
+    if len(files) == len(names):
+        return read_labelled_blocks(files, reading, tell=tell, meter=meter)
+    parts = [
+        dataset_blocks(name, meter) if is_dataset(name) else read_labelled_blocks(name, reading, tell=tell, meter=meter)
+        for name in names
+    ]
+    return chain.from_iterable(parts)
+
+
+def dataset_blocks(spec: str, meter: Meter | None) -> Iterator[LabelledBlock]:
+    """A data set of the register, whose form is known."""
+    from foreword.text.block import Block
+    from foreword.text.datasets import labelled, lookup
+    from foreword.text.examples import LabelledBlock
+    from foreword.text.labelled import read_labelled_blocks
+
+    found, file = lookup(spec)
+    reading = reading_of_dataset(found, file)
+    if reading is not None:
+        return read_labelled_blocks(found.path(file.split, meter=meter), reading, meter=meter)
+    examples = list(labelled(spec, meter=meter))
+    return iter([LabelledBlock(Block.from_texts([text for _, text in examples]), [label for label, _ in examples])])
+
+
+def reading_of_dataset(found: Dataset, file: DataFile) -> LabelledReading | None:
+    """How to read it fast; None for other encodings and rarer forms."""
+    from foreword.text.examples import LabelledReading
+
+    if found.encoding != "utf-8":
+        return None
+    match file.format:
+        case "jsonl":
+            return LabelledReading("jsonl", found.text_field, found.label_field)
+        case "label-tab-text":
+            return LabelledReading("tsv", text_column=2, label_column=1, header=False)
+        case "text-tab-label":
+            return LabelledReading("tsv", text_column=1, label_column=2, header=True)
+        case "label-space-text":
+            return LabelledReading("label-first")
+    return None
+
+
+def gathered(blocks: Iterable[LabelledBlock]) -> tuple[list[Block], list[str]]:
+    """All of them, held in memory as the bytes they are."""
+    texts: list[Block] = []
+    labels: list[str] = []
+    for block in blocks:
+        texts.append(block.texts)
+        labels += block.labels
+    return texts, labels
+
+
+def read_by(model: object, texts: list[Block]) -> list[Block] | list[str]:
+    """The texts as this model takes them: fastText wants strings."""
+    from foreword.io.folder import kind_of
+
+    if kind_of(model) == "text-classifier":
+        return texts
+    return lines_for(model, [text for block in texts for text in block.strings()])
+
+
+def lines_for(model: object, texts: list[str]) -> list[str]:
+    """The same for strings: fastText reads no further than the end of a line."""
+    from foreword.io.folder import kind_of
+
+    return texts if kind_of(model) == "text-classifier" else [text.replace("\n", " ") for text in texts]

@@ -1,0 +1,164 @@
+"""Rows of JSONL: the text of each, and its label where one is asked for, as spans of the bytes that were read.
+
+``kernels/json_rows.py`` walks over the lines and finds nearly all of them whole. A line that it does not take goes
+the plain road below, through Python's ``json``, which either reads it too or says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import InputError
+from foreword.text.block import Block
+from foreword.text.chunk import Chunk
+from foreword.text.lines import Lines, whole_lines
+from foreword.text.utf8 import REPLACEMENT, Errors
+from foreword.text.whitespace import blank
+
+Bytes = NDArray[np.uint8]
+Places = NDArray[np.int64]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonRows:
+    """Rows that are not blank: their texts, their labels' spans in the same bytes, and their lines' numbers."""
+
+    texts: Block
+    label_starts: Places
+    label_stops: Places
+    numbers: Places
+
+
+def jsonl_blocks(chunks: Iterable[Chunk], name: str, field: str, errors: Errors) -> Iterator[Block]:
+    """Blocks of a JSONL file's ``field``, from chunks of valid UTF-8; rows whose text is blank are skipped."""
+    for lines in whole_lines(chunks):
+        texts = json_rows(lines, name, field, None, errors).texts
+        kept = ~blank(texts.data, texts.starts, texts.stops)
+        if kept.any():
+            yield Block(texts.data, texts.starts[kept], texts.stops[kept])
+
+
+def json_rows(lines: Lines, name: str, text: str, label: str | None, errors: Errors) -> JsonRows:
+    """The fields ``text`` and ``label`` of some lines, whose bytes are overwritten."""
+    from foreword.kernels.json_rows import BLANK, LOOK, find_fields
+
+    spans = np.zeros((len(lines), 4), np.int64)
+    fate = np.empty(len(lines), np.uint8)
+    text_name, label_name = (np.frombuffer((field or "").encode(), np.uint8) for field in (text, label))
+    if find_fields(lines.data, lines.starts, lines.stops, text_name, label_name, spans, fate):
+        left = np.flatnonzero(fate == LOOK)
+        odd = lines[left]
+        for line, row, start, number in zip(left, odd, odd.starts.tolist(), odd.numbers.tolist(), strict=True):
+            found = _fields_of(row, f"{name}: line {number}", text, label, errors)
+            if found is None:
+                fate[line] = BLANK
+            else:
+                spans[line] = _put(found, lines.data, start)
+    kept = fate != BLANK
+    text_start, text_stop, label_start, label_stop = np.ascontiguousarray(spans[kept].T)
+    return JsonRows(Block(lines.data, text_start, text_stop), label_start, label_stop, lines.numbers[kept])
+
+
+def field_names(line: bytes, place: str) -> list[str]:
+    """The names of a row's fields; ``place`` is for messages."""
+    try:
+        row = _parsed(line)
+    except InputError as error:
+        raise InputError(f"{place} {error}") from error.__cause__
+    if not isinstance(row, dict):
+        raise InputError(f"{place} is not a JSON object")
+    return list(row)
+
+
+# The plain road
+
+
+class _Spelled(str):
+    """A number as the file spells it: a label is a name, and 1.0 is another one than 1."""
+
+    __slots__ = ()
+
+
+def _fields_of(line: bytes, place: str, text: str, label: str | None, errors: Errors) -> tuple[bytes, bytes] | None:
+    """A row's text and label (b"" where none is asked for) by Python's ``json``; None for a blank line."""
+    if not line or line.isspace():
+        return None
+    try:
+        row = _parsed(line)
+        found = _encoded(_text_of(row, text), text, errors)
+        return found, b"" if label is None else _encoded(_label_of(row, label), label, errors)
+    except InputError as error:
+        raise InputError(f"{place} {error}") from error.__cause__
+
+
+def _parsed(line: bytes) -> Any:
+    try:
+        return json.loads(line.decode(), parse_int=_whole_number, parse_float=_Spelled)
+    except json.JSONDecodeError as error:
+        raise InputError(f"is not JSON: {error.msg} (column {error.colno})") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+        raise InputError(f"cannot be read as JSON: {error}") from error
+
+
+def _whole_number(digits: str) -> _Spelled:
+    int(digits)  # which refuses one of thousands of digits
+    return _Spelled(digits)
+
+
+def _text_of(row: Any, field: str) -> str:
+    text = _value_of(row, field)
+    if not isinstance(text, str) or isinstance(text, _Spelled):
+        raise InputError(f'has a field "{field}" that is not a string')
+    return text
+
+
+def _label_of(row: Any, field: str) -> str:
+    label = _value_of(row, field)
+    if isinstance(label, bool):
+        return "true" if label else "false"
+    if label is None:
+        raise InputError(f'has no label: its field "{field}" is null')
+    if not isinstance(label, str):  # a list or an object; NaN, which is no JSON, is a float
+        raise InputError(f'has a field "{field}" that is neither a string nor a number')
+    return label
+
+
+def _value_of(row: Any, field: str) -> Any:
+    if not isinstance(row, dict):
+        raise InputError("is not a JSON object")
+    if field not in row:
+        raise InputError(f'has no field "{field}" (it has: {listed(row)})')
+    return row[field]
+
+
+def _encoded(text: str, field: str, errors: Errors) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:  # JSON may escape half of a surrogate pair, which UTF-8 cannot hold
+        if errors == "strict":
+            half = f"\\u{ord(text[error.start]):04x}"
+            raise InputError(f'has an unpaired surrogate ({half}) in "{field}"; --errors replace reads on') from error
+        return _SURROGATE.sub(REPLACEMENT, text).encode()
+
+
+def _put(fields: tuple[bytes, bytes], data: Bytes, start: int) -> tuple[int, int, int, int]:
+    """Write text and label over the line they came from: a JSON string is never shorter than what it stands for."""
+    text, label = fields
+    middle, stop = start + len(text), start + len(text) + len(label)
+    data[start:stop] = np.frombuffer(text + label, np.uint8)
+    return start, middle, middle, stop
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names on one line, not too many."""
+    names = list(names)
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "none"

@@ -1,0 +1,35 @@
+"""Many tensors in one: all weights lie in a single vector, so that an update is a few operations for all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import torch
+from torch import Tensor
+
+ALIGNED = 64
+"""Every tensor begins at a multiple of this many numbers: cuDNN wants its weights aligned."""
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def flat_size(shapes: Shapes) -> int:
+    return sum(_room(shape) for shape in shapes.values())
+
+
+def views(flat: Tensor, shapes: Shapes) -> dict[str, Tensor]:
+    """The tensors by name; they share the vector's memory."""
+    named, start = {}, 0
+    for name, shape in shapes.items():
+        named[name] = flat[start : start + prod(shape)].view(shape)
+        start += _room(shape)
+    return named
+
+
+def new_flat(shapes: Shapes, device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
+    return torch.zeros(flat_size(shapes), dtype=dtype, device=device)
+
+
+def _room(shape: tuple[int, ...]) -> int:
+    return -(-prod(shape) // ALIGNED) * ALIGNED

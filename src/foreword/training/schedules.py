@@ -1,0 +1,58 @@
+"""Learning rates over a run, and when to begin averaging. Plain numbers in, plain numbers out.
+
+S. Merity, N. Keskar and R. Socher, "Regularizing and optimizing LSTM language models" (2018) for NT-ASGD; I. Loshchilov
+and F. Hutter, "SGDR" (2017) for the cosine; O. Shamir and T. Zhang, "Stochastic gradient descent for non-smooth
+optimization" (2013) for the running average.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def hold_then_cosine(done: float, *, hold: float, last: float) -> float:
+    """A factor of the rate: 1 until ``hold`` of the run is done, then half a cosine down to ``last``.
+
+    ``hold=0, last=0`` is the plain cosine.
+    """
+    if done <= hold or hold >= 1:
+        return 1.0
+    return last + (1 - last) * (1 + math.cos(math.pi * (done - hold) / (1 - hold))) / 2
+
+
+def step_decay(epoch: int, *, first: int, factor: float) -> float:
+    """A factor of the rate: 1 for ``first`` epochs, then ``factor`` smaller with each."""
+    return factor ** max(0, epoch - first + 1)
+
+
+def plateau(losses: Sequence[float], *, patience: int, factor: float) -> float:
+    """A factor of the rate: ``factor`` smaller each time that ``patience`` losses running brought no new lowest one."""
+    best, waited, now = math.inf, 0, 1.0
+    for loss in losses:
+        waited = 0 if loss < best else waited + 1
+        best = min(best, loss)
+        if waited == patience:
+            now, waited = now * factor, 0
+    return now
+
+
+def averaging_begins(losses: Sequence[float], *, patience: int = 5) -> int | None:
+    """NT-ASGD: the place of the first held-out loss that is worse than the best of those at least ``patience`` before.
+
+    From there on the weights are averaged. One bad loss alone does not trigger it: the ``patience`` last ones are not
+    what it is compared with.
+    """
+    for place in range(patience + 1, len(losses)):
+        if losses[place] > min(losses[: place - patience]):
+            return place
+    return None
+
+
+def running_share(step: int, tail: float) -> float:
+    """How much of the average the weights after step 1, 2, … become: (tail + 1) / (step + tail).
+
+    tail 0 is the plain mean of all steps. With a larger one the beginning fades, wherever the run is stopped: at any
+    time about the last 1 / (tail + 1) of it counts.
+    """
+    return (tail + 1) / (step + tail)

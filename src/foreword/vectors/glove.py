@@ -1,0 +1,365 @@
+"""GloVe: vectors of words from how often each two of them stand near each other.
+
+With X from ``vectors/cooccurrence.py``, two vectors and two biases a word, minimise over all pairs that were seen
+
+    J = Σ f(X_ij) (w_i·w̃_j + b_i + b̃_j − log X_ij)² / 2        f(x) = min(1, (x / x_max)^alpha)
+
+by AdaGrad: a step of rate·∂J for each number, divided by the root of 1 and the squares of all its steps so far. The
+vector of a word is w + w̃, for the two differ only in how they began.
+
+J. Pennington, R. Socher and C. Manning, "GloVe: global vectors for word representation" (2014). What is done
+differently: records are not shuffled on disk. Each epoch deals out the words in a new order, a block is all pairs of
+some of them, and only the block is shuffled: it stays in the cache, and nothing but X is stored. A pair of words is
+trained in both orders at once. ``plain_step`` is the kernel's slow twin.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import ForewordError, InputError, SettingError
+from foreword.kernels.glove import RECORD, gather_block, residual_sums, train_block
+from foreword.protocols import Array, Json, Meter, Parts, Step
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+from foreword.vectors.cooccurrence import LONGEST_WINDOW, Cooccurrence, check_pairs
+from foreword.vectors.training import (
+    check_choice,
+    check_enough_words,
+    check_ranges,
+    checked,
+    padded,
+    word_counts,
+)
+from foreword.vectors.wordvectors import WordVectors
+
+Floats = NDArray[np.floating[Any]]
+Combine = Literal["sum", "words"]
+
+BLOCK = 1 << 15
+"""Pairs in a block: half a megabyte of records, and the rows of a few hundred words. Shuffling all pairs of four
+million words together took twice the time and gave vectors that were no better."""
+
+LINE = 16
+"""Floats in a cache line."""
+
+WORD, CONTEXT, WORD_SQUARES, CONTEXT_SQUARES = range(4)
+"""What a word's row holds."""
+
+
+def pair_loss(
+    w: Floats, c: Floats, b: float, k: float, x: float, x_max: float, alpha: float
+) -> tuple[float, Floats, Floats, float]:
+    """J of one pair, and its gradients for w, for w̃ (here c), and for either bias (b and k)."""
+    weight = min(1.0, (x / x_max) ** alpha)
+    error = float(w @ c) + b + k - math.log(x)
+    return weight * error**2 / 2, weight * error * c, weight * error * w, weight * error
+
+
+def plain_step(
+    W: Floats, C: Floats, squares_W: Floats, squares_C: Floats, i: int, j: int, x: float, *,
+    rate: float, x_max: float, alpha: float,
+) -> float:  # fmt: skip
+    """One step of AdaGrad on X_ij, in place; J of the pair before it.
+
+    W, C: (V, d + 1), a word's vector and, in the last place, its bias; squares: as large, the sums so far.
+    """
+    loss, of_w, of_c, of_bias = pair_loss(W[i, :-1], C[j, :-1], W[i, -1], C[j, -1], x, x_max, alpha)
+    for row, squares, gradient in ((W[i], squares_W[i], of_w), (C[j], squares_C[j], of_c)):
+        step = rate * np.append(gradient, of_bias)
+        squares += step**2
+        row -= step / np.sqrt(squares)
+    return loss
+
+
+class GloVe:
+    """Word vectors by GloVe.
+
+    x_max, alpha: how pairs are weighed; pairs seen ``x_max`` times and more all count 1. 100 is for texts of thousands
+    of millions of words.
+    combine: "sum" gives w + w̃ as a word's vector, "words" w alone.
+    threads: with one the same seed gives the same bits; with more, threads write to the same rows without waiting for
+    each other, which is faster and no longer repeatable. Counting gives the same at any number.
+    memory: how many bytes counting may take; what does not fit goes to temporary files in ``scratch``, by default the
+    system's folder for such. None is no limit.
+    """
+
+    def __init__(
+        self,
+        dimensions: int = 100,
+        *,
+        window: int = 15,
+        x_max: float = 10.0,
+        alpha: float = 0.75,
+        epochs: int = 15,
+        rate: float = 0.05,
+        combine: Combine = "sum",
+        seed: int = 0,
+        threads: int = 1,
+        memory: int | None = None,
+        scratch: str | None = None,
+    ) -> None:
+        self.dimensions = dimensions
+        self.window = window
+        self.x_max = x_max
+        self.alpha = alpha
+        self.epochs = epochs
+        self.rate = rate
+        self.combine = combine
+        self.seed = seed
+        self.threads = threads
+        self.memory = memory
+        self.scratch = scratch
+        self._vocab: Vocab | None = None
+        self._epoch, self._block = 0, 0
+        self._source: Json = None
+
+    def __repr__(self) -> str:
+        return f"GloVe({self.dimensions}, window={self.window}, x_max={self.x_max:g}, epochs={self.epochs})"
+
+    @property
+    def vocab(self) -> Vocab:
+        if self._vocab is None:
+            raise ForewordError("this GloVe has learnt nothing yet: call fit(corpus) first")
+        return self._vocab
+
+    @property
+    def words_(self) -> NDArray[np.float32]:
+        """w, float32 (V, dimensions)."""
+        return self._rows[:, WORD, : self.dimensions]
+
+    @property
+    def contexts_(self) -> NDArray[np.float32]:
+        """w̃, float32 (V, dimensions)."""
+        return self._rows[:, CONTEXT, : self.dimensions]
+
+    @property
+    def biases_(self) -> NDArray[np.float32]:
+        """The biases b and b̃, float32 (V, 2)."""
+        return np.stack((self._rows[:, WORD, self.dimensions], self._rows[:, CONTEXT, self.dimensions + 1]), axis=1)
+
+    @property
+    def vectors(self) -> WordVectors:
+        """The words that were counted and their vectors, as a value of its own."""
+        matrix = self.words_ + self.contexts_ if self.combine == "sum" else self.words_
+        return WordVectors.of_vocab(self.vocab, matrix)
+
+    # Learning
+
+    def fit(self, source: Corpus | Cooccurrence, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
+        """Count and train to the end. ``valid`` is not looked at: nothing here is tuned."""
+        counted = self.count(source, meter) if isinstance(source, Corpus) else source
+        for step in self.train(counted):
+            if meter:
+                meter(f"training, loss {step.loss:.4f}", step.done, step.total)
+        return self
+
+    def count(self, corpus: Corpus, meter: Meter | None = None) -> Cooccurrence:
+        """What ``fit`` learns from."""
+        self._check_settings()
+        corpus.check_ids()
+        check_enough_words(word_counts(corpus))
+        return Cooccurrence.of(
+            corpus, self.window, memory=self.memory, scratch=self.scratch, threads=self.threads, meter=meter
+        )
+
+    def train(self, source: Corpus | Cooccurrence) -> Iterator[Step]:
+        """Train, a step every ten thousand pairs or so; a Step's ``done`` and ``total`` are pairs of words, its loss
+        the mean J of a pair, as Stanford's program shows it.
+
+        A model that was saved between two steps, and loaded, goes on where it was, and with one thread ends in the
+        same bits as if it had never stopped. What was counted is not saved with it: give the same text again, or the
+        same counts.
+        """
+        self._check_settings()
+        X = self.count(source) if isinstance(source, Corpus) else source
+        check_pairs(X)
+        if X.window != self.window:
+            raise SettingError(f"window={self.window}, but the pairs were counted within {X.window} words")
+        if self._vocab is None:
+            self._begin(X)
+        elif X.vocab != self._vocab or self._source != _fingerprint(X):
+            raise InputError("this is not the text that training began with")
+        total = len(X.columns) * self.epochs
+        while self._epoch < self.epochs:
+            blocks = _Blocks(X, self.seed, self._epoch)
+            if self._block >= len(blocks):
+                raise InputError(f"the model is damaged: it stopped in block {self._block} of {len(blocks)}")
+            work, base = self._work(X, blocks), self._epoch * len(X.columns)
+            for first in range(self._block, len(blocks), self.threads):
+                last = min(first + self.threads, len(blocks))
+                loss, steps = _at_once(work, first, last).tolist()
+                if not math.isfinite(loss):
+                    raise InputError(f"training ran away in epoch {self._epoch + 1}: try a rate below {self.rate}")
+                self._epoch, self._block = (self._epoch + 1, 0) if last == len(blocks) else (self._epoch, last)
+                yield Step(base + blocks.pairs_before(last), total, loss / steps, self.rate)
+
+    def _begin(self, X: Cooccurrence) -> None:
+        d = self.dimensions
+        numbers = np.random.default_rng(self.seed).random((len(X.vocab), 2, d + 1), np.float32)
+        numbers = (numbers - np.float32(0.5)) / np.float32(d)
+        numbers[X.totals == 0] = 0
+        ones = np.ones((len(X.vocab), d + 1), np.float32)
+        self._rows = _rows_of([numbers[:, 0], numbers[:, 1], ones, ones])
+        self._source = _fingerprint(X)
+        self._vocab = X.vocab
+
+    def _work(self, X: Cooccurrence, blocks: _Blocks) -> Callable[[int], Array]:
+        """What a thread does with a block: gather it, shuffle it and train; the sum of its losses, and its steps."""
+        rooms = [np.empty(RECORD * blocks.room, np.int32) for _ in range(self.threads)]
+        rows, width = self._rows.reshape(-1), self._rows.shape[2]
+
+        def work(number: int) -> Array:
+            records, report = rooms[number % self.threads], np.zeros(2)
+            values = records.view(np.float32)
+            size = gather_block(
+                blocks.words_of(number), X.offsets, X.columns, X.counts, float(self.x_max), float(self.alpha),
+                blocks.seeds[number : number + 1], records, values,
+            )  # fmt: skip
+            train_block(records, values, size, rows, width, np.float32(self.rate), report)
+            return report
+
+        return work
+
+    def _check_settings(self) -> None:
+        check_ranges(
+            self, dimensions=(1, 1 << 16), window=(1, LONGEST_WINDOW), epochs=(1, 1 << 20), threads=(1, 1 << 10),
+            seed=(0, (1 << 63) - 1),
+        )  # fmt: skip
+        check_choice(self, "combine", get_args(Combine))
+        for name in ("rate", "x_max", "alpha"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise SettingError(f"{name}={value}: expected a positive number")
+
+    # Saving
+
+    def to_parts(self) -> Parts:
+        """The whole state of training, so that a saved model may also be a checkpoint."""
+        vocab, d = self.vocab, self.dimensions
+        state: dict[str, Json] = {"epoch": self._epoch, "block": self._block, "source": self._source}
+        arrays: dict[str, Array] = {
+            name: np.ascontiguousarray(self._rows[:, kind][:, _learnt(kind, d)]) for kind, name in enumerate(_ARRAYS)
+        }
+        return Parts({**{name: getattr(self, name) for name in _SETTINGS}, "state": state}, arrays, vocab)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        settings = dict(parts.settings)
+        state = settings.pop("state", None)
+        if parts.vocab is None or set(settings) != set(_SETTINGS) or not isinstance(state, dict):
+            raise ValueError("expected the settings of a GloVe, its state and a vocabulary")
+        epoch, block, source = (state.get(name) for name in ("epoch", "block", "source"))
+        if not (isinstance(epoch, int) and isinstance(block, int) and epoch >= 0 and block >= 0):
+            raise ValueError("expected the numbers 'epoch' and 'block'")
+        model = cls(**settings)  # type: ignore[arg-type]
+        model._check_settings()
+        shape = (len(parts.vocab), model.dimensions + 1)
+        model._rows = _rows_of([checked(parts.arrays, name, np.float32, shape) for name in _ARRAYS])
+        model._epoch, model._block, model._source = epoch, block, source
+        model._vocab = parts.vocab
+        return model
+
+
+_SETTINGS = ("dimensions", "window", "x_max", "alpha", "epochs", "rate", "combine", "seed", "threads")
+_ARRAYS = ("words", "contexts", "word_squares", "context_squares")
+"""Each float32 (V, dimensions + 1), the bias last."""
+
+
+def _learnt(kind: int, dimensions: int) -> NDArray[np.int64]:
+    """Where the vector and the bias lie in one of the four parts of a row: a word's bias comes before the one that
+    stands there, a context's after it.
+    """
+    return np.append(np.arange(dimensions), dimensions + kind % 2)
+
+
+def _rows_of(parts: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """The four parts, each (V, d + 1), as the kernel has them: (V, 4, width), as ``kernels/glove.py`` says."""
+    d = parts[0].shape[1] - 1
+    rows = _aligned((len(parts[0]), 4, padded(d + 2)))
+    rows[:, :2], rows[:, 2:] = 0, 1
+    for kind, part in enumerate(parts):
+        rows[:, kind, _learnt(kind, d)] = part
+        rows[:, kind, d + 1 - kind % 2] = 1 if kind < WORD_SQUARES else np.inf
+    return rows
+
+
+def _aligned(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    """An array that begins with a cache line, as then all its rows do."""
+    size = math.prod(shape)
+    room = np.empty(size + LINE, np.float32)  # not np.zeros, which asks for no huge pages
+    skip = -(room.ctypes.data // room.itemsize) % LINE
+    return room[skip : skip + size].reshape(shape)
+
+
+class _Blocks:
+    """An epoch's blocks: the words in a random order, cut where the pairs are as many. seeds: to shuffle each with."""
+
+    def __init__(self, X: Cooccurrence, seed: int, epoch: int) -> None:
+        rng = np.random.default_rng((seed, epoch))
+        lengths = np.diff(X.offsets)
+        self._order = rng.permutation(np.flatnonzero(lengths)).astype(np.int32)
+        self._before = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths[self._order])))
+        pairs = len(X.columns)
+        cuts = np.linspace(0, pairs, -(-pairs // BLOCK) + 1)
+        self._edges = np.unique(np.searchsorted(self._before, cuts))
+        self.room = int(np.diff(self._before[self._edges]).max())
+        self.seeds = rng.integers(0, 1 << 63, len(self), np.int64).astype(np.uint64)
+
+    def __len__(self) -> int:
+        return len(self._edges) - 1
+
+    def words_of(self, block: int) -> NDArray[np.int32]:
+        return self._order[self._edges[block] : self._edges[block + 1]]
+
+    def pairs_before(self, block: int) -> int:
+        return int(self._before[self._edges[block]])
+
+
+def _at_once(work: Callable[[int], Array], first: int, last: int) -> Array:
+    """``work`` for each block, all at the same time; what they report, added."""
+    if last - first == 1:
+        return work(first)
+    with ThreadPoolExecutor(last - first) as pool:
+        total: Array = np.sum(list(pool.map(work, range(first, last))), axis=0)
+    return total
+
+
+def _fingerprint(X: Cooccurrence) -> Json:
+    """Enough to tell another text's pairs: how many there are, and a checksum of how many each word has."""
+    return [len(X.columns), zlib.crc32(np.ascontiguousarray(X.offsets).data)]
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """How far w_i·w̃_j + b_i + b̃_j is from log X_ij.
+
+    pairs: how many were looked at, both orders; rms: the root of the mean square; weighted: the same, weighed by f.
+    """
+
+    pairs: int
+    rms: float
+    weighted: float
+
+
+def residuals(model: GloVe, X: Cooccurrence, *, least: float = 0.0) -> Residuals:
+    """What is left to learn of pairs with X_ij ≥ ``least``; with ``least=model.x_max``, of the frequent ones."""
+    if X.vocab != model.vocab:
+        raise InputError("the pairs were counted with another vocabulary than the model's")
+    sums, rows = np.zeros(4), model._rows
+    residual_sums(
+        rows.reshape(-1), rows.shape[2], X.offsets, X.columns, X.counts, float(model.x_max), float(model.alpha),
+        float(least), sums,
+    )  # fmt: skip
+    pairs, squares, weights, weighted = sums.tolist()
+    if not pairs:
+        raise InputError(f"no pair has been seen {least:g} times: there is no residual")
+    return Residuals(int(pairs), math.sqrt(squares / pairs), math.sqrt(weighted / weights))

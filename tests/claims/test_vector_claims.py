@@ -1,0 +1,445 @@
+"""What the sources say of word vectors, run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from foreword.errors import ForewordError
+from foreword.evaluate.analogies import measure_analogies, read_questions
+from foreword.evaluate.embedding import distinct_vectors, intrinsic_dimension, shared_ngrams
+from foreword.evaluate.polysemy import between, with_pseudo_word
+from foreword.evaluate.similarity import measure_similarity, read_pairs
+from foreword.evaluate.vector_tables import glove_against_fasttext, static_against_contextual, static_embedder
+from foreword.io.word2vec import Form, read_vectors, write_vectors
+from foreword.lm.hmm import HMM
+from foreword.text.datasets import labelled, lookup
+from foreword.text.sources import read_documents
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.words import WordTokenizer
+from foreword.vectors.bias import (
+    bias_direction,
+    clustering_bias,
+    debias,
+    direct_bias,
+    known_words,
+    projections,
+    read_word_sets,
+    weat,
+)
+from foreword.vectors.fasttext import FastText
+from foreword.vectors.glove import GloVe
+from foreword.vectors.word2vec import Word2Vec
+from foreword.vectors.wordvectors import WordVectors
+
+WORDS = 4_000_000
+PSEUDO = [("river", "money"), ("computer", "island")]
+
+
+def file_of(spec: str) -> Path:
+    """A file of a dataset that is on this machine; nothing is downloaded."""
+    if not os.environ.get("FOREWORD_DATA"):
+        pytest.skip("$FOREWORD_DATA does not say where real data is")
+    found, file = lookup(spec)
+    try:
+        return found.path(file.split, download=False)
+    except ForewordError as error:
+        pytest.skip(str(error))
+
+
+def some_articles(words: int) -> Iterator[str]:
+    """The first so many words of Wikipedia, in lower case, without anything else."""
+    for article in read_documents(file_of("enwiki")):
+        found = re.findall("[a-z]+", article.lower())
+        yield " ".join(found)
+        words -= len(found)
+        if words <= 0:
+            return
+
+
+@cache
+def wiki() -> WordVectors:
+    """Vectors learnt from four million words, once for all tests here. Two words are made up for E19."""
+    texts = list(some_articles(WORDS))
+    corpus = Corpus.from_texts(texts, WordTokenizer(min_count=5).fit(texts))
+    for one, other in PSEUDO:
+        corpus, _ = with_pseudo_word(corpus, one, other)
+    return Word2Vec(100, epochs=3).fit(corpus).vectors
+
+
+# Analogies and neighbours
+
+
+@pytest.mark.data
+def test_e13_king_minus_man_plus_woman_is_queen() -> None:
+    """E13: with the inputs left out; with them in, one of them comes first, as it often does."""
+    vectors = wiki()
+    for method in ("add", "mul"):
+        assert vectors.analogy("man", "king", "woman", method=method)[0][0] == "queen"
+    assert vectors.analogy("man", "king", "woman", include_inputs=True)[0][0] == "king"
+    assert [vectors.analogy("france", "paris", country)[0][0] for country in ("germany",)] == ["berlin"]
+    # Four million words do not make Rome the first answer to Italy, only one of the nearest.
+    assert "rome" in [word for word, _ in vectors.analogy("france", "paris", "italy", 20)]
+
+
+@pytest.mark.data
+def test_e13_questions_are_answered_far_better_than_by_chance() -> None:
+    """E13: Google's questions; one word of 30,000 would be right by chance. Inputs as answers spoil most of it."""
+    questions = read_questions(file_of("questions-words"))
+    by_add = measure_analogies(wiki(), questions)
+    by_mul = measure_analogies(wiki(), questions, method="mul")
+    with_inputs = measure_analogies(wiki(), questions, include_inputs=True)
+    print(f"3CosAdd {by_add.accuracy:.1%}, 3CosMul {by_mul.accuracy:.1%}, inputs allowed {with_inputs.accuracy:.1%}")
+    assert by_add.total.asked > 10_000
+    assert min(by_add.accuracy, by_mul.accuracy) > 0.05
+    assert with_inputs.accuracy < by_add.accuracy / 2
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("one", "other", "distractors"),
+    [
+        ("monday", "tuesday", ["rome", "orange", "polynomial"]),
+        ("monday", "friday", ["rome", "orange", "polynomial"]),
+        ("rome", "milan", ["monday", "orange", "polynomial"]),
+        ("paris", "london", ["orange", "polynomial"]),
+        ("cat", "dog", ["refrigerator", "polynomial"]),
+        ("king", "queen", ["orange", "refrigerator"]),
+    ],
+)
+def test_e14_listed_pairs_are_nearer_than_their_distractors(one: str, other: str, distractors: list[str]) -> None:
+    """E14: days with days, cities with cities, cat with dog and not with refrigerator."""
+    vectors = wiki()
+    together = vectors.similarity(one, other)
+    for word in distractors:
+        assert together > vectors.similarity(one, word)
+        assert together > vectors.similarity(other, word)
+
+
+@pytest.mark.data
+def test_e14_clusters_emerge_by_themselves() -> None:
+    """E14: days lie together, cities lie together, and the two groups apart."""
+    days = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+    cities = ["rome", "milan", "paris", "london", "berlin", "vienna", "madrid"]
+    vectors = wiki()
+
+    def mean(some: list[str], others: list[str]) -> float:
+        return float(np.mean([vectors.similarity(a, b) for a in some for b in others if a != b]))
+
+    assert min(mean(days, days), mean(cities, cities)) > mean(days, cities) + 0.2
+
+
+@pytest.mark.data
+def test_t05_with_vectors_the_glad_document_comes_before_the_dishwasher() -> None:
+    """T05: the query happy finds glad, whose word it does not share."""
+    vectors = wiki().with_missing("zero")
+
+    def document(text: str) -> NDArray[Any]:
+        return of_length_one(vectors.rows_of(text.split()).mean(axis=0))
+
+    query = document("happy")
+    happy, glad, dishwasher = (
+        float(query @ document(text))
+        for text in ("a happy day for the happy family", "the family is glad today", "the dishwasher is broken")
+    )
+    assert happy > glad > dishwasher
+    assert vectors.similarity("happy", "glad") > vectors.similarity("happy", "machine")
+
+
+# What an embedding is
+
+
+@pytest.mark.data
+def test_e15_an_embedding_is_one_to_one_and_keeps_what_people_see() -> None:
+    """E15: no two words share a vector; cosines rank pairs as people do; it needs a fraction of its dimensions."""
+    vectors = wiki()
+    assert distinct_vectors(vectors) == len(vectors)
+    found = measure_similarity(vectors, read_pairs(file_of("word-sim:ws353")))
+    assert found.pairs > 300
+    assert found.spearman > 0.3  # by chance it would be 0, give or take 0.055
+    dimension = intrinsic_dimension(vectors.directions(slice(0, 3000)))
+    print(f"Spearman {found.spearman:.3f}, intrinsic dimension {dimension:.1f} of {vectors.dimensions}")
+    assert 5 < dimension < vectors.dimensions / 2
+    noise = np.random.default_rng(0).normal(size=(3000, vectors.dimensions))
+    assert intrinsic_dimension(noise) > 2 * dimension
+
+
+@pytest.mark.data
+def test_e16_dense_vectors_beat_one_hot_ones_where_there_is_little_to_learn_from() -> None:
+    """E16: three questions of each kind to learn from (TREC), the nearest mean decides; and a tenth of the room."""
+    vectors = wiki()
+    unit = vectors.directions() - vectors.directions().mean(axis=0)
+    train, test = ([(kind, re.findall("[a-z]+", text.lower())) for kind, text in labelled(spec)] for spec in trec())
+    spelled = {word: number for number, word in enumerate({word for _, words in train + test for word in words})}
+
+    def dense(words: list[str]) -> NDArray[Any]:
+        places = vectors.places(words)
+        return of_length_one(unit[places[places >= 0]].sum(axis=0))
+
+    def one_hot(words: list[str]) -> NDArray[Any]:
+        row = np.zeros(len(spelled), np.float32)
+        row[[spelled[word] for word in words]] = 1
+        return of_length_one(row)
+
+    kinds = sorted({kind for kind, _ in train})
+    truth = np.array([kinds.index(kind) for kind, _ in test])
+    right = {"dense": 0.0, "one-hot": 0.0}
+    draws = 20
+    for name, represent in (("dense", dense), ("one-hot", one_hot)):
+        asked = np.array([represent(words) for _, words in test])
+        for seed in range(draws):
+            rng = np.random.default_rng(seed)
+            of_kind = [[words for kind, words in train if kind == each] for each in kinds]
+            means = [
+                of_length_one(
+                    np.mean([represent(some[place]) for place in rng.choice(len(some), 3, replace=False)], axis=0)
+                )
+                for some in of_kind
+            ]
+            right[name] += float(((asked @ np.array(means).T).argmax(axis=1) == truth).mean()) / draws
+    print(f"dense {right['dense']:.1%}, one-hot {right['one-hot']:.1%}")
+    assert right["dense"] > right["one-hot"] + 0.01
+    one_hot_bytes = len(vectors) * len(vectors) // 8  # a bit for each number
+    assert vectors.rows.nbytes < one_hot_bytes / 10
+    assert vectors.stored_as("int8").rows.nbytes < one_hot_bytes / 40
+
+
+def trec() -> tuple[str, str]:
+    for spec in ("trec:train", "trec:test"):
+        file_of(spec)
+    return "trec:train", "trec:test"
+
+
+def of_length_one(row: NDArray[Any]) -> NDArray[Any]:
+    return row / max(float(np.linalg.norm(row)), 1e-30)
+
+
+# Three ways to use an embedding
+
+
+def mean_classifier_step(
+    E: NDArray[np.float64], W: NDArray[np.float64], words: Sequence[int], label: int, rate: float, adaptive: bool
+) -> float:
+    """One gradient step of a softmax over the mean of word vectors, in place; E changes only if it is adaptive."""
+    h = E[list(words)].mean(axis=0)
+    scores = W @ h
+    p = np.exp(scores - scores.max())
+    p /= p.sum()
+    error = p.copy()
+    error[label] -= 1
+    of_h = W.T @ error
+    W -= rate * np.outer(error, h)
+    if adaptive:
+        np.subtract.at(E, list(words), rate * of_h / len(words))
+    return -float(np.log(p[label]))
+
+
+@pytest.mark.parametrize("form", ["word2vec", "word2vec-binary", "glove"])
+def test_e02_frozen_adaptive_and_pre_trained(tmp_path: Path, form: Form) -> None:
+    """E02: a frozen E is the same after training, an adaptive one is not and fits better; any file can begin it."""
+    rng = np.random.default_rng(0)
+    words = ["good", "great", "bad", "awful", "film", "plot"]
+    write_vectors(WordVectors.of_words(words, rng.normal(size=(6, 4)).astype(np.float32)), tmp_path / "file", form)
+    pre_trained = read_vectors(tmp_path / "file").rows_of(words).astype(np.float64)
+    examples = [([0, 4], 1), ([1, 5], 1), ([2, 4], 0), ([3, 5], 0)] * 30
+    losses = {}
+    for name, adaptive in (("frozen", False), ("adaptive", True)):
+        E, W = pre_trained.copy(), np.zeros((2, 4))
+        losses[name] = [mean_classifier_step(E, W, *example, 0.1, adaptive) for example in examples][-4:]
+        assert np.array_equal(E, pre_trained) == (not adaptive)
+    assert np.mean(losses["adaptive"]) < np.mean(losses["frozen"])
+    random, W = rng.normal(size=(6, 4)), np.zeros((2, 4))
+    before = random.copy()
+    mean_classifier_step(random, W, [0, 4], 1, 0.1, adaptive=True)  # the first step of all: W is zero, E stays
+    mean_classifier_step(random, W, [0, 4], 1, 0.1, adaptive=True)
+    assert not np.array_equal(random[[0, 4]], before[[0, 4]])
+    np.testing.assert_array_equal(random[[1, 2, 3, 5]], before[[1, 2, 3, 5]])
+
+
+# Parts of words
+
+
+LANGUAGES = {
+    "Italian": (
+        "gatto gatti miagola graffia / cane cani abbaia morde / libro libri racconta insegna / "
+        "treno treni arriva parte / albero alberi cresce fiorisce / fratello fratelli saluta scrive",
+        "velocemente dolcemente chiaramente sicuramente fortemente",
+        "lentamente",
+    ),
+    "Finnish": (
+        "talo talossa seisoo lämpenee / kissa kissalla naukuu raapii / auto autossa ajaa pysähtyy / "
+        "koulu koulussa opettaa alkaa / kirja kirjassa kertoo painaa / lintu lintujen lentää laulaa",
+        "nopeasti varmasti selvästi iloisesti kauniisti",
+        "hitaasti",
+    ),
+    "Turkish": (
+        "kitap kitaplarda anlatır öğretir / okul okullarda başlar biter / araba arabalarda gider durur / "
+        "deniz denizlerde dalgalanır parlar / çocuk çocuklarda güler oynar / kedi kedilerde miyavlar tırmalar",
+        "sessizce kolayca güzelce yavaşça",
+        "hızlıca",
+    ),
+}
+"""For each noun a form that is learnt, one that is not, and what it does; adverbs, and one that is not learnt."""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_e12_forms_that_were_never_seen_lie_with_their_relatives(language: str) -> None:
+    """E12: gatti is made of what gatto is made of, lentamente ends as velocemente does; in three languages.
+
+    The forms asked about do not stand in the text, so that nothing but their spelling can tell.
+    """
+    listed, adverbs, unseen_adverb = LANGUAGES[language]
+    nouns = [entry.split() for entry in listed.split("/")]
+    rng = np.random.default_rng(0)
+    texts = []
+    for _ in range(2000):
+        noun, _, *does = nouns[rng.integers(len(nouns))]
+        texts.append(f"{noun} {rng.choice(does)} {rng.choice(adverbs.split())}")
+    corpus = Corpus.from_texts(texts, WordTokenizer().fit(texts))
+    vectors = FastText(30, epochs=5, sample=0, buckets=20_000).fit(corpus).vectors
+    related = [(noun, unseen) for noun, unseen, *_ in nouns]
+    related += [(max(adverbs.split(), key=lambda adverb: shared_ngrams(adverb, unseen_adverb)), unseen_adverb)]
+    above = 0
+    for known, unseen in related:
+        assert unseen not in vectors
+        others = [word for word in vectors if shared_ngrams(word, unseen) == 0]
+        usual = float(np.mean([vectors.similarity(word, unseen) for word in others]))
+        share, cosine = shared_ngrams(known, unseen), vectors.similarity(known, unseen)
+        print(f"{language}: {known}, {unseen}: {share:.0%} of n-grams shared, cosine {cosine:.2f}, others {usual:.2f}")
+        assert share > 0
+        above += cosine > usual
+    assert above == len(related)
+
+
+# Several senses, one vector
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("one", "other"), PSEUDO)
+def test_e19_the_vector_of_a_merged_word_lies_between_its_senses(one: str, other: str) -> None:
+    """E19: a word made of two is nearer to the middle of both than to either, and to each than they are."""
+    found = between(wiki(), f"{one}|{other}", one, other)
+    print(f"{one}|{other}: {found}")
+    assert found.middle > max(found.one, found.other) > min(found.one, found.other) > found.senses
+    assert found.middle > 0.8
+    assert min(found.one, found.other) > found.usual
+
+
+@pytest.mark.data
+def test_e19_a_word_has_the_same_vector_in_every_sentence() -> None:
+    """E19: bank by the river and bank with the money, bit for bit."""
+    embed = static_embedder(wiki())
+    river, money = embed([["the", "bank", "of", "the", "river"], ["money", "in", "the", "bank"]])
+    np.testing.assert_array_equal(river[1], money[3])
+
+
+# The two tables
+
+
+def bank_sentences(times: int) -> list[list[str]]:
+    rng = np.random.default_rng(0)
+    topics = ("loan credit interest cash account teller deposit", "water fish boat mud flow stone reed")
+    sentences = []
+    for number in range(times):
+        words = rng.choice(topics[number % 2].split(), 7).tolist()
+        sentences.append([*words[:4], "bank", *words[4:]])
+    return sentences
+
+
+def test_e20_table_01_glove_and_fasttext() -> None:
+    """E20: GloVe stores whole words only and is compact; fastText stores parts too and knows unseen words."""
+    texts = [" ".join(sentence) for sentence in bank_sentences(300)]
+    corpus = Corpus.from_texts(texts, WordTokenizer().fit(texts))
+    glove = GloVe(20, epochs=2).fit(corpus).vectors
+    fasttext = FastText(20, epochs=1, sample=0, buckets=2000).fit(corpus).vectors
+    unseen = ["banks", "depositor", "watery", "depsoit", "loans"]
+    rows = {row.feature: row for row in glove_against_fasttext(glove, fasttext, unseen)}
+    print(*(f"{row.feature}: {row.left_text} | {row.right_text}" for row in rows.values()), sep="\n")
+    assert rows["words"].left == rows["words"].right == 15
+    assert rows["rows for parts of words"].left == 0 < rows["rows for parts of words"].right
+    assert rows["bytes"].right > 3 * rows["bytes"].left
+    assert (rows["unseen words with a vector"].left, rows["unseen words with a vector"].right) == (0, 5)
+
+
+def test_e20_table_02_static_and_contextual() -> None:
+    """E20: one vector a word against one an occurrence. The contextual side is what a hidden Markov model, reading the
+    whole sentence, believes of its state at the word.
+    """
+    sentences = bank_sentences(400)
+    texts = [" ".join(sentence) for sentence in sentences]
+    tokenizer = WordTokenizer().fit(texts)
+    corpus = Corpus.from_texts(texts, tokenizer)
+    hmm = HMM(4).fit(corpus)
+
+    def posteriors(asked: Any) -> list[NDArray[Any]]:
+        read = Corpus.from_texts([" ".join(sentence) for sentence in asked], tokenizer)
+        rows, ends = hmm.posteriors(read), read.offsets.tolist()
+        return [rows[begin : end - 1] for begin, end in pairwise(ends)]
+
+    static = static_embedder(Word2Vec(10, sample=0, epochs=2).fit(corpus).vectors)
+    senses = [sentences[0:20:2], sentences[1:20:2]]
+    rows = {row.feature: row for row in static_against_contextual(static, posteriors, "bank", senses)}
+    print(*(f"{row.feature}: {row.left_text} | {row.right_text}" for row in rows.values()), sep="\n")
+    assert rows["different vectors"].left == 1 < rows["different vectors"].right
+    assert rows["cosine across senses"].left == pytest.approx(1)
+    assert rows["cosine within a sense"].right > rows["cosine across senses"].right + 0.5
+
+
+# Bias
+
+
+def words_of(split: str) -> Any:
+    return json.loads(file_of(f"bias:{split}").read_text(encoding="utf-8"))
+
+
+@pytest.mark.data
+def test_e17_occupations_lie_nearer_to_one_gender() -> None:
+    """E17: WEAT with exact p-values, and direct bias, on vectors from Wikipedia."""
+    vectors = wiki()
+    for split in ("weat6", "weat8"):
+        sets = read_word_sets(file_of(f"bias:{split}"))
+        found = weat(vectors, sets)
+        print(f"{split} {' / '.join(sets.names)}: effect {found.effect:.2f}, p = {found.p_value:.4f}")
+        assert found.exact
+        assert found.effect > 0.5
+        assert found.p_value < 0.05
+    direction = bias_direction(vectors, words_of("definitional-pairs"))
+    professions = [entry[0] for entry in words_of("professions")]
+    assert direct_bias(vectors, professions, direction) > 0.05
+    stated = {word: score for word, score, _ in words_of("professions") if word in vectors}
+    measured = projections(vectors, list(stated), direction)
+    by_definition = np.array([abs(score) >= 0.5 for score in stated.values()])
+    # In the lists he is positive, here she is: words that are male or female by definition must lie on their sides.
+    agree = np.sign(measured[by_definition]) == -np.sign(np.array(list(stated.values()))[by_definition])
+    assert agree.mean() > 0.7
+
+
+@pytest.mark.data
+def test_e18_debiasing_takes_out_a_direction_and_leaves_the_clusters() -> None:
+    """E18: neutral words lose it to 1e-6, analogies are kept, and what was biased alike still lies together."""
+    before = wiki()
+    direction = bias_direction(before, words_of("definitional-pairs"))
+    specific, equal = words_of("gender-specific"), words_of("equalize-pairs")
+    after = debias(before, direction, specific, equal)
+    gendered = {*known_words(before, specific), *known_words(before, [word for pair in equal for word in pair])}
+    neutral = [word for word in before.words[:20_000] if word not in gendered]
+    assert np.abs(projections(after, neutral, direction)).max() < 1e-6
+    questions = read_questions(file_of("questions-words"))
+    was, now = (measure_analogies(vectors, questions).accuracy for vectors in (before, after))
+    first, then = (clustering_bias(before, vectors, direction, neutral) for vectors in (before, after))
+    print(f"analogies {was:.1%} and then {now:.1%}; clusters tell {first:.1%} of the sides and then {then:.1%}")
+    assert now > was - 0.01
+    assert first > 0.9
+    assert then > 0.8
+    remaining = weat(after, read_word_sets(file_of("bias:weat6")))
+    assert remaining.effect > 0.5  # names and careers were never in the lists
