@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from foreword.features.lsa import LSA
     from foreword.features.tfidf import TfIdf
     from foreword.io.folder import load, save
+    from foreword.lm.awd_lstm import AWDLSTM
     from foreword.lm.combine import cached, interpolate
     from foreword.lm.hmm import HMM
     from foreword.lm.ngram import NgramLM
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "AWDLSTM": "foreword.lm.awd_lstm",
     "BM25": "foreword.features.bm25",
     "BPETokenizer": "foreword.tokens.bpe",
     "BagOfWords": "foreword.features.bag",
@@ -97,6 +99,7 @@ _HOME = {
 }
 
 __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
+    "AWDLSTM",
     "BM25",
     "BPETokenizer",
     "BagOfWords",

@@ -28,6 +28,8 @@ one document has cost nothing, for their weights follow from its p̃ alone.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -35,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.classify.linear import Doubles, Rows
+from foreword.classify.newton import polish
 from foreword.kernels import logistic
 from foreword.kernels.simd import LANES
 from foreword.protocols import Meter
@@ -50,6 +53,9 @@ LARGE = 1e12
 
 LOOSE, LOOSER, LOOSEST = 0.1, 4.0, 1e4
 """C ρ: where it begins, how it grows, and where it ends."""
+
+PATIENCE, LOOK_BACK = 100, 10
+"""Passes that may still be ahead before another method is tried, and passes that their number is guessed from."""
 
 TINY = 1e-300
 
@@ -87,6 +93,7 @@ def solve(problem: Problem, search: Search) -> Solution:
     ascent: _Ascent = (_TwoClasses if problem.classes == 2 else _ManyClasses)(problem, search.tolerance)
     random = np.random.default_rng(search.seed)
     loose = LOOSE / problem.strength
+    gaps: list[float] = []
     for number in range(1, search.passes + 1):
         totals, sums = np.zeros((2, len(ascent.bias))), np.zeros(2)
         ascent.visit(random.permutation(len(problem.rows)), number == 1, loose, totals, sums)
@@ -95,12 +102,26 @@ def solve(problem: Problem, search: Search) -> Solution:
             search.meter("fitting", number, None)
         still_in_bias = float((totals[0] ** 2 / (2 * np.maximum(totals[1], TINY))).sum())
         gap = float((sums[logistic.GAP] + still_in_bias) / max(sums[logistic.OBJECTIVE], TINY))
-        if gap <= search.tolerance:
+        gaps.append(gap)
+        if gap <= search.tolerance or is_slow(gaps, search.tolerance):
             break
         if still_in_bias > sums[logistic.GAP]:
             loose = min(LOOSER * loose, LOOSEST / problem.strength)
         ascent.bias += loose * totals[0]
-    return Solution(ascent.table(), np.concatenate((-bias / 2, bias / 2)) if len(bias) == 1 else bias, number, gap)
+    table, bias = ascent.table(), np.concatenate((-bias / 2, bias / 2)) if len(bias) == 1 else bias
+    if gap > search.tolerance and number < search.passes:
+        table, bias, steps, gap = polish(problem, table, bias, search.tolerance, search.passes - number, search.meter)
+        number += steps
+    return Solution(table, bias, number, gap)
+
+
+def is_slow(gaps: Sequence[float], tolerance: float) -> bool:
+    """Whether, at the pace of the last passes, more than PATIENCE are to come."""
+    if len(gaps) <= 2 * LOOK_BACK:
+        return False
+    earlier, later = min(gaps[:-LOOK_BACK]), min(gaps[-LOOK_BACK:])
+    pace = math.log(earlier / later) / LOOK_BACK if later < earlier else 0.0
+    return math.log(later / tolerance) > PATIENCE * pace
 
 
 class _Ascent(Protocol):
@@ -164,9 +185,9 @@ class _ManyClasses:
         padded = np.zeros((0 if problem.scales is None else kept, self.width), precision)
         if problem.scales is not None:
             padded[:, :classes] = problem.scales[self.rows.kept]
-        self.scales = padded.ravel()
+        self.scales: NDArray[Any] = padded.ravel()
         self.own, self.squares = self.rows.squares(self.scales, self.width, problem.scales)
-        self.weights = np.zeros(kept * self.width, precision)
+        self.weights: NDArray[Any] = np.zeros(kept * self.width, precision)
         self.bias = np.zeros(classes)
         self.logs = np.empty((len(problem.rows), classes))
         self.room = np.empty((4, classes))

@@ -83,6 +83,8 @@ class Scratch:
 
     def apart(self, shape: Shape, kind: type[T]) -> NDArray[T]:
         """An array in memory of which parts may be discarded; what is never written to takes nothing."""
+        if self.on_disk:
+            return np.empty(shape, kind)
         return self._pool.apart(_bytes(shape, kind)).view(kind).reshape(shape)
 
     def discard(self, array: NDArray[Any]) -> None:

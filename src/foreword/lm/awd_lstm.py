@@ -61,7 +61,7 @@ from foreword.training.settings import Training
 
 Floats = NDArray[np.float32]
 
-SCORED_AT_ONCE = 8192
+SCORED_AT_ONCE = 1024
 """Tokens whose log-probabilities are computed together; times V, the numbers that are held for them."""
 
 HELD_OUT_ROWS = 32

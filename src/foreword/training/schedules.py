@@ -22,12 +22,12 @@ def hold_then_cosine(done: float, *, hold: float, last: float) -> float:
 
 
 def step_decay(epoch: int, *, first: int, factor: float) -> float:
-    """A factor of the rate: 1 for ``first`` epochs, then ``factor`` smaller with each."""
-    return factor ** max(0, epoch - first + 1)
+    """A factor of the rate: 1 for epochs 1 to ``first``, then times ``factor`` with each."""
+    return factor ** max(0, epoch - first)
 
 
 def plateau(losses: Sequence[float], *, patience: int, factor: float) -> float:
-    """A factor of the rate: ``factor`` smaller each time that ``patience`` losses running brought no new lowest one."""
+    """A factor of the rate: times ``factor`` each time that ``patience`` losses running brought no new lowest one."""
     best, waited, now = math.inf, 0, 1.0
     for loss in losses:
         waited = 0 if loss < best else waited + 1

@@ -48,6 +48,10 @@ BLOCK = 1 << 15
 """Pairs in a block: half a megabyte of records, and the rows of a few hundred words. Shuffling all pairs of four
 million words together took twice the time and gave vectors that were no better."""
 
+MOST_RATE = 100
+"""A step is divided by the root of its own square among others, so it never exceeds 1, and no rate makes training run
+away; but squares of far larger ones would be infinite and everything stand still."""
+
 LINE = 16
 """Floats in a cache line."""
 
@@ -198,7 +202,7 @@ class GloVe:
                 last = min(first + self.threads, len(blocks))
                 loss, steps = _at_once(work, first, last).tolist()
                 if not math.isfinite(loss):
-                    raise InputError(f"training ran away in epoch {self._epoch + 1}: try a rate below {self.rate}")
+                    raise InputError(f"the loss is no number in epoch {self._epoch + 1}: the model is damaged")
                 self._epoch, self._block = (self._epoch + 1, 0) if last == len(blocks) else (self._epoch, last)
                 yield Step(base + blocks.pairs_before(last), total, loss / steps, self.rate)
 
@@ -239,6 +243,8 @@ class GloVe:
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise SettingError(f"{name}={value}: expected a positive number")
+        if self.rate > MOST_RATE:
+            raise SettingError(f"rate={self.rate}: expected at most {MOST_RATE}")
 
     # Saving
 

@@ -374,6 +374,20 @@ def test_lidstones_addition_is_a_setting() -> None:
         assert_allclose(stored_row(model, context), row_of(additive(text, 0.5), context), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("layout", ["hash", "trie"])
+@pytest.mark.parametrize("smoothing", ["laplace", "lidstone"])
+def test_a_context_that_nothing_came_after_is_not_asked_however_long_it_is(
+    smoothing: str, layout: Literal["hash", "trie"]
+) -> None:
+    """One word or several: what its longest known end says, and that of a single word is what unigrams say."""
+    model = NgramLM(3, smoothing, layout=layout).fit(corpus_of(varied_text(2)))
+    unigrams = np.exp(model.next_logprobs(np.full((1, 2), -1, np.int64))[0])
+    for context in ((NEVER,), (WORDS[1], NEVER), (NEVER, NEVER)):
+        assert_array_equal(stored_row(model, context), unigrams)
+    assert_array_equal(stored_row(model, (NEVER, WORDS[1])), stored_row(model, (WORDS[1],)))
+    assert len(set(unigrams)) > 2
+
+
 # Rows
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ def test_counts_are_what_the_definition_says(window: int) -> None:
     found = dict(zip(zip(whole.row.tolist(), whole.col.tolist(), strict=True), whole.data.tolist(), strict=True))
     assert found.keys() == plain.keys()
     for pair, count in plain.items():
-        assert found[pair] == np.float32(float(count)) if window <= 22 else pytest.approx(float(count), rel=1e-6)
+        assert found[pair] == np.float32(float(count)) if window <= 22 else abs(found[pair] / count - 1) < 1e-6
     sums = np.zeros(len(corpus.vocab))
     for (i, _), count in plain.items():
         sums[i] += float(count)
@@ -192,16 +193,16 @@ def test_kernel_and_plain_twin_take_the_same_steps() -> None:
 
 
 def test_loss_falls_as_stanfords_does() -> None:
-    """Row E07: on this text, with these settings, Stanford's program shows a cost of .0927 to .0993 after the first
-    iteration and .0292 to .0297 after 25, for three seeds.
+    """Row E07: on this text, with these settings, Stanford's program shows a cost of .0292 to .0297 after 25
+    iterations, for three seeds. On the way there it differs, for its biases learn at a rate of 1.
     """
     corpus = topics()
     model = GloVe(20, window=3, x_max=10, epochs=25)
     X = model.count(corpus)
     losses = [step.loss for step in model.train(X)]
-    assert losses[0] == pytest.approx(0.096, rel=0.15)
+    assert len(X) == 11564  # the records that its cooccur writes
     assert losses[-1] == pytest.approx(0.0294, rel=0.04)
-    assert all(after < before for before, after in zip(losses[2:], losses[3:], strict=False))
+    assert all(after < before for before, after in itertools.pairwise(losses))
 
 
 def test_residuals_are_reported() -> None:
@@ -231,9 +232,16 @@ def test_residuals_are_reported() -> None:
 
 
 def test_words_of_a_topic_end_up_near_each_other() -> None:
-    vectors = GloVe(10, window=10, x_max=10, epochs=60).fit(topics()).vectors
-    near = [word for word, _ in vectors.nearest("t221", 10)]
-    assert sum(word.startswith("t2") for word in near) >= 8
+    """Four words in five are of the document's topic. All pairs are seen: of others GloVe learns nothing."""
+    rng = np.random.default_rng(1)
+    topic, own, word = np.arange(300)[:, None] % 5, rng.random((300, 40)) < 0.8, rng.integers(0, 8, (300, 40))
+    drawn = np.where(own, topic, rng.integers(0, 5, (300, 40)))
+    corpus = corpus_of(
+        [" ".join(f"t{t}-{w}" for t, w in zip(*row, strict=True)) for row in zip(drawn, word, strict=True)]
+    )
+    vectors = GloVe(10, window=5, x_max=20, epochs=40).fit(corpus).vectors
+    for n in range(5):
+        assert {name[:2] for name, _ in vectors.nearest(f"t{n}-0", 7)} == {f"t{n}"}
 
 
 def test_vectors_are_the_sum_or_the_words_alone() -> None:
@@ -253,16 +261,14 @@ def test_the_seed_settles_everything() -> None:
     assert not np.array_equal(one.words_, other.words_)
 
 
-@pytest.mark.parametrize("stop", [0, 2, 3, 7])
+@pytest.mark.parametrize("stop", [1, 3, 4])
 def test_a_stopped_run_ends_in_the_same_bits(stop: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foreword.vectors.glove.BLOCK", 500)
+    monkeypatch.setattr("foreword.vectors.glove.BLOCK", 300)
     corpus = small()
     whole = GloVe(8, window=5, epochs=2).fit(corpus)
     stopped = GloVe(8, window=5, epochs=2)
-    for number, step in enumerate(stopped.train(corpus)):
-        if number == stop:
-            break
-    assert step.done < step.total
+    steps = list(itertools.islice(stopped.train(corpus), stop))
+    assert steps[-1].done < steps[-1].total
     foreword.save(stopped, tmp_path / "model")
     resumed = foreword.load(tmp_path / "model")
     *_, last = resumed.train(corpus)
@@ -311,6 +317,7 @@ def test_counts_may_be_given_in_place_of_the_text() -> None:
         ({"x_max": 0.0}, r"x_max=0\.0"),
         ({"alpha": float("inf")}, "alpha=inf"),
         ({"rate": float("nan")}, "rate=nan"),
+        ({"rate": 1e30}, r"rate=1e\+30"),
         ({"combine": "product"}, "combine='product'"),
         ({"memory": 10}, "memory=10"),
     ],
@@ -331,9 +338,15 @@ def test_words_that_never_meet_are_an_error() -> None:
         GloVe(4).fit(corpus_of(["a", "b", "c"]))
 
 
-def test_a_rate_that_is_too_large_is_told() -> None:
-    with pytest.raises(InputError, match="training ran away in epoch 1: try a rate below 1e\\+30"):
-        GloVe(4, window=2, rate=1e30).fit(small())
+def test_numbers_that_are_none_are_told() -> None:
+    corpus = small()
+    parts = GloVe(4, window=2, epochs=2).fit(corpus).to_parts()
+    parts.arrays["words"][:] = np.nan
+    state = parts.settings["state"]
+    assert isinstance(state, dict)
+    state["epoch"] = 1
+    with pytest.raises(InputError, match="the loss is no number in epoch 2"):
+        GloVe.from_parts(parts).fit(corpus)
 
 
 def test_asking_too_early_is_an_error() -> None:
