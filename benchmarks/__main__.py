@@ -26,6 +26,7 @@ SUBJECTS = (
     "vectorise",
     "classify",
     "search",
+    "vectors",
     "nearest",
 )
 

@@ -20,10 +20,11 @@ from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
-from foreword.classify.linear import DataError, Doubles, Labels, classes_of, list_of_labels, log_softmax, numbers_of
+from foreword.classify.linear import Doubles, NotTrainedError, classes_of, list_of_labels, log_softmax, numbers_of
 from foreword.errors import SettingError
-from foreword.features.estimator import Estimator, NotLearntError
+from foreword.features.estimator import Estimator
 from foreword.io.folder import nest, unnest
 from foreword.protocols import Classifier, Counts, Logs, Meter, Parts, Saveable
 
@@ -31,7 +32,7 @@ COLDEST, HOTTEST = 1e-2, 1e3
 """Bounds of T: where every held-out document is right, or none, there is no best."""
 
 
-def calibrated(classifier: Classifier, X: Counts, y: Sequence[Any], *, folds: int = 5, seed: int = 0) -> Calibrated:
+def calibrated(classifier: Any, X: Counts, y: Sequence[Any], *, folds: int = 5, seed: int = 0) -> Calibrated:
     """The classifier, trained on X and y, with probabilities that agree with how often it is right."""
     return Calibrated(classifier, folds=folds, seed=seed).fit(X, y)
 
@@ -40,84 +41,98 @@ class Calibrated(Estimator):
     """A classifier and its temperature.
 
     folds: parts that the documents are dealt out in, class by class. seed: of the dealing.
-    After fit: ``model``, trained on everything; ``temperature_``; and, where the model is linear, ``weights_`` and
+    After fit: ``model_``, trained on everything; ``temperature_``; and, where the model is linear, ``weights_`` and
     ``bias_``, divided by the temperature.
     """
 
-    def __init__(self, model: Classifier, *, folds: int = 5, seed: int = 0) -> None:
+    model_: Any
+    temperature_: float
+
+    def __init__(self, model: Any, *, folds: int = 5, seed: int = 0) -> None:
         self.model = model
         self.folds = folds
         self.seed = seed
 
     def fit(self, X: Counts, y: Sequence[Any], *, meter: Meter | None = None) -> Self:
         self._check_settings()
+        documents = _indexable(X)
         labels = list_of_labels(y)
-        classes = classes_of(labels)
-        numbers = numbers_of(labels, classes)
-        if len(labels) != _documents(X):
-            raise DataError(f"{_documents(X)} documents and {len(labels)} labels: expected a label for each document")
-        if np.bincount(numbers).max(initial=0) < 2 or len(classes) < 2:
-            raise DataError("calibration needs two classes, and two documents of one of them at least")
+        trained = deepcopy(self.model).fit(X, y)
+        numbers = numbers_of(labels, classes_of(labels))
         parts = deal(numbers, min(self.folds, len(labels)), self.seed)
         logs, truth = [], []
         for part in range(int(parts.max()) + 1):
             if meter:
                 meter("calibrating", part, int(parts.max()) + 1)
-            held = parts == part
-            if len(set(numbers[~held].tolist())) < 2:
-                continue
-            model = deepcopy(self.model).fit(_rows(X, ~held), [labels[row] for row in np.flatnonzero(~held)])
-            known = numbers_of(list(model.classes_), classes)
-            there = held & np.isin(numbers, known)  # a class that only the held part has cannot be foreseen
-            if there.any():
-                padded = np.full((int(there.sum()), len(classes)), -np.inf)
-                padded[:, known] = model.predict_log_proba(_rows(X, there))
-                logs.append(padded)
-                truth.append(numbers[there])
+            found = self._held_out(documents, labels, numbers, parts == part)
+            if found is not None:
+                logs.append(found[0])
+                truth.append(found[1])
         self.temperature_ = best_temperature(np.concatenate(logs), np.concatenate(truth)) if logs else 1.0
-        self.model.fit(X, y)
+        self.model_ = trained
+        if hasattr(trained, "n_features_in_"):
+            self.n_features_in_: int = trained.n_features_in_
         return self
+
+    def _held_out(self, documents: Any, labels: list[Any], numbers: Any, held: Any) -> tuple[Doubles, Any] | None:
+        """Log-posteriors of the held documents, (documents, classes), by a model of the others; and their classes.
+
+        Documents of a class that only they have are left out, for nobody could have foreseen it.
+        """
+        if len(set(numbers[~held].tolist())) < 2:
+            return None
+        rest = np.flatnonzero(~held)
+        model = deepcopy(self.model).fit(_taken(documents, rest), [labels[row] for row in rest.tolist()])
+        classes = classes_of(labels)
+        known = numbers_of(list(model.classes_), classes)
+        there = np.flatnonzero(held & np.isin(numbers, known))
+        logs = np.full((len(there), len(classes)), -np.inf)
+        if len(there):
+            logs[:, known] = model.predict_log_proba(_taken(documents, there))
+        return logs, numbers[there]
 
     @property
     def classes_(self) -> Any:
-        return self.model.classes_
+        return self._model().classes_
 
     @property
     def weights_(self) -> Doubles:
-        weights: Doubles = getattr(self.model, "weights_") / self._temperature()  # noqa: B009 - not all models have it
+        weights: Doubles = self._model().weights_ / self.temperature_
         return weights
 
     @property
     def bias_(self) -> Doubles:
-        bias: Doubles = getattr(self.model, "bias_") / self._temperature()  # noqa: B009
+        bias: Doubles = self._model().bias_ / self.temperature_
         return bias
 
-    def predict(self, X: Counts) -> Labels | Sequence[str]:
-        return self.model.predict(X)
+    def predict(self, X: Counts) -> Any:
+        return self._model().predict(X)
 
     def predict_log_proba(self, X: Counts) -> Logs:
-        logs = np.asarray(self.model.predict_log_proba(X), np.float64)
-        return log_softmax(logs / self._temperature(), np.full(logs.shape[1], -np.log(max(logs.shape[1], 1))))
+        logs = np.asarray(self._model().predict_log_proba(X), np.float64)
+        return log_softmax(logs / self.temperature_, np.full(logs.shape[1], -np.log(max(logs.shape[1], 1))))
 
     def predict_proba(self, X: Counts) -> Logs:
         return np.exp(self.predict_log_proba(X))
 
     def score(self, X: Counts, y: Sequence[Any]) -> float:
-        return self.model.score(X, y)
+        return float(self._model().score(X, y))
 
     def __sklearn_tags__(self) -> Any:
-        return self.model.__sklearn_tags__()  # type: ignore[attr-defined]
+        tags: Any = self.model
+        return tags.__sklearn_tags__()
 
-    def _temperature(self) -> float:
-        if not hasattr(self, "temperature_"):
-            raise NotLearntError(self)
-        return self.temperature_
+    def _model(self) -> Any:
+        if not hasattr(self, "model_"):
+            raise NotTrainedError(self)
+        return self.model_
 
     def to_parts(self) -> Parts:
-        parts = Parts({"temperature": float(self._temperature()), "folds": int(self.folds), "seed": int(self.seed)})
-        if not isinstance(self.model, Saveable):
-            raise SettingError(f"a {type(self.model).__name__} cannot be saved")
-        nest("model", self.model, parts)
+        model = self._model()
+        if not isinstance(model, Saveable):
+            raise SettingError(f"a {type(model).__name__} cannot be saved")
+        parts = Parts({"temperature": float(self.temperature_), "folds": int(self.folds), "seed": int(self.seed)})
+        nest("model", model, parts)
         return parts
 
     @classmethod
@@ -128,9 +143,10 @@ class Calibrated(Estimator):
             raise ValueError(f"a {type(model).__name__} is no classifier")
         made = cls(model, folds=settings["folds"], seed=settings["seed"])
         made._check_settings()
-        if not COLDEST <= settings["temperature"] <= HOTTEST:
-            raise ValueError(f"temperature {settings['temperature']} must lie between {COLDEST:g} and {HOTTEST:g}")
-        made.temperature_ = float(settings["temperature"])
+        temperature = settings["temperature"]
+        if not (isinstance(temperature, int | float) and COLDEST <= temperature <= HOTTEST):
+            raise ValueError(f"temperature {temperature} must lie between {COLDEST:g} and {HOTTEST:g}")
+        made.model_, made.temperature_ = model, float(temperature)
         return made
 
     def _check_settings(self) -> None:
@@ -168,11 +184,11 @@ def best_temperature(logs: Doubles, truth: Any) -> float:
     return float(np.clip(np.exp(-0.5 * (low + high)), COLDEST, HOTTEST))  # rounding may leave the bounds
 
 
-def _documents(X: Counts) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+def _indexable(X: Counts) -> Any:
+    if sparse.issparse(X):
+        return X.tocsr()
+    return X if isinstance(X, list) else np.asarray(X)
 
 
-def _rows(X: Counts, chosen: Any) -> Counts:
-    if hasattr(X, "shape"):
-        return X[np.flatnonzero(chosen)]
-    return [row for row, keep in zip(X, chosen.tolist(), strict=True) if keep]
+def _taken(documents: Any, rows: Any) -> Any:
+    return [documents[row] for row in rows.tolist()] if isinstance(documents, list) else documents[rows]

@@ -55,7 +55,9 @@ LOOSE, LOOSER, LOOSEST = 0.1, 4.0, 1e4
 """C ρ: where it begins, how it grows, and where it ends."""
 
 PATIENCE, LOOK_BACK = 100, 10
-"""Passes that may still be ahead before another method is tried, and passes that their number is guessed from."""
+"""Passes that may still be ahead before Newton's method takes over, more where features outnumber documents, for that
+method then has more to do; and passes that their number is guessed from.
+"""
 
 TINY = 1e-300
 
@@ -94,6 +96,7 @@ def solve(problem: Problem, search: Search) -> Solution:
     random = np.random.default_rng(search.seed)
     loose = LOOSE / problem.strength
     gaps: list[float] = []
+    patience = PATIENCE * max(1.0, problem.rows.width / len(problem.rows))
     for number in range(1, search.passes + 1):
         totals, sums = np.zeros((2, len(ascent.bias))), np.zeros(2)
         ascent.visit(random.permutation(len(problem.rows)), number == 1, loose, totals, sums)
@@ -103,7 +106,7 @@ def solve(problem: Problem, search: Search) -> Solution:
         still_in_bias = float((totals[0] ** 2 / (2 * np.maximum(totals[1], TINY))).sum())
         gap = float((sums[logistic.GAP] + still_in_bias) / max(sums[logistic.OBJECTIVE], TINY))
         gaps.append(gap)
-        if gap <= search.tolerance or is_slow(gaps, search.tolerance):
+        if gap <= search.tolerance or is_slow(gaps, search.tolerance, patience):
             break
         if still_in_bias > sums[logistic.GAP]:
             loose = min(LOOSER * loose, LOOSEST / problem.strength)
@@ -115,13 +118,13 @@ def solve(problem: Problem, search: Search) -> Solution:
     return Solution(table, bias, number, gap)
 
 
-def is_slow(gaps: Sequence[float], tolerance: float) -> bool:
-    """Whether, at the pace of the last passes, more than PATIENCE are to come."""
+def is_slow(gaps: Sequence[float], tolerance: float, patience: float) -> bool:
+    """Whether, at the pace of the last passes, more than ``patience`` are to come."""
     if len(gaps) <= 2 * LOOK_BACK:
         return False
     earlier, later = min(gaps[:-LOOK_BACK]), min(gaps[-LOOK_BACK:])
     pace = math.log(earlier / later) / LOOK_BACK if later < earlier else 0.0
-    return math.log(later / tolerance) > PATIENCE * pace
+    return math.log(later / tolerance) > patience * pace
 
 
 class _Ascent(Protocol):

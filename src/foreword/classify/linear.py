@@ -28,6 +28,13 @@ class DataError(InputError, ValueError):
     """A matrix or labels that nothing can be learnt from; scikit-learn's machines look for a ValueError."""
 
 
+class NotTrainedError(NotLearntError):
+    """Asked before ``fit``."""
+
+    def __init__(self, estimator: object) -> None:
+        Exception.__init__(self, f"this {type(estimator).__name__} has learnt nothing yet: call fit(X, y) first")
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """A matrix as the kernels read it; none of them needs to look twice.
@@ -61,7 +68,7 @@ class LinearModel(Estimator):
     def weights_(self) -> Doubles:
         """(classes, features): what one occurrence adds to the score of a class."""
         if not hasattr(self, "_table"):
-            raise NotLearntError(self)
+            raise NotTrainedError(self)
         return self._table.T
 
     def predict(self, X: Counts) -> Labels:
@@ -106,13 +113,18 @@ class LinearModel(Estimator):
         self.n_features_in_ = len(table)
 
     def _rows_to_judge(self, X: Counts) -> Rows:
-        width = self.weights_.shape[1]
+        if not hasattr(self, "_table"):
+            raise NotTrainedError(self)
         rows = rows_of(X, self, counts=self._counts_only)
-        if rows.width != width:
-            raise DataError(
-                f"X has {rows.width} features, but {type(self).__name__} is expecting {width} features as input"
-            )
+        self._check_width(rows)
         return rows
+
+    def _check_width(self, rows: Rows) -> None:
+        if rows.width != self.n_features_in_:
+            raise DataError(
+                f"X has {rows.width} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
+                "as input"
+            )
 
     def _scores(self, rows: Rows) -> Doubles:
         scores = np.tile(self.bias_, (len(rows), 1))

@@ -103,10 +103,7 @@ class NaiveBayes(LinearModel):
             return self._count(
                 rows, numbers_of(labels, known), known, np.zeros((rows.width, len(known))), np.zeros(len(known))
             )
-        if rows.width != self.n_features_in_:
-            raise DataError(
-                f"X has {rows.width} features, but {type(self).__name__} is expecting {self.n_features_in_} features"
-            )
+        self._check_width(rows)
         if classes is not None and classes_of(list_of_labels(classes)).tolist() != self.classes_.tolist():
             raise DataError("the classes are not those of the first call")
         known = self.classes_ if self._closed else classes_of([*self.classes_.tolist(), *labels])

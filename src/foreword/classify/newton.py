@@ -64,7 +64,8 @@ class Objective:
         moved -= shares * moved.sum(axis=1, keepdims=True)
         moved *= self.strength
         product = self._flat(self._weighed(moved, self.rows.values), moved.sum(axis=0) + bias.sum())
-        return product * self.unit + self._penalised(vector)
+        times: Doubles = product * self.unit + self._penalised(vector)
+        return times
 
     def _penalised(self, y: Doubles) -> Doubles:
         """The gradient of ½ Σ (W / s)²."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -40,6 +44,30 @@ def _cached(function: F, **options: bool) -> F:
     compiled: F
     try:
         compiled = _njit(nogil=True, boundscheck=False, cache=True, **options)(function)
+        forget_if_changed(compiled.stats.cache_path)  # type: ignore[attr-defined]
     except RuntimeError:
         compiled = _njit(nogil=True, boundscheck=False, **options)(function)
     return compiled
+
+
+STAMP = "foreword-kernels.stamp"
+
+
+@cache
+def forget_if_changed(folder: str) -> None:
+    """Numba compiles a kernel anew when its own file has changed, but not when a file has from which it inlines. So
+    all kernels are compiled anew when any of their files has; an upgrade would otherwise run yesterday's code.
+    """
+    stamp, sources = Path(folder, STAMP), _digest()
+    with suppress(OSError):  # where nothing can be written nothing was kept
+        if not stamp.exists() or stamp.read_text() != sources:
+            for index in Path(folder).glob("*.nbi"):
+                index.unlink(missing_ok=True)
+            stamp.write_text(sources)
+
+
+def _digest() -> str:
+    digest = hashlib.sha256()
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()

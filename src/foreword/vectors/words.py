@@ -19,8 +19,8 @@ from foreword.vectors.subwords import ESCAPE
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
-FEW = 8
-"""So many lookups are done without a table: it costs about as much as fifty of them."""
+FEW = 64
+"""So many lookups are done without a table: it costs as much as two hundred of them."""
 
 SMALL = 10_000
 """So few words get a table at once."""

@@ -8,6 +8,7 @@ Python calls surrogate escapes, so that nothing is lost on the way back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -57,8 +58,7 @@ class WordVectors:
         rows = matrix if isinstance(matrix, Rows) else Rows(matrix)
         if len(rows) != len(offsets) - 1:
             raise SettingError(f"{len(offsets) - 1} words but a matrix of shape {rows.matrix.shape}")
-        if missing not in get_args(Missing):
-            raise SettingError(f"missing={missing!r}: expected one of {', '.join(get_args(Missing))}")
+        check_missing(missing)
         self.rows = rows
         self.subwords = subwords
         self.missing = missing
@@ -201,11 +201,16 @@ class WordVectors:
         if table is not None:
             parts = Rows(table.matrix, table.scales).stored_as(stored)
             table = SubwordTable(parts.matrix, table.least, table.most, table.buckets, table.used, parts.scales)
-        return type(self)(rows, self.data, self.offsets, table, missing=self.missing)
+        other = copy(self)  # which shares the words, and the table of them if there is one
+        other.rows, other.subwords = rows, table
+        return other
 
     def with_missing(self, missing: Missing) -> Self:
         """The same vectors, with another answer for words that have none."""
-        return type(self)(self.rows, self.data, self.offsets, self.subwords, missing=missing)
+        check_missing(missing)
+        other = copy(self)
+        other.missing = missing
+        return other
 
     # Questions
 
@@ -312,6 +317,11 @@ class WordVectors:
         missing: Any = parts.settings.get("missing", "error")
         rows = Rows(matrix, scales, norms)
         return cls(rows, data, offsets, _subwords_of(parts, rows.dimensions), missing=missing)
+
+
+def check_missing(missing: str) -> None:
+    if missing not in get_args(Missing):
+        raise SettingError(f"missing={missing!r}: expected one of {', '.join(get_args(Missing))}")
 
 
 def _subwords_of(parts: Parts, dimensions: int) -> SubwordTable | None:

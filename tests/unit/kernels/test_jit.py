@@ -14,7 +14,7 @@ import pytest
 from numba.core import caching
 
 import foreword
-from foreword.kernels.jit import allocating, kernel
+from foreword.kernels.jit import STAMP, allocating, forget_if_changed, kernel
 
 
 def add_one(number: int) -> int:
@@ -50,6 +50,18 @@ def test_the_package_works_where_no_folder_is_writable(tmp_path: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip() == GATHERED
     assert not list(tmp_path.rglob("*.nbc"))
+
+
+def test_machine_code_of_other_sources_is_forgotten(tmp_path: Path) -> None:
+    """Numba looks only at a kernel's own file; one that inlines from a file that has changed would stay as it was."""
+    (tmp_path / "table.find-1.py311.nbi").touch()
+    (tmp_path / STAMP).write_text("another version")
+    forget_if_changed(str(tmp_path))
+    assert not list(tmp_path.glob("*.nbi"))
+    (tmp_path / "table.find-1.py311.nbi").touch()
+    forget_if_changed.cache_clear()
+    forget_if_changed(str(tmp_path))
+    assert list(tmp_path.glob("*.nbi"))
 
 
 SCRIPT = """
