@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError
-from foreword.evaluate.analogies import measure_analogies, read_questions
+from foreword.evaluate.analogies import Question, measure_analogies, read_questions
 from foreword.evaluate.embedding import distinct_vectors, intrinsic_dimension, shared_ngrams
 from foreword.evaluate.polysemy import between, with_pseudo_word
 from foreword.evaluate.similarity import measure_similarity, read_pairs
@@ -80,6 +80,11 @@ def wiki() -> WordVectors:
 # Analogies and neighbours
 
 
+def some_questions() -> dict[str, list[Question]]:
+    """Every fourth of Google's questions."""
+    return {name: asked[::4] for name, asked in read_questions(file_of("questions-words")).items()}
+
+
 @pytest.mark.data
 def test_e13_king_minus_man_plus_woman_is_queen() -> None:
     """E13: with the inputs left out; with them in, one of them comes first, as it often does."""
@@ -95,12 +100,12 @@ def test_e13_king_minus_man_plus_woman_is_queen() -> None:
 @pytest.mark.data
 def test_e13_questions_are_answered_far_better_than_by_chance() -> None:
     """E13: Google's questions; one word of 30,000 would be right by chance. Inputs as answers spoil most of it."""
-    questions = read_questions(file_of("questions-words"))
+    questions = some_questions()
     by_add = measure_analogies(wiki(), questions)
     by_mul = measure_analogies(wiki(), questions, method="mul")
     with_inputs = measure_analogies(wiki(), questions, include_inputs=True)
     print(f"3CosAdd {by_add.accuracy:.1%}, 3CosMul {by_mul.accuracy:.1%}, inputs allowed {with_inputs.accuracy:.1%}")
-    assert by_add.total.asked > 10_000
+    assert by_add.total.asked > 2_500
     assert min(by_add.accuracy, by_mul.accuracy) > 0.05
     assert with_inputs.accuracy < by_add.accuracy / 2
 
@@ -434,7 +439,7 @@ def test_e18_debiasing_takes_out_a_direction_and_leaves_the_clusters() -> None:
     gendered = {*known_words(before, specific), *known_words(before, [word for pair in equal for word in pair])}
     neutral = [word for word in before.words[:20_000] if word not in gendered]
     assert np.abs(projections(after, neutral, direction)).max() < 1e-6
-    questions = read_questions(file_of("questions-words"))
+    questions = some_questions()
     was, now = (measure_analogies(vectors, questions).accuracy for vectors in (before, after))
     first, then = (clustering_bias(before, vectors, direction, neutral) for vectors in (before, after))
     print(f"analogies {was:.1%} and then {now:.1%}; clusters tell {first:.1%} of the sides and then {then:.1%}")

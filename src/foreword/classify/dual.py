@@ -103,7 +103,7 @@ def solve(problem: Problem, search: Search) -> Solution:
         bias = ascent.bias.copy()
         if search.meter:
             search.meter("fitting", number, None)
-        still_in_bias = float((totals[0] ** 2 / (2 * np.maximum(totals[1], TINY))).sum())
+        still_in_bias = float((totals[0] ** 2 * np.maximum(loose, 0.5 / np.maximum(totals[1], TINY))).sum())
         gap = float((sums[logistic.GAP] + still_in_bias) / max(sums[logistic.OBJECTIVE], TINY))
         gaps.append(gap)
         if gap <= search.tolerance or is_slow(gaps, search.tolerance, patience):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from foreword.kernels import linear as kernels
 from foreword.protocols import Counts, Json, Logs
 
 Doubles = NDArray[np.float64]
-Labels = NDArray[Any]
+Labels: TypeAlias = Any  # an array (documents,) or (classes,); the protocol, which others fill too, says Sequence[str]
 
 WIDEST = 2**31 - 1
 
@@ -72,8 +72,8 @@ class LinearModel(Estimator):
         return self._table.T
 
     def predict(self, X: Counts) -> Labels:
-        best: Labels = self.classes_[self.predict_joint_log_proba(X).argmax(axis=1)]
-        return best
+        best = self.predict_joint_log_proba(X).argmax(axis=1)
+        return self.classes_[best]
 
     def predict_joint_log_proba(self, X: Counts) -> Doubles:
         """(documents, classes): the scores."""
@@ -195,15 +195,19 @@ def read_labels(y: Any, documents: int) -> tuple[Labels, NDArray[np.int32]]:
 def list_of_labels(y: Any) -> list[Any]:
     if isinstance(y, list) and all(type(label) is str for label in y):
         return y
-    array = np.asarray(y)
+    array = np.array(list(y), dtype=object) if isinstance(y, list | tuple) and _is_flat(y) else np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
         raise DataError(f"y should be a 1d array of labels, got an array of shape {array.shape}")
-    if array.dtype.kind == "f" and not np.all(np.isfinite(array) & (array == np.round(array))):
+    labels = [label.item() if isinstance(label, np.generic) else label for label in array.tolist()]
+    if not all(label.is_integer() for label in labels if isinstance(label, float)):
         raise DataError("Unknown label type: numbers that are not whole. Expected classes, not measurements")
-    labels: list[Any] = array.tolist()
     return labels
+
+
+def _is_flat(y: Sequence[Any]) -> bool:
+    return all(isinstance(label, str) or np.ndim(label) == 0 for label in y)
 
 
 def classes_of(labels: Sequence[Any]) -> Labels:

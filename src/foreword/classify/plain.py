@@ -12,7 +12,7 @@ from foreword.classify.linear import Doubles
 
 
 def multinomial_joint_logs(counts: Doubles, labels: Any, alpha: float, documents: Doubles) -> Doubles:
-    """log p(c) + Σ_j x_j log p(w_j | c): (documents, classes), learnt from (texts, words) counts and their classes."""
+    """The logs log p(c) + Σ_j x_j log p(w_j | c) of documents, (documents, classes), learnt from counts and labels."""
     columns = []
     for label in range(int(labels.max()) + 1):
         seen = counts[labels == label].sum(axis=0) + alpha
@@ -63,7 +63,7 @@ class Ascent:
 
 
 def settle(scores: Doubles, lengths: Doubles) -> Doubles:
-    """p with log p_c + L_c p_c = u_c − ν, where ν is such that they sum to one: it is bisected.
+    """The p with log p_c + L_c p_c = u_c − ν, where ν is such that they sum to one: it is bisected.
 
     For a given ν, p_c = ω(u_c − ν + log L_c) / L_c with Wright's function ω(z) + log ω(z) = z.
     """

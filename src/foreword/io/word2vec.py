@@ -15,7 +15,6 @@ import gzip
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import IO, Any, Literal, cast, get_args
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
 from foreword.io.atomic import atomic_file
+from foreword.io.word2vec_plain import Shape, check_count, cut_short, parse_line, plain_size, shape_of, source_of
 from foreword.kernels.vector_text import (
     AT,
     FULL,
@@ -33,7 +33,6 @@ from foreword.kernels.vector_text import (
     NUMBER_BYTES,
     ODD,
     ROW,
-    TOO_LARGE,
     USED,
     read_binary,
     read_text,
@@ -41,9 +40,8 @@ from foreword.kernels.vector_text import (
 )
 from foreword.protocols import Meter
 from foreword.text.block import BLOCK_BYTES
-from foreword.text.chunk import Chunk
 from foreword.text.compression import COMPRESSIONS, decompressed, without_suffix
-from foreword.text.files import Reader, SourceFile, find_files, opened
+from foreword.text.files import Reader, opened
 from foreword.vectors.words import frozen
 from foreword.vectors.wordvectors import WordVectors
 
@@ -56,27 +54,14 @@ Form = Literal["word2vec", "word2vec-binary", "glove"]
 NAMES: dict[str, Form] = {".vec": "word2vec", ".bin": "word2vec-binary", ".txt": "glove"}
 """What a name says of the file that is to be written."""
 
-MOST_DIMENSIONS = 1 << 16
 LONGEST_WORD = 1 << 20
 LONGEST_LINE = 64 << 20
-LOOK = 1 << 16
-"""Bytes that are looked at to tell what a file is: enough for two lines of any usual number of dimensions."""
-
 ROWS_AT_ONCE = 4096
-
-UNKNOWN_NUMBER = 1 << 62
-"""More words than any file has: nothing was declared."""
-
-_HEADER = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t]*\r?\n")
-_BLANKS = re.compile(rb"[ \t]+")
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_STRANGE = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-"""What stands in no text, and in nearly every stretch of floats."""
 
 
 def read_vectors(path: str | Path, *, limit: int | None = None, meter: Meter | None = None) -> WordVectors:
     """Read a file of vectors, compressed or not; ``limit`` reads only so many words, the first."""
-    shape = _shape_of(path)
+    shape = shape_of(path)
     if shape is None:
         raise InputError(
             f"{path}: no word vectors: expected lines of a word and its numbers, or word2vec's binary file"
@@ -85,7 +70,7 @@ def read_vectors(path: str | Path, *, limit: int | None = None, meter: Meter | N
 
 
 def looks_like_vectors(path: str | Path) -> bool:
-    return _shape_of(path) is not None
+    return shape_of(path) is not None
 
 
 def form_of(name: str | Path) -> Form | None:
@@ -123,177 +108,18 @@ def write_vectors(
     return changed
 
 
-# Telling what a file is
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """What the beginning of a file says. header: the bytes of its first line, if that declares a number of words."""
-
-    header: int
-    words: int
-    dimensions: int
-    binary: bool
-
-    @property
-    def least(self) -> int:
-        """Bytes that a word and its vector take at least; the last line may lack its end."""
-        return 4 * self.dimensions + 1 if self.binary else 2 * self.dimensions + 1
-
-
-def _shape_of(path: str | Path) -> _Shape | None:
-    """None where the file is no file of vectors."""
-    source = _source(path)
-    with opened(source) as reader:
-        chunks = decompressed(reader, LOOK)
-        head = _beginning(chunks, LOOK)
-        found = _HEADER.match(head)
-        if not found or not 1 <= int(found[2]) <= MOST_DIMENSIONS:
-            return _headless_shape(head if b"\n" in head else head + _beginning(chunks, 32 * MOST_DIMENSIONS))
-        # An entry more, however many dimensions: a number is seldom longer than 32 bytes.
-        head += _beginning(chunks, found.end() + 32 * int(found[2]) + LOOK - len(head))
-    shape = _headed_shape(head, found.end(), int(found[1]), int(found[2]))
-    stored = _plain_size(source)
-    if stored is not None and shape.words * shape.least > stored + 1:
-        raise InputError(
-            f"{path}: line 1 declares {shape.words:,} words of {shape.dimensions:,} dimensions, "
-            f"but the file has only {stored:,} bytes"
-        )
-    return shape
-
-
-def _beginning(chunks: Iterator[Chunk], wanted: int) -> bytes:
-    pieces: list[bytes] = []
-    while wanted > 0 and (chunk := next(chunks, None)) is not None:
-        pieces.append(chunk.data.tobytes())
-        wanted -= len(pieces[-1])
-    return b"".join(pieces)
-
-
-def _headed_shape(head: bytes, start: int, words: int, dimensions: int) -> _Shape:
-    line = head[start:].split(b"\n", 1)[0]
-    text = not words or _is_entry(line, dimensions) or not _STRANGE.search(head, start)
-    return _Shape(start, words, dimensions, binary=not text)
-
-
-def _headless_shape(head: bytes) -> _Shape | None:
-    """Lines of a word and at least two numbers: with fewer, any list of words and counts would do, and where all words
-    are numbers, any table.
-    """
-    lines = [_BLANKS.split(line.rstrip(b" \t\r")) for line in head.split(b"\n")[:8] if line.strip(b" \t\r")]
-    if all(_NUMBER.fullmatch(fields[0]) for fields in lines):
-        return None
-    numbers = _trailing_numbers(lines[0])
-    if not 2 <= numbers <= MOST_DIMENSIONS:
-        return None
-    return _Shape(0, UNKNOWN_NUMBER, numbers, binary=False)
-
-
-def _trailing_numbers(fields: list[bytes]) -> int:
-    """How many numbers end a line; its first field is a word in any case."""
-    found = 0
-    while found < len(fields) - 1 and _NUMBER.fullmatch(fields[-1 - found]):
-        found += 1
-    return found
-
-
-def _is_entry(line: bytes, dimensions: int) -> bool:
-    try:
-        parse_line(line, dimensions)
-    except ValueError:
-        return False
-    return True
-
-
-def _source(path: str | Path) -> SourceFile:
-    files = find_files(path)
-    if len(files) != 1:
-        raise InputError(f"{path}: expected one file of vectors, found {len(files)} files")
-    return files[0]
-
-
-def _plain_size(source: SourceFile) -> int | None:
-    """How many bytes a file has, where they are not compressed and that is known."""
-    if source.size is None:
-        return None
-    with opened(source) as reader:
-        head = reader.read(10)
-    return None if any(each.marked(head) for each in COMPRESSIONS) else source.size
-
-
-# The plain road
-
-
-def parse_line(line: bytes, dimensions: int) -> tuple[bytes, list[float]]:
-    """The word and the numbers of a line; a ValueError says what is wrong with it.
-
-    What stands before the numbers is the word, blanks and all, unless that ends in a number too: then the line has one
-    number too many.
-    """
-    fields = _BLANKS.split(line.rstrip(b" \t\r\n"))
-    numbers = fields[len(fields) - dimensions :]
-    if len(fields) <= dimensions or (len(fields) > dimensions + 1 and _NUMBER.fullmatch(fields[-dimensions - 1])):
-        raise ValueError(f"{_trailing_numbers(fields)} numbers after the word, expected {dimensions}")
-    for number in numbers:
-        if not _NUMBER.fullmatch(number) or not abs(float(number)) < TOO_LARGE:
-            raise ValueError(f"{_shown(number)} is not a number that a float32 can hold")
-    return b" ".join(fields[: len(fields) - dimensions]), [float(number) for number in numbers]
-
-
-def read_text_plain(path: str | Path) -> WordVectors:
-    """What ``read_vectors`` gives for a text file, line by line: slower, and with nothing compiled."""
-    shape = _shape_of(path)
-    if shape is None or shape.binary:
-        raise InputError(f"{path}: no text of word vectors")
-    words, rows = [], []
-    with opened(_source(path)) as reader:
-        text = b"".join(chunk.data.tobytes() for chunk in decompressed(reader, BLOCK_BYTES))
-    for number, line in enumerate(text[shape.header :].split(b"\n"), 2 if shape.header else 1):
-        if line.strip(b" \t\r"):
-            try:
-                word, numbers = parse_line(line, shape.dimensions)
-            except ValueError as error:
-                raise InputError(f"{path}: line {number}: {error}") from error
-            words.append(word)
-            rows.append(numbers)
-    _check_count(path, shape, len(rows))
-    matrix = np.array(rows, np.float64).astype(np.float32).reshape(len(rows), shape.dimensions)
-    return WordVectors.of_words(words, matrix)
-
-
-def read_binary_plain(path: str | Path) -> WordVectors:
-    """The same for a binary file."""
-    shape = _shape_of(path)
-    if shape is None or not shape.binary:
-        raise InputError(f"{path}: no binary file of word vectors")
-    with opened(_source(path)) as reader:
-        data = b"".join(chunk.data.tobytes() for chunk in decompressed(reader, BLOCK_BYTES))
-    at, size = shape.header, 4 * shape.dimensions
-    words: list[bytes] = []
-    rows: list[Floats] = []
-    for _ in range(shape.words):
-        word, _, rest = data[at:].partition(b" ")
-        if len(rest) < size:
-            raise _cut_short(path, len(rows), shape)
-        words.append(word.lstrip(b"\n"))
-        rows.append(np.frombuffer(rest[:size], "<f4"))
-        at += len(word) + 1 + size
-    matrix = np.array(rows, np.float32).reshape(len(rows), shape.dimensions)
-    return WordVectors.of_words(words, matrix)
-
-
 # The fast road
 
 
 class _Reading:
     """A file on its way to a matrix and its words."""
 
-    def __init__(self, path: str | Path, shape: _Shape, limit: int | None) -> None:
+    def __init__(self, path: str | Path, shape: Shape, limit: int | None) -> None:
         self.path = path
         self.shape = shape
         self.wanted = shape.words if limit is None else min(limit, shape.words)
         self.all = limit is None or limit >= shape.words
-        self.source = _source(path)
+        self.source = source_of(path)
         self.matrix = np.empty((self._first_rows(), shape.dimensions), np.float32)
         self.ends = np.empty(len(self.matrix), np.int64)
         self.done = 0
@@ -307,7 +133,7 @@ class _Reading:
         """A declared number was held against the file's size where that is known; without one there is a guess, and
         in any case rows are added as they are needed.
         """
-        stored = _plain_size(self.source)
+        stored = plain_size(self.source)
         if stored is None:
             return min(1024, self.wanted)
         return min(self.wanted, stored // self.shape.least + 1 if self.shape.header else stored // self._usual + 16)
@@ -326,9 +152,9 @@ class _Reading:
                 if self.done == self.wanted and not self.all:
                     break
         if self.shape.binary and self.done < self.wanted:
-            raise _cut_short(self.path, self.done, self.shape)
+            raise cut_short(self.path, self.done, self.shape)
         if self.all:
-            _check_count(self.path, self.shape, self.done)
+            check_count(self.path, self.shape, self.done)
         data = np.concatenate([np.empty(0, np.uint8), *self.words])
         offsets = np.concatenate((np.zeros(1, np.int64), self.ends[: self.done]))
         return WordVectors(self.matrix[: self.done], data, offsets)
@@ -443,19 +269,6 @@ def _last_line_end(data: Bytes) -> int:
         if len(found) or not begin:
             return begin + int(found[-1]) + 1 if len(found) else 0
         window *= 8
-
-
-def _check_count(path: str | Path, shape: _Shape, found: int) -> None:
-    if shape.header and found != shape.words:
-        raise InputError(f"{path}: line 1 declares {shape.words:,} words, but the file holds {found:,}")
-
-
-def _cut_short(path: str | Path, found: int, shape: _Shape) -> InputError:
-    return InputError(f"{path}: the file ends within word {found + 1:,} of the {shape.words:,} that line 1 declares")
-
-
-def _shown(number: bytes) -> str:
-    return repr(number[:40].decode("utf-8", "backslashreplace"))
 
 
 # Writing

@@ -134,7 +134,7 @@ def keep_best(best: Best, k: int, value: float, label: int) -> None:
 
 @inlined
 def stepped_sigmoid(score: np.float32) -> float:
-    """fastText looks the sigmoids of single labels up in a table with steps of 1/32, and takes them as 0 and 1 beyond
+    """FastText looks the sigmoids of single labels up in a table with steps of 1/32, and takes them as 0 and 1 beyond
     ±8; so do we, because the steps are large enough to see.
     """
     if score < -8.0:

@@ -15,16 +15,8 @@ from numpy.typing import NDArray
 import foreword
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.io import word2vec
-from foreword.io.word2vec import (
-    Form,
-    form_of,
-    looks_like_vectors,
-    parse_line,
-    read_binary_plain,
-    read_text_plain,
-    read_vectors,
-    write_vectors,
-)
+from foreword.io.word2vec import Form, form_of, looks_like_vectors, read_vectors, write_vectors
+from foreword.io.word2vec_plain import parse_line, read_binary_plain, read_text_plain
 from foreword.vectors.wordvectors import WordVectors
 
 FORMS: list[Form] = ["word2vec", "word2vec-binary", "glove"]

@@ -27,7 +27,16 @@ from foreword.vectors.bias import (
 )
 from foreword.vectors.wordvectors import WordVectors
 
-ANGLES: dict[str, float] = {"rose": 10, "lily": 20, "wasp": 80, "flea": 60, "love": 0, "peace": 30, "hate": 90, "ugly": 100}
+ANGLES: dict[str, float] = {
+    "rose": 10,
+    "lily": 20,
+    "wasp": 80,
+    "flea": 60,
+    "love": 0,
+    "peace": 30,
+    "hate": 90,
+    "ugly": 100,
+}
 GARDEN = WordSets(("rose", "lily"), ("wasp", "flea"), ("love", "peace"), ("hate", "ugly"))
 
 
