@@ -9,6 +9,7 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
@@ -155,7 +156,7 @@ def _against_fasttext(path: Path, bar: float, pairs: int, *, subwords: bool) -> 
         raise AssertionError(f"{job}: the words differ, so the times cannot be compared")
     mine, other = [], []
     for number in range(1, pairs + 1):
-        mine.append(seconds(ours, _cpu_time))
+        mine.append(seconds(ours, time.process_time))
         other.append(theirs()[0])
         say(f"{job}: pair {number} of {pairs}: {mine[-1]:.3f} s against {other[-1]:.3f} s")
     taken = Pairs(mine, other)
@@ -245,7 +246,7 @@ def _glove(path: Path, pairs: int) -> list[Row]:
         (counting, count, count_words(path), "words"),
         (training, train, len(counted), "pairs"),
     ):
-        taken = [seconds(work, _cpu_time) for _ in range(pairs)]
+        taken = [seconds(work, time.process_time) for _ in range(pairs)]
         rate = size / statistics.median(taken)
         ratio = rate / STANFORD[unit]
         rows.append(
@@ -296,14 +297,10 @@ def _beside_a_program(name: str, ours: Callable[[], object], theirs: Callable[[]
     """As ``interleaved`` does, but the peer's time is that of the processes it starts."""
     taken = []
     for number in range(pairs + 1):
-        times = seconds(ours, _cpu_time), seconds(theirs, _cpu_time_of_children)
+        times = seconds(ours, time.process_time), seconds(theirs, _cpu_time_of_children)
         say(f"{name}: pair {number} of {pairs}: {times[0]:.3f} s against {times[1]:.3f} s")  # number 0 is not counted
         taken.append(times)
     return Pairs([mine for mine, _ in taken[1:]], [other for _, other in taken[1:]])
-
-
-def _cpu_time() -> float:
-    return os.times().user + os.times().system
 
 
 def _cpu_time_of_children() -> float:
@@ -415,7 +412,7 @@ def _opening() -> Row:
     model = FastTextClassifier(100, word_ngrams=2, buckets=2_500_000, epochs=1)
     model.fit([text for _, _, text in rows], [label for label, _, _ in rows]).write(path)
     save(FastTextClassifier.load(path), folder)
-    taken = [seconds(lambda: load(folder), _cpu_time) for _ in range(PAIRS)]
+    taken = [seconds(lambda: load(folder), time.process_time) for _ in range(PAIRS)]
     middle = statistics.median(taken)
     return Row(
         f"open a converted .bin of {path.stat().st_size / 1e9:.2f} GB",

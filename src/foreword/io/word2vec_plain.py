@@ -1,6 +1,6 @@
 """Files of word vectors, the plain road: what a file is, line by line and entry by entry, with nothing compiled.
 
-``word2vec.py`` reads the same a hundred times faster, and asks here about every line that is not as usual.
+``word2vec.py`` reads the same by kernels, and asks here about every line that is not as usual.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from foreword.errors import InputError
 from foreword.kernels.vector_text import TOO_LARGE
@@ -181,14 +182,14 @@ def read_binary_plain(path: str | Path) -> WordVectors:
         data = b"".join(chunk.data.tobytes() for chunk in decompressed(reader, BLOCK_BYTES))
     at, size = shape.header, 4 * shape.dimensions
     words: list[bytes] = []
-    rows: list[Floats] = []
+    rows: list[NDArray[np.float32]] = []
     for _ in range(shape.words):
-        word, _, rest = data[at:].partition(b" ")
-        if len(rest) < size:
+        blank = data.find(b" ", at)
+        if blank < 0 or blank + 1 + size > len(data):
             raise cut_short(path, len(rows), shape)
-        words.append(word.lstrip(b"\n"))
-        rows.append(np.frombuffer(rest[:size], "<f4"))
-        at += len(word) + 1 + size
+        words.append(data[at:blank].lstrip(b"\n"))
+        rows.append(np.frombuffer(data, "<f4", shape.dimensions, blank + 1))
+        at = blank + 1 + size
     matrix = np.array(rows, np.float32).reshape(len(rows), shape.dimensions)
     return WordVectors.of_words(words, matrix)
 
