@@ -7,8 +7,9 @@ from a ``stop`` on they count as zero, so an n-gram at the end of a document com
 Positions are taken in batches that fit the cache. The first word of each is told by a counting sort, which makes the
 batches, and the others are packed into two 64-bit numbers, the upper and the lower, together with the position's place
 in its batch: one scattered look at the text for each position, whatever the order. Records of two such numbers are then
-sorted by radix, from the lowest digit up. Refining the sort word by word instead took a look at the text, one at the
-number of the shorter n-gram and a write for each position at each order, and five times as long.
+sorted by the upper by radix, from the lowest digit up, and those whose upper numbers are alike, half of them, by the
+lower. Refining the sort word by word instead took a look at the text, one at the number of the shorter n-gram and a
+write for each position at each order, and five times as long.
 
 N-grams of all orders fall out of the sorted positions in one pass: a k-gram is new where one of its k words differs
 from the position before.
@@ -19,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.kernels.jit import kernel
+from foreword.kernels.jit import inlined, kernel
 from foreword.kernels.memory import prefetch
 
 Bytes = NDArray[np.uint8]
@@ -37,6 +38,12 @@ DIGIT = 11
 
 TALLY = 6 << DIGIT
 """Counters that sorting by one packed number needs."""
+
+_FEW, _SHORT_DIGIT = 1 << 10, 6
+"""So few records have shorter digits, for which fewer lists have to be begun."""
+
+_SMALL = 24
+"""Up to how many records are sorted by insertion."""
 
 _AHEAD = 24
 """Positions in sorted order are scattered over the text; memory is asked for this many before they are needed."""
@@ -162,7 +169,8 @@ def sort_records(records: Longs, spare: Longs, size: int, column: int, shift: in
 
     bits: how many there are from there on, at most; tally: int32 (TALLY,). Returns 1 if the result is in ``spare``.
     """
-    passes = (bits + DIGIT - 1) // DIGIT
+    longest = DIGIT if size >= _FEW else _SHORT_DIGIT
+    passes = (bits + longest - 1) // longest
     if passes == 0:
         return 0
     width = (bits + passes - 1) // passes
@@ -200,6 +208,40 @@ def _spread(source: Longs, target: Longs, size: int, column: int, shift: int, ma
         begins[digit] += 1
         target[to] = source[2 * place]
         target[to + 1] = source[2 * place + 1]
+
+
+@kernel
+def sort_alike(records: Longs, spare: Longs, size: int, shift: int, bits: int, tally: Ints) -> None:
+    """Sort records that are sorted by their upper numbers by their lower ones too, which differ in their last bits.
+
+    Most upper numbers stand there once, so this is quicker than sorting all records by their lower numbers first.
+    """
+    first = 0
+    while first < size:
+        last = first + 1
+        while last < size and records[2 * last] == records[2 * first]:
+            last += 1
+        if last - first <= _SMALL:
+            _insert(records, first, last)
+        elif sort_records(
+            records[2 * first : 2 * last], spare[2 * first : 2 * last], last - first, 1, shift, bits, tally
+        ):
+            for place in range(2 * first, 2 * last):
+                records[place] = spare[place]
+        first = last
+
+
+@inlined
+def _insert(records: Longs, first: int, last: int) -> None:
+    """Sort by the lower numbers."""
+    for place in range(first + 1, last):
+        upper, lower = records[2 * place], records[2 * place + 1]
+        at = place
+        while at > first and records[2 * at - 1] > lower:
+            records[2 * at] = records[2 * at - 2]
+            records[2 * at + 1] = records[2 * at - 1]
+            at -= 1
+        records[2 * at], records[2 * at + 1] = upper, lower
 
 
 @kernel

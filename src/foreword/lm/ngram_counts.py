@@ -298,8 +298,10 @@ class _Lister:
                 text.words, text.stop, positions, first, is_last, turn.skip, turn.upper, turn.lower,
                 self.bits, place_bits, self.records, self.before,
             )  # fmt: skip
-            self._sort(size, 1, place_bits, turn.lower * self.bits)
-            self._sort(size, 0, 0, turn.upper * self.bits + first_bits * is_last)
+            upper_bits = turn.upper * self.bits + first_bits * is_last
+            if ngram_sort.sort_records(self.records, self.spare, size, 0, 0, upper_bits, self.tally):
+                self.records, self.spare = self.spare, self.records
+            ngram_sort.sort_alike(self.records, self.spare, size, place_bits, turn.lower * self.bits, self.tally)
             ngram_sort.take_in_order(positions, self.records, (1 << place_bits) - 1, in_order)
             positions[:] = in_order
         ngram_sort.list_ngrams(
@@ -307,10 +309,6 @@ class _Lister:
             self.latest, self.sizes, self.bases, self.grams, marks,
         )  # fmt: skip
         ngram_sort.take_in_order(self.before, self.records, (1 << place_bits) - 1, positions)
-
-    def _sort(self, size: int, column: int, shift: int, bits: int) -> None:
-        if ngram_sort.sort_records(self.records, self.spare, size, column, shift, bits, self.tally):
-            self.records, self.spare = self.spare, self.records
 
 
 class _ListerOnDisk(_Lister):

@@ -31,6 +31,19 @@ def test_records_are_sorted_and_equal_ones_keep_their_order(keys: list[int], shi
         assert (spare if moved else flat).reshape(-1, 2).tolist() == expected
 
 
+@pytest.mark.parametrize("size", [1, 20, 60, 3000])
+def test_records_with_the_same_upper_number_are_sorted_by_the_lower(size: int) -> None:
+    """Few by insertion, more by short digits, many by long ones."""
+    random = np.random.default_rng(size)
+    lower = random.integers(0, 1 << 30, 2 * size) << 20 | np.arange(2 * size)
+    upper = np.sort(random.integers(0, 1 << 40, 2 * size))
+    upper[size // 2 : size // 2 + size] = upper[size // 2]
+    records = np.stack((upper, lower), axis=1)
+    flat = records.reshape(-1).copy()
+    ngram_sort.sort_alike(flat, np.empty_like(flat), 2 * size, 20, 30, np.empty(TALLY, np.int32))
+    assert_array_equal(flat.reshape(-1, 2), records[np.lexsort((lower, upper))])
+
+
 @settings(max_examples=200, deadline=None)
 @given(words=st.integers(1, 9), bits=st.integers(2, 31), first_bits=st.integers(0, 31), place_bits=st.integers(1, 31))
 def test_every_word_is_sorted_by_once_and_the_first_last(
