@@ -98,7 +98,7 @@ def test_contributions_add_up_to_the_score(classifier: TextClassifier, labels: l
 
 def scores_of(model: Any, row: Any) -> Any:
     if isinstance(model, Calibrated):
-        return scores_of(model.model, row) / model.temperature_
+        return scores_of(model.model_, row) / model.temperature_
     return model.predict_joint_log_proba(row)[0]
 
 
