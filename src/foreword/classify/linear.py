@@ -58,6 +58,7 @@ class LinearModel(Estimator):
     """
 
     _counts_only = False  # whether negative numbers make no sense to it
+    _presence = False  # whether it is the same to it how often a feature is there
 
     classes_: Labels
     bias_: Doubles
@@ -115,7 +116,7 @@ class LinearModel(Estimator):
     def _rows_to_judge(self, X: Counts) -> Rows:
         if not hasattr(self, "_table"):
             raise NotTrainedError(self)
-        rows = rows_of(X, self, counts=self._counts_only)
+        rows = rows_of(X, self, counts=self._counts_only, distinct=self._presence)
         self._check_width(rows)
         return rows
 
@@ -128,7 +129,7 @@ class LinearModel(Estimator):
 
     def _scores(self, rows: Rows) -> Doubles:
         scores = np.tile(self.bias_, (len(rows), 1))
-        kernels.add_scores(rows.starts, rows.columns, rows.values, False, self._table, scores)
+        kernels.add_scores(rows.starts, rows.columns, rows.values, self._presence, self._table, scores)
         return scores
 
     def _indifferent(self) -> Doubles:
@@ -136,22 +137,13 @@ class LinearModel(Estimator):
         return np.full(len(self.classes_), -np.log(len(self.classes_)))
 
 
-def rows_of(X: Counts, reader: object, *, counts: bool = False) -> Rows:
-    """The matrix, all of it finite and, with ``counts``, none of it negative. Dense ones are taken too."""
-    if not sparse.issparse(X):
-        X = np.asarray(X)
-        if X.ndim != 2:
-            raise DataError(f"expected a matrix (documents, features), not {X.ndim} dimensions. Reshape your data")
-        if X.dtype == object:
-            X = X.astype(np.float64)
-    if X.dtype.kind not in "biuf":
-        what = "Complex data not supported" if X.dtype.kind == "c" else f"a matrix of {X.dtype}"
-        raise DataError(f"{what}: expected numbers")
-    if X.shape[1] == 0:
-        raise DataError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
-    if X.shape[1] > WIDEST:
-        raise DataError(f"the matrix has {X.shape[1]} columns: at most {WIDEST} can be told apart")
-    matrix = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_array(X)
+def rows_of(X: Counts, reader: object, *, counts: bool = False, distinct: bool = True) -> Rows:
+    """The matrix, all of it finite. Dense ones are taken too.
+
+    counts: refuse negative numbers. distinct: entries of the same place, which sparse matrices may have, are added up
+    beforehand; to sums over a row it makes no difference.
+    """
+    matrix = _csr(X)
     rows = Rows(
         matrix.indptr.astype(np.int64, copy=False),
         matrix.indices.astype(np.int32, copy=False),
@@ -165,11 +157,36 @@ def rows_of(X: Counts, reader: object, *, counts: bool = False) -> Rows:
         raise DataError("the matrix holds NaN or infinity")
     if counts and faults & kernels.NEGATIVE:
         raise DataError(f"Negative values in data passed to {type(reader).__name__}: expected counts")
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()
+    if distinct and _has_repeats(rows):
+        matrix = sparse.csr_array(matrix, copy=True)
+        matrix.has_canonical_format = False  # it may say otherwise
         matrix.sum_duplicates()
         return rows_of(matrix, reader, counts=counts)
     return rows
+
+
+def _has_repeats(rows: Rows) -> bool:
+    """Whether a row has a column twice. scipy would sort to find out, which takes ten times as long."""
+    return not kernels.is_sorted(rows.starts, rows.columns) and bool(
+        kernels.has_repeats(rows.starts, rows.columns, np.zeros(rows.width, np.int32))
+    )
+
+
+def _csr(X: Counts) -> Counts:
+    if not sparse.issparse(X):
+        X = np.asarray(X)
+        if X.ndim != 2:
+            raise DataError(f"expected a matrix (documents, features), not {X.ndim} dimensions. Reshape your data")
+        if X.dtype == object:
+            X = X.astype(np.float64)
+    if X.dtype.kind not in "biuf":
+        what = "Complex data not supported" if X.dtype.kind == "c" else f"a matrix of {X.dtype}"
+        raise DataError(f"{what}: expected numbers")
+    if X.shape[1] == 0:
+        raise DataError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if X.shape[1] > WIDEST:
+        raise DataError(f"the matrix has {X.shape[1]} columns: at most {WIDEST} can be told apart")
+    return X if sparse.issparse(X) and X.format == "csr" else sparse.csr_array(X)
 
 
 def _values(data: NDArray[Any]) -> NDArray[Any]:

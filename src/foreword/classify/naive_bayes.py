@@ -82,7 +82,7 @@ class NaiveBayes(LinearModel):
 
     def fit(self, X: Counts, y: Sequence[Any], *, meter: Meter | None = None) -> Self:
         self._check_settings()
-        rows = rows_of(X, self, counts=True)
+        rows = rows_of(X, self, counts=True, distinct=self._presence)
         classes, numbers = read_labels(y, len(rows))
         self._closed = False
         self._count(rows, numbers, classes, np.zeros((rows.width, len(classes))), np.zeros(len(classes)))
@@ -93,7 +93,7 @@ class NaiveBayes(LinearModel):
     def partial_fit(self, X: Counts, y: Sequence[Any], classes: Sequence[Any] | None = None) -> Self:
         """Count more documents. Labels may be new, unless ``classes``, at the first call, said which there are."""
         self._check_settings()
-        rows = rows_of(X, self, counts=True)
+        rows = rows_of(X, self, counts=True, distinct=self._presence)
         labels = list_of_labels(y)
         if len(labels) != len(rows):
             raise DataError(f"{len(rows)} documents and {len(labels)} labels: expected a label for each document")
@@ -113,6 +113,10 @@ class NaiveBayes(LinearModel):
         return self._count(rows, numbers_of(labels, known), known, counts, documents)
 
     @property
+    def _presence(self) -> bool:  # type: ignore[override]
+        return self.kind == "bernoulli"
+
+    @property
     def feature_count_(self) -> Doubles:
         """(classes, words): occurrences, in Bernoulli's form documents."""
         _ = self.weights_
@@ -129,7 +133,7 @@ class NaiveBayes(LinearModel):
 
     def _count(self, rows: Rows, numbers: Any, classes: Labels, counts: Doubles, documents: Doubles) -> Self:
         """Add the rows to the counts, and learn from them."""
-        kernels.add_up(rows.starts, rows.columns, rows.values, numbers, self.kind == "bernoulli", counts)
+        kernels.add_up(rows.starts, rows.columns, rows.values, numbers, self._presence, counts)
         return self._learn(classes, counts, documents + np.bincount(numbers, minlength=len(classes)))
 
     def _learn(self, classes: Labels, counts: Doubles, documents: Doubles) -> Self:
@@ -160,9 +164,7 @@ class NaiveBayes(LinearModel):
         return self
 
     def _scores(self, rows: Rows) -> Doubles:
-        scores = np.tile(self.bias_, (len(rows), 1))
-        presence = self.kind == "bernoulli"
-        kernels.add_scores(rows.starts, rows.columns, rows.values, presence, self._table, scores)
+        scores = super()._scores(rows)
         if self._must is not None:
             found = np.zeros_like(scores)
             kernels.add_scores(rows.starts, rows.columns, rows.values, True, self._must, found)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.kernels.jit import kernel
+from foreword.kernels.memory import prefetch
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]
@@ -19,6 +20,9 @@ Doubles = NDArray[np.float64]
 Values = NDArray[Any]
 
 MISSHAPEN, INFINITE, NEGATIVE = 1, 2, 4
+
+AHEAD = 16
+"""Entries between asking for a row of the table and using it."""
 
 
 @kernel
@@ -44,28 +48,61 @@ def faults(starts: Longs, columns: Ints, values: Values, width: int) -> int:
 
 
 @kernel
+def is_sorted(starts: Longs, columns: Ints) -> bool:
+    """Whether columns rise from entry to entry in every row."""
+    for row in range(len(starts) - 1):
+        for entry in range(starts[row] + 1, starts[row + 1]):
+            if columns[entry - 1] >= columns[entry]:
+                return False
+    return True
+
+
+@kernel
+def has_repeats(starts: Longs, columns: Ints, seen: Ints) -> bool:
+    """Whether a row has a column twice. seen: zeros, one for each column."""
+    for row in range(len(starts) - 1):
+        for entry in range(starts[row], starts[row + 1]):
+            if seen[columns[entry]] == row + 1:
+                return True
+            seen[columns[entry]] = row + 1
+    return False
+
+
+@kernel
 def add_up(starts: Longs, columns: Ints, values: Values, labels: Ints, presence: bool, table: Doubles) -> None:
     """``table[feature, class] +=`` what the rows of the class hold of the feature; with ``presence`` how many do."""
     for row in range(len(starts) - 1):
         label = labels[row]
         for entry in range(starts[row], starts[row + 1]):
             value = values[entry]
-            if value != 0:
-                table[columns[entry], label] += 1 if presence else value
+            if presence:
+                table[columns[entry], label] += value != 0
+            else:
+                table[columns[entry], label] += value
 
 
 @kernel
 def add_scores(starts: Longs, columns: Ints, values: Values, presence: bool, table: Doubles, scores: Doubles) -> None:
     """``scores[row] += Σ value · table[feature]``; a stored zero adds nothing, not even where the table is infinite."""
-    classes = table.shape[1]
+    entries, classes = len(columns), table.shape[1]
     for row in range(len(starts) - 1):
+        first, second = 0.0, 0.0  # two classes stay in registers, which makes them twice as fast
         for entry in range(starts[row], starts[row + 1]):
+            if entry + AHEAD < entries:
+                prefetch(table, np.int64(columns[entry + AHEAD]) * classes)
             value = values[entry]
             if value != 0:
                 weight = 1.0 if presence else float(value)
                 feature = columns[entry]
-                for label in range(classes):
-                    scores[row, label] += weight * table[feature, label]
+                if classes == 2:
+                    first += weight * table[feature, 0]
+                    second += weight * table[feature, 1]
+                else:
+                    for label in range(classes):
+                        scores[row, label] += weight * table[feature, label]
+        if classes == 2:
+            scores[row, 0] += first
+            scores[row, 1] += second
 
 
 @kernel

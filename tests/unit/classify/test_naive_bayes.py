@@ -78,13 +78,22 @@ def test_dense_and_sparse_of_any_kind_are_the_same(kind: Kind) -> None:
         assert_array_equal(NaiveBayes(kind).fit(form, labels).predict_log_proba(form), expected)
 
 
-def test_entries_given_twice_are_added_up_and_stored_zeros_are_nothing() -> None:
-    parts = (np.array([1.0, 1.0, 2.0, 0.0]), np.array([2, 2, 0, 1]), np.array([0, 2, 4]))
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [0, 1, 3, 2]])
+def test_entries_given_twice_are_added_up_and_stored_zeros_are_nothing(order: list[int]) -> None:
+    parts = (np.array([1.0, 1.0, 2.0, 0.0])[order], np.array([2, 2, 0, 1])[order], np.array([0, 2, 4]))
     twice = sparse.csr_array(parts, shape=(2, 3))
     for kind in KINDS:
         ours = NaiveBayes(kind).fit(twice, ["a", "b"])
-        assert_allclose(ours.weights_, NaiveBayes(kind).fit([[0, 0, 2], [2, 0, 0]], ["a", "b"]).weights_)
+        dense = NaiveBayes(kind).fit([[0, 0, 2], [2, 0, 0]], ["a", "b"])
+        assert_allclose(ours.weights_, dense.weights_)
+        assert_allclose(ours.predict_log_proba(twice), dense.predict_log_proba([[0, 0, 2], [2, 0, 0]]))
     assert_array_equal(twice.data, parts[0])
+    mixed = sparse.csr_array((np.ones(3), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    mixed.has_canonical_format = True  # which is not true
+    assert_allclose(
+        NaiveBayes("bernoulli").fit(twice, ["a", "b"]).predict_log_proba(mixed),
+        NaiveBayes("bernoulli").fit(twice, ["a", "b"]).predict_log_proba([[1, 0, 1]]),
+    )
 
 
 @pytest.mark.parametrize(
