@@ -25,6 +25,7 @@ SUBJECTS = (
     "tagging",
     "vectorise",
     "classify",
+    "logistic",
     "search",
     "vectors",
     "nearest",
