@@ -8,7 +8,6 @@ embedding and of the last layer, H units of the layers before it.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +17,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, linear
 
 from foreword.nn.dropout import Dropout, draw_mask, locked_mask
+from foreword.nn.layers import lstm
 
 Weights = Mapping[str, Tensor]
 State = tuple[Tensor, ...]
@@ -112,7 +112,7 @@ def read(weights: Weights, shape: Shape, ids: Tensor, state: State, masks: Masks
         if masks is not None:
             w_h = w_h * masks.recurrent[layer]
         h, c = state[2 * layer : 2 * layer + 2]
-        x, h, c = _lstm(x, h, c, [w_x, w_h, b_x, b_h])
+        x, h, c = lstm(x, h, c, [w_x, w_h, b_x, b_h])
         new += [h, c]
         if masks is not None and layer < shape.layers - 1:
             x = x * masks.between[layer]
@@ -127,13 +127,3 @@ def output_weight(weights: Weights) -> Tensor:
 def next_logs(weights: Weights, hidden: Tensor) -> Tensor:
     """(n, D) to log-probabilities (n, V), in float64 so that a row sums to one to the last digits of float32."""
     return torch.log_softmax(linear(hidden, output_weight(weights), weights[BIAS]).double(), -1)
-
-
-def _lstm(x: Tensor, h: Tensor, c: Tensor, weights: list[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    """One layer through time by torch's own kernel, its weights given with the call."""
-    train = any(weight.requires_grad for weight in weights)
-    with warnings.catch_warnings():
-        # cuDNN wants the four weights in one piece and says so; the copy takes a hundredth of the layer's time.
-        warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
-        out, last_h, last_c = torch._VF.lstm(x, (h[None], c[None]), weights, True, 1, 0.0, train, False, False)
-    return out, last_h[0], last_c[0]
