@@ -22,6 +22,7 @@ from torch.nn.functional import linear
 
 from foreword.errors import SettingError
 from foreword.nn.fused import fused_gru, fused_rnn
+from foreword.nn.padding import is_worth_padding, padded
 
 Weights = Sequence[Tensor]
 
@@ -53,6 +54,11 @@ def lstm(x: Tensor, h: Tensor, c: Tensor, weights: Weights) -> tuple[Tensor, Ten
 
     i, f, o = σ(…)    g = tanh(…)    c = f·c + i·g    h = o·tanh(c)
     """
+    if is_worth_padding(x, h):
+        texts, units = h.shape
+        wide = lstm(*padded(x, h, c, weights))
+        out, last_h, last_c = wide[0][:, :texts, :units], wide[1][:texts, :units], wide[2][:texts, :units]
+        return out, last_h, last_c
     with _weights_in_pieces():
         out, last_h, last_c = torch._VF.lstm(
             x, (h[None], c[None]), list(weights), True, 1, 0.0, _trained(weights), False, False
