@@ -25,8 +25,8 @@ from foreword.kernels.softmax import to_gradient
 ROWS = 1024
 """Words in a block: enough to keep a matrix product busy, 40 MB of float32 logits at a vocabulary of 10,000."""
 
-ROWS_ON_CPU = 256
-"""There a block that fits the last cache is worth more."""
+ROWS_ON_CPU, LOGITS_ON_CPU = 256, 1 << 22
+"""There a block that fits the last cache is worth more: so many logits, but never fewer words than that."""
 
 
 def plain_linear_cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
@@ -35,19 +35,28 @@ def plain_linear_cross_entropy(hidden: Tensor, weight: Tensor, bias: Tensor, tar
 
 
 def linear_cross_entropy(
-    hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, *, rows: int | None = None, scale: float = 1.0
+    hidden: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    targets: Tensor,
+    *,
+    rows: int | None = None,
+    scale: float = 1.0,
+    room: Tensor | None = None,
 ) -> Tensor:
     """The mean loss times ``scale``, in float32; hidden (N, D), weight (V, D), bias (V,), targets (N,).
 
-    scale: of the loss and so of every gradient; gradients in float16 vanish without one.
+    rows: words in a block. scale: of the loss and so of every gradient; gradients in float16 vanish without one.
+    room (V, D): where the weight's gradient may be made, overwriting what is there; it saves one that large.
     """
     on_cpu = hidden.device.type == "cpu"
-    rows = rows or (ROWS_ON_CPU if on_cpu else ROWS)
+    rows = rows or (max(ROWS_ON_CPU, LOGITS_ON_CPU // len(weight)) if on_cpu else ROWS)
+    rows = -(-len(targets) // -(-len(targets) // rows)) if len(targets) else rows  # blocks of about one size
     parts = [hidden, weight, bias]
     if on_cpu and len(targets) and all(part.dtype == torch.float32 and part.is_contiguous() for part in parts):
         if int(targets.min()) < 0 or int(targets.max()) >= len(weight):
             raise IndexError(f"a target lies outside of 0 to {len(weight) - 1}")
-        return cast(Tensor, _OnCPU.apply(*parts, targets, rows, scale))  # type: ignore[no-untyped-call]
+        return cast(Tensor, _OnCPU.apply(*parts, targets, rows, scale, room))  # type: ignore[no-untyped-call]
     return cast(Tensor, _LinearCrossEntropy.apply(*parts, targets, rows, scale))  # type: ignore[no-untyped-call]
 
 
@@ -89,12 +98,22 @@ class _OnCPU(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, rows: int, scale: float
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        rows: int,
+        scale: float,
+        room: Tensor | None,
     ) -> Tensor:
         words, factor = len(weight), scale / len(targets)
         h, w, b = (part.detach().numpy() for part in (hidden, weight, bias))
         wanted = targets.numpy().astype(np.int64, copy=False)
-        d_h, d_w, d_b = np.empty_like(h), np.empty_like(w), np.zeros_like(b)
+        d_h, d_b = np.empty_like(h), np.zeros_like(b)
+        d_w = np.empty_like(w) if room is None else room.detach().numpy()
+        if d_w.dtype != w.dtype or d_w.shape != w.shape or not d_w.flags.c_contiguous:
+            raise ValueError(f"room is {d_w.dtype} {d_w.shape}: expected {w.dtype} {w.shape}, row after row")
         loss, block = 0.0, np.empty((min(rows, len(h)), words), np.float32)
         for start in range(0, len(h), rows):
             few = h[start : start + rows]
@@ -108,10 +127,10 @@ class _OnCPU(torch.autograd.Function):
         return torch.tensor(loss * factor)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
         (d_loss,) = grads
         d_hidden, d_weight, d_bias = ctx.saved_tensors
         one = float(d_loss)
         if one != 1.0:  # spare the gradient of the whole vocabulary a walk that changes nothing
             d_hidden, d_weight, d_bias = d_hidden * one, d_weight * one, d_bias * one
-        return d_hidden, d_weight, d_bias, None, None, None
+        return d_hidden, d_weight, d_bias, None, None, None, None
