@@ -26,7 +26,7 @@ from foreword.lm.recurrent import RecurrentLM
 from foreword.lm.recurrent_network import RecurrentNetwork, layer_names
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
+from foreword.tokens.vocab import END, UNKNOWN, Vocab
 from foreword.training.flat import views
 from foreword.training.loop import PLANNED, Trainer
 from foreword.training.settings import Training
@@ -41,8 +41,8 @@ HOW = (
 
 STEPS, RUNS, CURVE, TAIL = 100, 5, 300, 50
 
-SPECIAL = len(Vocab([]))
-"""Tokens that every vocabulary has."""
+SPECIAL = (UNKNOWN, END)
+"""Tokens that every vocabulary has; here they come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +142,12 @@ def our_trainer(job: Job, corpus: Corpus) -> Trainer:
 def text(vocab: int, length: int) -> Corpus:
     """Words with Zipf's frequencies, half of which follow from the word before: something can be learnt."""
     random = np.random.default_rng(0)
-    known = Vocab([f"w{number}" for number in range(vocab - SPECIAL)])
-    words = np.minimum(random.zipf(1.2, length), vocab - SPECIAL) - 1
-    follows = random.permutation(vocab - SPECIAL)
+    known = Vocab([*SPECIAL, *(f"w{number}" for number in range(vocab - len(SPECIAL)))])
+    words = np.minimum(random.zipf(1.2, length), vocab - len(SPECIAL)) - 1
+    follows = random.permutation(vocab - len(SPECIAL))
     for place in np.flatnonzero(random.random(length) < 0.5)[1:]:
         words[place] = follows[words[place - 1]]
-    return Corpus.from_ids([[int(known.id(f"w{word}")) for word in words]], known)
+    return Corpus.from_ids([(words + len(SPECIAL)).tolist()], known)
 
 
 def compared_on(job: Job) -> Row:
