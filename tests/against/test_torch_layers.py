@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -114,7 +115,7 @@ def test_both_ways_are_torchs() -> None:
     weights = list(peer.parameters())
     x = torch.randn(9, 3, 4, requires_grad=True)
 
-    def one_way(own: list[Tensor]) -> Any:
+    def one_way(own: Sequence[Tensor]) -> Any:
         return lambda inputs: gru(inputs, torch.zeros(3, 6), own)[0]
 
     out, (expected, _) = both_ways(one_way(weights[:4]), one_way(weights[4:]), x), peer(x)

@@ -25,7 +25,7 @@ CELLS = tuple(GATES)
 @dataclass(frozen=True, slots=True)
 class Masks:
     """What is dropped while one stretch of text is read. words (V,), input (1, B, D), between[l] (1, B, H), output
-    (1, B, units), recurrent[l] (gates · H, H), where any are dropped.
+    (1, B, units), recurrent[l] (gates · H, H).
     """
 
     words: Tensor
@@ -93,8 +93,8 @@ class RecurrentNetwork:
 
     def masks(self, dropout: Dropout, texts: int, like: Tensor, generator: torch.Generator | None) -> Masks:
         sizes = self.layer_sizes()
-        dropped = self.cell != "min-gru" and dropout.recurrent > 0  # as many numbers as the layers have weights
-        recurrent = [units for _, units in sizes] if dropped else []
+        none = self.cell == "min-gru" or dropout.recurrent == 0
+        recurrent = [] if none else [units for _, units in sizes]
         return Masks(
             draw_mask((self.vocab,), dropout.words, like, generator),
             locked_mask(texts, self.embedding, dropout.input, like, generator),
