@@ -31,6 +31,8 @@ except ImportError:
 
 from foreword.lm.neural_network import (
     BIAS,
+    EMBEDDING,
+    OUTPUT,
     Network,
     State,
     Weights,
@@ -189,18 +191,19 @@ class NeuralLM:
         reading = Reading(ids, training.batch, training.steps, offsets=offsets, vary=training.vary)
         low = getattr(torch, training.precision)
         like = torch.empty(0, device=device, dtype=torch.float32 if device.type == "cpu" else low)
-        rows = 256 if device.type == "cpu" else 1024
 
         def loss(weights: Weights, x: Tensor, y: Tensor, state: State, scale: float) -> tuple[Tensor, Tensor, State]:
             masks = network.masks(self.dropout, x.shape[1], like, generator)
             raw, new = network.read(weights, x, state, masks)
             dropped = raw * masks.output
             layer = (dropped.flatten(0, 1).to(low), output_weight(weights).to(low), weights[BIAS].to(low))
-            nats = linear_cross_entropy(*layer, y.flatten(), rows=rows, scale=scale)
+            room = trainer.gradients[OUTPUT if OUTPUT in weights else EMBEDDING]
+            nats = linear_cross_entropy(*layer, y.flatten(), scale=scale, room=room)
             return nats, scale * self._penalty(raw, dropped), new
 
         state = network.start(reading.rows, like)
-        return Trainer(flat, network.tensors(), loss, state, reading, training, generator, seed=self.seed)
+        trainer = Trainer(flat, network.tensors(), loss, state, reading, training, generator, seed=self.seed)
+        return trainer
 
     def _penalty(self, raw: Tensor, dropped: Tensor) -> Tensor:
         """Activation regularisation: large values, and values that jump from one step to the next."""
