@@ -53,6 +53,9 @@ READ_AT_ONCE = 8192
 HELD_OUT_ROWS = 32
 """Places in which the held-out text is read at once during training; the final scores read it from end to end."""
 
+RAN_AWAY = 1000.0
+"""Nats a word: a loss that no model has that learns anything."""
+
 TOLD_EVERY = 0.3
 """Seconds between two Steps, about."""
 
@@ -157,6 +160,11 @@ class NeuralLM:
             began = time.monotonic()
             rate = trainer.rate(trainer.share(), trainer.step)
             loss = trainer.run(updates)
+            if loss > RAN_AWAY:
+                raise ForewordError(
+                    f"training ran away: a loss of {loss:.3g} at step {trainer.step}, where knowing nothing costs"
+                    f" {np.log(len(self.vocab)):.1f}: try a lower rate than {self.training.rate:g}"
+                )
             share = max(trainer.share(), 1e-9)
             yield Step(trainer.tokens, max(trainer.tokens, round(trainer.tokens / share)), loss, rate)
             if checkpoint is not None and checkpoint.due() and not trainer.epoch_done:  # at its end a look comes first
