@@ -1,0 +1,146 @@
+"""What the gates of a trained network do at each token: open or shut, kept or replaced.
+
+An LSTM decides at every step how much of its cell it keeps (f), how much of the new it writes (i) and how much it shows
+(o); a GRU what of the old state it looks at (r) and keeps (z). Each is a number between 0 and 1 for each unit, and the
+traces here are those numbers as the model reads a text, from its first token on. A model is read through ``Layers``:
+its recurrent layers as the NumPy cells of ``nn/cells.py``, so that nothing here needs PyTorch.
+
+A. Karpathy, J. Johnson and L. Fei-Fei, "Visualizing and understanding recurrent networks" (2015). Shapes: T steps, B
+texts side by side, H hidden units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import InputError
+from foreword.nn.cells import Cell, Floats, GRUCell, Kept, LSTMCell, RNNCell, run
+from foreword.protocols import Ids
+
+Doubles = NDArray[np.float64]
+
+EMBEDDING, OUTPUT, BIAS = "embedding", "output", "bias"
+"""Names of weights in the recurrent language models; those of layers are ``layer0.input`` and so on."""
+
+NAMES = {"lstm": ("input", "forget", "output"), "gru": ("reset", "update"), "rnn": ()}
+"""The gates of a kind of cell. A GRU's update gate keeps the old state where it is 1, as in PyTorch."""
+
+_PLACES = {"input": 3, "forget": 4, "output": 6, "reset": 2, "update": 3}
+"""Where a cell's step keeps each gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """A recurrent language model taken apart: E (V, D), cells one above the other, and the output layer.
+
+    kind: "rnn", "gru" or "lstm". output: (V, H of the last), the embedding itself where the two are tied. bias: (V,).
+    """
+
+    kind: str
+    embedding: Floats
+    cells: list[Cell]
+    output: Floats
+    bias: Floats
+
+    @classmethod
+    def of(cls, model: Any) -> Layers:
+        """From any model whose ``weights_`` have the usual names; an ``activation`` of "relu" is heeded."""
+        found = getattr(model, "weights_", None)
+        if not isinstance(found, Mapping) or f"{layer_name(0)}.recurrent" not in found:
+            raise InputError(
+                f"{type(model).__name__} has no recurrent layers to look into: expected an RNN, GRU or LSTM"
+            )
+        weights = {name: np.asarray(weight, np.float64) for name, weight in _on_host(found).items()}
+        activation = str(getattr(model, "activation", "tanh"))
+        count = sum(f"{layer_name(layer)}.recurrent" in weights for layer in range(len(weights)))
+        made = [_cell_of(weights, layer, activation) for layer in range(count)]
+        output = weights.get(OUTPUT, weights[EMBEDDING])
+        return cls(made[0][0], weights[EMBEDDING], [cell for _, cell in made], output, weights[BIAS])
+
+    def read(self, ids: Ids) -> tuple[list[Floats], list[list[Kept]]]:
+        """Ids (T, B) in, from a state of zeros: what each layer said (T, B, H), and what each kept of every step."""
+        x = self.embedding[np.asarray(ids)]
+        said, kept = [], []
+        for cell in self.cells:
+            x, _, held = run(cell, x)
+            said.append(x)
+            kept.append(held)
+        return said, kept
+
+    def scores(self, hidden: Floats) -> Floats:
+        """What the last layer said (n, H) as scores of the next token (n, V), before the softmax."""
+        scores: Floats = hidden @ self.output.T + self.bias
+        return scores
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """The gates of one layer at every token of a text. gates: name → (T, H), between 0 and 1."""
+
+    tokens: list[str]
+    layer: int
+    gates: dict[str, Doubles]
+
+    def means(self) -> dict[str, Doubles]:
+        """Over all units: (T,)."""
+        return {name: values.mean(axis=1) for name, values in self.gates.items()}
+
+    def strongest(self, gate: str, units: int) -> NDArray[np.intp]:
+        """The units whose gate varies most along the text, most first: those worth drawing."""
+        order: NDArray[np.intp] = np.argsort(-self.gates[gate].std(axis=0), kind="stable")[:units]
+        return order
+
+
+def gate_traces(layers: Layers, ids: Ids, tokens: Sequence[str], layer: int = -1) -> Traces:
+    """Read ``ids`` (T,), which are spelled ``tokens``, and keep the gates of one layer; the last by default."""
+    if len(ids) != len(tokens):
+        raise InputError(f"{len(ids)} ids but {len(tokens)} tokens")
+    if not NAMES[layers.kind]:
+        raise InputError("a plain RNN has no gates: expected a GRU or an LSTM")
+    _, kept = layers.read(np.asarray(ids)[:, None])
+    chosen = range(len(kept))[layer]
+    return Traces(list(tokens), chosen, gates_of(layers.kind, kept[chosen], text=0))
+
+
+def gates_of(kind: str, kept: Sequence[Kept], text: int | slice = slice(None)) -> dict[str, Doubles]:
+    """Every gate of a run: (T, B, H), or (T, H) for one text."""
+    return {name: np.array([held[_PLACES[name]][text] for held in kept]) for name in NAMES[kind]}
+
+
+def layer_name(layer: int) -> str:
+    return f"layer{layer}"
+
+
+def _cell_of(weights: Mapping[str, Floats], layer: int, activation: str) -> tuple[str, Cell]:
+    """One layer's cell, its kind told by how many gates its recurrent weight holds."""
+    name = layer_name(layer)
+    w_x, w_h = weights[f"{name}.input"], weights[f"{name}.recurrent"]
+    b_x, b_h = weights[f"{name}.input_bias"], weights[f"{name}.recurrent_bias"]
+    units, gates = w_h.shape[1], w_h.shape[0] // w_h.shape[1]
+    made: Any
+    if gates == 1:
+        kind, made = "rnn", RNNCell(1, 1, activation="relu" if activation == "relu" else "tanh")
+    elif gates == 3:
+        kind, made = "gru", GRUCell(1, 1)
+    elif gates == 4:
+        kind, made = "lstm", LSTMCell(1, 1)
+    else:
+        raise InputError(f"{name}.recurrent has shape {w_h.shape}: expected 1, 3 or 4 gates of {units} units")
+    made.hidden = units
+    made.weights = (
+        {"W_x": w_x, "W_h": w_h, "b": b_x, "b_h": b_h} if kind == "gru" else {"W_x": w_x, "W_h": w_h, "b": b_x + b_h}
+    )
+    made.grads = {}  # nothing is learnt here
+    return kind, made
+
+
+def _on_host(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """PyTorch's tensors, wherever they are, and arrays alike."""
+    return {
+        name: weight.detach().cpu().numpy() if hasattr(weight, "detach") else weight for name, weight in weights.items()
+    }
