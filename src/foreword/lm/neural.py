@@ -41,6 +41,7 @@ from foreword.lm.neural_network import (
 )
 from foreword.nn.dropout import Dropout
 from foreword.nn.softmax import linear_cross_entropy
+from foreword.training.candidates import Candidates
 from foreword.training.checkpoint import Checkpoint, fingerprint
 from foreword.training.flat import new_flat, views
 from foreword.training.loop import PLANNED, Trainer
@@ -50,8 +51,9 @@ from foreword.training.settings import Training
 READ_AT_ONCE = 8192
 """Words that are read together when scoring: documents of like length side by side, or a stretch of a long one."""
 
-HELD_OUT_ROWS = 32
-"""Places in which the held-out text is read at once during training; the final scores read it from end to end."""
+HELD_OUT_ROWS, HELD_OUT_WORDS = 32, 100
+"""Places in which the held-out text is read at once during training, at most, and words in each, at least; the final
+scores read it from end to end."""
 
 RAN_AWAY = 1000.0
 """Nats a word: a loss that no model has that learns anything."""
@@ -136,6 +138,7 @@ class NeuralLM:
         kept = None if checkpoint is None else checkpoint.read(self._arrays(trainer), type(self).__name__, run)
         if checkpoint is not None and kept is not None:
             self._go_on(trainer, kept, checkpoint)
+        looked_at = -1
         while not self._ended(trainer):
             if trainer.epoch_done:
                 trainer.begin_epoch(trainer.epoch + 1)
@@ -143,9 +146,10 @@ class NeuralLM:
             last = trainer.epoch == self.training.epochs
             if trainer.epoch_done and (last or trainer.epoch % self.training.evaluate_every == 0):
                 self._keep_best(trainer, held_out)
+                looked_at = trainer.step
             if trainer.epoch_done and checkpoint is not None and checkpoint.due():
                 checkpoint.write(self._arrays(trainer), type(self).__name__, run)
-        if not trainer.epoch_done:
+        if looked_at != trainer.step:  # stopped by the clock
             self._keep_best(trainer, held_out)
         if checkpoint is not None:
             checkpoint.write(self._arrays(trainer), type(self).__name__, run)
@@ -198,13 +202,21 @@ class NeuralLM:
         low = getattr(torch, training.precision)
         like = torch.empty(0, device=device, dtype=torch.float32 if device.type == "cpu" else low)
         rows = 256 if device.type == "cpu" else 1024
+        candidates = None
+        if 0 < training.sampled < len(corpus.vocab) and device.type == "cpu":
+            counts = torch.bincount(ids, minlength=len(corpus.vocab))
+            candidates = Candidates(counts, training.sampled, generator)
 
         def loss(weights: Weights, x: Tensor, y: Tensor, state: State, scale: float) -> tuple[Tensor, Tensor, State]:
             masks = network.masks(self.dropout, x.shape[1], like, generator)
             raw, new = network.read(weights, x, state, masks)
             dropped = raw * masks.output
-            layer = (dropped.flatten(0, 1).to(low), output_weight(weights).to(low), weights[BIAS].to(low))
-            nats = linear_cross_entropy(*layer, y.flatten(), rows=rows, scale=scale)
+            words, bias, targets = output_weight(weights), weights[BIAS], y.flatten()
+            if candidates is not None:
+                chosen, log_chances, targets = candidates.choose(targets)
+                words, bias = words.index_select(0, chosen), bias.index_select(0, chosen) - log_chances
+            layer = (dropped.flatten(0, 1).to(low), words.to(low), bias.to(low))
+            nats = linear_cross_entropy(*layer, targets, rows=rows, scale=scale)
             return nats, scale * self._penalty(raw, dropped), new
 
         state = network.start(reading.rows, like)
@@ -406,7 +418,7 @@ def _exact() -> Iterator[None]:
 def _held_out(valid: Corpus, device: torch.device) -> tuple[Tensor, Tensor]:
     """Inputs and targets in a few rows, (L, rows): quick to read, and close enough to choose by."""
     ids = torch.from_numpy(np.asarray(valid.ids, np.int64)).to(device)
-    rows = min(HELD_OUT_ROWS, len(ids))
+    rows = max(1, min(HELD_OUT_ROWS, len(ids) // HELD_OUT_WORDS))
     length = len(ids) // rows
     places = torch.arange(length, device=device)[:, None] + torch.arange(rows, device=device) * length
     return ids[places - 1], ids[places]
