@@ -21,6 +21,8 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from foreword.errors import SettingError
+from foreword.nn.fused import fused_gru, fused_rnn
+from foreword.nn.padding import is_worth_padding, padded
 
 Weights = Sequence[Tensor]
 
@@ -29,6 +31,9 @@ def rnn(x: Tensor, h: Tensor, weights: Weights, activation: str = "tanh") -> tup
     """Elman's network: ``h = f(W_x x + b_x + W_h h + b_h)``, f tanh or ReLU."""
     if activation not in ("tanh", "relu"):
         raise SettingError(f"activation={activation!r}: expected 'tanh' or 'relu'")
+    if _ours(x, h, weights):
+        out = fused_rnn(x, h, *weights, relu=activation == "relu")
+        return out, out[-1]
     layer = torch._VF.rnn_tanh if activation == "tanh" else torch._VF.rnn_relu
     return _by_torch(layer, x, h, weights)
 
@@ -38,6 +43,9 @@ def gru(x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
 
     r, z = σ(…)    n = tanh(W_x x + b_x + r·(W_h h + b_h))    h = (1 − z)·n + z·h
     """
+    if _ours(x, h, weights):
+        out = fused_gru(x, h, *weights)
+        return out, out[-1]
     return _by_torch(torch._VF.gru, x, h, weights)
 
 
@@ -46,6 +54,11 @@ def lstm(x: Tensor, h: Tensor, c: Tensor, weights: Weights) -> tuple[Tensor, Ten
 
     i, f, o = σ(…)    g = tanh(…)    c = f·c + i·g    h = o·tanh(c)
     """
+    if is_worth_padding(x, h):
+        texts, units = h.shape
+        wide = lstm(*padded(x, h, c, weights))
+        out, last_h, last_c = wide[0][:, :texts, :units], wide[1][:texts, :units], wide[2][:texts, :units]
+        return out, last_h, last_c
     with _weights_in_pieces():
         out, last_h, last_c = torch._VF.lstm(
             x, (h[None], c[None]), list(weights), True, 1, 0.0, _trained(weights), False, False
@@ -117,6 +130,12 @@ def _scanned(keep: Tensor, add: Tensor) -> Tensor:
     out[1 : 2 * pairs : 2] = joined
     out[2::2] = torch.addcmul(add[2::2], keep[2::2], joined[: (len(add) - 1) // 2])
     return out
+
+
+def _ours(x: Tensor, h: Tensor, weights: Weights) -> bool:
+    """Whether our kernels take it: float32 on the CPU, and at least one step of one text."""
+    usual = all(part.dtype == torch.float32 and part.device.type == "cpu" for part in (x, h, *weights))
+    return usual and x.dim() == 3 and x.numel() > 0 and h.shape == (x.shape[1], weights[1].shape[1])
 
 
 def _by_torch(layer: Any, x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
