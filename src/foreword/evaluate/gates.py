@@ -56,13 +56,12 @@ class Layers:
     @classmethod
     def of(cls, model: Any) -> Layers:
         """From any model whose ``weights_`` have the usual names; ``cell``, where it has one, tells an IRNN's ReLU."""
-        found, cell = getattr(model, "weights_", None), getattr(model, "cell", "")
-        sees_state = isinstance(found, Mapping) and f"{layer_name(0)}.recurrent" in found
-        if not isinstance(found, Mapping) or not (sees_state or cell == "min-gru"):
+        if not has_layers(model):
             raise InputError(
                 f"{type(model).__name__} has no recurrent layers to look into: expected an RNN, GRU or LSTM"
             )
-        weights = {name: np.asarray(weight, np.float64) for name, weight in _on_host(found).items()}
+        cell = getattr(model, "cell", "")
+        weights = {name: np.asarray(weight, np.float64) for name, weight in _on_host(model.weights_).items()}
         count = sum(f"{layer_name(layer)}.input" in weights for layer in range(len(weights)))
         made = [_cell_of(weights, layer, cell) for layer in range(count)]
         output = weights.get(OUTPUT, weights[EMBEDDING])
@@ -82,6 +81,14 @@ class Layers:
         """What the last layer said (n, H) as scores of the next token (n, V), before the softmax."""
         scores: Floats = hidden @ self.output.T + self.bias
         return scores
+
+
+def has_layers(model: Any) -> bool:
+    """Whether ``Layers.of`` can take it apart."""
+    weights = getattr(model, "weights_", None)
+    if not isinstance(weights, Mapping):
+        return False
+    return f"{layer_name(0)}.recurrent" in weights or getattr(model, "cell", "") == "min-gru"
 
 
 @dataclass(frozen=True, slots=True)

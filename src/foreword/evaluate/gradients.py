@@ -77,14 +77,28 @@ def gradient_by_lag(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_las
 
     The loss counts the last step alone, so that what arrives at an earlier one has come all that way.
     """
-    steps = len(kept[0])
-    d_outputs = np.zeros((steps, *d_last.shape), d_last.dtype)
+    return _states_and_inputs(cells, kept, d_last)[0]
+
+
+def input_gradient_by_lag(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_last: Floats) -> Doubles:
+    """|∂L_T/∂x_(T−lag)| (T, B): how much the word so many steps back is taught, through all layers, by one loss.
+
+    A state's gradient at lag 0 has not passed a cell yet, which one at lag 1 has; words are all taught through the
+    cell that read them, so these are alike at every lag.
+    """
+    return _states_and_inputs(cells, kept, d_last)[1]
+
+
+def _states_and_inputs(
+    cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_last: Floats
+) -> tuple[Doubles, Doubles]:
+    d_outputs = np.zeros((len(kept[0]), *d_last.shape), d_last.dtype)
     d_outputs[-1] = d_last
     found = []
     for cell, held in zip(cells[::-1], kept[::-1], strict=True):
         norms, d_outputs = _walk_back(_without_gradients(cell), held, d_outputs)
         found.append(norms)
-    return np.array(found[::-1])
+    return np.array(found[::-1]), np.linalg.norm(d_outputs[::-1].astype(np.float64), axis=2)
 
 
 def silent_from(norms: Sequence[float] | Floats, share: float = SILENT) -> int | None:
