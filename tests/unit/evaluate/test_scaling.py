@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -62,8 +64,19 @@ def test_numbers_that_have_no_logarithm_are_refused() -> None:
         fit_power_law([0, 2], [1, 1])
 
 
-def test_the_picture_has_measured_and_fitted_lines() -> None:
-    picture = scaling([12_345, 1_234_567], {"lstm": [5.0, 4.0]}, {"lstm": [5.1, 3.9]}, "Said.")
-    assert all(text in picture.markup for text in (">12k<", ">1.2M<", ">lstm: 4.00<", ">lstm, fitted: 3.90<"))
+def test_the_picture_has_a_dot_for_each_size_and_a_dashed_law() -> None:
+    points = {"lstm": [(1e4, 3.0), (1e5, 2.0), (1e6, 1.5)], "<other>": [(2e4, 2.5)]}
+    picture = scaling(points, {"lstm": lambda size: 30 * size**-0.25}, "Said.", accent={"lstm"})
+    tree = ElementTree.fromstring(picture.markup)
+    dots = list(tree.iter("{http://www.w3.org/2000/svg}circle"))
+    assert [dot.attrib["cx"] for dot in dots[:3]] == ["10%", "42%", "74%"]
+    assert [float(dot.attrib["cy"]) for dot in dots[:3]] == sorted(float(dot.attrib["cy"]) for dot in dots[:3])
+    assert sum("stroke-dasharray" in line.attrib for line in tree.iter("{http://www.w3.org/2000/svg}line")) == 24
+    texts = ["".join(text.itertext()) for text in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"lstm: 1.50", "<other>: 2.50"} <= set(texts)
     with pytest.raises(SettingError, match="was not measured"):
-        scaling([1, 2], {"lstm": [1, 2]}, {"gru": [1, 2]}, "")
+        scaling(points, {"gru": lambda size: size}, "")
+    with pytest.raises(SettingError, match="positive"):
+        scaling({"a": [(0, 1)]}, {}, "")
+    with pytest.raises(SettingError, match="at least one point"):
+        scaling({}, {}, "")
