@@ -34,8 +34,13 @@ from foreword.tokens.corpus import Corpus
 Verdict: TypeAlias = Literal["good", "watch", "bad", "told"]
 Doubles: TypeAlias = NDArray[np.float64]
 
-STEPS, STRETCHES, GROUP = 64, 16, 8
-"""Words of a stretch, stretches in all, and how many are read at once when weights' gradients are measured."""
+STEPS, WARM_UP, STRETCHES, GROUP = 64, 16, 16, 8
+"""Words of a stretch, words read before it so that the state is what it usually is, stretches in all, and how many are
+read at once when weights' gradients are measured.
+"""
+
+SCORED = 8
+"""Words of each stretch, its last, whose loss is told."""
 
 FLAT = 1e-3
 """A unit whose value moves by less than this over the whole text says nothing: it is dead."""
@@ -98,13 +103,13 @@ def examine(
     broken = _check_finite(layers)
     if broken.verdict == "bad":  # nothing that follows could be computed
         return Diagnosis([broken], np.empty(0))
-    inputs, targets = _stretches(corpus, steps, stretches)
+    inputs, targets = _stretches(corpus, steps + WARM_UP, stretches)
     tell = meter or (lambda phase, done, total: None)
     tell("reading stretches", 0, 4)
     said, kept = layers.read(inputs)
     read = _Read(layers, targets, said, kept)
     tell("gradients by lag", 1, 4)
-    gradients = _gradients(read)
+    gradients = _gradients(read)[:steps]
     tell("saturation and memory", 2, 4)
     training = getattr(model, "training", None)
     checks = [
@@ -156,8 +161,8 @@ def _check_finite(layers: Layers) -> Check:
 
 def _check_loss(read: _Read) -> Check:
     words = len(read.layers.bias)
-    states = read.said[-1][-1]
-    loss, _ = cross_entropy(read.layers.scores(states), read.targets[-1])
+    states = read.said[-1][-SCORED:]
+    loss, _ = cross_entropy(read.layers.scores(states.reshape(-1, states.shape[-1])), read.targets[-SCORED:].ravel())
     blind = math.log(words)
     told = f"{loss:.2f} nats, perplexity {math.exp(min(loss, 700)):,.0f}; blind choice among {words:,} has {blind:.2f}"
     numbers: dict[str, Json] = {"loss": loss, "blind": blind}

@@ -263,12 +263,13 @@ def saturation(cell: Cell, kept: Sequence[Kept], bins: int = BINS) -> Saturation
 class Highway:
     """How much of c_(T−lag) is left in c_T, for lag 0, 1, … T; (T + 1,) each.
 
-    direct: the mean over units of Π f_t, the path along c alone, with the gates held fixed.
-    full: the mean of |∂c_T/∂c_(T−lag)| on the diagonal, the gates' own dependence on h included. full_norm: the largest
-    singular value of that whole matrix.
+    direct: the mean over units of Π f_t, the path along c alone, with the gates held fixed; direct_norm: the largest of
+    them. full: the mean of |∂c_T/∂c_(T−lag)| on the diagonal, the gates' own dependence on h included; full_norm: the
+    largest singular value of that whole matrix.
     """
 
     direct: Doubles
+    direct_norm: Doubles
     full: Doubles
     full_norm: Doubles
 
@@ -288,7 +289,7 @@ def highway(cell: LSTMCell, kept: Sequence[Kept], text: int = 0) -> Highway:
     size = cell.hidden
     of_c = jacobian_products(step_jacobians(cell, kept, text))[:, size:, size:]
     diagonals = np.abs(np.diagonal(of_c, axis1=1, axis2=2))
-    return Highway(direct.mean(axis=1), diagonals.mean(axis=1), norms_by_lag(of_c))
+    return Highway(direct.mean(axis=1), direct.max(axis=1), diagonals.mean(axis=1), norms_by_lag(of_c))
 
 
 def frozen_radius(cell: Cell, held: Kept, rounds: int = 200, seed: int = 0) -> float:

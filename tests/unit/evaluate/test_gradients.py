@@ -226,6 +226,7 @@ def test_l03_along_c_alone_the_factor_is_the_forget_gate() -> None:
     assert products.shape == (21, B, H)
     assert_allclose(found.direct, products[:, 1].mean(axis=1))
     assert_allclose(found.full, found.direct, rtol=1e-12)
+    assert_allclose(found.full_norm, found.direct_norm, rtol=1e-12)
     assert (np.diff(found.direct) < 0).all()
 
 
