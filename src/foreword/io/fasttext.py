@@ -129,27 +129,31 @@ class FastTextFile:
 
     def check(self) -> None:
         """A ValueError unless every row that the dictionary can name is there: no one may read beyond a matrix."""
-        settings, words = self.settings, self.number_of_words
-        if not _sensible(settings):
-            raise ValueError("not a fastText model: its settings make no sense")
         if ((self.types != WORD) & (self.types != LABEL)).any() or (np.diff(self.types) < 0).any():
             raise ValueError("the dictionary's labels are not where they should be, behind its words")
-        buckets = settings.bucket
-        if self.prune is not None:
-            buckets = _pruned_rows(self.prune, settings.bucket)
-        rows = rows_of(self.inputs)
-        uses_buckets = settings.maxn > 0 or (settings.model == SUPERVISED and settings.wordNgrams > 1)
-        if rows < words or (uses_buckets and rows < words + buckets):
-            raise ValueError(f"{rows} rows of inputs for {words} words and {buckets} buckets")
-        outputs = self.number_of_labels if settings.model == SUPERVISED else words
-        if settings.model == SUPERVISED and not outputs:
-            raise ValueError("a classifier without labels")
-        if rows_of(self.outputs) < outputs - (settings.loss == HIERARCHICAL):
-            raise ValueError(f"{rows_of(self.outputs)} rows of outputs for {outputs}")
+        rows = rows_of(self.inputs), rows_of(self.outputs)
+        check_sizes(self.settings, self.number_of_words, self.number_of_labels, self.prune, *rows)
         for matrix in (self.inputs, self.outputs):
             columns = matrix.columns if isinstance(matrix, QuantizedMatrix) else matrix.shape[1]
-            if columns != settings.dim:
-                raise ValueError(f"a matrix of {columns} columns in a model of {settings.dim}")
+            if columns != self.settings.dim:
+                raise ValueError(f"a matrix of {columns} columns in a model of {self.settings.dim}")
+
+
+def check_sizes(
+    settings: Settings, words: int, labels: int, prune: NDArray[np.int32] | None, inputs: int, outputs: int
+) -> None:
+    """A ValueError unless there are as many rows of inputs and outputs as may be asked for."""
+    if not _sensible(settings):
+        raise ValueError("not a fastText model: its settings make no sense")
+    buckets = settings.bucket if prune is None else _pruned_rows(prune, settings.bucket)
+    uses_buckets = settings.maxn > 0 or (settings.model == SUPERVISED and settings.wordNgrams > 1)
+    if inputs < words or (uses_buckets and inputs < words + buckets):
+        raise ValueError(f"{inputs} rows of inputs for {words} words and {buckets} buckets")
+    wanted = labels if settings.model == SUPERVISED else words
+    if settings.model == SUPERVISED and not wanted:
+        raise ValueError("a classifier without labels")
+    if outputs < wanted - (settings.loss == HIERARCHICAL):
+        raise ValueError(f"{outputs} rows of outputs for {wanted}")
 
 
 def _pruned_rows(prune: NDArray[np.int32], buckets: int) -> int:
