@@ -41,7 +41,7 @@ from foreword.kernels.fasttext_lines import LineRoom, make_line_room
 from foreword.kernels.fasttext_model import read_rows, train_lines
 from foreword.kernels.skipgram import Paths
 from foreword.kernels.table import StringTable
-from foreword.protocols import Array, Meter, Parts, Step
+from foreword.protocols import Array, Json, Meter, Parts, Step
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.parallel import ordered_map
 from foreword.vectors.fasttext import vectors_of_file
@@ -277,9 +277,13 @@ class FastTextClassifier:
             matrix.to_floats() if isinstance(matrix, QuantizedMatrix) else matrix
             for matrix in (file.inputs, file.outputs)
         )
+        codes = (
+            file.inputs if isinstance(file.inputs, QuantizedMatrix) else None,
+            file.outputs if isinstance(file.outputs, QuantizedMatrix) else None,
+        )
         dictionary = Dictionary.of(file.words, file.counts, file.number_of_labels)
         prune = None if file.prune is None else np.array(file.prune, np.int32)
-        return cls._of(LineModel(file.settings, dictionary, widened(inputs), widened(outputs), prune))
+        return cls._of(LineModel(file.settings, dictionary, widened(inputs), widened(outputs), prune, codes=codes))
 
     @classmethod
     def _of(cls, model: LineModel) -> Self:
@@ -300,15 +304,22 @@ class FastTextClassifier:
         if model.pools != 1 or model.distinct:
             raise InputError("fastText knows no pooling but the mean: this model cannot be one of its files")
         words, counts, labels = model.dictionary.words, model.dictionary.counts, model.dictionary.labels
-        types = np.array([WORD] * model.dictionary.size + [LABEL] * labels, np.int8)
+        types = np.repeat(np.array([WORD, LABEL], np.int8), [model.dictionary.size, labels])
         d = model.settings.dim
         tokens = int(counts[: model.dictionary.size].sum())
+        inputs, outputs = model.codes
         return FastTextFile(
-            model.settings, words, counts, types, tokens, None, model.inputs[:, :d], model.outputs[:, :d]
-        )
+            model.settings, words, counts, types, tokens, model.prune,
+            model.inputs[:, :d] if inputs is None else inputs, model.outputs[:, :d] if outputs is None else outputs,
+        )  # fmt: skip
+
+    @property
+    def quantized(self) -> bool:
+        """Whether it was read from a ``.ftz``; it is written as one again."""
+        return self.model.codes[0] is not None
 
     def write(self, path: str | Path) -> None:
-        """Write a ``.bin`` that fastText loads."""
+        """Write a file that fastText loads: a ``.bin``, or a ``.ftz`` where the model is quantised."""
         write_fasttext(self.to_file(), path)
 
     def to_parts(self) -> Parts:
@@ -326,12 +337,18 @@ class FastTextClassifier:
             arrays["prune"] = model.prune
         settings: dict[str, Any] = asdict(model.settings)
         settings |= {"labels": model.dictionary.labels, "pools": model.pools, "distinct": model.distinct}
+        settings["codes"] = {}
+        for name, matrix in zip(CODED, model.codes, strict=True):
+            if matrix is not None:
+                settings["codes"][name] = matrix.quantizer.dsub
+                arrays |= matrix.to_arrays(name)
         return Parts(settings, arrays)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         settings = dict(parts.settings)
         labels, pools, distinct = (settings.pop(name, None) for name in ("labels", "pools", "distinct"))
+        widths = settings.pop("codes", {})
         if set(settings) != {field.name for field in fields(Settings)} or pools not in (1, 3):
             raise ValueError("expected fastText's settings, the numbers 'labels' and 'pools', and 'distinct'")
         if not all(isinstance(value, int | float) for value in settings.values()) or not isinstance(labels, int):
@@ -339,14 +356,34 @@ class FastTextClassifier:
         made = Settings(**settings)  # type: ignore[arg-type]
         dictionary = _dictionary_of(parts, labels)
         stride = padded(made.dim)
-        rows = {name: len(parts.arrays[name]) if name in parts.arrays else 0 for name in ("inputs", "outputs")}
+        rows = {name: len(parts.arrays[name]) if name in parts.arrays else 0 for name in CODED}
         inputs = checked(parts.arrays, "inputs", np.float32, (rows["inputs"], stride))
         outputs = checked(parts.arrays, "outputs", np.float32, (rows["outputs"], int(pools) * stride))
         prune, slots = parts.arrays.get("prune"), parts.arrays.get("table")
         if slots is not None and (slots.dtype != np.uint64 or slots.ndim != 1 or not _is_power_of_two(len(slots) // 4)):
             raise ValueError("expected a table of 64-bit words, four times a power of two")
         check_sizes(made, dictionary.size, labels, prune, rows["inputs"], rows["outputs"])
-        return cls._of(LineModel(made, dictionary, inputs, outputs, prune, int(pools), bool(distinct), slots))
+        codes = _codes_of(parts, widths, rows, made.dim)
+        return cls._of(LineModel(made, dictionary, inputs, outputs, prune, int(pools), bool(distinct), slots, codes))
+
+
+CODED = ("inputs", "outputs")
+"""The matrices that may be quantised."""
+
+
+def _codes_of(
+    parts: Parts, widths: Json, rows: dict[str, int], columns: int
+) -> tuple[QuantizedMatrix | None, QuantizedMatrix | None]:
+    if not isinstance(widths, dict):
+        raise ValueError("expected 'codes' to say how many columns share one")
+
+    def matrix(name: str) -> QuantizedMatrix | None:
+        width = widths.get(name, 0)
+        if not isinstance(width, int):
+            raise ValueError(f"{name}: how many columns share a code must be a whole number")
+        return QuantizedMatrix.from_arrays(parts.arrays, name, rows[name], columns, width) if width else None
+
+    return matrix("inputs"), matrix("outputs")
 
 
 def _is_power_of_two(number: int) -> bool:

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.io.fasttext import HIERARCHICAL, SOFTMAX, Settings
+from foreword.io.fasttext import HIERARCHICAL, SOFTMAX, QuantizedMatrix, Settings
 from foreword.kernels.fasttext_lines import LineReader, LineRoom, make_line_room
 from foreword.kernels.fasttext_model import Answers, make_best, predict_lines
 from foreword.kernels.skipgram import Paths
@@ -77,6 +77,7 @@ class LineModel:
     inputs: float32 (rows, stride), stride a multiple of sixteen; outputs: float32 (labels, pools * stride).
     prune: int32 (n, 2), which buckets of n-grams have a row and which, or None where all have.
     slots: the dictionary's table, if it was kept; else it is made when it is first needed.
+    codes: what the inputs and the outputs were quantised to, where they were; only a ``.ftz`` is written from it.
     """
 
     settings: Settings
@@ -87,6 +88,7 @@ class LineModel:
     pools: int = 1
     distinct: bool = False
     slots: NDArray[np.uint64] | None = None
+    codes: tuple[QuantizedMatrix | None, QuantizedMatrix | None] = (None, None)
     prefix: bytes = PREFIX
 
     @cached_property

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -97,6 +97,39 @@ class QuantizedMatrix:
         if self.norm_codes is not None and self.norm_quantizer is not None:
             matrix = matrix * self.norm_quantizer.centroids[self.norm_codes][:, None]
         return np.ascontiguousarray(matrix, np.float32)
+
+    def to_arrays(self, name: str) -> dict[str, NDArray[Any]]:
+        """What ``from_arrays`` makes it of again, each array's name beginning with ``name``."""
+        arrays: dict[str, NDArray[Any]] = {f"{name}_codes": self.codes, f"{name}_centroids": self.quantizer.centroids}
+        if self.norm_codes is not None and self.norm_quantizer is not None:
+            arrays |= {f"{name}_norms": self.norm_codes, f"{name}_norm_centroids": self.norm_quantizer.centroids}
+        return arrays
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], name: str, rows: int, columns: int, width: int
+    ) -> QuantizedMatrix:
+        """``width``: columns that share a code. A ValueError where the arrays do not fit."""
+        if not 0 < width <= columns:
+            raise ValueError(f"{width} of {columns} columns cannot share a code")
+        parts = -(-columns // width)
+        quantizer = ProductQuantizer(
+            columns, parts, width, columns - (parts - 1) * width, _fitting(arrays, f"{name}_centroids", columns)
+        )
+        codes = _fitting(arrays, f"{name}_codes", rows * parts)
+        if f"{name}_norms" not in arrays:
+            return cls(rows, columns, codes, quantizer, None, None)
+        norms = ProductQuantizer(1, 1, 1, 1, _fitting(arrays, f"{name}_norm_centroids", 1))
+        return cls(rows, columns, codes, quantizer, _fitting(arrays, f"{name}_norms", rows), norms)
+
+
+def _fitting(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[Any]:
+    """Codes, a byte each, or centroids, 256 for every column."""
+    array = arrays.get(name)
+    dtype, shape = (np.float32, (size * CENTROIDS,)) if name.endswith("centroids") else (np.uint8, (size,))
+    if array is None or array.dtype != dtype or array.shape != shape:
+        raise ValueError(f"expected {name!r} of {dtype.__name__} and the shape {shape}")
+    return array
 
 
 Matrix = Floats | QuantizedMatrix

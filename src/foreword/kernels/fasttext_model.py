@@ -18,7 +18,7 @@ from foreword.kernels.fasttext_lines import Bytes, Ints, LineReader, LineRoom, L
 from foreword.kernels.jit import inlined, kernel
 from foreword.kernels.skipgram import Floats, Paths, below, next_random, prefetch_row
 
-AHEAD = 16
+AHEAD = 32
 """How many rows ahead are asked for."""
 
 MORE = 1e-5
