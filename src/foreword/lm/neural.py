@@ -43,6 +43,7 @@ from foreword.lm.neural_network import (
 )
 from foreword.nn.dropout import Dropout
 from foreword.nn.softmax import linear_cross_entropy
+from foreword.training.candidates import Candidates
 from foreword.training.checkpoint import Checkpoint, fingerprint
 from foreword.training.flat import new_flat, views
 from foreword.training.loop import PLANNED, Trainer
@@ -52,8 +53,12 @@ from foreword.training.settings import Training
 READ_AT_ONCE = 8192
 """Words that are read together when scoring: documents of like length side by side, or a stretch of a long one."""
 
-HELD_OUT_ROWS = 32
-"""Places in which the held-out text is read at once during training; the final scores read it from end to end."""
+HELD_OUT_ROWS, HELD_OUT_WORDS = 32, 100
+"""Places in which the held-out text is read at once during training, at most, and words in each, at least; the final
+scores read it from end to end."""
+
+RAN_AWAY = 1000.0
+"""Nats a word: a loss that no model has that learns anything."""
 
 TOLD_EVERY = 0.3
 """Seconds between two Steps, about."""
@@ -135,6 +140,7 @@ class NeuralLM:
         kept = None if checkpoint is None else checkpoint.read(self._arrays(trainer), type(self).__name__, run)
         if checkpoint is not None and kept is not None:
             self._go_on(trainer, kept, checkpoint)
+        looked_at = -1
         while not self._ended(trainer):
             if trainer.epoch_done:
                 trainer.begin_epoch(trainer.epoch + 1)
@@ -142,9 +148,10 @@ class NeuralLM:
             last = trainer.epoch == self.training.epochs
             if trainer.epoch_done and (last or trainer.epoch % self.training.evaluate_every == 0):
                 self._keep_best(trainer, held_out)
+                looked_at = trainer.step
             if trainer.epoch_done and checkpoint is not None and checkpoint.due():
                 checkpoint.write(self._arrays(trainer), type(self).__name__, run)
-        if not trainer.epoch_done:
+        if looked_at != trainer.step:  # stopped by the clock
             self._keep_best(trainer, held_out)
         if checkpoint is not None:
             checkpoint.write(self._arrays(trainer), type(self).__name__, run)
@@ -159,6 +166,11 @@ class NeuralLM:
             began = time.monotonic()
             rate = trainer.rate(trainer.share(), trainer.step)
             loss = trainer.run(updates)
+            if loss > RAN_AWAY:
+                raise ForewordError(
+                    f"training ran away: a loss of {loss:.3g} at step {trainer.step}, where knowing nothing costs"
+                    f" {np.log(len(self.vocab)):.1f}: try a lower rate than {self.training.rate:g}"
+                )
             share = max(trainer.share(), 1e-9)
             yield Step(trainer.tokens, max(trainer.tokens, round(trainer.tokens / share)), loss, rate)
             if checkpoint is not None and checkpoint.due() and not trainer.epoch_done:  # at its end a look comes first
@@ -191,14 +203,24 @@ class NeuralLM:
         reading = Reading(ids, training.batch, training.steps, offsets=offsets, vary=training.vary)
         low = getattr(torch, training.precision)
         like = torch.empty(0, device=device, dtype=torch.float32 if device.type == "cpu" else low)
+        candidates = None
+        if 0 < training.sampled < len(corpus.vocab) and device.type == "cpu":
+            counts = torch.bincount(ids, minlength=len(corpus.vocab))
+            candidates = Candidates(counts, training.sampled, generator)
 
         def loss(weights: Weights, x: Tensor, y: Tensor, state: State, scale: float) -> tuple[Tensor, Tensor, State]:
             masks = network.masks(self.dropout, x.shape[1], like, generator)
             raw, new = network.read(weights, x, state, masks)
             dropped = raw * masks.output
-            layer = (dropped.flatten(0, 1).to(low), output_weight(weights).to(low), weights[BIAS].to(low))
-            room = trainer.gradients[OUTPUT if OUTPUT in weights else EMBEDDING]
-            nats = linear_cross_entropy(*layer, y.flatten(), scale=scale, room=room)
+            words, bias, targets = output_weight(weights), weights[BIAS], y.flatten()
+            room = None
+            if candidates is None:
+                room = trainer.gradients[OUTPUT if OUTPUT in weights else EMBEDDING]
+            else:
+                chosen, log_chances, targets = candidates.choose(targets)
+                words, bias = words.index_select(0, chosen), bias.index_select(0, chosen) - log_chances
+            layer = (dropped.flatten(0, 1).to(low), words.to(low), bias.to(low))
+            nats = linear_cross_entropy(*layer, targets, scale=scale, room=room)
             return nats, scale * self._penalty(raw, dropped), new
 
         state = network.start(reading.rows, like)
@@ -401,7 +423,7 @@ def _exact() -> Iterator[None]:
 def _held_out(valid: Corpus, device: torch.device) -> tuple[Tensor, Tensor]:
     """Inputs and targets in a few rows, (L, rows): quick to read, and close enough to choose by."""
     ids = torch.from_numpy(np.asarray(valid.ids, np.int64)).to(device)
-    rows = min(HELD_OUT_ROWS, len(ids))
+    rows = max(1, min(HELD_OUT_ROWS, len(ids) // HELD_OUT_WORDS))
     length = len(ids) // rows
     places = torch.arange(length, device=device)[:, None] + torch.arange(rows, device=device) * length
     return ids[places - 1], ids[places]

@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
 from foreword.kernels.softmax import to_gradient
+from foreword.nn.softmax_gpu import can_fuse, loss_and_gradients
 
 ROWS = 1024
 """Words in a block: enough to keep a matrix product busy, 40 MB of float32 logits at a vocabulary of 10,000."""
@@ -65,6 +66,10 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, rows: int, scale: float
     ) -> Tensor:
+        if can_fuse(hidden):
+            loss, *gradients = loss_and_gradients(hidden, weight, bias, targets, rows, scale)
+            ctx.save_for_backward(*gradients)
+            return loss
         factor = scale / len(targets)
         d_hidden, d_weight = torch.empty_like(hidden), torch.zeros_like(weight)
         d_bias = torch.zeros_like(bias, dtype=torch.float32)

@@ -28,27 +28,29 @@ ABOUT = "about"
 class Checkpoint:
     """Where a run is kept, and how often: every so many seconds.
 
-    written: how often it has been.
+    written: how often it has been. asked: whether it is wanted sooner.
     """
 
     def __init__(self, path: str | Path, *, every: float = 60.0) -> None:
         self.path = Path(path)
         self.every = every
         self.written = 0
+        self.asked = False
         self._last = time.monotonic()
 
     def ask(self) -> None:
         """Have it written at the next occasion."""
-        self._last = -float("inf")
+        self.asked = True
 
     def due(self) -> bool:
-        return time.monotonic() - self._last >= self.every
+        return self.asked or time.monotonic() - self._last >= self.every
 
     def write(self, arrays: Mapping[str, Array], kind: str, run: str) -> None:
         about = json.dumps({"version": VERSION, "kind": kind, "run": run}).encode()
         with atomic_file(self.path) as new:
             write_arrays(new, {**arrays, ABOUT: np.frombuffer(about, np.uint8)})
         self.written += 1
+        self.asked = False
         self._last = time.monotonic()
 
     def read(self, like: Mapping[str, Array], kind: str, run: str) -> dict[str, Array] | None:

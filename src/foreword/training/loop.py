@@ -273,7 +273,7 @@ class Trainer:
         state = {f"state{place}": _for_numpy(part) for place, part in enumerate(self.state)}
         held = {"weights": self.weights, **averages, **self._optimiser.moments, **state}
         looks = np.full(self.settings.epochs + 1, np.nan)
-        looks[: len(self.looks)] = self.looks
+        looks[: len(self.looks)] = self.looks[: len(looks)]
         begun = -1 if self._averaging_from is None else self._averaging_from
         where = np.array([self.epoch, self._update_in_epoch, self.step, begun], np.int64)
         drawn = torch.empty(0, dtype=torch.uint8) if self._generator is None else self._generator.get_state()

@@ -35,6 +35,8 @@ class Training:
     seconds: training stops after so many, and the rate goes by the clock instead of the epochs; 0 for no limit.
     precision: of the products, with the weights themselves in float32. "float16" is for GPUs only; "bfloat16" is, on a
         CPU, the precision of the output layer's products, which are most of the work.
+    sampled: on a CPU, words that are drawn beside those of the batch to stand for the whole vocabulary in the softmax
+        of an update, see ``candidates.py``; 0 for all words.
     loss_scale: what the loss is multiplied with in float16, so that small gradients do not vanish.
     """
 
@@ -62,12 +64,13 @@ class Training:
     patience: int = 0
     seconds: float = 0.0
     precision: str = "float32"
+    sampled: int = 0
     loss_scale: float = 8192.0
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "steps", "evaluate_every", "wait"):
             self._check(name, whole=True, least=1)
-        for name in ("warm_up", "full_epochs", "patience"):
+        for name in ("warm_up", "full_epochs", "patience", "sampled"):
             self._check(name, whole=True)
         for name in ("rate", "decay", "loss_scale"):
             self._check(name, positive=True)
