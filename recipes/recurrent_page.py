@@ -78,7 +78,7 @@ def words() -> tuple[Corpus, Corpus]:
 
 
 def language_model(cell: str, units: int = UNITS, *, epochs: int = 3, seed: int = 0) -> RecurrentLM:
-    training = replace(MODEST, epochs=epochs, batch=16, rate=4e-3)
+    training = replace(MODEST, epochs=epochs, batch=16, rate=1e-2)
     settings: dict[str, Any] = {"tied": False, "dropout": NO_DROPOUT, "training": training, "device": "cpu"}
     return RecurrentLM(cell, 64, units, 1, seed=seed, **settings)
 

@@ -100,6 +100,8 @@ def examine(
 ) -> Diagnosis:
     """Go through the list. The model is any whose recurrent layers ``gates.Layers`` can take apart."""
     layers = Layers.of(model)
+    if corpus.vocab != model.vocab:
+        raise InputError("the text was turned into ids with another vocabulary than the model's")
     broken = _check_finite(layers)
     if broken.verdict == "bad":  # nothing that follows could be computed
         return Diagnosis([broken], np.empty(0))
