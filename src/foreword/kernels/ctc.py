@@ -47,7 +47,9 @@ def plain_log_likelihood(logs: Logs, labels: Sequence[int], blank: int) -> float
 def _added(a: float, b: float) -> float:
     """The logarithm of exp a + exp b."""
     high, low = (a, b) if a > b else (b, a)
-    return high if low == -math.inf else high + math.log1p(math.exp(low - high))
+    if high == -math.inf:
+        return high
+    return high if low < high - 40 else high + math.log(1 + math.exp(low - high))  # e^−40 is nothing beside 1
 
 
 @inlined
@@ -59,6 +61,18 @@ def _symbol(labels: Longs, text: int, place: int, blank: int) -> int:
 def _jumps(labels: Longs, text: int, place: int) -> bool:
     """Whether ``place`` may follow the one two before it: both are labels, and they differ."""
     return place > 1 and place & 1 and labels[text, place >> 1] != labels[text, (place >> 1) - 1]
+
+
+@inlined
+def _first(time: int, last: int, places: int) -> int:
+    """The first place from which the end can still be reached: each frame goes two places on at most."""
+    return max(places - 2 - 2 * (last - time), 0)
+
+
+@inlined
+def _beyond(time: int, places: int) -> int:
+    """One behind the last place that can have been reached."""
+    return min(2 * time + 2, places)
 
 
 @kernel
@@ -99,7 +113,8 @@ def _ahead(logs: Doubles, labels: Longs, text: int, last: int, places: int, blan
     for place in range(places):
         alpha[0, place] = logs[0, text, _symbol(labels, text, place, blank)] if place < 2 else -math.inf
     for time in range(1, last + 1):
-        for place in range(places):
+        alpha[time, :places] = -math.inf
+        for place in range(_first(time, last, places), _beyond(time, places)):
             total = alpha[time - 1, place]
             if place > 0:
                 total = _added(total, alpha[time - 1, place - 1])
@@ -118,7 +133,8 @@ def _back(
         later[place] = 0.0 if place >= places - 2 else -math.inf
     for time in range(last, -1, -1):
         if time < last:
-            for place in range(places):
+            earlier[:places] = -math.inf
+            for place in range(_first(time, last, places), _beyond(time, places)):
                 way = later[place] + logs[time + 1, text, _symbol(labels, text, place, blank)]
                 if place + 1 < places:
                     on = _symbol(labels, text, place + 1, blank)
@@ -128,6 +144,6 @@ def _back(
                     way = _added(way, later[place + 2] + logs[time + 1, text, on])
                 earlier[place] = way
             later, earlier = earlier, later
-        for place in range(places):
+        for place in range(_first(time, last, places), _beyond(time, places)):
             share = math.exp(alpha[time, place] + later[place] - total)
             shares[time, text, _symbol(labels, text, place, blank)] += share
