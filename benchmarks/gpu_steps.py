@@ -21,10 +21,14 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmarks.report import Row, section_of
-from foreword.lm.awd_lstm_network import BIAS, Shape, initialise, layer_names, output_weight, read, zero_state
-from foreword.nn.softmax import linear_cross_entropy
-from foreword.training.flat import new_flat, views
-from foreword.training.loop import Reading, Trainer
+from foreword.lm.neural_network import BIAS, output_weight
+from foreword.lm.recurrent import RecurrentLM
+from foreword.lm.recurrent_network import RecurrentNetwork, layer_names
+from foreword.nn.dropout import NO_DROPOUT
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import END, UNKNOWN, Vocab
+from foreword.training.flat import views
+from foreword.training.loop import PLANNED, Trainer
 from foreword.training.settings import Training
 
 TITLE = "Training steps on a GPU"
@@ -37,10 +41,13 @@ HOW = (
 
 STEPS, RUNS, CURVE, TAIL = 100, 5, 300, 50
 
+SPECIAL = (UNKNOWN, END)
+"""Tokens that every vocabulary has; here they come first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    shape: Shape
+    shape: RecurrentNetwork
     texts: int
     steps: int
     bar: float
@@ -53,15 +60,15 @@ class Job:
 
 
 JOBS = (
-    Job(Shape(10_000, 650, 650, 2, tied=False), 20, 35, 3.0),
-    Job(Shape(33_278, 400, 1150, 3, tied=True), 80, 70, 1.6),
+    Job(RecurrentNetwork(10_000, 650, 650, 2, tied=False), 20, 35, 3.0),
+    Job(RecurrentNetwork(33_278, 400, 1150, 3, tied=True), 80, 70, 1.6),
 )
 
 
 class Plain(nn.Module):
     """The model as one would write it."""
 
-    def __init__(self, shape: Shape, weights: dict[str, Tensor]) -> None:
+    def __init__(self, shape: RecurrentNetwork, weights: dict[str, Tensor]) -> None:
         super().__init__()
         self.embedding = nn.Embedding(shape.vocab, shape.embedding)
         sizes = shape.layer_sizes()
@@ -119,45 +126,40 @@ def their_loop(job: Job, weights: dict[str, Tensor], inputs: Tensor, targets: Te
     return run
 
 
-def our_loop(job: Job, flat: Tensor, ids: Tensor, total: int) -> tuple[Trainer, Callable[[int], float]]:
+def our_trainer(job: Job, corpus: Corpus) -> Trainer:
+    """The trainer of the model itself, with nothing dropped and nothing penalised."""
+    shape = job.shape
     settings = Training(
         epochs=1, batch=job.texts, steps=job.steps, rate=1.0, hold=1.0, clip=5.0, weight_decay=0.0, averages=(),
-        precision="float16",
+        activation=0.0, change=0.0, precision="float16",
     )  # fmt: skip
-    reading = Reading(ids, job.texts, job.steps)
-    like = torch.empty(0, device=ids.device, dtype=torch.float16)
-
-    def loss(weights: Any, x: Tensor, y: Tensor, state: Any, scale: float) -> Any:
-        hidden, new = read(weights, job.shape, x, state)
-        nats = linear_cross_entropy(
-            hidden.flatten(0, 1), output_weight(weights), weights[BIAS], y.flatten(), scale=scale
-        )
-        return nats, torch.zeros_like(nats), new
-
-    trainer = Trainer(flat, job.shape.tensors(), loss, zero_state(job.shape, job.texts, like), reading, settings)
-    trainer.begin_epoch(1, 0)
-    return trainer, trainer.run
+    model = RecurrentLM(
+        "lstm", shape.embedding, shape.hidden, shape.layers, tied=shape.tied, dropout=NO_DROPOUT, training=settings
+    )
+    return model._trainer(corpus)
 
 
-def text(vocab: int, length: int) -> Tensor:
+def text(vocab: int, length: int) -> Corpus:
     """Words with Zipf's frequencies, half of which follow from the word before: something can be learnt."""
     random = np.random.default_rng(0)
-    words = np.minimum(random.zipf(1.2, length), vocab) - 1
-    follows = random.permutation(vocab)
+    known = Vocab([*SPECIAL, *(f"w{number}" for number in range(vocab - len(SPECIAL)))])
+    words = np.minimum(random.zipf(1.2, length), vocab - len(SPECIAL)) - 1
+    follows = random.permutation(vocab - len(SPECIAL))
     for place in np.flatnonzero(random.random(length) < 0.5)[1:]:
         words[place] = follows[words[place - 1]]
-    return torch.from_numpy(words.astype(np.int64)).cuda()
+    return Corpus.from_ids([(words + len(SPECIAL)).tolist()], known)
 
 
 def compared_on(job: Job) -> Row:
-    warm, total = 20, CURVE + STEPS * (RUNS + 1) + 40
-    ids = text(job.shape.vocab, job.texts * job.steps * (total + 1))
-    flat = new_flat(job.shape.tensors(), torch.device("cuda"))
-    generator = torch.Generator("cuda").manual_seed(0)
-    initialise(views(flat, job.shape.tensors()), job.shape, generator)
-    start = {name: part.clone() for name, part in views(flat, job.shape.tensors()).items()}
-    trainer, ours = our_loop(job, flat, ids, total)
+    warm, total = PLANNED, CURVE + PLANNED + STEPS * RUNS
+    trainer = our_trainer(job, text(job.shape.vocab, job.texts * job.steps * (total + 1)))
+    start = {name: part.clone() for name, part in views(trainer.weights, trainer.shapes).items()}
+    trainer.begin_epoch(1)
     theirs = their_loop(job, start, trainer._inputs.clone(), trainer._targets.clone())
+
+    def ours(steps: int) -> float:
+        return statistics.mean(trainer.run(PLANNED) for _ in range(steps // PLANNED))
+
     ours(CURVE - TAIL)
     their_losses = theirs(CURVE)
     mine, other = ours(TAIL), statistics.mean(their_losses[-TAIL:])

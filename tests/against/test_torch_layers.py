@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from foreword.nn.layers import gru, lstm, rnn
+from foreword.nn.layers import both_ways, gru, lstm, rnn
 
 SIZES = [(1, 1, 3, 1), (7, 1, 4, 5), (5, 3, 16, 16), (4, 2, 9, 40), (6, 5, 7, 33), (3, 21, 40, 200), (30, 1, 20, 130)]
 """T, B, I, H: fewer units than a register holds, just as many, and more; few texts and many."""
@@ -105,3 +106,20 @@ def test_large_and_bad_numbers_are_torchs(name: str) -> None:
             out, _ = ours(x, torch.zeros(1, 3), list(peer.parameters()))
             expected, _ = peer(x)
         torch.testing.assert_close(out, expected, equal_nan=True, rtol=1e-5, atol=1e-6)
+
+
+def test_both_ways_are_torchs() -> None:
+    """Row S02."""
+    torch.manual_seed(0)
+    peer = torch.nn.GRU(4, 6, bidirectional=True)
+    weights = list(peer.parameters())
+    x = torch.randn(9, 3, 4, requires_grad=True)
+
+    def one_way(own: Sequence[Tensor]) -> Any:
+        return lambda inputs: gru(inputs, torch.zeros(3, 6), own)[0]
+
+    out, (expected, _) = both_ways(one_way(weights[:4]), one_way(weights[4:]), x), peer(x)
+    torch.testing.assert_close(out, expected, rtol=0, atol=2e-6)
+    found = torch.autograd.grad(out.square().sum(), [x, *weights])
+    for ours, theirs in zip(found, torch.autograd.grad(expected.square().sum(), [x, *weights]), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)

@@ -86,6 +86,25 @@ def test_fasttext_reads_text_itself(foreword: Foreword, data: Path, tmp_path: Pa
     refused(foreword, "means nothing to fasttext", *call, "--features", "tf-idf", status=2)
 
 
+def test_fasttext_finds_its_settings_and_shrinks(foreword: Foreword, data: Path, tmp_path: Path) -> None:
+    call = ["classify", "train", data, "-o", tmp_path / "model", "--kind", "fasttext", "--autotune", 1, "--valid", data]
+    settings = ["--set", "dimensions=8", "--set", "buckets=100", "--set", "epochs=30"]
+    result = foreword(*call, *settings, "--quantize", "--cutoff", 20, "--json")
+    told = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert told["trials"] >= 1
+    assert told["settings"]["epochs"] == 30
+    assert f"accuracy {told['valid_accuracy']:.4f}" in result.stderr
+    small = load(tmp_path / "model")
+    assert small.quantized
+    assert len(small.model.inputs) == 20
+    assert foreword("classify", "predict", tmp_path / "model", input="a prize now\n").stdout in ("spam\n", "ham\n")
+    refused(foreword, "neither alone", *call[:-2], status=2)
+    refused(foreword, "only with --quantize", *call, "--cutoff", 5, status=2)
+    refused(foreword, "not in folds", *call, "--folds", 2, status=2)
+    refused(foreword, "means nothing to logistic", *call[:6], "logistic", "--quantize", status=2)
+
+
 def test_a_search_that_does_not_end_is_told(foreword: Foreword, data: Path, tmp_path: Path) -> None:
     call = ["classify", "train", data, "-o", tmp_path / "model", "--kind", "logistic"]
     result = foreword(*call, "--set", "max_iterations=1", "--set", "C=1000", "--set", "tolerance=1e-9")

@@ -21,7 +21,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.classify.fasttext_lines import END, PREFIX, Dictionary, Floats, Labels, LineModel, joined, label_paths
+from foreword.classify.fasttext_lines import END, PREFIX, Dictionary, Floats, Labels, LineModel, label_paths
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.io.fasttext import (
     HIERARCHICAL,
@@ -33,6 +33,7 @@ from foreword.io.fasttext import (
     FastTextFile,
     QuantizedMatrix,
     Settings,
+    check_sizes,
     read_fasttext,
     write_fasttext,
 )
@@ -40,12 +41,13 @@ from foreword.kernels.fasttext_lines import LineRoom, make_line_room
 from foreword.kernels.fasttext_model import read_rows, train_lines
 from foreword.kernels.skipgram import Paths
 from foreword.kernels.table import StringTable
-from foreword.protocols import Array, Meter, Parts, Step
+from foreword.protocols import Array, Json, Meter, Parts, Step
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.parallel import ordered_map
 from foreword.vectors.fasttext import vectors_of_file
 from foreword.vectors.subwords import check_lengths
 from foreword.vectors.training import check_choice, check_ranges, check_rates, checked, padded, random_rows, widened
+from foreword.vectors.words import frozen
 from foreword.vectors.wordvectors import WordVectors
 
 Loss = Literal["softmax", "hierarchical-softmax", "one-vs-all"]
@@ -275,9 +277,13 @@ class FastTextClassifier:
             matrix.to_floats() if isinstance(matrix, QuantizedMatrix) else matrix
             for matrix in (file.inputs, file.outputs)
         )
-        dictionary = Dictionary(file.words, file.counts, file.number_of_labels)
+        codes = (
+            file.inputs if isinstance(file.inputs, QuantizedMatrix) else None,
+            file.outputs if isinstance(file.outputs, QuantizedMatrix) else None,
+        )
+        dictionary = Dictionary.of(file.words, file.counts, file.number_of_labels)
         prune = None if file.prune is None else np.array(file.prune, np.int32)
-        return cls._of(LineModel(file.settings, dictionary, widened(inputs), widened(outputs), prune))
+        return cls._of(LineModel(file.settings, dictionary, widened(inputs), widened(outputs), prune, codes=codes))
 
     @classmethod
     def _of(cls, model: LineModel) -> Self:
@@ -297,57 +303,91 @@ class FastTextClassifier:
         model = self.model
         if model.pools != 1 or model.distinct:
             raise InputError("fastText knows no pooling but the mean: this model cannot be one of its files")
-        words, counts, labels = model.dictionary
-        types = np.array([WORD] * model.dictionary.size + [LABEL] * labels, np.int8)
+        words, counts, labels = model.dictionary.words, model.dictionary.counts, model.dictionary.labels
+        types = np.repeat(np.array([WORD, LABEL], np.int8), [model.dictionary.size, labels])
         d = model.settings.dim
         tokens = int(counts[: model.dictionary.size].sum())
+        inputs, outputs = model.codes
         return FastTextFile(
-            model.settings, words, counts, types, tokens, None, model.inputs[:, :d], model.outputs[:, :d]
-        )
+            model.settings, words, counts, types, tokens, model.prune,
+            model.inputs[:, :d] if inputs is None else inputs, model.outputs[:, :d] if outputs is None else outputs,
+        )  # fmt: skip
+
+    @property
+    def quantized(self) -> bool:
+        """Whether it was read from a ``.ftz``; it is written as one again."""
+        return self.model.codes[0] is not None
 
     def write(self, path: str | Path) -> None:
-        """Write a ``.bin`` that fastText loads."""
+        """Write a file that fastText loads: a ``.bin``, or a ``.ftz`` where the model is quantised."""
         write_fasttext(self.to_file(), path)
 
     def to_parts(self) -> Parts:
+        """Everything that predicting needs is there as it will be used, so that a large model opens at once."""
         model = self.model
-        data, offsets = joined(model.dictionary.words)
         arrays: dict[str, Array] = {
             "inputs": model.inputs,
             "outputs": model.outputs,
-            "words": data,
-            "word_offsets": offsets,
+            "words": model.dictionary.data,
+            "word_offsets": model.dictionary.offsets,
             "counts": model.dictionary.counts,
+            "table": model.table,
         }
         if model.prune is not None:
             arrays["prune"] = model.prune
         settings: dict[str, Any] = asdict(model.settings)
         settings |= {"labels": model.dictionary.labels, "pools": model.pools, "distinct": model.distinct}
+        settings["codes"] = {}
+        for name, matrix in zip(CODED, model.codes, strict=True):
+            if matrix is not None:
+                settings["codes"][name] = matrix.quantizer.dsub
+                arrays |= matrix.to_arrays(name)
         return Parts(settings, arrays)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         settings = dict(parts.settings)
         labels, pools, distinct = (settings.pop(name, None) for name in ("labels", "pools", "distinct"))
+        widths = settings.pop("codes", {})
         if set(settings) != {field.name for field in fields(Settings)} or pools not in (1, 3):
             raise ValueError("expected fastText's settings, the numbers 'labels' and 'pools', and 'distinct'")
         if not all(isinstance(value, int | float) for value in settings.values()) or not isinstance(labels, int):
             raise ValueError("a setting is no number")
         made = Settings(**settings)  # type: ignore[arg-type]
-        words = _words_of(parts)
+        dictionary = _dictionary_of(parts, labels)
         stride = padded(made.dim)
-        rows = parts.arrays["inputs"].shape[0] if "inputs" in parts.arrays else 0
-        inputs = checked(parts.arrays, "inputs", np.float32, (rows, stride))
-        outputs = checked(parts.arrays, "outputs", np.float32, (len(parts.arrays["outputs"]), int(pools) * stride))
-        counts = checked(parts.arrays, "counts", np.int64, (len(words),))
-        prune = parts.arrays.get("prune")
-        if not 0 < labels <= len(words):
-            raise ValueError(f"{labels} labels among {len(words)} words")
-        types = np.array([WORD] * (len(words) - labels) + [LABEL] * labels, np.int8)
-        file = FastTextFile(made, words, counts, types, 0, prune, inputs[:, : made.dim], outputs[:, : made.dim])
-        file.check()
-        dictionary = Dictionary(words, counts, labels)
-        return cls._of(LineModel(made, dictionary, inputs, outputs, prune, int(pools), bool(distinct)))
+        rows = {name: len(parts.arrays[name]) if name in parts.arrays else 0 for name in CODED}
+        inputs = checked(parts.arrays, "inputs", np.float32, (rows["inputs"], stride))
+        outputs = checked(parts.arrays, "outputs", np.float32, (rows["outputs"], int(pools) * stride))
+        prune, slots = parts.arrays.get("prune"), parts.arrays.get("table")
+        if slots is not None and (slots.dtype != np.uint64 or slots.ndim != 1 or not _is_power_of_two(len(slots) // 4)):
+            raise ValueError("expected a table of 64-bit words, four times a power of two")
+        check_sizes(made, dictionary.size, labels, prune, rows["inputs"], rows["outputs"])
+        codes = _codes_of(parts, widths, rows, made.dim)
+        return cls._of(LineModel(made, dictionary, inputs, outputs, prune, int(pools), bool(distinct), slots, codes))
+
+
+CODED = ("inputs", "outputs")
+"""The matrices that may be quantised."""
+
+
+def _codes_of(
+    parts: Parts, widths: Json, rows: dict[str, int], columns: int
+) -> tuple[QuantizedMatrix | None, QuantizedMatrix | None]:
+    if not isinstance(widths, dict):
+        raise ValueError("expected 'codes' to say how many columns share one")
+
+    def matrix(name: str) -> QuantizedMatrix | None:
+        width = widths.get(name, 0)
+        if not isinstance(width, int):
+            raise ValueError(f"{name}: how many columns share a code must be a whole number")
+        return QuantizedMatrix.from_arrays(parts.arrays, name, rows[name], columns, width) if width else None
+
+    return matrix("inputs"), matrix("outputs")
+
+
+def _is_power_of_two(number: int) -> bool:
+    return number > 0 and number & (number - 1) == 0
 
 
 def _rows_of_lines(block: Block, model: LineModel, room: LineRoom) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
@@ -356,9 +396,7 @@ def _rows_of_lines(block: Block, model: LineModel, room: LineRoom) -> tuple[NDAr
     rows = np.empty(max(1024, block.text_bytes() // 2), np.int32)
     line = 0
     while True:
-        line = read_rows(
-            block.data, block.starts, block.stops, line, len(block), model.reader, room, rows, ends[line], ends
-        )
+        line = read_rows(frozen(block.data), block.starts, block.stops, line, model.reader, room, rows, ends)
         if line == len(block):
             return rows[: ends[-1]], ends
         rows = np.concatenate((rows[: ends[line]], np.empty(len(rows) + len(room.rows), np.int32)))
@@ -378,14 +416,15 @@ def _or_first(labels: Labels) -> list[int]:
     return first
 
 
-def _words_of(parts: Parts) -> list[bytes]:
+def _dictionary_of(parts: Parts, labels: int) -> Dictionary:
     data, offsets = parts.arrays.get("words"), parts.arrays.get("word_offsets")
     if data is None or offsets is None or data.dtype != np.uint8 or offsets.dtype != np.int64 or not len(offsets):
         raise ValueError("expected the arrays 'words' and 'word_offsets'")
     if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
         raise ValueError("the words' offsets must rise from 0 to the end of the words")
-    blob, ends = data.tobytes(), offsets.tolist()
-    return [blob[start:stop] for start, stop in itertools.pairwise(ends)]
+    if not 0 < labels < len(offsets):
+        raise ValueError(f"{labels} labels among {len(offsets) - 1} words")
+    return Dictionary(data, offsets, checked(parts.arrays, "counts", np.int64, (len(offsets) - 1,)), labels)
 
 
 def _count(block: Block, marks: list[list[str]], min_count: int) -> tuple[Dictionary, Labels, NDArray[np.int64]]:
@@ -406,7 +445,7 @@ def _count(block: Block, marks: list[list[str]], min_count: int) -> tuple[Dictio
     totals = np.concatenate((counts[order], np.array([seen[name] for name in names], np.int64)))
     ends = np.cumsum([0, *map(len, marks)], dtype=np.int64)
     flat = np.array([place[label] for line in marks for label in line], np.int32)
-    return Dictionary(entries, totals, len(names)), flat, ends
+    return Dictionary.of(entries, totals, len(names)), flat, ends
 
 
 _SEPARATORS = np.zeros(256, bool)

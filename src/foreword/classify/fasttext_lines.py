@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.io.fasttext import HIERARCHICAL, SOFTMAX, Settings
-from foreword.kernels.fasttext_lines import MARKED, LineReader, make_line_room, rows_of_words
+from foreword.io.fasttext import HIERARCHICAL, SOFTMAX, QuantizedMatrix, Settings
+from foreword.kernels.fasttext_lines import LineReader, LineRoom, make_line_room
 from foreword.kernels.fasttext_model import Answers, make_best, predict_lines
 from foreword.kernels.skipgram import Paths
 from foreword.kernels.table import StringTable
 from foreword.text.block import Block
+from foreword.vectors.words import frozen
 
 END = b"</s>"
 PREFIX = b"__label__"
@@ -24,17 +26,47 @@ Labels = NDArray[np.int32]
 Floats = NDArray[np.float32]
 
 
-class Dictionary(NamedTuple):
-    """Words first, then labels with their prefix, each by falling count."""
+KEEP_ROOM = 1 << 20
+"""Room for lines up to so many bytes is kept for the next call."""
 
-    words: list[bytes]
+
+@dataclass(frozen=True)
+class Dictionary:
+    """Words first, then labels with their prefix, each by falling count.
+
+    data, offsets: entry i is ``data[offsets[i]:offsets[i + 1]]``; counts: int64; labels: how many entries are labels.
+    """
+
+    data: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
     counts: NDArray[np.int64]
     labels: int
+
+    @classmethod
+    def of(cls, words: Sequence[bytes], counts: NDArray[np.int64], labels: int) -> Self:
+        return cls(*joined(words), counts, labels)
 
     @property
     def size(self) -> int:
         """How many entries are words."""
-        return len(self.words) - self.labels
+        return len(self.offsets) - 1 - self.labels
+
+    @property
+    def words(self) -> list[bytes]:
+        """All entries."""
+        return self._entries(0)
+
+    @property
+    def label_words(self) -> list[bytes]:
+        return self._entries(self.size)
+
+    def _entries(self, first: int) -> list[bytes]:
+        blob, ends = self.data.tobytes(), self.offsets[first:].tolist()
+        return [blob[start:stop] for start, stop in itertools.pairwise(ends)]
+
+    def table(self) -> NDArray[np.uint64]:
+        """The rows of a table in which entry i has the number i + 1."""
+        return StringTable.over(self.data, self.offsets).slots
 
 
 @dataclass(frozen=True)
@@ -44,6 +76,8 @@ class LineModel:
 
     inputs: float32 (rows, stride), stride a multiple of sixteen; outputs: float32 (labels, pools * stride).
     prune: int32 (n, 2), which buckets of n-grams have a row and which, or None where all have.
+    slots: the dictionary's table, if it was kept; else it is made when it is first needed.
+    codes: what the inputs and the outputs were quantised to, where they were; only a ``.ftz`` is written from it.
     """
 
     settings: Settings
@@ -53,16 +87,27 @@ class LineModel:
     prune: NDArray[np.int32] | None = None
     pools: int = 1
     distinct: bool = False
+    slots: NDArray[np.uint64] | None = None
+    codes: tuple[QuantizedMatrix | None, QuantizedMatrix | None] = (None, None)
     prefix: bytes = PREFIX
 
-    @property
+    @cached_property
     def label_names(self) -> list[str]:
-        names = self.dictionary.words[self.dictionary.size :]
+        names = self.dictionary.label_words
         return [name.removeprefix(self.prefix).decode("utf-8", "surrogateescape") for name in names]
 
     @cached_property
+    def table(self) -> NDArray[np.uint64]:
+        return self.dictionary.table() if self.slots is None else self.slots
+
+    @cached_property
     def reader(self) -> LineReader:
-        return line_reader(self.settings, self.dictionary, self.prune, self.prefix, self.distinct)
+        return line_reader(self.settings, self.dictionary, self.table, self.prune, self.prefix, self.distinct)
+
+    @cached_property
+    def _rooms(self) -> list[LineRoom]:
+        """Room that no thread is using."""
+        return []
 
     @cached_property
     def answers(self) -> Answers:
@@ -82,13 +127,24 @@ class LineModel:
         """The k likeliest labels of each line (lines, k), −1 where there are fewer, and their probabilities."""
         stride = self.inputs.shape[1]
         labels, probabilities = np.empty((len(block), k), np.int32), np.empty((len(block), k), np.float32)
-        longest = int((block.stops - block.starts).max(initial=0))
+        room = self._room(int((block.stops - block.starts).max(initial=0)))
+        answers = self.answers._replace(outputs=frozen(self.answers.outputs))
         predict_lines(
-            block.data, block.starts, block.stops, self.reader, self.inputs.reshape(-1), stride, self.answers, k,
-            threshold, make_line_room(longest, self.reader, stride), np.empty(3 * stride, np.float32),
-            make_best(self.dictionary.labels, k), labels, probabilities,
+            frozen(block.data), block.starts, block.stops, self.reader, frozen(self.inputs.reshape(-1)), stride,
+            answers, k, threshold, room, np.empty(3 * stride, np.float32), make_best(self.dictionary.labels, k),
+            labels, probabilities,
         )  # fmt: skip
+        if room.size <= KEEP_ROOM:
+            self._rooms.append(room)
         return labels, probabilities
+
+    def _room(self, longest: int) -> LineRoom:
+        """Room for lines of that size: what another call left, with the n-grams of words in it, or new."""
+        try:
+            room = self._rooms.pop()
+        except IndexError:
+            return make_line_room(longest, self.reader, self.inputs.shape[1])
+        return room if room.size >= longest else make_line_room(longest, self.reader, self.inputs.shape[1])
 
 
 def joined(words: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -99,35 +155,29 @@ def joined(words: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]
 
 
 def line_reader(
-    settings: Settings, dictionary: Dictionary, prune: NDArray[np.int32] | None, prefix: bytes, distinct: bool
+    settings: Settings,
+    dictionary: Dictionary,
+    slots: NDArray[np.uint64],
+    prune: NDArray[np.int32] | None,
+    prefix: bytes,
+    distinct: bool,
 ) -> LineReader:
-    table = StringTable()
-    words = dictionary.words
-    none = np.zeros(len(words), np.int64)
-    numbers = table.add(*joined(words), none, none)
-    entries = np.full(table.size, -1, np.int32)
-    entries[numbers[::-1]] = np.arange(len(words))[::-1]  # where a word stands twice the first counts
-    end = words.index(END) if END in words else -1
     kept, ranks, rows = _kept_buckets(settings.bucket, prune)
     least, most = (settings.minn, settings.maxn) if settings.bucket else (0, 0)
-    reader = LineReader(
-        table.slots, table.arena, table.starts, entries, dictionary.size, end, least, most, settings.wordNgrams,
-        settings.bucket, prune is not None, kept, ranks, rows, np.zeros(1, np.int32),
-        np.zeros(len(words) + 1, np.int64), np.frombuffer(prefix, np.uint8), distinct,
+    return LineReader(
+        frozen(slots), frozen(dictionary.data), frozen(dictionary.offsets), dictionary.size, _place_of_end(dictionary),
+        least, most, settings.wordNgrams, settings.bucket, prune is not None, kept, ranks, rows,
+        np.frombuffer(prefix, np.uint8), distinct,
     )  # fmt: skip
-    ngrams, starts = _ngrams_of_words(reader, words[: dictionary.size])
-    return reader._replace(ngrams=ngrams, ngram_starts=starts)
 
 
-def _ngrams_of_words(reader: LineReader, words: list[bytes]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The rows of the n-grams of every known word, so that lines need not hash them again."""
-    data, offsets = joined(words)
-    starts = np.zeros(len(words) + 1, np.int64)
-    if not reader.most:
-        return np.zeros(1, np.int32), starts
-    room = np.empty(int((np.diff(offsets) + 2).sum()) * (reader.most - reader.least + 1) + 1, np.int32)
-    used = rows_of_words(reader, data, offsets, room, starts, 0, len(words), np.empty(MARKED, np.uint8))
-    return room[: used + 1].copy(), starts
+def _place_of_end(dictionary: Dictionary) -> int:
+    """The entry of ``</s>``, or −1; it is nearly always the first, for no word is more frequent."""
+    offsets, mark = dictionary.offsets, np.frombuffer(END, np.uint8)
+    for entry in np.flatnonzero(np.diff(offsets) == len(END)).tolist():
+        if np.array_equal(dictionary.data[offsets[entry] : offsets[entry + 1]], mark):
+            return int(entry)
+    return -1
 
 
 def _kept_buckets(

@@ -9,9 +9,11 @@ import typer
 from foreword.cli.options import AsJson, examples
 
 if TYPE_CHECKING:
+    from foreword.classify.fasttext import FastTextClassifier
     from foreword.lm.ngram import NgramLM
     from foreword.pipeline import TextLM
     from foreword.tokens.bpe import BPETokenizer
+    from foreword.vectors.fasttext import FastText
     from foreword.vectors.wordvectors import WordVectors
 
 EXAMPLES = examples(
@@ -21,23 +23,31 @@ EXAMPLES = examples(
     "foreword convert model lm.arpa                 (for KenLM, SRILM and others)",
     "foreword convert glove.txt.gz vectors --store int8   (a quarter of the room)",
     "foreword convert vectors vectors.bin           (word2vec's binary; .vec and .txt are text)",
+    "foreword convert lid.176.ftz languages         (a fastText classifier; mapped, and shared by processes)",
+    "foreword convert classifier model.bin          (for fastText; model.ftz is quantised, a tenth of the size)",
 )
 
 ARPA = (".arpa", ".arpa.gz")
 VECTORS = (".vec", ".bin", ".txt", ".vec.gz", ".bin.gz", ".txt.gz")
+FASTTEXT = (".bin", ".ftz")
+_NO_CLASSIFIERS = tuple(name for name in (*ARPA, *VECTORS) if name != ".bin")
 
 Stored: TypeAlias = Literal["float32", "float16", "int8"]
 
 
 def convert(
     source: Annotated[
-        str, typer.Argument(metavar="IN", help="A tokenizer.json, an ARPA or vector file, or a folder; - reads one.")
+        str,
+        typer.Argument(
+            metavar="IN",
+            help="A tokenizer.json, an ARPA file, vectors, fastText's .bin or .ftz, or a folder; - reads one.",
+        ),
     ],
     out: Annotated[
         str,
         typer.Argument(
             metavar="OUT",
-            help="A name in .json, .arpa, .vec, .bin or .txt, the last four also with .gz, or a folder; - prints JSON.",
+            help="A name in .json, .arpa, .vec, .bin, .txt (these four also .gz) or .ftz, or a folder; - prints JSON.",
         ),
     ],
     store: Annotated[
@@ -45,11 +55,13 @@ def convert(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Turn a tokenizer.json, an ARPA file or a file of word vectors into a folder, or the other way round.
+    """Turn a tokenizer.json, an ARPA file, word vectors or a fastText model into a folder, or the other way round.
 
     What IN is, is told by what it holds; what OUT will be, by its name: for vectors .vec is word2vec's and fastText's
-    text, .bin word2vec's binary, .txt GloVe's text.
+    text, .txt GloVe's text, and .bin fastText's own file where there are vectors of parts of words, else word2vec's
+    binary; for classifiers .bin and .ftz are fastText's, the second quantised.
     """
+    from foreword.classify.fasttext import FastTextClassifier
     from foreword.cli.models import check_output, is_tokenizer_json, load_any
     from foreword.cli.printing import tell, write_json
     from foreword.cli.vectors import has_vectors, vectors_in
@@ -61,19 +73,21 @@ def convert(
 
     if as_json and out == "-":
         raise typer.BadParameter("standard output is taken by OUT", param_hint="'--json'")
-    check_output(out, folder=not is_tokenizer_json(out) and not out.endswith((*ARPA, *VECTORS)))
+    check_output(out, folder=not is_tokenizer_json(out) and not out.endswith((*ARPA, *VECTORS, *FASTTEXT)))
     found = load_any(source)
     if isinstance(found, TextLM) and isinstance(found.model, NgramLM) and not is_tokenizer_json(out):
         facts = _convert_ngrams(found, found.model, out)
     elif isinstance(found, BPETokenizer) and not out.endswith(ARPA):
         facts = _convert_tokenizer(found, out)
-    elif has_vectors(found) and not is_tokenizer_json(out) and not out.endswith(ARPA):
-        facts = _convert_vectors(vectors_in(found, source), out, store)
+    elif isinstance(found, FastTextClassifier) and not is_tokenizer_json(out) and not out.endswith(_NO_CLASSIFIERS):
+        facts = _convert_classifier(found, source, out, store)
+    elif has_vectors(found) and not is_tokenizer_json(out) and not out.endswith((*ARPA, ".ftz")):
+        facts = _convert_vectors(found, vectors_in(found, source), out, store)
     else:
         held = kind_of(found.model if isinstance(found, TextLM) else found)
         raise InputError(
             f"{source}: its kind is {held}; tokenizer.json holds only BPE tokenizers, ARPA only n-gram models, "
-            f"and {', '.join(VECTORS[:3])} only word vectors"
+            f"{', '.join(VECTORS[:3])} only word vectors, and .bin and .ftz fastText's classifiers too"
         )
     if as_json:
         write_json({"input": source, "output": out, **facts})
@@ -99,16 +113,55 @@ def _convert_ngrams(joined: TextLM, model: NgramLM, out: str) -> dict[str, int]:
     return {"vocabulary": len(model.vocab), "order": model.order, "ngrams": sum(model.sizes_)}
 
 
-def _convert_vectors(vectors: WordVectors, out: str, store: Stored | None) -> dict[str, int]:
+def _convert_classifier(classifier: FastTextClassifier, source: str, out: str, store: Stored | None) -> dict[str, int]:
+    """A ``.ftz`` is quantised, if it is not yet; a ``.bin`` never is."""
+    from foreword.classify.quantize import quantize
+    from foreword.errors import InputError
+    from foreword.io.fasttext import write_fasttext
+    from foreword.io.folder import save
+
+    if store is not None:
+        raise typer.BadParameter("only word vectors are stored in another precision", param_hint="'--store'")
+    if out.endswith(".ftz"):
+        write_fasttext(classifier.to_file() if classifier.quantized else quantize(classifier), out)
+    elif not out.endswith(".bin"):
+        save(classifier, out)
+    elif classifier.quantized:
+        raise InputError(f"{source}: is quantised, and what was lost cannot be put back: name a .ftz, or a folder")
+    else:
+        classifier.write(out)
+    model = classifier.model
+    return {"labels": model.dictionary.labels, "words": model.dictionary.size, "dimensions": model.settings.dim}
+
+
+def _convert_subwords(found: FastText | WordVectors, out: str, store: Stored | None) -> dict[str, int]:
+    from foreword.io.fasttext import write_fasttext
+    from foreword.vectors.fasttext import FastText, file_of_vectors
+
+    _refuse(store, out)
+    file = found.to_file() if isinstance(found, FastText) else file_of_vectors(found)
+    write_fasttext(file, out)
+    return {"words": file.number_of_words, "dimensions": file.settings.dim, "buckets": file.settings.bucket}
+
+
+def _refuse(store: Stored | None, out: str) -> None:
+    if store is not None:
+        raise typer.BadParameter(f"{out} holds float32 only: name a folder", param_hint="'--store'")
+
+
+def _convert_vectors(
+    found: FastText | WordVectors, vectors: WordVectors, out: str, store: Stored | None
+) -> dict[str, int]:
     from foreword.cli.printing import tell
     from foreword.io.folder import save
     from foreword.io.word2vec import write_vectors
 
     if not out.endswith(VECTORS):
         save(vectors if store is None else vectors.stored_as(store), out)
-    elif store is not None:
-        raise typer.BadParameter(f"{out} holds float32 only: name a folder", param_hint="'--store'")
+    elif out.endswith(".bin") and vectors.subwords is not None:
+        return _convert_subwords(found, out, store)
     else:
+        _refuse(store, out)
         divided = write_vectors(vectors, out, blanks="_")
         if divided:
             tell(f"{divided:,} words hold blanks, which divide words there: written as _")

@@ -77,14 +77,28 @@ def gradient_by_lag(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_las
 
     The loss counts the last step alone, so that what arrives at an earlier one has come all that way.
     """
-    steps = len(kept[0])
-    d_outputs = np.zeros((steps, *d_last.shape), d_last.dtype)
+    return _states_and_inputs(cells, kept, d_last)[0]
+
+
+def input_gradient_by_lag(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_last: Floats) -> Doubles:
+    """|∂L_T/∂x_(T−lag)| (T, B): how much the word so many steps back is taught, through all layers, by one loss.
+
+    A state's gradient at lag 0 has not passed a cell yet, which one at lag 1 has; words are all taught through the
+    cell that read them, so these are alike at every lag.
+    """
+    return _states_and_inputs(cells, kept, d_last)[1]
+
+
+def _states_and_inputs(
+    cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_last: Floats
+) -> tuple[Doubles, Doubles]:
+    d_outputs = np.zeros((len(kept[0]), *d_last.shape), d_last.dtype)
     d_outputs[-1] = d_last
     found = []
     for cell, held in zip(cells[::-1], kept[::-1], strict=True):
         norms, d_outputs = _walk_back(_without_gradients(cell), held, d_outputs)
         found.append(norms)
-    return np.array(found[::-1])
+    return np.array(found[::-1]), np.linalg.norm(d_outputs[::-1].astype(np.float64), axis=2)
 
 
 def silent_from(norms: Sequence[float] | Floats, share: float = SILENT) -> int | None:
@@ -249,12 +263,13 @@ def saturation(cell: Cell, kept: Sequence[Kept], bins: int = BINS) -> Saturation
 class Highway:
     """How much of c_(T−lag) is left in c_T, for lag 0, 1, … T; (T + 1,) each.
 
-    direct: the mean over units of Π f_t, the path along c alone, with the gates held fixed.
-    full: the mean of |∂c_T/∂c_(T−lag)| on the diagonal, the gates' own dependence on h included. full_norm: the largest
-    singular value of that whole matrix.
+    direct: the mean over units of Π f_t, the path along c alone, with the gates held fixed; direct_norm: the largest of
+    them. full: the mean of |∂c_T/∂c_(T−lag)| on the diagonal, the gates' own dependence on h included; full_norm: the
+    largest singular value of that whole matrix.
     """
 
     direct: Doubles
+    direct_norm: Doubles
     full: Doubles
     full_norm: Doubles
 
@@ -274,7 +289,7 @@ def highway(cell: LSTMCell, kept: Sequence[Kept], text: int = 0) -> Highway:
     size = cell.hidden
     of_c = jacobian_products(step_jacobians(cell, kept, text))[:, size:, size:]
     diagonals = np.abs(np.diagonal(of_c, axis1=1, axis2=2))
-    return Highway(direct.mean(axis=1), diagonals.mean(axis=1), norms_by_lag(of_c))
+    return Highway(direct.mean(axis=1), direct.max(axis=1), diagonals.mean(axis=1), norms_by_lag(of_c))
 
 
 def frozen_radius(cell: Cell, held: Kept, rounds: int = 200, seed: int = 0) -> float:

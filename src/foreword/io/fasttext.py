@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -98,6 +98,39 @@ class QuantizedMatrix:
             matrix = matrix * self.norm_quantizer.centroids[self.norm_codes][:, None]
         return np.ascontiguousarray(matrix, np.float32)
 
+    def to_arrays(self, name: str) -> dict[str, NDArray[Any]]:
+        """What ``from_arrays`` makes it of again, each array's name beginning with ``name``."""
+        arrays: dict[str, NDArray[Any]] = {f"{name}_codes": self.codes, f"{name}_centroids": self.quantizer.centroids}
+        if self.norm_codes is not None and self.norm_quantizer is not None:
+            arrays |= {f"{name}_norms": self.norm_codes, f"{name}_norm_centroids": self.norm_quantizer.centroids}
+        return arrays
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], name: str, rows: int, columns: int, width: int
+    ) -> QuantizedMatrix:
+        """``width``: columns that share a code. A ValueError where the arrays do not fit."""
+        if not 0 < width <= columns:
+            raise ValueError(f"{width} of {columns} columns cannot share a code")
+        parts = -(-columns // width)
+        quantizer = ProductQuantizer(
+            columns, parts, width, columns - (parts - 1) * width, _fitting(arrays, f"{name}_centroids", columns)
+        )
+        codes = _fitting(arrays, f"{name}_codes", rows * parts)
+        if f"{name}_norms" not in arrays:
+            return cls(rows, columns, codes, quantizer, None, None)
+        norms = ProductQuantizer(1, 1, 1, 1, _fitting(arrays, f"{name}_norm_centroids", 1))
+        return cls(rows, columns, codes, quantizer, _fitting(arrays, f"{name}_norms", rows), norms)
+
+
+def _fitting(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[Any]:
+    """Codes, a byte each, or centroids, 256 for every column."""
+    array = arrays.get(name)
+    dtype, shape = (np.float32, (size * CENTROIDS,)) if name.endswith("centroids") else (np.uint8, (size,))
+    if array is None or array.dtype != dtype or array.shape != shape:
+        raise ValueError(f"expected {name!r} of {dtype.__name__} and the shape {shape}")
+    return array
+
 
 Matrix = Floats | QuantizedMatrix
 
@@ -129,27 +162,31 @@ class FastTextFile:
 
     def check(self) -> None:
         """A ValueError unless every row that the dictionary can name is there: no one may read beyond a matrix."""
-        settings, words = self.settings, self.number_of_words
-        if not _sensible(settings):
-            raise ValueError("not a fastText model: its settings make no sense")
         if ((self.types != WORD) & (self.types != LABEL)).any() or (np.diff(self.types) < 0).any():
             raise ValueError("the dictionary's labels are not where they should be, behind its words")
-        buckets = settings.bucket
-        if self.prune is not None:
-            buckets = _pruned_rows(self.prune, settings.bucket)
-        rows = rows_of(self.inputs)
-        uses_buckets = settings.maxn > 0 or (settings.model == SUPERVISED and settings.wordNgrams > 1)
-        if rows < words or (uses_buckets and rows < words + buckets):
-            raise ValueError(f"{rows} rows of inputs for {words} words and {buckets} buckets")
-        outputs = self.number_of_labels if settings.model == SUPERVISED else words
-        if settings.model == SUPERVISED and not outputs:
-            raise ValueError("a classifier without labels")
-        if rows_of(self.outputs) < outputs - (settings.loss == HIERARCHICAL):
-            raise ValueError(f"{rows_of(self.outputs)} rows of outputs for {outputs}")
+        rows = rows_of(self.inputs), rows_of(self.outputs)
+        check_sizes(self.settings, self.number_of_words, self.number_of_labels, self.prune, *rows)
         for matrix in (self.inputs, self.outputs):
             columns = matrix.columns if isinstance(matrix, QuantizedMatrix) else matrix.shape[1]
-            if columns != settings.dim:
-                raise ValueError(f"a matrix of {columns} columns in a model of {settings.dim}")
+            if columns != self.settings.dim:
+                raise ValueError(f"a matrix of {columns} columns in a model of {self.settings.dim}")
+
+
+def check_sizes(
+    settings: Settings, words: int, labels: int, prune: NDArray[np.int32] | None, inputs: int, outputs: int
+) -> None:
+    """A ValueError unless there are as many rows of inputs and outputs as may be asked for."""
+    if not _sensible(settings):
+        raise ValueError("not a fastText model: its settings make no sense")
+    buckets = settings.bucket if prune is None else _pruned_rows(prune, settings.bucket)
+    uses_buckets = settings.maxn > 0 or (settings.model == SUPERVISED and settings.wordNgrams > 1)
+    if inputs < words or (uses_buckets and inputs < words + buckets):
+        raise ValueError(f"{inputs} rows of inputs for {words} words and {buckets} buckets")
+    wanted = labels if settings.model == SUPERVISED else words
+    if settings.model == SUPERVISED and not wanted:
+        raise ValueError("a classifier without labels")
+    if outputs < wanted - (settings.loss == HIERARCHICAL):
+        raise ValueError(f"{outputs} rows of outputs for {wanted}")
 
 
 def _pruned_rows(prune: NDArray[np.int32], buckets: int) -> int:

@@ -3,6 +3,10 @@ n-grams; and its labels.
 
 Tokens stand between blanks, tabs, returns, NULs; a line feed, or the end of the text, is a token of its own, ``</s>``,
 and ends the line. Words that begin with the label prefix are labels.
+
+Three things make it fast. Tokens are taken in batches: one pass cuts them, eight bytes at a time, and asks for their
+rows in the table of words, a second finds them there. The n-grams of a word are hashed once and kept, for most words
+come again soon. And a batch goes on from one line to the next, so that short lines are no slower than long ones.
 """
 
 from __future__ import annotations
@@ -13,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.kernels.jit import inlined, kernel
-from foreword.kernels.memory import ones
+from foreword.kernels.memory import load_unaligned, lowest_one, ones, prefetch
 from foreword.kernels.subword_hash import FIRST, LAST, hash_byte, word_buckets
-from foreword.kernels.table import ID_BITS, find, make_key, row_of
+from foreword.kernels.table import BATCH, ID_BITS, make_key, row_of, same_bytes
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
@@ -27,9 +31,26 @@ _PRIME = np.uint32(16777619)
 _NEXT_WORD = np.uint64(116049371)  # fastText's multiplier for the hash of several words
 _SPREAD = np.uint32(2654435769)
 _LINE_FEED = 10
+_LONG = np.uint64(1 << 63)
+_TAG = np.uint64(0xFFFFFFFF00000000)
+_ZERO = np.uint64(0)
+_AFTER_BLANKS = np.uint64(0x2121212121212121)
+_TOPS = np.uint64(0x8080808080808080)
 
 MARKED = 64
 """Room for a word with its marks; longer ones take the slower road."""
+
+LINES = 64
+"""Lines that are read at a time, if they are short."""
+
+SHORT = 1 << 14
+"""Bytes that are read at a time; a longer line is read alone."""
+
+KEPT = 1 << 14
+"""Words whose n-grams are kept: one for each value of so many bits of a hash."""
+
+KEPT_ROWS = 32
+"""Room for a kept word: how many rows it has, and the rows."""
 
 
 def _end_hash() -> np.int32:
@@ -46,19 +67,17 @@ END_HASH = _end_hash()
 class LineReader(NamedTuple):
     """What turns text into rows.
 
-    slots, arena, starts: a StringTable of all entries; entries: int32, which entry each of its strings is.
+    slots: a StringTable's, in which entry i has the number i + 1; arena, starts: the entries themselves.
     words: how many entries are words, the rest being labels; end: the entry of ``</s>``, or −1.
     least, most: the lengths of character n-grams; word_ngrams: up to how many words together; buckets: for both.
     kept, ranks, kept_rows: where buckets were pruned, which are kept (a bit each), how many before each 64, and the
     row of each; else empty.
-    ngrams, ngram_starts: the rows of every word's n-grams, found once; those of unknown words are found as they come.
     prefix: how a label begins; distinct: whether a row counts once however often it comes.
     """
 
     slots: Words
     arena: Bytes
     starts: Longs
-    entries: Ints
     words: int
     end: int
     least: int
@@ -69,40 +88,51 @@ class LineReader(NamedTuple):
     kept: Words
     ranks: Ints
     kept_rows: Ints
-    ngrams: Ints
-    ngram_starts: Longs
     prefix: Bytes
     distinct: bool
 
 
 class LineRoom(NamedTuple):
-    """Room for a line: its rows, the hashes of its words and its labels; counts: how many labels it had; largest and
-    smallest: which row each column's extreme came from.
+    """Room for some lines, ``size`` bytes in all.
+
+    rows, row_ends: those of line i are ``rows[row_ends[i]:row_ends[i + 1]]``; hashes: of one line's words.
+    tokens: start, stop and first place in the table of each token of a batch; keys: four words each.
+    known, known_rows: words and their rows, kept for the next time they come.
+    largest, smallest: which row each column's extreme came from; seen: for telling rows apart.
     """
 
+    size: int
     rows: Ints
-    hashes: NDArray[np.int32]
-    labels: Ints
-    counts: Longs
-    key: Words
+    row_ends: Longs
+    hashes: Ints
+    tokens: Longs
+    keys: Words
+    cursor: Longs
     marked: Bytes
+    known: Words
+    known_rows: Ints
     largest: Ints
     smallest: Ints
     seen: Ints
 
 
 def make_line_room(longest: int, reader: LineReader, stride: int) -> LineRoom:
-    """Enough for a line of so many bytes."""
-    tokens = longest // 2 + 2
-    characters = (longest + 2 * tokens) * (reader.most - reader.least + 1) if reader.most else 0
+    """Enough for lines of up to so many bytes."""
+    size = max(longest, SHORT)
+    tokens = size // 2 + 2 * LINES
+    characters = (size + 2 * tokens) * (reader.most - reader.least + 1) if reader.most else 0
     rows = tokens + characters + tokens * max(0, reader.word_ngrams - 1)
     return LineRoom(
-        np.empty(rows + 1, np.int32),
+        size,
+        np.empty(rows + 4, np.int32),
+        np.zeros(LINES + 1, np.int64),
         np.empty(tokens + 1, np.int32),
-        np.empty(tokens + 1, np.int32),
-        np.zeros(1, np.int64),
-        np.empty(4, np.uint64),
+        np.empty(BATCH * 3, np.int64),
+        np.empty(BATCH * 4, np.uint64),
+        np.zeros(2, np.int64),
         np.empty(MARKED, np.uint8),
+        np.zeros(KEPT * 4 if reader.most else 4, np.uint64),
+        np.zeros(KEPT * KEPT_ROWS if reader.most else 1, np.int32),
         np.zeros(stride, np.int32),
         np.zeros(stride, np.int32),
         np.empty(2 << (rows + 1).bit_length() if reader.distinct else 1, np.int32),
@@ -112,6 +142,24 @@ def make_line_room(longest: int, reader: LineReader, stride: int) -> LineRoom:
 @inlined
 def is_separator(byte: np.uint8) -> bool:
     return byte == 32 or (9 <= byte <= 13) or byte == 0
+
+
+@inlined
+def token_end(data: Bytes, place: int, stop: int) -> int:
+    """The first separator from ``place`` on, or ``stop``."""
+    while place + 8 <= stop:
+        word = load_unaligned(data, place)
+        low = (word - _AFTER_BLANKS) & ~word & _TOPS  # the lowest bit set marks the first byte below 33
+        if low == _ZERO:
+            place += 8
+            continue
+        place += lowest_one(low) >> 3
+        if is_separator(data[place]):
+            return place
+        place += 1
+    while place < stop and not is_separator(data[place]):
+        place += 1
+    return place
 
 
 @inlined
@@ -128,13 +176,30 @@ def bucket_row(reader: LineReader, bucket: int) -> int:
 
 
 @inlined
-def entry_of(reader: LineReader, data: Bytes, start: int, stop: int, key: Words) -> int:
-    """The entry of a token, or −1."""
-    make_key(data, start, stop, key, 0)
-    rows = len(reader.slots) // 4
-    at = find(reader.slots, reader.arena, reader.starts, row_of(key, 0, rows), key, 0, data, start, stop)
-    number = np.int64(reader.slots[at + 3] & ID_BITS) - 1
-    return np.int64(reader.entries[number]) if number >= 0 else -1
+def entry_of(reader: LineReader, data: Bytes, start: int, stop: int, keys: Words, key: int, place: int) -> int:
+    """The entry of a token, or −1. The table may come from a file, so no number in it is trusted."""
+    slots = reader.slots
+    tag = keys[key + 3]
+    at = place * 4
+    for _ in range(len(slots) // 4):
+        last = slots[at + 3]
+        if last == _ZERO:
+            return -1
+        if (
+            slots[at] == keys[key]
+            and (last & _TAG) == tag
+            and slots[at + 1] == keys[key + 1]
+            and slots[at + 2] == keys[key + 2]
+        ):
+            entry = np.int64(last & ID_BITS) - 2
+            if not 0 <= entry < len(reader.starts) - 1:
+                return -1
+            if tag < _LONG or same_bytes(
+                data, start, stop, reader.arena, reader.starts[entry], reader.starts[entry + 1]
+            ):
+                return entry
+        at = (at + 4) & (len(slots) - 1)
+    return -1
 
 
 @inlined
@@ -210,63 +275,179 @@ def add_word_ngrams(reader: LineReader, hashes: Ints, tokens: int, rows: Ints, c
 
 
 @inlined
-def read_line(reader: LineReader, data: Bytes, start: int, stop: int, room: LineRoom) -> int:
-    """Fill ``room`` with the rows and labels of ``data[start:stop]``; how many rows."""
-    rows, hashes, labels = room.rows, room.hashes, room.labels
-    count, tokens, marks = 0, 0, 0
-    place = start
-    at_end = False
-    while not at_end:
-        while place < stop and data[place] != _LINE_FEED and is_separator(data[place]):
-            place += 1
-        first = place
-        while place < stop and not is_separator(data[place]):
-            place += 1
-        if place == first:  # a line feed, or nothing left: </s>
-            at_end = True
-            entry = reader.end
-            if entry >= 0:
-                rows[count] = entry
-                count += 1
-            if reader.word_ngrams > 1:
-                hashes[tokens] = END_HASH
-                tokens += 1
-            continue
-        entry = entry_of(reader, data, first, place, room.key)
-        at_end = place - first == 4 and entry == reader.end and entry >= 0 and is_end_mark(data, first)
-        if entry >= reader.words:
-            labels[marks] = entry - reader.words
-            marks += 1
-            continue
-        if entry < 0 and begins_with(data, first, place, reader.prefix):
-            continue
-        if entry >= 0:
-            rows[count] = entry
-            count += 1
-            for ngram in range(reader.ngram_starts[entry], reader.ngram_starts[entry + 1]):
-                rows[count] = reader.ngrams[ngram]
-                count += 1
-        elif reader.most:
-            count = add_ngrams(reader, data, first, place, rows, count, room.marked)
-        if reader.word_ngrams > 1:
-            hashes[tokens] = hash_token(data, first, place)
-            tokens += 1
-    if reader.word_ngrams > 1 and reader.buckets:
-        count = add_word_ngrams(reader, hashes, tokens, rows, count)
-    room.counts[0] = marks
-    return keep_distinct(rows, count, room.seen) if reader.distinct else count
+def is_known(room: LineRoom, key: int, place: int) -> bool:
+    """Whether the rows of the token with that key are kept at that place."""
+    keys, known, at = room.keys, room.known, place * 4
+    return (
+        known[at] == keys[key]
+        and known[at + 1] == keys[key + 1]
+        and known[at + 2] == keys[key + 2]
+        and known[at + 3] == keys[key + 3]
+    )
 
 
 @inlined
-def keep_distinct(rows: Ints, count: int, seen: Ints) -> int:
-    """Each of ``rows[:count]`` once, in the order they first come; how many. ``seen`` is room for a table of them."""
+def add_known(known_rows: Ints, place: int, rows: Ints, count: int) -> int:
+    """Append kept rows. Four at once are enough for most words, and faster than a loop, which LLVM makes long."""
+    kept = np.int64(known_rows[place])
+    one, two, three, four = (
+        known_rows[place + 1], known_rows[place + 2], known_rows[place + 3], known_rows[place + 4],
+    )  # fmt: skip
+    rows[count], rows[count + 1], rows[count + 2], rows[count + 3] = one, two, three, four
+    if kept > 4:
+        for number in range(4, kept):
+            rows[count + number] = known_rows[place + 1 + number]
+    return count + kept
+
+
+@inlined
+def keep(room: LineRoom, key: int, place: int, first: int, last: int) -> None:
+    """Keep ``rows[first:last]``, if there is room for them and the key holds all of the word."""
+    if room.keys[key + 3] >= _LONG or last - first >= KEPT_ROWS:
+        return
+    for part in range(4):
+        room.known[place * 4 + part] = room.keys[key + part]
+    room.known_rows[place * KEPT_ROWS] = last - first
+    for number in range(last - first):
+        room.known_rows[place * KEPT_ROWS + 1 + number] = room.rows[first + number]
+
+
+@inlined
+def add_word(
+    reader: LineReader, data: Bytes, start: int, stop: int, key: int, spread: int, room: LineRoom, count: int
+) -> int:
+    """Append the rows of a word: its own and those of its n-grams; −1 where it is not a word but a label."""
+    place = spread & (KEPT - 1)
+    if reader.most and is_known(room, key, place):
+        return add_known(room.known_rows, place * KEPT_ROWS, room.rows, count)
+    entry = entry_of(reader, data, start, stop, room.keys, key, spread & (len(reader.slots) // 4 - 1))
+    if entry >= reader.words or (entry < 0 and begins_with(data, start, stop, reader.prefix)):
+        return -1
+    last = count
+    if entry >= 0:
+        room.rows[last] = entry
+        last += 1
+    if reader.most:
+        last = add_ngrams(reader, data, start, stop, room.rows, last, room.marked)
+        keep(room, key, place, count, last)
+    return last
+
+
+@inlined
+def cut_token(data: Bytes, place: int, stop: int, keys: Words, key: int) -> int:
+    """Where the token at ``place`` ends; its key is written. One of less than eight bytes, as most are, is done with
+    the look that finds its end: a branch for each length could not be foreseen.
+    """
+    if place + 8 <= stop:
+        word = load_unaligned(data, place)
+        low = (word - _AFTER_BLANKS) & ~word & _TOPS
+        if low != _ZERO:
+            length = lowest_one(low) >> 3
+            if is_separator(data[place + length]):
+                keys[key] = word & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
+                keys[key + 1] = keys[key + 2] = _ZERO
+                keys[key + 3] = np.uint64(length) << np.uint64(32)
+                return place + length
+    end = token_end(data, place, stop)
+    make_key(data, place, end, keys, key)
+    return end
+
+
+@inlined
+def cut_tokens(reader: LineReader, data: Bytes, begins: Longs, ends: Longs, last: int, room: LineRoom) -> int:
+    """Cut up to BATCH tokens of the lines before ``last`` from the cursor on, make their keys and ask for their places
+    in the table; how many. The end of a line, also one that is written out, is an empty token.
+    """
+    tokens, keys = room.tokens, room.keys
+    line, place = room.cursor[0], room.cursor[1]
+    places = max(len(reader.slots) // 4, KEPT)
+    inside = len(reader.slots) // 4 - 1
+    filled = 0
+    while filled < BATCH and line < last:
+        stop = ends[line]
+        while place < stop and data[place] != _LINE_FEED and is_separator(data[place]):
+            place += 1
+        at, key = filled * 3, filled * 4
+        end = cut_token(data, place, stop, keys, key)
+        filled += 1
+        if end == place or (end - place == 4 and is_end_mark(data, place)):
+            tokens[at], tokens[at + 1] = 0, 0
+            line += 1
+            place = begins[line] if line < last else 0
+            continue
+        spread = row_of(keys, key, places)
+        if reader.most:
+            prefetch(room.known, (spread & (KEPT - 1)) * 4)
+            prefetch(room.known_rows, (spread & (KEPT - 1)) * KEPT_ROWS)
+        else:
+            prefetch(reader.slots, (spread & inside) * 4)
+        tokens[at], tokens[at + 1], tokens[at + 2] = place, end, spread
+        place = end
+    room.cursor[0], room.cursor[1] = line, place
+    return filled
+
+
+@inlined
+def lines_that_fit(begins: Longs, ends: Longs, first: int, size: int) -> int:
+    """How many lines from ``first`` on there is room for; at least one."""
+    last, held = first, 0
+    while last < len(begins) and last - first < LINES and (last == first or held + ends[last] - begins[last] <= size):
+        held += ends[last] - begins[last]
+        last += 1
+    return last - first
+
+
+@kernel
+def read_lines(reader: LineReader, data: Bytes, begins: Longs, ends: Longs, first: int, room: LineRoom) -> int:
+    """Fill ``room`` with the rows of the next lines; how many lines. None may be longer than ``room.size``."""
+    rows, hashes, tokens = room.rows, room.hashes, room.tokens
+    lines = lines_that_fit(begins, ends, first, room.size)
+    room.cursor[0], room.cursor[1] = first, begins[first]
+    count, words, line = 0, 0, 0
+    while line < lines:
+        filled = cut_tokens(reader, data, begins, ends, first + lines, room)
+        for token in range(filled):
+            start, stop = tokens[token * 3], tokens[token * 3 + 1]
+            if start == stop:
+                count = end_line(reader, rows, room.row_ends[line], count, hashes, words, room.seen)
+                line += 1
+                room.row_ends[line] = count
+                words = 0
+                continue
+            added = add_word(reader, data, start, stop, token * 4, tokens[token * 3 + 2], room, count)
+            if added < 0:
+                continue
+            count = added
+            if reader.word_ngrams > 1:
+                hashes[words] = hash_token(data, start, stop)
+                words += 1
+    return lines
+
+
+@inlined
+def end_line(reader: LineReader, rows: Ints, first: int, count: int, hashes: Ints, words: int, seen: Ints) -> int:
+    """What the end of a line adds to its rows, which begin at ``first``: ``</s>`` and the word n-grams."""
+    if reader.end >= 0:
+        rows[count] = reader.end
+        count += 1
+    if reader.word_ngrams > 1 and reader.buckets:
+        hashes[words] = END_HASH
+        count = add_word_ngrams(reader, hashes, words + 1, rows, count)
+    return keep_distinct(rows, first, count, seen) if reader.distinct else count
+
+
+@inlined
+def keep_distinct(rows: Ints, first: int, last: int, seen: Ints) -> int:
+    """Each of ``rows[first:last]`` once, in the order they first come; where they end then. ``seen`` is room for a
+    table of them.
+    """
     size = 16
-    while size < 2 * count:
+    while size < 2 * (last - first):
         size *= 2
     for place in range(size):
         seen[place] = -1
-    kept = 0
-    for place in range(count):
+    kept = first
+    for place in range(first, last):
         row = rows[place]
         at = np.int64((np.uint32(row) * _SPREAD) >> np.uint32(7)) & (size - 1)
         while seen[at] >= 0 and seen[at] != row:
@@ -282,16 +463,3 @@ def keep_distinct(rows: Ints, count: int, seen: Ints) -> int:
 def is_end_mark(data: Bytes, place: int) -> bool:
     """Whether ``</s>`` is written there."""
     return data[place] == 60 and data[place + 1] == 47 and data[place + 2] == 115 and data[place + 3] == 62
-
-
-@kernel
-def rows_of_words(
-    reader: LineReader, data: Bytes, offsets: Longs, out: Ints, starts: Longs, first: int, last: int, marked: Bytes
-) -> int:
-    """The rows of the n-grams of words ``first`` to ``last``; ``starts[i + 1]`` says where those of word i stop."""
-    at = 0
-    for word in range(first, last):
-        if word != reader.end:
-            at = add_ngrams(reader, data, offsets[word], offsets[word + 1], out, at, marked)
-        starts[word + 1] = at
-    return at

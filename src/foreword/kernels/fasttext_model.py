@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.kernels import simd
-from foreword.kernels.fasttext_lines import Bytes, Ints, LineReader, LineRoom, Longs, read_line
+from foreword.kernels.fasttext_lines import Bytes, Ints, LineReader, LineRoom, Longs, read_lines
 from foreword.kernels.jit import inlined, kernel
 from foreword.kernels.skipgram import Floats, Paths, below, next_random, prefetch_row
 
-AHEAD = 16
+AHEAD = 32
 """How many rows ahead are asked for."""
 
 MORE = 1e-5
@@ -66,18 +66,19 @@ def make_best(labels: int, k: int) -> Best:
 
 @inlined
 def pool_rows(
-    inputs: Floats, rows: Ints, first: int, count: int, stride: int, pools: int, hidden: Floats, largest: Ints,
-    smallest: Ints,
+    inputs: Floats, rows: Ints, first: int, count: int, soon: int, stride: int, pools: int, hidden: Floats,
+    largest: Ints, smallest: Ints,
 ) -> None:  # fmt: skip
     """``hidden[:stride]`` becomes the mean of the rows ``rows[first:first + count]``, and with three pools what follows
     their largest and smallest values, column by column; ``largest`` and ``smallest`` say which row each came from.
+    Rows up to ``rows[:soon]`` will be wanted next.
     """
     for k in range(0, stride, 16):
         simd.store(hidden, k, simd.zeros())
     last = first + count
     place = first
     while place + 4 <= last:  # four at a time, so that the sum is taken up and put down less often
-        for ahead in range(place + AHEAD, min(place + AHEAD + 4, last)):
+        for ahead in range(place + AHEAD, min(place + AHEAD + 4, soon)):
             prefetch_row(inputs, np.int64(rows[ahead]) * stride, stride)
         one, two = np.int64(rows[place]) * stride, np.int64(rows[place + 1]) * stride
         three, four = np.int64(rows[place + 2]) * stride, np.int64(rows[place + 3]) * stride
@@ -194,19 +195,27 @@ def predict_lines(
     probabilities: NDArray[np.float32],
 ) -> None:  # fmt: skip
     """The k best labels of every line, −1 where there are fewer, and what fastText calls their probabilities."""
-    for line in range(len(begins)):
-        count = read_line(reader, data, begins[line], ends[line], room)
-        for place in range(k):
-            best.values[place], best.names[place] = 0.0, -1
-        if count:
-            pool_rows(inputs, room.rows, 0, count, stride, answers.pools, hidden, room.largest, room.smallest)
-            if answers.tree:
-                best_of_tree(hidden, answers, answers.pools * stride, k, least, best)
-            else:
-                best_of_all(hidden, answers, answers.pools * stride, k, least, best)
-        for place in range(k):
-            labels[line, place] = best.names[place]
-            probabilities[line, place] = best.values[place]
+    done = 0
+    while done < len(begins):
+        lines = read_lines(reader, data, begins, ends, done, room)
+        soon = room.row_ends[lines]
+        for line in range(lines):
+            first = room.row_ends[line]
+            count = room.row_ends[line + 1] - first
+            for place in range(k):
+                best.values[place], best.names[place] = 0.0, -1
+            if count:
+                pool_rows(
+                    inputs, room.rows, first, count, soon, stride, answers.pools, hidden, room.largest, room.smallest
+                )
+                if answers.tree:
+                    best_of_tree(hidden, answers, answers.pools * stride, k, least, best)
+                else:
+                    best_of_all(hidden, answers, answers.pools * stride, k, least, best)
+            for place in range(k):
+                labels[done + line, place] = best.names[place]
+                probabilities[done + line, place] = best.values[place]
+        done += lines
 
 
 @inlined
@@ -317,7 +326,7 @@ def train_lines(
             continue
         rate = np.float32(first_rate + (last_rate - first_rate) * (line - first) / (last - first))
         chosen = np.int64(marks[mark_ends[line] + below(next_random(random), some)])
-        pool_rows(inputs, rows, begin, count, stride, answers.pools, hidden, room.largest, room.smallest)
+        pool_rows(inputs, rows, begin, count, begin + count, stride, answers.pools, hidden, room.largest, room.smallest)
         report[0] += label_step(
             hidden, answers, width, marks, mark_ends[line], mark_ends[line + 1], chosen, paths, rate, change, scores
         )
@@ -329,34 +338,19 @@ def train_lines(
 
 @kernel
 def read_rows(
-    data: Bytes, begins: Longs, ends: Longs, first: int, last: int, reader: LineReader, room: LineRoom, rows: Ints,
-    at: int, row_ends: Longs,
-) -> int:  # fmt: skip
-    """Write the rows of lines ``first`` to ``last`` one after another from ``rows[at]`` on; ``row_ends[i + 1]`` says
-    where those of line i stop. Returns the first line that there was no room for.
-    """
-    for line in range(first, last):
-        count = read_line(reader, data, begins[line], ends[line], room)
-        if at + count > len(rows):
-            return line
-        for place in range(count):
-            rows[at + place] = room.rows[place]
-        at += count
-        row_ends[line + 1] = at
-    return last
-
-
-@kernel
-def read_labels(
-    data: Bytes, begins: Longs, ends: Longs, reader: LineReader, room: LineRoom, marks: Ints, mark_ends: Longs
+    data: Bytes, begins: Longs, ends: Longs, line: int, reader: LineReader, room: LineRoom, rows: Ints, row_ends: Longs
 ) -> int:
-    """The labels written in each line, one after another, as far as there is room; how many there are."""
-    found = 0
-    for line in range(len(begins)):
-        read_line(reader, data, begins[line], ends[line], room)
-        for mark in range(room.counts[0]):
-            if found < len(marks):
-                marks[found] = room.labels[mark]
-            found += 1
-        mark_ends[line + 1] = found
-    return found
+    """Write the rows of the lines from ``line`` on one after another; ``row_ends[i + 1]`` says where those of line i
+    stop. Returns the first line that there was no room for.
+    """
+    while line < len(begins):
+        lines = read_lines(reader, data, begins, ends, line, room)
+        at = row_ends[line]
+        if at + room.row_ends[lines] > len(rows):
+            return line
+        for place in range(room.row_ends[lines]):
+            rows[at + place] = room.rows[place]
+        for number in range(1, lines + 1):
+            row_ends[line + number] = at + room.row_ends[number]
+        line += lines
+    return line

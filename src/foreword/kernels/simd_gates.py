@@ -29,6 +29,28 @@ def _constant(number: float) -> Any:
     return ir.Constant(_VECTOR, [number] * LANES)
 
 
+_ROUNDING = 12582912.0
+"""1.5 · 2**23: added to a number it leaves the nearest whole one in the low bits, subtracted again, alone."""
+
+
+def _multiply_add(builder: Any, left: Any, right: Any, onto: Any) -> Any:
+    return builder.fadd(builder.fmul(left, right, flags=("contract",)), onto, flags=("contract",))
+
+
+def _rest_of_power(builder: Any, part: Any) -> Any:
+    """(2**part − 1) / part."""
+    held = _constant(_POWER[0])
+    for coefficient in _POWER[1:]:
+        held = _multiply_add(builder, held, part, _constant(coefficient))
+    return held
+
+
+def _exponent(builder: Any, shifted: Any) -> Any:
+    """2**whole, as bits, from what ``_ROUNDING`` was added to."""
+    bits = builder.shl(builder.bitcast(shifted, _BITS), ir.Constant(_BITS, [23] * LANES))
+    return builder.add(bits, ir.Constant(_BITS, [0x3F800000] * LANES))
+
+
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
     view = cgutils.create_struct_proxy(array_type)(context, builder, value=array)
     return builder.bitcast(builder.gep(view.data, [index]), _VECTOR.as_pointer())
@@ -110,6 +132,68 @@ def positive(typing_context: Any, value: Any, sign: Any) -> Any:
 
 
 @intrinsic
+def broadcast(typing_context: Any, number: Any) -> Any:
+    """One number in all sixteen places."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        undefined = ir.Constant(_VECTOR, ir.Undefined)
+        one = builder.insert_element(undefined, arguments[0], ir.Constant(_INT32, 0))
+        return builder.shuffle_vector(one, undefined, ir.Constant(_BITS, [0] * LANES))
+
+    return floats(types.float32), generate
+
+
+@intrinsic
+def maximum(typing_context: Any, left: Any, right: Any) -> Any:
+    """The larger of the two, lane by lane; the right one where either is no number."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", *arguments), *arguments)
+
+    return floats(floats, floats), generate
+
+
+@intrinsic
+def largest(typing_context: Any, value: Any) -> Any:
+    """The largest of the sixteen, by halves."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        held, width = arguments[0], LANES
+        while width > 1:
+            width //= 2
+            kind = ir.VectorType(_INT32, width)
+            undefined = ir.Constant(held.type, ir.Undefined)
+            low = builder.shuffle_vector(held, undefined, ir.Constant(kind, list(range(width))))
+            high = builder.shuffle_vector(held, undefined, ir.Constant(kind, list(range(width, 2 * width))))
+            held = builder.select(builder.fcmp_ordered(">", low, high), low, high)
+        return builder.extract_element(held, ir.Constant(_INT32, 0))
+
+    return types.float32(floats), generate
+
+
+@intrinsic
+def exponential(typing_context: Any, x: Any) -> Any:
+    """``exp(x)`` within two units of the last place; from -87 down it is 0, above 88 that of 88. NaN stays NaN."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x = arguments[0]
+        tiny = builder.fcmp_ordered("<", x, _constant(-87.0))
+        x = builder.select(builder.fcmp_ordered(">", x, _constant(88.0)), _constant(88.0), x)
+        power = builder.fmul(x, _constant(1.4426950408889634))
+        shifted = builder.fadd(power, _constant(_ROUNDING))
+        whole = builder.fsub(shifted, _constant(_ROUNDING))
+        # x - whole · log 2, in two pieces: rounding x · log₂ e would cost a digit where x is large.
+        part = _multiply_add(builder, whole, _constant(-0.693359375), x)
+        part = _multiply_add(builder, whole, _constant(2.12194440e-4), part)
+        part = builder.fmul(part, _constant(1.4426950408889634))
+        scale = builder.bitcast(_exponent(builder, shifted), _VECTOR)
+        held = _multiply_add(builder, builder.fmul(_rest_of_power(builder, part), part), scale, scale)
+        return builder.select(tiny, _ZEROS, held)
+
+    return floats(floats), generate
+
+
+@intrinsic
 def tanh(typing_context: Any, x: Any) -> Any:
     """``e / (e + 2)`` with ``e = exp(2x) - 1``, which near zero is exact to the last digits, where 2σ(2x) - 1 is not.
 
@@ -121,17 +205,11 @@ def tanh(typing_context: Any, x: Any) -> Any:
         for sign, limit in (("<", -9.1), (">", 9.1)):
             x = builder.select(builder.fcmp_ordered(sign, x, _constant(limit)), _constant(limit), x)
         power = builder.fmul(x, _constant(2 * 1.4426950408889634))
-        shifted = builder.fadd(power, _constant(12582912.0))  # the nearest whole number, in the low bits
-        part = builder.fsub(power, builder.fsub(shifted, _constant(12582912.0)))
-        rest = _constant(_POWER[0])
-        for coefficient in _POWER[1:]:
-            rest = builder.fadd(
-                builder.fmul(rest, part, flags=("contract",)), _constant(coefficient), flags=("contract",)
-            )
-        rest = builder.fmul(rest, part)
-        bits = builder.shl(builder.bitcast(shifted, _BITS), ir.Constant(_BITS, [23] * LANES))
-        scale = builder.bitcast(builder.add(bits, ir.Constant(_BITS, [0x3F800000] * LANES)), _VECTOR)
-        e = builder.fadd(builder.fmul(rest, scale), builder.fsub(scale, _constant(1.0)))
+        shifted = builder.fadd(power, _constant(_ROUNDING))
+        part = builder.fsub(power, builder.fsub(shifted, _constant(_ROUNDING)))
+        scale = builder.bitcast(_exponent(builder, shifted), _VECTOR)
+        rest = builder.fmul(_rest_of_power(builder, part), part)
+        e = _multiply_add(builder, rest, scale, builder.fsub(scale, _constant(1.0)))
         return builder.fdiv(e, builder.fadd(e, _constant(2.0)))
 
     return floats(floats), generate

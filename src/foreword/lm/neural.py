@@ -31,6 +31,8 @@ except ImportError:
 
 from foreword.lm.neural_network import (
     BIAS,
+    EMBEDDING,
+    OUTPUT,
     Network,
     State,
     Weights,
@@ -201,7 +203,6 @@ class NeuralLM:
         reading = Reading(ids, training.batch, training.steps, offsets=offsets, vary=training.vary)
         low = getattr(torch, training.precision)
         like = torch.empty(0, device=device, dtype=torch.float32 if device.type == "cpu" else low)
-        rows = 256 if device.type == "cpu" else 1024
         candidates = None
         if 0 < training.sampled < len(corpus.vocab) and device.type == "cpu":
             counts = torch.bincount(ids, minlength=len(corpus.vocab))
@@ -212,15 +213,19 @@ class NeuralLM:
             raw, new = network.read(weights, x, state, masks)
             dropped = raw * masks.output
             words, bias, targets = output_weight(weights), weights[BIAS], y.flatten()
-            if candidates is not None:
+            room = None
+            if candidates is None:
+                room = trainer.gradients[OUTPUT if OUTPUT in weights else EMBEDDING]
+            else:
                 chosen, log_chances, targets = candidates.choose(targets)
                 words, bias = words.index_select(0, chosen), bias.index_select(0, chosen) - log_chances
             layer = (dropped.flatten(0, 1).to(low), words.to(low), bias.to(low))
-            nats = linear_cross_entropy(*layer, targets, rows=rows, scale=scale)
+            nats = linear_cross_entropy(*layer, targets, scale=scale, room=room)
             return nats, scale * self._penalty(raw, dropped), new
 
         state = network.start(reading.rows, like)
-        return Trainer(flat, network.tensors(), loss, state, reading, training, generator, seed=self.seed)
+        trainer = Trainer(flat, network.tensors(), loss, state, reading, training, generator, seed=self.seed)
+        return trainer
 
     def _penalty(self, raw: Tensor, dropped: Tensor) -> Tensor:
         """Activation regularisation: large values, and values that jump from one step to the next."""

@@ -63,8 +63,10 @@ def initialise_words(weights: Weights, generator: torch.Generator) -> None:
 
 
 def embed(weights: Weights, ids: Tensor, masks: Any = None) -> Tensor:
-    """(T, B) to (T, B, units); with masks, some words and some units are dropped."""
-    x = embedding(ids, weights[EMBEDDING])
+    """(T, B) to (T, B, units). With masks, which means learning, some words and some units are dropped, and on a CPU
+    the gradient names the words that were read instead of being zero for all others.
+    """
+    x = embedding(ids, weights[EMBEDDING], sparse=masks is not None and ids.device.type == "cpu")
     return x if masks is None else x * masks.words[ids].unsqueeze(-1) * masks.input
 
 

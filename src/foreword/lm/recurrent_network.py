@@ -93,7 +93,8 @@ class RecurrentNetwork:
 
     def masks(self, dropout: Dropout, texts: int, like: Tensor, generator: torch.Generator | None) -> Masks:
         sizes = self.layer_sizes()
-        recurrent = [] if self.cell == "min-gru" else [units for _, units in sizes]
+        none = self.cell == "min-gru" or dropout.recurrent == 0
+        recurrent = [] if none else [units for _, units in sizes]
         return Masks(
             draw_mask((self.vocab,), dropout.words, like, generator),
             locked_mask(texts, self.embedding, dropout.input, like, generator),

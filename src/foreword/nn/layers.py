@@ -13,7 +13,7 @@ L. Feng et al., "Were RNNs all we needed?" (2024) for the minimal GRU; G. Blello
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import torch
@@ -25,6 +25,7 @@ from foreword.nn.fused import fused_gru, fused_rnn
 from foreword.nn.padding import is_worth_padding, padded
 
 Weights = Sequence[Tensor]
+Layer = Callable[[Tensor], Tensor]
 
 
 def rnn(x: Tensor, h: Tensor, weights: Weights, activation: str = "tanh") -> tuple[Tensor, Tensor]:
@@ -39,9 +40,9 @@ def rnn(x: Tensor, h: Tensor, weights: Weights, activation: str = "tanh") -> tup
 
 
 def gru(x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
-    """Gates r, z, n in this order; z keeps the old memory, and r works after the product, as in torch::
+    """r, z = σ(…), n = tanh(W_x x + b_x + r·(W_h h + b_h)), h = (1 − z)·n + z·h; the weights are in this order.
 
-    r, z = σ(…)    n = tanh(W_x x + b_x + r·(W_h h + b_h))    h = (1 − z)·n + z·h
+    As in torch z keeps the old memory, and r works after the product.
     """
     if _ours(x, h, weights):
         out = fused_gru(x, h, *weights)
@@ -50,9 +51,8 @@ def gru(x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
 
 
 def lstm(x: Tensor, h: Tensor, c: Tensor, weights: Weights) -> tuple[Tensor, Tensor, Tensor]:
-    """Gates i, f, g, o in this order, by torch's own kernel::
-
-    i, f, o = σ(…)    g = tanh(…)    c = f·c + i·g    h = o·tanh(c)
+    """i, f, o = σ(…), g = tanh(…), c = f·c + i·g, h = o·tanh(c), by torch's own kernel; the weights are in the order
+    i, f, g, o.
     """
     if is_worth_padding(x, h):
         texts, units = h.shape
@@ -78,6 +78,14 @@ def min_gru(x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
     # 1 − σ(a) = σ(−a), which loses nothing where σ(a) is near 1.
     out = scan(torch.sigmoid(-z), torch.sigmoid(z) * n, h)
     return out, out[-1]
+
+
+def both_ways(ahead: Layer, behind: Layer, x: Tensor) -> Tensor:
+    """A bidirectional layer (T, B, 2H): each step beside what a second layer knows from reading the text backwards.
+
+    ahead, behind: x (T, B, I) to outputs (T, B, H), each with weights and a state of its own.
+    """
+    return torch.cat((ahead(x), behind(x.flip(0)).flip(0)), -1)
 
 
 def scan(keep: Tensor, add: Tensor, h: Tensor) -> Tensor:

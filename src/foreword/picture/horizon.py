@@ -39,7 +39,7 @@ def horizon(
             left = FIRST + width * place
             shapes.append(square(share, left, top, width, ROW - 4, f"{name}, {over} {columns[place]}: {share:.0%}"))
             # Letters on a full square would drown; its colour already says the same.
-            if share < 0.5:
-                middle = percent(left + width / 2)
-                shapes.append(label(f"{100 * share:.0f} %", middle, top + 17, anchor="middle", colour="muted"))
+            if share < 0.9:
+                colour, middle = "ink" if share >= 0.25 else "muted", percent(left + width / 2)
+                shapes.append(label(f"{100 * share:.0f} %", middle, top + 17, anchor="middle", colour=colour))
     return Picture(svg(title, TOP + ROW * len(names), shapes), title, caption)

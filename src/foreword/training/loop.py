@@ -43,7 +43,8 @@ class Trainer:
 
     weights: float32, every weight in one vector, see ``flat.py``; changed in place. averages: as many such vectors as
     ``settings.averages`` has. state: what a text is begun with. looks: losses on the held-out text so far.
-    epoch, step: which epoch it is, and updates so far.
+    epoch, step: which epoch it is, and updates so far. gradients: of the last update, by name; a loss may make them
+    right there.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Trainer:
         self._scale = settings.loss_scale if self._working.dtype == torch.float16 else 1.0
         self._leaves = {name: part.detach().requires_grad_() for name, part in views(self._working, shapes).items()}
         self._gradient = torch.zeros_like(weights)
-        self._gradients = views(self._gradient, shapes)
+        self.gradients = views(self._gradient, shapes)
         self._optimiser = optimiser(settings.optimiser, weights)
         self._inputs = torch.zeros(reading.length, reading.rows, dtype=torch.int64, device=device)
         self._targets = torch.zeros_like(self._inputs)
@@ -220,7 +221,7 @@ class Trainer:
         )
 
     def _first_bad(self) -> str:
-        bad = (name for name, part in self._gradients.items() if not bool(torch.isfinite(part).all()))
+        bad = (name for name, part in self.gradients.items() if not bool(torch.isfinite(part).all()))
         return f"the gradient of {next(bad, 'all weights together')}"
 
     def _one_step(self) -> None:
@@ -229,8 +230,8 @@ class Trainer:
         loss, penalty, state = self._loss(self._leaves, inputs, targets, self.state, self._scale)
         gradients = torch.autograd.grad(loss + penalty, list(self._leaves.values()))
         with torch.no_grad():
-            for part, gradient in zip(self._gradients.values(), gradients, strict=True):
-                part.copy_(gradient)
+            for part, gradient in zip(self.gradients.values(), gradients, strict=True):
+                _put(gradient, part)
             self._update()
             for kept, new in zip(self.state, state, strict=True):
                 kept.copy_(new)  # its values only: the gradient is cut here
@@ -308,6 +309,14 @@ class Trainer:
 def clip_factor(norm: Tensor, clip: float) -> Tensor:
     """What a gradient of that norm is multiplied with: its direction stays, its norm is at most ``clip``."""
     return (clip / norm).clamp(max=1.0)
+
+
+def _put(gradient: Tensor, part: Tensor) -> None:
+    """Write a gradient into its part of the vector, unless it was made there."""
+    if gradient.is_sparse:
+        part.zero_().index_add_(0, gradient._indices()[0], gradient._values())
+    elif gradient.data_ptr() != part.data_ptr():
+        part.copy_(gradient)
 
 
 def _for_numpy(part: Tensor) -> Tensor:

@@ -11,10 +11,11 @@ vocabulary falls into get no row, where fastText keeps random numbers.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,7 @@ from foreword.protocols import Array, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.vectors.noise import alias_table, keep_shares
+from foreword.vectors.rows import Rows
 from foreword.vectors.subwords import SubwordTable, check_lengths, hashed_ngrams
 from foreword.vectors.training import (
     SENTENCE,
@@ -288,31 +290,69 @@ def vectors_of_file(file: FastTextFile) -> WordVectors:
         used, places = file.prune[order, 0], file.prune[order, 1]
         table = replace(table, matrix=table.matrix[places], used=np.ascontiguousarray(used, np.int32))
     listed = Words.of(words)
-    buckets, offsets = hashed_ngrams(listed.data, listed.offsets, settings.minn, settings.maxn, settings.bucket)
-    if END in words:  # has no n-grams
-        end = words.index(END)
-        kept = np.ones(len(buckets), bool)
-        kept[offsets[end] : offsets[end + 1]] = False
-        removed = offsets[end + 1] - offsets[end]
-        buckets, offsets = buckets[kept], np.where(np.arange(len(offsets)) > end, offsets - removed, offsets)
+    buckets, offsets = _buckets_without_end(listed, words, table)
     own = np.ascontiguousarray(rows[: len(words)], np.float32)
     return WordVectors.of_words(words, _whole(own, table, buckets, offsets), subwords=table)
+
+
+def file_of_vectors(vectors: WordVectors) -> FastTextFile:
+    """Word vectors with subwords as fastText has them. A word's own row is what the rows of its n-grams leave of its
+    vector; what would be needed to train on, the outputs, is zeros.
+    """
+    table = vectors.subwords
+    if table is None:
+        raise InputError("these vectors have no subwords: word2vec's files hold such")
+    rows = Rows(table.matrix, table.scales).floats(slice(None))
+    plain = replace(table, matrix=rows, scales=None)
+    words = [bytes(vectors.data[start:stop]) for start, stop in itertools.pairwise(vectors.offsets.tolist())]
+    buckets, offsets = _buckets_without_end(Words(vectors.data, vectors.offsets), words, table)
+    ngrams = _rows_of_words(plain, buckets, offsets)
+    own = vectors.rows.floats(slice(None)) * (1 + np.diff(ngrams.indptr))[:, None] - ngrams @ rows
+    if END not in words:  # fastText always has it
+        words, own = [*words, END], np.concatenate((own, np.zeros((1, vectors.dimensions), np.float32)))
+    inputs = np.zeros((len(words) + table.buckets, vectors.dimensions), np.float32)
+    inputs[: len(words)] = own
+    inputs[len(words) + (np.arange(table.buckets) if table.used is None else table.used)] = rows
+    settings = Settings(
+        vectors.dimensions, 5, 5, 1, 5, 1, NEGATIVE, SKIP_GRAM, table.buckets, table.least, table.most, 100, 1e-4
+    )
+    counts = np.arange(len(words), 0, -1, dtype=np.int64)  # unknown by now; falling, as fastText has them
+    types = np.full(len(words), WORD, np.int8)
+    outputs = np.zeros((len(words), vectors.dimensions), np.float32)
+    return FastTextFile(settings, words, counts, types, int(counts.sum()), None, inputs, outputs)
 
 
 END = b"</s>"
 
 
+def _buckets_without_end(
+    listed: Words, words: list[bytes], lengths: SubwordTable
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The buckets of every word's n-grams; ``</s>`` has none."""
+    buckets, offsets = hashed_ngrams(listed.data, listed.offsets, lengths.least, lengths.most, lengths.buckets)
+    if END not in words:
+        return buckets, offsets
+    end = words.index(END)
+    kept = np.ones(len(buckets), bool)
+    kept[offsets[end] : offsets[end + 1]] = False
+    removed = offsets[end + 1] - offsets[end]
+    return buckets[kept], np.where(np.arange(len(offsets)) > end, offsets - removed, offsets)
+
+
 def _whole(
     own: NDArray[np.float32], table: SubwordTable, buckets: NDArray[np.int32], offsets: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """The mean of each word's own row and the rows of its n-grams, a few thousand words at a time."""
-    whole = np.empty_like(own)
-    for first in range(0, len(own), 4096):
-        last = min(first + 4096, len(own))
-        some, starts = buckets[offsets[first] : offsets[last]], offsets[first : last + 1] - offsets[first]
-        places, known = table.places(some)
-        sums = own[first:last].astype(np.float64)
-        word = np.repeat(np.arange(last - first), np.diff(starts))[known]
-        np.add.at(sums, word, table.matrix[places[known]])
-        whole[first:last] = sums / (1 + np.bincount(word, minlength=last - first))[:, None]
-    return whole
+    """The mean of each word's own row and the rows of its n-grams: (own + N · buckets' rows) / (1 + n-grams)."""
+    ngrams = _rows_of_words(table, buckets, offsets)
+    whole: NDArray[np.float32] = (own + ngrams @ table.matrix) / (1 + np.diff(ngrams.indptr))[:, None]
+    return whole.astype(np.float32, copy=False)
+
+
+def _rows_of_words(table: SubwordTable, buckets: NDArray[np.int32], offsets: NDArray[np.int64]) -> Any:
+    """N, (words, rows): how often each row of the table is an n-gram of each word, as a sparse matrix."""
+    from scipy.sparse import csr_matrix
+
+    places, known = table.places(buckets)
+    ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(known)))[offsets]
+    ones = np.ones(int(ends[-1]), np.float32)
+    return csr_matrix((ones, places[known], ends), shape=(len(offsets) - 1, len(table.matrix)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import tempfile
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +221,90 @@ def test_a_damaged_file_is_read_or_refused(written: bytes, data: st.DataObject) 
         except InputError:
             return
         list(model.predict_best(["sun beach", "snow", ""], 2))
+
+
+# Folders: what predicting needs is in them, and nothing in them is trusted
+
+
+def test_an_opened_folder_uses_the_table_that_lies_in_it(tmp_path: Path) -> None:
+    model = small(word_ngrams=2, min_n=2, max_n=3)
+    foreword.save(model, tmp_path / "model")
+    again = foreword.load(tmp_path / "model")
+    assert again.model.slots is not None
+    assert not again.model.reader.slots.flags.owndata
+    assert not again.model.inputs.flags.writeable
+    texts = [*weather()[0][:20], "snowy", "a" * 100, "__label__warm sun", "ice </s> sun"]
+    assert list(again.predict_best(texts, 2)) == list(model.predict_best(texts, 2))
+
+
+def test_an_older_folder_without_a_table_gets_one() -> None:
+    model = small(word_ngrams=2)
+    parts = model.to_parts()
+    del parts.arrays["table"]
+    again = FastTextClassifier.from_parts(parts)
+    assert list(again.predict_best(weather()[0])) == list(model.predict_best(weather()[0]))
+
+
+@pytest.mark.parametrize("numbers", [0, 1, 2**31, 2**32 - 1])
+def test_a_hostile_table_is_never_followed_outside(numbers: int) -> None:
+    """Every row of the table taken, every number in it wrong: words are not found, and that is all."""
+    model = small(word_ngrams=2, min_n=2, max_n=3)
+    parts = model.to_parts()
+    table = parts.arrays["table"].copy()
+    for slot in range(0, len(table), 4):
+        table[slot + 3] = (int(table[slot + 3]) >> 32 or 7) << 32 | numbers
+    parts.arrays["table"] = table
+    answers = list(FastTextClassifier.from_parts(parts).predict_best(["sun beach", "snow", "", "x" * 40], 2))
+    assert all(label in ("warm", "cold") for found in answers for label, _ in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("table", np.zeros(12, np.uint64)),
+        ("table", np.zeros(16, np.int64)),
+        ("counts", np.zeros(2, np.int64)),
+        ("words", np.zeros(2, np.uint8)),
+        ("inputs", np.zeros((3, 16), np.float32)),
+        ("outputs", np.zeros((1, 16), np.float32)),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(name: str, array: Any) -> None:
+    parts = small(word_ngrams=2).to_parts()
+    parts.arrays[name] = array
+    with pytest.raises(ValueError):  # noqa: PT011
+        FastTextClassifier.from_parts(parts)
+
+
+def test_a_quantised_model_keeps_its_codes_in_the_folder(tmp_path: Path) -> None:
+    write_fasttext(quantize(small(word_ngrams=2), cutoff=12), tmp_path / "small.ftz")
+    model = FastTextClassifier.load(tmp_path / "small.ftz")
+    foreword.save(model, tmp_path / "model")
+    foreword.load(tmp_path / "model").write(tmp_path / "again.ftz")
+    assert (tmp_path / "again.ftz").read_bytes() == (tmp_path / "small.ftz").read_bytes()
+    parts = model.to_parts()
+    parts.arrays["inputs_codes"] = parts.arrays["inputs_codes"][1:]
+    with pytest.raises(ValueError, match="inputs_codes"):
+        FastTextClassifier.from_parts(parts)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lines=st.lists(
+        st.text(st.sampled_from("ab é\t\n\0<>/s\u00a0\x01"), max_size=60)
+        | st.just("x" * 70 + " sun")
+        | st.just("ice " * 99),
+        max_size=150,
+    )
+)
+def test_lines_are_read_alike_alone_and_together(lines: list[str]) -> None:
+    """Batches go from one line to the next, and words are kept for later: neither may show."""
+    model = _kept()
+    together = list(model.predict_best(lines, 2))
+    fresh = FastTextClassifier._of(replace(model.model))
+    assert together == [next(fresh.predict_best([line], 2)) for line in lines]
+
+
+@cache
+def _kept() -> FastTextClassifier:
+    return small(word_ngrams=2, min_n=1, max_n=4)

@@ -10,9 +10,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from foreword.errors import InputError, SettingError
-from foreword.evaluate.gates import Layers, gate_traces, gates_of
+from foreword.evaluate.gates import Layers, gate_traces, gates_of, kept_shares
+from foreword.evaluate.gradients import step_jacobians
 from foreword.lm.unigram import UnigramLM
-from foreword.nn.cells import LSTMCell, sigmoid
+from foreword.nn.cells import LSTMCell, run, run_back, sigmoid
 from foreword.picture.gates import gates
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -24,9 +25,9 @@ NAMES = ("input", "recurrent", "input_bias", "recurrent_bias")
 class Model:
     """Random weights under the names that the recurrent language models use."""
 
-    def __init__(self, gate_count: int, layers: int = 2, units: int = 4, activation: str = "tanh") -> None:
+    def __init__(self, gate_count: int, layers: int = 2, units: int = 4, cell: str = "") -> None:
         random = np.random.default_rng(0)
-        self.activation = activation
+        self.cell = cell
         self.weights_: dict[str, Any] = {"embedding": random.normal(size=(5, units)), "bias": random.normal(size=5)}
         for layer in range(layers):
             size = gate_count * units
@@ -103,7 +104,36 @@ def test_l05_a_gru_s_update_gate_at_one_keeps_the_state() -> None:
 
 
 def test_a_relu_model_is_read_with_relu() -> None:
-    assert (Layers.of(Model(1, activation="relu")).read(np.array([[2], [3]]))[0][0] >= 0).all()
+    assert (Layers.of(Model(1, cell="irnn")).read(np.array([[2], [3]]))[0][0] >= 0).all()
+
+
+def test_a_minimal_gru_s_jacobian_is_what_it_keeps() -> None:
+    model = Model(2, layers=2, cell="min-gru")
+    for layer in range(2):
+        del model.weights_[f"layer{layer}.recurrent"], model.weights_[f"layer{layer}.recurrent_bias"]
+    layers = Layers.of(model)
+    ids = np.random.default_rng(0).integers(5, size=(6, 2))
+    said, kept = layers.read(ids)
+    shares = kept_shares("min-gru", kept[1])
+    assert_allclose(step_jacobians(layers.cells[1], kept[1], text=1), [np.diag(row) for row in shares[:, 1]])
+    torch = pytest.importorskip("torch")
+    from foreword.nn.layers import min_gru
+
+    x = torch.tensor(model.weights_["embedding"][ids])
+    for layer in range(2):
+        weights = [torch.tensor(model.weights_[f"layer{layer}.{name}"]) for name in ("input", "input_bias")]
+        x, _ = min_gru(x, torch.zeros(2, 4, dtype=torch.float64), weights)
+    assert_allclose(said[-1], x.numpy(), atol=1e-12)
+    cell = layers.cells[1]
+    d_x, _ = run_back(cell, np.ones((6, 2, 4)), kept[1])
+    tiny, below = 1e-6, said[0]
+    for place in ((0, 0, 1), (3, 1, 2)):
+        moved = below.copy()
+        moved[place] += tiny
+        slope = (run(cell, moved)[0].sum() - run(cell, below)[0].sum()) / tiny
+        assert d_x[place] == pytest.approx(slope, rel=1e-4)
+    with pytest.raises(InputError, match="no gate that keeps"):
+        kept_shares("rnn", kept[1])
 
 
 def test_what_has_no_gates_says_so() -> None:

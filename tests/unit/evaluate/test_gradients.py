@@ -18,6 +18,7 @@ from foreword.evaluate.gradients import (
     gradient_by_lag,
     growth_per_step,
     highway,
+    input_gradient_by_lag,
     jacobian_products,
     norms_by_lag,
     published_experiment,
@@ -128,9 +129,10 @@ def test_the_gradient_of_a_lower_layer_comes_through_the_upper_one_at_every_step
     d_outputs[-1] = 1
     norms = gradient_by_lag(cells, kept, d_outputs[-1])
     d_x = run_stack_back(cells, d_outputs, kept)
-    # At the first step all that is left to do is the step itself: its gradient for x comes from that state alone.
     assert norms.shape == (2, T, B)
     assert (norms[0] > 0).all()
+    taught = input_gradient_by_lag(cells, kept, d_outputs[-1])
+    assert_allclose(taught, np.linalg.norm(d_x[::-1], axis=2))
     tiny = 1e-6
     x[0, 0, 0] += tiny
     above = run_stack(cells, x)[0][-1].sum()
@@ -224,6 +226,7 @@ def test_l03_along_c_alone_the_factor_is_the_forget_gate() -> None:
     assert products.shape == (21, B, H)
     assert_allclose(found.direct, products[:, 1].mean(axis=1))
     assert_allclose(found.full, found.direct, rtol=1e-12)
+    assert_allclose(found.full_norm, found.direct_norm, rtol=1e-12)
     assert (np.diff(found.direct) < 0).all()
 
 

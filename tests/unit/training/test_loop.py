@@ -58,7 +58,7 @@ def test_p01_states_are_carried_and_the_gradient_is_cut() -> None:
         assert not carried.requires_grad
         torch.testing.assert_close(carried, whole)
     earlier = trainer._inputs[:6, 0]
-    assert (trainer._gradients["embedding"][earlier] == 0).all()
+    assert (trainer.gradients["embedding"][earlier] == 0).all()
     late = linear_cross_entropy(hidden[6:, 0], weights["output"], weights["bias"], trainer._targets[6:, 0])
     (uncut,) = torch.autograd.grad(late, [weights["embedding"]])
     assert (uncut[earlier].abs().sum(1) > 0).all()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from foreword.cli.classify.kinds import BEST, KINDS, FeaturesName, check_kind, maker
+from foreword.cli.classify.tuning import check_options, smaller, tuned
 from foreword.cli.labelled import (
     Data,
     FirstLabel,
@@ -32,6 +33,7 @@ EXAMPLES = examples(
     "foreword classify train reviews.jsonl -o model --test held_out.jsonl --label-column stars",
     "foreword classify train sms_spam -o model --kind naive-bayes --set alpha=0.5 --folds 10",
     "foreword classify train aclImdb/train -o model --calibrate",
+    "foreword classify train train.txt -o model --kind fasttext --autotune 300 --valid valid.txt --quantize",
 )
 
 
@@ -57,6 +59,17 @@ def train(
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Make probabilities agree with how often they are right.")
     ] = False,
+    autotune: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", min=0, help="For fasttext: try settings on --valid so long, keep the best."),
+    ] = None,
+    valid: Annotated[str | None, typer.Option(metavar="DATA", help="Labelled texts that --autotune tries on.")] = None,
+    quantize: Annotated[
+        bool, typer.Option("--quantize", help="For fasttext: a byte for two numbers; convert makes a .ftz of it.")
+    ] = False,
+    cutoff: Annotated[
+        int | None, typer.Option(metavar="ROWS", min=1, help="With --quantize: keep so many words and n-grams.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Deals out the texts for --folds and --calibrate.")] = 0,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -77,6 +90,8 @@ def train(
     if out is None and test is not None:
         raise typer.BadParameter("only a model that is saved is tested: name its folder by -o", param_hint="'--test'")
 
+    check_options(kind, autotune, valid, quantize, cutoff, folds)
+
     from foreword.cli.confusion import print_confusion
     from foreword.cli.labelled import gathered, labelled_in
     from foreword.cli.models import check_output
@@ -93,12 +108,19 @@ def train(
     with progress(quiet) as meter:
         blocks = labelled_in(data, reading, say, meter)
         held = None if test is None else labelled_in([test], reading, say, meter)
+        tried_on = None if valid is None else labelled_in([valid], reading, say, meter)
         texts, labels = gathered(blocks)
         facts: dict[str, Any] = {"kind": kind, "texts": len(labels), "classes": len(set(labels))}
         if folds is not None:
             measured["cross_validation"] = cross_validated(make, texts, labels, folds, seed, meter, say)
         if out is not None:
-            model = trained(make, texts, labels, out, meter, say)
+            if tried_on is not None and autotune is not None:
+                model, found = tuned(texts, labels, tried_on, autotune, settings or [], meter, say)
+                facts |= found
+            else:
+                model = trained(make, texts, labels, meter, say)
+            model = smaller(model, cutoff) if quantize else model
+            save_model(model, out)
             facts |= {"features": model.counts([]).shape[1]} if hasattr(model, "counts") else {}
             if held is not None:
                 measured["test"] = tested(model, held, say)
@@ -115,11 +137,14 @@ def train(
 def silent(line: str) -> None: ...
 
 
-def trained(
-    make: Callable[[], Any], texts: list[Block], labels: list[str], out: str, meter: Meter | None, say: Tell
-) -> Any:
-    from foreword.cli.labelled import read_by
+def save_model(model: Any, out: str) -> None:
     from foreword.io.folder import save
+
+    save(model, out)
+
+
+def trained(make: Callable[[], Any], texts: list[Block], labels: list[str], meter: Meter | None, say: Tell) -> Any:
+    from foreword.cli.labelled import read_by
 
     model = make()
     with warnings.catch_warnings(record=True) as caught:
@@ -127,7 +152,6 @@ def trained(
         model.fit(read_by(model, texts), labels, meter=meter)
     for each in caught:
         say(f"foreword: warning: {each.message}")
-    save(model, out)
     return model
 
 
