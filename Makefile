@@ -8,8 +8,9 @@ export FOREWORD_DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data
 demo: setup
 	$(BIN)/foreword compare --report report.html
 
+# A process a core, a file's tests in one of them; so each has one thread for its products.
 test: .venv/.test
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 check: .venv/.test
 	$(BIN)/ruff check .

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Protocol, cast
 
 from benchmarks.data import check_texts
@@ -25,10 +26,14 @@ SUBJECTS = (
     "tagging",
     "vectorise",
     "classify",
+    "logistic",
     "search",
     "vectors",
     "nearest",
 )
+
+ELSEWHERE = ("gpu_steps",)
+"""Sections of the document that are measured on other machines, by programs of their own."""
 
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -51,6 +56,9 @@ def main() -> int:
     # Peers read these once, when they are imported, and that is when their subject is.
     os.environ.update(ONE_THREAD)
     options = _options()
+    if options.take:
+        keep(json.loads(options.take.read_text("utf-8")), (*SUBJECTS, *ELSEWHERE))
+        return 0
     try:
         check_texts()
     except InputError as error:
@@ -60,7 +68,7 @@ def main() -> int:
     for name in options.names or SUBJECTS:
         measured[name] = _measure(name, options.quick)
         if not options.quick:
-            keep(measured, SUBJECTS)  # after each subject, so that an interrupted run leaves what it has
+            keep(measured, (*SUBJECTS, *ELSEWHERE))  # after each subject, so that an interrupted run leaves what it has
     if options.json:
         print(json.dumps(measured, indent=1, ensure_ascii=False))
     else:
@@ -77,6 +85,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks", description="Measure against peers.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"what to measure: {', '.join(SUBJECTS)} (all)")
     parser.add_argument("--quick", action="store_true", help="smaller texts; docs/BENCHMARKS.md is left as it is")
+    parser.add_argument("--take", metavar="FILE", type=Path, help="put sections measured elsewhere into the document")
     parser.add_argument("--json", action="store_true", help="print JSON, not tables")
     options = parser.parse_args()
     if unknown := set(options.names) - set(SUBJECTS):

@@ -20,7 +20,10 @@ _DOCUMENT = _DOCS / "BENCHMARKS.md"
 _RESULTS = _DOCS / "benchmarks.json"
 _PACKAGES = (
     "bm25s",
+    "fasttext",
+    "gensim",
     "scikit-learn",
+    "torch",
     "foreword",
     "numpy",
     "numba",

@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from foreword.features.tfidf import TfIdf
     from foreword.io.folder import load, save
     from foreword.lm.awd_lstm import AWDLSTM
+    from foreword.lm.bengio import BengioLM
     from foreword.lm.combine import cached, interpolate
     from foreword.lm.hmm import HMM
     from foreword.lm.ngram import NgramLM
+    from foreword.lm.recurrent import RecurrentLM
+    from foreword.lm.transformer import TransformerLM
     from foreword.lm.unigram import UnigramLM
     from foreword.picture.cloud import word_cloud
     from foreword.pipeline import TextLM
@@ -55,6 +58,7 @@ _HOME = {
     "BM25": "foreword.features.bm25",
     "BPETokenizer": "foreword.tokens.bpe",
     "BagOfWords": "foreword.features.bag",
+    "BengioLM": "foreword.lm.bengio",
     "ByteTokenizer": "foreword.tokens.characters",
     "CharacterTokenizer": "foreword.tokens.characters",
     "Corpus": "foreword.tokens.corpus",
@@ -72,10 +76,12 @@ _HOME = {
     "NaiveBayes": "foreword.classify.naive_bayes",
     "NgramLM": "foreword.lm.ngram",
     "OneHot": "foreword.features.bag",
+    "RecurrentLM": "foreword.lm.recurrent",
     "TextClassifier": "foreword.classify.text",
     "TextLM": "foreword.pipeline",
     "TextSearch": "foreword.search.text",
     "TfIdf": "foreword.features.tfidf",
+    "TransformerLM": "foreword.lm.transformer",
     "UnigramLM": "foreword.lm.unigram",
     "Vocab": "foreword.tokens.vocab",
     "Word2Vec": "foreword.vectors.word2vec",
@@ -103,6 +109,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "BM25",
     "BPETokenizer",
     "BagOfWords",
+    "BengioLM",
     "ByteTokenizer",
     "CharacterTokenizer",
     "Corpus",
@@ -120,10 +127,12 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "NaiveBayes",
     "NgramLM",
     "OneHot",
+    "RecurrentLM",
     "TextClassifier",
     "TextLM",
     "TextSearch",
     "TfIdf",
+    "TransformerLM",
     "UnigramLM",
     "Vocab",
     "Word2Vec",

@@ -24,6 +24,7 @@ Array: TypeAlias = NDArray[Any]
 Ids: TypeAlias = NDArray[np.integer[Any]]
 Logs: TypeAlias = NDArray[np.floating[Any]]
 Counts: TypeAlias = Any  # a scipy.sparse CSR matrix (documents, features); SciPy has no types of its own
+Labels: TypeAlias = "Sequence[str] | NDArray[Any]"  # one a document
 Sentences: TypeAlias = Sequence[Sequence[str]]  # of words
 Tags: TypeAlias = Sequence[Sequence[str]]  # one for each word
 Rows: TypeAlias = "NDArray[np.integer[Any]] | Sequence[int] | slice"
@@ -101,9 +102,9 @@ class Classifier(Protocol):
     """scikit-learn's own habits, so that its pipelines and searches take ours."""
 
     @property
-    def classes_(self) -> Sequence[str]: ...
+    def classes_(self) -> Labels: ...
     def fit(self, X: Counts, y: Sequence[str]) -> Self: ...
-    def predict(self, X: Counts) -> Sequence[str]: ...
+    def predict(self, X: Counts) -> Labels: ...
     def predict_log_proba(self, X: Counts) -> Logs: ...  # (documents, classes)
     def score(self, X: Counts, y: Sequence[str]) -> float: ...  # accuracy
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,12 +19,27 @@ def poem(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_table_is_printed(foreword: Foreword, poem: Path) -> None:
-    result = foreword("compare", poem)
+COUNTED = ("--models", "unigram,bigram,5-gram,hmm")
+"""Models that learn in no time."""
+
+
+def test_the_table_is_printed_with_every_model(foreword: Foreword, poem: Path) -> None:
+    result = foreword("compare", poem, "--time-budget", 3)
     assert (result.exit_code, result.stderr) == (0, "")
     assert f"{poem}: 40 documents" in " ".join(result.stdout.split())
-    assert "Unigram" in result.stdout
-    assert "perplexity" in result.stdout
+    for title in ("Unigram", "5-gram", "Bengio", "RNN", "LSTM", "GRU", "Transformer", "perplexity"):
+        assert title in result.stdout
+
+
+def test_without_torch_a_line_says_what_was_left_out(
+    foreword: Foreword, poem: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    result = foreword("compare", poem)
+    assert result.exit_code == 0
+    assert "5-gram" in result.stdout
+    assert result.stderr.startswith("left out, for they need torch: bengio, rnn")
+    assert result.stderr.count("\n") == 1
 
 
 def test_json_and_a_report(foreword: Foreword, poem: Path, tmp_path: Path) -> None:
@@ -37,18 +53,18 @@ def test_json_and_a_report(foreword: Foreword, poem: Path, tmp_path: Path) -> No
 
 
 def test_the_report_may_go_to_standard_output(foreword: Foreword, poem: Path) -> None:
-    assert foreword("compare", poem, "--report", "-").stdout.startswith("<!doctype html>")
+    assert foreword("compare", poem, "--report", "-", *COUNTED).stdout.startswith("<!doctype html>")
 
 
 def test_options_reach_the_comparison(foreword: Foreword, poem: Path, shelf: Path) -> None:
-    small = json.loads(foreword("compare", poem, "--vocab", 5, "--min-count", 1, "--json").stdout)
+    small = json.loads(foreword("compare", poem, "--vocab", 5, "--min-count", 1, "--json", *COUNTED).stdout)
     assert small["text"]["vocabulary"] == 5
-    lent = json.loads(foreword("compare", poem, "--tokenizer", shelf / "bpe", "--json").stdout)
+    lent = json.loads(foreword("compare", poem, "--tokenizer", shelf / "bpe", "--json", *COUNTED).stdout)
     assert lent["text"]["vocabulary"] > 256
 
 
 def test_the_embedded_text_is_the_default(foreword: Foreword) -> None:
-    told = json.loads(foreword("compare", "--json").stdout)
+    told = json.loads(foreword("compare", "--json", *COUNTED).stdout)
     assert told["text"]["documents"] > 5000
     assert 100 < told["models"][0]["perplexity"] < 2000
 
@@ -65,7 +81,7 @@ def test_a_data_set_is_split_as_its_makers_did(
         path.write_text(text)
     monkeypatch.setenv("FOREWORD_DATA", str(tmp_path))
     monkeypatch.setattr(datasets, "_refuse_other_size", lambda *_: None)
-    told = json.loads(foreword("compare", "ptb", "--json").stdout)
+    told = json.loads(foreword("compare", "ptb", "--json", *COUNTED).stdout)
     assert told["text"]["name"].startswith("Penn Treebank")
     assert [told["text"][f"{part}_tokens"] for part in parts] == [150, 3, 6]
 

@@ -42,19 +42,23 @@ class Tokens:
     lossless: bool = False
 
 
-def _awd_lstm() -> LanguageModel[Any]:
+def _neural(name: str, *sizes: Any, **settings: Any) -> LanguageModel[Any]:
     """Imported here, since torch takes a second. One thread: these matrices are too small to share out."""
     import torch
 
-    from foreword.lm.awd_lstm import AWDLSTM
+    import foreword
     from foreword.training.settings import Training
 
     torch.set_num_threads(1)
-    return AWDLSTM(4, 6, 2, training=Training(epochs=2, batch=3, steps=4, rate=5.0), device="cpu")
+    training = Training(epochs=2, batch=3, steps=4, rate=5.0)
+    model: LanguageModel[Any] = getattr(foreword, name)(*sizes, training=training, device="cpu", **settings)
+    return model
 
 
 SMOOTHINGS = ("kneser-ney", "absolute", "witten-bell", "laplace", "lidstone", "maximum-likelihood")
 """All but stupid back-off, whose rows do not sum to one."""
+
+CELLS = ("rnn", "irnn", "lstm", "gru", "min-gru")
 
 LANGUAGE_MODELS = [
     Model("unigram", UnigramLM),
@@ -69,7 +73,12 @@ LANGUAGE_MODELS = [
     Model("hmm-float32", lambda: HMM(3, iterations=5, smoothing=0.1, dtype="float32"), 1e-4),
     Model("mixture", lambda: interpolate([UnigramLM(), NgramLM(3)]), 1e-6),
     Model("cached", lambda: cached(NgramLM(3), size=3), 1e-6),
-    Model("awd-lstm", _awd_lstm, 1e-4),
+    Model("awd-lstm", lambda: _neural("AWDLSTM", 4, 6, 2), 1e-4),
+    *(Model(cell, lambda cell=cell: _neural("RecurrentLM", cell, 4, 6, 2), 1e-4) for cell in CELLS),  # type: ignore[misc]
+    Model("lstm-untied", lambda: _neural("RecurrentLM", "lstm", 4, 6, 1, tied=False), 1e-4),
+    Model("bengio", lambda: _neural("BengioLM", 3, 4, 5), 1e-4),
+    Model("bengio-direct", lambda: _neural("BengioLM", 4, 4, 5, direct=True), 1e-4),
+    Model("transformer", lambda: _neural("TransformerLM", 4, 2, 2, 3), 1e-4),
 ]
 
 TOKENIZERS = [

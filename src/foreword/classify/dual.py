@@ -16,9 +16,9 @@ to a hundred.
 b would need all documents at once. It gets a weak penalty towards where it stood, ‖b − b₀‖² / 2ρ, which makes it a
 feature like the others, and after every pass b₀ moves on: the method of multipliers. ρ grows while b lags behind.
 
-The gap between F and the bound is C Σ_i KL(p̃_i ‖ p(· | x_i)); what b is still worth is told from its gradient and
-curvature. Both are known from the pass itself, each document's share as it stood when it was visited, which is late and
-so more than is left.
+The gap between F and the bound is C Σ_i KL(p̃_i ‖ p(· | x_i)), known from the pass itself, each document's share as it
+stood when it was visited, which is late and so more than is left. What b is still worth is an estimate: its gradient
+Σ_i a_i falls like a geometric series, so b has ρ Σ_i a_i / (1 − q) still to go, and at least a Newton's step.
 
 H. Yu, F. Huang and C. Lin, "Dual coordinate descent methods for logistic regression and maximum entropy models",
 Machine Learning 85 (2011). S. Shalev-Shwartz and T. Zhang, "Stochastic dual coordinate ascent", JMLR 14 (2013).
@@ -96,6 +96,7 @@ def solve(problem: Problem, search: Search) -> Solution:
     random = np.random.default_rng(search.seed)
     loose = LOOSE / problem.strength
     gaps: list[float] = []
+    lagging = np.inf
     patience = PATIENCE * max(1.0, problem.rows.width / len(problem.rows))
     for number in range(1, search.passes + 1):
         totals, sums = np.zeros((2, len(ascent.bias))), np.zeros(2)
@@ -103,7 +104,9 @@ def solve(problem: Problem, search: Search) -> Solution:
         bias = ascent.bias.copy()
         if search.meter:
             search.meter("fitting", number, None)
-        still_in_bias = float((totals[0] ** 2 * np.maximum(loose, 0.5 / np.maximum(totals[1], TINY))).sum())
+        lagged, lagging = lagging, float(np.linalg.norm(totals[0]))
+        ahead = loose / max(1 - lagging / max(lagged, TINY), 1 / LOOK_BACK)  # ρ times what is left of the series
+        still_in_bias = float((totals[0] ** 2 * np.maximum(ahead, 0.5 / np.maximum(totals[1], TINY))).sum())
         gap = float((sums[logistic.GAP] + still_in_bias) / max(sums[logistic.OBJECTIVE], TINY))
         gaps.append(gap)
         if gap <= search.tolerance or is_slow(gaps, search.tolerance, patience):

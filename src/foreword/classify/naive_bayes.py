@@ -149,7 +149,7 @@ class NaiveBayes(LinearModel):
             table = -_log_shares(counts.sum(axis=1, keepdims=True) - counts + self.alpha)
             bias = np.zeros(len(classes))
             if self.norm:
-                table = table / -table.sum(axis=0)
+                table = table / table.sum(axis=0)
         else:
             absent = _log(documents - counts + self.alpha)
             must = np.isneginf(absent)

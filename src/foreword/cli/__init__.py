@@ -21,6 +21,7 @@ from foreword.cli import (
     compare,
     convert,
     data,
+    doctor,
     evaluate,
     generate,
     nearest,
@@ -75,6 +76,7 @@ app.add_typer(tokenize.app, context_settings=SETTINGS)
 add_command(app, convert.convert, convert.EXAMPLES)
 add_command(app, cloud.cloud, cloud.EXAMPLES)
 add_command(app, data.data, data.EXAMPLES)
+add_command(app, doctor.doctor, doctor.EXAMPLES)
 
 
 def main() -> None:

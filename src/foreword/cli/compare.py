@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     "foreword compare",
     "foreword compare notes.txt --report report.html",
+    "foreword compare notes.txt --models 5-gram,lstm,transformer --time-budget 600",
     "foreword compare ptb --json | jq '.models[0].perplexity'",
 )
 
@@ -50,6 +51,9 @@ def compare(
         int | None, typer.Option(min=2, help="Keep so many words, the rest is <unk>.", show_default="all")
     ] = None,
     min_count: MinCount = None,
+    time_budget: Annotated[
+        float, typer.Option("--time-budget", min=0.001, metavar="SECONDS", help="About how long all may take together.")
+    ] = 180.0,
     seed: Seed = 0,
     document: DocumentOption = "line",
     field: FieldOption = "text",
@@ -62,6 +66,9 @@ def compare(
 
     Without a text it uses one that comes with every Python. Data sets are split as their makers did, other texts
     by a fixed rule: 18 of 20 documents are learnt from, one is for tuning and one for the test.
+
+    Neural models share the time that the others leave of --time-budget, and stop earlier where the tuning part gets no
+    better. Where torch is not installed they are left out.
     """
     if as_json and report == "-":
         raise typer.BadParameter("standard output is taken by --report", param_hint="'--json'")
@@ -85,6 +92,7 @@ def compare(
             tokenizer=None if tokenizer is None else load_tokenizer(tokenizer),
             min_count=min_count,
             max_size=vocab,
+            time_budget=time_budget,
             seed=seed,
         )
 
@@ -100,6 +108,8 @@ def compare(
         print_table(table_of(comparison.text, comparison.rows))
     if report is not None and not quiet:
         tell(f"report written to {report}")
+    if comparison.left_out and not quiet:
+        tell(f"left out, for they need torch: {', '.join(comparison.left_out)} (pip install 'foreword[neural]')")
 
 
 # The text

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from foreword.cli.neural import NEURAL
 from foreword.cli.options import (
     AsJson,
     DocumentOption,
@@ -42,6 +43,7 @@ KINDS = {
     "word2vec": "foreword.vectors.word2vec:Word2Vec",
     "fasttext": "foreword.vectors.fasttext:FastText",
     "glove": "foreword.vectors.glove:GloVe",
+    **NEURAL,
 }
 """What can be trained, and where its class lives: a kind joins by adding its line."""
 
@@ -57,6 +59,9 @@ EXAMPLES = examples(
     "foreword train unigram book.txt.gz -o model --tokenizer tokenizer.json",
     "foreword train word2vec wiki.txt -o vectors --set dimensions=300 --set model=cbow --threads 8",
     "foreword train fasttext wiki.txt -o vectors --resume",
+    "foreword train lstm ptb:train -o model --valid ptb:valid --set hidden=200 --set epochs=12 --set dropout=0.3",
+    "foreword train gru play.txt -o model --tokenizer characters.json --set batch=32 --set steps=100 --resume",
+    "foreword train transformer notes.txt -o model --set units=128 --set seconds=120 --device cpu",
 )
 
 
@@ -91,6 +96,10 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with training that was stopped, for models that take long.")
     ] = False,
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="cpu|cuda", help="For neural models.", show_default="the GPU, where there is one"),
+    ] = None,
     memory: Annotated[
         int | None,
         typer.Option(
@@ -112,13 +121,21 @@ def train(
 
     Word vectors leave out words seen fewer than 5 times, unless --min-count says otherwise. Ctrl-C keeps what has been
     learnt, and the same line with --resume goes on. With more --threads than one, training is no longer repeatable.
+
+    Neural models take the settings of their training and dropout with --set too: epochs, batch, steps, rate, optimiser,
+    schedule, clip, patience, seconds, dropout and others; words seen once are <unk> to them. With --valid they keep
+    what was best on it. The run is kept beside the model, in MODEL.checkpoint, until it is done.
     """
-    if resume and kind not in VECTORS:
+    if resume and kind not in (*VECTORS, *NEURAL):
         raise typer.BadParameter(f"{kind} learns in one pass: there is nothing to go on with", param_hint="'--resume'")
+    if device is not None and kind not in NEURAL:
+        raise typer.BadParameter(f"means nothing to {kind}", param_hint="'--device'")
     if tokenizer and (vocab or min_count):
         raise typer.BadParameter("the tokenizer has its vocabulary already", param_hint="'--vocab' / '--min-count'")
 
     from foreword.cli.models import check_output
+    from foreword.cli.neural import MIN_COUNT as SEEN_TWICE
+    from foreword.cli.neural import checkpoint_of, new_model, train_neural
     from foreword.cli.printing import tell, write_json
     from foreword.cli.progress import progress
     from foreword.cli.settings import parse_settings
@@ -129,7 +146,9 @@ def train(
     from foreword.pipeline import TextLM
 
     kind_class = _class_of(kind)
-    given = parse_settings(settings or [], kind, kind_class)
+    given = {} if kind in NEURAL else parse_settings(settings or [], kind, kind_class)
+    if kind in NEURAL and min_count is None and tokenizer is None and vocab is None:
+        min_count = SEEN_TWICE
     if kind in VECTORS:
         if threads is not None:
             given.setdefault("threads", threads)
@@ -140,7 +159,13 @@ def train(
             raise typer.BadParameter(f"means nothing to {kind}", param_hint="'--memory'")
         given |= {"memory": memory, "scratch": _folder_of(out)}
     check_output(out, folder=True)
-    model = begin_or_resume(kind_class, given, out, resume=resume)
+    if kind in NEURAL:
+        model: Any = new_model(kind, settings or [], kind_class, device)
+        if resume and Path(out).exists() and not checkpoint_of(out).exists():
+            tell(f"{out} is there already and no {checkpoint_of(out)}: nothing to go on with")
+            return
+    else:
+        model = begin_or_resume(kind_class, given, out, resume=resume)
     reading = reading_of(document, field, format, errors)
     began = time.perf_counter()
     with progress(quiet) as meter:
@@ -151,6 +176,10 @@ def train(
         tuning = None if held is None else type(corpus).from_blocks(held, speaker, threads=threads, scratch=scratch)
         if kind in VECTORS:
             train_model(model, corpus, out, meter)
+        elif kind in NEURAL:
+            train_neural(model, corpus, tuning, out, meter, resume=resume)
+            save(TextLM(speaker, model), out)
+            checkpoint_of(out).unlink(missing_ok=True)
         else:
             model.fit(corpus, valid=tuning, **_meter_of(model, meter))
             save(TextLM(speaker, model), out)

@@ -9,8 +9,9 @@ what the text is, a row as soon as a model is done, and the whole comparison las
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -34,12 +35,42 @@ from foreword.tokens.words import WordTokenizer
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One step of the ladder: a short name for the command line, a title for people, and how to make the model."""
+    """One step of the ladder: a short name for the command line, a title for people, and how to make the model.
+
+    neural: it needs torch, and learns for as long as it is given.
+    """
 
     name: str
     title: str
-    build: Callable[[], LanguageModel[Any]]
+    build: Callable[[], Any]
+    neural: bool = False
 
+
+def _recurrent(cell: str) -> Callable[[], Any]:
+    """Imported when it is built: torch takes a second, and need not be there."""
+
+    def build() -> Any:
+        from foreword.lm.recurrent import RecurrentLM
+
+        return RecurrentLM(cell, NEURAL_UNITS, NEURAL_UNITS, layers=1)
+
+    return build
+
+
+def _bengio() -> Any:
+    from foreword.lm.bengio import BengioLM
+
+    return BengioLM(5, NEURAL_UNITS, NEURAL_UNITS, tied=True)
+
+
+def _transformer() -> Any:
+    from foreword.lm.transformer import TransformerLM
+
+    return TransformerLM(NEURAL_UNITS, layers=2, heads=4, context=32)
+
+
+NEURAL_UNITS = 128
+"""Units of every neural model: small enough that two cores read the embedded text several times in half a minute."""
 
 LADDER = [
     Rung("unigram", "Unigram", UnigramLM),
@@ -47,11 +78,31 @@ LADDER = [
     Rung("trigram", "Trigram, Kneser-Ney", lambda: NgramLM(3)),
     Rung("5-gram", "5-gram, Kneser-Ney", lambda: NgramLM(5)),
     Rung("hmm", "HMM, 64 states", lambda: HMM(64, iterations=40, dtype="float32")),
+    Rung("bengio", "Bengio’s network, 4 words", _bengio, neural=True),
+    Rung("rnn", "RNN", _recurrent("rnn"), neural=True),
+    Rung("lstm", "LSTM", _recurrent("lstm"), neural=True),
+    Rung("gru", "GRU", _recurrent("gru"), neural=True),
+    Rung("transformer", "Transformer, 2 layers", _transformer, neural=True),
+    Rung("min-gru", "Minimal GRU", _recurrent("min-gru"), neural=True),
 ]
 """From the oldest idea to the newest. A model joins by adding its line."""
 
+TIME_BUDGET = 180.0
+"""Seconds for all models together, about."""
+
+NEURAL_BATCH, NEURAL_STEPS, NEURAL_SAMPLED = 20, 20, 500
+"""Places, words at a time and words drawn for the softmax: many small updates learn most in little time."""
+NEURAL_RATE = 6e-3
+
+LEAST_UPDATES, LOOK_AFTER, PATIENCE = 300, 30, 3
+"""Updates that the smallest text gets; updates between two looks at the tuning part, at least; and looks that bring
+nothing new, after which a neural model stops."""
+
 SAMPLE_TOKENS = 60
 """A sample that is read at a glance."""
+
+LEAST_SHARE, TRAINING_SHARE = 0.1, 0.9
+"""Of the budget that neural models get even if the others took it all; of a model's part that goes into training."""
 
 SHORTEST_TIMING = 0.05
 """Seconds: a test that is scored faster is scored again and again until the clock can be believed."""
@@ -103,13 +154,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A text and what every model made of it."""
+    """A text and what every model made of it. left_out: names of models that need torch, which is not there."""
 
     text: TextFacts
     rows: tuple[Row, ...]
+    left_out: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
-        return {"text": self.text.to_json(), "models": [row.to_json() for row in self.rows]}
+        told: dict[str, Json] = {"text": self.text.to_json(), "models": [row.to_json() for row in self.rows]}
+        return told | ({"left_out": list(self.left_out)} if self.left_out else {})
 
 
 Event: TypeAlias = Progress | TextFacts | Row | Comparison
@@ -123,12 +176,14 @@ def compare(
     tokenizer: TextTokenizer | None = None,
     min_count: int | None = None,
     max_size: int | None = None,
+    time_budget: float = TIME_BUDGET,
     seed: int = 0,
 ) -> Iterator[Event]:
     """Train every rung of the ladder on a text and measure it on a part that none has seen.
 
     texts: documents, split here by a fixed rule, or ``Splits`` that are already made. Fifty words are enough.
-    models: names of rungs, in the order wanted; all of them by default.
+    models: names of rungs, in the order wanted; all of them by default, or those that need no torch where it is absent.
+    time_budget: seconds for all together, about: what the others leave, neural models share.
     tokenizer: used as it is. By default one is made of the training part: words, or characters where the text is
         written without spaces, with ``min_count`` and ``max_size`` for its vocabulary. A word seen once counts as
         ``<unk>``, so that every model learns what an unknown word is, unless the text is so small that next to
@@ -141,7 +196,11 @@ def compare(
         raise SettingError(f"seed={seed} must not be negative")
     if isinstance(texts, str):
         raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
-    return _run(texts, name, rungs, tokenizer, min_count, max_size, seed)
+    if not time_budget > 0:
+        raise SettingError(f"time_budget={time_budget} must be more than 0 seconds")
+    left_out = () if models is not None or _torch_is_there() else tuple(rung.name for rung in rungs if rung.neural)
+    rungs = [rung for rung in rungs if rung.name not in left_out]
+    return _run(texts, name, rungs, tokenizer, min_count, max_size, _Settings(seed, time_budget, left_out))
 
 
 def _rungs(names: Sequence[str] | None) -> list[Rung]:
@@ -152,6 +211,20 @@ def _rungs(names: Sequence[str] | None) -> list[Rung]:
     return LADDER if names is None else [known[name] for name in names]
 
 
+def _torch_is_there() -> bool:
+    try:
+        return find_spec("torch") is not None
+    except ValueError:  # something stands in its place
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    seed: int
+    time_budget: float
+    left_out: tuple[str, ...]
+
+
 def _run(
     texts: Iterable[str] | Splits,
     name: str,
@@ -159,8 +232,9 @@ def _run(
     tokenizer: TextTokenizer | None,
     min_count: int | None,
     max_size: int | None,
-    seed: int,
+    settings: _Settings,
 ) -> Iterator[Event]:
+    began = time.perf_counter()
     steps = 2 + 2 * len(rungs)
     yield Progress("reading the text", 0, steps)
     whole = [*texts.train, *texts.valid, *texts.test] if isinstance(texts, Splits) else list(texts)
@@ -173,12 +247,17 @@ def _run(
     rows: list[Row] = []
     for rung in rungs:
         yield Progress(f"training {rung.title}", 2 + 2 * len(rows), steps)
-        model, seconds = _train(rung, bench)
+        model = rung.build()
+        if rung.neural:
+            sharing = sum(each.neural for each in rungs[len(rows) :])
+            left = settings.time_budget - (time.perf_counter() - began)
+            model = _within(model, max(left, LEAST_SHARE * settings.time_budget) / sharing, bench)
+        seconds = yield from _train(rung, model, bench, 2 + 2 * len(rows), steps)
         yield Progress(f"testing {rung.title}", 3 + 2 * len(rows), steps)
-        rows.append(_test(rung, model, seconds, bench, seed))
+        rows.append(_test(rung, model, seconds, bench, settings.seed))
         yield rows[-1]
     yield Progress("done", steps, steps)
-    yield Comparison(bench.facts, tuple(rows))
+    yield Comparison(bench.facts, tuple(rows), settings.left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,11 +318,38 @@ def _unknown_share(vocab: Vocab) -> float:
     return float(vocab.counts[vocab.unknown] / max(vocab.counts.sum() - vocab.counts[vocab.end], 1))
 
 
-def _train(rung: Rung, bench: _Bench) -> tuple[LanguageModel[Any], float]:
+def _within(model: Any, seconds: float, bench: _Bench) -> Any:
+    """A neural model that stops by itself: by the clock, or when the tuning part gets no better."""
+    updates = max(1, len(bench.train.ids) // (NEURAL_BATCH * NEURAL_STEPS))  # in one reading of the text
+    model.training = replace(
+        model.training,
+        batch=NEURAL_BATCH,
+        steps=NEURAL_STEPS,
+        sampled=NEURAL_SAMPLED,
+        rate=NEURAL_RATE,
+        hold=0.3,
+        last_rate=0.01,
+        epochs=max(100, LEAST_UPDATES // updates),
+        evaluate_every=max(1, LOOK_AFTER // updates),
+        patience=0 if bench.valid is None else PATIENCE,
+        seconds=seconds * TRAINING_SHARE,
+    )
+    return model
+
+
+def _train(rung: Rung, model: Any, bench: _Bench, done: int, steps: int) -> Generator[Event, None, float]:
+    """Train, telling how far it is; how long it took is what the generator returns."""
     # Kernels are compiled when they first run, once on every machine; that is not what learning a text takes.
-    rung.build().fit(bench.train[:1]).score(bench.train[:1])
-    model = rung.build()
-    return model, _seconds(lambda: model.fit(bench.train, valid=bench.valid))
+    first = rung.build()
+    if rung.neural:
+        first.training = replace(first.training, epochs=1)
+    first.fit(bench.train[:1]).score(bench.train[:1])
+    if not rung.neural:
+        return _seconds(lambda: model.fit(bench.train, valid=bench.valid))
+    began = time.perf_counter()
+    for step in model.train(bench.train, valid=bench.valid):
+        yield Progress(f"training {rung.title}, loss {step.loss:.2f}", done, steps)
+    return time.perf_counter() - began
 
 
 def _test(rung: Rung, model: LanguageModel[Any], train_seconds: float, bench: _Bench, seed: int) -> Row:

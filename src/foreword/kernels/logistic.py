@@ -36,6 +36,9 @@ ROUNDS, CLOSE, ENOUGH = 50, 1e-5, 1e-3
 quadratic, and the row is looked at again in the next pass anyway.
 """
 
+FAR = 20.0
+"""A Newton's step this long is not taken."""
+
 LOWEST = -700.0
 """The exponential of less is zero."""
 
@@ -135,8 +138,16 @@ def _sigmoid(x: float) -> float:
 
 @inlined
 def _settle_two(margin: float, length: float, old: float, guess: float) -> float:
-    """The root q of q + margin + length · (σ(q) − old): Newton's steps, kept between bounds that close in."""
+    """The root q of q + margin + length · (σ(q) − old): Newton's steps, kept between bounds that close in.
+
+    The curve bends at zero. From the wrong side of it Newton's steps would swing to and fro for ever, so the bounds
+    leave that side out.
+    """
     low, high = -margin - length * (1 - old), -margin + length * old
+    if margin + length * (0.5 - old) > 0:
+        high = min(high, 0.0)
+    else:
+        low = max(low, 0.0)
     logit = min(max(guess, low), high)
     for _ in range(ROUNDS):
         chance = _sigmoid(logit)
@@ -224,7 +235,9 @@ def _settle_many(
     """From the scores of a row to its new dual variables, ``logs[row]``, and what they move, ``steps``.
 
     The new p solves log p_c + L_c p_c = u_c − ν with Σ p = 1. Newton's step for log p_c and ν together is taken in
-    log p where it falls and in p where it rises: for a fixed ν neither ever jumps over the solution.
+    log p where it falls and in p where it rises: for a fixed ν neither ever jumps over the solution. Where p has to
+    rise from almost nothing it is set to a bound from below instead, for Newton's steps would take long:
+    L p ≥ y − log y with y = u − ν + log L.
     """
     classes, spread = len(steps), own.shape[1] > 1
     top = -np.inf
@@ -264,7 +277,11 @@ def _settle_many(
             chance = chances[c]
             move = (scores[c] - logs[row, c] - lengths[c] * chance - level) / (1 + lengths[c] * chance)
             change = max(change, abs(move) * chance, move - 1)
-            if move > 0:
+            if move > FAR:
+                reach = scores[c] - level + math.log(lengths[c])
+                reach = math.log(reach - math.log(reach)) if reach > 1 else reach
+                move = reach - math.log(lengths[c]) - logs[row, c]
+            elif move > 0:
                 move = math.log1p(move)
             logs[row, c] = max(logs[row, c] + move, LOWEST)
             chances[c] = math.exp(logs[row, c])

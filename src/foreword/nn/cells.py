@@ -10,7 +10,8 @@ and ``run`` and ``run_back`` take any cell through a whole sequence. A state is 
 
 J. Elman, "Finding structure in time" (1990); S. Hochreiter and J. Schmidhuber, "Long short-term memory" (1997), with
 the forget gate of F. Gers et al. (2000); K. Cho et al., "Learning phrase representations using RNN encoder-decoder"
-(2014); Q. Le et al., "A simple way to initialize recurrent networks of rectified linear units" (2015).
+(2014); Q. Le et al., "A simple way to initialize recurrent networks of rectified linear units" (2015); L. Feng et al.,
+"Were RNNs all we needed?" (2024).
 """
 
 from __future__ import annotations
@@ -226,6 +227,38 @@ class GRUCell:
         g["W_h"][: 2 * size] += d_gates.T @ h
         g["b_h"][: 2 * size] += d_gates.sum(0)
         return d_a @ w["W_x"], (d_h + d_gates @ w["W_h"][: 2 * size],)
+
+
+class MinGRUCell:
+    """A GRU whose gate and candidate see only the input, so that a whole text can be read at once (``layers.scan``)::
+
+        z = σ(W_z x + b_z)    n = W_n x + b_n    h = (1 − z)·h + z·n
+
+    W_x holds W_z, then W_n. There is no W_h: what stays of the past is decided without looking at it.
+    """
+
+    def __init__(self, inputs: int, hidden: int, *, seed: int = 0) -> None:
+        self.hidden = hidden
+        self.weights = _random_weights(inputs, hidden, 2, seed)
+        del self.weights["W_h"]
+        self.grads = _zeros_like(self.weights)
+
+    def start(self, batch: int) -> State:
+        return (np.zeros((batch, self.hidden)),)
+
+    def step(self, x: Floats, state: State) -> tuple[State, Kept]:
+        (h,) = state
+        a, n = np.split(x @ self.weights["W_x"].T + self.weights["b"], 2, axis=1)
+        z = sigmoid(a)
+        return ((1 - z) * h + z * n,), (x, h, z, n)
+
+    def back(self, d_state: State, kept: Kept) -> tuple[Floats, State]:
+        (d_new,) = d_state
+        x, h, z, n = kept
+        d_a = np.concatenate((d_new * (n - h) * z * (1 - z), d_new * z), axis=1)
+        self.grads["W_x"] += d_a.T @ x
+        self.grads["b"] += d_a.sum(0)
+        return d_a @ self.weights["W_x"], (d_new * (1 - z),)
 
 
 def run_both_ways(forward: Cell, backward: Cell, x: Floats) -> Floats:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,19 +43,27 @@ DOCUMENTS = [
 ]
 
 
+COUNTED = [rung.name for rung in LADDER if not rung.neural]
+NEURAL = [rung.name for rung in LADDER if rung.neural]
+
+
 def run(texts: list[str] | Splits, **settings: object) -> Comparison:
-    *_, last = compare(texts, **settings)  # type: ignore[arg-type]
+    """Without the neural models, which take longer, unless they are asked for."""
+    *_, last = compare(texts, **{"models": COUNTED, **settings})  # type: ignore[arg-type]
     assert isinstance(last, Comparison)
     return last
 
 
 def test_the_events_tell_a_story_in_order() -> None:
-    events = list(compare(DOCUMENTS, name="animals"))
+    models = [*COUNTED, "rnn"]
+    events = list(compare(DOCUMENTS, name="animals", models=models, time_budget=1))
     kinds = [type(event).__name__ for event in events if not isinstance(event, Progress)]
-    assert kinds == ["TextFacts", *["Row"] * len(LADDER), "Comparison"]
+    assert kinds == ["TextFacts", *["Row"] * len(models), "Comparison"]
     steps = [event for event in events if isinstance(event, Progress)]
-    assert [step.done for step in steps] == list(range(steps[0].total + 1))
-    assert {step.total for step in steps} == {2 + 2 * len(LADDER)}
+    assert sorted({step.done for step in steps}) == list(range(steps[0].total + 1))
+    assert [step.done for step in steps] == sorted(step.done for step in steps)
+    assert {step.total for step in steps} == {2 + 2 * len(models)}
+    assert any(step.phase.startswith("training RNN, loss ") for step in steps)
     last = events[-1]
     assert isinstance(last, Comparison)
     assert [last.text, *last.rows] == [event for event in events if isinstance(event, TextFacts | Row)]
@@ -165,17 +174,42 @@ def test_wrong_calls_are_told_at_the_call() -> None:
         compare("the cat")
     with pytest.raises(SettingError, match="seed=-1"):
         compare(DOCUMENTS, seed=-1)
+    with pytest.raises(SettingError, match="time_budget=0"):
+        compare(DOCUMENTS, time_budget=0)
+
+
+def test_x01_neural_models_learn_the_same_text_within_their_time() -> None:
+    """X01: a small Transformer beside the others on the same data, in equal time. Each learns that these documents are
+    three words after "the", which no unigram knows.
+    """
+    comparison = run(DOCUMENTS, models=["unigram", *NEURAL], time_budget=20)
+    unigram, *neural = comparison.rows
+    assert [row.name for row in neural] == NEURAL
+    assert all(row.measures.perplexity < 0.7 * unigram.measures.perplexity for row in neural)
+    assert sum(row.train_seconds for row in neural) < 30
+
+
+def test_without_torch_the_neural_models_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    comparison = run(DOCUMENTS, models=None)
+    assert [row.name for row in comparison.rows] == COUNTED
+    assert list(comparison.left_out) == comparison.to_json()["left_out"] == NEURAL
+
+
+def test_a_neural_model_without_a_tuning_part_learns_all_the_same() -> None:
+    comparison = run(Splits(["a b a b", "b a"], [], ["b a"]), models=["gru"], time_budget=1)
+    assert math.isfinite(comparison.rows[0].measures.perplexity)
 
 
 def test_models_come_in_the_order_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LADDER", [*LADDER, Rung("mle", "Maximum likelihood", lambda: UnigramLM(add=0))])
-    assert [row.name for row in run(DOCUMENTS).rows] == [*(rung.name for rung in LADDER), "mle"]
+    assert [row.name for row in run(DOCUMENTS, models=None, time_budget=0.1).rows] == [*COUNTED, *NEURAL, "mle"]
     assert [row.name for row in run(DOCUMENTS, models=["mle", "unigram"]).rows] == ["mle", "unigram"]
 
 
 def test_a_model_that_gives_a_token_no_probability_is_reported_as_infinite(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LADDER", [Rung("mle", "Maximum likelihood", lambda: UnigramLM(add=0))])
-    comparison = run(Splits(["a b"], [], ["a c"]))
+    comparison = run(Splits(["a b"], [], ["a c"]), models=None)
     assert comparison.rows[0].measures.perplexity == math.inf
     told = json.loads(json.dumps(comparison.to_json(), allow_nan=False))
     [row] = told["models"]

@@ -14,7 +14,8 @@ from numpy.testing import assert_array_equal
 
 from foreword.errors import InputError, SettingError
 from foreword.lm.awd_lstm import AWDLSTM
-from foreword.lm.awd_lstm_network import Shape, draw_masks, initialise, layer_names, output_weight, read, zero_state
+from foreword.lm.neural_network import output_weight
+from foreword.lm.recurrent_network import RecurrentNetwork, layer_names
 from foreword.nn.dropout import NO_DROPOUT, Dropout
 from foreword.protocols import Iterative, Parts
 from foreword.tokens.corpus import Corpus
@@ -32,14 +33,14 @@ def small(**settings: Any) -> AWDLSTM:
     return AWDLSTM(8, 12, 2, **{"training": QUICK, "dropout": NO_DROPOUT, "device": "cpu", **settings})
 
 
-def random_weights(shape: Shape) -> dict[str, torch.Tensor]:
+def random_weights(shape: RecurrentNetwork) -> dict[str, torch.Tensor]:
     weights = views(new_flat(shape.tensors(), torch.device("cpu")), shape.tensors())
-    initialise(weights, shape, torch.Generator().manual_seed(0))
+    shape.initialise(weights, torch.Generator().manual_seed(0))
     return weights
 
 
 def test_the_network_is_torch_s_own_lstm_stacked() -> None:
-    shape = Shape(6, 4, 5, 3)
+    shape = RecurrentNetwork(6, 4, 5, 3)
     weights = random_weights(shape)
     ids = torch.randint(6, (7, 2), generator=torch.Generator().manual_seed(1))
     x = weights["embedding"][ids]
@@ -49,18 +50,18 @@ def test_the_network_is_torch_s_own_lstm_stacked() -> None:
             for theirs, name in zip(peer.parameters(), layer_names(layer), strict=True):
                 theirs.copy_(weights[name])
         x, _ = peer(x)
-    ours, _ = read(weights, shape, ids, zero_state(shape, 2, weights["bias"]))
+    ours, _ = shape.read(weights, ids, shape.start(2, weights["bias"]))
     torch.testing.assert_close(ours, x)
 
 
 def test_p01_reading_in_two_stretches_is_reading_at_once() -> None:
     """P01: states equal the full forward."""
-    shape = Shape(6, 4, 5, 2)
+    shape = RecurrentNetwork(6, 4, 5, 2)
     weights = random_weights(shape)
     ids = torch.randint(6, (9, 3), generator=torch.Generator().manual_seed(1))
-    whole, last = read(weights, shape, ids, zero_state(shape, 3, weights["bias"]))
-    first, state = read(weights, shape, ids[:4], zero_state(shape, 3, weights["bias"]))
-    second, end = read(weights, shape, ids[4:], state)
+    whole, last = shape.read(weights, ids, shape.start(3, weights["bias"]))
+    first, state = shape.read(weights, ids[:4], shape.start(3, weights["bias"]))
+    second, end = shape.read(weights, ids[4:], state)
     torch.testing.assert_close(torch.cat([first, second]), whole)
     torch.testing.assert_close(end, last)
 
@@ -78,9 +79,9 @@ def test_p06_masks_hold_through_a_stretch_and_are_drawn_anew_for_the_next() -> N
     """P06: seen from outside: with one word repeated and no recurrence to speak of, the units that are dropped between
     the layers are the same at every step. A word that is dropped is dropped wherever it stands.
     """
-    shape = Shape(40, 16, 16, 2)
+    shape = RecurrentNetwork(40, 16, 16, 2)
     like, random = torch.empty(0), torch.Generator().manual_seed(0)
-    one, other = (draw_masks(Dropout(), shape, 3, like, random) for _ in range(2))
+    one, other = (shape.masks(Dropout(), 3, like, random) for _ in range(2))
     for mask in (one.input, one.output, *one.between):
         assert mask.shape == (1, 3, 16)
     assert not torch.equal(one.input, other.input)
@@ -96,12 +97,12 @@ def test_dropping_weights_leaves_the_weights_alone() -> None:
     """DropConnect is computed and passed in: after reading with masks the weights are what they were, and a gradient
     reaches exactly those that were kept.
     """
-    shape = Shape(6, 4, 4, 1)
+    shape = RecurrentNetwork(6, 4, 4, 1)
     weights = {name: part.clone().requires_grad_() for name, part in random_weights(shape).items()}
     before = {name: part.detach().clone() for name, part in weights.items()}
     only = Dropout(0.0, 0.0, 0.0, 0.0, 0.5)
-    masks = draw_masks(only, shape, 2, weights["bias"].detach(), torch.Generator().manual_seed(0))
-    hidden, _ = read(weights, shape, torch.arange(6).view(3, 2), zero_state(shape, 2, before["bias"]), masks)
+    masks = shape.masks(only, 2, weights["bias"].detach(), torch.Generator().manual_seed(0))
+    hidden, _ = shape.read(weights, torch.arange(6).view(3, 2), shape.start(2, before["bias"]), masks)
     (gradient,) = torch.autograd.grad(hidden.square().sum(), [weights["layer0.recurrent"]])
     assert_array_equal((gradient != 0).numpy(), (masks.recurrent[0] != 0).numpy())
     assert all(torch.equal(weights[name], before[name]) for name in before)
@@ -134,7 +135,7 @@ def test_another_seed_gives_another_model() -> None:
 def test_documents_longer_than_one_block_are_scored_as_they_are_stepped(monkeypatch: pytest.MonkeyPatch) -> None:
     model = small().fit(CORPUS)
     whole = model.logprobs(CORPUS)
-    monkeypatch.setattr("foreword.lm.awd_lstm.SCORED_AT_ONCE", 5)
+    monkeypatch.setattr("foreword.lm.neural.READ_AT_ONCE", 5)
     np.testing.assert_allclose(model.logprobs(CORPUS), whole, rtol=1e-5)
 
 
@@ -192,4 +193,4 @@ def test_without_torch_foreword_imports_and_the_model_says_what_to_install() -> 
         "except foreword.ForewordError as error: print(error)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout == "a recurrent language model needs torch: pip install 'foreword[neural]'\n"
+    assert told.stdout == "a neural language model needs torch: pip install 'foreword[neural]'\n"

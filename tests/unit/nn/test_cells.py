@@ -13,6 +13,7 @@ from foreword.nn.cells import (
     Cell,
     GRUCell,
     LSTMCell,
+    MinGRUCell,
     RNNCell,
     cross_entropy,
     parameters,
@@ -34,6 +35,7 @@ CELLS: dict[str, Callable[[], Any]] = {
     "gru-before": lambda: GRUCell(X, H, reset="before"),
     "gru-replaces": lambda: GRUCell(X, H, z_keeps=False),
     "gru-before-replaces": lambda: GRUCell(X, H, reset="before", z_keeps=False),
+    "min-gru": lambda: MinGRUCell(X, H),
 }
 
 

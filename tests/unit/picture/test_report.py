@@ -51,7 +51,8 @@ class Page(HTMLParser):
 
 
 def comparison_of(texts: list[str], name: str = "A text") -> Comparison:
-    *_, last = compare(texts, name=name)
+    models = ["unigram", "bigram", "trigram", "5-gram", "hmm"]
+    *_, last = compare(texts, name=name, models=models)
     assert isinstance(last, Comparison)
     return last
 

@@ -36,7 +36,7 @@ def test_stopped_and_taken_up_again_it_ends_in_the_same_bits(tmp_path: Path, epo
     stopped(tmp_path / "run", epochs)
     resumed = model()
     steps = list(resumed.train(CORPUS, valid=CORPUS, checkpoint=Checkpoint(tmp_path / "run")))
-    assert len(steps) == 5 - epochs
+    assert steps[-1].done == steps[-1].total
     for name, weight in whole.to_parts().arrays.items():
         assert_array_equal(resumed.to_parts().arrays[name], weight)
     assert resumed.valid_score_ == whole.valid_score_

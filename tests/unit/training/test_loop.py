@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 
 from foreword.errors import ForewordError, SettingError
-from foreword.lm.awd_lstm_network import Shape, initialise, output_weight, read, zero_state
+from foreword.lm.neural_network import output_weight
+from foreword.lm.recurrent_network import RecurrentNetwork
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.training.flat import new_flat, views
-from foreword.training.loop import Reading, State, Trainer, clip_factor
+from foreword.training.loop import State, Trainer, clip_factor
+from foreword.training.reading import Reading
 from foreword.training.settings import Training
 
 torch.set_num_threads(1)
@@ -23,21 +25,21 @@ STILL = 1e-30
 """A rate at which no weight moves."""
 
 
-def trainer_of(shape: Shape, ids: Tensor, settings: Training, blow_up: float = 1.0) -> Trainer:
+def trainer_of(shape: RecurrentNetwork, ids: Tensor, settings: Training, blow_up: float = 1.0) -> Trainer:
     flat = new_flat(shape.tensors(), CPU)
-    initialise(views(flat, shape.tensors()), shape, torch.Generator().manual_seed(0))
+    shape.initialise(views(flat, shape.tensors()), torch.Generator().manual_seed(0))
 
     def loss(
         weights: Mapping[str, Tensor], x: Tensor, y: Tensor, state: State, scale: float
     ) -> tuple[Tensor, Tensor, State]:
-        hidden, new = read(weights, shape, x, state)
+        hidden, new = shape.read(weights, x, state)
         words = hidden.flatten(0, 1)
         nats = linear_cross_entropy(words, output_weight(weights), weights["bias"], y.flatten(), scale=scale * blow_up)
         return nats, torch.zeros(()), new
 
     reading = Reading(ids, settings.batch, settings.steps)
-    trainer = Trainer(flat, shape.tensors(), loss, zero_state(shape, reading.rows, flat), reading, settings)
-    trainer.begin_epoch(1, 0)
+    trainer = Trainer(flat, shape.tensors(), loss, shape.start(reading.rows, flat), reading, settings)
+    trainer.begin_epoch(1)
     return trainer
 
 
@@ -45,17 +47,17 @@ def test_p01_states_are_carried_and_the_gradient_is_cut() -> None:
     """P01: after two stretches of 6 words the state is that of 12 words read at once; and a word that was read in the
     first stretch alone gets a gradient of exactly 0 from the second, where the uncut one is not 0.
     """
-    shape = Shape(12, 4, 5, 2, tied=False)
+    shape = RecurrentNetwork(12, 4, 5, 2, tied=False)
     settings = Training(epochs=1, batch=1, steps=6, rate=STILL, weight_decay=0, averages=(), clip=1e9)
     trainer = trainer_of(shape, torch.randperm(12, generator=torch.Generator().manual_seed(1)), settings)
     trainer.run(2)
     weights = {name: part.clone().requires_grad_() for name, part in views(trainer.weights, shape.tensors()).items()}
-    hidden, state = read(weights, shape, trainer._inputs, zero_state(shape, 1, trainer.weights))
+    hidden, state = shape.read(weights, trainer._inputs, shape.start(1, trainer.weights))
     for carried, whole in zip(trainer.state, state, strict=True):
         assert not carried.requires_grad
         torch.testing.assert_close(carried, whole)
     earlier = trainer._inputs[:6, 0]
-    assert (trainer._gradients["embedding"][earlier] == 0).all()
+    assert (trainer.gradients["embedding"][earlier] == 0).all()
     late = linear_cross_entropy(hidden[6:, 0], weights["output"], weights["bias"], trainer._targets[6:, 0])
     (uncut,) = torch.autograd.grad(late, [weights["embedding"]])
     assert (uncut[earlier].abs().sum(1) > 0).all()
@@ -65,7 +67,7 @@ def test_p02_clipping_bounds_the_norm_and_keeps_the_direction() -> None:
     """P02: a gradient of a large norm moves the weights by rate · clip, straight down; a small one is left alone."""
     settings = Training(epochs=1, batch=2, steps=5, rate=0.5, clip=5.0, weight_decay=0, averages=())
     ids = torch.arange(20) % 7
-    trainer = trainer_of(Shape(7, 4, 4, 1), ids, settings, blow_up=1e6)
+    trainer = trainer_of(RecurrentNetwork(7, 4, 4, 1), ids, settings, blow_up=1e6)
     before = trainer.weights.clone()
     trainer.run(1)
     moved = trainer.weights - before
@@ -80,10 +82,10 @@ def test_p02_a_run_that_would_explode_survives_when_clipped_and_says_where_when_
     """P02, R18: the same loss, a million times too steep."""
     ids = torch.arange(40) % 7
     clipped = Training(epochs=4, batch=2, steps=5, rate=0.5, clip=0.25, averages=())
-    trainer = trainer_of(Shape(7, 4, 4, 1), ids, clipped, blow_up=1e6)
+    trainer = trainer_of(RecurrentNetwork(7, 4, 4, 1), ids, clipped, blow_up=1e6)
     assert np.isfinite(trainer.run(4))
     unclipped = Training(epochs=4, batch=2, steps=5, rate=1e30, clip=1e38, averages=())
-    trainer = trainer_of(Shape(7, 4, 4, 1), ids, unclipped, blow_up=1e6)
+    trainer = trainer_of(RecurrentNetwork(7, 4, 4, 1), ids, unclipped, blow_up=1e6)
     with pytest.raises(ForewordError, match=r"not a finite number at step 4.*lower rate"):
         trainer.run(4)
 

@@ -1,0 +1,90 @@
+"""Loss against size for LSTMs and Transformers, with the power laws through them (row X04).
+
+    python recipes/scaling_law.py                       six sizes of each on the embedded text, some minutes on a CPU
+    python recipes/scaling_law.py --device cuda --epochs 8 --scale 4
+
+Characters of the embedded text; every model reads the same text as often, by the same optimiser, and is scored on the
+held-out part. Prints the table and the fits, and writes docs/pictures/recurrent-scaling.svg.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from foreword import CharacterTokenizer, Corpus, RecurrentLM, TransformerLM, embedded_text
+from foreword.evaluate.scaling import PowerLaw, fit_power_law
+from foreword.lm.neural_network import parameter_count
+from foreword.lm.recurrent import MODEST
+from foreword.nn.dropout import NO_DROPOUT
+from foreword.picture.scaling import scaling
+from foreword.picture.standalone import write_standalone
+
+PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+WIDTHS = (8, 12, 16, 24, 32, 48)
+
+
+def lstm(width: int, settings: dict[str, Any]) -> RecurrentLM:
+    return RecurrentLM("lstm", width, 2 * width, 1, tied=False, **settings)
+
+
+def transformer(width: int, settings: dict[str, Any]) -> TransformerLM:
+    return TransformerLM(width, 2, 4, **settings)
+
+
+def measured(model: Any, train: Corpus, valid: Corpus) -> tuple[int, float]:
+    size = parameter_count(model.network(train.vocab))
+    loss = -model.fit(train).score(valid)
+    sys.stderr.write(f"{model!r}: {size:,} parameters, {loss:.4f} nats\n")
+    return size, loss
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--documents", type=int, default=4000, help="how much of the text is learnt")
+    parser.add_argument("--scale", type=int, default=1, help="times the widths")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    texts = embedded_text()[: asked.documents]
+    tokenizer = CharacterTokenizer(min_count=20).fit(texts)
+    train, valid = (Corpus.from_texts(part, tokenizer) for part in (texts, embedded_text("valid")[:300]))
+    sys.stderr.write(f"{len(train.ids):,} characters, {len(valid.ids):,} held out, {len(tokenizer.vocab)} kinds\n")
+    training = replace(MODEST, epochs=asked.epochs, batch=32, steps=64, rate=5e-3)
+    settings: dict[str, Any] = {"dropout": NO_DROPOUT, "training": training, "device": asked.device}
+    found: dict[str, list[tuple[int, float]]] = {
+        "LSTM": [measured(lstm(asked.scale * width, settings), train, valid) for width in WIDTHS],
+        "Transformer": [measured(transformer(asked.scale * width, settings), train, valid) for width in WIDTHS],
+    }
+    told(found)
+
+
+def told(found: dict[str, list[tuple[int, float]]]) -> None:
+    lines = ["| | parameters: nats a character | a N^(−b): b, R² | a N^(−b) + c: b, c, R² |", "|---|---|---|---|"]
+    laws: dict[str, PowerLaw] = {}
+    for name, points in found.items():
+        sizes, losses = [float(size) for size, _ in points], [loss for _, loss in points]
+        plain, floor = fit_power_law(sizes, losses), fit_power_law(sizes, losses, floor=True)
+        laws[name] = floor
+        each = ", ".join(f"{size:,}: {loss:.3f}" for size, loss in points)
+        lines.append(
+            f"| {name} | {each} | {plain.exponent:.3f}, {plain.r2:.4f} "
+            f"| {floor.exponent:.3f}, {floor.floor:.2f}, {floor.r2:.4f} |"
+        )
+    sys.stdout.write("\n".join(lines) + "\n")
+    said = "Loss falls as a power of the number of parameters above a floor; R² is " + ", ".join(
+        f"{law.r2:.3f} for the {name}" for name, law in laws.items()
+    )
+    curves = {name: (lambda size, law=law: float(law.at([size])[0])) for name, law in laws.items()}
+    drawn = scaling(found, curves, f"{said}.", accent={"LSTM"})
+    write_standalone(drawn, PICTURES / "recurrent-scaling.svg")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""What the gates of a trained network do at each token: open or shut, kept or replaced.
+
+An LSTM decides at every step how much of its cell it keeps (f), how much of the new it writes (i) and how much it shows
+(o); a GRU what of the old state it looks at (r) and keeps (z). Each is a number between 0 and 1 for each unit, and the
+traces here are those numbers as the model reads a text, from its first token on. A model is read through ``Layers``:
+its recurrent layers as the NumPy cells of ``nn/cells.py``, so that nothing here needs PyTorch.
+
+A. Karpathy, J. Johnson and L. Fei-Fei, "Visualizing and understanding recurrent networks" (2015). Shapes: T steps, B
+texts side by side, H hidden units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import InputError
+from foreword.nn.cells import Cell, Floats, GRUCell, Kept, LSTMCell, RNNCell, State, run, sigmoid
+from foreword.protocols import Ids
+
+Doubles = NDArray[np.float64]
+
+EMBEDDING, OUTPUT, BIAS = "embedding", "output", "bias"
+"""Names of weights in the recurrent language models; those of layers are ``layer0.input`` and so on."""
+
+NAMES = {"lstm": ("input", "forget", "output"), "gru": ("reset", "update"), "min-gru": ("update",), "rnn": ()}
+"""The gates of a kind of cell. At 1 a GRU's update gate keeps the old state, a minimal GRU's replaces it."""
+
+_PLACES = {
+    "lstm": {"input": 3, "forget": 4, "output": 6},
+    "gru": {"reset": 2, "update": 3},
+    "min-gru": {"update": 2},
+    "rnn": {},
+}
+"""Where a cell's step keeps each gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """A recurrent language model taken apart: E (V, D), cells one above the other, and the output layer.
+
+    kind: "rnn", "gru", "lstm" or "min-gru". output: (V, H of the last layer), the embedding itself where the two are
+    tied. bias: (V,).
+    """
+
+    kind: str
+    embedding: Floats
+    cells: list[Cell]
+    output: Floats
+    bias: Floats
+
+    @classmethod
+    def of(cls, model: Any) -> Layers:
+        """From any model whose ``weights_`` have the usual names; ``cell``, where it has one, tells an IRNN's ReLU."""
+        if not has_layers(model):
+            raise InputError(
+                f"{type(model).__name__} has no recurrent layers to look into: expected an RNN, GRU or LSTM"
+            )
+        cell = getattr(model, "cell", "")
+        weights = {name: np.asarray(weight, np.float64) for name, weight in _on_host(model.weights_).items()}
+        count = sum(f"{layer_name(layer)}.input" in weights for layer in range(len(weights)))
+        made = [_cell_of(weights, layer, cell) for layer in range(count)]
+        output = weights.get(OUTPUT, weights[EMBEDDING])
+        return cls(made[0][0], weights[EMBEDDING], [cell for _, cell in made], output, weights[BIAS])
+
+    def read(self, ids: Ids) -> tuple[list[Floats], list[list[Kept]]]:
+        """Ids (T, B) in, from a state of zeros: what each layer said (T, B, H), and what each kept of every step."""
+        x = self.embedding[np.asarray(ids)]
+        said, kept = [], []
+        for cell in self.cells:
+            x, _, held = run(cell, x)
+            said.append(x)
+            kept.append(held)
+        return said, kept
+
+    def scores(self, hidden: Floats) -> Floats:
+        """What the last layer said (n, H) as scores of the next token (n, V), before the softmax."""
+        scores: Floats = hidden @ self.output.T + self.bias
+        return scores
+
+
+def has_layers(model: Any) -> bool:
+    """Whether ``Layers.of`` can take it apart."""
+    weights = getattr(model, "weights_", None)
+    if not isinstance(weights, Mapping):
+        return False
+    return f"{layer_name(0)}.recurrent" in weights or getattr(model, "cell", "") == "min-gru"
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """The gates of one layer at every token of a text. gates: name → (T, H), between 0 and 1."""
+
+    tokens: list[str]
+    layer: int
+    gates: dict[str, Doubles]
+
+    def means(self) -> dict[str, Doubles]:
+        """Over all units: (T,)."""
+        return {name: values.mean(axis=1) for name, values in self.gates.items()}
+
+    def strongest(self, gate: str, units: int) -> NDArray[np.intp]:
+        """The units whose gate varies most along the text, most first: those worth drawing."""
+        order: NDArray[np.intp] = np.argsort(-self.gates[gate].std(axis=0), kind="stable")[:units]
+        return order
+
+
+def gate_traces(layers: Layers, ids: Ids, tokens: Sequence[str], layer: int = -1) -> Traces:
+    """Read ``ids`` (T,), which are spelled ``tokens``, and keep the gates of one layer; the last by default."""
+    if len(ids) != len(tokens):
+        raise InputError(f"{len(ids)} ids but {len(tokens)} tokens")
+    if not NAMES[layers.kind]:
+        raise InputError("a plain RNN has no gates: expected a GRU or an LSTM")
+    _, kept = layers.read(np.asarray(ids)[:, None])
+    chosen = range(len(kept))[layer]
+    return Traces(list(tokens), chosen, gates_of(layers.kind, kept[chosen], text=0))
+
+
+def gates_of(kind: str, kept: Sequence[Kept], text: int | slice = slice(None)) -> dict[str, Doubles]:
+    """Every gate of a run: (T, B, H), or (T, H) for one text."""
+    return {name: np.array([held[place][text] for held in kept]) for name, place in _PLACES[kind].items()}
+
+
+def kept_shares(kind: str, kept: Sequence[Kept]) -> Doubles:
+    """How much of the old memory each unit keeps at each step (T, B, H): f, z, or 1 − z where z replaces."""
+    if kind == "rnn":
+        raise InputError("a plain RNN has no gate that keeps: expected a GRU or an LSTM")
+    found = gates_of(kind, kept)
+    return found["forget"] if kind == "lstm" else found["update"] if kind == "gru" else 1 - found["update"]
+
+
+class MinGRUCell:
+    """``z = σ(W_z x + b_z)``, ``n = W_n x + b_n``, ``h = (1 − z)·h + z·n``: neither sees the state, and the Jacobian is
+    diag(1 − z) exactly. L. Feng et al., "Were RNNs all we needed?" (2024).
+    """
+
+    def __init__(self, w_x: Floats, b: Floats) -> None:
+        self.hidden = len(b) // 2
+        self.weights: dict[str, Floats] = {"W_x": w_x, "b": b}
+        self.grads: dict[str, Floats] = {name: np.zeros_like(weight) for name, weight in self.weights.items()}
+
+    def start(self, batch: int) -> State:
+        return (np.zeros((batch, self.hidden)),)
+
+    def step(self, x: Floats, state: State) -> tuple[State, Kept]:
+        (h,) = state
+        a, n = np.split(x @ self.weights["W_x"].T + self.weights["b"], 2, axis=1)
+        z = sigmoid(a)
+        return ((1 - z) * h + z * n,), (x, h, z, n)
+
+    def back(self, d_state: State, kept: Kept) -> tuple[Floats, State]:
+        (d_new,) = d_state
+        x, h, z, n = kept
+        d_a = np.concatenate((d_new * (n - h) * z * (1 - z), d_new * z), axis=1)
+        self.grads["W_x"] += d_a.T @ x
+        self.grads["b"] += d_a.sum(0)
+        return d_a @ self.weights["W_x"], (d_new * (1 - z),)
+
+
+def layer_name(layer: int) -> str:
+    return f"layer{layer}"
+
+
+def _cell_of(weights: Mapping[str, Floats], layer: int, kind: str) -> tuple[str, Cell]:
+    """One layer's cell; where the model does not say its kind, the gates in its recurrent weight tell."""
+    name = layer_name(layer)
+    w_x, b_x = weights[f"{name}.input"], weights[f"{name}.input_bias"]
+    if kind == "min-gru":
+        return "min-gru", MinGRUCell(w_x, b_x)
+    w_h, b_h = weights[f"{name}.recurrent"], weights[f"{name}.recurrent_bias"]
+    inputs, units = w_x.shape[1], w_h.shape[1]
+    made: RNNCell | GRUCell | LSTMCell
+    if len(w_h) == units:
+        told, made = "rnn", RNNCell(inputs, units, activation="relu" if kind == "irnn" else "tanh")
+    elif len(w_h) == 3 * units:
+        told, made = "gru", GRUCell(inputs, units)
+    elif len(w_h) == 4 * units:
+        told, made = "lstm", LSTMCell(inputs, units)
+    else:
+        raise InputError(f"{name}.recurrent has shape {w_h.shape}: expected 1, 3 or 4 gates of {units} units")
+    made.weights = {"W_x": w_x, "W_h": w_h} | ({"b": b_x, "b_h": b_h} if told == "gru" else {"b": b_x + b_h})
+    return told, made
+
+
+def _on_host(weights: Mapping[str, Any]) -> dict[str, Any]:
+    """PyTorch's tensors, wherever they are, and arrays alike."""
+    return {
+        name: weight.detach().cpu().numpy() if hasattr(weight, "detach") else weight for name, weight in weights.items()
+    }

@@ -1,0 +1,92 @@
+"""What every neural language model shares, as functions of weights: an embedding at the door, a softmax at the end.
+
+Weights come in as a dictionary of tensors; nothing is stored in modules, so a weight may be anything that was computed.
+Shapes: T steps, B texts side by side, V words, D units that the softmax reads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, embedding, linear
+
+Weights = Mapping[str, Tensor]
+State = tuple[Tensor, ...]
+"""What a network remembers: tensors whose first dimension is the text."""
+
+EMBEDDING, OUTPUT, BIAS = "embedding", "output", "bias"
+
+LOGITS_AT_ONCE = 1 << 22
+"""Numbers that are held for scoring: 400 words at a vocabulary of 10,000."""
+
+
+class Network(Protocol):
+    """A network says what its weights are, how they begin, what it remembers, and how it reads."""
+
+    def tensors(self) -> dict[str, tuple[int, ...]]: ...  # names and shapes, in the order in which they are kept
+    def initialise(self, weights: Weights, generator: torch.Generator) -> None: ...
+    def start(self, texts: int, like: Tensor) -> State: ...  # of texts of which nothing has been read
+    def masks(self, dropout: Any, texts: int, like: Tensor, generator: torch.Generator | None) -> Any: ...
+    def read(self, weights: Weights, ids: Tensor, state: State, masks: Any = None) -> tuple[Tensor, State]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class WordMasks:
+    """What any network drops: whole words (V,), units of the embedding (1, B, units), units before the softmax."""
+
+    words: Tensor
+    input: Tensor
+    output: Tensor
+
+
+def parameter_count(network: Network) -> int:
+    return sum(math.prod(shape) for shape in network.tensors().values())
+
+
+def word_tensors(vocab: int, units: int, output: int | None) -> dict[str, tuple[int, ...]]:
+    """The embedding, the bias of the words, and an output layer of its own unless ``output`` is None: tied."""
+    shapes: dict[str, tuple[int, ...]] = {EMBEDDING: (vocab, units), BIAS: (vocab,)}
+    return shapes if output is None else {**shapes, OUTPUT: (vocab, output)}
+
+
+def initialise_words(weights: Weights, generator: torch.Generator) -> None:
+    """Embedding and output layer within 0.1 of zero, no bias on words."""
+    for name in (EMBEDDING, OUTPUT):
+        if name in weights:
+            weights[name].uniform_(-0.1, 0.1, generator=generator)
+    weights[BIAS].zero_()
+
+
+def embed(weights: Weights, ids: Tensor, masks: Any = None) -> Tensor:
+    """(T, B) to (T, B, units). With masks, which means learning, some words and some units are dropped, and on a CPU
+    the gradient names the words that were read instead of being zero for all others.
+    """
+    x = embedding(ids, weights[EMBEDDING], sparse=masks is not None and ids.device.type == "cpu")
+    return x if masks is None else x * masks.words[ids].unsqueeze(-1) * masks.input
+
+
+def output_weight(weights: Weights) -> Tensor:
+    """(V, D): the embedding itself where the two are tied."""
+    return weights[OUTPUT] if OUTPUT in weights else weights[EMBEDDING]
+
+
+def next_logs(weights: Weights, hidden: Tensor) -> Tensor:
+    """(n, D) to log-probabilities (n, V), in float64 so that a row sums to one to the last digits of float32."""
+    return torch.log_softmax(linear(hidden, output_weight(weights), weights[BIAS]).double(), -1)
+
+
+def word_logs(weights: Weights, hidden: Tensor, ids: Tensor) -> Tensor:
+    """Log-probabilities of given words: hidden (…, D) and ids (…) to float32 (…), a few rows of logits at a time."""
+    rows = max(1, LOGITS_AT_ONCE // len(weights[BIAS]))
+    scored = [
+        -cross_entropy(linear(part, output_weight(weights), weights[BIAS]), wanted, reduction="none")
+        for part, wanted in zip(
+            torch.split(hidden.flatten(0, -2), rows), torch.split(ids.reshape(-1), rows), strict=True
+        )
+    ]
+    return torch.cat(scored).view_as(ids)

@@ -1,0 +1,143 @@
+"""The RNN and the GRU on the CPU, in float32: forward and backward by our own kernels, gradients written out.
+
+torch runs these two as a chain of small operations for each step. Here all products with the input are one matrix
+product before the first step, those of the weights' gradients one after the last, and what is between them a kernel
+(``kernels/recurrent.py``). ``layers.py`` has the equations, ``cells.py`` the gradients to be read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from foreword.kernels.recurrent import (
+    gru_step,
+    gru_step_back,
+    gru_through,
+    gru_through_back,
+    rnn_step,
+    rnn_step_back,
+    rnn_through,
+    rnn_through_back,
+)
+
+FEW_TEXTS = 4
+"""Up to so many texts side by side the kernel does the recurrent product itself."""
+
+
+def fused_gru(x: Tensor, h: Tensor, w_x: Tensor, w_h: Tensor, b_x: Tensor, b_h: Tensor) -> Tensor:
+    """Every state (T, B, H)."""
+    return cast(Tensor, _GRU.apply(x, h, w_x, w_h, b_x, b_h))  # type: ignore[no-untyped-call]
+
+
+def fused_rnn(
+    x: Tensor, h: Tensor, w_x: Tensor, w_h: Tensor, b_x: Tensor, b_h: Tensor, *, relu: bool = False
+) -> Tensor:
+    """Every state (T, B, H)."""
+    return cast(Tensor, _RNN.apply(x, h, w_x, w_h, b_x, b_h, relu))  # type: ignore[no-untyped-call]
+
+
+class _GRU(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, h: Tensor, w_x: Tensor, w_h: Tensor, b_x: Tensor, b_h: Tensor
+    ) -> Tensor:  # fmt: skip
+        steps, texts, hidden = len(x), *h.shape
+        bias = b_x.clone()
+        bias[: 2 * hidden] += b_h[: 2 * hidden]
+        from_x = torch.addmm(bias, x.flatten(0, 1), w_x.t())
+        states, kept = _states(steps, h), x.new_empty(steps, texts, 4 * hidden)
+        few = texts <= FEW_TEXTS
+        from_h = x.new_empty(1 if few else texts, 3 * hidden)
+        held = _flat(from_x), _flat(from_h), _flat(b_h[2 * hidden :]), _flat(states), _flat(kept)
+        turned = w_h.t()
+        if few:
+            gru_through(steps, *held, texts, hidden, _flat(turned))
+        else:
+            for t in range(steps):
+                torch.mm(states[t], turned, out=from_h)
+                gru_step(t, *held, texts, hidden)
+        ctx.save_for_backward(x, w_x, w_h, states, kept)
+        return states[1:]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
+        (d_out,) = grads
+        x, w_x, w_h, states, kept = ctx.saved_tensors
+        steps, texts, hidden = d_out.shape
+        d_kept, carry = torch.empty_like(kept), d_out.new_zeros(texts, hidden)
+        held = _flat(d_out), _flat(carry), _flat(states), _flat(kept), _flat(d_kept)
+        if texts <= FEW_TEXTS:
+            gru_through_back(steps, *held, texts, hidden, _flat(w_h))
+        else:
+            for t in range(steps - 1, -1, -1):
+                gru_step_back(t, *held, texts, hidden)
+                carry.addmm_(d_kept[t, :, hidden:], w_h)
+        rows, before = d_kept.flatten(0, 1), states[:-1].flatten(0, 1)
+        d_n, d_gates, d_inner = rows[:, :hidden], rows[:, hidden : 3 * hidden], rows[:, hidden:]
+        d_w_x, d_x = torch.empty_like(w_x), None
+        torch.mm(d_gates.t(), x.flatten(0, 1), out=d_w_x[: 2 * hidden])
+        torch.mm(d_n.t(), x.flatten(0, 1), out=d_w_x[2 * hidden :])
+        if ctx.needs_input_grad[0]:
+            d_x = torch.mm(d_gates, w_x[: 2 * hidden]).addmm_(d_n, w_x[2 * hidden :]).view_as(x)
+        sums = rows.sum(0)
+        d_b_x = torch.cat((sums[hidden : 3 * hidden], sums[:hidden]))
+        return d_x, carry, d_w_x, torch.mm(d_inner.t(), before), d_b_x, sums[hidden:]
+
+
+class _RNN(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, h: Tensor, w_x: Tensor, w_h: Tensor, b_x: Tensor, b_h: Tensor, relu: bool
+    ) -> Tensor:
+        steps, texts, hidden = len(x), *h.shape
+        from_x = torch.addmm(b_x + b_h, x.flatten(0, 1), w_x.t())
+        states = _states(steps, h)
+        held = _flat(from_x), _flat(states)
+        turned = w_h.t()
+        if texts <= FEW_TEXTS:
+            rnn_through(steps, *held, texts, hidden, relu, _flat(turned))
+        else:
+            for t in range(steps):
+                torch.mm(states[t], turned, out=states[t + 1])
+                rnn_step(t, *held, texts, hidden, relu)
+        ctx.relu = relu
+        ctx.save_for_backward(x, w_x, w_h, states)
+        return states[1:]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
+        (d_out,) = grads
+        x, w_x, w_h, states = ctx.saved_tensors
+        steps, texts, hidden = d_out.shape
+        d_a, carry = x.new_empty(steps, texts, hidden), d_out.new_zeros(texts, hidden)
+        held = _flat(d_out), _flat(carry), _flat(states), _flat(d_a)
+        if texts <= FEW_TEXTS:
+            rnn_through_back(steps, *held, texts, hidden, ctx.relu, _flat(w_h))
+        else:
+            for t in range(steps - 1, -1, -1):
+                rnn_step_back(t, *held, texts, hidden, ctx.relu)
+                torch.mm(d_a[t], w_h, out=carry)
+        rows, before = d_a.flatten(0, 1), states[:-1].flatten(0, 1)
+        d_x = torch.mm(rows, w_x).view_as(x) if ctx.needs_input_grad[0] else None
+        bias = rows.sum(0)
+        return d_x, carry, torch.mm(rows.t(), x.flatten(0, 1)), torch.mm(rows.t(), before), bias, bias, None
+
+
+def _states(steps: int, first: Tensor) -> Tensor:
+    states = first.new_empty(steps + 1, *first.shape)
+    states[0] = first
+    return states
+
+
+def _flat(tensor: Tensor) -> NDArray[np.float32]:
+    """The tensor's numbers as the kernels take them; a copy only where they do not lie in a row."""
+    flat: NDArray[np.float32] = tensor.detach().contiguous().view(-1).numpy()
+    return flat

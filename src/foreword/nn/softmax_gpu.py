@@ -1,0 +1,93 @@
+"""The last layer and the loss on a GPU in half precision: one kernel between the matrix products.
+
+The plain road in ``softmax.py`` goes over a block of logits seven times. Here a program a row goes over it twice:
+once for the highest logit and the sum, once to put the gradient in the place of the logit. Vocabularies are padded to a
+multiple of 64, which matrix units want; words that are added have a logit of −∞ and get no gradient.
+
+Shapes: N words to predict, D units, V words in the vocabulary.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:  # it comes with torch where there is a GPU
+    triton = None
+
+WORDS = 64
+"""Vocabularies are padded to a multiple of it."""
+
+BLOCK = 4096
+"""Logits that a program holds at once."""
+
+
+def can_fuse(hidden: Tensor) -> bool:
+    return triton is not None and hidden.is_cuda and hidden.dtype in (torch.float16, torch.bfloat16)
+
+
+def loss_and_gradients(
+    hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, rows: int, scale: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The mean loss times ``scale``, in float32, and its gradients in hidden (N, D), weight (V, D) and bias (V,)."""
+    words, factor = len(weight), scale / len(targets)
+    more = -words % WORDS
+    wide, wide_bias = pad(weight, (0, 0, 0, more)), pad(bias, (0, more), value=-torch.inf)
+    d_hidden, d_wide = torch.empty_like(hidden), torch.empty_like(wide)
+    d_bias = torch.zeros_like(wide_bias, dtype=torch.float32)
+    losses = torch.empty(len(targets), device=hidden.device)
+    for start in range(0, len(targets), rows):
+        block = hidden[start : start + rows]
+        logits = torch.addmm(wide_bias, block, wide.t())
+        _to_gradient(logits, targets[start : start + rows], losses[start : start + rows], factor)
+        d_bias += logits.sum(0, dtype=torch.float32)
+        torch.mm(logits, wide, out=d_hidden[start : start + rows])
+        if start == 0:
+            torch.mm(logits.t(), block, out=d_wide)
+        else:
+            d_wide.addmm_(logits.t(), block)
+    return losses.sum() * factor, d_hidden, d_wide[:words], d_bias[:words].to(bias.dtype)
+
+
+def _to_gradient(logits: Tensor, targets: Tensor, losses: Tensor, factor: float) -> None:
+    """``logits`` become (softmax − onehot) · factor; ``losses`` −log softmax of the targets."""
+    _kernel()[(len(logits),)](logits, targets, losses, factor, logits.shape[1], BLOCK=BLOCK, num_warps=8)
+
+
+def _gradient_of_row(logits, targets, losses, factor, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """A program of the kernel. The wanted logit is read first: the reductions that follow keep it from being read after
+    its own gradient has been written.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    base = logits + row * width
+    target = tl.load(targets + row)
+    wanted = tl.load(base + target).to(tl.float32)
+    highest = -float("inf")
+    total = 0.0
+    for begin in range(0, width, BLOCK):
+        at = begin + tl.arange(0, BLOCK)
+        scores = tl.load(base + at, mask=at < width, other=-float("inf")).to(tl.float32)
+        higher = tl.maximum(highest, tl.max(scores, 0))
+        total = total * tl.exp(highest - higher) + tl.sum(tl.exp(scores - higher), 0)
+        highest = higher
+    level = highest + tl.log(total)
+    tl.store(losses + row, level - wanted)
+    for begin in range(0, width, BLOCK):
+        at = begin + tl.arange(0, BLOCK)
+        scores = tl.load(base + at, mask=at < width, other=-float("inf")).to(tl.float32)
+        share = tl.exp(scores - level)
+        share = tl.where(at == target, share - 1.0, share) * factor
+        tl.store(base + at, share.to(logits.dtype.element_ty), mask=at < width)
+
+
+@cache
+def _kernel() -> Any:
+    """Compiled at the first call: where there is no GPU there is nothing to compile with."""
+    return triton.jit(_gradient_of_row)

@@ -1,0 +1,106 @@
+"""Weights of recurrent layers as others keep them: PyTorch's modules, and Keras' layers.
+
+Ours are named ``layer{l}.input`` (gates · H, I), ``layer{l}.recurrent`` (gates · H, H), and both again with ``_bias``;
+``nn/layers.py`` has the equations. The same numbers elsewhere::
+
+                 matrices                      gates, LSTM    gates, GRU                biases
+    ours, torch  (gates · H, I), rows          i, f, g, o     r, z, n; z keeps          two, added
+    Keras        (I, gates · H), columns       i, f, c, o     z, r, h; z keeps          LSTM one; GRU (2, 3H)
+
+Keras' GRU is this one only with ``reset_after=True``, its default: with ``False`` the reset gate works before the
+product, which is another cell (``GRUCell(reset="before")``), and no order of weights makes one of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import InputError
+
+Floats = NDArray[np.floating[Any]]
+Named = dict[str, Floats]
+
+_OURS = ("input", "recurrent", "input_bias", "recurrent_bias")
+_TORCH = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+
+_GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+_KERAS_ORDER = {"rnn": (0,), "gru": (1, 0, 2), "lstm": (0, 1, 2, 3)}
+"""Which of our gates stands where in Keras; each order is its own inverse."""
+
+
+def layer_count(weights: Mapping[str, Any]) -> int:
+    """How many recurrent layers there are among the weights."""
+    count = 0
+    while f"layer{count}.recurrent" in weights:
+        count += 1
+    return count
+
+
+def to_torch(weights: Mapping[str, Floats]) -> Named:
+    """The state dictionary of an nn.RNN, nn.GRU or nn.LSTM of as many layers; other weights are left out."""
+    if not layer_count(weights):
+        raise InputError("there is no recurrent layer among the weights: expected 'layer0.recurrent'")
+    return {
+        f"{theirs}_l{layer}": np.asarray(weights[f"layer{layer}.{ours}"])
+        for layer in range(layer_count(weights))
+        for ours, theirs in zip(_OURS, _TORCH, strict=True)
+    }
+
+
+def from_torch(state: Mapping[str, Any]) -> Named:
+    """Our weights from a module's ``state_dict()``, arrays or tensors; one without biases gets zeros.
+
+    A bidirectional or projected module is refused: it holds more than one layer's weights under a layer's name.
+    """
+    found = {name: np.asarray(part) for name, part in state.items()}
+    layers = sum(name.startswith("weight_hh_l") and name[11:].isdigit() for name in found)
+    known = {f"{theirs}_l{layer}" for layer in range(layers) for theirs in _TORCH}
+    if not layers or set(found) - known:
+        odd = next(iter(sorted(set(found) - known)), "nothing")
+        raise InputError(f"a module of one direction has weight_ih_l0, weight_hh_l0, …: found {odd}")
+    named: Named = {}
+    for layer in range(layers):
+        for ours, theirs in zip(_OURS, _TORCH, strict=True):
+            part = found.get(f"{theirs}_l{layer}")
+            if part is None and not theirs.startswith("bias"):
+                raise InputError(f"the module's {theirs}_l{layer} is missing")
+            wide = len(found[f"weight_hh_l{layer}"])
+            named[f"layer{layer}.{ours}"] = np.zeros(wide, np.float32) if part is None else part
+    return named
+
+
+def to_keras(weights: Mapping[str, Floats], cell: str, layer: int = 0) -> list[Floats]:
+    """[kernel, recurrent_kernel, bias] as ``set_weights`` of SimpleRNN, GRU(reset_after=True) or LSTM takes them."""
+    w_x, w_h, b_x, b_h = (np.asarray(weights[f"layer{layer}.{name}"]) for name in _OURS)
+    w_x, w_h, b_x, b_h = (_reordered(part, cell) for part in (w_x, w_h, b_x, b_h))
+    bias = np.stack((b_x, b_h)) if cell == "gru" else b_x + b_h
+    return [w_x.T.copy(), w_h.T.copy(), bias]
+
+
+def from_keras(parts: Sequence[Floats], cell: str, layer: int = 0) -> Named:
+    """Our weights from a Keras layer's ``get_weights()``; one made with use_bias=False gives two parts."""
+    if cell not in _GATES or not 2 <= len(parts) <= 3:
+        raise InputError(f"{len(parts)} arrays of a {cell!r}: expected a kernel, a recurrent kernel, perhaps a bias")
+    kernel, recurrent, *rest = (np.asarray(part) for part in parts)
+    wide = _GATES[cell] * len(recurrent)
+    bias = rest[0] if rest else np.zeros((2, wide) if cell == "gru" else wide, kernel.dtype)
+    expected = (2, wide) if cell == "gru" else (wide,)
+    if kernel.shape[1:] != (wide,) or recurrent.shape[1:] != (wide,) or bias.shape != expected:
+        told = f"kernels {kernel.shape} and {recurrent.shape}, bias {bias.shape}"
+        also = "; a GRU must be one with reset_after=True" if cell == "gru" else ""
+        raise InputError(f"{told} of a {cell}: expected (I, {wide}), ({len(recurrent)}, {wide}) and {expected}{also}")
+    two = bias if cell == "gru" else (bias, np.zeros_like(bias))
+    kept = (_reordered(part, cell) for part in (kernel.T, recurrent.T, *two))
+    return {f"layer{layer}.{name}": part for name, part in zip(_OURS, kept, strict=True)}
+
+
+def _reordered(part: Floats, cell: str) -> Floats:
+    """From our order of gates to Keras' or back, along the first axis."""
+    if cell not in _GATES or len(part) % _GATES[cell]:
+        raise InputError(f"an array of {len(part)} rows for a {cell!r}: expected {', '.join(_GATES)}, in whole gates")
+    gates = np.split(part, _GATES[cell])
+    return np.concatenate([gates[place] for place in _KERAS_ORDER[cell]])

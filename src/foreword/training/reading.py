@@ -1,0 +1,67 @@
+"""How a text is read in training: B places at once, T words at a time, cut elsewhere in each epoch.
+
+S. Merity, N. Keskar and R. Socher, "Regularizing and optimizing LSTM language models" (2018) for stretches of varying
+length. Shapes: N tokens, B texts side by side, L words in each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+SHORTEST = 5
+"""Words in a stretch of varying length, at least."""
+
+
+class Reading:
+    """A text as B rows of L words. The text is a ring: what comes before its first word is its last, an end.
+
+    With each epoch the ring is cut at another place, and each row begins at another of its words, so that no two epochs
+    have their borders at the same words. Given ``offsets``, where documents begin and end, each epoch has them in
+    another order. vary: stretches of about ``steps`` words.
+    """
+
+    def __init__(
+        self, ids: Tensor, batch: int, steps: int, *, offsets: NDArray[np.int64] | None = None, vary: bool = False
+    ) -> None:
+        self.ids = ids
+        self.offsets = offsets if offsets is not None and len(offsets) > 2 else None
+        self.vary = vary
+        self.rows = min(batch, len(ids))
+        self.length = len(ids) // self.rows
+        self.stretch = min(steps, self.length)
+        self.steps = self.length // self.stretch
+        self.words = self.length if vary else self.steps * self.stretch
+        self.tokens = self.words * self.rows
+
+    def epoch(self, random: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Inputs and targets, each (L, B); an input is the word before its target."""
+        device = self.ids.device
+        first = int(random.integers(len(self.ids)))
+        begins = torch.from_numpy(random.integers(self.length, size=self.rows)).to(device)
+        within = (torch.arange(self.length, device=device)[:, None] + begins) % self.length
+        places = (first + torch.arange(self.rows, device=device) * self.length + within) % len(self.ids)
+        ids = self.ids if self.offsets is None else self.ids[_shuffled(self.offsets, random).to(device)]
+        return ids[places - 1], ids[places]
+
+    def stretches(self, random: np.random.Generator) -> list[int]:
+        """How many words each update of an epoch reads."""
+        if not self.vary:
+            return [self.stretch] * self.steps
+        lengths: list[int] = []
+        left = self.length
+        while left:
+            usual = self.stretch if random.random() < 0.95 else self.stretch / 2
+            lengths.append(min(left, max(SHORTEST, int(random.normal(usual, 5)))))
+            left -= lengths[-1]
+        return lengths
+
+
+def _shuffled(offsets: NDArray[np.int64], random: np.random.Generator) -> Tensor:
+    """(N,): which token comes where when the documents are in another order."""
+    order = random.permutation(len(offsets) - 1)
+    lengths = np.diff(offsets)[order]
+    moved = offsets[:-1][order] - (np.cumsum(lengths) - lengths)
+    return torch.from_numpy(np.repeat(moved, lengths) + np.arange(offsets[-1]))

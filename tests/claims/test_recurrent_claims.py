@@ -1,0 +1,359 @@
+"""The teaching sources' statements about recurrent networks, run: rows R04, R06 to R08, R12, R13, R19, L02 to L06, S01.
+
+The sources' two NumPy listings, a network with its gradients (R04) and an LSTM cell (L02), are rebuilt here from their
+equations and initial values, and checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from foreword.decode import generate
+from foreword.evaluate.agreement import agreement, generate_sentences, texts_of
+from foreword.evaluate.gates import Layers, gate_traces
+from foreword.evaluate.gradients import (
+    forget_products,
+    gradient_by_lag,
+    jacobian_products,
+    norms_by_lag,
+    published_experiment,
+    step_jacobians,
+)
+from foreword.evaluate.horizon import Learning, learn
+from foreword.evaluate.perplexity import perplexity
+from foreword.evaluate.probing import probe
+from foreword.evaluate.tasks import Recall
+from foreword.lm.ngram import NgramLM
+from foreword.lm.recurrent import MODEST, RecurrentLM
+from foreword.lm.unigram import UnigramLM
+from foreword.nn.cells import GRUCell, LSTMCell, RNNCell, cross_entropy, run, run_back
+from foreword.nn.dropout import NO_DROPOUT
+from foreword.tokens.characters import CharacterTokenizer
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.words import WordTokenizer
+
+torch.set_num_threads(1)
+
+Named = dict[str, Any]
+
+
+# R04: the network of the sources
+
+
+def small_network(vocabulary: int, hidden: int, seed: int = 0) -> tuple[RNNCell, Named]:
+    """h = tanh(W_x x + W_h h + b), scores V h + c; all weights N(0, 0.01), biases zero."""
+    random = np.random.default_rng(seed)
+    cell = RNNCell(vocabulary, hidden)
+    for name in ("W_x", "W_h"):
+        cell.weights[name] = random.normal(0, 0.01, cell.weights[name].shape)
+    return cell, {"V": random.normal(0, 0.01, (vocabulary, hidden)), "c": np.zeros(vocabulary)}
+
+
+def network_loss(cell: RNNCell, head: Named, ids: Any) -> tuple[float, Named]:
+    """The summed loss of predicting each id from those before it, and all gradients, before any clipping."""
+    x = np.eye(len(head["c"]))[ids[:-1]][:, None]
+    states, _, kept = run(cell, x)
+    h = states[:, 0]
+    loss, d_scores = cross_entropy(h @ head["V"].T + head["c"], ids[1:])
+    d_scores = d_scores * len(h)  # p − y of each step, summed as the sources do
+    cell.grads = {name: np.zeros_like(weight) for name, weight in cell.weights.items()}
+    run_back(cell, (d_scores @ head["V"])[:, None], kept)
+    return loss * len(h), {"V": d_scores.T @ h, "c": d_scores.sum(0), **cell.grads}
+
+
+def test_r04_the_sources_network_has_right_gradients_before_they_are_clipped() -> None:
+    """R04: N(0, 0.01), a stable softmax, p − y; finite differences agree to 1e-6; then ±5."""
+    cell, head = small_network(7, 5)
+    ids = np.random.default_rng(1).integers(7, size=12)
+    loss, gradients = network_loss(cell, head, ids)
+    assert loss == pytest.approx(11 * np.log(7), rel=1e-3)  # so small weights begin at blind choice
+    for name, gradient in gradients.items():
+        weight = head[name] if name in head else cell.weights[name]
+        for place in np.ndindex(weight.shape):
+            before = weight[place]
+            weight[place] = before + 1e-5
+            above = network_loss(cell, head, ids)[0]
+            weight[place] = before - 1e-5
+            below = network_loss(cell, head, ids)[0]
+            weight[place] = before
+            assert abs((above - below) / 2e-5 - gradient[place]) < 1e-6
+    clipped = {name: np.clip(gradient * 100, -5, 5) for name, gradient in gradients.items()}
+    assert max(np.abs(gradient).max() for gradient in clipped.values()) == 5
+
+
+def test_r04_the_softmax_is_stable() -> None:
+    """R04: scores of a thousand neither overflow nor warn."""
+    loss, gradient = cross_entropy(np.array([[1000.0, 0.0, -1000.0]]), np.array([0]))
+    assert loss == 0
+    assert np.isfinite(gradient).all()
+
+
+def test_r04_it_learns_a_repeated_text() -> None:
+    """R04: steps against the clipped gradient bring the loss from blind choice to near nothing."""
+    cell, head = small_network(4, 16)
+    ids = np.array([0, 1, 2, 3, 2, 1] * 5)
+    first, _ = network_loss(cell, head, ids)
+    for _ in range(300):
+        loss, gradients = network_loss(cell, head, ids)
+        for name, gradient in gradients.items():
+            (head[name] if name in head else cell.weights[name])[...] -= 0.05 * np.clip(gradient, -5, 5)
+    assert loss < 0.1 * first
+
+
+# R06, R07: what a sequence model must do, and what its last state is for
+
+
+def test_r06_three_requirements_of_a_sequence_model() -> None:
+    """R06: any length, order, shared weights. A dense net on a window fails each; a recurrent one meets it."""
+    random = np.random.default_rng(0)
+    cell, size = RNNCell(3, 6), 4
+    dense = random.normal(size=(6, size * 3))
+    words = random.normal(size=(10, 1, 3))
+    for length in (1, size, 10):  # any length, with one set of weights
+        assert run(cell, words[:length])[0].shape == (length, 1, 6)
+    with pytest.raises(ValueError, match="mismatch"):
+        dense @ words[:10].ravel()
+    dog_bites_man, man_bites_dog = words[[0, 1, 2]], words[[2, 1, 0]]  # order
+    assert not np.allclose(run(cell, dog_bites_man)[0][-1], run(cell, man_bites_dog)[0][-1])
+    assert_allclose(dog_bites_man.sum(0), man_bites_dog.sum(0))  # a bag of words cannot tell
+    padded = np.concatenate((np.zeros((5, 1, 3)), words[:3]))  # what is known of a phrase holds anywhere
+    assert_allclose(run(cell, padded)[0][-1], run(cell, words[:3])[0][-1], atol=1e-12)
+    first, later = np.zeros((size, 3)), np.zeros((size, 3))
+    first[0], later[2] = words[0, 0], words[0, 0]
+    assert not np.allclose(dense @ first.ravel(), dense @ later.ravel())
+
+
+def test_r07_one_encoder_three_heads() -> None:
+    """R07: the last state classifies, predicts and encodes: three linear heads on one frozen reader, each learnt."""
+    random = np.random.default_rng(0)
+    length, texts = 6, 1500
+    ids = random.integers(4, size=(length, texts))
+    cell = GRUCell(4, 64, seed=3)
+    cell.weights["W_x"] *= 3  # gates that a word opens and shuts
+    states = run(cell, np.eye(4)[ids])[0][-1]
+    asked = {
+        "classification: is the last word 0 or 1": (ids[-1] < 2).astype(int),
+        "next word: the last plus one": (ids[-1] + 1) % 4,
+        "encoding: the word before the last": ids[-2],
+    }
+    found = probe([states], asked)
+    for name in asked:
+        assert found.right[name][0] > 0.95 > found.most_frequent[name]
+
+
+# R08: characters
+
+
+def test_r08_a_character_rnn_writes_characters_that_it_has_seen_together() -> None:
+    """R08: sampled text, nearly all of whose pairs of letters occur in the text it learnt; random letters' do not."""
+    texts = ["the cat sat on the mat", "the dog sat on the log", "a cat and a dog", "the mat and the log"] * 30
+    tokenizer = CharacterTokenizer().fit(texts)
+    corpus = Corpus.from_texts(texts, tokenizer)
+    training = replace(MODEST, epochs=12, batch=8, steps=24, rate=1e-2)
+    model = RecurrentLM("rnn", 16, 48, 1, tied=False, dropout=NO_DROPOUT, training=training, device="cpu").fit(corpus)
+    assert perplexity(model, corpus) < 0.3 * perplexity(UnigramLM().fit(corpus), corpus)
+    pairs = {text[i : i + 2] for text in texts for i in range(len(text) - 1)}
+    said = "|".join(tokenizer.decode(list(generate(model, max_tokens=30, seed=seed))) for seed in range(10))
+    drawn = [said[i : i + 2] for i in range(len(said) - 1) if "|" not in said[i : i + 2]]
+    assert len(drawn) > 50
+    assert np.mean([pair in pairs for pair in drawn]) > 0.85
+    letters = sorted({letter for text in texts for letter in text})
+    blind = ["".join(pair) for pair in np.random.default_rng(0).choice(letters, (500, 2)).tolist()]
+    assert np.mean([pair in pairs for pair in blind]) < 0.4
+
+
+# R12, R13: powers, and the experiment
+
+
+def test_r12_powers() -> None:
+    """R12: 0.9⁵⁰, 0.9¹⁰⁰ and 1.1¹⁰⁰, as gradients of a one-unit network whose slope is 1."""
+    for weight, steps, printed, exact in (
+        (0.9, 50, 0.005, 0.005154),
+        (0.9, 100, 3e-5, 2.656e-5),
+        (1.1, 100, 13781, 13780.6),
+    ):
+        product = jacobian_products(np.full((steps, 1, 1), weight))[-1, 0, 0]
+        assert product == pytest.approx(exact, rel=1e-4)
+        assert product == pytest.approx(printed, rel=0.15)
+
+
+def test_r13_what_the_printed_experiment_really_gives() -> None:
+    """R13, Z01: small W near 1e-60 and not 3.7e-31, large W near 5e+22 and not 1.4e+18."""
+    found = published_experiment()
+    assert found["small W"].median == pytest.approx(1.5e-60, rel=0.3)
+    assert found["large W"].median == pytest.approx(5.6e22, rel=0.3)
+
+
+def test_r13_z01_no_other_seed_gives_the_small_value() -> None:
+    """Z01: over 100 seeds of the weights the small ratio stays far from 3.7e-31."""
+    start = np.random.default_rng(1).normal(size=64)
+    ratios = []
+    for seed in range(100):
+        weight, gradient = np.random.default_rng(seed).normal(0, 0.5 / 8, (64, 64)), start
+        for _ in range(100):
+            gradient = 0.5 * (weight.T @ gradient)
+        ratios.append(np.linalg.norm(gradient) / np.linalg.norm(start))
+    assert max(ratios) < 1e-50
+
+
+# L02: the LSTM cell of the sources
+
+
+def sources_lstm(inputs: int, hidden: int) -> LSTMCell:
+    """Weights N(0, 1/√Z), Z = inputs + hidden; the forget gate's bias 1, the others 0."""
+    random, cell = np.random.default_rng(0), LSTMCell(inputs, hidden)
+    for name in ("W_x", "W_h"):
+        cell.weights[name] = random.normal(0, (inputs + hidden) ** -0.5, cell.weights[name].shape)
+    return cell
+
+
+def test_l02_the_sources_lstm_cell_is_one_matrix_on_h_and_x_and_its_gradients_are_right() -> None:
+    """L02: f, i, c̃, o from W·[h, x] + b with bf = 1; c = f·c + i·c̃; h = o·tanh(c); finite differences to 1e-6."""
+    cell = sources_lstm(3, 4)
+    assert_allclose(cell.weights["b"], np.repeat([0.0, 1.0, 0.0, 0.0], 4))
+    random = np.random.default_rng(1)
+    x, h, c = random.normal(size=(1, 3)), random.normal(size=(1, 4)), random.normal(size=(1, 4))
+    joined = np.concatenate((cell.weights["W_h"], cell.weights["W_x"]), axis=1)
+    a = np.concatenate((h, x), axis=1) @ joined.T + cell.weights["b"]
+    i, f, g, o = (
+        1 / (1 + np.exp(-a[:, :4])),
+        1 / (1 + np.exp(-a[:, 4:8])),
+        np.tanh(a[:, 8:12]),
+        1 / (1 + np.exp(-a[:, 12:])),
+    )
+    (new_h, new_c), _ = cell.step(x, (h, c))
+    assert_allclose(new_c, f * c + i * g, atol=1e-12)
+    assert_allclose(new_h, o * np.tanh(f * c + i * g), atol=1e-12)
+    sequence = random.normal(size=(6, 2, 3))
+    _, _, kept = run(cell, sequence)
+    run_back(cell, np.ones((6, 2, 4)), kept)
+    for name, weight in cell.weights.items():
+        for place in list(np.ndindex(weight.shape))[::7]:
+            before = weight[place]
+            weight[place] = before + 1e-5
+            above = run(cell, sequence)[0].sum()
+            weight[place] = before - 1e-5
+            below = run(cell, sequence)[0].sum()
+            weight[place] = before
+            assert abs((above - below) / 2e-5 - cell.grads[name][place]) < 1e-6
+
+
+def test_l02_a_new_cell_remembers() -> None:
+    """L02: bf = 1 keeps σ(1) = 0.73 of the cell a step where 0 keeps half."""
+    x = np.random.default_rng(1).normal(size=(20, 8, 3))
+    means = []
+    for bias in (1.0, 0.0):
+        cell = sources_lstm(3, 16)
+        cell.weights["b"][16:32] = bias
+        means.append(forget_products(run(cell, x)[2])[1].mean())
+    assert means[0] == pytest.approx(0.73, abs=0.05)
+    assert means[1] == pytest.approx(0.5, abs=0.05)
+
+
+# L03, L04: what gates do to gradients
+
+
+def test_l03_gates_keep_gradients_alive_where_a_plain_network_loses_them() -> None:
+    """L03: forget gates near one; 60 steps back an LSTM has kept what an RNN of that size has lost."""
+    x = np.random.default_rng(0).normal(size=(60, 4, 8)) * 0.5
+    left = {}
+    for name, cell in (("rnn", RNNCell(8, 24)), ("lstm", LSTMCell(8, 24, forget_bias=5.0))):
+        _, _, kept = run(cell, x)
+        norms = norms_by_lag(jacobian_products(step_jacobians(cell, kept)))
+        left[name] = norms[-1] / norms[1]
+    assert left["lstm"] > 0.1
+    assert left["rnn"] < 1e-3
+
+
+def test_l04_the_product_of_forget_gates_trends_to_zero() -> None:
+    """L04: with f below one, hundreds of steps leave nothing, whatever the gate."""
+    cell = LSTMCell(4, 8, forget_bias=3.0)
+    products = forget_products(run(cell, np.random.default_rng(0).normal(size=(400, 1, 4)))[2]).mean(axis=(1, 2))
+    assert products[10] > 0.4
+    assert products[400] < 1e-4
+    assert (np.diff(products) <= 0).all()
+
+
+def test_p02_clipping_does_not_bring_a_vanished_gradient_back() -> None:
+    """P02: the gradient 50 steps back is as near zero after clipping by norm as before."""
+    cell = RNNCell(3, 16)
+    cell.weights["W_h"] *= 0.5
+    x = np.random.default_rng(0).normal(size=(51, 1, 3))
+    _, _, kept = run(cell, x)
+    norms = gradient_by_lag([cell], [kept], 100 * np.ones((1, 16)))[0, :, 0]
+    clipped = norms * min(1.0, 5 / norms.max())
+    assert clipped.max() == pytest.approx(5)
+    assert clipped[50] < 1e-10
+
+
+# R17, L06, R19: learnt
+
+
+def test_l06_a_forget_bias_of_one_helps_recall_over_a_hundred_steps() -> None:
+    """L06: recall at lag 100 with bias 0 and 1, five seeds each, the same updates."""
+    learning = Learning(hidden=24, updates=150, check_every=150, rate=0.015)
+    right = {
+        bias: [
+            learn(Recall(100, symbols=4), "lstm", replace(learning, forget_bias=bias), seed).right for seed in range(5)
+        ]
+        for bias in (0.0, 1.0)
+    }
+    assert np.mean(right[1.0]) > np.mean(right[0.0]) + 0.1
+
+
+@pytest.fixture(scope="module")
+def sentences() -> Corpus:
+    texts = texts_of(generate_sentences(4000, seed=0))
+    return Corpus.from_texts(texts, WordTokenizer().fit(texts))
+
+
+@pytest.fixture(scope="module")
+def reader(sentences: Corpus) -> RecurrentLM:
+    training = replace(MODEST, epochs=15, batch=16, rate=1e-2, steps=30)
+    model = RecurrentLM("gru", 32, 64, 1, tied=False, dropout=NO_DROPOUT, training=training, device="cpu")
+    return model.fit(sentences)
+
+
+def test_r19_a_recurrent_network_keeps_the_subject_where_an_ngram_does_not(
+    sentences: Corpus, reader: RecurrentLM
+) -> None:
+    """R19: "the book that the professors … was": accuracy with attractors, a GRU against a 5-gram."""
+    asked = generate_sentences(400, seed=1)
+    recurrent, ngram = agreement(reader, asked), agreement(NgramLM(5).fit(sentences), asked)
+    for place in (1, 2):
+        assert recurrent.right[place] > 0.9
+        assert ngram.right[place] < 0.7
+
+
+def test_l05_gates_of_a_trained_model_can_be_exported_token_by_token(reader: RecurrentLM) -> None:
+    """L05: arrays between 0 and 1, one row a word of the sentence."""
+    words = ["the", "book", "that", "the", "teachers", "assigned", "was", "good", "."]
+    traces = gate_traces(Layers.of(reader), reader.vocab.ids(words), words)
+    assert traces.tokens == words
+    assert {name: values.shape for name, values in traces.gates.items()} == {"reset": (9, 64), "update": (9, 64)}
+    for values in traces.gates.values():
+        assert ((values > 0) & (values < 1)).all()
+        assert values.std() > 0.05  # they do move with the words
+
+
+def test_s01_what_each_layer_of_a_reader_knows(reader: RecurrentLM) -> None:
+    """S01: a table of probes: the word itself is plainest in the embedding, the subject's number only in the state."""
+    layers = Layers.of(reader)
+    asked = generate_sentences(1200, seed=5, most=2)
+    rows: list[tuple[Any, Any, int, int]] = []
+    for sentence in asked:
+        ids = reader.vocab.ids(sentence.words[: sentence.verb])
+        said, _ = layers.read(np.asarray(ids)[:, None])
+        plural = int(sentence.words[1].endswith("s"))
+        rows.append((layers.embedding[ids[-1]], said[0][-1, 0], plural, int(ids[-1])))
+    below, above, number, word = (np.array(column) for column in zip(*rows, strict=True))
+    found = probe([below, above], {"the subject's number": number, "the word just read": word})
+    assert found.right["the subject's number"][1] > 0.9
+    assert found.right["the subject's number"][0] < 0.8
+    assert found.right["the word just read"][0] > 0.9

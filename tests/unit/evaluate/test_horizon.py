@@ -1,0 +1,127 @@
+"""Networks that learn to remember, tiny: enough to tell one that can from one that cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+from foreword.errors import SettingError
+from foreword.evaluate.horizon import (
+    KINDS,
+    Horizon,
+    Learning,
+    capacity,
+    first_weights,
+    horizon,
+    learn,
+    run_layer,
+)
+from foreword.evaluate.tasks import Adding, Copying, Recall
+from foreword.nn.cells import GRUCell, LSTMCell, RNNCell, run
+from foreword.picture.horizon import horizon as draw_horizon
+
+torch.set_num_threads(1)
+TINY = Learning(hidden=16, updates=300)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_learns_a_short_recall_and_the_seed_decides(kind: str) -> None:
+    learning = Learning(hidden=16, updates=200, rate=0.003 if kind == "irnn" else 0.01)
+    outcome = learn(Recall(4, symbols=4), kind, learning)
+    assert outcome.right >= 0.95
+    assert outcome == learn(Recall(4, symbols=4), kind, learning)
+
+
+@pytest.mark.parametrize("kind", ["rnn", "irnn", "gru", "lstm"])
+def test_layers_read_as_the_plain_cells_do(kind: str) -> None:
+    weights = first_weights(kind, 3, 5, torch.Generator().manual_seed(0))
+    x = np.random.default_rng(0).normal(size=(6, 2, 3))
+    cell: Any = {
+        "rnn": RNNCell(3, 5),
+        "irnn": RNNCell(3, 5, activation="relu"),
+        "gru": GRUCell(3, 5),
+        "lstm": LSTMCell(3, 5),
+    }[kind]
+    w_x, w_h, b_x, _ = (weight.double() for weight in weights)
+    cell.weights |= {"W_x": w_x.numpy(), "W_h": w_h.numpy(), "b": b_x.numpy()}
+    states = run_layer(kind, torch.tensor(x, dtype=torch.float32), weights)
+    assert_allclose(states.numpy(), run(cell, x)[0], atol=1e-5)
+
+
+def test_l06_a_forget_gate_that_begins_open() -> None:
+    """L06: what ``forget_bias`` sets is the forget gate, and nothing else."""
+    one, none = (first_weights("lstm", 3, 5, torch.Generator().manual_seed(0), bias) for bias in (1.0, 0.0))
+    assert_array_equal(one[2].numpy() - none[2].numpy(), np.repeat([0, 1, 0, 0], 5))
+    assert all(torch.equal(a, b) for a, b in zip((one[0], one[1], one[3]), (none[0], none[1], none[3]), strict=True))
+
+
+def test_l10_the_horizon_of_a_network_that_cannot_remember_is_short() -> None:
+    """L10: the same updates; a GRU reaches the longer lag, a plain RNN of that size does not."""
+    lags = []
+    found = horizon(
+        lambda lag: Recall(lag, symbols=4),
+        [3, 60],
+        ["rnn", "gru"],
+        [0, 1],
+        Learning(hidden=16, updates=250),
+        meter=lambda phase, done, total: lags.append((phase, done, total)),
+    )
+    assert found.right.shape == found.updates.shape == (2, 2, 2)
+    assert found.reach() == {"rnn": 3, "gru": 60}
+    assert_array_equal(found.success(), [[1, 0], [1, 1]])
+    assert (found.updates[0, 1] == 250).all()
+    assert not found.diverged.any()
+    assert lags[0] == ("rnn at lag 3", 0, 8)
+    assert lags[-1] == ("gru at lag 60", 7, 8)
+
+
+def test_reach_stops_at_the_first_lag_that_was_not_solved() -> None:
+    right = np.array([[[1, 1], [0, 1], [1, 1]], [[1, 0], [0, 0], [1, 1]], [[0, 0], [1, 1], [1, 1]]], float)
+    shape = right.shape
+    found = Horizon(["a", "b", "c"], [5, 10, 20], right, np.zeros(shape, int), np.zeros(shape, bool), 0.95)
+    assert found.reach() == {"a": 20, "b": 5, "c": 0}
+
+
+def test_other_tasks_are_learnt_too() -> None:
+    assert learn(Copying(2, items=2, symbols=4), "gru", TINY).right >= 0.95
+    assert learn(Adding(4), "gru", Learning(hidden=16, updates=800)).right >= 0.95
+
+
+def test_l11_a_larger_state_holds_more_items() -> None:
+    """L11: symbols given back in order; few units hold few."""
+    found = capacity([1, 5], [2, 24], "gru", [0], Learning(updates=300), symbols=4)
+    assert found.right.shape == (2, 2, 1)
+    small, large = found.right[..., 0]
+    assert large[1] > small[1] + 0.2
+    assert small[1] < 0.75
+    assert large[0] >= 0.95
+
+
+def test_r17_random_relu_weights_diverge_where_the_identity_learns() -> None:
+    """R17: ReLU has no bound: with random weights a little too large the loss is soon no number; with W_h = 1 it is."""
+    task, learning = Recall(40, symbols=4), Learning(hidden=16, updates=400, rate=0.003)
+    assert learn(task, "irnn", learning).right >= 0.95
+    random = learn(task, "relu", learning)
+    assert random.diverged or random.right < 0.5
+
+
+def test_unknown_kinds_are_named() -> None:
+    with pytest.raises(SettingError, match="kind='elman': expected one of rnn, relu"):
+        learn(Recall(1), "elman")
+
+
+def test_the_picture_says_what_was_solved() -> None:
+    shares = np.array([[1.0, 0.0], [1.0, 0.25]])
+    picture = draw_horizon(["rnn", "<gru>"], [10, 1000], shares, "Recall", "Said.")
+    tree = ElementTree.fromstring(picture.markup)
+    fills = [rect.attrib["fill-opacity"] for rect in tree.iter("{http://www.w3.org/2000/svg}rect")]
+    assert fills == ["1.00", "0.00", "1.00", "0.25"]
+    texts = ["".join(text.itertext()) for text in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == ["lag", "10", "1,000", "rnn", "0 %", "<gru>", "25 %"]
+    with pytest.raises(SettingError, match="expected 1 rows and 2 columns"):
+        draw_horizon(["rnn"], [1, 2], shares, "", "")
