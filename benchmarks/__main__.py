@@ -30,6 +30,7 @@ SUBJECTS = (
     "search",
     "vectors",
     "nearest",
+    "recurrent",
 )
 
 ELSEWHERE = ("gpu_steps",)
