@@ -47,7 +47,7 @@ def measured(model: Any, train: Corpus, valid: Corpus) -> tuple[int, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--documents", type=int, default=4000, help="how much of the text is learnt")
     parser.add_argument("--scale", type=int, default=1, help="times the widths")
     asked = parser.parse_args()
