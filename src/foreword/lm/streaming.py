@@ -1,0 +1,228 @@
+"""A recurrent model a word at a time on the CPU, without torch in the step: for generating, and for beams.
+
+A module of torch spends most of such a step on getting ready: it packs its weights anew at every call. Here each weight
+is read once, where it lies (``kernels/recurrent_step.py``), so a step takes as long as memory takes to deliver the
+weights. With ``int8=True`` it delivers a quarter: every row of a matrix becomes whole numbers from −127 to 127 and one
+scale; a perplexity then changes by less than a thousandth, as measured on characters of Shakespeare.
+
+It is a ``NextToken``: ``foreword.decode`` samples from it and searches with it. Shapes: n texts side by side, V words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import InputError
+from foreword.kernels.recurrent_step import (
+    SMALL_STEP,
+    TOGETHER,
+    gru_gates,
+    log_softmax,
+    lstm_gates,
+    min_gru_gates,
+    multiply_rows,
+    multiply_small_rows,
+    rnn_gates,
+    round_rows,
+)
+from foreword.lm.neural_network import BIAS, EMBEDDING, OUTPUT
+from foreword.lm.recurrent_network import RecurrentNetwork, layer_names
+from foreword.protocols import Ids, Logs
+from foreword.tokens.vocab import Vocab
+
+Floats = NDArray[np.float32]
+
+REMEMBERED = 1 << 28
+"""Bytes that the first layer's products with words may take; where all words would take more, none are kept."""
+
+
+class Model(Protocol):
+    """What is asked of a model: a RecurrentLM or an AWDLSTM that has learnt something."""
+
+    @property
+    def vocab(self) -> Vocab: ...
+    @property
+    def weights_(self) -> Any: ...  # tensors by name
+    def network(self, vocab: Vocab, /) -> Any: ...
+
+
+class Streaming:
+    """A trained recurrent model as a NextToken. A state is float32 (n, Σ units): h, and c, of every layer.
+
+    int8: whole numbers for all matrices but the embedding. Matrices are copied, the embedding is the model's own.
+    """
+
+    def __init__(self, model: Model, *, int8: bool = False) -> None:
+        network = model.network(model.vocab)
+        if not isinstance(network, RecurrentNetwork):
+            raise InputError(f"{type(model).__name__} is not recurrent: expected a RecurrentLM or an AWDLSTM")
+        weights = {name: _on_host(part) for name, part in model.weights_.items()}
+        self.int8 = int8
+        self._vocab = model.vocab
+        self._embedding = weights[EMBEDDING]
+        self._output = _matrix(weights.get(OUTPUT, self._embedding), weights[BIAS], int8)
+        self._layers, place = [], 0
+        for layer, (_, units) in enumerate(network.layer_sizes()):
+            w_x, w_h, b_x, b_h = layer_names(layer)
+            from_x = _matrix(weights[w_x], weights[b_x], int8)
+            from_h = _matrix(weights[w_h], weights[b_h], int8) if w_h in weights else None
+            self._layers.append(_Layer(network.cell, units, place, from_x, from_h))
+            place += self._layers[-1].width
+        self._width = place
+        gates = len(weights[layer_names(0)[0]])
+        kept = len(self._embedding) if 4 * len(self._embedding) * gates <= REMEMBERED else 0
+        # Zeros are not there before they are written to, so this takes the room of the words that were met.
+        self._products, self._known = np.zeros((kept, gates), np.float32), np.zeros(kept, np.bool_)
+
+    def __repr__(self) -> str:
+        cell, units = self._layers[0].cell, [layer.units for layer in self._layers]
+        return f"Streaming({cell}, units={units}, int8={self.int8})"
+
+    @property
+    def vocab(self) -> Vocab:
+        return self._vocab
+
+    def start(self, n: int = 1) -> Floats:
+        """Texts of which one ``</s>`` has been read, as the model itself begins."""
+        return self.advance(np.zeros((n, self._width), np.float32), np.full(n, self.vocab.end))
+
+    def next_logprobs(self, state: Floats) -> Logs:
+        """float64 (n, V)."""
+        self._check(state)
+        last = self._layers[-1]
+        hidden = np.ascontiguousarray(state[:, last.place : last.place + last.units], np.float32)
+        scores = self._output.multiply(hidden)
+        logs = np.empty(scores.shape)
+        log_softmax(scores.reshape(-1), len(scores), len(self.vocab), logs.reshape(-1))
+        return logs
+
+    def advance(self, state: Floats, ids: Ids) -> Floats:
+        words = np.asarray(ids, np.int64)
+        self._check(state)
+        if len(words) != len(state):
+            raise ValueError(f"{len(state)} texts but {len(words)} next tokens")
+        if len(words) and not 0 <= words.min() <= words.max() < len(self.vocab):
+            raise ValueError(f"an id is not in the vocabulary of {len(self.vocab)} tokens")
+        new = np.empty((len(state), self._width), np.float32)
+        hidden = self._layers[0].step(self._from_words(words), state, new)
+        for layer in self._layers[1:]:
+            hidden = layer.step(layer.from_x.multiply(hidden), state, new)
+        return new
+
+    def _check(self, state: Floats) -> None:
+        if state.ndim != 2 or state.shape[1] != self._width:
+            raise ValueError(f"a state is {state.shape}: expected (n, {self._width})")
+
+    def _from_words(self, words: NDArray[np.int64]) -> Floats:
+        """The first layer's product with each word; it depends on nothing else, so it is computed once a word."""
+        first = self._layers[0].from_x
+        if not len(self._products):
+            return first.multiply(self._embedding[words])
+        if not self._known[words].all():
+            new = np.unique(words[~self._known[words]])
+            self._products[new] = first.multiply(self._embedding[new])
+            self._known[new] = True
+        found: Floats = self._products[words]
+        return found
+
+
+class _Matrix(Protocol):
+    def multiply(self, x: Floats) -> Floats: ...  # (n, columns) to (n, rows), the bias added
+
+
+@dataclass(frozen=True, slots=True)
+class _Float:
+    """values (rows, columns), flat; bias (rows,)."""
+
+    values: Floats
+    bias: Floats
+
+    def multiply(self, x: Floats) -> Floats:
+        texts, columns = x.shape
+        out = np.empty((texts, len(self.bias)), np.float32)
+        multiply_rows(self.values, self.bias, x.reshape(-1), texts, len(self.bias), columns, out.reshape(-1))
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Small:
+    """values: int8 (rows, columns), padded with zeros to multiples of 2 and 64, flat; scales and bias (rows,).
+
+    limit: how large a text's whole numbers may be, so that no sum of products leaves int32.
+    """
+
+    values: NDArray[np.int8]
+    scales: Floats
+    bias: Floats
+    padded: int
+    limit: int
+
+    def multiply(self, x: Floats) -> Floats:
+        texts, columns = x.shape
+        rounded, x_scales = np.empty(texts * self.padded, np.int16), np.empty(texts, np.float32)
+        round_rows(x.reshape(-1), texts, columns, self.limit, rounded, self.padded, x_scales)
+        out = np.empty((texts, len(self.bias)), np.float32)
+        multiply_small_rows(
+            self.values, self.scales, self.bias, rounded, x_scales, texts, len(self.bias), self.padded,
+            np.empty(4, np.int32), out.reshape(-1),
+        )  # fmt: skip
+        return out
+
+
+def _matrix(weight: Floats, bias: Floats, int8: bool) -> _Matrix:
+    if not int8:
+        values = np.empty(weight.size, np.float32)  # NumPy asks for huge pages, torch does not: a fourth of the time
+        values[:] = weight.reshape(-1)
+        return _Float(values, bias)
+    rows, columns = weight.shape
+    sizes = np.abs(weight).max(axis=1)
+    scales = np.where(sizes > 0, sizes / 127, 1).astype(np.float32)
+    padded = -(-columns // SMALL_STEP) * SMALL_STEP
+    small = np.empty((-(-rows // TOGETHER) * TOGETHER, padded), np.int8)  # not zeros: see kernels/table.py
+    small.fill(0)
+    small[:rows, :columns] = np.rint(weight / scales[:, None])
+    limit = min((1 << 15) - 1, ((1 << 31) - 1) // (127 * columns))
+    return _Small(small.reshape(-1), scales, bias, padded, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """place: where in a state its h begins; c follows in an LSTM. A minimal GRU has no product with h."""
+
+    cell: str
+    units: int
+    place: int
+    from_x: _Matrix
+    from_h: _Matrix | None
+
+    @property
+    def width(self) -> int:
+        return 2 * self.units if self.cell == "lstm" else self.units
+
+    def step(self, from_x: Floats, state: Floats, new: Floats) -> Floats:
+        """The layer's h (n, units) after what the product with its input says; its part of ``new`` is written."""
+        texts, middle = len(from_x), self.place + self.units
+        h = np.array(state[:, self.place : middle], np.float32, order="C")
+        a = from_x.reshape(-1)
+        b = a if self.from_h is None else self.from_h.multiply(h).reshape(-1)
+        if self.cell == "lstm":
+            c = np.array(state[:, middle : middle + self.units], np.float32, order="C")
+            lstm_gates(a, b, h.reshape(-1), c.reshape(-1), texts, self.units)
+            new[:, middle : middle + self.units] = c
+        elif self.cell == "gru":
+            gru_gates(a, b, h.reshape(-1), texts, self.units)
+        elif self.cell == "min-gru":
+            min_gru_gates(a, h.reshape(-1), texts, self.units)
+        else:
+            rnn_gates(a, b, h.reshape(-1), texts, self.units, self.cell == "irnn")
+        new[:, self.place : middle] = h
+        return h
+
+
+def _on_host(tensor: Any) -> Floats:
+    array: Floats = np.ascontiguousarray(tensor.detach().cpu().numpy(), np.float32)
+    return array
