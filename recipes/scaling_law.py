@@ -78,7 +78,7 @@ def told(found: dict[str, list[tuple[int, float]]]) -> None:
             f"| {floor.exponent:.3f}, {floor.floor:.2f}, {floor.r2:.4f} |"
         )
     sys.stdout.write("\n".join(lines) + "\n")
-    said = "Loss falls as a power of the number of parameters above a floor; R² is " + ", ".join(
+    said = "Loss falls as a power of the number of parameters; R² is " + ", ".join(
         f"{law.r2:.3f} for the {name}" for name, law in laws.items()
     )
     curves = {name: (lambda size, law=law: float(law.at([size])[0])) for name, law in laws.items()}
