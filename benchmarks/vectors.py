@@ -23,12 +23,12 @@ import numpy as np
 
 from benchmarks.data import ENWIKI, WIKITEXT, documents, plain_file, scratch_folder
 from benchmarks.measure import FEW_PAIRS, PAIRS, Pairs, interleaved, one_core, seconds
+from benchmarks.opening import opening
 from benchmarks.progress import say
 from benchmarks.report import Row, compared
 from foreword.classify.fasttext import FastTextClassifier
 from foreword.evaluate.analogies import measure_analogies, read_questions
 from foreword.evaluate.similarity import measure_similarity, read_pairs
-from foreword.io.folder import load, save
 from foreword.text.datasets import find, labelled
 from foreword.text.sources import read_blocks
 from foreword.tokens.corpus import Corpus
@@ -82,7 +82,7 @@ def run(quick: bool) -> list[Row]:
             _predicting("20 newsgroups, 100 dimensions, softmax", newsgroups_model(), newsgroups_texts(), pairs),
         ]
     rows.append(_two_threads(words_file(words), pairs))
-    return rows if quick else [*rows, _opening(), *quality()]
+    return rows if quick else [*rows, *opening(), *quality()]
 
 
 # Texts
@@ -402,25 +402,6 @@ def newsgroups_model() -> Path:
 
 def newsgroups_texts() -> list[str]:
     return [one_line(text) for _, text in labelled("20newsgroups:test")]
-
-
-def _opening() -> Row:
-    """A file of a gigabyte, converted once and then mapped."""
-    path, folder = scratch_folder() / "gigabyte.bin", scratch_folder() / "gigabyte"
-    say("making a model of a gigabyte")
-    rows = [line.removeprefix("__label__").partition(" ") for line in documents(labelled_file("20newsgroups:train"))]
-    model = FastTextClassifier(100, word_ngrams=2, buckets=2_500_000, epochs=1)
-    model.fit([text for _, _, text in rows], [label for label, _, _ in rows]).write(path)
-    save(FastTextClassifier.load(path), folder)
-    taken = [seconds(lambda: load(folder), time.process_time) for _ in range(PAIRS)]
-    middle = statistics.median(taken)
-    return Row(
-        f"open a converted .bin of {path.stat().st_size / 1e9:.2f} GB",
-        ours=f"{middle:.3f} s",
-        bar="< 0.1 s",
-        met=middle < 0.1,
-        figures={"seconds": taken},
-    )
 
 
 # Quality

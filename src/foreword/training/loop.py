@@ -283,6 +283,8 @@ class Trainer:
     def take(self, arrays: Mapping[str, Array]) -> None:
         """Go on from there."""
         epoch, update, step, begun = arrays["where"].tolist()
+        if not 1 <= epoch <= self.settings.epochs or step < 0:
+            raise ValueError(f"there is no epoch {epoch}, step {step}")
         self.begin_epoch(epoch)
         if not 0 <= update <= len(self._stretches):
             raise ValueError(f"there is no update {update} in an epoch of {len(self._stretches)}")

@@ -150,6 +150,8 @@ def test_short_texts_and_progress() -> None:
     small = Corpus.from_ids([[2, 3, 4]], VOCAB)
     assert examine(fitted(), small, meter=lambda phase, done, total: said.append(phase)).gradients.shape == (3,)
     assert said[0] == "reading stretches"
+    with pytest.raises(InputError, match="another vocabulary"):
+        examine(fitted(), Corpus.from_ids([[2]], Vocab(["<unk>", "</s>", "z"])))
     with pytest.raises(InputError, match="expected at least 3"):
         examine(fitted(), Corpus.from_ids([[2]], VOCAB))
 
