@@ -24,6 +24,7 @@ SUBJECTS = (
     "ngram",
     "hmm",
     "tagging",
+    "crf",
     "vectorise",
     "classify",
     "logistic",
