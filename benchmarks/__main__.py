@@ -24,12 +24,14 @@ SUBJECTS = (
     "ngram",
     "hmm",
     "tagging",
+    "crf",
     "vectorise",
     "classify",
     "logistic",
     "search",
     "vectors",
     "nearest",
+    "recurrent",
 )
 
 ELSEWHERE = ("gpu_steps",)

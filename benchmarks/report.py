@@ -35,6 +35,7 @@ _PACKAGES = (
     "kenlm",
     "hmmlearn",
     "nltk",
+    "pytorch-crf",
 )
 
 _HEAD = """\

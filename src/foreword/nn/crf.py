@@ -1,0 +1,217 @@
+"""A linear-chain conditional random field: a score for every way to tag a sentence, and what follows from them.
+
+    s(y) = start(y_1) + Σ_t e_t(y_t) + Σ_t moves(y_(t−1), y_t) + end(y_T),    p(y) = exp s(y) / Z,    Z = Σ_y exp s(y)
+
+Z has K^T terms and takes T · K² steps by the forward algorithm; the backward one gives the marginals p(y_t = k), and
+these are the gradient of log Z, so that nothing but the two recursions is needed to learn. A move that is forbidden has
+the score −∞: no path goes there, and no gradient either.
+
+J. Lafferty, A. McCallum and F. Pereira, "Conditional random fields" (2001); Z. Huang, W. Xu and K. Yu, "Bidirectional
+LSTM-CRF models for sequence tagging" (2015). Shapes: B sentences, T words of the longest, K tags; what lies behind a
+sentence's end is never read as a score. A sentence without words has one path, of score 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from foreword.errors import InputError
+from foreword.kernels.crf import plain_viterbi
+from foreword.kernels.crf import viterbi as fill_tags
+from foreword.kernels.simd import LANES
+from foreword.protocols import Array
+
+
+class Chain(NamedTuple):
+    """What the field adds to the scores of single words. start, end: (K,); moves: (K, K), from row to column."""
+
+    start: Tensor
+    moves: Tensor
+    end: Tensor
+
+
+def constrained(chain: Chain, allowed: Sequence[Array]) -> Chain:
+    """The chain with −∞ wherever ``allowed``, three boolean arrays shaped as its parts, has False."""
+    names, parts = Chain._fields, []
+    for name, scores, may in zip(names, chain, allowed, strict=True):
+        if may.shape != tuple(scores.shape):
+            raise InputError(f"{name} has the shape {tuple(scores.shape)} but what is allowed {may.shape}")
+        mask = torch.as_tensor(np.asarray(may, bool), device=scores.device)
+        parts.append(scores.masked_fill(~mask, -torch.inf))
+    return Chain(*parts)
+
+
+def log_likelihood(emissions: Tensor, tags: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
+    """The logarithm of p(tags) for each sentence, (B,). emissions (B, T, K), tags (B, T), whole numbers, lengths (B,).
+
+    −∞ where the tags take a forbidden move.
+    """
+    return path_score(emissions, tags, lengths, chain) - log_partition(emissions, lengths, chain)
+
+
+def path_score(emissions: Tensor, tags: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
+    """s(tags) of each sentence, (B,)."""
+    mask = _mask(emissions, lengths, chain)
+    _check_tags(emissions, tags, mask)
+    if emissions.shape[1] == 0:
+        return emissions.new_zeros(len(emissions))
+    tags = tags.long().masked_fill(~mask, 0)
+    words = emissions.gather(2, tags[:, :, None])[:, :, 0]
+    moves = chain.moves[tags[:, :-1], tags[:, 1:]]
+    last = tags.gather(1, (lengths.to(tags.device).long() - 1).clamp(min=0)[:, None])[:, 0]
+    ends = (chain.start[tags[:, 0]] + chain.end[last]).where(mask[:, 0], 0)
+    return ends + words.where(mask, 0).sum(1) + moves.where(mask[:, 1:], 0).sum(1)
+
+
+def log_partition(emissions: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
+    """The logarithm of Z for each sentence, (B,)."""
+    mask = _mask(emissions, lengths, chain)
+    if emissions.shape[1] == 0:
+        return emissions.new_zeros(len(emissions))
+    return cast(Tensor, _LogPartition.apply(emissions, *chain, mask))  # type: ignore[no-untyped-call]
+
+
+def marginals(emissions: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
+    """p(y_t = k) of each word, (B, T, K); zero behind a sentence's end."""
+    mask = _mask(emissions, lengths, chain)
+    if emissions.shape[1] == 0:
+        return torch.zeros_like(emissions)
+    forward = _forward(emissions, chain, mask)
+    return _shares(forward, _backward(emissions, chain, mask), _log_z(forward, chain, mask), mask)
+
+
+def viterbi(emissions: Tensor, lengths: Tensor, chain: Chain) -> list[list[int]]:
+    """The likeliest tags of each sentence; of equals the lowest."""
+    mask = _mask(emissions, lengths, chain)
+    scores = _array(emissions)
+    if np.isnan(scores).any() and np.isnan(scores[_array(mask)]).any():
+        raise InputError("emissions hold NaN: there is no likeliest path")
+    sizes = _array(lengths).astype(np.int64)
+    decode = _in_singles if scores.dtype == np.float32 else _one_by_one
+    tags, best = decode(scores, sizes, *(_array(part).astype(scores.dtype, copy=False) for part in chain))
+    for sentence in np.flatnonzero(~(best > -np.inf)):
+        raise InputError(f"sentence {sentence} has no path that is allowed")
+    return tags
+
+
+def _in_singles(
+    emissions: Array, sizes: Array, start: Array, moves: Array, end: Array
+) -> tuple[list[list[int]], Array]:
+    texts, longest, kinds = emissions.shape
+    wide = np.pad(moves, ((0, 0), (0, -kinds % LANES)))
+    tags, scores = np.empty((texts, longest), np.int32), np.empty(texts, np.float32)
+    room = np.empty(longest * wide.shape[1], np.float32)
+    fill_tags(emissions.ravel(), sizes, longest, start, wide.ravel(), end, room, tags, scores)
+    return [row[:size] for row, size in zip(tags.tolist(), sizes.tolist(), strict=True)], scores
+
+
+def _one_by_one(emissions: Array, sizes: Array, *chain: Array) -> tuple[list[list[int]], Array]:
+    """In double precision by the plain road."""
+    found = [plain_viterbi(rows[:size], *chain) for rows, size in zip(emissions, sizes, strict=True)]
+    return [tags for tags, _ in found], np.array([score for _, score in found])
+
+
+class _LogPartition(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, emissions: Tensor, start: Tensor, moves: Tensor, end: Tensor, mask: Tensor) -> Tensor:
+        chain = Chain(start, moves, end)
+        forward = _forward(emissions, chain, mask)
+        log_z = _log_z(forward, chain, mask)
+        ctx.save_for_backward(emissions, start, moves, end, mask, forward, log_z)
+        return log_z
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
+        emissions, start, moves, end, mask, forward, log_z = ctx.saved_tensors
+        chain = Chain(start, moves, end)
+        backward = _backward(emissions, chain, mask)
+        d_emissions = _shares(forward, backward, log_z, mask) * grads[0][:, None, None]
+        last = (mask.sum(1) - 1).clamp(min=0)
+        d_end = d_emissions[torch.arange(len(last)), last].sum(0)
+        d_moves = torch.zeros_like(moves)
+        for place in range(1, mask.shape[1]):
+            # p(y_(t−1) = i, y_t = j); behind a sentence's end the exponent means nothing and may be anything.
+            after = (emissions[:, place] + backward[:, place])[:, None, :]
+            pairs = forward[:, place - 1, :, None] + moves + after - log_z[:, None, None]
+            pairs = pairs.masked_fill(~mask[:, place, None, None], -torch.inf)
+            d_moves += torch.einsum("bij,b->ij", pairs.exp(), grads[0])
+        return d_emissions, d_emissions[:, 0].sum(0), d_moves, d_end, None
+
+
+def _forward(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:
+    """α_t(j) = log Σ over all paths that end in j at word t, (B, T, K); held behind a sentence's end."""
+    now = chain.start + emissions[:, 0]
+    steps = [now]
+    for place in range(1, mask.shape[1]):
+        further = torch.logsumexp(now[:, :, None] + chain.moves, 1) + emissions[:, place]
+        now = torch.where(mask[:, place, None], further, now)
+        steps.append(now)
+    return torch.stack(steps, 1)
+
+
+def _backward(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:
+    """β_t(i) = log Σ over all ways to go on from i at word t to the end, (B, T, K)."""
+    now = chain.end.expand(len(mask), -1)
+    steps = [now]
+    for place in range(mask.shape[1] - 1, 0, -1):
+        earlier = torch.logsumexp(chain.moves + (emissions[:, place] + now)[:, None, :], 2)
+        now = torch.where(mask[:, place, None], earlier, now)
+        steps.append(now)
+    return torch.stack(steps[::-1], 1)
+
+
+def _log_z(forward: Tensor, chain: Chain, mask: Tensor) -> Tensor:
+    log_z = torch.logsumexp(forward[:, -1] + chain.end, 1).where(mask[:, 0], 0)
+    if not torch.isfinite(log_z).all():
+        sentence = int((~torch.isfinite(log_z)).nonzero()[0])
+        raise InputError(f"sentence {sentence} has no path that is allowed, or a score that is no number")
+    return log_z
+
+
+def _shares(forward: Tensor, backward: Tensor, log_z: Tensor, mask: Tensor) -> Tensor:
+    return (forward + backward - log_z[:, None, None]).exp().where(mask[:, :, None], 0)
+
+
+def _mask(emissions: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
+    """Which places are words, (B, T)."""
+    _check(emissions, lengths, chain)
+    places = torch.arange(emissions.shape[1], device=emissions.device)
+    return places < lengths.to(emissions.device)[:, None]
+
+
+def _check(emissions: Tensor, lengths: Tensor, chain: Chain) -> None:
+    if emissions.dim() != 3 or emissions.shape[2] == 0:
+        raise InputError(f"emissions have the shape {tuple(emissions.shape)}, not (sentences, words, tags)")
+    texts, longest, kinds = emissions.shape
+    for name, part, shape in zip(Chain._fields, chain, [(kinds,), (kinds, kinds), (kinds,)], strict=True):
+        if tuple(part.shape) != shape:
+            raise InputError(f"{name} has the shape {tuple(part.shape)}, not {shape} for {kinds} tags")
+    if tuple(lengths.shape) != (texts,) or lengths.is_floating_point():
+        raise InputError(
+            f"lengths have the shape {tuple(lengths.shape)}: expected a whole number for {texts} sentences"
+        )
+    if texts and not 0 <= int(lengths.min()) <= int(lengths.max()) <= longest:
+        raise InputError(f"lengths are {int(lengths.min())} to {int(lengths.max())}, not between 0 and {longest}")
+
+
+def _check_tags(emissions: Tensor, tags: Tensor, mask: Tensor) -> None:
+    if tags.shape != emissions.shape[:2] or tags.is_floating_point():
+        raise InputError(f"tags have the shape {tuple(tags.shape)}: expected a number for {tuple(emissions.shape[:2])}")
+    wrong = mask & ((tags < 0) | (tags >= emissions.shape[2]))
+    if wrong.any():
+        sentence, word = wrong.nonzero()[0].tolist()
+        tag = int(tags[sentence, word])
+        raise InputError(f"sentence {sentence}, word {word} has tag {tag}, not one of 0 to {emissions.shape[2] - 1}")
+
+
+def _array(tensor: Tensor) -> NDArray[Any]:
+    """For a kernel: on the CPU, in one piece, and as float32 where it is half as wide."""
+    tensor = tensor.detach().cpu()
+    half = tensor.dtype in (torch.float16, torch.bfloat16)
+    return np.ascontiguousarray(tensor.float().numpy() if half else tensor.numpy())
