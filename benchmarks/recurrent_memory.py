@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -21,6 +22,7 @@ def main(kind: str, vocab: int, units: int) -> int:
     run_small()
     trainer = our_trainer(vocab, units)
     gradient = trainer.weights.nbytes  # ours is there before the first step, the plain loop's is not
+    steps: Callable[[], object]
     if kind == "ours":
         steps = partial(our_updates, trainer)
     else:
