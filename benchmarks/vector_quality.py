@@ -23,7 +23,7 @@ from foreword.vectors.wordvectors import WordVectors
 
 TITLE = "Word vectors: quality"
 HOW = (
-    "100 dimensions, window 5, 5 negatives, minimum count 5, sample 1e-4, five epochs on the 16 million words of enwiki, "
+    "100 dimensions, window 5, 5 negatives, minimum count 5, sample 1e-4, five epochs on enwiki's 16 million words, "
     "letters only and in lower case; each side with its own default rate and one thread. WordSim-353 and MEN by "
     "Spearman's ρ, Google's analogies among 30,000 words; mean and standard error of three seeds, or of as many as the "
     "row says. GloVe: 15 iterations on the first 4 million words, beside Stanford's figures of one run there."
