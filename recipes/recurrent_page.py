@@ -53,7 +53,7 @@ RATES = {"irnn": 0.001}
 NAMES = {"rnn": "RNN", "relu": "ReLU, random", "irnn": "IRNN", "gru": "GRU", "lstm": "LSTM", "min-gru": "minimal GRU"}
 UNITS, STRETCH, STRETCHES = 96, 96, 24
 """Words of a stretch: gradients are looked at over the last 64 of them, once the state is what it usually is."""
-SENTENCE = "If the file does not exist an error is raised and the value of the file is not used ."
+SENTENCE = "If the file does not exist an error is raised ."
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -155,7 +155,7 @@ def forget_gates() -> None:
     cell: Any = layers.cells[0]
     found = [highway(cell, kept[0], text) for text in range(4)]
     lines = {
-        "Π f, mean over units": np.mean([one.direct for one in found], axis=0),
+        "Π f, mean": np.mean([one.direct for one in found], axis=0),
         "Π f, largest": np.mean([one.direct_norm for one in found], axis=0),
         "∂c/∂c, its norm": np.mean([one.full_norm for one in found], axis=0),
     }

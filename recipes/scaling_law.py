@@ -47,7 +47,7 @@ def measured(model: Any, train: Corpus, valid: Corpus) -> tuple[int, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--documents", type=int, default=4000, help="how much of the text is learnt")
     parser.add_argument("--scale", type=int, default=1, help="times the widths")
     asked = parser.parse_args()
@@ -78,7 +78,7 @@ def told(found: dict[str, list[tuple[int, float]]]) -> None:
             f"| {floor.exponent:.3f}, {floor.floor:.2f}, {floor.r2:.4f} |"
         )
     sys.stdout.write("\n".join(lines) + "\n")
-    said = "Loss falls as a power of the number of parameters above a floor; R² is " + ", ".join(
+    said = "Loss falls as a power of the number of parameters; R² is " + ", ".join(
         f"{law.r2:.3f} for the {name}" for name, law in laws.items()
     )
     curves = {name: (lambda size, law=law: float(law.at([size])[0])) for name, law in laws.items()}

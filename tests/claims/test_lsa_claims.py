@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable
 from functools import cache
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from foreword.evaluate.analogies import measure_analogies, read_questions
+from foreword.features.lsa import LSA
 from foreword.text.datasets import find
 from foreword.text.sources import read_documents
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.words import WordTokenizer
+from foreword.vectors.cooccurrence import Cooccurrence
+from foreword.vectors.glove import GloVe
+from foreword.vectors.word2vec import Word2Vec
+from foreword.vectors.wordvectors import WordVectors
 
 Report = Callable[[str, object], None]
 
@@ -59,3 +69,51 @@ def test_t09_lsa_solves_some_analogies_and_weighing_decides(record_property: Rep
     assert results["counts"].asked > 1000
     assert results["mutual information"].accuracy > 2 * results["counts"].accuracy
     assert results["mutual information"].accuracy > 0.02
+
+
+WORDS = 1_000_000
+
+
+@pytest.mark.data
+def test_t09_lsa_beside_glove_and_word2vec(record_property: Report) -> None:
+    """T09: the same million words of Wikipedia, the same window, 50 dimensions, all of Google's questions. The
+    statement holds of plain counts, which both GloVe and word2vec leave behind, the more so the more text there is
+    (GloVe answers 3.4 times as many here, 1.4 times as many of 600,000 words). It does not hold of weighed ones.
+    """
+    if not os.environ.get("FOREWORD_DATA"):
+        pytest.skip("reads enwiki from $FOREWORD_DATA, which is not set")
+    corpus = _lowered_words(WORDS)
+    X = Cooccurrence.of(corpus, 10)
+    counts = X.matrix()
+    with threadpool_limits(1):
+        made = {
+            "LSA, counts": _lsa_vectors(counts, corpus),
+            "LSA, mutual information": _lsa_vectors(recipe().mutual_information(counts), corpus),
+            "GloVe": GloVe(50, window=10, epochs=15).fit(X).vectors,
+            "word2vec": Word2Vec(50, window=10, sample=1e-3, epochs=10).fit(corpus).vectors,
+        }
+    questions = read_questions(find("questions-words"))
+    right = {}
+    for name, vectors in made.items():
+        measured = measure_analogies(vectors, questions)
+        assert measured.total.asked > 4000
+        right[name] = measured.accuracy
+        record_property(f"T09 analogies right, {name}", f"{measured.accuracy:.2%} of {measured.total.asked}")
+        print(f"{name}: {measured.accuracy:.2%}")
+    assert min(right["GloVe"], right["word2vec"]) > right["LSA, counts"]
+    assert right["LSA, mutual information"] > right["LSA, counts"]
+
+
+def _lsa_vectors(matrix: Any, corpus: Corpus) -> WordVectors:
+    return WordVectors.of_vocab(corpus.vocab, LSA(50).fit(matrix).word_vectors(0.5).astype(np.float32))
+
+
+def _lowered_words(words: int) -> Corpus:
+    texts = []
+    for article in read_documents(str(find("enwiki:all"))):
+        found = re.findall("[a-z]+", article.lower())
+        texts.append(" ".join(found))
+        words -= len(found)
+        if words <= 0:
+            break
+    return Corpus.from_texts(texts, WordTokenizer(min_count=5).fit(texts))

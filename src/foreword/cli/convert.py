@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -25,11 +25,13 @@ EXAMPLES = examples(
     "foreword convert vectors vectors.bin           (word2vec's binary; .vec and .txt are text)",
     "foreword convert lid.176.ftz languages         (a fastText classifier; mapped, and shared by processes)",
     "foreword convert classifier model.bin          (for fastText; model.ftz is quantised, a tenth of the size)",
+    "foreword convert lstm lstm.onnx                (a recurrent language model, for onnxruntime and others)",
 )
 
 ARPA = (".arpa", ".arpa.gz")
 VECTORS = (".vec", ".bin", ".txt", ".vec.gz", ".bin.gz", ".txt.gz")
 FASTTEXT = (".bin", ".ftz")
+ONNX = ".onnx"
 _NO_CLASSIFIERS = tuple(name for name in (*ARPA, *VECTORS) if name != ".bin")
 
 Stored: TypeAlias = Literal["float32", "float16", "int8"]
@@ -47,7 +49,8 @@ def convert(
         str,
         typer.Argument(
             metavar="OUT",
-            help="A name in .json, .arpa, .vec, .bin, .txt (these four also .gz) or .ftz, or a folder; - prints JSON.",
+            help="A name in .json, .arpa, .vec, .bin, .txt (these four also .gz), .ftz or .onnx, or a folder; - prints "
+            "JSON.",
         ),
     ],
     store: Annotated[
@@ -59,7 +62,8 @@ def convert(
 
     What IN is, is told by what it holds; what OUT will be, by its name: for vectors .vec is word2vec's and fastText's
     text, .txt GloVe's text, and .bin fastText's own file where there are vectors of parts of words, else word2vec's
-    binary; for classifiers .bin and .ftz are fastText's, the second quantised.
+    binary; for classifiers .bin and .ftz are fastText's, the second quantised. A recurrent language model can become
+    .onnx.
     """
     from foreword.classify.fasttext import FastTextClassifier
     from foreword.cli.models import check_output, is_tokenizer_json, load_any
@@ -73,9 +77,11 @@ def convert(
 
     if as_json and out == "-":
         raise typer.BadParameter("standard output is taken by OUT", param_hint="'--json'")
-    check_output(out, folder=not is_tokenizer_json(out) and not out.endswith((*ARPA, *VECTORS, *FASTTEXT)))
+    check_output(out, folder=not is_tokenizer_json(out) and not out.endswith((*ARPA, *VECTORS, *FASTTEXT, ONNX)))
     found = load_any(source)
-    if isinstance(found, TextLM) and isinstance(found.model, NgramLM) and not is_tokenizer_json(out):
+    if out.endswith(ONNX):
+        facts = _convert_to_onnx(found, source, out)
+    elif isinstance(found, TextLM) and isinstance(found.model, NgramLM) and not is_tokenizer_json(out):
         facts = _convert_ngrams(found, found.model, out)
     elif isinstance(found, BPETokenizer) and not out.endswith(ARPA):
         facts = _convert_tokenizer(found, out)
@@ -93,6 +99,20 @@ def convert(
         write_json({"input": source, "output": out, **facts})
     elif out != "-":
         tell(f"{', '.join(f'{name} {value:,}' for name, value in facts.items())}, saved in {out}")
+
+
+def _convert_to_onnx(found: object, source: str, out: str) -> dict[str, int]:
+    from foreword.errors import InputError
+    from foreword.io.folder import kind_of
+    from foreword.pipeline import TextLM
+
+    model: Any = found.model if isinstance(found, TextLM) else found
+    if not hasattr(model, "network"):
+        raise InputError(f"{source}: its kind is {kind_of(model)}; ONNX files hold recurrent language models here")
+    from foreword.io.onnx import write_onnx
+
+    write_onnx(model, out)
+    return {"vocabulary": len(model.vocab), "parameters": model.parameter_count}
 
 
 def _convert_tokenizer(tokenizer: BPETokenizer, out: str) -> dict[str, int]:

@@ -46,13 +46,14 @@ class Rung:
     neural: bool = False
 
 
-def _recurrent(cell: str) -> Callable[[], Any]:
+def _recurrent(cell: str, rate: float, *, tied: bool = True) -> Callable[[], Any]:
     """Imported when it is built: torch takes a second, and need not be there."""
 
     def build() -> Any:
         from foreword.lm.recurrent import RecurrentLM
 
-        return RecurrentLM(cell, NEURAL_UNITS, NEURAL_UNITS, layers=1)
+        training = replace(RecurrentLM.TRAINING, rate=rate)
+        return RecurrentLM(cell, NEURAL_UNITS, NEURAL_UNITS, layers=1, tied=tied, training=training)
 
     return build
 
@@ -60,13 +61,15 @@ def _recurrent(cell: str) -> Callable[[], Any]:
 def _bengio() -> Any:
     from foreword.lm.bengio import BengioLM
 
-    return BengioLM(5, NEURAL_UNITS, NEURAL_UNITS, tied=True)
+    training = replace(BengioLM.TRAINING, rate=8e-3)
+    return BengioLM(5, NEURAL_UNITS, NEURAL_UNITS, tied=True, training=training)
 
 
 def _transformer() -> Any:
     from foreword.lm.transformer import TransformerLM
 
-    return TransformerLM(NEURAL_UNITS, layers=2, heads=4, context=32)
+    training = replace(TransformerLM.TRAINING, rate=4e-3)
+    return TransformerLM(NEURAL_UNITS, layers=2, heads=4, context=32, training=training)
 
 
 NEURAL_UNITS = 128
@@ -79,11 +82,11 @@ LADDER = [
     Rung("5-gram", "5-gram, Kneser-Ney", lambda: NgramLM(5)),
     Rung("hmm", "HMM, 64 states", lambda: HMM(64, iterations=40, dtype="float32")),
     Rung("bengio", "Bengio’s network, 4 words", _bengio, neural=True),
-    Rung("rnn", "RNN", _recurrent("rnn"), neural=True),
-    Rung("lstm", "LSTM", _recurrent("lstm"), neural=True),
-    Rung("gru", "GRU", _recurrent("gru"), neural=True),
+    Rung("rnn", "RNN", _recurrent("rnn", 3e-3), neural=True),
+    Rung("lstm", "LSTM", _recurrent("lstm", 8e-3), neural=True),
+    Rung("gru", "GRU", _recurrent("gru", 6e-3, tied=False), neural=True),
     Rung("transformer", "Transformer, 2 layers", _transformer, neural=True),
-    Rung("min-gru", "Minimal GRU", _recurrent("min-gru"), neural=True),
+    Rung("min-gru", "Minimal GRU", _recurrent("min-gru", 1e-2), neural=True),
 ]
 """From the oldest idea to the newest. A model joins by adding its line."""
 
@@ -92,7 +95,6 @@ TIME_BUDGET = 180.0
 
 NEURAL_BATCH, NEURAL_STEPS, NEURAL_SAMPLED = 20, 20, 500
 """Places, words at a time and words drawn for the softmax: many small updates learn most in little time."""
-NEURAL_RATE = 6e-3
 
 LEAST_UPDATES, LOOK_AFTER, PATIENCE = 300, 30, 3
 """Updates that the smallest text gets; updates between two looks at the tuning part, at least; and looks that bring
@@ -326,7 +328,6 @@ def _within(model: Any, seconds: float, bench: _Bench) -> Any:
         batch=NEURAL_BATCH,
         steps=NEURAL_STEPS,
         sampled=NEURAL_SAMPLED,
-        rate=NEURAL_RATE,
         hold=0.3,
         last_rate=0.01,
         epochs=max(100, LEAST_UPDATES // updates),

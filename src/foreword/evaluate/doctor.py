@@ -221,7 +221,7 @@ def _check_saturation(read: _Read) -> Check | None:
     found = [saturation(cell, held) for cell, held in zip(read.layers.cells, read.kept, strict=True)]
     shares = [layer.saturated for layer in found]
     numbers: dict[str, Json] = {"saturated": list(shares), "mean_slope": [layer.mean for layer in found]}
-    verdict: Verdict = "bad" if max(shares) > 0.5 else "watch" if max(shares) > 0.25 else "good"
+    verdict: Verdict = "bad" if max(shares) > 0.9 else "watch" if max(shares) > 2 / 3 else "good"
     advice = "" if verdict == "good" else "slopes near 0 stop gradients: smaller first weights, a lower rate"
     return Check("saturated units", _by_layer(f"{share:.0%}" for share in shares), verdict, advice, numbers)
 

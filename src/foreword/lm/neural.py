@@ -42,8 +42,8 @@ from foreword.lm.neural_network import (
     word_logs,
 )
 from foreword.nn.dropout import Dropout
+from foreword.nn.sampled import sampled_cross_entropy, unigram
 from foreword.nn.softmax import linear_cross_entropy
-from foreword.training.candidates import Candidates
 from foreword.training.checkpoint import Checkpoint, fingerprint
 from foreword.training.flat import new_flat, views
 from foreword.training.loop import PLANNED, Trainer
@@ -56,6 +56,9 @@ READ_AT_ONCE = 8192
 HELD_OUT_ROWS, HELD_OUT_WORDS = 32, 100
 """Places in which the held-out text is read at once during training, at most, and words in each, at least; the final
 scores read it from end to end."""
+
+NOISE_POWER = 0.75
+"""Words of a sampled softmax are drawn by their frequencies to this power, as in word2vec."""
 
 RAN_AWAY = 1000.0
 """Nats a word: a loss that no model has that learns anything."""
@@ -203,24 +206,21 @@ class NeuralLM:
         reading = Reading(ids, training.batch, training.steps, offsets=offsets, vary=training.vary)
         low = getattr(torch, training.precision)
         like = torch.empty(0, device=device, dtype=torch.float32 if device.type == "cpu" else low)
-        candidates = None
+        noise = None
         if 0 < training.sampled < len(corpus.vocab) and device.type == "cpu":
-            counts = torch.bincount(ids, minlength=len(corpus.vocab))
-            candidates = Candidates(counts, training.sampled, generator)
+            noise = unigram(torch.bincount(ids, minlength=len(corpus.vocab)), NOISE_POWER)
 
         def loss(weights: Weights, x: Tensor, y: Tensor, state: State, scale: float) -> tuple[Tensor, Tensor, State]:
             masks = network.masks(self.dropout, x.shape[1], like, generator)
             raw, new = network.read(weights, x, state, masks)
             dropped = raw * masks.output
-            words, bias, targets = output_weight(weights), weights[BIAS], y.flatten()
-            room = None
-            if candidates is None:
-                room = trainer.gradients[OUTPUT if OUTPUT in weights else EMBEDDING]
+            layer = (dropped.flatten(0, 1).to(low), output_weight(weights).to(low), weights[BIAS].to(low))
+            if noise is not None:
+                drawn = training.sampled
+                nats = sampled_cross_entropy(*layer, y.flatten(), noise, drawn, generator=generator, sparse=True)
             else:
-                chosen, log_chances, targets = candidates.choose(targets)
-                words, bias = words.index_select(0, chosen), bias.index_select(0, chosen) - log_chances
-            layer = (dropped.flatten(0, 1).to(low), words.to(low), bias.to(low))
-            nats = linear_cross_entropy(*layer, targets, scale=scale, room=room)
+                room = trainer.gradients[OUTPUT if OUTPUT in weights else EMBEDDING]
+                nats = linear_cross_entropy(*layer, y.flatten(), scale=scale, room=room)
             return nats, scale * self._penalty(raw, dropped), new
 
         state = network.start(reading.rows, like)

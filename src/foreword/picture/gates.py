@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import SettingError
-from foreword.picture.heat import square
+from foreword.picture.heat import grid, square
 from foreword.picture.picture import Picture, label, percent, svg
 
 ROW, TOP = 22, 46
@@ -47,10 +47,12 @@ def _gate(name: str, values: NDArray[np.float64], left: float, width: float, uni
     ]
     for place, row in enumerate(values):
         top = TOP + ROW * place
-        shapes += [
-            square(float(row[unit]), left + column * each, top, each, ROW - 3, f"unit {unit}: {row[unit]:.2f}")
-            for column, unit in enumerate(drawn.tolist())
-        ]
+        shapes.append(
+            grid(
+                square(float(row[unit]), left + column * each, top, each, ROW - 3, f"{unit}: {row[unit]:.2f}")
+                for column, unit in enumerate(drawn.tolist())
+            )
+        )
         shapes.append(label(f"{row.mean():.2f}", percent(left + width), top + 15, anchor="end", colour="muted"))
     return shapes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 
 from foreword.picture.picture import percent, readable
@@ -14,6 +15,11 @@ def square(share: float, left: float, top: float, width: float, height: float, h
     """
     full = min(max(share, 0.0), 1.0)
     return (
-        f'<rect x="{percent(left)}" y="{top:g}" width="{percent(width)}" height="{height:g}" fill="var(--p-accent)" '
-        f'fill-opacity="{full:.2f}" stroke="var(--p-line)"><title>{escape(hint or readable(share))}</title></rect>'
+        f'<rect x="{percent(left)}" y="{top:g}" width="{percent(width)}" height="{height:g}" '
+        f'fill-opacity="{full:.2f}"><title>{escape(hint or readable(share))}</title></rect>'
     )
+
+
+def grid(squares: Iterable[str]) -> str:
+    """Squares with their colour, said once for all of them."""
+    return f'<g fill="var(--p-accent)" stroke="var(--p-line)">{"".join(squares)}</g>'

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import SettingError
-from foreword.picture.heat import square
+from foreword.picture.heat import grid, square
 from foreword.picture.picture import Picture, label, percent, svg
 
 ROW, TOP, FIRST = 30, 30, 0.22
@@ -37,7 +37,8 @@ def horizon(
         shapes.append(label(name, "0", top + 18))
         for place, share in enumerate(shares[row].tolist()):
             left = FIRST + width * place
-            shapes.append(square(share, left, top, width, ROW - 4, f"{name}, {over} {columns[place]}: {share:.0%}"))
+            hint = f"{name}, {over} {columns[place]}: {share:.0%}"
+            shapes.append(grid([square(share, left, top, width, ROW - 4, hint)]))
             # Letters on a full square would drown; its colour already says the same.
             if share < 0.9:
                 colour, middle = "ink" if share >= 0.25 else "muted", percent(left + width / 2)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from foreword.errors import SettingError
-from foreword.picture.curves import BOTTOM, DASHES, FIRST, HEIGHT, LAST, LINE, TOP, spread, tick_name, ticks
+from foreword.picture.curves import BOTTOM, FIRST, HEIGHT, LAST, LINE, TOP, spread, tick_name, ticks
 from foreword.picture.picture import Picture, label, percent, readable, svg
 
 PIECES = 24
@@ -24,7 +24,7 @@ def scaling(
     *,
     accent: Collection[str] = (),
 ) -> Picture:
-    """measured: a model's name → (size, loss) pairs, each a dot; laws: its law, a dashed line through them."""
+    """measured: a model's name → (size, loss) pairs, each a dot; laws: its law, a line through them."""
     if not measured or not all(measured.values()):
         raise SettingError("scaling needs at least one point for each model")
     if missing := set(laws) - set(measured):
@@ -34,7 +34,7 @@ def scaling(
         raise SettingError("scaling needs positive sizes and losses")
     sizes, losses = zip(*points, strict=True)
     axes = _Axes(min(sizes), max(sizes), min(losses), max(losses))
-    shapes = [_across(axes, value) for value in ticks(axes.least, axes.most)]
+    shapes = [_across(axes, value) for value in even_ticks(axes.least, axes.most)]
     shapes += [_down(axes, value) for value in ticks(axes.small, axes.large)]
     for name, each in measured.items():
         colour = "accent" if name in accent else "muted"
@@ -47,6 +47,14 @@ def scaling(
         shapes.append(label(f"{name}: {readable(loss)}", percent(LAST + 0.02), place + 4, colour=ink, weight=weight))
     title = "Loss against the number of parameters"
     return Picture(svg(title, HEIGHT, shapes), title, caption)
+
+
+def even_ticks(low: float, high: float) -> list[float]:
+    """Three to eight round numbers between two that may be close: multiples of 1, 2 or 5 times a power of ten."""
+    rough = max(high - low, 1e-9 * high) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    return [round(place * step, 12) for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ def _down(axes: _Axes, size: float) -> str:
 
 def _law(axes: _Axes, law: Callable[[float], float], first: float, last: float, colour: str) -> list[str]:
     steps = [first * (last / first) ** (piece / PIECES) for piece in range(PIECES + 1)]
-    paint = f'stroke="var(--p-{colour})" stroke-width="2" stroke-linecap="round"{DASHES}'
+    paint = f'stroke="var(--p-{colour})" stroke-width="1.5" stroke-linecap="round"'
     ends = [(axes.x(size), axes.y(law(size))) for size in steps]
     return [f'<line x1="{a}" y1="{b:g}" x2="{c}" y2="{d:g}" {paint}/>' for (a, b), (c, d) in pairwise(ends)]
 

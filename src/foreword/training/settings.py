@@ -35,8 +35,8 @@ class Training:
     seconds: training stops after so many, and the rate goes by the clock instead of the epochs; 0 for no limit.
     precision: of the products, with the weights themselves in float32. "float16" is for GPUs only; "bfloat16" is, on a
         CPU, the precision of the output layer's products, which are most of the work.
-    sampled: on a CPU, words that are drawn beside those of the batch to stand for the whole vocabulary in the softmax
-        of an update, see ``candidates.py``; 0 for all words.
+    sampled: on a CPU, words that are drawn to stand for the whole vocabulary in the softmax of an update, see
+        ``nn/sampled.py``; 0 for all words.
     loss_scale: what the loss is multiplied with in float16, so that small gradients do not vanish.
     """
 

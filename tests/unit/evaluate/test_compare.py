@@ -182,11 +182,10 @@ def test_x01_neural_models_learn_the_same_text_within_their_time() -> None:
     """X01: a small Transformer beside the others on the same data, in equal time. Each learns that these documents are
     three words after "the", which no unigram knows.
     """
-    comparison = run(DOCUMENTS, models=["unigram", *NEURAL], time_budget=20)
+    comparison = run(DOCUMENTS, models=["unigram", "lstm", "transformer"], time_budget=10)
     unigram, *neural = comparison.rows
-    assert [row.name for row in neural] == NEURAL
     assert all(row.measures.perplexity < 0.7 * unigram.measures.perplexity for row in neural)
-    assert sum(row.train_seconds for row in neural) < 30
+    assert sum(row.train_seconds for row in neural) < 20
 
 
 def test_without_torch_the_neural_models_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from foreword.errors import SettingError
 from foreword.evaluate.scaling import fit_power_law
-from foreword.picture.scaling import scaling
+from foreword.picture.scaling import even_ticks, scaling
 
 SIZES = [1e4, 4e4, 1.6e5, 6.4e5, 2.56e6, 1e7]
 
@@ -64,14 +64,21 @@ def test_numbers_that_have_no_logarithm_are_refused() -> None:
         fit_power_law([0, 2], [1, 1])
 
 
-def test_the_picture_has_a_dot_for_each_size_and_a_dashed_law() -> None:
+def test_round_numbers_between_two_that_are_close() -> None:
+    assert even_ticks(1.73, 2.59) == [1.8, 2.0, 2.2, 2.4]
+    assert even_ticks(0.011, 0.049) == [0.02, 0.03, 0.04]
+    assert even_ticks(3, 3) == [3]
+
+
+def test_the_picture_has_a_dot_for_each_size_and_a_line_for_the_law() -> None:
     points = {"lstm": [(1e4, 3.0), (1e5, 2.0), (1e6, 1.5)], "<other>": [(2e4, 2.5)]}
     picture = scaling(points, {"lstm": lambda size: 30 * size**-0.25}, "Said.", accent={"lstm"})
     tree = ElementTree.fromstring(picture.markup)
     dots = list(tree.iter("{http://www.w3.org/2000/svg}circle"))
     assert [dot.attrib["cx"] for dot in dots[:3]] == ["10%", "42%", "74%"]
     assert [float(dot.attrib["cy"]) for dot in dots[:3]] == sorted(float(dot.attrib["cy"]) for dot in dots[:3])
-    assert sum("stroke-dasharray" in line.attrib for line in tree.iter("{http://www.w3.org/2000/svg}line")) == 24
+    lines = list(tree.iter("{http://www.w3.org/2000/svg}line"))
+    assert sum(line.attrib["stroke"] == "var(--p-accent)" for line in lines) == 24
     texts = ["".join(text.itertext()) for text in tree.iter("{http://www.w3.org/2000/svg}text")]
     assert {"lstm: 1.50", "<other>: 2.50"} <= set(texts)
     with pytest.raises(SettingError, match="was not measured"):

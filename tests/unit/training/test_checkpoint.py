@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import os
+import random
+import signal
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_array_equal
 
-from foreword.errors import InputError
+from foreword.errors import ForewordError, InputError
+from foreword.io.folder import save
+from foreword.io.safetensors import read_arrays, write_arrays
 from foreword.lm.awd_lstm import AWDLSTM
+from foreword.lm.neural import NeuralLM
+from foreword.lm.recurrent import MODEST, RecurrentLM
+from foreword.lm.transformer import TransformerLM
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.checkpoint import Checkpoint
@@ -56,3 +71,142 @@ def test_a_checkpoint_that_was_cut_short_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError):
         next(model().train(CORPUS, valid=CORPUS, checkpoint=Checkpoint(tmp_path / "run")))
+
+
+TINY = replace(MODEST, epochs=4, batch=3, steps=4, rate=0.01)
+RUNS: dict[str, Any] = {
+    "adam": lambda: RecurrentLM("gru", 4, 6, 1, training=TINY, device="cpu"),
+    "plateau": lambda: RecurrentLM("rnn", 4, 6, 1, training=replace(TINY, schedule="plateau", wait=1), device="cpu"),
+    "nt-asgd": lambda: RecurrentLM(
+        "lstm", 4, 6, 1, training=replace(TINY, schedule="nt-asgd", wait=1, averages=(0.0,)), device="cpu"
+    ),
+    "vary": lambda: RecurrentLM("lstm", 4, 6, 1, training=replace(TINY, vary=True, steps=6), device="cpu"),
+    "sampled": lambda: RecurrentLM("lstm", 4, 6, 1, training=replace(TINY, sampled=2), device="cpu"),
+    "transformer": lambda: TransformerLM(4, 1, 2, 3, training=TINY, device="cpu"),
+}
+
+
+def weights_of(trained: NeuralLM) -> Iterator[bytes]:
+    for array in trained.to_parts().arrays.values():
+        yield array.tobytes()
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("updates", [1, 5, 8])
+def test_stopped_in_the_middle_of_an_epoch_it_ends_in_the_same_bits(tmp_path: Path, name: str, updates: int) -> None:
+    """Optimiser, recurrent state, random numbers and place in the text are all kept."""
+    build = RUNS[name]
+    whole = build().fit(CORPUS, valid=CORPUS[:2])
+    checkpoint = Checkpoint(tmp_path / "run", every=0)
+    for _ in build().train(CORPUS, valid=CORPUS[:2], checkpoint=checkpoint):
+        if checkpoint.written == updates:
+            break
+    resumed = build()
+    for _ in resumed.train(CORPUS, valid=CORPUS[:2], checkpoint=Checkpoint(tmp_path / "run")):
+        pass
+    assert list(weights_of(resumed)) == list(weights_of(whole))
+    assert resumed.valid_score_ == whole.valid_score_
+
+
+def test_a_run_that_had_ended_has_nothing_left_to_do(tmp_path: Path) -> None:
+    first, second = RUNS["adam"](), RUNS["adam"]()
+    assert list(first.train(CORPUS, checkpoint=Checkpoint(tmp_path / "run")))
+    assert list(second.train(CORPUS, checkpoint=Checkpoint(tmp_path / "run"))) == []
+    assert list(weights_of(first)) == list(weights_of(second))
+
+
+def in_a_process_of_its_own(run: Path, out: Path) -> int:
+    """Train and save in a fork of this process, which has torch already; its id."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking where there are threads; none of ours hold locks
+        child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        trained = RecurrentLM("lstm", 4, 6, 1, training=replace(TINY, epochs=30), device="cpu")
+        for _ in trained.train(CORPUS, valid=CORPUS[:2], checkpoint=Checkpoint(run, every=0)):
+            time.sleep(0.002)
+        save(trained, out)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def test_killed_at_random_moments_it_ends_in_the_same_weights(tmp_path: Path) -> None:
+    """kill -9, three times; FOREWORD_KILLS sets another number."""
+    kills = int(os.environ.get("FOREWORD_KILLS", "3"))
+    at_random = random.Random(0)
+    began = time.monotonic()
+    child = in_a_process_of_its_own(tmp_path / "whole.run", tmp_path / "whole")
+    assert os.waitpid(child, 0)[1] == 0
+    took = time.monotonic() - began
+    for _ in range(kills):
+        child = in_a_process_of_its_own(tmp_path / "killed.run", tmp_path / "killed")
+        time.sleep(at_random.uniform(0.0, took / kills))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    child = in_a_process_of_its_own(tmp_path / "killed.run", tmp_path / "killed")
+    assert os.waitpid(child, 0)[1] == 0
+    for file in ("arrays.safetensors", "model.json"):
+        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "killed" / file).read_bytes()
+
+
+def damaged(path: Path, what: str) -> None:
+    arrays = {name: np.array(array) for name, array in read_arrays(path).items()}
+    if what == "version":
+        arrays["about"] = np.frombuffer(json.dumps({"version": 99, "kind": "AWDLSTM", "run": ""}).encode(), np.uint8)
+    elif what == "no checkpoint":
+        del arrays["about"]
+    elif what == "shape":
+        arrays["weights"] = arrays["weights"][:-1]
+    elif what == "place":
+        arrays["where"][1] = 10_000
+    else:
+        arrays["where"][0] = -3
+    write_arrays(path, arrays)
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("version", "version 99"),
+        ("no checkpoint", "not a checkpoint"),
+        ("shape", "weights is not float32"),
+        ("place", "no update 10000"),
+        ("epoch", "no epoch -3"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_gone_on_from_says_why_in_one_line(tmp_path: Path, what: str, said: str) -> None:
+    stopped(tmp_path / "run", 1)
+    damaged(tmp_path / "run", what)
+    with pytest.raises(InputError, match=said) as told:
+        next(model().train(CORPUS, valid=CORPUS, checkpoint=Checkpoint(tmp_path / "run")))
+    assert str(tmp_path / "run") in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_the_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+    stopped(tmp_path / "run", 1)
+    with pytest.raises(ForewordError, match="another model: AWDLSTM, not RecurrentLM"):
+        next(RUNS["adam"]().train(CORPUS, checkpoint=Checkpoint(tmp_path / "run")))
+
+
+def test_training_stops_when_the_time_is_up_and_keeps_what_it_has() -> None:
+    quick = RecurrentLM("lstm", 4, 6, 1, training=replace(TINY, epochs=100_000, seconds=0.5), device="cpu")
+    began = time.monotonic()
+    steps = list(quick.train(CORPUS, valid=CORPUS))
+    assert time.monotonic() - began < 10
+    assert steps[-1].rate < 0.5 * steps[0].rate
+    assert steps[-1].total < 2 * steps[-1].done
+    assert quick.valid_score_ > -np.log(5)
+
+
+def test_training_stops_when_the_held_out_text_gets_no_better() -> None:
+    """Trained on one text and tuned on its reverse: what is kept is the best look, not the last."""
+    other = Corpus.from_ids([[4, 3, 2] * 3 for _ in range(6)], CORPUS.vocab)
+    settings = replace(TINY, epochs=500, rate=0.05, schedule="constant", patience=3)
+    early = RecurrentLM("lstm", 4, 6, 1, training=settings, device="cpu")
+    steps = list(early.train(CORPUS, valid=other))
+    assert steps[-1].done < steps[-1].total / 2
+    assert early.valid_score_ == pytest.approx(early.score(other), abs=0.2)

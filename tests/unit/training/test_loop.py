@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,7 @@ from foreword.lm.neural_network import output_weight
 from foreword.lm.recurrent_network import RecurrentNetwork
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.training.flat import new_flat, views
-from foreword.training.loop import State, Trainer, clip_factor
+from foreword.training.loop import State, Trainer, clip_factor, norm_of
 from foreword.training.reading import Reading
 from foreword.training.settings import Training
 
@@ -120,3 +121,130 @@ def test_a_setting_that_makes_no_sense_is_refused_by_name(name: str, value: obje
     given: dict[str, object] = {name: value}
     with pytest.raises(SettingError, match=name):
         Training(**given)  # type: ignore[arg-type]
+
+
+def moved_by(settings: Training, blow_up: float = 1.0) -> tuple[Tensor, Trainer]:
+    trainer = trainer_of(RecurrentNetwork(7, 4, 4, 1), torch.arange(20) % 7, settings, blow_up)
+    before = trainer.weights.clone()
+    trainer.run(1)
+    return trainer.weights - before, trainer
+
+
+def test_p03_clipping_by_value_bounds_every_number_and_turns_the_direction() -> None:
+    """P03: no number above 5; unlike P02 the direction is not kept."""
+    plain = Training(epochs=1, batch=2, steps=5, rate=0.5, clip=0.0, weight_decay=0, averages=())
+    down, _ = moved_by(plain, blow_up=1e3)
+    clipped, _ = moved_by(replace(plain, clip_value=5.0), blow_up=1e3)
+    assert clipped.abs().max().item() == pytest.approx(0.5 * 5.0, rel=1e-4)
+    by_hand = (down / -0.5).clamp(-5, 5) * -0.5
+    torch.testing.assert_close(clipped, by_hand, rtol=1e-4, atol=1e-5)
+    turned = torch.nn.functional.cosine_similarity(clipped, down, dim=0).item()
+    normed, _ = moved_by(replace(plain, clip=5.0), blow_up=1e3)
+    kept = torch.nn.functional.cosine_similarity(normed, down, dim=0).item()
+    assert turned < 0.99 < 0.9999 < kept
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("constant", [1, 1, 1, 1]),
+        ("step", [1, 1, 0.5, 0.25]),
+        ("cosine", [1, 0.853553, 0.5, 0.146447]),
+        ("plateau", [1, 1, 0.5, 0.5]),
+    ],
+)
+def test_p04_the_rate_goes_by_its_schedule(schedule: str, expected: list[float]) -> None:
+    """P04: the rates of four epochs, with held-out losses that stall after the second."""
+    chosen = {"schedule": schedule, "hold": 0.0, "last_rate": 0.0, "full_epochs": 2, "decay": 0.5, "wait": 1}
+    settings = Training(epochs=4, batch=2, steps=10, rate=1.0, averages=(), clip=0.0, **chosen)  # type: ignore[arg-type]
+    trainer = trainer_of(RecurrentNetwork(7, 4, 4, 1), torch.arange(20) % 7, settings)
+    rates = []
+    for epoch, loss in enumerate([3.0, 3.0, 2.0, 1.0], 1):
+        trainer.begin_epoch(epoch)
+        rates.append(trainer.rate(trainer.share(), trainer.step))
+        trainer.run(1)
+        trainer.look(loss)
+    assert rates == pytest.approx(expected, rel=1e-4)
+
+
+def test_p04_nt_asgd_averages_from_when_the_held_out_loss_has_stalled() -> None:
+    """P04: until then the average is the weights; from then on it is their plain mean."""
+    settings = Training(epochs=9, batch=2, steps=10, rate=0.5, schedule="nt-asgd", wait=1, averages=(0.0,))
+    trainer = trainer_of(RecurrentNetwork(7, 4, 4, 1), torch.arange(20) % 7, settings)
+    since = []
+    for epoch, loss in enumerate([3.0, 2.0, 2.5, 2.4, 2.3, 2.2], 1):
+        trainer.begin_epoch(epoch)
+        trainer.run(1)
+        if epoch <= 4:
+            assert torch.equal(trainer.averages[0], trainer.weights)
+        else:
+            since.append(trainer.weights.clone())
+        trainer.look(loss)
+    torch.testing.assert_close(trainer.averages[0], torch.stack(since).mean(0))
+
+
+def test_warming_up_the_rate_rises_evenly() -> None:
+    settings = Training(epochs=2, batch=2, steps=2, rate=1.0, warm_up=4, schedule="constant")
+    trainer = trainer_of(RecurrentNetwork(7, 4, 4, 1), torch.arange(20) % 7, settings)
+    assert [trainer.rate(0.0, step) for step in range(6)] == [0.25, 0.5, 0.75, 1, 1, 1]
+
+
+def test_stretches_of_varying_length_cover_the_text_and_scale_the_rate() -> None:
+    reading = Reading(torch.arange(4000), 2, 20, vary=True)
+    one, other = (reading.stretches(np.random.default_rng(seed)) for seed in range(2))
+    assert sum(one) == sum(other) == 2000
+    assert one != other
+    assert min(one[:-1]) >= 5
+    assert 15 < np.mean(one) < 25
+    settings = Training(epochs=1, batch=2, steps=20, vary=True, rate=0.1, averages=())
+    flat = torch.arange(400) % 7
+    trainer = trainer_of(RecurrentNetwork(7, 4, 4, 1), flat, settings)
+    while not trainer.epoch_done:
+        trainer.run(3)
+    assert trainer.tokens == 400
+    assert trainer.share() == 1
+
+
+def test_documents_are_read_in_another_order_in_each_epoch() -> None:
+    ids = torch.tensor([0, 1, 9, 2, 3, 4, 9, 5, 9])
+    reading = Reading(ids, 1, 3, offsets=np.array([0, 3, 7, 9]))
+    whole = {"0 1 9", "2 3 4 9", "5 9"}
+    orders = set()
+    for seed in range(20):
+        _, targets = reading.epoch(np.random.default_rng(seed))
+        ring = targets[:, 0].tolist()
+        begin = next(place for place in range(9) if ring[place - 1] == 9)
+        ring = ring[begin:] + ring[:begin]
+        found = " ".join(map(str, ring)).replace("9 ", "9|").split("|")
+        assert set(found) == whole
+        orders.add(tuple(found))
+    assert len(orders) > 1
+
+
+def saved_for_backward(text: int) -> int:
+    """Bytes that one update keeps of what it has computed, until the gradient is there."""
+    settings = Training(epochs=1, batch=2, steps=5, rate=0.1, averages=())
+    trainer = trainer_of(RecurrentNetwork(7, 4, 4, 1), torch.arange(text) % 7, settings)
+    kept = 0
+
+    def keep(tensor: Tensor) -> Tensor:
+        nonlocal kept
+        kept += tensor.numel() * tensor.element_size()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        trainer.run(1)
+    return kept
+
+
+def test_p01_memory_is_flat_in_the_length_of_the_text() -> None:
+    """P01: truncated backpropagation keeps as much of a long text as of a short one."""
+    assert saved_for_backward(20) == saved_for_backward(20_000) > 0
+
+
+def test_p02_the_norm_of_a_long_gradient_is_exact() -> None:
+    """P02: ten million numbers, where torch's own norm on a CPU is off in the fourth digit."""
+    gradient = torch.rand(10_000_000 // 64 * 64, generator=torch.Generator().manual_seed(0)) ** 8
+    found = torch.zeros(())
+    norm_of(gradient, found)
+    assert found.item() == pytest.approx(gradient.double().norm().item(), rel=3e-6)

@@ -1,0 +1,104 @@
+"""What the sources say of neural language models, run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from itertools import product
+
+import numpy as np
+import torch
+
+from foreword.evaluate.perplexity import perplexity
+from foreword.lm.bengio import BengioLM
+from foreword.lm.combine import interpolate
+from foreword.lm.ngram import NgramLM
+from foreword.lm.recurrent import RecurrentLM
+from foreword.nn.dropout import NO_DROPOUT
+from foreword.pipeline import TextLM
+from foreword.text.embedded import embedded_text
+from foreword.tokens.characters import CharacterTokenizer
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+from foreword.tokens.words import WordTokenizer
+
+torch.set_num_threads(1)
+DOCUMENTS = 800
+QUICK = replace(RecurrentLM.TRAINING, batch=16, steps=16, rate=8e-3, sampled=400)
+
+
+@cache
+def parts() -> tuple[Corpus, Corpus, Corpus]:
+    """A little of the text that comes with every Python, to learn from, to tune on and to test on."""
+    train, tuning, test = (list(embedded_text(split))[:DOCUMENTS] for split in ("train", "valid", "test"))
+    tokenizer = WordTokenizer(min_count=3).fit(train)
+    return tuple(Corpus.from_texts(texts, tokenizer) for texts in (train, tuning, test))  # type: ignore[return-value]
+
+
+def test_r01_bengio_s_network_makes_kneser_ney_of_the_same_order_better() -> None:
+    """R01: beside an n-gram model of its own order it knows something that the counts do not."""
+    train, tuning, test = parts()
+    counted = NgramLM(4).fit(train)
+    network = BengioLM(4, 64, 64, tied=True, training=replace(QUICK, epochs=4), device="cpu").fit(train, valid=tuning)
+    both = interpolate([counted, network]).learn_weights(tuning)
+    assert perplexity(both, test) < 0.93 * perplexity(counted, test)
+
+
+def test_r02_what_was_learnt_of_cats_says_something_about_dogs() -> None:
+    """R02: dogs and cats do the same things in the same places, but no dog has been seen to sit, nor anything on a rug
+    but lying. "the dog sat on the rug" is then likelier to the network than to the table of counts.
+    """
+    seen = [
+        f"the {animal} {verb} on the {place}"
+        for animal, verb, place in product(("cat", "dog", "cow"), ("sat", "lay", "slept"), ("mat", "rug", "bed"))
+        if (animal, verb) != ("dog", "sat") and (verb, place) != ("sat", "rug")
+    ]
+    texts = [*seen * 3, *("the table is red", "a door is open", "the wall is old") * 6]
+    tokenizer = WordTokenizer().fit(texts)
+    train, new = (Corpus.from_texts(each, tokenizer) for each in (texts, ["the dog sat on the rug"]))
+    training = replace(QUICK, epochs=15, batch=8, sampled=0, rate=5e-3)
+    network = BengioLM(4, 16, 32, dropout=NO_DROPOUT, training=training, device="cpu").fit(train)
+    counted = NgramLM(4).fit(train)
+    assert network.logprobs(new).sum() > counted.logprobs(new).sum()
+
+
+def words_of_classes(random: np.random.Generator, documents: int) -> Corpus:
+    """Six classes of sixty words that follow each other as classes: some words are frequent, most are rare."""
+    vocab = Vocab(["<unk>", "</s>", *(f"{of}.{word}" for of, word in product(range(6), range(60)))])
+    texts = []
+    for _ in range(documents):
+        classes = (int(random.integers(6)) + np.cumsum(random.choice([1, 4], 12, p=[0.8, 0.2]))) % 6
+        words = np.where(
+            random.random(12) < 0.5, np.minimum(random.zipf(1.5, 12), 60) - 1, random.integers(60, size=12)
+        )
+        texts.append(2 + classes * 60 + words)
+    return Corpus.from_ids(texts, vocab)
+
+
+def test_p05_tying_the_embedding_to_the_output_layer_gives_a_better_model_of_fewer_numbers() -> None:
+    """P05: V · D parameters fewer, and a lower perplexity: what is learnt of a rare word as it is read helps to tell
+    where it comes next.
+    """
+    random = np.random.default_rng(0)
+    train, tuning, test = (words_of_classes(random, documents) for documents in (200, 60, 100))
+    training = replace(QUICK, epochs=40, steps=12, rate=1e-2, sampled=0)
+    tied, untied = (
+        RecurrentLM("gru", 24, 24, 1, tied=tied, training=training, device="cpu").fit(train, valid=tuning)
+        for tied in (True, False)
+    )
+    assert untied.parameter_count - tied.parameter_count == len(train.vocab) * 24
+    assert perplexity(tied, test) < 0.95 * perplexity(untied, test)
+
+
+def test_p10_the_labels_are_the_text_itself() -> None:
+    """P10: nothing but text goes in, and every word but the first is a label that the words before it have."""
+    texts = ["abcabcabcabc"] * 8
+    training = replace(QUICK, epochs=20, batch=4, steps=6, sampled=0, rate=0.04)
+    model = TextLM(
+        CharacterTokenizer(), RecurrentLM("gru", 8, 8, 1, dropout=NO_DROPOUT, training=training, device="cpu")
+    )
+    model.fit(texts)
+    assert model.perplexity(texts) < 1.5
+    trainer = model.model._trainer(model.corpus(texts))  # type: ignore[attr-defined]
+    trainer.begin_epoch(1)
+    np.testing.assert_array_equal(trainer._inputs[1:].numpy(), trainer._targets[:-1].numpy())
