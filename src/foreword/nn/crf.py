@@ -91,6 +91,9 @@ def marginals(emissions: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
     mask = _mask(emissions, lengths, chain)
     if emissions.shape[1] == 0:
         return torch.zeros_like(emissions)
+    made = _made(emissions, lengths, chain)
+    if made is not None:
+        return torch.from_numpy(_weighted_shares(made, np.ones(len(emissions)))[0]).to(emissions)
     with torch.no_grad():
         forward = _forward(emissions, chain, mask)
         return _shares(forward, _backward(emissions, chain, mask), _log_z(forward, chain, mask), mask)
@@ -165,15 +168,9 @@ class _ScaledPartition(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
         made: _Made = ctx.made
-        kinds = len(made.end)
-        shares, pairs = np.zeros(made.powers.shape), np.zeros((kinds, kinds))
-        weights = _array(grads[0]).astype(np.float64)
-        room = np.empty(kinds), np.empty(kinds)
-        share_paths(
-            made.powers, made.sizes, made.moves, made.end, made.forward, made.scales, weights, *room, shares, pairs
-        )
+        shares, pairs = _weighted_shares(made, _array(grads[0]).astype(np.float64))
         last = shares[np.arange(len(shares)), np.maximum(made.sizes - 1, 0)].sum(0)
-        parts = (shares, shares[:, 0].sum(0), pairs * made.moves, last)
+        parts = (shares, shares[:, 0].sum(0), pairs, last)
         d_emissions, d_start, d_moves, d_end = (torch.from_numpy(part).to(ctx.like) for part in parts)
         return d_emissions, d_start, d_moves, d_end, None
 
@@ -218,6 +215,16 @@ def _made(emissions: Tensor, lengths: Tensor, chain: Chain) -> _Made | None:
     return _Made(scores, sizes, moves, end, forward, scales, log_z)
 
 
+def _weighted_shares(made: _Made, weights: Array) -> tuple[Array, Array]:
+    """Each sentence's p(y_t = k), (B, T, K), times its weight; and p(y_(t−1) = i, y_t = j), (K, K), added up so."""
+    kinds = len(made.end)
+    shares, pairs = np.zeros(made.powers.shape), np.zeros((kinds, kinds))
+    later, arriving = np.empty(kinds), np.empty(kinds)
+    kept = made.powers, made.sizes, made.moves, made.end, made.forward, made.scales
+    share_paths(*kept, weights, later, arriving, shares, pairs)
+    return shares, pairs * made.moves
+
+
 def _spread(scores: Array) -> float:
     """How far apart the scores are, what is forbidden left out; infinite if one is no number."""
     if np.isnan(scores).any():
@@ -228,7 +235,7 @@ def _spread(scores: Array) -> float:
 
 def _last_shares(shares: Tensor, mask: Tensor) -> Tensor:
     last = (mask.sum(1) - 1).clamp(min=0)
-    return shares[torch.arange(len(last)), last]
+    return shares[torch.arange(len(last), device=last.device), last]
 
 
 def _forward(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:

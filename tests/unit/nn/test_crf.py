@@ -145,6 +145,8 @@ def test_the_kernels_are_their_plain_twin(dtype: torch.dtype, apart: float) -> N
         strict=True,
     ):
         torch.testing.assert_close(mine, other, **exact)
+    (shares,) = torch.autograd.grad(plain_log_partition(emissions, lengths, chain).sum(), emissions)
+    torch.testing.assert_close(marginals(emissions, lengths, chain), shares, **exact)
 
 
 def test_a_sentence_of_five_thousand_words() -> None:
