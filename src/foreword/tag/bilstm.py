@@ -374,19 +374,26 @@ class BiLSTMTagger:
         scheme = Scheme(model.scheme, model.inside, tags)
         if scheme.outer != tags:
             raise ValueError(f"the tags are {tags[:5]}…, not {scheme.outer[:5]}… as the scheme has them")
-        model._take(words, scheme)
-        for name, part in model.weights_.items():
-            given, shape = arrays[f"weights.{name}"], tuple(part.shape)
+        for name, shape in model._network_of(words, scheme).tensors().items():  # before any room is made for them
+            given = arrays[f"weights.{name}"]
             if given.dtype != np.float32 or given.shape != shape:
                 raise ValueError(f"{name} is {given.dtype} {given.shape}, not float32 {shape}")
             if not np.isfinite(given).all():
                 raise ValueError(f"a number of {name} is not finite")
-            part.copy_(torch.from_numpy(np.array(given)))
+        model._take(words, scheme)
+        for name, part in model.weights_.items():
+            part.copy_(torch.from_numpy(np.array(arrays[f"weights.{name}"])))
         return model
 
     def _take(self, words: Words, scheme: Scheme) -> None:
         """Weights of zero for these words and tags."""
-        self._network = TaggerNetwork(
+        self._network = self._network_of(words, scheme)
+        self.words = self._network.words
+        self._lexicon, self._scheme = words, scheme
+        self._flat = new_flat(self._network.tensors(), self._device())
+
+    def _network_of(self, words: Words, scheme: Scheme) -> TaggerNetwork:
+        return TaggerNetwork(
             words.rows,
             self.words if words.vectors is None else words.vectors.shape[1],
             words.alphabet,
@@ -399,9 +406,6 @@ class BiLSTMTagger:
             self.both_ways,
             self.crf,
         )
-        self.words = self._network.words
-        self._lexicon, self._scheme = words, scheme
-        self._flat = new_flat(self._network.tensors(), self._device())
 
     def _tensors(self) -> dict[str, tuple[int, ...]]:
         return self._network.tensors()

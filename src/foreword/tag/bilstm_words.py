@@ -98,7 +98,7 @@ class Words:
     # Saving
 
     def to_arrays(self) -> dict[str, Array]:
-        arrays: dict[str, Array] = {**packed("words", self.words), "counts": self.counts}
+        arrays: dict[str, Array] = {**packed("names", self.words), "counts": self.counts}
         if self.vectors is not None:
             arrays |= {**packed("vector_names", self.vector_names), "vectors": self.vectors}
         return arrays
@@ -106,7 +106,7 @@ class Words:
     @classmethod
     def from_arrays(cls, arrays: dict[str, Array], dimensions: int | None) -> Words:
         """dimensions: of the vectors that must be there, or None where there must be none."""
-        words, counts = unpacked("words", arrays), arrays["counts"]
+        words, counts = unpacked("names", arrays), arrays["counts"]
         if counts.dtype != np.int64 or counts.shape != (len(words),) or not words or counts.min() < 1:
             raise ValueError(f"counts are {counts.dtype} {counts.shape}, not one of at least 1 for {len(words)} words")
         if len(set(words)) != len(words):
