@@ -42,17 +42,20 @@ from torch.nn.functional import cross_entropy, linear, log_softmax
 from foreword.lm.neural_network import Weights
 from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viterbi
 from foreword.nn.layers import lstm
-from foreword.tag.bilstm_network import PARTS, Distinct, TaggerNetwork, numbered, side_by_side
+from foreword.tag.bilstm_network import PARTS, Distinct, TaggerNetwork, bucketed, like_lengths, numbered, side_by_side
+from foreword.tag.bilstm_reading import Reader
 from foreword.training.flat import new_flat, views
 from foreword.training.optimisers import optimiser
 from foreword.training.schedules import hold_then_cosine, running_share
 
 Ids = Sequence[NDArray[np.int64]]
 
-READ_AT_ONCE = 4096
-"""Words that are read together, padding included: sentences of like length side by side."""
+READ_AT_ONCE, PADDED_AT_ONCE = 1 << 15, 1 << 12
+"""Places for words that are read together, sentences of like length side by side: where padding costs nothing, on a
+CPU, and where it does.
+"""
 
-SENTENCES_AT_ONCE = 8192
+SENTENCES_AT_ONCE = 4096
 """Sentences whose words are looked up together."""
 
 HOLD, LAST_RATE = 0.3, 0.05
@@ -341,10 +344,15 @@ class BiLSTMTagger:
             with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
                 distinct, ids = numbered(sentences[begin : begin + SENTENCES_AT_ONCE], words, device)
                 vectors = self._network.word_vectors(weights, distinct)
-            for group in like_lengths([len(each) for each in ids], READ_AT_ONCE):
+                read = Reader(self._network, weights, vectors).emissions if device.type == "cpu" else None
+            at_once = READ_AT_ONCE if read else PADDED_AT_ONCE
+            for group in like_lengths([len(each) for each in ids], at_once):
                 with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
                     places, lengths = side_by_side([ids[place] for place in group], device)
-                    scores = self._network.emissions(weights, vectors, places, lengths)
+                    if read is None:
+                        scores = self._network.emissions(weights, vectors, places, lengths)
+                    else:
+                        scores = read(places, lengths)
                     yield [begin + place for place in group], scores, lengths
 
     def _chain(self, weights: Weights) -> Chain:
@@ -462,28 +470,6 @@ class BiLSTMTagger:
             raise SettingError(f"spelling={self.spelling} must be even: half of it for each way to read")
         if not isinstance(self.column, str) or not isinstance(self.seed, int):
             raise SettingError(f"column={self.column!r} must be a name and seed={self.seed!r} a whole number")
-
-
-def bucketed(lengths: Sequence[int], batch: int, random: np.random.Generator) -> list[list[int]]:
-    """Sentences in batches of like length, in an order drawn anew; those without words are left out.
-
-    Lengths are blurred by up to a tenth and a word, so that no two epochs have the same batches.
-    """
-    there = np.flatnonzero(np.asarray(lengths) > 0)
-    blurred = np.asarray(lengths)[there] * random.uniform(1, 1.1, len(there)) + random.uniform(0, 1, len(there))
-    order = there[np.argsort(blurred)].tolist()
-    groups = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
-    return [groups[place] for place in random.permutation(len(groups)).tolist()]
-
-
-def like_lengths(lengths: Sequence[int], words: int) -> Iterator[list[int]]:
-    """Sentences of like length, the longest first, as many as take this many words with their padding, at least one."""
-    order = sorted((place for place, length in enumerate(lengths) if length), key=lambda place: -lengths[place])
-    begin = 0
-    while begin < len(order):
-        end = begin + max(1, words // lengths[order[begin]])
-        yield order[begin:end]
-        begin = end
 
 
 def _check_tags(tags: Any) -> None:

@@ -15,7 +15,7 @@ Shapes: B sentences, T words of the longest, D distinct words of L letters, K ta
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,6 +86,28 @@ def side_by_side(ids: Sequence[NDArray[np.int64]], device: torch.device) -> tupl
     for column, each in enumerate(ids):
         places[: len(each), column] = each
     return longs(places, device), longs(lengths, device)
+
+
+def bucketed(lengths: Sequence[int], batch: int, random: np.random.Generator) -> list[list[int]]:
+    """Sentences in batches of like length, in an order drawn anew; those without words are left out.
+
+    Lengths are blurred by up to a tenth and a word, so that no two epochs have the same batches.
+    """
+    there = np.flatnonzero(np.asarray(lengths) > 0)
+    blurred = np.asarray(lengths)[there] * random.uniform(1, 1.1, len(there)) + random.uniform(0, 1, len(there))
+    order = there[np.argsort(blurred)].tolist()
+    groups = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
+    return [groups[place] for place in random.permutation(len(groups)).tolist()]
+
+
+def like_lengths(lengths: Sequence[int], words: int) -> Iterator[list[int]]:
+    """Sentences of like length, the longest first, as many as take this many words with their padding, at least one."""
+    order = sorted((place for place, length in enumerate(lengths) if length), key=lambda place: -lengths[place])
+    begin = 0
+    while begin < len(order):
+        end = begin + max(1, words // lengths[order[begin]])
+        yield order[begin:end]
+        begin = end
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from foreword.errors import ForewordError, InputError, SettingError
 from foreword.evaluate.spans import measure_spans
 from foreword.io.folder import load, save
 from foreword.protocols import Parts
-from foreword.tag.bilstm import BiLSTMTagger, bucketed, like_lengths
-from foreword.tag.bilstm_network import TaggerNetwork, reversing, turned
+from foreword.tag.bilstm import BiLSTMTagger
+from foreword.tag.bilstm_network import TaggerNetwork, bucketed, like_lengths, reversing, turned
+from foreword.tag.bilstm_reading import Reader
 from foreword.tag.spans import span_f1
 from foreword.training.flat import new_flat, views
 from foreword.vectors.wordvectors import WordVectors
@@ -91,6 +92,27 @@ def test_one_sentence_or_64_give_the_same_logits(characters: str) -> None:
     tagger = BiLSTMTagger(**settings).fit(sentences, tags)
     for together, words in zip(tagger.logits(sentences), sentences, strict=True):
         assert_allclose(together, tagger.logits([words])[0], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("both_ways", [True, False])
+@pytest.mark.parametrize("layers", [1, 3])
+def test_the_quick_road_is_the_plain_one(both_ways: bool, layers: int) -> None:
+    """Without padding, words of the input looked up, gates by a kernel; units that fill no register to the end."""
+    network = TaggerNetwork(9, 5, 10, 4, "none", 8, 21, layers, 7, both_ways=both_ways, crf=False)
+    weights = views(new_flat(network.tensors(), torch.device("cpu")), network.tensors())
+    network.initialise(weights, torch.Generator().manual_seed(0))
+    lengths = torch.tensor([17, 9, 9, 3, 1])
+    places, vectors = torch.randint(0, 6, (17, 5)), torch.randn(6, 5)
+    quick, plain = (
+        reader(places, lengths)
+        for reader in (
+            Reader(network, weights, vectors).emissions,
+            lambda *read: network.emissions(weights, vectors, *read),
+        )
+    )
+    assert quick.shape == plain.shape == (5, 17, 7)
+    for row, length in enumerate(lengths.tolist()):
+        assert_allclose(quick[row, :length], plain[row, :length], rtol=0, atol=2e-6)
 
 
 def test_every_text_is_turned_by_its_own_length() -> None:
