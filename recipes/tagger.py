@@ -1,0 +1,107 @@
+"""Names, chunks and parts of speech by the neural tagger: one table's row each.
+
+    python recipes/tagger.py names  --data FOLDER           CoNLL-2003, IOB1 in the file, BIOES inside
+    python recipes/tagger.py chunks --data FOLDER           CoNLL-2000, BIO
+    python recipes/tagger.py words  --data FOLDER           UD English-EWT, universal parts of speech
+    python recipes/tagger.py names  --data FOLDER --vectors FILE      with word vectors from before
+
+The held-out part chooses the epoch: testa of CoNLL-2003, the dev part of EWT; CoNLL-2000 has none, so every tenth
+sentence of its training part is kept back. The test part is tagged once, at the end. Each is meant to take less than
+20 minutes on two CPU cores, and uses a GPU where there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from foreword import BiLSTMTagger, save
+from foreword.evaluate.spans import measure_spans
+from foreword.io.conll import read_conll
+from foreword.io.conllu import Tagged, read_conllu
+from foreword.text.datasets import find
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "names": {"scheme": "iob1", "column": "-1", "epochs": 30},
+    "chunks": {"scheme": "bio", "column": "-1", "epochs": 25},
+    "words": {"crf": False, "epochs": 15},
+}
+KEPT_BACK = 10
+"""Every tenth sentence, where there is no held-out part."""
+
+
+def parts(task: str) -> dict[str, Tagged]:
+    if task == "names":
+        return {split: read_conll(find(f"conll2003:{split}")) for split in ("train", "valid", "test")}
+    if task == "words":
+        return {split: read_conllu(find(f"ud_english_ewt:{split}")) for split in ("train", "valid", "test")}
+    whole = read_conll(find("conll2000:train"))
+    pairs = list(zip(*whole, strict=True))
+    kept = {place for place in range(len(pairs)) if place % KEPT_BACK == 0}
+    split = {
+        name: Tagged(
+            *map(list, zip(*(pair for place, pair in enumerate(pairs) if (place in kept) == back), strict=True))
+        )
+        for name, back in (("train", False), ("valid", True))
+    }
+    return {**split, "test": read_conll(find("conll2000:test"))}
+
+
+def learn(tagger: BiLSTMTagger, data: dict[str, Tagged]) -> None:
+    """Tell every ten seconds how far it is."""
+    began, told = time.perf_counter(), 0.0
+    for step in tagger.train(*data["train"], valid=data["valid"]):
+        seconds = time.perf_counter() - began
+        if seconds - told > 10:
+            told = seconds
+            sys.stderr.write(
+                f"{seconds:6.0f} s  {step.done / step.total:4.0%}  {step.done / seconds:6.0f} words/s"
+                f"  loss {step.loss:.3f}  valid {tagger.valid_score_:.4f}\n"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("task", choices=SETTINGS)
+    parser.add_argument("--data", type=Path, help="the folder of data sets; FOREWORD_DATA where it is not given")
+    parser.add_argument("--vectors", help="word vectors in any format that foreword reads")
+    parser.add_argument("--epochs", type=int)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--sentences", type=int, help="learn from the first so many only")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="a setting of the tagger")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--save", type=Path, help="keep the tagger in this folder")
+    given = parser.parse_args()
+    if given.data:
+        os.environ["FOREWORD_DATA"] = str(given.data)
+    torch.set_num_threads(given.threads)
+    more = {name: json.loads(value) for name, _, value in (each.partition("=") for each in given.set)}
+    settings = {**SETTINGS[given.task], "vectors": given.vectors, "seed": given.seed, **more}
+    if given.epochs:
+        settings["epochs"] = given.epochs
+    data = parts(given.task)
+    data["train"] = Tagged(*(part[: given.sentences] for part in data["train"]))
+    tagger = BiLSTMTagger(**settings)
+    began, worked = time.perf_counter(), time.process_time()
+    learn(tagger, data)
+    facts: dict[str, Any] = {"task": given.task, "seconds": time.perf_counter() - began}
+    facts |= {"cpu_seconds": time.process_time() - worked, "threads": given.threads, "valid": tagger.valid_score_}
+    predicted = tagger.predict(data["test"].sentences)
+    pairs = [pair for both in zip(predicted, data["test"].tags, strict=True) for pair in zip(*both, strict=True)]
+    facts["accuracy"] = sum(ours == theirs for ours, theirs in pairs) / len(pairs)
+    if tagger.scheme is not None:
+        facts["test"] = measure_spans(predicted, data["test"].tags).to_json()
+    if given.save:
+        save(tagger, given.save)
+    sys.stdout.write(json.dumps(facts) + "\n")
+
+
+if __name__ == "__main__":
+    main()
