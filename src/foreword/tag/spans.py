@@ -15,7 +15,18 @@ from numpy.typing import NDArray
 
 from foreword.errors import SettingError
 from foreword.protocols import Tags
-from foreword.tag.schemes import OUTSIDE, Allowed, allowed_moves, convert_all, converted, letters_of, parsed, read_spans
+from foreword.tag.schemes import (
+    OUTSIDE,
+    Allowed,
+    allowed_moves,
+    convert_all,
+    converted,
+    letters_of,
+    parsed,
+    read_spans,
+    tags_of,
+    whole_spans,
+)
 
 
 class Scheme:
@@ -39,9 +50,15 @@ class Scheme:
         return cls(outside, inside, chain.from_iterable(tags))
 
     def numbers(self, tags: Tags) -> list[NDArray[np.int64]]:
-        """Tags of a file as places among those inside; what is not well formed is refused, by its sentence."""
+        """Tags of a file as places among those inside; what is not well formed is refused, by its sentence.
+
+        But in IOB1 a B- may stand where an I- would do, for nothing else can be meant: the names of CoNLL-2003 have
+        such a place.
+        """
         number = {tag: place for place, tag in enumerate(self.inner)}
-        if self.outside is not None:
+        if self.outside == "iob1":
+            tags = [tags_of(whole_spans(sentence, "iob1"), len(sentence), self.inside) for sentence in tags]
+        elif self.outside is not None:
             tags = convert_all(tags, self.outside, self.inside)
         return [np.array([number[tag] for tag in sentence], np.int64) for sentence in tags]
 

@@ -18,7 +18,7 @@ from foreword.protocols import Parts
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tag.bilstm_network import TaggerNetwork, bucketed, like_lengths, reversing, turned
 from foreword.tag.bilstm_reading import Reader
-from foreword.tag.spans import span_f1
+from foreword.tag.spans import Scheme, span_f1
 from foreword.training.flat import new_flat, views
 from foreword.vectors.wordvectors import WordVectors
 
@@ -291,6 +291,15 @@ def test_iob1_read_as_bio_is_told() -> None:
         tagger.fit([["a"], ["a", "b"]], [["O"], ["O", "I-PER"]])
     with pytest.raises(InputError, match="tag 'NOUN': expected O, or B-"):
         tagger.fit([["a"]], [["NOUN"]])
+
+
+def test_in_iob1_a_b_for_an_i_is_understood_and_other_letters_are_not() -> None:
+    """CoNLL-2003 has a B-MISC behind an O."""
+    scheme = Scheme("iob1", "bioes", ["I-X"])
+    for tags in (["O", "B-X", "I-X", "B-X"], ["O", "I-X", "I-X", "B-X"]):
+        assert [scheme.inner[number] for number in scheme.numbers([tags])[0]] == ["O", "B-X", "E-X", "S-X"]
+    with pytest.raises(InputError, match="tag 'S-X' is not of the scheme 'iob1'"):
+        scheme.numbers([["S-X"]])
 
 
 def parts() -> Parts:
