@@ -103,8 +103,8 @@ class NeuralLM:
         raise NotImplementedError
 
     def __repr__(self) -> str:
-        sizes = {name: value for name, value in self._settings().items() if isinstance(value, int | str)}
-        told = ", ".join(f"{name}={value!r}" for name, value in sizes.items() if name not in ("seed", "tied"))
+        sizes = {name: value for name, value in self._settings().items() if type(value) in (int, str)}
+        told = ", ".join(f"{name}={value!r}" for name, value in sizes.items() if name != "seed")
         return f"{type(self).__name__}({told})"
 
     @property
