@@ -30,6 +30,7 @@ SUBJECTS = (
     "logistic",
     "search",
     "vectors",
+    "vector_quality",
     "nearest",
     "recurrent",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -20,12 +21,11 @@ def main(kind: str, vocab: int, units: int) -> int:
     our_updates(small)
     run_small()
     trainer = our_trainer(vocab, units)
+    steps: Callable[[], list[float]] = partial(our_updates, trainer)
     gradient = trainer.weights.nbytes  # ours is there before the first step, the plain loop's is not
-    if kind == "ours":
-        steps = partial(our_updates, trainer)
-    else:
+    if kind == "plain":
         steps, gradient = plain_loop(trainer), 0
-        del trainer
+    del trainer
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")  # the peak is counted from here on
     before = _status("VmRSS")

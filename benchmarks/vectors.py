@@ -27,17 +27,13 @@ from benchmarks.opening import opening
 from benchmarks.progress import say
 from benchmarks.report import Row, compared
 from foreword.classify.fasttext import FastTextClassifier
-from foreword.evaluate.analogies import measure_analogies, read_questions
-from foreword.evaluate.similarity import measure_similarity, read_pairs
-from foreword.text.datasets import find, labelled
+from foreword.text.datasets import labelled
 from foreword.text.sources import read_blocks
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.parallel import cores
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors.fasttext import FastText
 from foreword.vectors.glove import GloVe
 from foreword.vectors.word2vec import Word2Vec
-from foreword.vectors.wordvectors import WordVectors
 
 TITLE = "Word vectors and fastText: training"
 HOW = (
@@ -46,20 +42,14 @@ HOW = (
     "the text file to vectors on both sides, reading and vocabulary included. Supervised: IMDB with bigrams, 5 epochs, "
     "rate 0.5, from the file to a model. Prediction is the peer's call with a list, the answers the same labels. "
     "Stanford's GloVe is C and on no index: where its programs are not in the folder that $STANFORD_GLOVE names, "
-    "its figures are those measured once on such a machine, with window 5. Quality is the mean of three seeds after 5 "
-    "epochs on all 16 million words: WordSim-353 and MEN by Spearman's ρ, Google's analogies among 30,000 words."
+    "its figures are those measured once on such a machine, with window 5."
 )
 
 WORDS, FEWER_WORDS = 4_000_000, 1_000_000
 SHARED: dict[str, Any] = {"dimensions": 100, "window": 5, "negatives": 5, "sample": 1e-4}
 LEAST_COUNT = 5
-SEEDS = (0, 1, 2)
 STANFORD = {"words": 1.29e6, "pairs": 0.53e6}
 """Words a second of cooccur, and pairs a second of an iteration of glove, on two cores of an AMD EPYC (Zen 4)."""
-STANFORD_QUALITY = {"WordSim-353": 0.257, "analogies": 0.119}
-"""On the 4 million words, after 15 iterations."""
-
-Scores = dict[str, float]
 
 
 def run(quick: bool) -> list[Row]:
@@ -82,7 +72,7 @@ def run(quick: bool) -> list[Row]:
             _predicting("20 newsgroups, 100 dimensions, softmax", newsgroups_model(), newsgroups_texts(), pairs),
         ]
     rows.append(_two_threads(words_file(words), pairs))
-    return rows if quick else [*rows, *opening(), *quality()]
+    return rows if quick else [*rows, *opening()]
 
 
 # Texts
@@ -405,85 +395,3 @@ def newsgroups_texts() -> list[str]:
 
 
 # Quality
-
-
-def quality() -> list[Row]:
-    """What vectors are worth, ours beside gensim's; it takes gensim the better part of an hour."""
-    path = words_file(1 << 40)
-    corpus, workers = read(path), cores()
-
-    def ours(model: str, seed: int) -> WordVectors:
-        return Word2Vec(model=model, seed=seed, **SHARED).fit(corpus).vectors  # type: ignore[arg-type]
-
-    rows = []
-    for model in ("skip-gram", "cbow"):
-        rows += _quality(
-            model,
-            lambda seed, model=model: ours(model, seed),  # type: ignore[misc]
-            lambda seed, model=model: _vectors_of(gensim_word2vec(path, model, 5, seed, workers)),  # type: ignore[misc]
-        )
-    rows += _quality(
-        "skip-gram with subwords",
-        lambda seed: FastText(seed=seed, **SHARED).fit(corpus).vectors,
-        lambda seed: _vectors_of(gensim_fasttext(path, 5, seed, workers)),
-    )
-    return rows + _quality_of_glove()
-
-
-def _vectors_of(model: Any) -> WordVectors:
-    return WordVectors.of_words(model.wv.index_to_key, model.wv.vectors)
-
-
-def _quality(name: str, ours: Callable[[int], WordVectors], theirs: Callable[[int], WordVectors]) -> list[Row]:
-    mine, others = ([_scores(name, make(seed)) for seed in SEEDS] for make in (ours, theirs))
-    rows = []
-    for test in mine[0]:
-        one, other = ([scores[test] for scores in runs] for runs in (mine, others))
-        error = float(np.hypot(_standard_error(one), _standard_error(other)))
-        rows.append(
-            Row(
-                f"{name}: {test}",
-                ours=f"{np.mean(one):.4f} ± {_standard_error(one):.4f}",
-                peer=f"gensim: {np.mean(other):.4f} ± {_standard_error(other):.4f}",
-                bar="no lower by a standard error",
-                met=float(np.mean(one)) >= float(np.mean(other)) - error,
-                figures={"ours": one, "theirs": other},
-            )
-        )
-    return rows
-
-
-def _quality_of_glove() -> list[Row]:
-    """On 4 million words, where Stanford's program was measured: with its settings, and with our window."""
-    corpus = read(words_file(WORDS))
-    rows = []
-    for window in (5, 15):
-        counted = GloVe(window=window).count(corpus)
-        runs = [_scores("GloVe", GloVe(window=window, seed=seed).fit(counted).vectors) for seed in SEEDS]
-        for test, least in STANFORD_QUALITY.items():
-            found = [scores[test] for scores in runs]
-            rows.append(
-                Row(
-                    f"GloVe, window {window}, 4 million words: {test}",
-                    ours=f"{np.mean(found):.4f} ± {_standard_error(found):.4f}",
-                    peer=f"Stanford's, window 5: {least:.3f}, not in this run",
-                    bar=f"≥ {least:.3f} less a standard error",
-                    met=float(np.mean(found)) >= least - _standard_error(found),
-                    figures={"ours": found},
-                )
-            )
-    return rows
-
-
-def _scores(name: str, vectors: WordVectors) -> Scores:
-    scores = {
-        "WordSim-353": measure_similarity(vectors, read_pairs(find("word-sim:ws353"))).spearman,
-        "MEN": measure_similarity(vectors, read_pairs(find("word-sim:men3000"))).spearman,
-        "analogies": measure_analogies(vectors, read_questions(find("questions-words"))).accuracy,
-    }
-    say(f"{name}: {json.dumps(scores)}")
-    return scores
-
-
-def _standard_error(values: list[float]) -> float:
-    return float(np.std(values, ddof=1) / len(values) ** 0.5)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from foreword.lm.hmm import HMM
     from foreword.lm.ngram import NgramLM
     from foreword.lm.recurrent import RecurrentLM
+    from foreword.lm.streaming import Streaming
     from foreword.lm.transformer import TransformerLM
     from foreword.lm.unigram import UnigramLM
     from foreword.picture.cloud import word_cloud
@@ -77,6 +78,7 @@ _HOME = {
     "NgramLM": "foreword.lm.ngram",
     "OneHot": "foreword.features.bag",
     "RecurrentLM": "foreword.lm.recurrent",
+    "Streaming": "foreword.lm.streaming",
     "TextClassifier": "foreword.classify.text",
     "TextLM": "foreword.pipeline",
     "TextSearch": "foreword.search.text",
@@ -128,6 +130,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "NgramLM",
     "OneHot",
     "RecurrentLM",
+    "Streaming",
     "TextClassifier",
     "TextLM",
     "TextSearch",

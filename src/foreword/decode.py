@@ -339,6 +339,35 @@ def likeliest(totals: NDArray[np.float64], steps: Logs, count: int) -> tuple[NDA
     return rows, ids
 
 
+def gnmt_length_penalty(length: int, alpha: float) -> float:
+    """What to divide a text's log-probability by: ((5 + length) / 6)^alpha, after Y. Wu et al., "Google's neural
+    machine translation system" (2016). 0 changes nothing; 0.2 is theirs.
+    """
+    if length < 0 or not (math.isfinite(alpha) and alpha >= 0):
+        raise SettingError(f"length={length} and alpha={alpha} must not be negative")
+    return float(((5 + length) / 6) ** alpha)
+
+
+def gnmt_coverage_penalty(weights: Logs, beta: float) -> float:
+    """What to add for the source words that were left out, at most 0: β Σ_i log min(Σ_j weights_ji, 1).
+
+    weights: (target, source), the attention each target word paid. A source word that got one word's worth of it costs
+    nothing; one that got none makes the text impossible. 0.2 is theirs.
+    """
+    if weights.ndim != 2 or not (math.isfinite(beta) and beta >= 0):
+        raise SettingError(
+            f"weights of shape {weights.shape} and beta={beta}: expected a matrix and no negative number"
+        )
+    covered = np.minimum(weights.sum(axis=0, dtype=np.float64), 1)
+    with np.errstate(divide="ignore"):
+        return float(beta * np.log(covered).sum()) if beta else 0.0
+
+
+def gnmt_score(logprob: float, weights: Logs, *, alpha: float, beta: float) -> float:
+    """What GNMT ranks by: log p(target | source) / length penalty + coverage penalty; weights: (target, source)."""
+    return logprob / gnmt_length_penalty(len(weights), alpha) + gnmt_coverage_penalty(weights, beta)
+
+
 # Spelling
 
 

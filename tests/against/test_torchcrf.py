@@ -21,6 +21,9 @@ def test_s03_decoding_and_likelihood_are_those_of_pytorch_crf(kinds: int) -> Non
     mask = torch.arange(30) < lengths[:, None]
     tags = torch.randint(0, kinds, (32, 30), generator=generator)
     assert viterbi(emissions, lengths, chain) == peer.decode(emissions, mask)
+    single = Chain(*(part.detach().float() for part in chain))
+    assert viterbi(emissions.float(), lengths, single) == peer.float().decode(emissions.float(), mask)
+    peer.double()
     ours, theirs = log_likelihood(emissions, tags, lengths, chain), peer(emissions, tags, mask, reduction="none")
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
     inputs = [emissions, *chain]

@@ -43,6 +43,19 @@ def test_json(foreword: Foreword, recurrent: Path, text: Path) -> None:
     assert all(check["verdict"] in ("good", "watch", "bad", "told") for check in told["checks"])
 
 
+def test_a_picture_of_the_gradients(
+    foreword: Foreword, recurrent: Path, shelf: Path, text: Path, tmp_path: Path
+) -> None:
+    result = foreword("doctor", recurrent, text, "--picture", tmp_path / "gradients.svg", "--quiet")
+    assert result.exit_code == 0
+    assert "this model" in (tmp_path / "gradients.svg").read_text()
+    result = foreword("doctor", shelf / "model", "--picture", tmp_path / "none.svg", "--quiet")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "no gradients to draw" in result.stderr
+    assert not (tmp_path / "none.svg").exists()
+    assert foreword("doctor", recurrent, text, "--picture", "-").exit_code == 2
+
+
 def test_the_embedded_text_is_read_where_none_is_named(foreword: Foreword, recurrent: Path) -> None:
     assert json.loads(foreword("doctor", recurrent, "--json").stdout)["checks"][2]["loss"] > 0
 

@@ -18,6 +18,9 @@ from foreword.decode import (
     beam_search,
     choose,
     generate,
+    gnmt_coverage_penalty,
+    gnmt_length_penalty,
+    gnmt_score,
     in_nucleus,
     invert_cumulative,
     nucleus_size,
@@ -502,3 +505,30 @@ def test_pieces_join_to_the_text(text: str, read: int) -> None:
     tokenizer = ByteTokenizer()
     before, ids = tokenizer.encode("prompt: ").tolist()[:read], tokenizer.encode(text).tolist()
     assert "".join(pieces(tokenizer, ids, after=before)) == text
+
+
+def test_q07_gnmt_length_penalty_by_hand() -> None:
+    """Q07: ((5 + |Y|) / 6)^α; one word costs nothing, and of two texts as likely a word the longer one wins."""
+    assert gnmt_length_penalty(1, 0.7) == 1
+    assert gnmt_length_penalty(7, 1) == 2
+    assert gnmt_length_penalty(19, 0.5) == 2
+    assert gnmt_length_penalty(50, 0) == 1
+    assert -10 / gnmt_length_penalty(10, 1) > -9 / gnmt_length_penalty(8, 1)
+    for length, alpha in ((-1, 0.2), (5, -0.2), (5, math.nan)):
+        with pytest.raises(SettingError, match="must not be negative"):
+            gnmt_length_penalty(length, alpha)
+
+
+def test_q08_gnmt_coverage_penalty_by_hand() -> None:
+    """Q08: β Σ log min(coverage, 1): words covered to 3/4, 1/4 and twice over; and a word that was never looked at."""
+    weights = np.array([[0.5, 0.0, 0.5], [0.25, 0.25, 0.5], [0.0, 0.0, 1.0]])
+    by_hand = 0.2 * (math.log(0.75) + math.log(0.25) + 0)
+    assert gnmt_coverage_penalty(weights, 0.2) == pytest.approx(by_hand)
+    assert gnmt_coverage_penalty(np.eye(3), 0.2) == 0
+    assert gnmt_coverage_penalty(np.array([[1.0, 0.0]]), 0.2) == -math.inf
+    assert gnmt_coverage_penalty(np.array([[1.0, 0.0]]), 0) == 0
+    assert gnmt_score(-6.0, weights, alpha=1, beta=0.2) == pytest.approx(-6 / (8 / 6) + by_hand)
+    with pytest.raises(SettingError, match="expected a matrix"):
+        gnmt_coverage_penalty(np.ones(3), 0.2)
+    with pytest.raises(SettingError, match="beta=-1"):
+        gnmt_coverage_penalty(weights, -1)

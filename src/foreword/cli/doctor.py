@@ -26,6 +26,7 @@ EXAMPLES = examples(
     "foreword doctor model",
     "foreword doctor model ptb:valid",
     "foreword doctor model held_out.txt --json",
+    "foreword doctor model held_out.txt --picture gradients.svg",
 )
 
 
@@ -36,6 +37,10 @@ def doctor(
     field: FieldOption = "text",
     format: FormatOption = None,
     errors: ErrorsOption = "strict",
+    picture: Annotated[
+        str | None,
+        typer.Option("--picture", metavar="FILE.svg", help="Draw what words further and further back are taught."),
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -51,7 +56,7 @@ def doctor(
     """
     from pathlib import Path
 
-    from foreword.cli.models import load_any
+    from foreword.cli.models import STDIO, check_output, load_any
     from foreword.cli.printing import tell, write_json
     from foreword.cli.progress import progress
     from foreword.cli.texts import EMBEDDED, blocks_in
@@ -61,6 +66,10 @@ def doctor(
     from foreword.pipeline import TextLM
     from foreword.tokens.corpus import Corpus
 
+    if picture is not None:
+        if picture == STDIO:
+            raise typer.BadParameter("the list goes to standard output: name a file", param_hint="'--picture'")
+        check_output(picture, folder=False)
     with progress(quiet) as meter:
         loaded = load_any(model)
         files = files_check(verify(model) if Path(model).is_dir() else [])
@@ -73,6 +82,8 @@ def doctor(
             found = files_only(files)
             if not quiet:
                 tell(f"{model} has no recurrent layers: there is nothing else to look into")
+    if picture is not None:
+        draw(found, picture)
     if as_json:
         write_json(found.to_json())
     else:
@@ -93,6 +104,19 @@ def files_only(files: Check) -> Diagnosis:
     from foreword.evaluate.doctor import Diagnosis
 
     return Diagnosis([files], np.empty(0))
+
+
+def draw(found: Diagnosis, path: str) -> None:
+    from foreword.errors import InputError
+    from foreword.picture.gradients import gradients
+    from foreword.picture.standalone import write_standalone
+
+    if not len(found.gradients):
+        raise InputError(f"{path}: there are no gradients to draw")
+    last = len(found.gradients) - 1
+    lags = sorted({0, last, *(2**power for power in range(last.bit_length()) if 2**power < last)})
+    title = "What the word so many steps back is taught"
+    write_standalone(gradients({"this model": found.gradients.tolist()}, lags, title, accent={"this model"}), path)
 
 
 def print_diagnosis(found: Diagnosis) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError
-from foreword.nn.cells import Cell, Floats, GRUCell, Kept, LSTMCell, RNNCell, State, run, sigmoid
+from foreword.nn.cells import Cell, Floats, GRUCell, Kept, LSTMCell, MinGRUCell, RNNCell, run
 from foreword.protocols import Ids
 
 Doubles = NDArray[np.float64]
@@ -133,34 +133,6 @@ def kept_shares(kind: str, kept: Sequence[Kept]) -> Doubles:
     return found["forget"] if kind == "lstm" else found["update"] if kind == "gru" else 1 - found["update"]
 
 
-class MinGRUCell:
-    """``z = σ(W_z x + b_z)``, ``n = W_n x + b_n``, ``h = (1 − z)·h + z·n``: neither sees the state, and the Jacobian is
-    diag(1 − z) exactly. L. Feng et al., "Were RNNs all we needed?" (2024).
-    """
-
-    def __init__(self, w_x: Floats, b: Floats) -> None:
-        self.hidden = len(b) // 2
-        self.weights: dict[str, Floats] = {"W_x": w_x, "b": b}
-        self.grads: dict[str, Floats] = {name: np.zeros_like(weight) for name, weight in self.weights.items()}
-
-    def start(self, batch: int) -> State:
-        return (np.zeros((batch, self.hidden)),)
-
-    def step(self, x: Floats, state: State) -> tuple[State, Kept]:
-        (h,) = state
-        a, n = np.split(x @ self.weights["W_x"].T + self.weights["b"], 2, axis=1)
-        z = sigmoid(a)
-        return ((1 - z) * h + z * n,), (x, h, z, n)
-
-    def back(self, d_state: State, kept: Kept) -> tuple[Floats, State]:
-        (d_new,) = d_state
-        x, h, z, n = kept
-        d_a = np.concatenate((d_new * (n - h) * z * (1 - z), d_new * z), axis=1)
-        self.grads["W_x"] += d_a.T @ x
-        self.grads["b"] += d_a.sum(0)
-        return d_a @ self.weights["W_x"], (d_new * (1 - z),)
-
-
 def layer_name(layer: int) -> str:
     return f"layer{layer}"
 
@@ -170,7 +142,9 @@ def _cell_of(weights: Mapping[str, Floats], layer: int, kind: str) -> tuple[str,
     name = layer_name(layer)
     w_x, b_x = weights[f"{name}.input"], weights[f"{name}.input_bias"]
     if kind == "min-gru":
-        return "min-gru", MinGRUCell(w_x, b_x)
+        bare = MinGRUCell(w_x.shape[1], len(b_x) // 2)
+        bare.weights = {"W_x": w_x, "b": b_x}
+        return "min-gru", bare
     w_h, b_h = weights[f"{name}.recurrent"], weights[f"{name}.recurrent_bias"]
     inputs, units = w_x.shape[1], w_h.shape[1]
     made: RNNCell | GRUCell | LSTMCell

@@ -95,7 +95,10 @@ class QuantizedMatrix:
             parts.append(table[codes[:, part]])
         matrix = np.concatenate(parts, axis=1)
         if self.norm_codes is not None and self.norm_quantizer is not None:
-            matrix = matrix * self.norm_quantizer.centroids[self.norm_codes][:, None]
+            with np.errstate(over="ignore"):
+                matrix = matrix * self.norm_quantizer.centroids[self.norm_codes][:, None]
+            if not np.isfinite(matrix).all():
+                raise InputError("a quantised row times its length is not finite: the file is damaged")
         return np.ascontiguousarray(matrix, np.float32)
 
     def to_arrays(self, name: str) -> dict[str, NDArray[Any]]:

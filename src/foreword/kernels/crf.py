@@ -1,8 +1,9 @@
-"""Viterbi for a linear chain: the highest path through scores of tags and of moves between them.
+"""The recursions of a linear chain of tags: the highest path, the sum over all paths, and each tag's share of it.
 
     best_t(j) = e_t(j) + max_i [best_(t−1)(i) + moves(i, j)],    best_1(j) = start(j) + e_1(j)
 
-and ``end`` is added at the last word. Shapes: B sentences, T words of the longest, K tags.
+and ``end`` is added at the last word. The sum is taken of the scores' exponentials, scaled at every word to sum to one,
+as for a hidden Markov model. Shapes: B sentences, T words of the longest, K tags.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from foreword.kernels.simd_gates import broadcast, load_part, maximum, plus
 from foreword.protocols import Logs
 
 Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Longs = NDArray[np.int64]
 
 
 def plain_viterbi(emissions: Logs, start: Logs, moves: Logs, end: Logs) -> tuple[list[int], float]:
@@ -100,3 +103,90 @@ def _origin(best: Floats, row: int, width: int, moves: Floats, kinds: int, tag: 
         if score > highest:
             origin, highest = other, score
     return origin
+
+
+@kernel
+def sum_paths(
+    powers: Doubles,
+    lengths: Longs,
+    start: Doubles,
+    moves: Doubles,
+    end: Doubles,
+    forward: Doubles,
+    scales: Doubles,
+    found: Doubles,
+) -> None:
+    """Fill ``found`` (B,) with log Σ over all paths, −∞ where nothing is left; all scores come as exponentials.
+
+    powers: (B, T, K), of the emissions; start, end: (K,), moves: (K, K). What the way back needs is kept:
+    forward: (B, T, K), the shares of paths up to a word, each row summing to one; scales: (B, T), what they were
+    divided by.
+    """
+    kinds = len(start)
+    for sentence in range(len(lengths)):
+        total = 0.0
+        for place in range(lengths[sentence]):
+            now = forward[sentence, place]
+            for tag in range(kinds):
+                now[tag] = start[tag] if place == 0 else 0.0
+            for origin in range(kinds if place > 0 else 0):
+                share = forward[sentence, place - 1, origin]
+                for tag in range(kinds):
+                    now[tag] += share * moves[origin, tag]
+            scale = 0.0
+            for tag in range(kinds):
+                now[tag] *= powers[sentence, place, tag]
+                scale += now[tag]
+            scales[sentence, place] = scale
+            total += np.log(scale) if scale > 0 else -np.inf
+            for tag in range(kinds):
+                now[tag] = now[tag] / scale if scale > 0 else 0.0
+        if lengths[sentence] > 0:
+            last = 0.0
+            for tag in range(kinds):
+                last += forward[sentence, lengths[sentence] - 1, tag] * end[tag]
+            total += np.log(last) if last > 0 else -np.inf
+        found[sentence] = total
+
+
+@kernel
+def share_paths(
+    powers: Doubles,
+    lengths: Longs,
+    moves: Doubles,
+    end: Doubles,
+    forward: Doubles,
+    scales: Doubles,
+    weights: Doubles,
+    later: Doubles,
+    arriving: Doubles,
+    shares: Doubles,
+    pairs: Doubles,
+) -> None:
+    """The way back, after ``sum_paths``. Fill ``shares`` (B, T, K) with weight · p(y_t = k), zeros before, and add
+    weight · p(y_(t−1) = i, y_t = j) / moves(i, j) to ``pairs`` (K, K); weights: (B,).
+
+    later, arriving: (K,), room: what follows a word, and what its own score and scale make of it.
+    """
+    kinds = len(end)
+    for sentence in range(len(lengths)):
+        length, weight = lengths[sentence], weights[sentence]
+        whole = 0.0
+        for tag in range(kinds):
+            whole += forward[sentence, length - 1, tag] * end[tag] if length > 0 else 0.0
+        for tag in range(kinds):
+            later[tag] = end[tag] / whole if whole > 0 else 0.0
+        for place in range(length - 1, -1, -1):
+            scale = scales[sentence, place]
+            for tag in range(kinds):
+                shares[sentence, place, tag] = weight * forward[sentence, place, tag] * later[tag]
+                arriving[tag] = powers[sentence, place, tag] * later[tag] / scale
+            if place == 0:
+                break
+            before = forward[sentence, place - 1]
+            for origin in range(kinds):
+                way, share = 0.0, weight * before[origin]
+                for tag in range(kinds):
+                    way += moves[origin, tag] * arriving[tag]
+                    pairs[origin, tag] += share * arriving[tag]
+                later[origin] = way

@@ -1,10 +1,8 @@
-"""RNN and GRU layers through time: gates and their gradients, and for a few texts the recurrent product too.
+"""RNN and GRU layers through time: products with the state, gates, and their gradients, all steps in one go.
 
 All arrays are flat float32 and hold rows of T steps and B texts: states (T + 1, B, H), the first of them the state that
-is given; from_x (T, B, gates · H), the products with the input, biases included. ``nn/layers.py`` has the equations and
-makes the arrays. With many texts the product ``W_h h`` of a step is a matrix product that a library does well; with a
-few it is one that waits for the weights, and a library's call costs more than the work: then ``…_through`` does all
-steps in one go.
+is given; from_x (T, B, gates · H), the products with the input, biases included. ``nn/fused.py`` makes them, and
+``nn/layers.py`` has the equations.
 """
 
 from __future__ import annotations
@@ -13,63 +11,82 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.kernels.jit import inlined, kernel
-from foreword.kernels.simd import LANES, load, multiply_add, scaled_add, sigmoid, store, subtract, zeros
+from foreword.kernels.simd import LANES, load, multiply_add, scaled_add, sigmoid, subtract, zeros
 from foreword.kernels.simd_gates import load_part, multiply, one_minus, plus, positive, store_part, tanh
 
 Floats = NDArray[np.float32]
 
-_EIGHT = 8 * LANES
+BLOCK = 4 * LANES
+"""Columns of a matrix that are multiplied together; a packed matrix holds them side by side."""
 
 
 @inlined
-def add_product(v: Floats, v_at: int, matrix: Floats, rows: int, columns: int, out: Floats, at: int) -> None:
-    """``out[at:at + columns] += v[v_at:v_at + rows] @ matrix``, the matrix (rows, columns) row after row.
+def add_product(
+    v: Floats, v_at: int, stride: int, texts: int, packed: Floats, rows: int, columns: int, out: Floats
+) -> None:  # fmt: skip
+    """``out += v @ matrix`` for v (texts, rows), the rows ``stride`` apart from ``v_at`` on, and out (texts, columns).
 
-    Eight sixteens of the sum are held in registers while the rows go by.
+    packed: the matrix (rows, columns) as (columns / 64, rows, 64), zeros where columns are lacking. Sixteen sixteens of
+    sums, four texts by 64 columns, stay in registers while the rows go by.
     """
-    column = 0
-    while column + _EIGHT <= columns:
-        a, b, c, d = zeros(), zeros(), zeros(), zeros()
-        e, f, g, h = zeros(), zeros(), zeros(), zeros()
-        place = column
-        for row in range(rows):
-            x = v[v_at + row]
-            a = scaled_add(x, load(matrix, place), a)
-            b = scaled_add(x, load(matrix, place + 16), b)
-            c = scaled_add(x, load(matrix, place + 32), c)
-            d = scaled_add(x, load(matrix, place + 48), d)
-            e = scaled_add(x, load(matrix, place + 64), e)
-            f = scaled_add(x, load(matrix, place + 80), f)
-            g = scaled_add(x, load(matrix, place + 96), g)
-            h = scaled_add(x, load(matrix, place + 112), h)
-            place += columns
-        to = at + column
-        store(out, to, plus(load(out, to), a))
-        store(out, to + 16, plus(load(out, to + 16), b))
-        store(out, to + 32, plus(load(out, to + 32), c))
-        store(out, to + 48, plus(load(out, to + 48), d))
-        store(out, to + 64, plus(load(out, to + 64), e))
-        store(out, to + 80, plus(load(out, to + 80), f))
-        store(out, to + 96, plus(load(out, to + 96), g))
-        store(out, to + 112, plus(load(out, to + 112), h))
-        column += _EIGHT
-    while column < columns:
-        a, b, c, d = zeros(), zeros(), zeros(), zeros()
-        left = columns - column
-        place = column
-        for row in range(rows):
-            x = v[v_at + row]
-            a = scaled_add(x, load_part(matrix, place, left), a)
-            b = scaled_add(x, load_part(matrix, place + 16, left - 16), b)
-            c = scaled_add(x, load_part(matrix, place + 32, left - 32), c)
-            d = scaled_add(x, load_part(matrix, place + 48, left - 48), d)
-            place += columns
-        to = at + column
-        store_part(out, to, plus(load_part(out, to, left), a), left)
-        store_part(out, to + 16, plus(load_part(out, to + 16, left - 16), b), left - 16)
-        store_part(out, to + 32, plus(load_part(out, to + 32, left - 32), c), left - 32)
-        store_part(out, to + 48, plus(load_part(out, to + 48, left - 48), d), left - 48)
-        column += 4 * LANES
+    whole = texts - texts % 4
+    for block in range(0, columns, BLOCK):
+        left = columns - block
+        for text in range(0, whole, 4):
+            to = text * columns + block
+            _four_texts(v, v_at + text * stride, stride, packed, block * rows, rows, out, to, columns, left)
+        for text in range(whole, texts):
+            _one_text(v, v_at + text * stride, packed, block * rows, rows, out, text * columns + block, left)
+
+
+@inlined
+def _one_text(v: Floats, v_at: int, packed: Floats, place: int, rows: int, out: Floats, to: int, left: int) -> None:
+    a, b, c, d = zeros(), zeros(), zeros(), zeros()
+    for row in range(rows):
+        x = v[v_at + row]
+        a = scaled_add(x, load(packed, place), a)
+        b = scaled_add(x, load(packed, place + 16), b)
+        c = scaled_add(x, load(packed, place + 32), c)
+        d = scaled_add(x, load(packed, place + 48), d)
+        place += BLOCK
+    _add(out, to, a, b, c, d, left)
+
+
+@inlined
+def _four_texts(
+    v: Floats, v_at: int, stride: int, packed: Floats, place: int, rows: int, out: Floats, to: int, columns: int,
+    left: int,
+) -> None:  # fmt: skip
+    a0, b0, c0, d0 = zeros(), zeros(), zeros(), zeros()
+    a1, b1, c1, d1 = zeros(), zeros(), zeros(), zeros()
+    a2, b2, c2, d2 = zeros(), zeros(), zeros(), zeros()
+    a3, b3, c3, d3 = zeros(), zeros(), zeros(), zeros()
+    second, third, fourth = v_at + stride, v_at + 2 * stride, v_at + 3 * stride
+    for row in range(rows):
+        a, b = load(packed, place), load(packed, place + 16)
+        c, d = load(packed, place + 32), load(packed, place + 48)
+        place += BLOCK
+        x = v[v_at + row]
+        a0, b0, c0, d0 = scaled_add(x, a, a0), scaled_add(x, b, b0), scaled_add(x, c, c0), scaled_add(x, d, d0)
+        x = v[second + row]
+        a1, b1, c1, d1 = scaled_add(x, a, a1), scaled_add(x, b, b1), scaled_add(x, c, c1), scaled_add(x, d, d1)
+        x = v[third + row]
+        a2, b2, c2, d2 = scaled_add(x, a, a2), scaled_add(x, b, b2), scaled_add(x, c, c2), scaled_add(x, d, d2)
+        x = v[fourth + row]
+        a3, b3, c3, d3 = scaled_add(x, a, a3), scaled_add(x, b, b3), scaled_add(x, c, c3), scaled_add(x, d, d3)
+    _add(out, to, a0, b0, c0, d0, left)
+    _add(out, to + columns, a1, b1, c1, d1, left)
+    _add(out, to + 2 * columns, a2, b2, c2, d2, left)
+    _add(out, to + 3 * columns, a3, b3, c3, d3, left)
+
+
+@inlined
+def _add(out, to, a, b, c, d, left):  # type: ignore[no-untyped-def]  # sixteen floats have no type in Python
+    """Of 64 columns those that are there."""
+    store_part(out, to, plus(load_part(out, to, left), a), left)
+    store_part(out, to + 16, plus(load_part(out, to + 16, left - 16), b), left - 16)
+    store_part(out, to + 32, plus(load_part(out, to + 32, left - 32), c), left - 32)
+    store_part(out, to + 48, plus(load_part(out, to + 48, left - 48), d), left - 48)
 
 
 # The GRU. kept: (T, B, 4H), the gates r, z, n and the product that r works on. d_kept: (T, B, 4H), the gradients of
@@ -125,55 +142,36 @@ def _gru_row_back(
 
 
 @kernel
-def gru_step(
-    t: int, from_x: Floats, from_h: Floats, bias: Floats, states: Floats, kept: Floats, texts: int, hidden: int
-) -> None:
-    """Step t of all texts. from_h (B, 3H): W_h h of this step, without a bias."""
-    for b in range(texts):
-        row = t * texts + b
-        at = row * hidden
-        _gru_row(
-            from_x, 3 * at, from_h, 3 * b * hidden, bias, states, at, at + texts * hidden, kept, 4 * at, hidden
-        )  # fmt: skip
-
-
-@kernel
 def gru_through(
     steps: int, from_x: Floats, from_h: Floats, bias: Floats, states: Floats, kept: Floats, texts: int, hidden: int,
-    turned: Floats,
+    packed: Floats,
 ) -> None:  # fmt: skip
-    """All steps. turned (H, 3H): W_h with rows and columns exchanged; from_h (3H,): room for one product."""
+    """All steps. packed: W_h with rows and columns exchanged, (H, 3H); from_h (B, 3H): room for a step's product."""
+    wide = 3 * hidden
     for t in range(steps):
+        from_h[: texts * wide] = 0
+        first = t * texts * hidden
+        add_product(states, first, hidden, texts, packed, hidden, wide, from_h)
         for b in range(texts):
-            at = (t * texts + b) * hidden
-            from_h[: 3 * hidden] = 0
-            add_product(states, at, turned, hidden, 3 * hidden, from_h, 0)
-            _gru_row(from_x, 3 * at, from_h, 0, bias, states, at, at + texts * hidden, kept, 4 * at, hidden)
-
-
-@kernel
-def gru_step_back(
-    t: int, d_out: Floats, carry: Floats, states: Floats, kept: Floats, d_kept: Floats, texts: int, hidden: int
-) -> None:
-    for b in range(texts):
-        at = (t * texts + b) * hidden
-        _gru_row_back(d_out, carry, b * hidden, states, at, kept, d_kept, 4 * at, hidden)
+            at = first + b * hidden
+            _gru_row(from_x, 3 * at, from_h, b * wide, bias, states, at, at + texts * hidden, kept, 4 * at, hidden)
 
 
 @kernel
 def gru_through_back(
     steps: int, d_out: Floats, carry: Floats, states: Floats, kept: Floats, d_kept: Floats, texts: int, hidden: int,
-    w_h: Floats,
+    packed: Floats,
 ) -> None:  # fmt: skip
-    """All steps, from the last; w_h (3H, H)."""
+    """All steps, from the last; packed: W_h (3H, H)."""
     for t in range(steps - 1, -1, -1):
+        first = t * texts * hidden
         for b in range(texts):
-            at = (t * texts + b) * hidden
+            at = first + b * hidden
             _gru_row_back(d_out, carry, b * hidden, states, at, kept, d_kept, 4 * at, hidden)
-            add_product(d_kept, 4 * at + hidden, w_h, 3 * hidden, hidden, carry, b * hidden)
+        add_product(d_kept, 4 * first + hidden, 4 * hidden, texts, packed, 3 * hidden, hidden, carry)
 
 
-# The plain RNN. What comes in and what goes out share their room: the states after are first the products before.
+# The plain RNN: all texts of a step lie in a row, and are one.
 
 
 @inlined
@@ -197,45 +195,33 @@ def _rnn_row_back(
 
 
 @kernel
-def rnn_step(t: int, from_x: Floats, states: Floats, texts: int, hidden: int, relu: bool) -> None:
-    """Step t of all texts; states[t + 1] holds W_h h and becomes the state."""
-    for b in range(texts):
-        at = (t * texts + b) * hidden
-        _rnn_row(from_x, states, at + texts * hidden, at, hidden, relu)
-
-
-@kernel
 def rnn_through(
-    steps: int, from_x: Floats, states: Floats, texts: int, hidden: int, relu: bool, turned: Floats
+    steps: int, from_x: Floats, states: Floats, from_h: Floats, texts: int, hidden: int, relu: bool, packed: Floats
 ) -> None:
-    """All steps. turned (H, H): W_h with rows and columns exchanged."""
+    """All steps. packed: W_h with rows and columns exchanged; from_h (B, H): room for a step's product."""
+    size = texts * hidden
     for t in range(steps):
-        for b in range(texts):
-            at = (t * texts + b) * hidden
-            after = at + texts * hidden
-            states[after : after + hidden] = 0
-            add_product(states, at, turned, hidden, hidden, states, after)
-            _rnn_row(from_x, states, after, at, hidden, relu)
-
-
-@kernel
-def rnn_step_back(
-    t: int, d_out: Floats, carry: Floats, states: Floats, d_a: Floats, texts: int, hidden: int, relu: bool
-) -> None:
-    for b in range(texts):
-        at = (t * texts + b) * hidden
-        _rnn_row_back(d_out, carry, b * hidden, states, at + texts * hidden, d_a, at, hidden, relu)
+        from_h[:size] = 0
+        add_product(states, t * size, hidden, texts, packed, hidden, hidden, from_h)
+        for j in range(0, size, LANES):
+            few = size - j
+            a = plus(load_part(from_x, t * size + j, few), load_part(from_h, j, few))
+            store_part(states, (t + 1) * size + j, positive(a, a) if relu else tanh(a), few)
 
 
 @kernel
 def rnn_through_back(
     steps: int, d_out: Floats, carry: Floats, states: Floats, d_a: Floats, texts: int, hidden: int, relu: bool,
-    w_h: Floats,
+    packed: Floats,
 ) -> None:  # fmt: skip
-    """All steps, from the last; w_h (H, H)."""
+    """All steps, from the last; packed: W_h (H, H). carry (B, H): in and out, the gradient from the step after."""
+    size = texts * hidden
     for t in range(steps - 1, -1, -1):
-        for b in range(texts):
-            at = (t * texts + b) * hidden
-            _rnn_row_back(d_out, carry, b * hidden, states, at + texts * hidden, d_a, at, hidden, relu)
-            carry[b * hidden : (b + 1) * hidden] = 0
-            add_product(d_a, at, w_h, hidden, hidden, carry, b * hidden)
+        for j in range(0, size, LANES):
+            few = size - j
+            d = plus(load_part(d_out, t * size + j, few), load_part(carry, j, few))
+            h = load_part(states, (t + 1) * size + j, few)
+            slope = positive(d, h) if relu else multiply(d, one_minus(multiply(h, h)))
+            store_part(d_a, t * size + j, slope, few)
+        carry[:size] = 0
+        add_product(d_a, t * size, hidden, texts, packed, hidden, hidden, carry)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from foreword.errors import InputError
-from foreword.kernels.crf import plain_viterbi
+from foreword.kernels.crf import plain_viterbi, share_paths, sum_paths
 from foreword.kernels.crf import viterbi as fill_tags
 from foreword.kernels.simd import LANES
 from foreword.protocols import Array
@@ -74,16 +74,29 @@ def log_partition(emissions: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
     mask = _mask(emissions, lengths, chain)
     if emissions.shape[1] == 0:
         return emissions.new_zeros(len(emissions))
+    made = _made(emissions, lengths, chain)
+    if made is not None:
+        return cast(Tensor, _ScaledPartition.apply(emissions, *chain, made))  # type: ignore[no-untyped-call]
+    return cast(Tensor, _LogPartition.apply(emissions, *chain, mask))  # type: ignore[no-untyped-call]
+
+
+def plain_log_partition(emissions: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
+    """The same in logarithms, by torch: what ``log_partition`` must equal, and does where its kernels cannot."""
+    mask = _mask(emissions, lengths, chain)
     return cast(Tensor, _LogPartition.apply(emissions, *chain, mask))  # type: ignore[no-untyped-call]
 
 
 def marginals(emissions: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
-    """p(y_t = k) of each word, (B, T, K); zero behind a sentence's end."""
+    """p(y_t = k) of each word, (B, T, K), without a gradient of its own; zero behind a sentence's end."""
     mask = _mask(emissions, lengths, chain)
     if emissions.shape[1] == 0:
         return torch.zeros_like(emissions)
-    forward = _forward(emissions, chain, mask)
-    return _shares(forward, _backward(emissions, chain, mask), _log_z(forward, chain, mask), mask)
+    made = _made(emissions, lengths, chain)
+    if made is not None:
+        return torch.from_numpy(_weighted_shares(made, np.ones(len(emissions)))[0]).to(emissions)
+    with torch.no_grad():
+        forward = _forward(emissions, chain, mask)
+        return _shares(forward, _backward(emissions, chain, mask), _log_z(forward, chain, mask), mask)
 
 
 def viterbi(emissions: Tensor, lengths: Tensor, chain: Chain) -> list[list[int]]:
@@ -118,6 +131,8 @@ def _one_by_one(emissions: Array, sizes: Array, *chain: Array) -> tuple[list[lis
 
 
 class _LogPartition(torch.autograd.Function):
+    """In logarithms, for any device and any scores."""
+
     @staticmethod
     def forward(ctx: Any, emissions: Tensor, start: Tensor, moves: Tensor, end: Tensor, mask: Tensor) -> Tensor:
         chain = Chain(start, moves, end)
@@ -132,8 +147,6 @@ class _LogPartition(torch.autograd.Function):
         chain = Chain(start, moves, end)
         backward = _backward(emissions, chain, mask)
         d_emissions = _shares(forward, backward, log_z, mask) * grads[0][:, None, None]
-        last = (mask.sum(1) - 1).clamp(min=0)
-        d_end = d_emissions[torch.arange(len(last)), last].sum(0)
         d_moves = torch.zeros_like(moves)
         for place in range(1, mask.shape[1]):
             # p(y_(t−1) = i, y_t = j); behind a sentence's end the exponent means nothing and may be anything.
@@ -141,7 +154,88 @@ class _LogPartition(torch.autograd.Function):
             pairs = forward[:, place - 1, :, None] + moves + after - log_z[:, None, None]
             pairs = pairs.masked_fill(~mask[:, place, None, None], -torch.inf)
             d_moves += torch.einsum("bij,b->ij", pairs.exp(), grads[0])
-        return d_emissions, d_emissions[:, 0].sum(0), d_moves, d_end, None
+        return d_emissions, d_emissions[:, 0].sum(0), d_moves, _last_shares(d_emissions, mask).sum(0), None
+
+
+class _ScaledPartition(torch.autograd.Function):
+    """The same by the kernels, from what ``_powers`` made of the scores."""
+
+    @staticmethod
+    def forward(ctx: Any, emissions: Tensor, start: Tensor, moves: Tensor, end: Tensor, made: _Made) -> Tensor:
+        ctx.made, ctx.like = made, emissions.new_empty(0)
+        return torch.from_numpy(made.log_z).to(emissions)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
+        made: _Made = ctx.made
+        shares, pairs = _weighted_shares(made, _array(grads[0]).astype(np.float64))
+        last = shares[np.arange(len(shares)), np.maximum(made.sizes - 1, 0)].sum(0)
+        parts = (shares, shares[:, 0].sum(0), pairs, last)
+        d_emissions, d_start, d_moves, d_end = (torch.from_numpy(part).to(ctx.like) for part in parts)
+        return d_emissions, d_start, d_moves, d_end, None
+
+
+class _Made(NamedTuple):
+    """Exponentials of scores, and what ``sum_paths`` left: see there."""
+
+    powers: Array
+    sizes: Array
+    moves: Array
+    end: Array
+    forward: Array
+    scales: Array
+    log_z: Array
+
+
+WIDEST = 300.0
+"""How far apart scores may be, of emissions and of moves together, for the kernels: e^−745 is no number any more."""
+
+
+def _made(emissions: Tensor, lengths: Tensor, chain: Chain) -> _Made | None:
+    """What the kernels need; None where they cannot do it: on a GPU, or where scores are too far apart."""
+    if emissions.device.type != "cpu":
+        return None
+    scores, start, moves, end = (_array(part).astype(np.float64) for part in (emissions, *chain))
+    sizes = _array(lengths).astype(np.int64)
+    scores[np.arange(scores.shape[1]) >= sizes[:, None]] = 0
+    if sum(map(_spread, (scores, start, moves, end))) > WIDEST:
+        return None
+    highest = [float(part.max()) for part in (start, moves, end)]
+    peaks = scores.max(axis=2, keepdims=True)
+    if -np.inf in highest or not np.isfinite(peaks).all():
+        return None
+    scores -= peaks
+    np.exp(scores, out=scores)
+    start, moves, end = (np.exp(part - high) for part, high in zip((start, moves, end), highest, strict=True))
+    forward, scales, log_z = np.empty(scores.shape), np.empty(scores.shape[:2]), np.empty(len(scores))
+    sum_paths(scores, sizes, start, moves, end, forward, scales, log_z)
+    if not np.isfinite(log_z).all():
+        return None
+    log_z += peaks.sum(axis=(1, 2)) + (sizes > 0) * (highest[0] + highest[2]) + np.maximum(sizes - 1, 0) * highest[1]
+    return _Made(scores, sizes, moves, end, forward, scales, log_z)
+
+
+def _weighted_shares(made: _Made, weights: Array) -> tuple[Array, Array]:
+    """Each sentence's p(y_t = k), (B, T, K), times its weight; and p(y_(t−1) = i, y_t = j), (K, K), added up so."""
+    kinds = len(made.end)
+    shares, pairs = np.zeros(made.powers.shape), np.zeros((kinds, kinds))
+    later, arriving = np.empty(kinds), np.empty(kinds)
+    kept = made.powers, made.sizes, made.moves, made.end, made.forward, made.scales
+    share_paths(*kept, weights, later, arriving, shares, pairs)
+    return shares, pairs * made.moves
+
+
+def _spread(scores: Array) -> float:
+    """How far apart the scores are, what is forbidden left out; infinite if one is no number."""
+    if np.isnan(scores).any():
+        return np.inf
+    finite = scores[scores > -np.inf]
+    return float(np.ptp(finite)) if len(finite) else 0.0
+
+
+def _last_shares(shares: Tensor, mask: Tensor) -> Tensor:
+    last = (mask.sum(1) - 1).clamp(min=0)
+    return shares[torch.arange(len(last), device=last.device), last]
 
 
 def _forward(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:

@@ -15,19 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from foreword.kernels.recurrent import (
-    gru_step,
-    gru_step_back,
-    gru_through,
-    gru_through_back,
-    rnn_step,
-    rnn_step_back,
-    rnn_through,
-    rnn_through_back,
-)
-
-FEW_TEXTS = 4
-"""Up to so many texts side by side the kernel does the recurrent product itself."""
+from foreword.kernels.recurrent import BLOCK, gru_through, gru_through_back, rnn_through, rnn_through_back
 
 
 def fused_gru(x: Tensor, h: Tensor, w_x: Tensor, w_h: Tensor, b_x: Tensor, b_h: Tensor) -> Tensor:
@@ -52,16 +40,9 @@ class _GRU(torch.autograd.Function):
         bias[: 2 * hidden] += b_h[: 2 * hidden]
         from_x = torch.addmm(bias, x.flatten(0, 1), w_x.t())
         states, kept = _states(steps, h), x.new_empty(steps, texts, 4 * hidden)
-        few = texts <= FEW_TEXTS
-        from_h = x.new_empty(1 if few else texts, 3 * hidden)
+        from_h = x.new_empty(texts, 3 * hidden)
         held = _flat(from_x), _flat(from_h), _flat(b_h[2 * hidden :]), _flat(states), _flat(kept)
-        turned = w_h.t()
-        if few:
-            gru_through(steps, *held, texts, hidden, _flat(turned))
-        else:
-            for t in range(steps):
-                torch.mm(states[t], turned, out=from_h)
-                gru_step(t, *held, texts, hidden)
+        gru_through(steps, *held, texts, hidden, _packed(w_h.t()))
         ctx.save_for_backward(x, w_x, w_h, states, kept)
         return states[1:]
 
@@ -73,12 +54,7 @@ class _GRU(torch.autograd.Function):
         steps, texts, hidden = d_out.shape
         d_kept, carry = torch.empty_like(kept), d_out.new_zeros(texts, hidden)
         held = _flat(d_out), _flat(carry), _flat(states), _flat(kept), _flat(d_kept)
-        if texts <= FEW_TEXTS:
-            gru_through_back(steps, *held, texts, hidden, _flat(w_h))
-        else:
-            for t in range(steps - 1, -1, -1):
-                gru_step_back(t, *held, texts, hidden)
-                carry.addmm_(d_kept[t, :, hidden:], w_h)
+        gru_through_back(steps, *held, texts, hidden, _packed(w_h))
         rows, before = d_kept.flatten(0, 1), states[:-1].flatten(0, 1)
         d_n, d_gates, d_inner = rows[:, :hidden], rows[:, hidden : 3 * hidden], rows[:, hidden:]
         d_w_x, d_x = torch.empty_like(w_x), None
@@ -99,14 +75,8 @@ class _RNN(torch.autograd.Function):
         steps, texts, hidden = len(x), *h.shape
         from_x = torch.addmm(b_x + b_h, x.flatten(0, 1), w_x.t())
         states = _states(steps, h)
-        held = _flat(from_x), _flat(states)
-        turned = w_h.t()
-        if texts <= FEW_TEXTS:
-            rnn_through(steps, *held, texts, hidden, relu, _flat(turned))
-        else:
-            for t in range(steps):
-                torch.mm(states[t], turned, out=states[t + 1])
-                rnn_step(t, *held, texts, hidden, relu)
+        held = _flat(from_x), _flat(states), _flat(torch.empty_like(h))
+        rnn_through(steps, *held, texts, hidden, relu, _packed(w_h.t()))
         ctx.relu = relu
         ctx.save_for_backward(x, w_x, w_h, states)
         return states[1:]
@@ -119,12 +89,7 @@ class _RNN(torch.autograd.Function):
         steps, texts, hidden = d_out.shape
         d_a, carry = x.new_empty(steps, texts, hidden), d_out.new_zeros(texts, hidden)
         held = _flat(d_out), _flat(carry), _flat(states), _flat(d_a)
-        if texts <= FEW_TEXTS:
-            rnn_through_back(steps, *held, texts, hidden, ctx.relu, _flat(w_h))
-        else:
-            for t in range(steps - 1, -1, -1):
-                rnn_step_back(t, *held, texts, hidden, ctx.relu)
-                torch.mm(d_a[t], w_h, out=carry)
+        rnn_through_back(steps, *held, texts, hidden, ctx.relu, _packed(w_h))
         rows, before = d_a.flatten(0, 1), states[:-1].flatten(0, 1)
         d_x = torch.mm(rows, w_x).view_as(x) if ctx.needs_input_grad[0] else None
         bias = rows.sum(0)
@@ -135,6 +100,14 @@ def _states(steps: int, first: Tensor) -> Tensor:
     states = first.new_empty(steps + 1, *first.shape)
     states[0] = first
     return states
+
+
+def _packed(matrix: Tensor) -> NDArray[np.float32]:
+    """(rows, columns) as (columns / 64, rows, 64), flat: as ``add_product`` reads it. Once a call, for all steps."""
+    rows, columns = matrix.shape
+    blocks = -(-columns // BLOCK)
+    wide = torch.nn.functional.pad(matrix.detach(), (0, blocks * BLOCK - columns))
+    return _flat(wide.view(rows, blocks, BLOCK).transpose(0, 1))
 
 
 def _flat(tensor: Tensor) -> NDArray[np.float32]:

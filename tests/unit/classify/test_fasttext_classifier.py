@@ -288,6 +288,17 @@ def test_a_quantised_model_keeps_its_codes_in_the_folder(tmp_path: Path) -> None
         FastTextClassifier.from_parts(parts)
 
 
+def test_lengths_that_overflow_are_refused(tmp_path: Path) -> None:
+    file = quantize(small(word_ngrams=2))
+    assert not isinstance(file.inputs, np.ndarray)
+    assert file.inputs.norm_quantizer is not None
+    file.inputs.quantizer.centroids[:] = 3e38
+    file.inputs.norm_quantizer.centroids[:] = 3e38
+    write_fasttext(file, tmp_path / "large.ftz")
+    with pytest.raises(InputError, match="not finite"):
+        FastTextClassifier.load(tmp_path / "large.ftz")
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     lines=st.lists(

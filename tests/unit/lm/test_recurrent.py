@@ -133,7 +133,9 @@ def test_a_long_document_is_scored_in_stretches(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_allclose(model.logprobs(long), whole, rtol=1e-5)
 
 
-@pytest.mark.parametrize("tokenizer", [CharacterTokenizer(), BPETokenizer(vocab_size=280, kind="bytes")], ids=repr)
+@pytest.mark.parametrize(
+    "tokenizer", [CharacterTokenizer(), BPETokenizer(vocab_size=280, kind="bytes")], ids=["characters", "pieces"]
+)
 def test_characters_and_pieces_work_through_the_pipeline(tokenizer: Any) -> None:
     texts = ["the cat sat on the mat", "the dog sat on the log"] * 4
     model = TextLM(tokenizer, small("gru")).fit(texts, valid=texts[:2])

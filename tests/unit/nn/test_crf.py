@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,17 @@ from torch import Tensor
 
 from foreword.errors import InputError
 from foreword.kernels.crf import plain_viterbi
-from foreword.nn.crf import Chain, constrained, log_likelihood, log_partition, marginals, path_score, viterbi
+from foreword.nn.crf import (
+    Chain,
+    constrained,
+    log_likelihood,
+    log_partition,
+    marginals,
+    path_score,
+    plain_log_partition,
+    viterbi,
+)
+from foreword.tag.schemes import allowed_moves
 
 K, T = 3, 4
 LENGTHS = torch.tensor([4, 1, 3, 0])
@@ -113,6 +124,39 @@ def test_forbidden_moves_have_no_share_no_gradient_and_no_path() -> None:
     for work in (viterbi, log_partition, marginals):
         with pytest.raises(InputError, match="sentence 0 has no path that is allowed"):
             work(emissions, length, nothing)
+
+
+@pytest.mark.parametrize("apart", [1.0, 500.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_kernels_are_their_plain_twin(dtype: torch.dtype, apart: float) -> None:
+    """In BIOES, sentences of many lengths; and with scores so far apart that only logarithms can hold them."""
+    names = ["O", *(f"{letter}-{kind}" for letter in "BIES" for kind in ("PER", "LOC", "ORG"))]
+    chain = constrained(chain_of(len(names), dtype=dtype), allowed_moves(names, "bioes"))
+    lengths = torch.tensor([12, 1, 0, 7, 2])
+    emissions = (emissions_of(5, 12, len(names), dtype=dtype) * apart).detach().requires_grad_()
+    weights = torch.tensor([1.0, 2.0, 3.0, -1.0, 0.5], dtype=dtype)
+    ours, plain = (work(emissions, lengths, chain) for work in (log_partition, plain_log_partition))
+    exact: dict[str, Any] = {} if dtype == torch.float64 else {"rtol": 1e-4, "atol": 1e-5}
+    torch.testing.assert_close(ours, plain, **exact)
+    inputs = [emissions, *chain]
+    for mine, other in zip(
+        torch.autograd.grad((ours * weights).sum(), inputs),
+        torch.autograd.grad((plain * weights).sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, other, **exact)
+    (shares,) = torch.autograd.grad(plain_log_partition(emissions, lengths, chain).sum(), emissions)
+    torch.testing.assert_close(marginals(emissions, lengths, chain), shares, **exact)
+
+
+def test_a_sentence_of_five_thousand_words() -> None:
+    """Neither the kernels nor the logarithms run out of numbers."""
+    chain, emissions, length = chain_of(K), emissions_of(1, 5000, K), torch.tensor([5000])
+    ours, plain = log_partition(emissions, length, chain), plain_log_partition(emissions, length, chain)
+    assert ours.item() == pytest.approx(plain.item(), rel=1e-12)
+    (gradient,) = torch.autograd.grad(ours.sum(), emissions)
+    torch.testing.assert_close(gradient.sum(2), torch.ones(1, 5000, dtype=torch.float64))
+    assert len(viterbi(emissions, length, chain)[0]) == 5000
 
 
 def test_what_lies_behind_the_end_of_a_sentence_is_not_read() -> None:

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foreword.errors import InputError, SettingError
@@ -47,6 +47,7 @@ def sentences(draw: st.DrawFn) -> tuple[list[Span], int]:
     return spans, place + draw(st.integers(0, 2))
 
 
+@settings(deadline=None)
 @given(sentences(), st.sampled_from([*SCHEMES]), st.sampled_from([*SCHEMES]))
 def test_spans_survive_any_scheme_and_tags_any_conversion(
     sentence: tuple[list[Span], int], scheme: str, other: str

@@ -16,7 +16,7 @@ from foreword.lm.neural_network import output_weight
 from foreword.lm.recurrent_network import RecurrentNetwork
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.training.flat import new_flat, views
-from foreword.training.loop import State, Trainer, clip_factor
+from foreword.training.loop import State, Trainer, clip_factor, norm_of
 from foreword.training.reading import Reading
 from foreword.training.settings import Training
 
@@ -240,3 +240,11 @@ def saved_for_backward(text: int) -> int:
 def test_p01_memory_is_flat_in_the_length_of_the_text() -> None:
     """P01: truncated backpropagation keeps as much of a long text as of a short one."""
     assert saved_for_backward(20) == saved_for_backward(20_000) > 0
+
+
+def test_p02_the_norm_of_a_long_gradient_is_exact() -> None:
+    """P02: ten million numbers, where torch's own norm on a CPU is off in the fourth digit."""
+    gradient = torch.rand(10_000_000 // 64 * 64, generator=torch.Generator().manual_seed(0)) ** 8
+    found = torch.zeros(())
+    norm_of(gradient, found)
+    assert found.item() == pytest.approx(gradient.double().norm().item(), rel=3e-6)

@@ -1,11 +1,24 @@
-"""P04: learning rates over a run."""
+"""P04: learning rates over a run; Q04: chances of the truth."""
 
 from __future__ import annotations
+
+import itertools
+import math
 
 import numpy as np
 import pytest
 
-from foreword.training.schedules import averaging_begins, hold_then_cosine, plateau, running_share, step_decay
+from foreword.errors import SettingError
+from foreword.training.schedules import (
+    averaging_begins,
+    exponential_truth,
+    hold_then_cosine,
+    inverse_sigmoid_truth,
+    linear_truth,
+    plateau,
+    running_share,
+    step_decay,
+)
 
 
 def test_p04_cosine_holds_and_then_falls_to_its_last() -> None:
@@ -47,3 +60,37 @@ def test_a_running_average_is_a_weighted_mean_with_the_beginning_fading(tail: fl
     assert average == pytest.approx(np.average(values, weights=weights))
     if tail == 0:
         assert average == pytest.approx(values.mean())
+
+
+def test_q04_linear_truth_falls_to_its_least() -> None:
+    """Q04, linear: max(ε, k − c · i)."""
+    chances = [linear_truth(step, first=0.9, slope=0.2, least=0.25) for step in range(6)]
+    assert chances == pytest.approx([0.9, 0.7, 0.5, 0.3, 0.25, 0.25])
+
+
+def test_q04_exponential_truth() -> None:
+    """Q04, exponential: k^i, from 1 on."""
+    assert [exponential_truth(step, base=0.5) for step in range(4)] == [1, 0.5, 0.25, 0.125]
+
+
+def test_q04_inverse_sigmoid_truth() -> None:
+    """Q04, inverse sigmoid: k / (k + exp(i / k)); half at k ln k; no overflow at the end."""
+    for k in (1.0, 3.0, 50.0):
+        chances = [inverse_sigmoid_truth(step, speed=k) for step in range(60)]
+        assert chances == pytest.approx([k / (k + math.exp(step / k)) for step in range(60)], rel=1e-12)
+        assert all(0 < later < earlier < 1 for earlier, later in itertools.pairwise(chances))
+    assert inverse_sigmoid_truth(round(1000 * math.log(1000)), speed=1000) == pytest.approx(0.5, abs=1e-3)
+    assert inverse_sigmoid_truth(10**9, speed=2) == 0
+
+
+def test_q04_what_is_no_chance_is_refused() -> None:
+    with pytest.raises(SettingError, match="base=1"):
+        exponential_truth(1, base=1)
+    with pytest.raises(SettingError, match=r"speed=0\.5"):
+        inverse_sigmoid_truth(1, speed=0.5)
+    with pytest.raises(SettingError, match=r"least=0\.5 and first=0\.4"):
+        linear_truth(1, first=0.4, slope=0.1, least=0.5)
+    with pytest.raises(SettingError, match="slope=-1"):
+        linear_truth(1, first=1, slope=-1)
+    with pytest.raises(SettingError, match="step=-1"):
+        exponential_truth(-1, base=0.5)
