@@ -25,6 +25,7 @@ SUBJECTS = (
     "hmm",
     "tagging",
     "crf",
+    "tagger_neural",
     "vectorise",
     "classify",
     "logistic",

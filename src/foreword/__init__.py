@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from foreword.picture.cloud import word_cloud
     from foreword.pipeline import TextLM
     from foreword.search.text import TextSearch
+    from foreword.tag.bilstm import BiLSTMTagger
     from foreword.tag.features import FeatureTagger
     from foreword.tag.hmm import HMMTagger
     from foreword.text.datasets import dataset
@@ -60,6 +61,7 @@ _HOME = {
     "BPETokenizer": "foreword.tokens.bpe",
     "BagOfWords": "foreword.features.bag",
     "BengioLM": "foreword.lm.bengio",
+    "BiLSTMTagger": "foreword.tag.bilstm",
     "ByteTokenizer": "foreword.tokens.characters",
     "CharacterTokenizer": "foreword.tokens.characters",
     "Corpus": "foreword.tokens.corpus",
@@ -112,6 +114,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "BPETokenizer",
     "BagOfWords",
     "BengioLM",
+    "BiLSTMTagger",
     "ByteTokenizer",
     "CharacterTokenizer",
     "Corpus",

@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 from foreword.evaluate.classification import Confusion, confusion
+from foreword.evaluate.spans import SpanMeasures, measure_spans
 from foreword.io.conllu import Tagged
 from foreword.protocols import Json, Sentences, Tagger, Tags
 from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
@@ -31,16 +32,21 @@ class KnowingTagger(Tagger, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TagMeasures:
-    """What a tagger makes of a tagged text. sentences_right: those without a mistake."""
+    """What a tagger makes of a tagged text. sentences_right: those without a mistake. spans: where its tags are those
+    of a scheme.
+    """
 
     accuracies: Accuracies
     confusion: Confusion
     sentences: int
     sentences_right: int
+    spans: SpanMeasures | None = None
 
     def to_json(self) -> dict[str, Json]:
         """``known_accuracy`` and ``unknown_accuracy`` are null where there is no such word."""
+        spans: dict[str, Json] = {} if self.spans is None else {"spans": self.spans.to_json()}
         return {
+            **spans,
             "accuracy": self.accuracies.all,
             "accuracy_interval": list(self.confusion.interval),
             "known_accuracy": _finite(self.accuracies.known),
@@ -72,7 +78,8 @@ def measure_tagger(tagger: KnowingTagger, sentences: Sentences, tags: Tags) -> T
     accuracies = accuracies_of(predicted, sentences, tags, tagger.knows)
     truth, said = (list(chain.from_iterable(each)) for each in (tags, predicted))
     right = sum(list(ours) == list(theirs) for ours, theirs in zip(predicted, tags, strict=True))
-    return TagMeasures(accuracies, confusion(truth, said, known=set(tagger.tags_)), len(sentences), right)
+    spans = None if getattr(tagger, "scheme", None) is None else measure_spans(predicted, tags)
+    return TagMeasures(accuracies, confusion(truth, said, known=set(tagger.tags_)), len(sentences), right, spans)
 
 
 @dataclass(frozen=True, slots=True)

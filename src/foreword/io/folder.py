@@ -52,6 +52,7 @@ KINDS: dict[str, str] = {
     "awd-lstm": "foreword.lm.awd_lstm:AWDLSTM",
     "transformer": "foreword.lm.transformer:TransformerLM",
     "hmm-tagger": "foreword.tag.hmm:HMMTagger",
+    "bilstm-tagger": "foreword.tag.bilstm:BiLSTMTagger",
     "feature-tagger": "foreword.tag.features:FeatureTagger",
     "lsa": "foreword.features.lsa:LSA",
     "text-lm": "foreword.pipeline:TextLM",

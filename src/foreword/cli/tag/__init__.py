@@ -1,11 +1,11 @@
-"""``foreword tag``: learn a tagger from a treebank, tag text, see what its features are worth."""
+"""``foreword tag``: learn a tagger from a treebank, tag text, measure it, see what its features are worth."""
 
 from __future__ import annotations
 
 import typer
 
 from foreword.cli.options import add_command
-from foreword.cli.tag import ablate, predict, train
+from foreword.cli.tag import ablate, evaluate, predict, train
 
 app = typer.Typer(
     name="tag",
@@ -15,4 +15,5 @@ app = typer.Typer(
 )
 add_command(app, train.train, train.EXAMPLES)
 add_command(app, predict.predict, predict.EXAMPLES)
+add_command(app, evaluate.evaluate, evaluate.EXAMPLES)
 add_command(app, ablate.ablate, ablate.EXAMPLES)

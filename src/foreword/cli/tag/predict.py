@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
 from foreword.cli.options import READING, AsJson, ErrorsOption, ModelFolder, examples
+from foreword.errors import InputError
 
 if TYPE_CHECKING:
     from foreword.cli.lines import Batch
     from foreword.evaluate.tagging import KnowingTagger
+    from foreword.io.conll import Sentence
     from foreword.io.conllu import Block
 
-OutputFormat: TypeAlias = Literal["conllu", "tsv", "text"]
-InputFormat: TypeAlias = Literal["conllu", "text"]
+OutputFormat: TypeAlias = Literal["conllu", "conll", "tsv", "text"]
+InputFormat: TypeAlias = Literal["conllu", "conll", "text"]
 
 EXAMPLES = examples(
     "echo 'Time flies like an arrow .' | foreword tag predict tagger",
     "foreword tag predict tagger sentences.txt --format tsv",
     "foreword tag predict tagger untagged.conllu > tagged.conllu",
+    "foreword tag predict names eng.testb --input conll > tagged.conll",
     "foreword tag predict tagger sentences.txt.gz --json | jq -c .tags",
 )
 
@@ -32,13 +35,11 @@ def predict(
     model: ModelFolder,
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="Text or CoNLL-U, compressed or not; - is standard input."),
+        typer.Argument(metavar="FILE", help="Text, CoNLL-U or CoNLL columns, compressed or not; - is standard input."),
     ] = "-",
     format: Annotated[
         OutputFormat | None,
-        typer.Option(
-            "--format", help="word_TAG, a word a line, or CoNLL-U.", show_default="CoNLL-U if read, else text"
-        ),
+        typer.Option("--format", help="word_TAG, a word a line, or as files have it.", show_default="as it was read"),
     ] = None,
     input_format: Annotated[
         InputFormat | None,
@@ -50,7 +51,8 @@ def predict(
     """Tag every word.
 
     Text is a sentence a line, its words and marks between white space; each line is answered as soon as it is read,
-    a blank one by a blank one. CoNLL-U comes out as it went in, with the column filled that the tagger has learnt.
+    a blank one by a blank one. CoNLL-U comes out as it went in, with the column filled that the tagger has learnt; so
+    does CoNLL, which is told by --input or a name in .conll, and where there are only words gets a second column.
     With --json every sentence is an object with words and tags.
     """
     if as_json and format is not None:
@@ -75,6 +77,8 @@ def answers(
         kind, lines = (input_format, lines) if input_format else told_format(name, lines)
         if kind == "conllu":
             yield from tagged_conllu(tagger, name, lines, format or "conllu")
+        elif kind == "conll":
+            yield from tagged_conll(tagger, name, lines, format or "conll")
         else:
             yield from tagged_text(tagger, lines, format or "text")
 
@@ -101,8 +105,9 @@ def told_format(name: str, batches: Iterator[list[str]]) -> tuple[InputFormat, I
     from foreword.io.conllu import COLUMNS
     from foreword.text.compression import without_suffix
 
-    if PurePath(without_suffix(name)).suffix.lower() in (".conllu", ".conll-u"):
-        return "conllu", batches
+    suffix = PurePath(without_suffix(name)).suffix.lower()
+    if suffix in (".conllu", ".conll-u", ".conll"):
+        return "conll" if suffix == ".conll" else "conllu", batches
     seen: list[list[str]] = []
     for lines in batches:
         seen.append(lines)
@@ -126,6 +131,8 @@ def tagged_text(tagger: KnowingTagger, batches: Iterable[list[str]], format: str
 
 def written(tagger: KnowingTagger, words: Sequence[str], tags: Sequence[str], format: str) -> str:
     """A sentence. In a file with a word a line an empty one leaves nothing."""
+    from foreword.io.conll import Sentence
+    from foreword.io.conll import sentence_text as conll_text
     from foreword.io.conllu import sentence_text
 
     if format == "json":
@@ -134,6 +141,8 @@ def written(tagger: KnowingTagger, words: Sequence[str], tags: Sequence[str], fo
         return " ".join(f"{word}_{tag}" for word, tag in zip(words, tags, strict=True)) + "\n"
     if not words:
         return ""
+    if format == "conll":
+        return conll_text(Sentence([list(pair) for pair in zip(words, tags, strict=True)]))
     if format == "tsv":
         return "".join(f"{word}\t{tag}\n" for word, tag in zip(words, tags, strict=True)) + "\n"
     return sentence_text(words, tags, tagger.column)
@@ -157,3 +166,37 @@ def _tagged_blocks(tagger: KnowingTagger, blocks: list[Block], format: str) -> s
     if format == "conllu":
         return "".join(block.filled(tags, tagger.column) for block, _, tags in tagged)
     return "".join(written(tagger, words, tags, format) for block, words, tags in tagged if words)
+
+
+# CoNLL
+
+AT_ONCE = 256
+"""Sentences that are tagged together."""
+
+
+def tagged_conll(tagger: KnowingTagger, name: str, batches: Iterable[list[str]], format: str) -> Iterator[str]:
+    from foreword.io.conll import parse_conll
+
+    coming = parse_conll(chain.from_iterable(batches), name)
+    while sentences := list(islice(coming, AT_ONCE)):
+        tagged = zip(sentences, tagger.predict([each.words for each in sentences]), strict=True)
+        yield "".join(_filled(tagger, name, each, tags, format) for each, tags in tagged)
+
+
+def _filled(tagger: KnowingTagger, name: str, sentence: Sentence, tags: Sequence[str], format: str) -> str:
+    """With its tags in the column that was learnt, or behind the words where there is nothing else."""
+    from foreword.cli.tag.treebank import is_number
+    from foreword.io.conll import Sentence, sentence_text
+
+    if format != "conll":
+        return written(tagger, sentence.words, tags, format) if sentence.rows else ""
+    rows = [list(row) for row in sentence.rows]
+    if rows and len(rows[0]) == 1:
+        rows = [[*row, tag] for row, tag in zip(rows, tags, strict=True)]
+    else:
+        column = int(tagger.column) if is_number(tagger.column) else 0
+        if rows and (column == 0 or not -len(rows[0]) < column < len(rows[0])):
+            raise InputError(f"{name}: it has {len(rows[0])} columns, and the tagger fills column {tagger.column}")
+        for row, tag in zip(rows, tags, strict=True):
+            row[column] = tag
+    return sentence_text(Sentence(rows, sentence.openings, sentence.line))

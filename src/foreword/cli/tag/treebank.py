@@ -11,12 +11,14 @@ import typer
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
+    from foreword.evaluate.spans import SpanMeasures
     from foreword.evaluate.tagging import KnowingTagger, TagMeasures
     from foreword.io.conllu import Tagged
     from foreword.protocols import Meter
 
 TREEBANK_HELP = (
-    "CoNLL-U, compressed or not; [bold]-[/] for standard input, or a data set such as [bold]ud_english_ewt:train[/]."
+    "CoNLL-U or CoNLL columns, compressed or not; [bold]-[/] for standard input, or a data set such as "
+    "[bold]ud_english_ewt:train[/]."
 )
 Treebanks: TypeAlias = Annotated[list[str], typer.Argument(metavar="FILE", help=TREEBANK_HELP, show_default=False)]
 ColumnOption: TypeAlias = Annotated[
@@ -24,13 +26,31 @@ ColumnOption: TypeAlias = Annotated[
 ]
 
 
+def is_number(column: str) -> bool:
+    """Columns of CoNLL-U have names; a number is a column of a file in the older format."""
+    return column.removeprefix("-").isdecimal()
+
+
+def usual_column(names: Sequence[str], scheme: str | None) -> str:
+    """What is learnt where nobody says: the last column where the tags are spans, else universal tags."""
+    from foreword.text.datasets import lookup
+    from foreword.text.register import DATASETS
+
+    sets = [name for name in names if name.partition(":")[0] in DATASETS and not os.path.exists(name)]  # noqa: PTH110
+    return "-1" if scheme or any(lookup(name)[1].format == "conll" for name in sets) else "upos"
+
+
 def read_treebanks(names: Sequence[str], column: str, meter: Meter | None = None) -> Tagged:
-    """The sentences of all files, and a column of each."""
+    """The sentences of all files, and a column of each: of CoNLL-U by its name, of CoNLL by its number."""
+    from foreword.io.conll import read_conll
     from foreword.io.conllu import EMPTY, Tagged, read_conllu
 
     tagged = Tagged([], [])
     for name in names:
-        found = read_conllu(conllu_path(name, meter), column)  # type: ignore[arg-type]
+        if is_number(column):
+            found = read_conll(treebank_path(name, "conll", meter), int(column))
+        else:
+            found = read_conllu(treebank_path(name, "conllu", meter), column)  # type: ignore[arg-type]
         if all(tag == EMPTY for tags in found.tags for tag in tags):
             raise InputError(f"{name}: its column {column} is empty")
         tagged.sentences.extend(found.sentences)
@@ -38,7 +58,7 @@ def read_treebanks(names: Sequence[str], column: str, meter: Meter | None = None
     return tagged
 
 
-def conllu_path(name: str, meter: Meter | None = None) -> str:
+def treebank_path(name: str, format: str, meter: Meter | None = None) -> str:
     """A file as it is, or that of a data set; a file always goes before a name."""
     from foreword.text.datasets import lookup
     from foreword.text.register import DATASETS
@@ -46,8 +66,9 @@ def conllu_path(name: str, meter: Meter | None = None) -> str:
     if name == "-" or os.path.exists(name) or name.partition(":")[0] not in DATASETS:  # noqa: PTH110
         return name
     found, file = lookup(name)
-    if file.format != "conllu":
-        raise InputError(f"{name}: its format is {file.format}, not CoNLL-U")
+    if file.format != format:
+        expected = "CoNLL-U" if format == "conllu" else "CoNLL, in which columns have numbers"
+        raise InputError(f"{name}: its format is {file.format}, not {expected}")
     return str(found.path(file.split, meter=meter))
 
 
@@ -88,6 +109,19 @@ def print_tag_measures(measures: TagMeasures) -> None:
     for each in measures.confusion.classes:
         shares = (f"{share:.4f}" for share in (each.precision, each.recall, each.f1))
         table.add_row(each.label, *shares, f"{each.texts:,}", f"{each.predicted:,}")
+    print_table(table)
+    if measures.spans is not None:
+        print_spans(measures.spans)
+
+
+def print_spans(measures: SpanMeasures) -> None:
+    from foreword.cli.printing import plain_table, print_table
+
+    numbers = ("precision", "recall", "F1", "spans", "predicted")
+    table = plain_table("kind", *numbers, numbers=numbers)
+    for each in (*measures.kinds, measures.micro):
+        shares = (f"{share:.4f}" for share in (each.precision, each.recall, each.f1))
+        table.add_row(each.kind, *shares, f"{each.gold:,}", f"{each.predicted:,}")
     print_table(table)
 
 

@@ -1,0 +1,493 @@
+"""The neural tagger: an LSTM that reads a sentence both ways, over words and their letters, and a field over the tags.
+
+    p(tags | words) ∝ exp Σ_t (e_t(y_t) + moves(y_(t−1), y_t))    e: ``bilstm_network.py``, the field: ``nn/crf.py``
+
+Without the field every word's tag is chosen by itself, p(y_t) ∝ exp e_t(y_t). With a scheme for spans only what is well
+formed is ever answered. What is dropped in training is dropped for a whole sentence; seldom words are, now and then,
+read as unseen ones, so that the network learns what to make of these. The answer is a running average of the weights.
+
+Z. Huang, W. Xu and K. Yu, "Bidirectional LSTM-CRF models for sequence tagging" (2015); G. Lample et al., "Neural
+architectures for named entity recognition" (2016); X. Ma and E. Hovy, "End-to-end sequence labeling via bi-directional
+LSTM-CNNs-CRF" (2016). Shapes: B sentences, T words of the longest, K tags.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from inspect import signature
+from itertools import chain
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
+from foreword.protocols import Array, Json, Logs, Meter, Parts, Sentences, Step, Tags
+from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
+from foreword.tag.bilstm_words import UNSEEN, Words
+from foreword.tag.schemes import letters_of
+from foreword.tag.spans import Scheme, span_f1
+from foreword.vectors.wordvectors import WordVectors
+
+try:
+    import torch
+    from torch import Tensor
+except ImportError:
+    raise MissingExtraError("torch", "neural", "a neural tagger") from None
+
+from torch.nn.functional import cross_entropy, linear, log_softmax
+
+from foreword.lm.neural_network import Weights
+from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viterbi
+from foreword.nn.layers import lstm
+from foreword.tag.bilstm_network import PARTS, Distinct, TaggerNetwork, numbered, side_by_side
+from foreword.training.flat import new_flat, views
+from foreword.training.optimisers import optimiser
+from foreword.training.schedules import hold_then_cosine, running_share
+
+Ids = Sequence[NDArray[np.int64]]
+
+READ_AT_ONCE = 4096
+"""Words that are read together, padding included: sentences of like length side by side."""
+
+SENTENCES_AT_ONCE = 8192
+"""Sentences whose words are looked up together."""
+
+HOLD, LAST_RATE = 0.3, 0.05
+"""The rate stays for this share of the training, and then falls to that share of itself."""
+
+NOT_SAVED = ("vectors", "device")
+
+
+class BiLSTMTagger:
+    """A supervised tagger of words, or of spans.
+
+    units: of the LSTM, in each direction; layers: of it.
+    words: of the vector that is learnt for each word. vectors: word vectors from before, or their file; those of a word
+        are added to what is learnt, and ``words`` is as many numbers as they have.
+    characters: "cnn", "lstm" or "none", what reads the letters; letter_units: of a letter's vector; spelling: of a
+        word's, by its letters.
+    crf: a field over the tags. both_ways: read from the end as well.
+    scheme: "bio", "iob1" or "bioes", in which the tags are spans; inside: the one that is learnt. None for other tags.
+    dropout: the share of units. unseen: a word seen n times is read as an unseen one with chance unseen / (unseen + n).
+    epochs, batch (in sentences), optimiser ("adam" or "sgd"), rate, clip (of the gradient's norm): how it is trained.
+    average: which running average of the weights is kept, see ``running_share``; −1 for the weights themselves.
+    column: of a file the tags are; only files care. device: "cuda" or "cpu"; None for the first there is.
+    tags_: the tags, sorted. valid_score_: the best on held-out sentences: F1 of spans, or the share of right tags.
+    """
+
+    def __init__(
+        self,
+        units: int = 200,
+        layers: int = 1,
+        *,
+        words: int = 100,
+        vectors: WordVectors | str | None = None,
+        characters: Literal["cnn", "lstm", "none"] = "cnn",
+        letter_units: int = 30,
+        spelling: int = 60,
+        crf: bool = True,
+        both_ways: bool = True,
+        scheme: Literal["bio", "iob1", "bioes"] | None = None,
+        inside: Literal["bio", "bioes"] = "bioes",
+        dropout: float = 0.5,
+        unseen: float = 1.0,
+        epochs: int = 25,
+        batch: int = 16,
+        optimiser: Literal["adam", "sgd"] = "adam",
+        rate: float = 2e-3,
+        clip: float = 5.0,
+        average: float = 8.0,
+        column: str = "upos",
+        seed: int = 0,
+        device: str | None = None,
+    ) -> None:
+        self.units, self.layers = units, layers
+        self.words, self.vectors = words, vectors
+        self.characters, self.letter_units, self.spelling = characters, letter_units, spelling
+        self.crf, self.both_ways = crf, both_ways
+        self.scheme, self.inside = scheme, inside
+        self.dropout, self.unseen = dropout, unseen
+        self.epochs, self.batch = epochs, batch
+        self.optimiser, self.rate, self.clip, self.average = optimiser, rate, clip, average
+        self.column, self.seed, self.device = column, seed, device
+        self.valid_score_ = -math.inf
+        self._lexicon: Words | None = None
+        self._scheme: Scheme
+        self._network: TaggerNetwork
+        self._flat: Tensor
+        self._check_settings()
+
+    def __repr__(self) -> str:
+        told = f"characters={self.characters!r}, crf={self.crf}, scheme={self.scheme!r}"
+        return f"BiLSTMTagger({self.units}, {self.layers}, {told})"
+
+    @property
+    def tags_(self) -> list[str]:
+        self._known()
+        return self._scheme.outer
+
+    @property
+    def weights_(self) -> Weights:
+        """What was learnt, by name."""
+        self._known()
+        return views(self._flat, self._network.tensors())
+
+    @property
+    def network_(self) -> TaggerNetwork:
+        self._known()
+        return self._network
+
+    # Learning
+
+    def fit(
+        self,
+        sentences: Sentences,
+        tags: Tags,
+        *,
+        valid: tuple[Sentences, Tags] | None = None,
+        meter: Meter | None = None,
+    ) -> Self:
+        for step in self.train(sentences, tags, valid=valid):
+            if meter is not None:
+                meter(f"training, loss {step.loss:.3f}", step.done, step.total)
+        return self
+
+    def train(self, sentences: Sentences, tags: Tags, *, valid: tuple[Sentences, Tags] | None = None) -> Iterator[Step]:
+        """Learn, telling after each batch how far it is. With ``valid`` the best epoch on it is kept, else the last."""
+        check_pairs(sentences, tags)
+        if not any(map(len, sentences)):
+            raise InputError("the training text is empty: a tagger needs at least one sentence with its tags")
+        if valid is not None:
+            check_pairs(*valid)
+        scheme = Scheme.learnt(self.scheme, self.inside, tags)
+        self._take(Words.of(sentences, self._vectors()), scheme)
+        generator = torch.Generator(self._flat.device).manual_seed(self.seed)
+        self._network.initialise(self.weights_, generator)
+        self.valid_score_ = -math.inf
+        yield from self._epochs(sentences, scheme.numbers(tags), generator, valid)
+
+    def _epochs(
+        self, sentences: Sentences, tags: Ids, generator: torch.Generator, valid: tuple[Sentences, Tags] | None
+    ) -> Iterator[Step]:
+        device, flat = self._flat.device, self._flat
+        distinct, ids = numbered(sentences, self._known(), device)
+        self._chances = self._unseen_chances(device)
+        weights, gradient = flat.clone(), torch.zeros_like(flat)
+        leaves = {name: part.detach().requires_grad_() for name, part in views(weights, self._tensors()).items()}
+        for name, part in views(gradient, self._tensors()).items():
+            leaves[name].grad = part
+        moves = optimiser(self.optimiser, weights)
+        average, random = weights.clone(), np.random.default_rng(self.seed)
+        total, done, step = self.epochs * sum(map(len, ids)), 0, 0
+        for _ in range(self.epochs):
+            for group in bucketed([len(each) for each in ids], self.batch, random):
+                rate = self.rate * hold_then_cosine(done / total, hold=HOLD, last=LAST_RATE)
+                loss = self._loss(leaves, distinct, [ids[k] for k in group], [tags[k] for k in group], generator)
+                gradient.zero_()
+                loss.backward()  # type: ignore[no-untyped-call]
+                step += 1
+                self._move(moves, weights, gradient, rate, step)
+                share = 1.0 if self.average < 0 else running_share(step, self.average)
+                average.lerp_(weights, min(1.0, share))
+                words = sum(len(ids[k]) for k in group)
+                done += words
+                yield Step(done, total, self._finite(loss.item() / words, rate), rate)
+            self._keep(average, valid)
+
+    def _loss(
+        self, weights: Weights, distinct: Distinct, ids: Ids, tags: Ids, generator: torch.Generator
+    ) -> Tensor:  # fmt: skip
+        """Nats, summed over the words of a batch."""
+        device = self._flat.device
+        places, lengths = side_by_side(ids, device)
+        wanted, _ = side_by_side(tags, device)
+        used, places = torch.unique(places, return_inverse=True)
+        read = distinct.take(used)
+        drawn = torch.rand(len(used), generator=generator, device=device) < self._chances[read.rows]
+        read = replace(read, rows=read.rows.masked_fill(drawn, UNSEEN))
+        vectors = self._network.word_vectors(weights, read)
+        scores = self._network.emissions(weights, vectors, places, lengths, self.dropout, generator)
+        if self.crf:
+            return -log_likelihood(scores, wanted.t(), lengths, self._chain(weights)).sum()
+        there = torch.arange(len(places), device=device) < lengths[:, None]
+        return cross_entropy(scores[there], wanted.t()[there], reduction="sum")
+
+    def _move(self, moves: Any, weights: Tensor, gradient: Tensor, rate: float, step: int) -> None:
+        """The gradient is of a mean over sentences, so that one rate does for batches of any size."""
+        gradient.div_(self.batch)
+        norm = torch.linalg.vector_norm(gradient)
+        factor = (self.clip / (norm + 1e-12)).clamp(max=1.0) if self.clip else 1.0
+        planned = torch.tensor(moves.plan(rate, step), dtype=weights.dtype, device=weights.device)
+        moves.update(weights, gradient, factor, planned)
+
+    def _finite(self, loss: float, rate: float) -> float:
+        if not math.isfinite(loss):
+            raise ForewordError(f"training ran away: the loss is {loss}: try a lower rate than {rate:g}")
+        return loss
+
+    def _keep(self, weights: Tensor, valid: tuple[Sentences, Tags] | None) -> None:
+        """Take the weights over if they are better than all before."""
+        if valid is None or not any(map(len, valid[0])):
+            self._flat.copy_(weights)
+            return
+        best, self._flat = self._flat, weights.clone()
+        predicted = self.predict(valid[0])
+        score = self._measure(predicted, valid[1])
+        if score > self.valid_score_:
+            self.valid_score_ = score
+        else:
+            self._flat = best
+
+    def _measure(self, predicted: Tags, tags: Tags) -> float:
+        if self.scheme is not None:
+            return span_f1(predicted, tags)
+        pairs = zip(chain.from_iterable(predicted), chain.from_iterable(tags), strict=True)
+        return float(np.mean([ours == theirs for ours, theirs in pairs]))
+
+    def _unseen_chances(self, device: torch.device) -> Tensor:
+        counts = torch.from_numpy(self._known().fold_counts).to(device)
+        if self.unseen == 0:
+            return torch.zeros(len(counts), device=device)
+        return (self.unseen / (self.unseen + counts)).float()
+
+    # Tagging
+
+    def predict(self, sentences: Sentences) -> list[list[str]]:
+        found: list[list[str]] = [[] for _ in sentences]
+        for group, scores, lengths in self._scored(sentences):
+            if self.crf or self._scheme.allowed is not None:
+                numbers = viterbi(scores, lengths, self._chain(self.weights_))
+            else:
+                best = scores.argmax(2).tolist()
+                numbers = [row[:size] for row, size in zip(best, lengths.tolist(), strict=True)]
+            for place, tags in zip(group, numbers, strict=True):
+                found[place] = self._scheme.names(tags)
+        return found
+
+    def predict_log_proba(self, sentences: Sentences) -> list[Logs]:
+        """(length, K) for each sentence: log p(y_t = k | the whole sentence); minus infinity for what is forbidden."""
+        self._known()
+        gathering = self._scheme.gathering()
+        found: list[Logs] = [np.zeros((0, len(self.tags_))) for _ in sentences]
+        for group, scores, lengths in self._scored(sentences):
+            scores = scores.double()
+            if self.crf or self._scheme.allowed is not None:
+                parts = Chain(*(part.double() for part in self._chain(self.weights_)))
+                shares = marginals(scores, lengths, parts).cpu().numpy()
+            else:
+                shares = log_softmax(scores, 2).exp().cpu().numpy()
+            shares = shares if gathering is None else shares @ gathering
+            with np.errstate(divide="ignore"):
+                for place, rows, size in zip(group, shares, lengths.tolist(), strict=True):
+                    found[place] = np.log(rows[:size] / rows[:size].sum(1, keepdims=True))
+        return found
+
+    def logits(self, sentences: Sentences) -> list[NDArray[np.float32]]:
+        """(length, tags inside) for each sentence: the scores of the last layer, before the field."""
+        found: list[NDArray[np.float32]] = [np.zeros((0, len(self._scheme.inner)), np.float32) for _ in sentences]
+        for group, scores, lengths in self._scored(sentences):
+            for place, rows, size in zip(group, scores.cpu().numpy(), lengths.tolist(), strict=True):
+                found[place] = rows[:size].copy()
+        return found
+
+    def stream(self, words: Iterable[str]) -> Iterator[str]:
+        """The tag of each word as soon as it is read, before the next: for a model that reads one way only."""
+        self._known()
+        if self.both_ways:
+            raise SettingError(
+                "a model that reads both ways cannot stream: what it says of a word depends on the words behind it; "
+                "train with both_ways=False, or give it whole sentences"
+            )
+        if self.crf or self.scheme is not None:
+            raise SettingError("a field or a scheme chooses tags when the sentence has ended: train with crf=False")
+        return self._streamed(words)
+
+    def _streamed(self, words: Iterable[str]) -> Iterator[str]:
+        weights, network, device = self.weights_, self._network, self._flat.device
+        zero = self._flat.new_zeros(1, self.units)
+        states = [(zero, zero)] * self.layers
+        for word in words:
+            with torch.inference_mode():
+                x = network.word_vectors(weights, numbered([[word]], self._known(), device)[0])
+                for layer, (h, c) in enumerate(states):
+                    held = [weights[f"layer{layer}.ahead.{part}"] for part in PARTS]
+                    out, h, c = lstm(x[None], h, c, held)
+                    x, states[layer] = out[0], (h, c)
+                best = int(linear(x, weights["output"], weights["bias"])[0].argmax())
+            yield self._scheme.inner[best]
+
+    def score(self, sentences: Sentences, tags: Tags) -> float:
+        """The share of tags that are right."""
+        return self.accuracies(sentences, tags).all
+
+    def accuracies(self, sentences: Sentences, tags: Tags) -> Accuracies:
+        """The share of tags that are right, known and unknown words apart."""
+        check_pairs(sentences, tags)
+        return accuracies_of(self.predict(sentences), sentences, tags, self.knows)
+
+    def knows(self, word: str) -> bool:
+        """Whether the word, written like this, was seen in training."""
+        return word in self._known()
+
+    def _scored(self, sentences: Sentences) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        """Sentences of like length together: which they are, their scores (B, T, K), their lengths. Empty ones have
+        nothing to be told of.
+        """
+        words, weights, device = self._known(), self.weights_, self._flat.device
+        for begin in range(0, len(sentences), SENTENCES_AT_ONCE):
+            with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+                distinct, ids = numbered(sentences[begin : begin + SENTENCES_AT_ONCE], words, device)
+                vectors = self._network.word_vectors(weights, distinct)
+            for group in like_lengths([len(each) for each in ids], READ_AT_ONCE):
+                with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+                    places, lengths = side_by_side([ids[place] for place in group], device)
+                    scores = self._network.emissions(weights, vectors, places, lengths)
+                    yield [begin + place for place in group], scores, lengths
+
+    def _chain(self, weights: Weights) -> Chain:
+        chain = self._network.chain(weights)
+        return chain if self._scheme.allowed is None else constrained(chain, self._scheme.allowed)
+
+    # Keeping and saving
+
+    def to_parts(self) -> Parts:
+        words = self._known()
+        names = (name for name in signature(type(self)).parameters if name not in NOT_SAVED)
+        settings: dict[str, Json] = {name: getattr(self, name) for name in names}
+        settings |= {"tags": list[Json](self._scheme.outer), "has_vectors": words.vectors is not None}
+        weights: dict[str, Array] = {name: part.cpu().numpy() for name, part in self.weights_.items()}
+        return Parts(settings, {**{f"weights.{name}": part for name, part in weights.items()}, **words.to_arrays()})
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        settings: dict[str, Any] = dict(parts.settings)
+        tags, has_vectors = settings.pop("tags"), settings.pop("has_vectors")
+        _check_tags(tags)
+        if type(has_vectors) is not bool:
+            raise ValueError(f"'has_vectors' is {has_vectors!r}: expected true or false")
+        model = cls(**settings)
+        arrays = dict(parts.arrays)
+        words = Words.from_arrays(arrays, model.words if has_vectors else None)
+        scheme = Scheme(model.scheme, model.inside, tags)
+        if scheme.outer != tags:
+            raise ValueError(f"the tags are {tags[:5]}…, not {scheme.outer[:5]}… as the scheme has them")
+        for name, shape in model._network_of(words, scheme).tensors().items():  # before any room is made for them
+            given = arrays[f"weights.{name}"]
+            if given.dtype != np.float32 or given.shape != shape:
+                raise ValueError(f"{name} is {given.dtype} {given.shape}, not float32 {shape}")
+            if not np.isfinite(given).all():
+                raise ValueError(f"a number of {name} is not finite")
+        model._take(words, scheme)
+        for name, part in model.weights_.items():
+            part.copy_(torch.from_numpy(np.array(arrays[f"weights.{name}"])))
+        return model
+
+    def _take(self, words: Words, scheme: Scheme) -> None:
+        """Weights of zero for these words and tags."""
+        self._network = self._network_of(words, scheme)
+        self.words = self._network.words
+        self._lexicon, self._scheme = words, scheme
+        self._flat = new_flat(self._network.tensors(), self._device())
+
+    def _network_of(self, words: Words, scheme: Scheme) -> TaggerNetwork:
+        return TaggerNetwork(
+            words.rows,
+            self.words if words.vectors is None else words.vectors.shape[1],
+            words.alphabet,
+            self.letter_units,
+            self.characters,
+            self.spelling,
+            self.units,
+            self.layers,
+            len(scheme.inner),
+            self.both_ways,
+            self.crf,
+        )
+
+    def _tensors(self) -> dict[str, tuple[int, ...]]:
+        return self._network.tensors()
+
+    def _vectors(self) -> WordVectors | None:
+        if not isinstance(self.vectors, str):
+            return self.vectors
+        from foreword.io.folder import load
+
+        found = load(self.vectors)
+        found = getattr(found, "vectors_", found)
+        if not isinstance(found, WordVectors):
+            raise InputError(f"{self.vectors}: a {type(found).__name__}, not word vectors")
+        return found
+
+    def _device(self) -> torch.device:
+        there = torch.cuda.is_available()
+        if self.device == "cuda" and not there:
+            raise SettingError("device is 'cuda', but torch finds no GPU here: leave it out, or say 'cpu'")
+        return torch.device(self.device or ("cuda" if there else "cpu"))
+
+    def _known(self) -> Words:
+        if self._lexicon is None:
+            raise ForewordError("this BiLSTMTagger has learnt nothing yet: call fit(sentences, tags) first")
+        return self._lexicon
+
+    def _check_settings(self) -> None:
+        for name in ("units", "layers", "words", "letter_units", "spelling", "epochs", "batch"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise SettingError(f"{name}={value!r} must be a whole number, at least 1")
+        for name, least, below in (
+            ("dropout", 0, 1), ("unseen", 0, math.inf), ("rate", 0, math.inf), ("clip", 0, math.inf),
+            ("average", -1, math.inf),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < below:
+                raise SettingError(f"{name}={value!r} must be a number of at least {least} and below {below}")
+        for name, choices in (
+            ("characters", ("cnn", "lstm", "none")),
+            ("optimiser", ("adam", "sgd")),
+            ("inside", ("bio", "bioes")),
+            ("device", (None, "cuda", "cpu")),
+            ("crf", (True, False)),
+            ("both_ways", (True, False)),
+        ):
+            if getattr(self, name) not in choices:
+                raise SettingError(f"{name}={getattr(self, name)!r} must be one of {', '.join(map(str, choices))}")
+        if self.scheme is not None:
+            letters_of(self.scheme)
+        if self.scheme == "bioes":
+            self.inside = "bioes"
+        if self.characters == "lstm" and self.spelling % 2:
+            raise SettingError(f"spelling={self.spelling} must be even: half of it for each way to read")
+        if not isinstance(self.column, str) or not isinstance(self.seed, int):
+            raise SettingError(f"column={self.column!r} must be a name and seed={self.seed!r} a whole number")
+
+
+def bucketed(lengths: Sequence[int], batch: int, random: np.random.Generator) -> list[list[int]]:
+    """Sentences in batches of like length, in an order drawn anew; those without words are left out.
+
+    Lengths are blurred by up to a tenth and a word, so that no two epochs have the same batches.
+    """
+    there = np.flatnonzero(np.asarray(lengths) > 0)
+    blurred = np.asarray(lengths)[there] * random.uniform(1, 1.1, len(there)) + random.uniform(0, 1, len(there))
+    order = there[np.argsort(blurred)].tolist()
+    groups = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
+    return [groups[place] for place in random.permutation(len(groups)).tolist()]
+
+
+def like_lengths(lengths: Sequence[int], words: int) -> Iterator[list[int]]:
+    """Sentences of like length, the longest first, as many as take this many words with their padding, at least one."""
+    order = sorted((place for place, length in enumerate(lengths) if length), key=lambda place: -lengths[place])
+    begin = 0
+    while begin < len(order):
+        end = begin + max(1, words // lengths[order[begin]])
+        yield order[begin:end]
+        begin = end
+
+
+def _check_tags(tags: Any) -> None:
+    if not (isinstance(tags, list) and tags and all(isinstance(tag, str) for tag in tags)):
+        raise ValueError("'tags' must be a list of names")
+    if tags != sorted(set(tags)):
+        raise ValueError("'tags' must be sorted, each of them once")
