@@ -13,7 +13,7 @@ from foreword.decode import INCOMPLETE, generate, pieces
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.perplexity import Measures, measure, surprisal
 from foreword.io.folder import nest, unnest
-from foreword.protocols import LanguageModel, Parts, Saveable, Tokenizer
+from foreword.protocols import LanguageModel, Parts, QuickSteps, Saveable, Tokenizer
 from foreword.tokens.corpus import BlockEncoder, Corpus
 from foreword.tokens.vocab import Vocab
 
@@ -95,9 +95,8 @@ class TextLM:
     ) -> Iterator[str]:
         """What ``generate`` returns, piece by piece as it is drawn."""
         read = self.tokenizer.encode(prompt).tolist()
-        ids = generate(
-            self.model, read, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
-        )
+        model = self.model.stepping() if isinstance(self.model, QuickSteps) else self.model
+        ids = generate(model, read, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
         return filter(None, pieces(self.tokenizer, ids, after=read))
 
     def to_parts(self) -> Parts:

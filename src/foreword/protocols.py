@@ -68,6 +68,13 @@ class NextToken(Protocol[S]):
 
 
 @runtime_checkable
+class QuickSteps(Protocol):
+    """A model that has a quicker form for one token at a time: the same numbers, but for rounding."""
+
+    def stepping(self) -> NextToken[Any]: ...
+
+
+@runtime_checkable
 class LanguageModel(NextToken[S], Protocol[S]):
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self: ...
     def logprobs(self, corpus: Corpus) -> Logs: ...  # one number per id in corpus.ids

@@ -54,6 +54,12 @@ def process() -> Process:
 
 
 @pytest.fixture
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal in which no line of a table is broken."""
+    monkeypatch.setenv("COLUMNS", "250")
+
+
+@pytest.fixture
 def text(tmp_path: Path) -> Path:
     path = tmp_path / "text.txt"
     path.write_text(TEXT)

@@ -23,6 +23,7 @@ COUNTED = ("--models", "unigram,bigram,5-gram,hmm")
 """Models that learn in no time."""
 
 
+@pytest.mark.usefixtures("wide")
 def test_the_table_is_printed_with_every_model(foreword: Foreword, poem: Path) -> None:
     result = foreword("compare", poem, "--time-budget", 3)
     assert (result.exit_code, result.stderr) == (0, "")

@@ -100,6 +100,7 @@ def test_reasons_are_shown_if_asked(foreword: Foreword, shelf: Path) -> None:
     assert sum(hit["contributions"].values()) == pytest.approx(hit["score"], rel=1e-6)
 
 
+@pytest.mark.usefixtures("wide")
 def test_a_terminal_gets_a_table(foreword: Foreword, shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from foreword.cli.search.query import show
 

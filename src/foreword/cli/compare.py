@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -72,6 +73,9 @@ def compare(
     """
     if as_json and report == "-":
         raise typer.BadParameter("standard output is taken by --report", param_hint="'--json'")
+
+    # The ladder's networks are small: a second thread costs their products more than it gives. Read at import only.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
     from foreword.cli.models import check_output, load_tokenizer
     from foreword.cli.printing import print_table, tell, write_json, write_text

@@ -83,15 +83,26 @@ def checkpoint_of(out: str) -> Path:
 
 
 def train_neural(
-    model: NeuralLM, corpus: Corpus, valid: Corpus | None, out: str, meter: Meter | None, *, resume: bool
+    model: NeuralLM,
+    corpus: Corpus,
+    valid: Corpus | None,
+    out: str,
+    meter: Meter | None,
+    *,
+    resume: bool,
+    threads: int | None = None,
 ) -> None:
     """Train to the end, keeping the run in a file on the way.
 
     Ctrl-C stops after the updates at hand, writes that file, and says how to go on.
     """
+    import torch
+
     from foreword.tokens.resume import interrupts_noted
     from foreword.training.checkpoint import Checkpoint
 
+    if threads is not None:
+        torch.set_num_threads(threads)
     checkpoint = Checkpoint(checkpoint_of(out))
     if not resume:
         checkpoint.path.unlink(missing_ok=True)

@@ -177,7 +177,7 @@ def train(
         if kind in VECTORS:
             train_model(model, corpus, out, meter)
         elif kind in NEURAL:
-            train_neural(model, corpus, tuning, out, meter, resume=resume)
+            train_neural(model, corpus, tuning, out, meter, resume=resume, threads=threads)
             save(TextLM(speaker, model), out)
             checkpoint_of(out).unlink(missing_ok=True)
         else:

@@ -17,9 +17,11 @@ from foreword.lm.awd_lstm import AWDLSTM
 from foreword.lm.bengio import BengioLM
 from foreword.lm.recurrent import RecurrentLM
 from foreword.lm.streaming import Streaming
-from foreword.protocols import NextToken
+from foreword.pipeline import TextLM
+from foreword.protocols import NextToken, QuickSteps
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
+from foreword.tokens.words import WordTokenizer
 from foreword.training.settings import Training
 
 torch.set_num_threads(1)
@@ -132,3 +134,15 @@ def test_only_recurrent_models_and_only_known_words() -> None:
         stream.advance(state, np.array([1, 2]))
     with pytest.raises(ValueError, match="expected \\(n, 74\\)"):
         stream.advance(state[:, :5], np.array([1]))
+
+
+def test_a_pipeline_generates_by_it() -> None:
+    """``TextLM.generate`` steps without torch where it can, and writes what the model itself would."""
+    texts = [" ".join(f"w{word}" for word in RANDOM.zipf(1.6, 30) % 12) for _ in range(60)]
+    lm = TextLM(WordTokenizer(), RecurrentLM("gru", 21, 37, 2, training=TRAINING, device="cpu")).fit(texts)
+    assert isinstance(lm.model, QuickSteps)
+    assert isinstance(lm.model.stepping(), Streaming)
+    by_torch = generate(lm.model, max_tokens=20, seed=3)
+    assert lm.generate(max_tokens=20, seed=3) == lm.tokenizer.decode(list(by_torch))
+    bengio = BengioLM(3, 8, 8, training=TRAINING, device="cpu").fit(CORPUS)
+    assert bengio.stepping() is bengio
