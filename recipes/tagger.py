@@ -31,7 +31,7 @@ from foreword.text.datasets import find
 SETTINGS: dict[str, dict[str, Any]] = {
     "names": {"scheme": "iob1", "column": "-1", "epochs": 30},
     "chunks": {"scheme": "bio", "column": "-1", "epochs": 25},
-    "words": {"crf": False, "epochs": 15},
+    "words": {"crf": False, "epochs": 9, "batch": 32, "rate": 3e-3},
 }
 KEPT_BACK = 10
 """Every tenth sentence, where there is no held-out part."""
