@@ -67,6 +67,13 @@ def learn(tagger: BiLSTMTagger, data: dict[str, Tagged]) -> None:
             )
 
 
+def measured(tagger: BiLSTMTagger, test: Tagged) -> dict[str, Any]:
+    predicted = tagger.predict(test.sentences)
+    pairs = [pair for both in zip(predicted, test.tags, strict=True) for pair in zip(*both, strict=True)]
+    facts: dict[str, Any] = {"accuracy": sum(ours == theirs for ours, theirs in pairs) / len(pairs)}
+    return facts if tagger.scheme is None else {**facts, "test": measure_spans(predicted, test.tags).to_json()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=SETTINGS)
@@ -74,7 +81,9 @@ def main() -> None:
     parser.add_argument("--vectors", help="word vectors in any format that foreword reads")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--sentences", type=int, help="learn from the first so many only")
+    parser.add_argument(
+        "--sentences", type=int, help="learn from the first so many only, and leave the test part alone"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="a setting of the tagger")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save", type=Path, help="keep the tagger in this folder")
@@ -93,11 +102,8 @@ def main() -> None:
     learn(tagger, data)
     facts: dict[str, Any] = {"task": given.task, "seconds": time.perf_counter() - began}
     facts |= {"cpu_seconds": time.process_time() - worked, "threads": given.threads, "valid": tagger.valid_score_}
-    predicted = tagger.predict(data["test"].sentences)
-    pairs = [pair for both in zip(predicted, data["test"].tags, strict=True) for pair in zip(*both, strict=True)]
-    facts["accuracy"] = sum(ours == theirs for ours, theirs in pairs) / len(pairs)
-    if tagger.scheme is not None:
-        facts["test"] = measure_spans(predicted, data["test"].tags).to_json()
+    if not given.sentences:  # the test part is for the whole recipe alone
+        facts |= measured(tagger, data["test"])
     if given.save:
         save(tagger, given.save)
     sys.stdout.write(json.dumps(facts) + "\n")
