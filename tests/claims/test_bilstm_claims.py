@@ -1,17 +1,28 @@
-"""What the sources say of reading both ways: row S04.
+"""What the sources say of reading both ways, and of a tagging head: rows S03, S04.
 
 "I went to the bank to deposit money": at *bank* only the words behind it tell the sense
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from numpy.testing import assert_allclose
 
+from foreword.evaluate.spans import measure_spans
+from foreword.io.conll import read_conll
+from foreword.io.conllu import read_conllu
 from foreword.tag.bilstm import BiLSTMTagger
+from foreword.tag.hmm import most_frequent_tags
+from foreword.tag.spans import Scheme
+from foreword.text.datasets import find
+
+Report = Callable[[str, object], None]
 
 MONEY = ["to deposit money", "to open an account", "for a loan", "to cash a cheque"]
 RIVER = ["to watch the ducks", "and swam across", "to fish for trout", "and fell into the water"]
@@ -54,3 +65,38 @@ def test_s04_only_a_model_that_reads_both_ways_tells_the_sense_of_bank() -> None
     assert_allclose(one[4], other[4], rtol=0, atol=1e-6)
     assert both.predict([deposit])[0][4] == "MONEY"
     assert both.predict([ducks])[0][4] == "RIVER"
+
+
+@pytest.fixture
+def data() -> None:
+    if not os.environ.get("FOREWORD_DATA"):
+        pytest.skip("reads UD English-EWT and CoNLL-2003 from $FOREWORD_DATA, which is not set")
+
+
+@pytest.mark.data
+@pytest.mark.usefixtures("data")
+def test_s03_parts_of_speech_from_a_little_of_a_treebank(record_property: Report) -> None:
+    """S03: a fifteenth of the training part, four times: far above each word's most frequent tag. The whole of it and
+    names are learnt by recipes/tagger.py.
+    """
+    torch.set_num_threads(1)
+    train, test = (read_conllu(find(f"ud_english_ewt:{split}")) for split in ("train", "valid"))
+    words, tags = train.sentences[::15], train.tags[::15]
+    tagger = BiLSTMTagger(80, words=50, crf=False, epochs=4, rate=6e-3, device="cpu").fit(words, tags)
+    measured = tagger.accuracies(test.sentences[:600], test.tags[:600])
+    usual = zip(most_frequent_tags(words, tags, test.sentences[:600]), test.tags[:600], strict=True)
+    baseline = np.mean([ours == theirs for pair in usual for ours, theirs in zip(*pair, strict=True)])
+    record_property("S03 share of right tags, and of the most frequent ones", (measured.all, baseline))
+    assert measured.all > baseline + 0.05
+
+
+@pytest.mark.data
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(("name", "scheme"), [("conll2003", "iob1"), ("conll2000", "bio")])
+def test_spans_of_real_files_are_the_same_inside(name: str, scheme: str) -> None:
+    """Of CoNLL-2003, where two spans begin with a B- that IOB1 does not ask for, and of CoNLL-2000."""
+    gold = read_conll(find(f"{name}:train")).tags
+    inside = Scheme.learnt(scheme, "bioes", gold)
+    back = [inside.names(numbers.tolist()) for numbers in inside.numbers(gold)]
+    assert measure_spans(back, gold).micro.f1 == 1.0
+    assert sum(ours != theirs for ours, theirs in zip(back, gold, strict=True)) == (2 if name == "conll2003" else 0)
