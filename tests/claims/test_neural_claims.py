@@ -77,7 +77,7 @@ def words_of_classes(random: np.random.Generator, documents: int) -> Corpus:
 
 def test_p05_tying_the_embedding_to_the_output_layer_gives_a_better_model_of_fewer_numbers() -> None:
     """P05: V · D parameters fewer, and a lower perplexity: what is learnt of a rare word as it is read helps to tell
-    where it comes next. On this made-up text of word classes, after many epochs; on a small real text in five epochs the
+    where it comes next. On this made-up text of word classes, after many epochs; on a small real one in five epochs the
     untied model was the better one.
     """
     random = np.random.default_rng(0)
