@@ -21,8 +21,8 @@ TITLE = "Neural tagger"
 HOW = (
     "Names in the test part of CoNLL-2003 by a BiLSTM of 200 units in each direction, words of 100 numbers, letters by "
     "a convolution of 60 or an LSTM of 2 × 30; BIO, no field. The peer is the same network with the same weights as an "
-    "nn.Module: batches of 64 sentences in the order of the file, padded to the longest and packed, words to the longest. Lists "
-    "of words in, lists of tags out; the same tags but for ties."
+    "nn.Module: batches of 64 sentences in the order of the file, padded to the longest and packed, words to the "
+    "longest. Lists of words in, lists of tags out; the same tags but for ties."
 )
 
 BATCH = 64
