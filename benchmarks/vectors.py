@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import random
 import re
 import statistics
 import subprocess
@@ -336,11 +337,15 @@ def _supervised(quick: bool) -> Row:
 
 @cache
 def labelled_file(spec: str) -> Path:
-    """A set as fastText wants it: a label and a text a line."""
+    """A set as fastText wants it: a label and a text a line. In a random order, for it takes lines as they come, and
+    learns nothing where one class follows the other.
+    """
     path = scratch_folder() / f"{spec.replace(':', '.')}.fasttext"
     say(f"writing {spec} for fastText")
+    lines = [f"__label__{label} {one_line(text)}\n" for label, text in labelled(spec)]
+    random.Random(0).shuffle(lines)
     with path.open("w", encoding="utf-8") as file:
-        file.writelines(f"__label__{label} {one_line(text)}\n" for label, text in labelled(spec))
+        file.writelines(lines)
     return path
 
 
