@@ -85,8 +85,8 @@ def test_s03_parts_of_speech_from_a_little_of_a_treebank(record_property: Report
     tagger = BiLSTMTagger(80, words=50, crf=False, epochs=4, rate=6e-3, device="cpu").fit(words, tags)
     measured = tagger.accuracies(test.sentences[:600], test.tags[:600])
     usual = zip(most_frequent_tags(words, tags, test.sentences[:600]), test.tags[:600], strict=True)
-    baseline = np.mean([ours == theirs for pair in usual for ours, theirs in zip(*pair, strict=True)])
-    record_property("S03 share of right tags, and of the most frequent ones", (measured.all, baseline))
+    baseline = float(np.mean([ours == theirs for pair in usual for ours, theirs in zip(*pair, strict=True)]))
+    record_property("S03 share of right tags, and of the most frequent ones", (float(measured.all), baseline))
     assert measured.all > baseline + 0.05
 
 
