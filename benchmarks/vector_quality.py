@@ -145,7 +145,8 @@ def glove(seeds: tuple[int, ...]) -> list[Row]:
 
 
 def told(values: list[float]) -> str:
-    return f"{np.mean(values):.4f} ± {standard_error(values):.4f} ({len(values)} seeds)"
+    spread = f" ± {standard_error(values):.4f} ({len(values)} seeds)" if len(values) > 1 else " (one seed)"
+    return f"{np.mean(values):.4f}{spread}"
 
 
 def standard_error(values: list[float]) -> float:
