@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -28,6 +29,9 @@ SENTENCE = 10_000
 
 PIECE = 100_000
 """Tokens that a thread trains on in a round: a twentieth of a second of work."""
+
+APART = 128
+"""Bytes between what two threads write to: two cache lines, for they are fetched in pairs."""
 
 STEPS = 200
 """A small corpus is cut finer, so that the rate still falls in about so many steps."""
@@ -51,19 +55,27 @@ class Rounds:
         epoch, piece = divmod(number, self._in_epoch)
         return epoch * self._size + min(self._size, piece * self._piece * self._threads)
 
-    def run(self, number: int, work: Work, rate: float) -> None:
+    def run(self, number: int, work: Work, rate: float, pool: ThreadPoolExecutor | None) -> None:
         """Call ``work`` for every thread, at the same time."""
         skip = number % self._in_epoch * self._piece
         pieces = [
             (thread, int(min(begin + skip, stop)), int(min(begin + skip + self._piece, stop)))
             for thread, (begin, stop) in enumerate(zip(self._edges[:-1], self._edges[1:], strict=True))
         ]
-        if self._threads == 1:
+        if pool is None:
             work(*pieces[0], rate)
             return
+        for future in [pool.submit(work, *piece, rate) for piece in pieces]:
+            future.result()
+
+    @contextmanager
+    def pool(self) -> Iterator[ThreadPoolExecutor | None]:
+        """The threads, started once for all rounds; None where there is one."""
+        if self._threads == 1:
+            yield None
+            return
         with ThreadPoolExecutor(self._threads) as pool:
-            for future in [pool.submit(work, *piece, rate) for piece in pieces]:
-                future.result()
+            yield pool
 
 
 @dataclass(slots=True)
@@ -80,7 +92,7 @@ class TrainingState:
     @classmethod
     def begin(cls, threads: int, rng: np.random.Generator) -> Self:
         seeds = rng.integers(0, 1 << 63, (threads, 1), np.int64).astype(np.uint64)
-        return cls(0, seeds, np.zeros((threads, 3)))
+        return cls(0, _apart(seeds), _apart(np.zeros((threads, 3))))
 
     @classmethod
     def from_arrays(cls, round: object, arrays: Mapping[str, Array], threads: int) -> Self:
@@ -88,19 +100,28 @@ class TrainingState:
             raise ValueError("expected the number 'round'")
         random = checked(arrays, "random", np.uint64, (threads, 1))
         report = checked(arrays, "report", np.float64, (threads, 3))
-        return cls(round, random.copy(), report.copy())
+        return cls(round, _apart(random), _apart(report))
 
     def steps(self, rounds: Rounds, work: Work, first_rate: float) -> Iterator[Step]:
         """Run what is left; the rate falls in a straight line to a ten-thousandth of the first."""
-        while self.round < rounds.total:
-            rate = first_rate * max(1e-4, 1 - rounds.done(self.round) / max(1, rounds.tokens))
-            before = self.report.copy()
-            rounds.run(self.round, work, rate)
-            self.round += 1
-            log_likelihood, pairs, _ = (self.report - before).sum(0).tolist()
-            if not math.isfinite(log_likelihood):
-                raise InputError(f"training ran away in round {self.round}: try a rate below {first_rate}")
-            yield Step(rounds.done(self.round), rounds.tokens, -log_likelihood / max(1.0, pairs), rate)
+        with rounds.pool() as pool:
+            while self.round < rounds.total:
+                rate = first_rate * max(1e-4, 1 - rounds.done(self.round) / max(1, rounds.tokens))
+                before = self.report.copy()
+                rounds.run(self.round, work, rate, pool)
+                self.round += 1
+                log_likelihood, pairs, _ = (self.report - before).sum(0).tolist()
+                if not math.isfinite(log_likelihood):
+                    raise InputError(f"training ran away in round {self.round}: try a rate below {first_rate}")
+                yield Step(rounds.done(self.round), rounds.tokens, -log_likelihood / max(1.0, pairs), rate)
+
+
+def _apart(values: Array) -> Array:
+    """The same numbers, but each thread's far from the others': threads that write to one cache line wait for it."""
+    room = np.zeros((len(values), APART // values.itemsize), values.dtype)
+    view: Array = room[:, : values.shape[1]]
+    view[:] = values
+    return view
 
 
 def checked(arrays: Mapping[str, Array], name: str, dtype: type[np.generic], shape: tuple[int, ...]) -> Array:
