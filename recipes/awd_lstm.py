@@ -1,4 +1,4 @@
-"""Penn Treebank or WikiText-2 by AWD-LSTM: perplexity against seconds of training on one GPU.
+"""Penn Treebank or WikiText-2 by AWD-LSTM (row P07): perplexity against seconds of training on one GPU.
 
     python recipes/awd_lstm.py --data FOLDER --epochs 320 --marks 100,200,300
     python recipes/awd_lstm.py --text wikitext-2 --data FOLDER --epochs 220
