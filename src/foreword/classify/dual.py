@@ -10,8 +10,8 @@ and every p̃_i in the simplex gives a lower bound of F. So we keep p̃ and W to
 in an order drawn anew for each pass: with all others fixed, the best p̃_i solves a little problem of its own, log p̃_c +
 L_c p̃_c = u_c − ν, with L_c = C Σ_f (s_fc x_f)². The first pass begins at p̃_i = y_i, where W = 0. Each visit touches the
 weights of one document only, which the cache still holds when they are written, so a pass takes little longer than
-computing all scores once, and there are no vectors as long as W to add. Five to ten passes do what takes L-BFGS twenty
-to a hundred.
+computing all scores once, and there are no vectors as long as W to add. To a millionth of
+the objective TF-IDF of 20 Newsgroups takes eight passes, raw counts of IMDB's words and pairs sixty.
 
 b would need all documents at once. It gets a weak penalty towards where it stood, ‖b − b₀‖² / 2ρ, which makes it a
 feature like the others, and after every pass b₀ moves on: the method of multipliers. ρ grows while b lags behind.
