@@ -25,7 +25,8 @@ HOST, PORT = "127.0.0.1", 8765
 
 
 @app.callback(
-    help="Serve a page to play with, until Ctrl-C: cells, next words, tokens, word vectors, tags, training.\n\nIt is there at once. "
+    help="Serve a page to play with, until Ctrl-C: cells, next words, tokens, word vectors, tags, training.\n\n"
+    "It is there at once. "
     "Small models are trained behind it and join it as they are done, unless --model names others."
 )
 def lab(

@@ -29,7 +29,7 @@ Listed = Annotated[list[str], Field(max_length=100)]
 class AskMap(Asked):
     model: str = Field(max_length=200)
     method: Literal["pca", "t-sne"] = "pca"
-    around: Listed = []
+    around: Listed = Field(default_factory=list)
     count: int = Field(80, ge=4, le=300)
 
 
@@ -50,7 +50,7 @@ class AskAxis(Asked):
     model: str = Field(max_length=200)
     one: str = Field(max_length=200)
     other: str = Field(max_length=200)
-    words: Listed = []
+    words: Listed = Field(default_factory=list)
 
 
 class AskWindow(Asked):

@@ -1,1 +1,1 @@
-"""Models over HTTP: which there are (``shelf.py``), what can be asked (``routes.py``), what is refused (``limits.py``)."""
+"""Models over HTTP: which there are (``shelf``), what can be asked (``routes``), what is refused (``limits``)."""
