@@ -34,6 +34,7 @@ SUBJECTS = (
     "vector_quality",
     "nearest",
     "recurrent",
+    "lab",
 )
 
 ELSEWHERE = ("gpu_steps",)
