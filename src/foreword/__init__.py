@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from foreword.tokens.corpus import Corpus
     from foreword.tokens.vocab import Vocab
     from foreword.tokens.words import WordTokenizer
+    from foreword.translate.pairs import Pairs
+    from foreword.translate.seq2seq import Seq2Seq
+    from foreword.translate.text import TextTranslator
     from foreword.vectors.fasttext import FastText
     from foreword.vectors.glove import GloVe
     from foreword.vectors.word2vec import Word2Vec
@@ -79,11 +82,14 @@ _HOME = {
     "NaiveBayes": "foreword.classify.naive_bayes",
     "NgramLM": "foreword.lm.ngram",
     "OneHot": "foreword.features.bag",
+    "Pairs": "foreword.translate.pairs",
     "RecurrentLM": "foreword.lm.recurrent",
+    "Seq2Seq": "foreword.translate.seq2seq",
     "Streaming": "foreword.lm.streaming",
     "TextClassifier": "foreword.classify.text",
     "TextLM": "foreword.pipeline",
     "TextSearch": "foreword.search.text",
+    "TextTranslator": "foreword.translate.text",
     "TfIdf": "foreword.features.tfidf",
     "TransformerLM": "foreword.lm.transformer",
     "UnigramLM": "foreword.lm.unigram",
@@ -132,11 +138,14 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "NaiveBayes",
     "NgramLM",
     "OneHot",
+    "Pairs",
     "RecurrentLM",
+    "Seq2Seq",
     "Streaming",
     "TextClassifier",
     "TextLM",
     "TextSearch",
+    "TextTranslator",
     "TfIdf",
     "TransformerLM",
     "UnigramLM",

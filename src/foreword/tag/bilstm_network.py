@@ -27,7 +27,7 @@ from torch.nn.functional import conv1d, embedding, linear
 from foreword.lm.neural_network import Weights
 from foreword.nn.crf import Chain
 from foreword.nn.dropout import locked_mask
-from foreword.nn.layers import lstm
+from foreword.nn.layers import lstm, reversing, turned
 from foreword.tag.bilstm_words import NO_LETTER, Words
 
 CHARACTERS = ("cnn", "lstm", "none")
@@ -238,17 +238,6 @@ class TaggerNetwork:
             for way, each in (("ahead", x), ("behind", turned(x, back)))
         ]
         return torch.cat(ends, 1)
-
-
-def reversing(lengths: Tensor, longest: int) -> Tensor:
-    """(T, B): which place comes t-th when each text is read from its own end; behind it every place is its own."""
-    places = torch.arange(longest, device=lengths.device)[:, None]
-    return torch.where(places < lengths, lengths - 1 - places, places)
-
-
-def turned(x: Tensor, back: Tensor) -> Tensor:
-    """(T, B, I) with every text the other way round; twice is as before."""
-    return x.gather(0, back[:, :, None].expand_as(x))
 
 
 def longs(values: Sequence[int] | NDArray[np.int64], device: torch.device) -> Tensor:
