@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from foreword.classify.logistic import LogisticRegression
     from foreword.classify.naive_bayes import NaiveBayes
     from foreword.classify.nb_logistic import NBLogistic
+    from foreword.classify.recurrent import RecurrentClassifier
     from foreword.classify.text import TextClassifier
     from foreword.decode import beam_search, generate
     from foreword.errors import ForewordError
@@ -79,6 +80,7 @@ _HOME = {
     "NaiveBayes": "foreword.classify.naive_bayes",
     "NgramLM": "foreword.lm.ngram",
     "OneHot": "foreword.features.bag",
+    "RecurrentClassifier": "foreword.classify.recurrent",
     "RecurrentLM": "foreword.lm.recurrent",
     "Streaming": "foreword.lm.streaming",
     "TextClassifier": "foreword.classify.text",
@@ -132,6 +134,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "NaiveBayes",
     "NgramLM",
     "OneHot",
+    "RecurrentClassifier",
     "RecurrentLM",
     "Streaming",
     "TextClassifier",

@@ -69,6 +69,7 @@ KINDS: dict[str, str] = {
     "fasttext": "foreword.vectors.fasttext:FastText",
     "glove": "foreword.vectors.glove:GloVe",
     "cooccurrence": "foreword.vectors.cooccurrence:Cooccurrence",
+    "recurrent-classifier": "foreword.classify.recurrent:RecurrentClassifier",
     "fasttext-classifier": "foreword.classify.fasttext:FastTextClassifier",
     "word": "foreword.tokens.words:WordTokenizer",
     "character": "foreword.tokens.characters:CharacterTokenizer",
