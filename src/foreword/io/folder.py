@@ -46,6 +46,7 @@ KINDS: dict[str, str] = {
     "ngram": "foreword.lm.ngram:NgramLM",
     "mixture": "foreword.lm.combine:Mixture",
     "cached": "foreword.lm.combine:Cached",
+    "neural-cache": "foreword.lm.neural_cache:NeuralCache",
     "hmm": "foreword.lm.hmm:HMM",
     "bengio": "foreword.lm.bengio:BengioLM",
     "recurrent": "foreword.lm.recurrent:RecurrentLM",
