@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from foreword.tokens.corpus import Corpus
     from foreword.tokens.vocab import Vocab
     from foreword.tokens.words import WordTokenizer
+    from foreword.vectors.elmo import ELMo
     from foreword.vectors.fasttext import FastText
     from foreword.vectors.glove import GloVe
     from foreword.vectors.word2vec import Word2Vec
@@ -67,6 +68,7 @@ _HOME = {
     "CharacterTokenizer": "foreword.tokens.characters",
     "Corpus": "foreword.tokens.corpus",
     "CosineSearch": "foreword.features.cosine",
+    "ELMo": "foreword.vectors.elmo",
     "FastText": "foreword.vectors.fasttext",
     "GloVe": "foreword.vectors.glove",
     "Measures": "foreword.evaluate.perplexity",
@@ -121,6 +123,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "CharacterTokenizer",
     "Corpus",
     "CosineSearch",
+    "ELMo",
     "FastText",
     "FeatureTagger",
     "ForewordError",

@@ -71,6 +71,8 @@ KINDS: dict[str, str] = {
     "glove": "foreword.vectors.glove:GloVe",
     "cooccurrence": "foreword.vectors.cooccurrence:Cooccurrence",
     "recurrent-classifier": "foreword.classify.recurrent:RecurrentClassifier",
+    "elmo": "foreword.vectors.elmo:ELMo",
+    "static-embedder": "foreword.vectors.static:StaticEmbedder",
     "fasttext-classifier": "foreword.classify.fasttext:FastTextClassifier",
     "word": "foreword.tokens.words:WordTokenizer",
     "character": "foreword.tokens.characters:CharacterTokenizer",
