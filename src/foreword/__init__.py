@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from foreword.classify.logistic import LogisticRegression
     from foreword.classify.naive_bayes import NaiveBayes
     from foreword.classify.nb_logistic import NBLogistic
+    from foreword.classify.recurrent import RecurrentClassifier
     from foreword.classify.text import TextClassifier
     from foreword.decode import beam_search, generate
     from foreword.errors import ForewordError
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from foreword.translate.pairs import Pairs
     from foreword.translate.seq2seq import Seq2Seq
     from foreword.translate.text import TextTranslator
+    from foreword.vectors.elmo import ELMo
     from foreword.vectors.fasttext import FastText
     from foreword.vectors.glove import GloVe
     from foreword.vectors.word2vec import Word2Vec
@@ -69,6 +71,7 @@ _HOME = {
     "CharacterTokenizer": "foreword.tokens.characters",
     "Corpus": "foreword.tokens.corpus",
     "CosineSearch": "foreword.features.cosine",
+    "ELMo": "foreword.vectors.elmo",
     "FastText": "foreword.vectors.fasttext",
     "GloVe": "foreword.vectors.glove",
     "Measures": "foreword.evaluate.perplexity",
@@ -83,6 +86,7 @@ _HOME = {
     "NgramLM": "foreword.lm.ngram",
     "OneHot": "foreword.features.bag",
     "Pairs": "foreword.translate.pairs",
+    "RecurrentClassifier": "foreword.classify.recurrent",
     "RecurrentLM": "foreword.lm.recurrent",
     "Seq2Seq": "foreword.translate.seq2seq",
     "Streaming": "foreword.lm.streaming",
@@ -125,6 +129,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "CharacterTokenizer",
     "Corpus",
     "CosineSearch",
+    "ELMo",
     "FastText",
     "FeatureTagger",
     "ForewordError",
@@ -139,6 +144,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "NgramLM",
     "OneHot",
     "Pairs",
+    "RecurrentClassifier",
     "RecurrentLM",
     "Seq2Seq",
     "Streaming",

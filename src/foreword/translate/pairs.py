@@ -17,6 +17,7 @@ from torch import Tensor
 
 from foreword.errors import InputError
 from foreword.tokens.corpus import Corpus
+from foreword.training.batches import side_by_side
 
 Integers = NDArray[np.int64]
 
@@ -63,15 +64,6 @@ class Batch(NamedTuple):
         return Batch(*(part.pin_memory().to(device, non_blocking=True) for part in self))
 
 
-def side_by_side(documents: Sequence[Integers], fill: int) -> tuple[Tensor, Tensor]:
-    """(T, B) ids, ``fill`` behind the end of each text, and lengths (B,)."""
-    lengths = np.array([len(each) for each in documents], np.int64)
-    places = np.full((int(lengths.max(initial=0)), len(documents)), fill, np.int64)
-    for column, each in enumerate(documents):
-        places[: len(each), column] = each
-    return torch.from_numpy(places), torch.from_numpy(lengths)
-
-
 def documents_of(corpus: Corpus) -> list[Integers]:
     return [np.asarray(each, np.int64) for each in corpus.documents()]
 
@@ -81,8 +73,8 @@ def lengths_of(documents: Sequence[Integers]) -> Integers:
 
 
 def batch_of(sources: Sequence[Integers], targets: Sequence[Integers], source_end: int, target_end: int) -> Batch:
-    source, lengths = side_by_side(sources, source_end)
-    wanted, sizes = side_by_side(targets, target_end)
+    source, lengths = side_by_side(sources, fill=source_end)
+    wanted, sizes = side_by_side(targets, fill=target_end)
     inputs = torch.full_like(wanted, target_end)
     inputs[1:] = wanted[:-1]
     there = (torch.arange(len(wanted))[:, None] < sizes).view(-1)

@@ -33,10 +33,11 @@ except ImportError:
 from torch.nn.functional import linear, log_softmax
 
 from foreword.lm.neural_network import Weights
+from foreword.training.batches import side_by_side
 from foreword.training.checkpoint import Checkpoint
 from foreword.training.flat import new_flat, views
 from foreword.translate.network import ATTENTIONS, Memory, TranslationNetwork
-from foreword.translate.pairs import Batch, Pairs, batch_of, bucketed, documents_of, lengths_of, side_by_side
+from foreword.translate.pairs import Batch, Pairs, batch_of, bucketed, documents_of, lengths_of
 from foreword.translate.search import Conditioned, search
 from foreword.translate.training import SCHEDULES, Run
 from foreword.translate.vocabulary import from_arrays, to_arrays
@@ -263,7 +264,7 @@ class Seq2Seq:
         return found
 
     def _memory(self, documents: Sequence[NDArray[np.int64]]) -> Memory:
-        source, lengths = side_by_side(documents, self.source_vocab.end)
+        source, lengths = side_by_side(documents, fill=self.source_vocab.end)
         device = self._flat.device
         return self._network.encode(self.weights_, source.to(device), lengths.to(device))
 
