@@ -24,6 +24,7 @@ from foreword.cli import (
     doctor,
     evaluate,
     generate,
+    lab,
     nearest,
     score,
     search,
@@ -75,6 +76,7 @@ app.add_typer(tag.app, context_settings=SETTINGS)
 app.add_typer(tokenize.app, context_settings=SETTINGS)
 add_command(app, convert.convert, convert.EXAMPLES)
 add_command(app, cloud.cloud, cloud.EXAMPLES)
+app.add_typer(lab.app, context_settings=SETTINGS)
 add_command(app, data.data, data.EXAMPLES)
 add_command(app, doctor.doctor, doctor.EXAMPLES)
 
