@@ -42,8 +42,9 @@ from torch.nn.functional import cross_entropy, linear, log_softmax
 from foreword.lm.neural_network import Weights
 from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viterbi
 from foreword.nn.layers import lstm
-from foreword.tag.bilstm_network import PARTS, Distinct, TaggerNetwork, bucketed, like_lengths, numbered, side_by_side
+from foreword.tag.bilstm_network import PARTS, Distinct, TaggerNetwork, numbered
 from foreword.tag.bilstm_reading import Reader
+from foreword.training.batches import bucketed, like_lengths, side_by_side
 from foreword.training.flat import new_flat, views
 from foreword.training.optimisers import optimiser
 from foreword.training.schedules import hold_then_cosine, running_share

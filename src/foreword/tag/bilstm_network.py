@@ -15,7 +15,7 @@ Shapes: B sentences, T words of the longest, D distinct words of L letters, K ta
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,8 +27,9 @@ from torch.nn.functional import conv1d, embedding, linear
 from foreword.lm.neural_network import Weights
 from foreword.nn.crf import Chain
 from foreword.nn.dropout import locked_mask
-from foreword.nn.layers import lstm
+from foreword.nn.layers import lstm, reversing, turned
 from foreword.tag.bilstm_words import NO_LETTER, Words
+from foreword.training.batches import longs
 
 CHARACTERS = ("cnn", "lstm", "none")
 WINDOW = 3
@@ -77,37 +78,6 @@ def numbered(
     rows = longs([words.row(word) for word in distinct], device)
     ids = [np.array([number[word] for word in sentence], np.int64) for sentence in sentences]
     return Distinct(rows, vectors, longs(spelled, device), longs(sizes, device)), ids
-
-
-def side_by_side(ids: Sequence[NDArray[np.int64]], device: torch.device) -> tuple[Tensor, Tensor]:
-    """(T, B) the words of B sentences, 0 behind the end of each, and their lengths (B,)."""
-    lengths = np.array([len(each) for each in ids], np.int64)
-    places = np.zeros((int(lengths.max(initial=0)), len(ids)), np.int64)
-    for column, each in enumerate(ids):
-        places[: len(each), column] = each
-    return longs(places, device), longs(lengths, device)
-
-
-def bucketed(lengths: Sequence[int], batch: int, random: np.random.Generator) -> list[list[int]]:
-    """Sentences in batches of like length, in an order drawn anew; those without words are left out.
-
-    Lengths are blurred by up to a tenth and a word, so that no two epochs have the same batches.
-    """
-    there = np.flatnonzero(np.asarray(lengths) > 0)
-    blurred = np.asarray(lengths)[there] * random.uniform(1, 1.1, len(there)) + random.uniform(0, 1, len(there))
-    order = there[np.argsort(blurred)].tolist()
-    groups = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
-    return [groups[place] for place in random.permutation(len(groups)).tolist()]
-
-
-def like_lengths(lengths: Sequence[int], words: int) -> Iterator[list[int]]:
-    """Sentences of like length, the longest first, as many as take this many words with their padding, at least one."""
-    order = sorted((place for place, length in enumerate(lengths) if length), key=lambda place: -lengths[place])
-    begin = 0
-    while begin < len(order):
-        end = begin + max(1, words // lengths[order[begin]])
-        yield order[begin:end]
-        begin = end
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,21 +208,6 @@ class TaggerNetwork:
             for way, each in (("ahead", x), ("behind", turned(x, back)))
         ]
         return torch.cat(ends, 1)
-
-
-def reversing(lengths: Tensor, longest: int) -> Tensor:
-    """(T, B): which place comes t-th when each text is read from its own end; behind it every place is its own."""
-    places = torch.arange(longest, device=lengths.device)[:, None]
-    return torch.where(places < lengths, lengths - 1 - places, places)
-
-
-def turned(x: Tensor, back: Tensor) -> Tensor:
-    """(T, B, I) with every text the other way round; twice is as before."""
-    return x.gather(0, back[:, :, None].expand_as(x))
-
-
-def longs(values: Sequence[int] | NDArray[np.int64], device: torch.device) -> Tensor:
-    return torch.from_numpy(np.asarray(values, np.int64)).to(device)
 
 
 def _lstm_shapes(name: str, inputs: int, units: int) -> dict[str, tuple[int, ...]]:
