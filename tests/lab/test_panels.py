@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from foreword.decode import beam_search
+from foreword.lab.beams import beam_tree
+from foreword.lab.translating import MOST_TOKENS
 from foreword.pipeline import TextLM
 from foreword.tokens.bpe import BPETokenizer
+from foreword.tokens.corpus import Corpus
 
 from .conftest import Running, Visit
 
-PANELS = ("cells_panel", "next_word", "tokens", "words", "tags", "train")
+PANELS = ("cells_panel", "next_word", "tokens", "words", "tags", "translate", "train")
 
 
 @pytest.mark.parametrize("panel", PANELS)
@@ -129,6 +133,47 @@ def test_tags_predict_correct_and_the_best_path(running: Running, visit: Visit) 
     assert page.input_value("#tags-phase") == "predicted"
     page.select_option("#tags-model", "hmm")
     page.locator(".trellis tbody tr:nth-child(3)").wait_for()
+
+
+def test_f08_attention_and_the_beam_of_a_translation(running: Running, visit: Visit) -> None:
+    page = visit.open(running.address, "translate")
+    with page.expect_response(
+        lambda answer: "/api/translate" in answer.url and "may" in (answer.request.post_data or "")
+    ):
+        page.fill("#translate-text", "7 may 1987")
+    page.wait_for_timeout(300)
+    translator: Any = running.lab.shelf["dates"].model
+    card = page.locator("[data-model='dates']")
+    said = card.locator(".merge").inner_text()
+    best = beam_search(condition(translator, "7 may 1987"), width=4, max_tokens=MOST_TOKENS)[0][0]
+    assert said == translator.target.decode(best.ids)
+    shown = card.locator(".looks td[data-share]").evaluate_all("all => all.map(e => Number(e.dataset.share))")
+    weights = translator.look("7 may 1987", said).weights
+    np.testing.assert_allclose(np.reshape(shown, weights.shape), weights, atol=1e-6)
+    won = "".join(card.locator(".beam .best text").all_inner_texts())
+    assert won == said + "</s>" * best.finished
+    page.focus("#translate-width")
+    with page.expect_response(lambda answer: "/api/translate" in answer.url):
+        page.keyboard.press("Home")
+    page.wait_for_timeout(300)
+    steps = card.locator(".beam .node").count()
+    assert steps == card.locator(".beam .node.best").count()  # one text a step, and no other
+    assert visit.complaints == []
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_the_tree_is_that_of_beam_search(width: int, running: Running) -> None:
+    translator: Any = running.lab.shelf["dates"].model
+    for text in ("1 june 2001", "december the 24th, 1999", "x"):
+        tree = beam_tree(condition(translator, text), width=width, max_tokens=20)
+        best = beam_search(condition(translator, text), width=width, max_tokens=20)[0][0]
+        ids = [tree.nodes[place].id for place in tree.best]
+        assert tuple(id for id in ids if id != translator.model.vocab.end) == best.ids
+        assert tree.nodes[tree.best[-1]].logprob == pytest.approx(best.logprob, abs=1e-9)
+
+
+def condition(translator: Any, text: str) -> Any:
+    return translator.model.condition(Corpus.from_texts([text], translator.source))
 
 
 def test_training_is_started_watched_stopped_and_taken_up_again(running: Running, visit: Visit) -> None:

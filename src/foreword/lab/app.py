@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import Field
 
-from foreword.lab import tags, tokens, words
+from foreword.lab import tags, tokens, translating, words
 from foreword.lab.cells import page_data, trained_cells
 from foreword.lab.jobs import Job, Jobs, Point
 from foreword.lab.page import PANELS, STATIC, page
@@ -44,6 +44,7 @@ class Lab:
         self.merges = tokens.Merges(lambda: room.texts)
         if starters:
             start_starters(self.jobs, shelf, room, folder)
+            translating.start_translators(self.jobs, shelf)
             self._train_cells()
 
     def _train_cells(self) -> None:
@@ -72,6 +73,7 @@ def application(lab: Lab, *, token: str | None = None) -> Guard:
     tokens.add_routes(app, lab.merges)
     words.add_routes(app, lab.shelf, lambda: lab.room.texts)
     tags.add_routes(app, lab.shelf)
+    translating.add_routes(app, lab.shelf)
     return Guard(app, token=token)
 
 
