@@ -2,7 +2,7 @@
 
 import { ask, every, field, h, later, latest, readable, s, shade, slider, trouble } from "lab/dom";
 
-const STEP = 58, ROW = 30;
+const ROW = 30;
 
 export async function start(view) {
   const now = { text: "the 3rd of march 1998", width: 4 };
@@ -20,25 +20,28 @@ export async function start(view) {
     return { element, load: () => now.text.trim() && asking(() => ask("/api/translate", { model: model.name, text: now.text, width: now.width }), (told) => {
       said.textContent = told.translation || "(nothing)";
       map.replaceChildren(told.weights ? attention(told) : h("p", { class: "note", style: "margin:0 0 1rem" }, "It has no attention: all it knows of the source is one vector."));
-      tree.replaceChildren(drawnTree(told.tree));
+      tree.replaceChildren(drawnTree(told.tree, tree.clientWidth));
     }, (error) => { said.replaceChildren(trouble(error)); map.replaceChildren(); tree.replaceChildren(); }) };
   }
 
   /** A row a target token, a column a source token, as in the papers. */
   function attention({ source, target, weights }) {
     const seen = (token) => (token === " " ? "␣" : token);
-    return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Attention" }, h("table", { class: "looks" },
+    return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Attention" }, h("table", { class: "looks", style: `min-width:${3 + 1.15 * source.length}rem` }, h("colgroup", {}, h("col"), source.map(() => h("col"))),
       h("caption", { class: "sr" }, "Where each token of the translation looks"),
       h("thead", {}, h("tr", {}, h("td", {}), source.map((token) => h("th", { scope: "col" }, seen(token))))),
       h("tbody", {}, target.map((token, row) => h("tr", {}, h("th", { scope: "row" }, seen(token)), weights[row].map((share, column) => h("td", {
         style: shade(share), "data-share": share, title: `${seen(token)} ← ${seen(source[column])}: ${readable(share)}`,
-      }, share >= 0.1 ? readable(100 * share, 0) : "")))))));
+      }, share >= 0.25 ? readable(100 * share, 0) : "")))))));
   }
 
-  function drawnTree({ nodes, best }) {
+  function drawnTree({ nodes, best }, room) {
+    const last = Math.max(...nodes.map((node) => node.step));
+    const widest = Math.max(...nodes.map((node) => node.token.length));
+    const STEP = Math.max(8 * widest + 22, Math.min(64, (room - 70) / last));
     const rows = new Map(), inBest = new Set(best);
     const at = nodes.map((node) => { const row = rows.get(node.step) ?? 0; rows.set(node.step, row + 1); return { x: 30 + node.step * STEP, y: 24 + row * ROW }; });
-    const last = Math.max(...nodes.map((node) => node.step)), high = 24 + Math.max(...rows.values()) * ROW;
+    const high = 24 + Math.max(...rows.values()) * ROW;
     const svg = s("svg", { class: "beam", width: 60 + (last + 0.5) * STEP, height: high, role: "img", "aria-label": `A beam of ${nodes.length} texts; the best: ${best.map((n) => nodes[n].token).join("")}` });
     nodes.forEach((node, n) => {
       const from = node.parent < 0 ? { x: 30, y: 24 } : at[node.parent];
