@@ -157,7 +157,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="the folder of data sets; FOREWORD_DATA where it is not given")
     parser.add_argument("--out", type=Path, help="a folder: one JSON a row, and the models")
     parser.add_argument("--rows", default=",".join(ROWS), help=f"some of {', '.join(ROWS)}, with commas between")
-    parser.add_argument("--seconds", type=float, default=85.0, help="of training, for each row")
+    parser.add_argument("--seconds", type=float, default=70.0, help="of training, for each row")
     parser.add_argument("--pieces", type=int, default=PIECES, help="of the joint BPE")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="a setting of the model")
