@@ -83,7 +83,7 @@ def numbered(
 @dataclass(frozen=True, slots=True)
 class TaggerNetwork:
     """rows: of the table, words: its units; letters: of the alphabet, each a vector of ``letter_units``; characters:
-    what reads them, into ``spelling`` numbers; units: of each direction; tags: K.
+    what reads them, into ``spelling`` numbers; units: of each direction; tags: K; context: numbers of an embedder.
     """
 
     rows: int
@@ -97,6 +97,7 @@ class TaggerNetwork:
     tags: int
     both_ways: bool
     crf: bool
+    context: int = 0
 
     @property
     def directions(self) -> tuple[str, ...]:
@@ -122,7 +123,9 @@ class TaggerNetwork:
                 shapes |= _lstm_shapes(f"spelling.{way}", self.letter_units, self.spelling // 2)
         for layer in range(self.layers):
             for way in self.directions:
-                shapes |= _lstm_shapes(f"layer{layer}.{way}", self.hidden if layer else self.inputs, self.units)
+                shapes |= _lstm_shapes(
+                    f"layer{layer}.{way}", self.hidden if layer else self.inputs + self.context, self.units
+                )
         shapes |= {"output": (self.tags, self.hidden), "bias": (self.tags,)}
         if self.crf:
             shapes |= {"start": (self.tags,), "moves": (self.tags, self.tags), "end": (self.tags,)}
@@ -165,12 +168,16 @@ class TaggerNetwork:
         lengths: Tensor,
         dropout: float = 0.0,
         generator: torch.Generator | None = None,
+        context: Tensor | None = None,
     ) -> Tensor:
         """(B, T, K) scores of the tags of each word; what stands behind a sentence's end means nothing.
 
-        vectors: (D, inputs) of distinct words; places: (T, B) which of them stands where; lengths: (B,).
+        vectors: (D, inputs) of distinct words; places: (T, B) which of them stands where; lengths: (B,);
+        context: (T, B, n) what an embedder says of each word where it stands.
         """
         x = embedding(places, vectors) if len(vectors) else vectors.new_zeros(*places.shape, self.inputs)
+        if context is not None:
+            x = torch.cat((x, context), 2)
         back = reversing(lengths, len(x))
         for layer in range(self.layers):
             if dropout:

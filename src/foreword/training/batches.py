@@ -27,6 +27,15 @@ def side_by_side(
     return longs(places, device), longs(lengths, device)
 
 
+def beside(rows: Sequence[NDArray[np.float32]], device: torch.device) -> Tensor:
+    """(T, B, n) the vectors of B texts, each (length, n), zero behind the end of each."""
+    longest, width = max(len(each) for each in rows), rows[0].shape[1]
+    held = np.zeros((longest, len(rows), width), np.float32)
+    for column, each in enumerate(rows):
+        held[: len(each), column] = each
+    return torch.from_numpy(held).to(device)
+
+
 def bucketed(lengths: Sequence[int], batch: int, random: np.random.Generator) -> list[list[int]]:
     """Sentences in batches of like length, in an order drawn anew; those without words are left out.
 

@@ -166,11 +166,17 @@ class TranslationNetwork:
         """The output layer, (V, E)."""
         return weights["target" if self.tied else "output"]
 
+    def _vectors(self, table: Tensor, ids: Tensor) -> Tensor:
+        """Words as they are read: a row of a table has the length 1, as an output layer should, and times √E its
+        numbers are of the size that a layer wants to read (A. Vaswani et al., 2017).
+        """
+        return embedding(ids, table) * math.sqrt(self.words)
+
     # The source
 
     def encode(self, weights: Weights, source: Tensor, lengths: Tensor, drop: Drop = NOTHING_DROPPED) -> Memory:
         """Source (S, B), lengths (B,), at least 1. A sentence's memory does not depend on the others beside it."""
-        x = embedding(source, weights["target" if self.shared else "source"])
+        x = self._vectors(weights["target" if self.shared else "source"], source)
         back = reversing(lengths, len(source))
         for layer in range(self.layers):
             x = drop(x)
@@ -206,7 +212,7 @@ class TranslationNetwork:
         """Inputs (T, B): the words that are read; the readout at t is of the word that follows the t-th."""
         if self.feed:
             return self.decode_by_steps(weights, memory, lambda step, _: inputs[step], len(inputs), state, drop)
-        x = drop(embedding(inputs, weights["target"]))
+        x = drop(self._vectors(weights["target"], inputs))
         x, state = self._layers(weights, x, state, drop)
         return self._readout(weights, memory, x, state)
 
@@ -223,7 +229,7 @@ class TranslationNetwork:
         outs: list[Tensor] = []
         looks: list[Tensor] = []
         for step in range(steps):
-            x = drop(embedding(word(step, outs[-1] if outs else None), weights["target"]))[None]
+            x = drop(self._vectors(weights["target"], word(step, outs[-1] if outs else None)))[None]
             read = self._step(weights, memory, x, state, drop)
             state = read.state
             outs.append(read.readout[0])
@@ -233,7 +239,7 @@ class TranslationNetwork:
 
     def step(self, weights: Weights, memory: Memory, ids: Tensor, state: State) -> Read:
         """Read one word each: (B,), or (B · W,) where every source has W texts."""
-        return self._step(weights, memory, embedding(ids, weights["target"])[None], state, NOTHING_DROPPED)
+        return self._step(weights, memory, self._vectors(weights["target"], ids)[None], state, NOTHING_DROPPED)
 
     def _step(self, weights: Weights, memory: Memory, x: Tensor, state: State, drop: Drop) -> Read:
         if self.feed:

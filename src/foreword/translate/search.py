@@ -181,7 +181,7 @@ class _Search:
             self.memory = self.memory.take(torch.from_numpy(kept).to(self.device))
         taken = torch.from_numpy((kept[:, None] * width + rows[kept]).reshape(-1)).to(self.device)
         self.state = tuple(part.index_select(0, taken) for part in self.state)
-        self.covered = self.covered.flatten(0, 1).index_select(0, taken).view(len(kept), width, -1)
+        self.covered = self.covered.flatten(0, 1).index_select(0, taken).view(len(kept), width, self.covered.shape[2])
         self.words = torch.from_numpy(ids[kept].reshape(-1)).to(self.device)
 
     def _cut_off(self, place: int, source: int) -> None:

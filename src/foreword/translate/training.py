@@ -50,7 +50,9 @@ TOLD_EVERY = 20
 """Batches between two looks at the loss on a GPU, where each look waits."""
 
 WARM_UP, HOLD, LAST_RATE = 200, 0.2, 0.02
-"""Batches over which the rate rises; the share of the training for which it stays; what it falls to, as a share."""
+"""Batches over which the rate rises, at most a tenth of all; the share of the training for which it stays; what it
+falls to, as a share.
+"""
 
 SCHEDULES = ("none", "linear", "exponential", "inverse-sigmoid")
 
@@ -139,7 +141,7 @@ class Run:
         return stalled or self.out_of_time()
 
     def rate(self) -> float:
-        warm = min(1.0, (self.step + 1) / WARM_UP)
+        warm = min(1.0, (self.step + 1) / min(WARM_UP, 1 + self.total // self.model.batch // 10))
         return self.model.rate * warm * hold_then_cosine(self.share(), hold=HOLD, last=LAST_RATE)
 
     def truth(self) -> float:
