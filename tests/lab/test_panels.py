@@ -150,7 +150,7 @@ def test_f08_attention_and_the_beam_of_a_translation(running: Running, visit: Vi
     shown = card.locator(".looks td[data-share]").evaluate_all("all => all.map(e => Number(e.dataset.share))")
     weights = translator.look("7 may 1987", said).weights
     np.testing.assert_allclose(np.reshape(shown, weights.shape), weights, atol=1e-6)
-    won = "".join(card.locator(".beam .best text").all_inner_texts())
+    won = "".join(card.locator(".beam .best text").all_text_contents())
     assert won == said + "</s>" * best.finished
     page.focus("#translate-width")
     with page.expect_response(lambda answer: "/api/translate" in answer.url):
