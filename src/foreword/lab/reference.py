@@ -118,7 +118,7 @@ def architecture_table(shelf: Shelf) -> Table:
     two = 2 * sizes["lstm"]
     rows = [
         ("RNN", "one state, the same weights at each step", "texts of any length", "gradients vanish",
-         f"over 30 words a gradient is multiplied by {_share(drawn_cells()['rnn']):.1e}"),
+         f"over 30 words a gradient is multiplied by {_share(drawn_cells()['rnn']):.2g}"),
         ("LSTM", "a cell and three gates", "long memory", "one step after the other",
          f"the same with a forget bias of 5: {_share(open_lstm):.2f}"),
         ("GRU", "two gates, one state", "memory with fewer weights", "one step after the other",
