@@ -1,8 +1,9 @@
 """Greedy translation by LSTMs on a CPU: what ``search`` with a width of 1 finds, more than twice as fast.
 
 Nothing is made twice. Products of a word's vector are made when the word is first met, and looked up after that; those
-of the source are made once a sentence, the readout's part of them too: W (Σ_j a_j h_j) = Σ_j a_j (W h_j). Sentences
-that have ended leave the batch. Sources lie the longest first, and no padding is read.
+of the source are made once a sentence, the readout's part of them too: W (Σ_j a_j h_j) = Σ_j a_j (W h_j). A sentence
+that has ended leaves the batch and the next one takes its place, so that the products with the whole vocabulary always
+have a full batch to do. Sources come the longest first, and no padding is read.
 
 Shapes: B sources, S ids of the longest, V words, E units of a word, H of the decoder, K of the encoder.
 """
@@ -10,20 +11,22 @@ Shapes: B sources, S ids of the longest, V words, E units of a word, H of the de
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 
 from foreword.kernels.recurrent_step import lstm_gates
 from foreword.lm.neural_network import Weights
 from foreword.nn.reading import flat_of, read_lstm
 from foreword.translate.network import PARTS, TranslationNetwork
 
-ENDED = 0.125
-"""When this share of a batch has ended, it is made smaller."""
+AT_ONCE, FEWEST = 64, 16
+"""Sentences that are translated side by side, and how many must have ended before others take their places."""
 
 
 class Products:
@@ -58,17 +61,33 @@ class Greedy:
         self.table = network.table(weights).t()
 
     def _products(self, name: str, table: Tensor) -> Products:
-        w_x, _, b_x, b_h = self._held(name)
+        w_x, _, b_x, b_h = self.held(name)
         return Products(table, w_x[:, : table.shape[1]], b_x + b_h)  # what is fed comes behind the word
 
-    def _held(self, name: str) -> list[Tensor]:
+    def held(self, name: str) -> list[Tensor]:
         return [self.weights[f"{name}.{part}"] for part in PARTS]
 
-    def translate(self, sources: Sequence[NDArray[np.int64]], end: int, max_tokens: int) -> list[list[int]]:
-        """The words said for each source, without the end. sources: the longest first, each with its end."""
-        values, mask, ends = self._encode(sources)
-        begin = torch.tanh(torch.addmm(self.weights["bridge_bias"], ends, self.weights["bridge"].t()))
-        return _Decoding(self, values, mask, begin, end).run(max_tokens)
+    def translate(
+        self,
+        sources: Sequence[NDArray[np.int64]],
+        end: int,
+        max_tokens: int,
+        told: Callable[[int], None] | None = None,
+    ) -> list[list[int]]:
+        """The words said for each source, without the end. sources: the longest first, each with its end. told: hears
+        now and then how many sources have been begun.
+        """
+        said: list[list[int]] = [[] for _ in sources]
+        waiting = deque(range(len(sources)))
+        batch = _Batch(self, said, end, max_tokens)
+        while max_tokens and (waiting or len(batch)):
+            if waiting and len(batch) <= AT_ONCE - FEWEST:
+                new = [waiting.popleft() for _ in range(min(len(waiting), AT_ONCE - len(batch)))]
+                batch.add(new, *self._encode([sources[place] for place in new]))
+                if told is not None:
+                    told(len(sources) - len(waiting))
+            batch.step()
+        return said
 
     def _encode(self, sources: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor, Tensor]:
         """Values (B, S, K), zero behind a source's end; the mask (B, S); the last states of both ways (B, K)."""
@@ -82,7 +101,7 @@ class Greedy:
         for layer in range(network.layers):
             out = torch.empty(len(words), network.encoder)
             for number, way in enumerate(network.directions):
-                w_x, recurrent, b_x, b_h = self._held(f"encoder{layer}.{way}")
+                w_x, recurrent, b_x, b_h = self.held(f"encoder{layer}.{way}")
                 part = out[:, number * half : (number + 1) * half]
                 if layer:
                     products, looked_up = torch.addmm(b_x + b_h, x, w_x.t()), None
@@ -98,54 +117,78 @@ class Greedy:
         return values.transpose(0, 1).contiguous(), there.t().contiguous(), ends
 
 
-class _Decoding:
-    """One batch. rows: which sources are still being translated."""
+class _Batch:
+    """Sentences being translated.
 
-    def __init__(self, model: Greedy, values: Tensor, mask: Tensor, begin: Tensor, end: int) -> None:
-        network, weights = model.network, model.weights
-        self.model, self.end = model, end
-        self.rows = np.arange(len(mask))
-        self.said: list[list[int]] = [[] for _ in self.rows]
-        self.words = np.full(len(mask), end)
-        parts = [part.contiguous() for part in begin.chunk(2 * network.layers, 1)]
-        self.states, self.cells = parts[::2], parts[1::2]
-        self.fed = torch.zeros(len(mask), network.words) if network.feed else None
-        self.keys = self.values = self.hidden = torch.empty(0)
-        if network.attention != "none":
+    rows: (B,) which source each is; words: (B,) what was said last; left: (B,) how many words it may still say.
+    states: of each layer h and c, (B, H), and what is fed, (B, E). keys, values: (B, S, H) and (B, S, E); hidden (B, S)
+    is minus infinity behind the end of a source.
+    """
+
+    def __init__(self, model: Greedy, said: list[list[int]], end: int, max_tokens: int) -> None:
+        network = model.network
+        self.model, self.said, self.end, self.max_tokens = model, said, end, max_tokens
+        self.rows, self.words, self.left = (np.empty(0, np.int64) for _ in range(3))
+        widths = [network.units] * (2 * network.layers) + [network.words] * network.feed
+        self.states = [torch.empty(0, width) for width in widths]
+        self.looks = network.attention != "none"
+        self.keys, self.values = torch.empty(0, 0, network.units), torch.empty(0, 0, network.words)
+        self.hidden = torch.empty(0, 0)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def add(self, rows: Sequence[int], values: Tensor, mask: Tensor, ends: Tensor) -> None:
+        """Sources that have been read: (n, S, K), (n, S), (n, K)."""
+        network, weights = self.model.network, self.model.weights
+        begin = torch.tanh(torch.addmm(weights["bridge_bias"], ends, weights["bridge"].t()))
+        new = [*begin.chunk(2 * network.layers, 1), *[torch.zeros(len(rows), network.words)] * network.feed]
+        self.states = [torch.cat(both) for both in zip(self.states, new, strict=True)]
+        self.rows = np.append(self.rows, rows)
+        self.words = np.append(self.words, np.full(len(rows), self.end))
+        self.left = np.append(self.left, np.full(len(rows), self.max_tokens))
+        if self.looks:
             keys = values @ weights["key"].t() if network.attention in ("additive", "general") else values
-            self.keys = keys / math.sqrt(network.units) if network.attention == "scaled" else keys
-            self.values = values @ model.of_context.t()
-            self.hidden = torch.zeros(mask.shape).masked_fill_(~mask, -torch.inf)
+            keys = keys / math.sqrt(network.units) if network.attention == "scaled" else keys
+            self.keys = _below(self.keys, keys)
+            self.values = _below(self.values, values @ self.model.of_context.t())
+            hidden = torch.zeros(mask.shape).masked_fill_(~mask, -torch.inf)
+            self.hidden = _below(self.hidden[:, :, None], hidden[:, :, None], -torch.inf)[:, :, 0]
 
-    def run(self, max_tokens: int) -> list[list[int]]:
-        for _ in range(max_tokens):
-            self._say(self._step())
-            if len(self.rows) == 0:
-                break
-        return self.said
+    def step(self) -> None:
+        """Say a word each."""
+        words = self._likeliest()
+        ended = words == self.end
+        for row, word in zip(self.rows[~ended].tolist(), words[~ended].tolist(), strict=True):
+            self.said[row].append(word)
+        self.words, self.left = words, self.left - 1
+        over = ended | (self.left == 0)
+        if over.any():
+            self._keep(np.flatnonzero(~over))
 
-    def _step(self) -> NDArray[np.int64]:
-        """Read a word each, and the likeliest that follows it."""
-        model, weights = self.model, self.model.weights
+    def _likeliest(self) -> NDArray[np.int64]:
+        """Read the last words, and find those that follow."""
+        model, weights, network = self.model, self.model.weights, self.model.network
         model.targets.make(self.words)
         from_x = model.targets.rows.index_select(0, torch.from_numpy(self.words))
-        if self.fed is not None:
-            from_x.addmm_(self.fed, weights["decoder0.input"][:, model.network.words :].t())
-        for layer, (h, c) in enumerate(zip(self.states, self.cells, strict=True)):
-            w_x, w_h, b_x, b_h = model._held(f"decoder{layer}")
+        if network.feed:
+            from_x.addmm_(self.states[-1], weights["decoder0.input"][:, network.words :].t())
+        for layer in range(network.layers):
+            h, c = self.states[2 * layer], self.states[2 * layer + 1]
+            w_x, w_h, b_x, b_h = model.held(f"decoder{layer}")
             if layer:
-                from_x = torch.addmm(b_x + b_h, self.states[layer - 1], w_x.t())
-            from_h = torch.mm(h, w_h.t())
-            lstm_gates(flat_of(from_x), flat_of(from_h), flat_of(h), flat_of(c), *h.shape)
-        readout = self._readout(self.states[-1])
-        if self.fed is not None:
-            self.fed = readout
-        return torch.addmm(weights["bias"], readout, model.table).argmax(1).numpy()
+                from_x = torch.addmm(b_x + b_h, self.states[2 * layer - 2], w_x.t())
+            lstm_gates(flat_of(from_x), flat_of(torch.mm(h, w_h.t())), flat_of(h), flat_of(c), *h.shape)
+        readout = self._readout(h)
+        if network.feed:
+            self.states[-1] = readout
+        found: NDArray[np.int64] = torch.addmm(weights["bias"], readout, model.table).argmax(1).numpy()
+        return found
 
     def _readout(self, h: Tensor) -> Tensor:
         model, weights = self.model, self.model.weights
         readout = torch.addmm(weights["readout_bias"], h, model.of_state.t())
-        if model.network.attention == "none":
+        if not self.looks:
             return readout.tanh_()
         if model.network.attention == "additive":
             asked = torch.mm(h, weights["query"].t())
@@ -155,24 +198,18 @@ class _Decoding:
         looked = torch.softmax(scores.add_(self.hidden), 1)
         return readout.add_(torch.bmm(looked[:, None], self.values)[:, 0]).tanh_()
 
-    def _say(self, words: NDArray[np.int64]) -> None:
-        ended = (words == self.end) | (self.rows < 0)
-        for row, word, over in zip(self.rows.tolist(), words.tolist(), ended.tolist(), strict=True):
-            if not over:
-                self.said[row].append(word)
-        self.words = words
-        self.rows[ended] = -1
-        if ended.sum() >= max(1, ENDED * len(ended)):
-            self._keep(np.flatnonzero(~ended))
-
     def _keep(self, rows: NDArray[np.int64]) -> None:
         kept = torch.from_numpy(rows)
-        self.rows, self.words = self.rows[rows], self.words[rows]
+        self.rows, self.words, self.left = self.rows[rows], self.words[rows], self.left[rows]
         self.states = [part.index_select(0, kept) for part in self.states]
-        self.cells = [part.index_select(0, kept) for part in self.cells]
-        if self.fed is not None:
-            self.fed = self.fed.index_select(0, kept)
-        if self.model.network.attention != "none":
-            self.keys, self.values, self.hidden = (
-                part.index_select(0, kept) for part in (self.keys, self.values, self.hidden)
-            )
+        if self.looks:
+            hidden = self.hidden.index_select(0, kept)
+            longest = int((hidden == 0).sum(1).max()) if len(rows) else 0
+            self.hidden = hidden[:, :longest]
+            self.keys, self.values = (part[:, :longest].index_select(0, kept) for part in (self.keys, self.values))
+
+
+def _below(old: Tensor, new: Tensor, fill: float = 0.0) -> Tensor:
+    """(B + n, S, …): both, the shorter one filled up behind its end."""
+    longest = max(old.shape[1], new.shape[1])
+    return torch.cat([pad(part, (0, 0, 0, longest - part.shape[1]), value=fill) for part in (old, new)])

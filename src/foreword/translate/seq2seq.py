@@ -249,16 +249,12 @@ class Seq2Seq:
         documents = documents_of(sources)
         order = sorted(range(len(documents)), key=lambda place: -len(documents[place]))
         found: list[Ids] = [np.empty(0, np.int64)] * len(documents)
+        told = None if meter is None else lambda begun: meter("translating", begun, len(order))
         with _exact():
             greedy = Greedy(self._network, self.weights_)
-            at_once = SEARCHED_AT_ONCE["cpu"]
-            for begin in range(0, len(order), at_once):
-                group = order[begin : begin + at_once]
-                said = greedy.translate([documents[place] for place in group], self.vocab.end, max_tokens)
-                for place, ids in zip(group, said, strict=True):
-                    found[place] = np.array(ids, np.int64)
-                if meter is not None:
-                    meter("translating", begin + len(group), len(order))
+            said = greedy.translate([documents[place] for place in order], self.vocab.end, max_tokens, told)
+        for place, ids in zip(order, said, strict=True):
+            found[place] = np.array(ids, np.int64)
         return found
 
     def search(
