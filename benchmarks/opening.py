@@ -38,8 +38,8 @@ LIMIT = 0.1
 
 USES = {
     "classifier": "each process labels 2,000 lines of 20 words",
-    "vectors with subwords": "each process looks up 40,000 words, as many more that are not there and are made of their "
-    "parts, and the neighbours of one",
+    "vectors with subwords": "each process looks up 40,000 words, as many more that are not there and are made of "
+    "their parts, and the neighbours of one",
 }
 
 CHILD = """

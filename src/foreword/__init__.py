@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from foreword.tokens.corpus import Corpus
     from foreword.tokens.vocab import Vocab
     from foreword.tokens.words import WordTokenizer
+    from foreword.translate.pairs import Pairs
+    from foreword.translate.seq2seq import Seq2Seq
+    from foreword.translate.text import TextTranslator
     from foreword.vectors.elmo import ELMo
     from foreword.vectors.fasttext import FastText
     from foreword.vectors.glove import GloVe
@@ -82,12 +85,15 @@ _HOME = {
     "NaiveBayes": "foreword.classify.naive_bayes",
     "NgramLM": "foreword.lm.ngram",
     "OneHot": "foreword.features.bag",
+    "Pairs": "foreword.translate.pairs",
     "RecurrentClassifier": "foreword.classify.recurrent",
     "RecurrentLM": "foreword.lm.recurrent",
+    "Seq2Seq": "foreword.translate.seq2seq",
     "Streaming": "foreword.lm.streaming",
     "TextClassifier": "foreword.classify.text",
     "TextLM": "foreword.pipeline",
     "TextSearch": "foreword.search.text",
+    "TextTranslator": "foreword.translate.text",
     "TfIdf": "foreword.features.tfidf",
     "TransformerLM": "foreword.lm.transformer",
     "UnigramLM": "foreword.lm.unigram",
@@ -137,12 +143,15 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "NaiveBayes",
     "NgramLM",
     "OneHot",
+    "Pairs",
     "RecurrentClassifier",
     "RecurrentLM",
+    "Seq2Seq",
     "Streaming",
     "TextClassifier",
     "TextLM",
     "TextSearch",
+    "TextTranslator",
     "TfIdf",
     "TransformerLM",
     "UnigramLM",

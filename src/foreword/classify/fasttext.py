@@ -11,7 +11,6 @@ half a point better on film reviews; "mean-max-min" puts the largest and smalles
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields
@@ -21,7 +20,8 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.classify.fasttext_lines import END, PREFIX, Dictionary, Floats, Labels, LineModel, label_paths
+from foreword.classify.fasttext_count import count_lines
+from foreword.classify.fasttext_lines import Dictionary, Floats, Labels, LineModel, label_paths
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.io.fasttext import (
     HIERARCHICAL,
@@ -40,13 +40,21 @@ from foreword.io.fasttext import (
 from foreword.kernels.fasttext_lines import LineRoom, make_line_room
 from foreword.kernels.fasttext_model import read_rows, train_lines
 from foreword.kernels.skipgram import Paths
-from foreword.kernels.table import StringTable
 from foreword.protocols import Array, Json, Meter, Parts, Step
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.parallel import ordered_map
 from foreword.vectors.fasttext import vectors_of_file
 from foreword.vectors.subwords import check_lengths
-from foreword.vectors.training import check_choice, check_ranges, check_rates, checked, padded, random_rows, widened
+from foreword.vectors.training import (
+    check_choice,
+    check_ranges,
+    check_rates,
+    checked,
+    padded,
+    random_rows,
+    widened,
+    zero_rows,
+)
 from foreword.vectors.words import frozen
 from foreword.vectors.wordvectors import WordVectors
 
@@ -136,7 +144,7 @@ class FastTextClassifier:
         marks = [[label] if isinstance(label, str) else list(label) for label in labels]
         if len(marks) != len(block):
             raise InputError(f"{len(block)} texts but {len(marks)} labels")
-        dictionary, flat, ends = _count(block, marks, self.min_count)
+        dictionary, flat, ends = count_lines(block, marks, self.min_count)
         yield from self._train(block, dictionary, flat, ends)
 
     def _train(self, block: Block, dictionary: Dictionary, marks: Labels, ends: NDArray[np.int64]) -> Iterator[Step]:
@@ -189,12 +197,10 @@ class FastTextClassifier:
         )  # fmt: skip
         pools = 3 if self.pooling == "mean-max-min" else 1
         rng = np.random.default_rng(self.seed)
-        stride = padded(self.dimensions)
-        # Not np.zeros: scattered rows are found faster in the huge pages that it does not ask for.
-        inputs = np.empty((dictionary.size + buckets, stride), np.float32)
-        inputs[dictionary.size :].fill(0)
-        inputs[: dictionary.size] = random_rows(rng, dictionary.size, self.dimensions, 1 / self.dimensions)
-        outputs = np.zeros((dictionary.labels, pools * stride), np.float32)
+        inputs = random_rows(
+            rng, dictionary.size, self.dimensions, 1 / self.dimensions, threads=self.threads, zeros=buckets
+        )
+        outputs = zero_rows(dictionary.labels, pools * padded(self.dimensions))
         return LineModel(settings, dictionary, inputs, outputs, None, pools, self.pooling == "distinct")
 
     def _check_settings(self) -> None:
@@ -425,61 +431,3 @@ def _dictionary_of(parts: Parts, labels: int) -> Dictionary:
     if not 0 < labels < len(offsets):
         raise ValueError(f"{labels} labels among {len(offsets) - 1} words")
     return Dictionary(data, offsets, checked(parts.arrays, "counts", np.int64, (len(offsets) - 1,)), labels)
-
-
-def _count(block: Block, marks: list[list[str]], min_count: int) -> tuple[Dictionary, Labels, NDArray[np.int64]]:
-    """The dictionary of a text and its labels, and each line's labels as places among them."""
-    words, counts = _count_words(block)
-    counts, words = counts[counts >= min_count], [word for word, n in zip(words, counts, strict=True) if n >= min_count]
-    words, counts = [END, *words], np.concatenate((np.array([len(block)]), counts))
-    order = np.argsort(-counts, kind="stable")
-    seen: dict[str, int] = {}
-    for label in (label for line in marks for label in line):
-        seen[label] = seen.get(label, 0) + 1
-    names = sorted(seen, key=lambda label: -seen[label])
-    for name in names:
-        if not name or any(character.isspace() for character in name):
-            raise InputError(f"the label {name!r} is empty or has a blank in it, which fastText's lines cannot hold")
-    place = {name: number for number, name in enumerate(names)}
-    entries = [words[number] for number in order] + [PREFIX + name.encode() for name in names]
-    totals = np.concatenate((counts[order], np.array([seen[name] for name in names], np.int64)))
-    ends = np.cumsum([0, *map(len, marks)], dtype=np.int64)
-    flat = np.array([place[label] for line in marks for label in line], np.int32)
-    return Dictionary.of(entries, totals, len(names)), flat, ends
-
-
-_SEPARATORS = np.zeros(256, bool)
-_SEPARATORS[[0, *range(9, 14), 32]] = True
-
-
-def _count_words(block: Block) -> tuple[list[bytes], NDArray[np.int64]]:
-    """Every word between fastText's separators and how often it stands in the text, in the order they come.
-
-    Words that look like labels are left out, as a line's own labels are given beside it.
-    """
-    table = StringTable()
-    for data, firsts in _stretches(block):
-        inside = ~_SEPARATORS[data]
-        begins = inside & np.concatenate(([True], ~inside[:-1]))
-        begins[firsts] = inside[firsts]  # a text begins a word, though nothing may stand between it and the one before
-        places = np.flatnonzero(begins[inside])
-        offsets = np.append(places, np.count_nonzero(inside)).astype(np.int64)
-        table.add(data[inside], offsets, np.ones(len(places), np.int64), np.zeros(len(places), np.int64))
-    blob, ends = table.arena.tobytes(), table.offsets.tolist()
-    words = [blob[start:stop] for start, stop in itertools.pairwise(ends[1:])]
-    kept = np.array([not word.startswith(PREFIX) and word != END for word in words], bool)
-    return [word for word, keep in zip(words, kept, strict=True) if keep], table.counts[1:][kept]
-
-
-def _stretches(block: Block, size: int = 4 << 20) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
-    """The text in pieces of about that size, and where in each a document begins that is not empty.
-
-    A block made of texts has nothing between them.
-    """
-    filled = np.flatnonzero(block.stops > block.starts)
-    starts, stops = block.starts[filled], block.stops[filled]
-    first = 0
-    while first < len(starts):
-        last = max(first + 1, int(np.searchsorted(starts, starts[first] + size)))
-        yield block.data[starts[first] : stops[last - 1]], starts[first:last] - starts[first]
-        first = last

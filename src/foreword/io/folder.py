@@ -55,6 +55,8 @@ KINDS: dict[str, str] = {
     "hmm-tagger": "foreword.tag.hmm:HMMTagger",
     "bilstm-tagger": "foreword.tag.bilstm:BiLSTMTagger",
     "feature-tagger": "foreword.tag.features:FeatureTagger",
+    "seq2seq": "foreword.translate.seq2seq:Seq2Seq",
+    "text-translator": "foreword.translate.text:TextTranslator",
     "lsa": "foreword.features.lsa:LSA",
     "text-lm": "foreword.pipeline:TextLM",
     "text-classifier": "foreword.classify.text:TextClassifier",

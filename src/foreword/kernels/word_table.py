@@ -1,9 +1,9 @@
 """Where each of many words stands: open addressing over their numbers alone.
 
-The words lie one after another in ``data``, word i is ``data[offsets[i]:offsets[i + 1]]``. Row r of the table, int32, is
-0 where it is free, else the number of a word + 1; a word is looked for from the row that its hash names, and compared
-byte by byte with the words themselves. Sixteen bytes a word at most, where a ``StringTable`` has sixty-four: this one is
-put on disk beside vectors, and mapped. It may come from a file, so no number in it is trusted.
+The words lie one after another in ``data``, word i is ``data[offsets[i]:offsets[i + 1]]``. A row of the table, int32,
+is 0 where it is free, else the number of a word + 1; a word is looked for from the row that its hash names and compared
+byte by byte with the words themselves. That is sixteen bytes a word at most, where a ``StringTable`` takes more than
+sixty-four: this one is put on disk beside vectors, and mapped. It may come from a file, so no number in it is trusted.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def first_row(data: Bytes, start: int, stop: int, rows: int) -> int:
 
 @inlined
 def find_row(table: Ints, row: int, data: Bytes, offsets: Longs, words: Bytes, start: int, stop: int) -> int:
-    """From ``row`` on, the row of ``words[start:stop]``, or the free one where it belongs; −1 where there is neither."""
+    """From ``row`` on, the row of ``words[start:stop]``, or the free one where it belongs; −1 for neither."""
     for _ in range(len(table)):
         number = np.int64(table[row]) - 1
         if number == -1:

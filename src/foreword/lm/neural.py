@@ -43,7 +43,7 @@ from foreword.lm.neural_network import (
 )
 from foreword.nn.dropout import Dropout
 from foreword.nn.sampled import sampled_cross_entropy, unigram
-from foreword.nn.softmax import linear_cross_entropy
+from foreword.nn.softmax import linear_cross_entropy, takes_room
 from foreword.training.checkpoint import Checkpoint, fingerprint
 from foreword.training.flat import new_flat, views
 from foreword.training.loop import PLANNED, Trainer
@@ -219,7 +219,7 @@ class NeuralLM:
                 drawn = training.sampled
                 nats = sampled_cross_entropy(*layer, y.flatten(), noise, drawn, generator=generator, sparse=True)
             else:
-                room = trainer.gradients[OUTPUT if OUTPUT in weights else EMBEDDING]
+                room = trainer.claim(OUTPUT if OUTPUT in weights else EMBEDDING) if takes_room(*layer) else None
                 nats = linear_cross_entropy(*layer, y.flatten(), scale=scale, room=room)
             return nats, scale * self._penalty(raw, dropped), new
 

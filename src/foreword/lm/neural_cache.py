@@ -218,11 +218,12 @@ def _cache_logs(
     back = places[-len(hidden) :, None] - places
     found = torch.empty(len(sizes), len(thetas), len(hidden), dtype=torch.float64)
     for row, size in enumerate(sizes):
-        seen = (back > 0) & (back <= size)
-        empty = ~seen.any(1)
+        within = slice(max(0, len(keys) - len(hidden) - size), None)
+        hidden_from = (back[:, within] <= 0) | (back[:, within] > size)
+        unlike, empty = hidden_from | ~same[:, within], hidden_from.all(1)
         for column, theta in enumerate(thetas):
-            weighed = (theta * likeness).masked_fill(~seen, -torch.inf)
+            weighed = (theta * likeness[:, within]).masked_fill_(hidden_from, -torch.inf)
             all_of_it = torch.logsumexp(weighed, 1)
-            logs = torch.logsumexp(weighed.masked_fill(~same, -torch.inf), 1) - all_of_it
+            logs = torch.logsumexp(weighed.masked_fill_(unlike, -torch.inf), 1) - all_of_it
             found[row, column] = logs.masked_fill(empty, torch.nan)
     return found

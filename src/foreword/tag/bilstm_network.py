@@ -27,9 +27,9 @@ from torch.nn.functional import conv1d, embedding, linear
 from foreword.lm.neural_network import Weights
 from foreword.nn.crf import Chain
 from foreword.nn.dropout import locked_mask
-from foreword.nn.layers import lstm
+from foreword.nn.layers import lstm, reversing, turned
 from foreword.tag.bilstm_words import NO_LETTER, Words
-from foreword.training.batches import longs, reversing, turned
+from foreword.training.batches import longs
 
 CHARACTERS = ("cnn", "lstm", "none")
 WINDOW = 3

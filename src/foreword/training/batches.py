@@ -1,4 +1,4 @@
-"""Texts of different lengths side by side: which go together, and how each is read from its own end.
+"""Texts of different lengths side by side, and which go together.
 
 What pads a text always comes behind it, in either direction, so that what a network says of a text does not depend on
 the others in its batch. Shapes: B texts, T words of the longest.
@@ -13,11 +13,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+CPU = torch.device("cpu")
 
-def side_by_side(ids: Sequence[NDArray[np.int64]], device: torch.device) -> tuple[Tensor, Tensor]:
-    """(T, B) the words of B sentences, 0 behind the end of each, and their lengths (B,)."""
+
+def side_by_side(
+    ids: Sequence[NDArray[np.int64]], device: torch.device = CPU, *, fill: int = 0
+) -> tuple[Tensor, Tensor]:
+    """(T, B) the words of B sentences, ``fill`` behind the end of each, and their lengths (B,)."""
     lengths = np.array([len(each) for each in ids], np.int64)
-    places = np.zeros((int(lengths.max(initial=0)), len(ids)), np.int64)
+    places = np.full((int(lengths.max(initial=0)), len(ids)), fill, np.int64)
     for column, each in enumerate(ids):
         places[: len(each), column] = each
     return longs(places, device), longs(lengths, device)
@@ -52,17 +56,6 @@ def like_lengths(lengths: Sequence[int], words: int) -> Iterator[list[int]]:
         end = begin + max(1, words // lengths[order[begin]])
         yield order[begin:end]
         begin = end
-
-
-def reversing(lengths: Tensor, longest: int) -> Tensor:
-    """(T, B): which place comes t-th when each text is read from its own end; behind it every place is its own."""
-    places = torch.arange(longest, device=lengths.device)[:, None]
-    return torch.where(places < lengths, lengths - 1 - places, places)
-
-
-def turned(x: Tensor, back: Tensor) -> Tensor:
-    """(T, B, I) with every text the other way round; twice is as before."""
-    return x.gather(0, back[:, :, None].expand_as(x))
 
 
 def longs(values: Sequence[int] | NDArray[np.int64], device: torch.device) -> Tensor:

@@ -23,8 +23,7 @@ from torch.nn.functional import conv1d, embedding, linear
 
 from foreword.lm.neural_network import Weights
 from foreword.nn.dropout import locked_mask
-from foreword.nn.layers import lstm
-from foreword.training.batches import reversing, turned
+from foreword.nn.layers import lstm, reversing, turned
 
 NO_LETTER, UNSEEN_LETTER, BEGINS, ENDS, BORDER = range(5)
 MARKS = 5

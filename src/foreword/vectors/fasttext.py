@@ -52,6 +52,7 @@ from foreword.vectors.training import (
     random_rows,
     widened,
     word_counts,
+    zero_rows,
 )
 from foreword.vectors.words import Words
 from foreword.vectors.wordvectors import WordVectors
@@ -155,9 +156,10 @@ class FastText:
         self._vocab = corpus.vocab
         self._used = np.unique(self._buckets_of_words()[0])
         rng = np.random.default_rng(self.seed)
-        self._inputs = random_rows(rng, len(counts) + len(self._used), self.dimensions, 1 / self.dimensions)
+        rows = len(counts) + len(self._used)
+        self._inputs = random_rows(rng, rows, self.dimensions, 1 / self.dimensions, threads=self.threads)
         self._inputs[: len(counts)][counts == 0] = 0
-        self._outputs = np.zeros((len(counts), padded(self.dimensions)), np.float32)
+        self._outputs = zero_rows(len(counts), padded(self.dimensions))
         self._state = TrainingState.begin(self.threads, rng)
 
     def _buckets_of_words(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

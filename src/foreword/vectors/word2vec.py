@@ -42,6 +42,7 @@ from foreword.vectors.training import (
     random_rows,
     widened,
     word_counts,
+    zero_rows,
 )
 from foreword.vectors.wordvectors import WordVectors
 
@@ -139,9 +140,9 @@ class Word2Vec:
         rng = np.random.default_rng(self.seed)
         # Twice as wide as word2vec begins, as gensim does: after five epochs of four million words CBOW, which begins
         # slowly, for its input is a mean of rows that cancel each other, answers one analogy in a hundred more.
-        self._inputs = random_rows(rng, len(counts), self.dimensions, 1 / self.dimensions)
+        self._inputs = random_rows(rng, len(counts), self.dimensions, 1 / self.dimensions, threads=self.threads)
         self._inputs[counts == 0] = 0
-        self._outputs = np.zeros((len(counts), padded(self.dimensions)), np.float32)
+        self._outputs = zero_rows(len(counts), padded(self.dimensions))
         self._state = TrainingState.begin(self.threads, rng)
         self._vocab = corpus.vocab
 

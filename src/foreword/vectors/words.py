@@ -1,8 +1,8 @@
 """The words of word vectors, as bytes in one buffer, and where each of them stands.
 
-A million words open without making a million strings. Saved vectors bring a table of their words, which is mapped as
-they are. Where there is none, one word is looked for by its length and its bytes, in milliseconds; only whoever asks for
-many pays for a table of them all.
+A million words open without making a million strings. Saved vectors bring a table of their words, mapped as they are.
+Where there is none, one word is looked for by its length and its bytes, in milliseconds; only whoever asks for many
+pays for a table of them all.
 """
 
 from __future__ import annotations
