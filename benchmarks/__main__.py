@@ -35,6 +35,7 @@ SUBJECTS = (
     "vector_quality",
     "nearest",
     "recurrent",
+    "lab",
 )
 
 ELSEWHERE = ("gpu_steps",)
