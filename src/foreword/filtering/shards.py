@@ -107,7 +107,7 @@ class Judging:
         """Which rows pass; each of the others is counted under the first rule it fails."""
         named = {column.name: column for column in columns}
         label = label_column(columns)
-        left = rows & ~np.logical_and.reduce([column.missing for column in columns if column.values.dtype != np.int64])
+        left: Mask = rows & ~np.logical_and.reduce([each.missing for each in columns if each.values.dtype != np.int64])
         rejected[NO_TEXT] = rejected.get(NO_TEXT, 0) + int(np.count_nonzero(rows) - np.count_nonzero(left))
         for rule in self.rules:
             left = _passing(left, rule.passes(named, self.table, label), str(rule), rejected)
