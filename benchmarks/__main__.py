@@ -26,6 +26,7 @@ SUBJECTS = (
     "tagging",
     "crf",
     "tagger_neural",
+    "translate",
     "vectorise",
     "classify",
     "logistic",

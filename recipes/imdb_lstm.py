@@ -39,6 +39,9 @@ from foreword.tokens.corpus import Corpus
 from foreword.training.checkpoint import Checkpoint
 from foreword.training.settings import Training
 
+CLASSIFYING = 240.0
+"""Seconds that a classifier takes, at most: with fewer left before the pause it is not begun."""
+
 KEPT_BACK = 20
 """Every twentieth training review is for watching."""
 
@@ -164,7 +167,7 @@ def classifier(
         batch=sizes.batch,
         dropout=0.4,
         rate=8e-3,
-        slower=0.5,
+        slower=0.6,
         precision="float16" if torch.cuda.is_available() else "float32",
         seed=seed,
     )
@@ -224,6 +227,9 @@ def main() -> None:
         place = given.folder / f"{direction}-lm"
         lm = language_model(place, data, sizes, seconds, until, given.seed, from_end=from_end)
         if lm is None:
+            return
+        if time.monotonic() > until - CLASSIFYING:
+            talk(f"paused: {place} is there, the classifier comes next; the same command goes on")
             return
         place = given.folder / f"{direction}-classifier"
         models.append(classifier(place, lm, data, sizes, given.seed, from_end=from_end))

@@ -21,9 +21,9 @@ from foreword.errors import InputError
 from foreword.nn.ctc import ctc_loss
 from foreword.nn.ctc_search import greedy, prefix_search
 from foreword.nn.dropout import locked_mask
-from foreword.nn.layers import lstm
+from foreword.nn.layers import lstm, reversing, turned
 from foreword.protocols import NextToken, Step
-from foreword.training.batches import beside, bucketed, longs, reversing, side_by_side, turned
+from foreword.training.batches import beside, bucketed, longs, side_by_side
 from foreword.training.flat import new_flat, views
 from foreword.training.optimisers import Adam
 from foreword.training.schedules import hold_then_cosine
