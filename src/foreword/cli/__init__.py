@@ -23,6 +23,7 @@ from foreword.cli import (
     data,
     doctor,
     evaluate,
+    filter,
     generate,
     lab,
     nearest,
@@ -68,6 +69,7 @@ add_command(app, compare.compare, compare.EXAMPLES)
 add_command(app, train.train, train.EXAMPLES)
 add_command(app, evaluate.evaluate, evaluate.EXAMPLES)
 add_command(app, score.score, score.EXAMPLES)
+add_command(app, filter.filter, filter.EXAMPLES)
 add_command(app, generate.generate, generate.EXAMPLES)
 add_command(app, nearest.nearest, nearest.EXAMPLES)
 add_command(app, analogy.analogy, analogy.EXAMPLES)

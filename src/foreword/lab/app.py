@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import Field
 
-from foreword.lab import tags, tokens, words
+from foreword.lab import tags, tokens, translating, words
 from foreword.lab.cells import page_data, trained_cells
 from foreword.lab.jobs import Job, Jobs, Point
 from foreword.lab.page import PANELS, STATIC, page
@@ -43,17 +45,28 @@ class Lab:
         self.cells = page_data()
         self.merges = tokens.Merges(lambda: room.texts)
         if starters:
+            self._learn_merges()
             start_starters(self.jobs, shelf, room, folder)
+            translating.start_translators(self.jobs, shelf)
             self._train_cells()
+
+    def _learn_merges(self) -> None:
+        """Those of the lab's text; and the kernels are compiled that the panel of tokens needs for any other."""
+
+        def work(_: Job) -> Iterator[Point]:
+            yield Point(0.0)
+            self.merges.replay("low lower lowest", "text", 3)
+            self.merges.replay("low lower lowest", "corpus", 3)
+            yield Point(1.0)
+
+        self.jobs.add("Byte-pair merges", work, lambda: None, starter=True)
 
     def _train_cells(self) -> None:
         """The three cells of the first panel, once the models that other panels need are there."""
-        from importlib.util import find_spec
-
         if find_spec("torch") is None:
             return
 
-        def work(_: Job) -> Any:
+        def work(_: Job) -> Iterator[Point]:
             yield Point(0.0)
             self.cells = page_data(trained_cells(self.room.texts))
             yield Point(1.0)
@@ -72,6 +85,7 @@ def application(lab: Lab, *, token: str | None = None) -> Guard:
     tokens.add_routes(app, lab.merges)
     words.add_routes(app, lab.shelf, lambda: lab.room.texts)
     tags.add_routes(app, lab.shelf)
+    translating.add_routes(app, lab.shelf)
     return Guard(app, token=token)
 
 

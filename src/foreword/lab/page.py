@@ -32,6 +32,7 @@ PANELS = (
     Panel("tokens", "Tokens"),
     Panel("words", "Words"),
     Panel("tags", "Tags"),
+    Panel("translate", "Translate"),
     Panel("train", "Train"),
 )
 

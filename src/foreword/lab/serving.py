@@ -45,12 +45,13 @@ def serve(
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that is bound: so an address that is taken is told before anything is trained."""
+    """A socket that is bound and listens: an address that is taken is told before anything is trained."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     door = socket.socket(family)
     door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         door.bind((host, port))
+        door.listen(128)  # who comes before the server is ready waits, and is not turned away
     except OSError as error:
         door.close()
         raise InputError(f"cannot listen on {host}:{port}: {error.strerror or error}; try another --port") from error

@@ -17,7 +17,8 @@ from foreword.errors import InputError, SettingError
 from foreword.evaluate.splits import split, written_without_spaces
 from foreword.lab.jobs import Job, Jobs, Point
 from foreword.pipeline import TextLM, TextTokenizer
-from foreword.serve.shelf import Shelf
+from foreword.serve.routes import next_of
+from foreword.serve.shelf import Entry, Shelf
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
@@ -116,10 +117,24 @@ def start_training(
         model = built[0]
         joined = TextLM(room.tokenizer, model) if hasattr(model, "next_logprobs") else model
         name = names.setdefault("name", shelf.free_name(kind))
-        return shelf.add(name, joined, title).name
+        entry = shelf.add(name, joined, title)
+        warm(entry)
+        return entry.name
 
     names: dict[str, str] = {}
     return jobs.add(title, work, finish, checkpoint=checkpoint, starter=starter)
+
+
+def warm(entry: Entry) -> None:
+    """Ask once what the page will ask: kernels are compiled when they first run, not when somebody waits."""
+    with entry.lock:
+        if entry.task == "text":
+            next_of(entry, "", 1, 1.0)
+            entry.language_model.surprisal("a")
+        elif entry.task == "vectors":
+            words = [entry.vectors.word(place) for place in range(min(3, len(entry.vectors)))]
+            entry.vectors.nearest(words[0], 1)
+            entry.vectors.nearest_many(words, 1)
 
 
 def build(kind: str, seconds: float, units: int) -> Any:

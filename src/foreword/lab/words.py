@@ -33,6 +33,10 @@ class AskMap(Asked):
     count: int = Field(80, ge=4, le=300)
 
 
+class AskVectors(Asked):
+    model: str = Field(max_length=200)
+
+
 class AskNearest(Asked):
     model: str = Field(max_length=200)
     word: str = Field(max_length=200)
@@ -88,6 +92,25 @@ def map_of(vectors: WordVectors, around: Sequence[str], count: int, method: str)
     ]
 
 
+ANALOGIES = (
+    ("man", "king", "woman"),
+    ("france", "paris", "italy"),
+    ("first", "last", "minimum"),
+    ("file", "files", "object"),
+)
+AXES = (("she", "he"), ("read", "write"), ("first", "last"))
+
+
+def suggested(vectors: WordVectors) -> dict[str, Any]:
+    """What to ask these vectors first: of what is known to be of interest, the first that they have words for."""
+    words = [point["word"] for point in map_of(vectors, [], 12, "pca")]
+
+    def first(choices: Sequence[tuple[str, ...]], size: int) -> Sequence[str]:
+        return next((choice for choice in choices if all(word in vectors for word in choice)), tuple(words[:size]))
+
+    return {"word": words[0], "analogy": first(ANALOGIES, 3), "axis": first(AXES, 2)}
+
+
 def axis_of(vectors: WordVectors, one: str, other: str, words: Sequence[str]) -> list[dict[str, Any]]:
     """How far each word leans towards ``one`` (positive) or ``other``: its cosine with the direction between them."""
     first, second = _spelled(vectors, one), _spelled(vectors, other)
@@ -132,6 +155,10 @@ def add_routes(app: FastAPI, shelf: Shelf, texts: Callable[[], Sequence[str]]) -
     @app.post("/api/words/map")
     def word_map(asked: AskMap) -> dict[str, Any]:
         return {"points": map_of(shelf[asked.model].vectors, asked.around, asked.count, asked.method)}
+
+    @app.post("/api/words/suggested")
+    def suggestions(asked: AskVectors) -> dict[str, Any]:
+        return suggested(shelf[asked.model].vectors)
 
     @app.post("/api/words/nearest")
     def nearest(asked: AskNearest) -> dict[str, Any]:

@@ -19,7 +19,7 @@ class UnknownModelError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A model and what it is called. task: "text", "vectors", "tags" or "other", by what it can be asked.
+    """A model and what it is called. task: "text", "vectors", "tags", "translate" or "other", by what it can be asked.
 
     steps: the form of a language model that is quickest for one token at a time. lock: held by who works with the
     model, for kernels write into room that belongs to it.
@@ -90,6 +90,8 @@ def task_of(model: Any) -> str:
         return "text"
     if isinstance(model, Tagger):
         return "tags"
+    if hasattr(model, "translate") and hasattr(model, "look"):  # its class would bring torch along
+        return "translate"
     return "other" if vectors_of(model) is None else "vectors"
 
 

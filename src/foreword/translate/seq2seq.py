@@ -36,6 +36,7 @@ from foreword.lm.neural_network import Weights
 from foreword.training.batches import side_by_side
 from foreword.training.checkpoint import Checkpoint
 from foreword.training.flat import new_flat, views
+from foreword.translate.greedy import Greedy
 from foreword.translate.network import ATTENTIONS, Memory, TranslationNetwork
 from foreword.translate.pairs import Batch, Pairs, batch_of, bucketed, documents_of, lengths_of
 from foreword.translate.search import Conditioned, search
@@ -229,9 +230,33 @@ class Seq2Seq:
             return Conditioned(self._network, self.weights_, self._memory(documents_of(sources)), self.vocab)
 
     def translate(self, sources: Corpus, *, width: int = 5, **settings: Any) -> list[Ids]:
-        """The best target found for each source, without its end; ``search`` has the settings."""
+        """The best target found for each source, without its end; ``search`` has the settings.
+
+        A width of 1 is greedy, which LSTMs on a CPU do by a quicker road.
+        """
+        if width == 1 and self._known() and self.cell == "lstm" and self._flat.device.type == "cpu":
+            return self._greedy(sources, **settings)
         found = self.search(sources, width=width, **settings)
         return [np.array(texts[0].ids, np.int64) for texts in found]
+
+    def _greedy(
+        self, sources: Corpus, *, max_tokens: int = 100, meter: Meter | None = None, **settings: Any
+    ) -> list[Ids]:  # fmt: skip
+        """Of one text nothing is compared, so that penalties change nothing; they are checked all the same."""
+        goal = Goal(1, 1, max_tokens, settings.pop("length_penalty", 1.0), self.vocab.end, **settings)
+        if goal.coverage and self.attention == "none":
+            raise SettingError("a coverage penalty needs attention, and this model has none")
+        self._check_vocabs(sources)
+        documents = documents_of(sources)
+        order = sorted(range(len(documents)), key=lambda place: -len(documents[place]))
+        found: list[Ids] = [np.empty(0, np.int64)] * len(documents)
+        told = None if meter is None else lambda begun: meter("translating", begun, len(order))
+        with _exact():
+            greedy = Greedy(self._network, self.weights_)
+            said = greedy.translate([documents[place] for place in order], self.vocab.end, max_tokens, told)
+        for place, ids in zip(order, said, strict=True):
+            found[place] = np.array(ids, np.int64)
+        return found
 
     def search(
         self,

@@ -15,12 +15,12 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.decode import INCOMPLETE, Hypothesis
+from foreword.decode import INCOMPLETE
 from foreword.errors import InputError
 from foreword.evaluate.translation import BLEU, bleu, chrf
 from foreword.io.folder import nest, pack, unnest, unpack
 from foreword.pipeline import TextTokenizer
-from foreword.protocols import Meter, Parts, Saveable, Step
+from foreword.protocols import Ids, Meter, Parts, Saveable, Step
 from foreword.text.sources import read_lines
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import UNKNOWN
@@ -128,21 +128,21 @@ class TextTranslator:
         if isinstance(texts, str):
             raise InputError("expected a list of texts, one sentence each, but got a single string: put it in a list")
         sources = Corpus.from_texts(texts, self.source)
-        found = self.model.search(sources, width=width, meter=meter, **settings)
-        return self._spelled(texts, sources, [each[0] for each in found])
+        found = self.model.translate(sources, width=width, meter=meter, **settings)
+        return self._spelled(texts, sources, found)
 
-    def _spelled(self, texts: Texts, sources: Corpus, found: Sequence[Hypothesis]) -> list[str]:
-        said = [self.target.decode(each.ids) for each in found]
+    def _spelled(self, texts: Texts, sources: Corpus, found: Sequence[Ids]) -> list[str]:
+        said = [self.target.decode(ids) for ids in found]
         unknown = self.model.vocab.unknown
         if not self.copy or unknown is None or self.model.attention == "none":
             return said
-        lacking = [place for place, each in enumerate(found) if unknown in each.ids]
+        lacking = [place for place, ids in enumerate(found) if unknown in ids]
         if not lacking or not isinstance(self.target, WordTokenizer) or not isinstance(self.source, WordTokenizer):
             return said
-        targets = Corpus.from_ids([found[place].ids for place in lacking], self.model.vocab)
+        targets = Corpus.from_ids([found[place] for place in lacking], self.model.vocab)
         few = Corpus.from_ids([_document(sources, place) for place in lacking], self.model.source_vocab)
         for place, weights in zip(lacking, self.model.attend(Pairs(few, targets)), strict=True):
-            said[place] = self._copied(self.source.pieces(texts[place]), found[place].ids, weights)
+            said[place] = self._copied(self.source.pieces(texts[place]), found[place].tolist(), weights)
         return said
 
     def _copied(self, source: Sequence[str], ids: Sequence[int], weights: NDArray[np.float32]) -> str:

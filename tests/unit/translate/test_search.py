@@ -121,3 +121,18 @@ def test_q07_length_normalisation_makes_no_target_shorter() -> None:
     true = len(pairs.targets.ids) - len(pairs)
     assert abs(mean / true - 1) <= abs(bare / true - 1)
     assert bare < true
+
+
+@pytest.mark.parametrize("kind", ["general", "additive", "dot", "scaled", "none", "additive-feed", "general-two"])
+def test_q05_the_quick_greedy_road_says_the_same(kind: str) -> None:
+    """Words looked up, products made once, ended sentences left out: the same texts as a beam of one."""
+    torch.set_num_threads(1)
+    attention, _, more = kind.partition("-")
+    settings: dict[str, Any] = {**SETTINGS, "both_ways": more != "two", "layers": 2 if more == "two" else 1}
+    settings |= {"attention": attention, "feed": more == "feed"}
+    model = Seq2Seq(**settings).fit(pairs_of(60))
+    sources = pairs_of(150, seed=5).sources
+    for max_tokens in (100, 2):
+        found = model.search(sources, width=1, max_tokens=max_tokens)
+        said = model.translate(sources, width=1, max_tokens=max_tokens)
+        assert [ids.tolist() for ids in said] == [list(texts[0].ids) for texts in found]

@@ -20,6 +20,8 @@ export async function start(view) {
   const where = h("span", { class: "note", style: "margin:0" });
   buttons.append(where);
 
+  const frame = h("section", { class: "card", style: "margin-bottom:1rem", hidden: true }, place);
+
   function step(by) {
     if (!now.told) return;
     const order = now.word * 2 + (now.phase === "predicted" ? 0 : 1) + by;
@@ -33,10 +35,11 @@ export async function start(view) {
 
   const load = () => now.model && asking(() => ask("/api/tags/trellis", { model: now.model, text: now.text }), async (told) => {
     now.told = told;
+    frame.hidden = false;
     now.word = Math.min(now.word, told.words.length - 1);
     draw();
     await drawOthers();
-  }, (error) => { now.told = null; place.replaceChildren(trouble(error)); steps.replaceChildren(); });
+  }, (error) => { now.told = null; frame.hidden = false; place.replaceChildren(trouble(error)); steps.replaceChildren(); });
   const fresh = later(load, 120);
 
   function draw() {
@@ -81,7 +84,7 @@ export async function start(view) {
   view.replaceChildren(
     h("div", { class: "lead" }, h("h2", {}, "Tags"), h("p", {}, "A hidden Markov model predicts the next tag from the tags before, sees the word, and corrects itself. The framed boxes are the likeliest path of all, which need not go through each word's likeliest tag.")),
     h("div", { class: "controls" }, field("Model", model), field("Your sentence", text, { class: "wide" }), field("Shown", phase)), buttons, note,
-    h("section", { class: "card", style: "margin-bottom:1rem" }, place), steps, others);
+    frame, steps, others);
   await look();
   every(2000, view, () => look().catch(() => {}));
 }

@@ -3,8 +3,8 @@
 import { ask, every, field, h, latest, later, picture, readable, s, select, trouble } from "lab/dom";
 
 export async function start(view) {
-  const now = { model: null, method: "pca", around: "", word: "string", sentence: "the method returns a new list of strings", centre: 3 };
-  const model = select("words-model", [], (value) => { now.model = value; all(); });
+  const now = { model: null, method: "pca", around: "", word: "", sentence: "the method returns a new list of strings", centre: 3 };
+  const model = select("words-model", [], (value) => { now.model = value; begin(); });
   const method = select("words-method", [["pca", "principal components"], ["t-sne", "t-SNE"]], (value) => { now.method = value; drawMap(); });
   const text = (id, value, change, more = {}) => {
     const control = h("input", { id, type: "text", value, maxlength: 200, autocomplete: "off", oninput: () => change(control.value), ...more });
@@ -45,11 +45,11 @@ export async function start(view) {
     h("span", { class: "value" }, readable(each[key])))));
   const drawNear = () => now.model && asking.near(() => ask("/api/words/nearest", { model: now.model, word: now.word, k: 12 }), put("near", ({ words }) => bars(words, "cosine")), failed("near"));
 
-  const three = ["first", "last", "minimum"].map((value, n) => text(`words-analogy-${"abc"[n]}`, value, later(() => drawAnalogy(), 250)));
+  const three = ["a", "b", "c"].map((place) => text(`words-analogy-${place}`, "", later(() => drawAnalogy(), 250)));
   const drawAnalogy = () => now.model && asking.analogy(() => ask("/api/words/analogy", { model: now.model, a: three[0].value, b: three[1].value, c: three[2].value }),
     put("analogy", ({ answers, picture: drawn }) => [picture(drawn), h("p", { class: "note" }, "Best answers: ", answers.map((each) => `${each.word} ${readable(each.cosine)}`).join(" · "))]), failed("analogy"));
 
-  const poles = ["read", "write"].map((value, n) => text(`words-pole-${n}`, value, later(() => drawAxis(), 250)));
+  const poles = [0, 1].map((place) => text(`words-pole-${place}`, "", later(() => drawAxis(), 250)));
   const others = text("words-others", "", later(() => drawAxis(), 250), { placeholder: "their neighbours" });
   const drawAxis = () => now.model && asking.axis(() => ask("/api/words/axis", { model: now.model, one: poles[0].value, other: poles[1].value, words: list(others.value) }), put("axis", drawnAxis), failed("axis"));
   function drawnAxis({ words }) {
@@ -73,6 +73,14 @@ export async function start(view) {
   const own = h("textarea", { id: "words-cloud", rows: 2, maxlength: 200000, placeholder: "Paste a text here, or see the lab's own", oninput: later(() => drawCloud(), 400) });
   const drawCloud = () => { if (!places.cloud.firstChild) places.cloud.textContent = "Counting…"; return asking.cloud(() => ask("/api/words/cloud", { text: own.value }), put("cloud", picture), failed("cloud")); };
 
+  // Words that these vectors have, where nothing was typed yet.
+  async function begin() {
+    const told = await ask("/api/words/suggested", { model: now.model });
+    if (!now.word) { now.word = told.word; word.value = told.word; }
+    if (three.every((each) => !each.value)) three.forEach((each, n) => { each.value = told.analogy[n]; });
+    if (poles.every((each) => !each.value)) poles.forEach((each, n) => { each.value = told.axis[n]; });
+    all();
+  }
   function all() { drawMap(); drawNear(); drawAnalogy(); drawAxis(); }
   const card = (title, lead, controls, place, more = "") => h("section", { class: `card ${more}` }, h("h3", {}, title), lead ? h("p", { class: "note", style: "margin:0 0 .8rem" }, lead) : "", controls, place);
   const box = h("div", { class: "grid two", hidden: true },
@@ -88,7 +96,7 @@ export async function start(view) {
     const listed = found.map((each) => [each.name, each.title]);
     if (listed.length !== model.options.length) model.fill(listed);
     note.textContent = found.length ? "" : "There are no word vectors yet: they appear here once trained, or name a file of them when you start the lab.";
-    if (found.length && now.model === null) { now.model = found[0].name; box.hidden = false; all(); drawCloud(); }
+    if (found.length && now.model === null) { now.model = found[0].name; box.hidden = false; await begin(); drawCloud(); }
     if (found.length > 1 && !now.windowed) { now.windowed = true; drawWindow(); }
   }
   view.replaceChildren(
