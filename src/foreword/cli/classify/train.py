@@ -34,6 +34,7 @@ EXAMPLES = examples(
     "foreword classify train sms_spam -o model --kind naive-bayes --set alpha=0.5 --folds 10",
     "foreword classify train aclImdb/train -o model --calibrate",
     "foreword classify train huge.jsonl.zst -o model --kind fasttext --set word_ngrams=2 --resume",
+    "foreword classify train imdb:train -o model --kind lstm --set language_model=reviews-lm",
     "foreword classify train train.txt -o model --kind fasttext --autotune 300 --valid valid.txt --quantize",
 )
 
