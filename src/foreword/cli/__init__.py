@@ -23,13 +23,16 @@ from foreword.cli import (
     data,
     doctor,
     evaluate,
+    filter,
     generate,
+    lab,
     nearest,
     score,
     search,
     tag,
     tokenize,
     train,
+    translate,
 )
 from foreword.cli.failures import TellingGroup
 from foreword.cli.options import add_command
@@ -66,6 +69,7 @@ add_command(app, compare.compare, compare.EXAMPLES)
 add_command(app, train.train, train.EXAMPLES)
 add_command(app, evaluate.evaluate, evaluate.EXAMPLES)
 add_command(app, score.score, score.EXAMPLES)
+add_command(app, filter.filter, filter.EXAMPLES)
 add_command(app, generate.generate, generate.EXAMPLES)
 add_command(app, nearest.nearest, nearest.EXAMPLES)
 add_command(app, analogy.analogy, analogy.EXAMPLES)
@@ -73,8 +77,10 @@ app.add_typer(classify.app, context_settings=SETTINGS)
 app.add_typer(search.app, context_settings=SETTINGS)
 app.add_typer(tag.app, context_settings=SETTINGS)
 app.add_typer(tokenize.app, context_settings=SETTINGS)
+app.add_typer(translate.app, context_settings=SETTINGS)
 add_command(app, convert.convert, convert.EXAMPLES)
 add_command(app, cloud.cloud, cloud.EXAMPLES)
+app.add_typer(lab.app, context_settings=SETTINGS)
 add_command(app, data.data, data.EXAMPLES)
 add_command(app, doctor.doctor, doctor.EXAMPLES)
 

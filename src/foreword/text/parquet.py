@@ -23,6 +23,10 @@ MOST_ROWS = 16 << 10
 """How many rows of Parquet are decoded at once where they are short."""
 
 
+PAGE_BYTES = 1 << 20
+"""How much of a column is read from disk at a time where a row group must not be held whole."""
+
+
 def parquet_blocks(reader: Reader, column: str, errors: Errors, block_bytes: int) -> Iterator[Block]:
     """Blocks of a Parquet file's ``column``, a batch of rows each, mostly without a copy."""
     with _parquet(reader) as file:
@@ -56,7 +60,7 @@ def parquet_rows(file: SourceFile, column: str) -> Iterator[list[dict[str, Any]]
 
 
 @contextmanager
-def _parquet(reader: Reader) -> Iterator[Any]:
+def _parquet(reader: Reader, buffer_bytes: int = 0) -> Iterator[Any]:
     """The file; whatever goes wrong with it while inside is told in one line."""
     try:
         import pyarrow
@@ -66,7 +70,7 @@ def _parquet(reader: Reader) -> Iterator[Any]:
     if not reader.stream.seekable():
         raise InputError(f"{reader.name}: Parquet can be read from a file, not from a pipe")
     try:
-        yield parquet.ParquetFile(reader.stream)
+        yield parquet.ParquetFile(reader.stream, buffer_size=buffer_bytes)
     except (pyarrow.ArrowException, OSError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{reader.name}: not a Parquet file that can be read ({reason})") from error
@@ -175,3 +179,40 @@ def _first_invalid(block: Block) -> int | None:
 def _each(block: Block) -> Iterator[NDArray[np.uint8]]:
     for start, stop in zip(block.starts.tolist(), block.stops.tolist(), strict=True):
         yield block.data[start:stop]
+
+
+class ParquetRows:
+    """All columns of a Parquet file, some rows at a time, with the texts of one: for those who pass rows on.
+
+    Row groups are read one after another and in pages, never whole: what is held is about ``block_bytes``, as far as
+    the rows of a group are of one size.
+    """
+
+    def __init__(self, reader: Reader, file: Any, column: str) -> None:
+        _check_column(file.schema_arrow, column, reader.name)
+        self.schema = file.schema_arrow
+        self.metadata = file.metadata
+        self.column = column
+        self._reader, self._file = reader, file
+
+    def batches(self, errors: Errors, block_bytes: int) -> Iterator[tuple[Any, Block]]:
+        """Record batches, and the text of each row; null is an empty text."""
+        done, place = 0, self.schema.get_field_index(self.column)
+        for group in range(self.metadata.num_row_groups):
+            size = _rows_of_group(self.metadata.row_group(group), block_bytes)
+            for batch in self._file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
+                yield batch, _batch_texts(batch.column(place), done, self._reader.name, errors)
+                done += len(batch)
+                self._reader.taken = (self._reader.size or 0) * done // max(1, self.metadata.num_rows)
+
+
+@contextmanager
+def parquet_opened(reader: Reader, column: str) -> Iterator[ParquetRows]:
+    """The file; whatever goes wrong with it while inside is told in one line."""
+    with _parquet(reader, PAGE_BYTES) as file:
+        yield ParquetRows(reader, file, column)
+
+
+def _rows_of_group(group: Any, block_bytes: int) -> int:
+    """About a block of all columns together."""
+    return max(1, min(MOST_ROWS, block_bytes * int(group.num_rows) // max(int(group.total_byte_size), 1)))

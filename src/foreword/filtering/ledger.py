@@ -1,0 +1,149 @@
+"""What a run has finished, so that one that was killed goes on where it was.
+
+Beside its results an output folder has a hidden one, ``.foreword-filter``::
+
+    ledger.jsonl   the run's settings, then a line for each part and each shard that is finished
+    parts/         parts of shards that are not put together yet, and what the first of two passes keeps
+    models/        foreign models in our own form, which processes share
+
+A line is written when what it says is on the disk; what a killed run has done without telling is done again, to the
+same bytes. A last line that breaks off counts for nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from foreword.errors import InputError
+from foreword.filtering.output import sync_folder, telling
+
+FOLDER = ".foreword-filter"
+VERSION = 1
+
+
+class Ledger:
+    """An output folder that this process alone writes to."""
+
+    def __init__(self, out: str | Path, settings: Mapping[str, Any], restart: bool = False) -> None:
+        self.out = Path(out)
+        self.folder = self.out / FOLDER
+        self.parts, self.models = self.folder / "parts", self.folder / "models"
+        self._path = self.folder / "ledger.jsonl"
+        self._settings = json.loads(json.dumps(settings))  # as it will be read back
+        self._records: dict[str, dict[str, Any]] = {}
+        _check_folder(self.out)
+        self._made = not self.out.exists()
+        with telling(str(out)):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = self._locked()
+            try:
+                if restart:
+                    self._forget()
+                self.parts.mkdir(exist_ok=True)
+                self._begin()
+            except BaseException:
+                os.close(self._lock)
+                raise
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._records
+
+    def __getitem__(self, key: str) -> dict[str, Any]:
+        return self._records[key]
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        return self._records.get(key)
+
+    def record(self, key: str, **facts: Any) -> None:
+        """Write down that something is finished; it is on the disk when this returns."""
+        self._records[key] = facts
+        with telling(str(self._path)):
+            self._append({"key": key, **facts})
+
+    def close(self, finished: bool = False) -> None:
+        """Let others in. What only a run under way needs goes when it is finished; all of it if nothing was done."""
+        if finished:
+            for folder in (self.parts, self.models):
+                shutil.rmtree(folder, ignore_errors=True)
+        elif not self._records:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if self._made:
+                with suppress(OSError):  # not empty
+                    self.out.rmdir()
+        os.close(self._file)
+        os.close(self._lock)
+
+    def _begin(self) -> None:
+        lines = self._path.read_bytes().split(b"\n") if self._path.exists() else []
+        whole = lines[:-1]
+        records = [record for line in whole if (record := _parsed(line)) is not None]
+        if records and records[0].get("version") != VERSION:
+            raise InputError(f"{self._path}: was written by another Foreword; --restart begins anew")
+        if len(records) == 1:  # nothing was done yet, so that other settings may be tried
+            records, whole = [], []
+        if records and records[0].get("settings") != self._settings:
+            changed = _changed(records[0].get("settings"), self._settings)
+            raise InputError(
+                f"{self.out} holds a run with another {changed}; --restart begins anew, or name another folder"
+            )
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+        end = sum(len(line) + 1 for line in whole)
+        os.ftruncate(self._file, end)  # a line that broke off
+        os.lseek(self._file, end, os.SEEK_SET)
+        self._records = {record.pop("key"): record for record in records[1:] if "key" in record}
+        if not records:
+            self._append({"format": "foreword-filter", "version": VERSION, "settings": self._settings})
+            sync_folder(self.folder)
+
+    def _append(self, record: Mapping[str, Any]) -> None:
+        data = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        while data:
+            data = data[os.write(self._file, data) :]
+        os.fsync(self._file)
+
+    def _forget(self) -> None:
+        self._path.unlink(missing_ok=True)
+        for folder in (self.parts, self.models):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _locked(self) -> int:
+        handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # Windows, where two runs into one folder are the user's own fault
+            pass
+        except OSError:
+            os.close(handle)
+            raise InputError(f"another foreword filter is writing to {self.out}") from None
+        return handle
+
+
+def _check_folder(out: Path) -> None:
+    """Refuse a folder that holds what is not ours."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"cannot write {out}: a file of that name is there, and OUT is a folder")
+    if out.is_dir() and any(out.iterdir()) and not (out / FOLDER).is_dir():
+        raise InputError(f"cannot write {out}: the folder is not empty and holds no run of foreword filter")
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except ValueError:  # torn by a machine that went down
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _changed(old: Any, new: Mapping[str, Any]) -> str:
+    """The first setting that is not the same."""
+    if not isinstance(old, dict):
+        return "form"
+    return next((name for name in (*new, *old) if old.get(name) != new.get(name)), "form").replace("_", " ")

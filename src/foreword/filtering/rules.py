@@ -1,0 +1,252 @@
+"""What ``--keep`` says: ``label=en and probability>0.65``, ``perplexity<table``, ``not (oov>3 or tokens<20)``.
+
+    rule       := term {"or" term}
+    term       := factor {"and" factor}
+    factor     := "not" factor | "(" rule ")" | column comparison value | column "in" value {"," value}
+    comparison := "=" | "==" | "!=" | "<" | "<=" | ">" | ">="
+    value      := a number, a word, a "quoted word", or the word table
+
+``table`` is what the table of thresholds says for the row's label, and under ``*`` for all other labels. A comparison
+with a value that is missing is never true, ``!=`` included.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import InputError, SettingError
+from foreword.filtering.columns import Column
+
+Mask = NDArray[np.bool_]
+
+TABLE = "table"
+OTHERS = "*"
+WORDS = ("and", "or", "not", "in")
+
+_TOKEN = re.compile(r"""\s*(?:(<=|>=|==|!=|[<>=(),])|"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s<>=!(),"']+))""")
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
+
+Thresholds = Mapping[str, Sequence[float]]
+"""A label's threshold, or two of them where there are buckets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    column: str
+    sign: str
+    value: str
+
+    def passes(self, columns: Mapping[str, Column], table: Thresholds, label: str | None) -> Mask:
+        column = columns[self.column]
+        if column.names is not None:
+            equal = column.values == _place(column.names, self.value)
+            return np.asarray(equal if self.sign == "=" else ~equal & ~column.missing)
+        limit: Any = float(self.value) if self.value != TABLE else limits(columns[str(label)], table)
+        with np.errstate(invalid="ignore"):  # NaN is less than nothing, and is taken out for "!="
+            found = _COMPARE[self.sign](column.values, limit)
+        return np.asarray(found & ~column.missing & ~np.isnan(limit))
+
+    def __str__(self) -> str:
+        return f"{self.column}{self.sign}{self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """how: "and", "or", or "not" with one part."""
+
+    how: str
+    parts: tuple[Expression, ...]
+
+    def passes(self, columns: Mapping[str, Column], table: Thresholds, label: str | None) -> Mask:
+        found = [part.passes(columns, table, label) for part in self.parts]
+        if self.how == "not":
+            return ~found[0]
+        return np.asarray((np.logical_and if self.how == "and" else np.logical_or).reduce(found))
+
+    def __str__(self) -> str:
+        if self.how == "not":
+            return f"not ({self.parts[0]})"
+        return f" {self.how} ".join(f"({part})" if isinstance(part, Joined) else str(part) for part in self.parts)
+
+
+Expression = Comparison | Joined
+
+
+def parse_rule(text: str) -> Expression:
+    """What a rule says; a SettingError where it says nothing."""
+    return _Parser(text).whole()
+
+
+def separate(rules: Iterable[Expression]) -> list[Expression]:
+    """Rules that all have to hold, one by one: what "and" joins at the top is told apart in the summary."""
+    return [each for rule in rules for each in (_conjuncts(rule))]
+
+
+def check_rule(rule: Expression, columns: Sequence[Column], table: Thresholds | None, label: str | None) -> None:
+    """Refuse a rule that these columns cannot answer."""
+    if isinstance(rule, Joined):
+        for part in rule.parts:
+            check_rule(part, columns, table, label)
+        return
+    column = next((column for column in columns if column.name == rule.column), None)
+    if column is None:
+        known = ", ".join(column.name for column in columns)
+        raise SettingError(f"--keep {rule}: there is no column {rule.column!r}; the models give: {known}")
+    if column.names is not None:
+        if rule.sign not in ("=", "!="):
+            raise SettingError(f"--keep {rule}: {rule.column} is a name and can only be = or != to another")
+        if _place(column.names, rule.value) < 0:
+            shown = ", ".join(column.names[:8]) + (", …" if len(column.names) > 8 else "")
+            raise SettingError(f"--keep {rule}: {rule.column} is never {rule.value!r}; it is one of {shown}")
+    elif rule.value == TABLE:
+        if not table:
+            raise SettingError(f"--keep {rule}: which table? Give it by --table")
+        if label is None:
+            raise SettingError(f"--keep {rule}: a table is looked up by a label, and no model here gives one")
+    else:
+        try:
+            number = float(rule.value)
+        except ValueError:
+            number = math.nan
+        if math.isnan(number):
+            raise SettingError(f"--keep {rule}: expected a number or {TABLE} after {rule.sign}") from None
+
+
+def limits(labels: Column, table: Thresholds, which: int = 0) -> NDArray[np.float64]:
+    """Each row's threshold by its label; NaN where the table has none."""
+    others = table.get(OTHERS, (math.nan,) * (which + 1))[which]
+    assert labels.names is not None
+    by_place = [table[name][which] if name in table else others for name in labels.names]
+    return np.asarray(np.array([*by_place, others])[labels.values])  # −1, no label, is the last
+
+
+def read_table(path: str) -> dict[str, tuple[float, ...]]:
+    """Labels and their thresholds: a JSON object, or lines of a label and numbers with tabs, commas or blanks between.
+
+    A first line without any number is a header.
+    """
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as a table: {getattr(error, 'strerror', None) or error}") from error
+    rows = _json_table(text, path) if text.lstrip().startswith("{") else list(_line_table(text, path))
+    table: dict[str, tuple[float, ...]] = {}
+    for place, label, values in rows:
+        if label in table:
+            raise InputError(f"{path}: {place}: {label!r} is there twice")
+        if not 1 <= len(values) <= 2 or not all(map(math.isfinite, values)):
+            raise InputError(f"{path}: {place}: expected a label and one threshold, or two for buckets")
+        table[label] = values
+    if len({len(values) for values in table.values()}) != 1:
+        raise InputError(f"{path}: expected as many thresholds for every label, and one label at least")
+    return table
+
+
+def _json_table(text: str, path: str) -> list[tuple[str, str, tuple[float, ...]]]:
+    try:
+        found = {label: value if isinstance(value, list) else [value] for label, value in json.loads(text).items()}
+        return [("its object", label, tuple(map(float, values))) for label, values in found.items()]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise InputError(f"{path}: not a JSON object of labels and numbers: {error}") from error
+
+
+def _line_table(text: str, path: str) -> Iterable[tuple[str, str, tuple[float, ...]]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        label, *rest = re.split(r"[\t,; ]+", line.strip())
+        if not label:
+            continue
+        try:
+            yield f"line {number}", label, tuple(map(float, rest))
+        except ValueError:
+            if number > 1:
+                raise InputError(f"{path}: line {number}: expected a label and numbers") from None
+
+
+def _place(names: Sequence[str], name: str) -> int:
+    return names.index(name) if name in names else -1
+
+
+def _conjuncts(rule: Expression) -> list[Expression]:
+    if isinstance(rule, Joined) and rule.how == "and":
+        return [each for part in rule.parts for each in _conjuncts(part)]
+    return [rule]
+
+
+class _Parser:
+    """One look ahead is enough."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[tuple[str, bool]] = []  # each, and whether it was quoted
+        place = 0
+        while text[place:].strip():
+            found = _TOKEN.match(text, place)
+            if not found:
+                raise self._wrong(f"{text[place:].strip()[:20]!r} cannot be read")
+            quoted = found[2] if found[2] is not None else found[3]
+            plain = found[1] or found[4]
+            self.tokens.append((plain, False) if quoted is None else (re.sub(r"\\(.)", r"\1", quoted), True))
+            place = found.end()
+
+    def whole(self) -> Expression:
+        rule = self._joined("or", lambda: self._joined("and", self._factor))
+        if self.tokens:
+            raise self._wrong(f"nothing was expected before {self.tokens[0][0]!r}")
+        return rule
+
+    def _joined(self, word: str, part: Callable[[], Expression]) -> Expression:
+        parts = [part()]
+        while self._takes(word):
+            parts.append(part())
+        return parts[0] if len(parts) == 1 else Joined(word, tuple(parts))
+
+    def _factor(self) -> Expression:
+        if self._takes("not"):
+            return Joined("not", (self._factor(),))
+        if self._takes("("):
+            rule = self._joined("or", lambda: self._joined("and", self._factor))
+            if not self._takes(")"):
+                raise self._wrong("a bracket is not closed")
+            return rule
+        column = self._word("a column")
+        if self._takes("in"):
+            values = [self._word("a value")]
+            while self._takes(","):
+                values.append(self._word("a value"))
+            parts = tuple(Comparison(column, "=", value) for value in values)
+            return parts[0] if len(parts) == 1 else Joined("or", parts)
+        sign = next((sign for sign in (*_COMPARE, "==") if self._takes(sign)), None)
+        if sign is None:
+            raise self._wrong(f"expected =, !=, <, <=, >, >= or in after {column!r}")
+        return Comparison(column, "=" if sign == "==" else sign, self._word("a value"))
+
+    def _takes(self, wanted: str) -> bool:
+        if self.tokens and self.tokens[0] == (wanted, False):
+            self.tokens.pop(0)
+            return True
+        return False
+
+    def _word(self, what: str) -> str:
+        if not self.tokens or (not self.tokens[0][1] and self.tokens[0][0] in (*WORDS, *_COMPARE, *"(),")):
+            raise self._wrong(f"expected {what}" + (f", not {self.tokens[0][0]!r}" if self.tokens else " at the end"))
+        return self.tokens.pop(0)[0]
+
+    def _wrong(self, why: str) -> SettingError:
+        return SettingError(f"--keep {self.text!r}: {why}")

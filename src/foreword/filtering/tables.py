@@ -1,0 +1,125 @@
+"""Rows of Parquet, read with their texts and written with the same columns, types and compression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import InputError
+from foreword.filtering.columns import Column
+from foreword.text.block import BLOCK_BYTES, Block
+from foreword.text.files import Reader
+from foreword.text.parquet import ParquetRows, parquet_opened
+from foreword.text.utf8 import Errors
+
+Mask = NDArray[np.bool_]
+
+GROUP_BYTES = 32 << 20
+"""Rows of about so many bytes make a row group of the output."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableBatch:
+    """Some rows: Arrow's record batch, and the text of each, empty where it is null."""
+
+    batch: Any
+    texts: Block
+    table: ParquetRows
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def rows(self) -> Mask:
+        return np.ones(len(self), np.bool_)
+
+
+def table_batches(reader: Reader, field: str, errors: Errors, longest: int) -> Iterator[TableBatch]:
+    done = 0
+    with parquet_opened(reader, field) as table:
+        for batch, texts in table.batches(errors, BLOCK_BYTES):
+            lengths = texts.stops - texts.starts
+            if lengths.max(initial=0) > longest:
+                row = done + int(lengths.argmax()) + 1
+                raise InputError(
+                    f"{reader.name}: row {row} has a text of {lengths.max():,} bytes; --longest allows more"
+                )
+            yield TableBatch(batch, texts, table)
+            done += len(batch)
+        if not done:  # a file without rows is written as one
+            empty = table.schema.empty_table().to_batches() or [_no_rows(table.schema)]
+            nothing = np.empty(0, np.int64)
+            yield TableBatch(empty[0], Block(np.empty(0, np.uint8), nothing, nothing), table)
+
+
+def _no_rows(schema: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.RecordBatch.from_arrays([pyarrow.array([], field.type) for field in schema], schema=schema)
+
+
+class TableWriter:
+    """A Parquet file that grows by batches; what the input's columns were compressed by, the output's are."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._stream, self._name = stream, name
+        self._writer: Any = None
+        self._held: list[Any] = []
+        self._bytes = 0
+
+    def write(self, batch: TableBatch, kept: Mask, columns: Sequence[Column]) -> None:
+        import pyarrow
+
+        rows = batch.batch if kept.all() else batch.batch.filter(pyarrow.array(kept))
+        schema = batch.table.schema
+        if columns:
+            taken = next((column.name for column in columns if column.name in schema.names), None)
+            if taken:
+                raise InputError(
+                    f'{self._name} has a column "{taken}" already: give the model a name, as in --model NAME=PATH'
+                )
+            added = [column.at(kept).to_arrow() for column in columns]
+            for column, array in zip(columns, added, strict=True):
+                schema = schema.append(pyarrow.field(column.name, array.type))
+            rows = pyarrow.RecordBatch.from_arrays([*rows.columns, *added], schema=schema)
+        if self._writer is None:
+            self._writer = _writer(self._stream, schema, batch.table)
+        if len(rows):
+            self._held.append(rows)
+            self._bytes += rows.nbytes
+        if self._bytes >= GROUP_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _flush(self) -> None:
+        import pyarrow
+
+        if self._held:
+            self._writer.write_table(pyarrow.Table.from_batches(self._held))
+            self._held, self._bytes = [], 0
+
+
+def _writer(stream: BinaryIO, schema: Any, table: ParquetRows) -> Any:
+    from pyarrow import parquet
+
+    metadata = table.metadata
+    codec = "snappy"
+    if metadata.num_row_groups and metadata.num_columns:
+        codec = metadata.row_group(0).column(0).compression.lower()
+    # Texts are all different: a dictionary of them is given up after a megabyte, and was work for nothing.
+    repeated = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
+    repeated += [name for name in schema.names if name not in table.schema.names]
+    return parquet.ParquetWriter(
+        stream,
+        schema,
+        compression="none" if codec == "uncompressed" else codec,
+        use_dictionary=[path for path in repeated if path != table.column],
+    )
