@@ -34,7 +34,8 @@ class Likeliest:
     def __call__(self, x: Tensor) -> NDArray[np.int64]:
         """The words (n,), for x (n, D)."""
         if not self.rounded or len(x) == 0:
-            return torch.addmm(self._bias, x, self._table.t()).numpy().argmax(1)
+            whole: NDArray[np.float32] = torch.addmm(self._bias, x, self._table.t()).numpy()
+            return np.asarray(whole.argmax(1), np.int64)
         scales, small = _rounded(x)
         products = torch._int_mm(small, self._small)
         best = np.empty(len(x), np.int64)
