@@ -398,6 +398,8 @@ class RecurrentClassifier:
         if classes != sorted(set(classes)) or type(last) is not int or last < 1:
             raise ValueError("'classes' must be sorted, each of them once, and 'last' a number of units")
         model, tokenizer = cls(**settings), unnest("tokenizer", parts)
+        if model.layers > len(parts.arrays):
+            raise ValueError(f"{model.layers} layers, but only {len(parts.arrays)} arrays")
         if not isinstance(tokenizer, TextTokenizer):
             raise ValueError(f"a {type(tokenizer).__name__} is no tokenizer")
         sizes = (len(tokenizer.vocab), model.embedding, model.hidden, model.layers)
