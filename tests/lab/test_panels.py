@@ -203,6 +203,7 @@ def test_training_is_started_watched_stopped_and_taken_up_again(running: Running
     page.click("#train-start")
     page.click("#train-start")  # a second one waits for the first
     first, second = page.locator(".job").nth(1), page.locator(".job").nth(0)
+    first.wait_for()  # the newest stands first: until both are there, a place says nothing
     second.locator(".stop").click()
     page.locator(".job[data-phase='cancelled']").wait_for()
     page.locator(".job .line").first.wait_for(timeout=20_000)
