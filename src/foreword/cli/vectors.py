@@ -90,15 +90,19 @@ def train_model(model: Any, corpus: Corpus, out: str, meter: Meter | None) -> fl
 
     Ctrl-C stops after the step at hand, saves, and says how to go on.
     """
+    from foreword.io.folder import save
+
     counted = model.count(corpus, meter) if hasattr(model, "count") else corpus
     phase = "training" if counted is corpus else "training on pairs"
-    return run_steps(model, model.train(counted), out, meter, phase)
+    loss = run_steps(model, model.train(counted), out, meter, phase)
+    save(model, out)
+    return loss
 
 
 def run_steps(
     model: Any, steps: Iterator[Step], out: str, meter: Meter | None, phase: str = "training"
 ) -> float | None:
-    """What ``train_model`` does, for a model whose steps of training are given."""
+    """Go through the steps of training, saving on the way but not at the end; the loss of the last one."""
     from foreword.io.folder import save
     from foreword.tokens.resume import interrupts_noted
 
@@ -115,5 +119,4 @@ def run_steps(
             if time.monotonic() - saved >= SAVE_EVERY:
                 save(model, out)
                 saved = time.monotonic()
-        save(model, out)
     return loss
