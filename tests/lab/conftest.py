@@ -126,11 +126,30 @@ class Visit:
         self.requests: list[str] = []
         self.page.on("console", self._hear)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.waiting: set[Any] = set()
+        self.page.on("request", self._asked)
+        self.page.on("requestfinished", self._answered)
+        self.page.on("requestfailed", self._answered)
 
     def _hear(self, told: Any) -> None:
         if told.type in ("error", "warning"):
             self.complaints.append(told.text)
+
+    def _asked(self, request: Any) -> None:
+        self.requests.append(request.url)
+        self.waiting.add(request)
+
+    def _answered(self, request: Any) -> None:
+        self.waiting.discard(request)
+
+    def settle(self) -> None:
+        """Until the page has asked what it asks after a pause, and every answer is there and drawn."""
+        self.page.wait_for_timeout(350)
+        for _ in range(600):
+            if not self.waiting:
+                break
+            self.page.wait_for_timeout(50)
+        self.page.wait_for_timeout(50)
 
     def open(self, address: str, panel: str = "") -> Any:
         self.page.goto(address + (f"#{panel}" if panel else ""))

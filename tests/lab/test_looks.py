@@ -19,7 +19,7 @@ def test_axe_finds_no_serious_fault(panel: str, theme: str, running: Running, br
     visit = Visit(browser, color_scheme=theme, viewport={"width": 1280 if theme == "light" else 390, "height": 900})
     try:
         page = visit.open(running.address, panel)
-        page.wait_for_timeout(500)
+        visit.settle()
         found = axe.Axe().run(page).response["violations"]
         grave = [
             (fault["id"], fault["impact"], [node["html"][:160] for node in fault["nodes"][:2]])

@@ -25,7 +25,7 @@ PANELS = ("cells_panel", "next_word", "tokens", "words", "tags", "translate", "t
 @pytest.mark.parametrize("panel", PANELS)
 def test_loads_without_a_complaint(panel: str, running: Running, visit: Visit) -> None:
     page = visit.open(running.address, panel)
-    page.wait_for_timeout(400)
+    visit.settle()
     assert page.locator(".trouble").count() == 0
     assert visit.complaints == []
     assert all(url.startswith(running.address) for url in visit.requests)
@@ -35,7 +35,7 @@ def test_next_word_is_the_models(running: Running, visit: Visit) -> None:
     page = visit.open(running.address, "next_word")
     with page.expect_response(lambda answer: "/api/next" in answer.url):
         page.fill("#next-text", "the name of the")
-    page.wait_for_timeout(500)
+    visit.settle()
     for name in ("bigram", "hmm", "lstm"):
         lm: TextLM = running.lab.shelf[name].language_model
         rows = page.locator(f"[data-model='{name}'] li[data-p]")
@@ -58,7 +58,7 @@ def test_temperature_sharpens_and_a_word_can_be_put_into_the_text(running: Runni
     plain = float(first.get_attribute("data-p"))
     with page.expect_response(lambda answer: "/api/next" in answer.url):
         page.locator("#next-temperature").evaluate("e => { e.value = 0.3; e.dispatchEvent(new Event('input')); }")
-    page.wait_for_timeout(500)
+    visit.settle()
     assert float(first.get_attribute("data-p")) > plain
     word = first.get_attribute("data-token")
     first.locator("button").click()
@@ -88,7 +88,7 @@ def test_words_near_a_word_and_along_an_axis(running: Running, visit: Visit) -> 
     page = visit.open(running.address, "words")
     with page.expect_response(lambda answer: "/nearest" in answer.url and "file" in (answer.request.post_data or "")):
         page.fill("#words-word", "file")
-    page.wait_for_timeout(200)
+    visit.settle()
     shown = page.locator("#words-near-place li").evaluate_all("all => all.map(e => e.dataset.word)")
     vectors = running.lab.shelf["skip-gram"].vectors
     assert shown == [word for word, _ in vectors.nearest("file", 12)]
@@ -121,7 +121,7 @@ def test_tags_predict_correct_and_the_best_path(running: Running, visit: Visit) 
     sentence = "The old man sees the park ."
     with page.expect_response(lambda answer: "/trellis" in answer.url and "sees" in (answer.request.post_data or "")):
         page.fill("#tags-text", sentence)
-    page.wait_for_timeout(200)
+    visit.settle()
     tagger: Any = running.lab.shelf["tagger"].model
     expected = tagger.predict([sentence.split()])[0]
     assert page.locator(".trellis .path td").all_inner_texts() == expected
@@ -143,7 +143,7 @@ def test_f08_attention_and_the_beam_of_a_translation(running: Running, visit: Vi
         lambda answer: "/api/translate" in answer.url and "may" in (answer.request.post_data or "")
     ):
         page.fill("#translate-text", "7 may 1987")
-    page.wait_for_timeout(300)
+    visit.settle()
     translator: Any = running.lab.shelf["dates"].model
     card = page.locator("[data-model='dates']")
     said = card.locator(".merge").inner_text()
@@ -157,7 +157,7 @@ def test_f08_attention_and_the_beam_of_a_translation(running: Running, visit: Vi
     page.focus("#translate-width")
     with page.expect_response(lambda answer: "/api/translate" in answer.url):
         page.keyboard.press("Home")
-    page.wait_for_timeout(300)
+    visit.settle()
     steps = card.locator(".beam .node").count()
     assert steps == card.locator(".beam .node.best").count()  # one text a step, and no other
     assert visit.complaints == []
