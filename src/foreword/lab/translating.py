@@ -20,8 +20,8 @@ from foreword.tokens.corpus import Corpus
 if TYPE_CHECKING:
     from foreword.translate.text import TextTranslator
 
-DATES, SECONDS = 3000, 10.0
-"""Dates that the two starters learn from, and seconds that each may take: about five of them are needed."""
+DATES, SECONDS = 3000, 30.0
+"""Dates that the two starters learn from, and seconds that each may take: on a machine at rest it takes seven."""
 
 MOST_TOKENS = 60
 

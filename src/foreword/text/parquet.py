@@ -192,11 +192,12 @@ class ParquetRows:
         _check_column(file.schema_arrow, column, reader.name)
         self.schema = file.schema_arrow
         self.metadata = file.metadata
-        self._reader, self._file, self._column = reader, file, column
+        self.column = column
+        self._reader, self._file = reader, file
 
     def batches(self, errors: Errors, block_bytes: int) -> Iterator[tuple[Any, Block]]:
         """Record batches, and the text of each row; null is an empty text."""
-        done, place = 0, self.schema.get_field_index(self._column)
+        done, place = 0, self.schema.get_field_index(self.column)
         for group in range(self.metadata.num_row_groups):
             size = _rows_of_group(self.metadata.row_group(group), block_bytes)
             for batch in self._file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
