@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -18,6 +19,8 @@ from foreword.translate.bottleneck import Bottleneck, bottleneck
 from foreword.translate.pairs import Pairs
 from foreword.translate.seq2seq import Seq2Seq
 from foreword.translate.text import TextTranslator
+
+Report = Callable[[str, object], None]
 
 NOUNS = {"maison": "house", "voiture": "car", "fleur": "flower", "table": "table", "chaise": "chair", "robe": "dress"}
 ADJECTIVES = {"bleue": "blue", "verte": "green", "noire": "black", "blanche": "white", "ronde": "round"}
@@ -71,9 +74,17 @@ def curve() -> Bottleneck:
     return bottleneck(longest=12, pairs=1500, measured=25, epochs=10, device="cpu")
 
 
-def test_q09_without_attention_quality_falls_with_the_length_of_the_source(curve: Bottleneck) -> None:
+def test_q09_without_attention_quality_falls_with_the_length_of_the_source(
+    curve: Bottleneck, record_property: Report
+) -> None:
     """Q09: "degrades sharply with input length"; with attention it does not."""
     bare, looking = curve.perplexity["none"], curve.perplexity["additive"]
+    record_property(
+        "Q09 perplexity of short and long sources, no attention", f"{bare[:3].mean():.2f}, {bare[-3:].mean():.2f}"
+    )
+    record_property(
+        "Q09 perplexity of short and long sources, additive", f"{looking[:3].mean():.2f}, {looking[-3:].mean():.2f}"
+    )
     assert bare[-3:].mean() > 1.5 * bare[:3].mean()
     assert looking[-3:].mean() < 0.75 * bare[-3:].mean()
     assert curve.right["additive"][-3:].mean() > curve.right["none"][-3:].mean() + 0.3
@@ -87,7 +98,7 @@ def test_q09_as_a_picture(curve: Bottleneck) -> None:
     assert "at 12 words" in picture.caption
 
 
-def test_q04_the_gap_between_training_and_free_running() -> None:
+def test_q04_the_gap_between_training_and_free_running(record_property: Report) -> None:
     """Q04: shown the truth a decoder is right more often than on its own, where one mistake leads to the next."""
     random = np.random.default_rng(0)
     vocab = Vocab(["<unk>", "</s>", *(f"w{place}" for place in range(8))])
@@ -108,9 +119,21 @@ def test_q04_the_gap_between_training_and_free_running() -> None:
         state = stepped.advance(state, targets[:, step])
     said = model.translate(test.sources, width=1, max_tokens=8)
     alone = [np.array([*ids, *[-1] * (8 - len(ids))]) == true[:8] for ids, true in zip(said, targets, strict=True)]
+    record_property("Q04 words right, shown the truth and alone", f"{np.mean(shown):.1%}, {np.mean(alone):.1%}")
     assert np.mean(shown) > np.mean(alone) + 0.03
 
 
 def test_x03_seven_times_as_fast() -> None:
     """X03: 3.5 days against 12 hours is seven times; whose figures they are is Z07's matter."""
     assert 3.5 * 24 / 12 == 7
+
+
+def test_x02_encoder_and_decoder_with_and_without_attention(
+    curve: Bottleneck, record_property: Callable[[str, object], None]
+) -> None:
+    """X02: two rows of the table of architectures: a fixed context is the bottleneck, and attention takes it away."""
+    right = {name: [float(each[:3].mean()), float(each[-3:].mean())] for name, each in curve.right.items()}
+    for name, shares in right.items():
+        record_property(f"X02 share of words right, short and long sources, attention {name}", str(np.round(shares, 2)))
+    assert right["none"][0] - right["none"][1] > 0.2
+    assert right["additive"][1] > right["none"][1] + 0.3

@@ -16,6 +16,7 @@ import typer
 import foreword
 from foreword.cli import (
     analogy,
+    claims,
     classify,
     cloud,
     compare,
@@ -78,6 +79,7 @@ app.add_typer(search.app, context_settings=SETTINGS)
 app.add_typer(tag.app, context_settings=SETTINGS)
 app.add_typer(tokenize.app, context_settings=SETTINGS)
 app.add_typer(translate.app, context_settings=SETTINGS)
+add_command(app, claims.claims, claims.EXAMPLES)
 add_command(app, convert.convert, convert.EXAMPLES)
 add_command(app, cloud.cloud, cloud.EXAMPLES)
 app.add_typer(lab.app, context_settings=SETTINGS)

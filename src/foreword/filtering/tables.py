@@ -22,6 +22,11 @@ GROUP_BYTES = 32 << 20
 """Rows of about so many bytes make a row group of the output."""
 
 
+PAGE_ROWS = 64
+"""After so many rows it is asked whether a page is full. By the default of 1024 one of long rows would be huge, and
+whoever reads a row has to hold its page."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableBatch:
     """Some rows: Arrow's record batch, and the text of each, empty where it is null."""
@@ -122,4 +127,5 @@ def _writer(stream: BinaryIO, schema: Any, table: ParquetRows) -> Any:
         schema,
         compression="none" if codec == "uncompressed" else codec,
         use_dictionary=[path for path in repeated if path != table.column],
+        write_batch_size=PAGE_ROWS,
     )
