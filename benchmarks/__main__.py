@@ -34,6 +34,7 @@ SUBJECTS = (
     "vector_quality",
     "nearest",
     "recurrent",
+    "filter",
 )
 
 ELSEWHERE = ("gpu_steps",)
