@@ -26,6 +26,7 @@ SUBJECTS = (
     "tagging",
     "crf",
     "tagger_neural",
+    "translate",
     "vectorise",
     "classify",
     "logistic",
@@ -34,6 +35,7 @@ SUBJECTS = (
     "vector_quality",
     "nearest",
     "recurrent",
+    "lab",
     "filter",
 )
 

@@ -2,6 +2,7 @@
 
     python recipes/awd_lstm.py --data FOLDER --epochs 320 --marks 100,200,300
     python recipes/awd_lstm.py --text wikitext-2 --data FOLDER --epochs 220
+    python recipes/awd_lstm.py --data FOLDER --epochs 320 --save MODEL      then recipes/adaptation.py --model MODEL
 
 The folder holds ptb.train.txt, ptb.valid.txt and ptb.test.txt, or train.txt and so on (.xz will do). The model learns
 from the first alone; the second chooses among averages and epochs; the third is read at the very end, once for each row
@@ -24,6 +25,7 @@ from pathlib import Path
 
 import torch
 
+from foreword.io.folder import save
 from foreword.lm.awd_lstm import AWDLSTM
 from foreword.nn.dropout import Dropout
 from foreword.protocols import Parts
@@ -94,6 +96,7 @@ def train(
     marks: tuple[float, ...],
     seed: int,
     pause: Pause | None = None,
+    save_to: Path | None = None,
 ) -> list[Row]:
     model = AWDLSTM(dropout=dropout, training=settings(epochs), seed=seed)
     kept: list[tuple[float, float, Parts]] = []
@@ -116,6 +119,9 @@ def train(
             break
     else:
         kept.append((time.perf_counter() - began, float(epochs), model.to_parts()))
+        if save_to is not None:
+            save(model, save_to)
+            talk(f"the model is in {save_to}")
     return [measured(seconds, read, parts, data) for seconds, read, parts in kept]
 
 
@@ -141,11 +147,12 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path, help="keep the run here, and go on from here")
     parser.add_argument("--pause", type=float, default=1e9, help="seconds after which to stop and keep it")
     parser.add_argument("--already", type=float, default=0.0, help="seconds that the parts before this one took")
+    parser.add_argument("--save", type=Path, help="where to put the model that valid has chosen in the end")
     parser.add_argument("--json", action="store_true", help="the table for machines")
     given = parser.parse_args()
     pause = None if given.checkpoint is None else Pause(given.checkpoint, given.pause, given.already)
     folder = given.data or Path(os.environ.get("FOREWORD_DATA", "."), given.text)
-    rows = train(corpora(folder), DROPOUT[given.text], given.epochs, given.marks, given.seed, pause)
+    rows = train(corpora(folder), DROPOUT[given.text], given.epochs, given.marks, given.seed, pause, given.save)
     if given.json:
         sys.stdout.write(json.dumps([asdict(row) for row in rows]) + "\n")
         return

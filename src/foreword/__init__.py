@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from foreword.classify.logistic import LogisticRegression
     from foreword.classify.naive_bayes import NaiveBayes
     from foreword.classify.nb_logistic import NBLogistic
+    from foreword.classify.recurrent import RecurrentClassifier
     from foreword.classify.text import TextClassifier
     from foreword.decode import beam_search, generate
     from foreword.errors import ForewordError
@@ -48,6 +49,10 @@ if TYPE_CHECKING:
     from foreword.tokens.corpus import Corpus
     from foreword.tokens.vocab import Vocab
     from foreword.tokens.words import WordTokenizer
+    from foreword.translate.pairs import Pairs
+    from foreword.translate.seq2seq import Seq2Seq
+    from foreword.translate.text import TextTranslator
+    from foreword.vectors.elmo import ELMo
     from foreword.vectors.fasttext import FastText
     from foreword.vectors.glove import GloVe
     from foreword.vectors.word2vec import Word2Vec
@@ -66,6 +71,7 @@ _HOME = {
     "CharacterTokenizer": "foreword.tokens.characters",
     "Corpus": "foreword.tokens.corpus",
     "CosineSearch": "foreword.features.cosine",
+    "ELMo": "foreword.vectors.elmo",
     "FastText": "foreword.vectors.fasttext",
     "GloVe": "foreword.vectors.glove",
     "Measures": "foreword.evaluate.perplexity",
@@ -79,11 +85,15 @@ _HOME = {
     "NaiveBayes": "foreword.classify.naive_bayes",
     "NgramLM": "foreword.lm.ngram",
     "OneHot": "foreword.features.bag",
+    "Pairs": "foreword.translate.pairs",
+    "RecurrentClassifier": "foreword.classify.recurrent",
     "RecurrentLM": "foreword.lm.recurrent",
+    "Seq2Seq": "foreword.translate.seq2seq",
     "Streaming": "foreword.lm.streaming",
     "TextClassifier": "foreword.classify.text",
     "TextLM": "foreword.pipeline",
     "TextSearch": "foreword.search.text",
+    "TextTranslator": "foreword.translate.text",
     "TfIdf": "foreword.features.tfidf",
     "TransformerLM": "foreword.lm.transformer",
     "UnigramLM": "foreword.lm.unigram",
@@ -119,6 +129,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "CharacterTokenizer",
     "Corpus",
     "CosineSearch",
+    "ELMo",
     "FastText",
     "FeatureTagger",
     "ForewordError",
@@ -132,11 +143,15 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "NaiveBayes",
     "NgramLM",
     "OneHot",
+    "Pairs",
+    "RecurrentClassifier",
     "RecurrentLM",
+    "Seq2Seq",
     "Streaming",
     "TextClassifier",
     "TextLM",
     "TextSearch",
+    "TextTranslator",
     "TfIdf",
     "TransformerLM",
     "UnigramLM",

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ from foreword.tokens.vocab import Vocab
 INCOMPLETE = "\ufffd"
 """What a byte-level tokenizer decodes half a character to."""
 
+
+Normalisation = Literal["power", "gnmt"]
 
 # Drawing
 
@@ -191,7 +194,7 @@ class Hypothesis:
 
     ids: its tokens, without the prompt and without ``</s>``.
     logprob: natural log-probability of all of them given the prompt, and of ``</s>`` where the text is finished.
-    score: logprob / length^length_penalty, by which hypotheses of different lengths are compared.
+    score: logprob / length^length_penalty, or as ``beam_search`` was told, by which hypotheses are compared.
     finished: whether the model ended it; if not, it was cut off at ``max_tokens``.
     """
 
@@ -207,6 +210,8 @@ def beam_search(
     width: int = 5,
     max_tokens: int = 100,
     length_penalty: float = 1.0,
+    normalisation: Normalisation = "power",
+    coverage: float = 0.0,
     n_best: int = 1,
     prompt: Sequence[int] = (),
 ) -> list[list[Hypothesis]]:
@@ -218,21 +223,24 @@ def beam_search(
 
         score = log p(w_1 … w_l) / l^length_penalty,    l counts every token, ``</s>`` too
 
-    0 compares probabilities, which favours short texts, for every token costs; 1 compares the mean per token. The
-    search ends when ``width`` texts are finished, when nothing unfinished can overtake the ``n_best``, or after
-    ``max_tokens`` steps. Finished texts come before those that were cut off, whatever their scores.
+    0 compares probabilities, which favours short texts, for every token costs; 1 compares the mean per token. With
+    ``normalisation="gnmt"`` it is divided by ((5 + l) / 6)^length_penalty instead. With ``coverage`` a finished text
+    pays for what it has left out of its source, coverage · Σ_i log min(attention paid to i, 1), where the model looks
+    at one. The search ends when ``width`` texts are finished, when nothing unfinished can overtake the ``n_best``, or
+    after ``max_tokens`` steps. Finished texts come before those that were cut off, whatever their scores.
 
     Width 1 is greedy: the likeliest token at each step, the lowest id among equals. A beam so wide that nothing is
     ever dropped finds the best text there is.
     """
-    _check_max_tokens(max_tokens)
-    _check_search(width, length_penalty, n_best)
     _check_prompt(prompt, model.vocab)
+    goal = Goal(width, n_best, max_tokens, length_penalty, model.vocab.end, normalisation, coverage)
+    if coverage and not isinstance(model, Covering):
+        raise SettingError(f"coverage={coverage}: a {type(model).__name__} looks at no source")
     state = _read(model, prompt)
-    goal = _Goal(width, n_best, max_tokens, length_penalty, model.vocab.end)
     beams = [_Beam(goal) for _ in range(len(state))]
     for _ in range(max_tokens):
-        rows = _extend(beams, model.next_logprobs(state))
+        covered = model.coverage(state) if coverage and isinstance(model, Covering) else np.zeros(len(state))
+        rows = _extend(beams, model.next_logprobs(state), covered)
         if len(rows) == 0:
             break
         ids = np.concatenate([beam.ids[:, -1] for beam in beams if len(beam)])
@@ -240,7 +248,14 @@ def beam_search(
     return [beam.ranked()[:n_best] for beam in beams]
 
 
-def _extend(beams: Sequence[_Beam], logprobs: Logs) -> NDArray[np.int64]:
+@runtime_checkable
+class Covering(Protocol):
+    """A model that looks at a source: (n,) Σ_i log min(attention paid to i, 1), for ``beam_search`` with coverage."""
+
+    def coverage(self, state: Any, /) -> Logs: ...
+
+
+def _extend(beams: Sequence[_Beam], logprobs: Logs, covered: Logs) -> NDArray[np.int64]:
     """Continue all texts by a token. The model reads them side by side: rows of the first beam, of the second, …
 
     Gives, for each text that goes on, the row of the one it continues.
@@ -252,28 +267,51 @@ def _extend(beams: Sequence[_Beam], logprobs: Logs) -> NDArray[np.int64]:
     for beam in beams:
         last = first + len(beam)
         if last > first:
-            rows.append(first + beam.extend(logprobs[first:last]))
+            rows.append(first + beam.extend(logprobs[first:last], covered[first:last]))
         first = last
     return np.concatenate(rows)
 
 
 @dataclass(frozen=True, slots=True)
-class _Goal:
-    """What is searched for; the settings of ``beam_search``."""
+class Goal:
+    """What is searched for; the settings of ``beam_search``, and the end."""
 
     width: int
     n_best: int
     max_tokens: int
     length_penalty: float
     end: int
+    normalisation: Normalisation = "power"
+    coverage: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_max_tokens(self.max_tokens)
+        _check_search(self.width, self.length_penalty, self.n_best)
+        if self.normalisation not in ("power", "gnmt"):
+            raise SettingError(f"normalisation={self.normalisation!r} must be 'power' or 'gnmt'")
+        if not (math.isfinite(self.coverage) and self.coverage >= 0):
+            raise SettingError(f"coverage={self.coverage} must be zero or a positive number")
 
     def score(self, logprob: float, length: int) -> float:
+        if self.normalisation == "gnmt":
+            return logprob / gnmt_length_penalty(length, self.length_penalty)
         # Not a division: a power too large to hold is an error, one too small is zero. An empty text counts as one.
         share: float = float(max(length, 1)) ** -self.length_penalty
         return logprob * share
 
-    def hypothesis(self, ids: list[int], logprob: float, *, finished: bool) -> Hypothesis:
-        return Hypothesis(tuple(ids), logprob, self.score(logprob, len(ids) + finished), finished)
+    def hypothesis(self, ids: list[int], logprob: float, *, finished: bool, covered: float = 0.0) -> Hypothesis:
+        """covered: Σ_i log min(attention paid to i, 1)."""
+        score = self.score(logprob, len(ids) + finished) + (self.coverage * covered if self.coverage else 0.0)
+        return Hypothesis(tuple(ids), logprob, score, finished)
+
+    def is_decided(self, scores: Sequence[float], likeliest_unfinished: float) -> bool:
+        """scores: of the texts that are finished."""
+        if len(scores) < self.n_best:
+            return False
+        if len(scores) >= self.width:
+            return True
+        # At best an unfinished text loses nothing more and becomes as long as can be.
+        return self.score(likeliest_unfinished, self.max_tokens) < sorted(scores)[-self.n_best]
 
 
 @dataclass(slots=True)
@@ -283,7 +321,7 @@ class _Beam:
     ids: int64 (L, tokens so far), the texts still being written, likeliest first; logprobs: float64 (L,), theirs.
     """
 
-    goal: _Goal
+    goal: Goal
     ids: NDArray[np.int64] = field(default_factory=lambda: np.empty((1, 0), np.int64))
     logprobs: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
     finished: list[Hypothesis] = field(default_factory=list)
@@ -291,7 +329,7 @@ class _Beam:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def extend(self, logprobs: Logs) -> NDArray[np.int64]:
+    def extend(self, logprobs: Logs, covered: Logs) -> NDArray[np.int64]:
         """Continue by a token whose log-probabilities are (L, V); for each text that goes on, the row it continues."""
         width = self.goal.width
         totals = self.logprobs[:, None] + logprobs
@@ -299,22 +337,14 @@ class _Beam:
         rows, ids = likeliest(totals, logprobs, 2 * width)
         ends = ids == self.goal.end
         for row in rows[:width][ends[:width]].tolist():
-            total = float(totals[row, self.goal.end])
-            self.finished.append(self.goal.hypothesis(self.ids[row].tolist(), total, finished=True))
+            ids_so_far, total = self.ids[row].tolist(), float(totals[row, self.goal.end])
+            self.finished.append(self.goal.hypothesis(ids_so_far, total, finished=True, covered=float(covered[row])))
         on = np.flatnonzero(~ends)[:width]
         rows, ids = rows[on], ids[on]
-        if self._is_decided(float(totals[rows, ids].max(initial=-np.inf))):
+        if self.goal.is_decided([text.score for text in self.finished], float(totals[rows, ids].max(initial=-np.inf))):
             rows, ids = rows[:0], ids[:0]
         self.ids, self.logprobs = np.column_stack((self.ids[rows], ids)), totals[rows, ids]
         return rows
-
-    def _is_decided(self, likeliest_unfinished: float) -> bool:
-        if len(self.finished) < self.goal.n_best:
-            return False
-        # At best an unfinished text loses nothing more and becomes as long as can be.
-        hope = self.goal.score(likeliest_unfinished, self.goal.max_tokens)
-        last_to_win = sorted(text.score for text in self.finished)[-self.goal.n_best]
-        return len(self.finished) >= self.goal.width or hope < last_to_win
 
     def ranked(self) -> list[Hypothesis]:
         """Best first; of equals the one found first. What was cut off has not paid for its end, so it comes last."""

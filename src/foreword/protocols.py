@@ -105,6 +105,15 @@ class Tagger(Protocol):
 
 
 @runtime_checkable
+class Embedder(Protocol):
+    """A vector for a word where it stands: ELMo; and static vectors, the same wherever it stands."""
+
+    @property
+    def dimensions(self) -> int: ...
+    def embed(self, sentences: Sentences) -> list[NDArray[np.float32]]: ...  # (length, dimensions) for each sentence
+
+
+@runtime_checkable
 class Classifier(Protocol):
     """scikit-learn's own habits, so that its pipelines and searches take ours."""
 

@@ -23,6 +23,8 @@ from foreword.text.embedded import embedded_text
 from foreword.text.examples import LabelledReading
 from foreword.text.labelled import read_labelled_blocks
 
+Report = Callable[[str, object], None]
+
 IMDB = LabelledReading("jsonl", "text", "label")
 
 
@@ -109,7 +111,7 @@ def spam_posterior_with_euros(model: TextClassifier, explanation: Explanation) -
 
 
 @real_data
-def test_b03_negation_is_not_seen_by_a_bag_of_words(spam_filter: TextClassifier) -> None:
+def test_b03_negation_is_not_seen_by_a_bag_of_words(spam_filter: TextClassifier, record_property: Report) -> None:
     """B03: both posteriors; the same three keywords, worth the same, drive both; a model that sees order beside it."""
     texts, labels = messages()
     bag = BagOfWords(ngrams=(1, 2)).fit([*texts, WON, LOST])
@@ -119,6 +121,9 @@ def test_b03_negation_is_not_seen_by_a_bag_of_words(spam_filter: TextClassifier)
     for name, model in (("words", spam_filter), ("words and pairs", ordered)):
         shares = [model.explain(text).probability("spam") for text in (WON, LOST)]
         print(f"{name:>16}: {shares[0]:.4f} and {shares[1]:.8f}")
+    record_property(
+        "B03 p(spam), won and negated, words", f"{won.probability('spam'):.4f}, {lost.probability('spam'):.2g}"
+    )
     assert said_for(won, "spam", KEYWORDS) == said_for(lost, "spam", KEYWORDS)
     assert all(gain > 0 for gain in said_for(lost, "spam", KEYWORDS).values())
     best = TextClassifier().fit(texts, labels)  # words, marks and pairs of them, the weights learnt together
@@ -161,7 +166,7 @@ def column_of(model: TextClassifier, word: str) -> int:
 
 
 @real_data
-def test_b04_reviews_are_positive_or_negative() -> None:
+def test_b04_reviews_are_positive_or_negative(record_property: Report) -> None:
     """B04: IMDB, 25,000 reviews learnt from and 25,000 tested: accuracy with its interval, and scikit-learn's."""
     bayes = pytest.importorskip("sklearn.naive_bayes")
     train, test = (list(read_labelled_blocks(find(f"imdb:{split}"), IMDB)) for split in ("train", "test"))
@@ -173,6 +178,7 @@ def test_b04_reviews_are_positive_or_negative() -> None:
     said = bayes.MultinomialNB().fit(counts, learnt).predict(unseen)
     low, high = ours.interval
     print(f"\nIMDB, naive Bayes on words: {ours.accuracy:.2%} ({low:.2%} to {high:.2%}); scikit-learn the same")
+    record_property("B04 IMDB accuracy and its interval", f"{ours.accuracy:.2%} ({low:.2%} to {high:.2%})")
     assert ours.texts == 25_000
     assert ours.accuracy == np.mean(said == np.array(held))
     assert low < 0.8136 < high  # what MultinomialNB on counts is known to reach
@@ -256,12 +262,14 @@ def share_of_exceptions(ending: str, tag: str) -> float:
 
 
 @real_data
-def test_t11_problem_solution_limitation_with_a_number_in_each_row() -> None:
+def test_t11_problem_solution_limitation_with_a_number_in_each_row(record_property: Report) -> None:
     """T11: three rows: no semantics, local context, hand-crafted features; each limitation is measured."""
     rows = table_of_problems()
     for problem, solution, limitation, number in rows:
         print(f"\n{problem} | {solution} | {limitation}: {number:.3f}", end="")
     meaning, context, features = (number for *_, number in rows)
+    for problem, _, limitation, number in rows:
+        record_property(f"T11 {problem}: {limitation}", round(number, 3))
     assert meaning == 0  # no nearer than any other two words: see T04
     assert context > 0.5
     assert 0.1 < features < 0.5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from foreword.tag.hmm import HMMTagger, most_frequent_tags
 from foreword.text.datasets import find
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
+
+Report = Callable[[str, object], None]
 
 STATES = 3
 VOCAB = Vocab(["</s>", "a", "b"], unknown=None)
@@ -257,7 +260,7 @@ def treebank() -> dict[str, Tagged]:
 
 
 @pytest.mark.data
-def test_h09_the_tagger_beats_the_most_frequent_tag(treebank: dict[str, Tagged]) -> None:
+def test_h09_the_tagger_beats_the_most_frequent_tag(treebank: dict[str, Tagged], record_property: Report) -> None:
     """H09: supervised, from context; accuracy printed, unknown words apart."""
     train, test = treebank["train"], treebank["test"]
     results = {order: HMMTagger(order).fit(*train).accuracies(*test) for order in (2, 3)}
@@ -268,6 +271,11 @@ def test_h09_the_tagger_beats_the_most_frequent_tag(treebank: dict[str, Tagged])
             f"order {order}: {result.all:.2%} of all words, {result.known:.2%} of known ones, "
             f"{result.unknown:.2%} of the {result.unknown_share:.1%} unknown; most frequent tag {baseline:.2%}"
         )
+    for order, result in results.items():
+        record_property(
+            f"H09 order {order}: all, known, unknown", f"{result.all:.2%}, {result.known:.2%}, {result.unknown:.2%}"
+        )
+    record_property("H09 most frequent tag", f"{baseline:.2%}")
     assert results[3].all >= 0.92
     assert results[3].all > results[2].all > baseline + 0.03
     assert results[3].known > 0.93

@@ -6,6 +6,7 @@ equations and initial values, and checked.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +38,8 @@ from foreword.nn.dropout import NO_DROPOUT
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
+
+Report = Callable[[str, object], None]
 
 torch.set_num_threads(1)
 
@@ -171,7 +174,7 @@ def test_r08_a_character_rnn_writes_characters_that_it_has_seen_together() -> No
 # R12, R13: powers, and the experiment
 
 
-def test_r12_powers() -> None:
+def test_r12_powers(record_property: Report) -> None:
     """R12: 0.9⁵⁰, 0.9¹⁰⁰ and 1.1¹⁰⁰, as gradients of a one-unit network whose slope is 1."""
     for weight, steps, printed, exact in (
         (0.9, 50, 0.005, 0.005154),
@@ -179,13 +182,20 @@ def test_r12_powers() -> None:
         (1.1, 100, 13781, 13780.6),
     ):
         product = jacobian_products(np.full((steps, 1, 1), weight))[-1, 0, 0]
+        record_property(f"R12 {weight} to the power of {steps}", f"{product:.4g}")
         assert product == pytest.approx(exact, rel=1e-4)
         assert product == pytest.approx(printed, rel=0.15)
 
 
-def test_r13_what_the_printed_experiment_really_gives() -> None:
+def test_r13_what_the_printed_experiment_really_gives(record_property: Report) -> None:
     """R13, Z01: small W near 1e-60 and not 3.7e-31, large W near 5e+22 and not 1.4e+18."""
     found = published_experiment()
+    for name, each in found.items():
+        record_property(f"R13 {name}: printed, median", f"{each.printed:.2g}, {each.median:.2g}")
+        record_property(
+            f"Z01 {name}: printed, median, without the slope",
+            f"{each.printed:.2g}, {each.median:.2g}, {each.without_slope:.2g}",
+        )
     assert found["small W"].median == pytest.approx(1.5e-60, rel=0.3)
     assert found["large W"].median == pytest.approx(5.6e22, rel=0.3)
 
@@ -259,7 +269,7 @@ def test_l02_a_new_cell_remembers() -> None:
 # L03, L04: what gates do to gradients
 
 
-def test_l03_gates_keep_gradients_alive_where_a_plain_network_loses_them() -> None:
+def test_l03_gates_keep_gradients_alive_where_a_plain_network_loses_them(record_property: Report) -> None:
     """L03: forget gates near one; 60 steps back an LSTM has kept what an RNN of that size has lost."""
     x = np.random.default_rng(0).normal(size=(60, 4, 8)) * 0.5
     left = {}
@@ -267,14 +277,19 @@ def test_l03_gates_keep_gradients_alive_where_a_plain_network_loses_them() -> No
         _, _, kept = run(cell, x)
         norms = norms_by_lag(jacobian_products(step_jacobians(cell, kept)))
         left[name] = norms[-1] / norms[1]
+    record_property("L03 left after 60 steps, RNN and LSTM", f"{left['rnn']:.2g}, {left['lstm']:.2g}")
     assert left["lstm"] > 0.1
     assert left["rnn"] < 1e-3
 
 
-def test_l04_the_product_of_forget_gates_trends_to_zero() -> None:
+def test_l04_the_product_of_forget_gates_trends_to_zero(record_property: Report) -> None:
     """L04: with f below one, hundreds of steps leave nothing, whatever the gate."""
     cell = LSTMCell(4, 8, forget_bias=3.0)
     products = forget_products(run(cell, np.random.default_rng(0).normal(size=(400, 1, 4)))[2]).mean(axis=(1, 2))
+    record_property(
+        "L04 product of forget gates after 10, 100 and 400 steps",
+        f"{products[10]:.2g}, {products[100]:.2g}, {products[400]:.2g}",
+    )
     assert products[10] > 0.4
     assert products[400] < 1e-4
     assert (np.diff(products) <= 0).all()
@@ -295,7 +310,7 @@ def test_p02_clipping_does_not_bring_a_vanished_gradient_back() -> None:
 # R17, L06, R19: learnt
 
 
-def test_l06_a_forget_bias_of_one_helps_recall_over_a_hundred_steps() -> None:
+def test_l06_a_forget_bias_of_one_helps_recall_over_a_hundred_steps(record_property: Report) -> None:
     """L06: recall at lag 100 with bias 0 and 1, five seeds each, the same updates."""
     learning = Learning(hidden=24, updates=150, check_every=150, rate=0.015)
     right = {
@@ -304,6 +319,10 @@ def test_l06_a_forget_bias_of_one_helps_recall_over_a_hundred_steps() -> None:
         ]
         for bias in (0.0, 1.0)
     }
+    record_property(
+        "L06 right answers with bias 0 and 1, mean of five seeds",
+        f"{np.mean(right[0.0]):.2f}, {np.mean(right[1.0]):.2f}",
+    )
     assert np.mean(right[1.0]) > np.mean(right[0.0]) + 0.1
 
 
@@ -321,11 +340,13 @@ def reader(sentences: Corpus) -> RecurrentLM:
 
 
 def test_r19_a_recurrent_network_keeps_the_subject_where_an_ngram_does_not(
-    sentences: Corpus, reader: RecurrentLM
+    sentences: Corpus, reader: RecurrentLM, record_property: Report
 ) -> None:
     """R19: "the book that the professors … was": accuracy with attractors, a GRU against a 5-gram."""
     asked = generate_sentences(400, seed=1)
     recurrent, ngram = agreement(reader, asked), agreement(NgramLM(5).fit(sentences), asked)
+    record_property("R19 right with 1 and 2 attractors, GRU", f"{recurrent.right[1]:.1%}, {recurrent.right[2]:.1%}")
+    record_property("R19 right with 1 and 2 attractors, 5-gram", f"{ngram.right[1]:.1%}, {ngram.right[2]:.1%}")
     for place in (1, 2):
         assert recurrent.right[place] > 0.9
         assert ngram.right[place] < 0.7

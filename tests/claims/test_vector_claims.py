@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -41,6 +41,8 @@ from foreword.vectors.fasttext import FastText
 from foreword.vectors.glove import GloVe
 from foreword.vectors.word2vec import Word2Vec
 from foreword.vectors.wordvectors import WordVectors
+
+Report = Callable[[str, object], None]
 
 WORDS = 4_000_000
 PSEUDO = [("river", "money"), ("computer", "island")]
@@ -98,13 +100,17 @@ def test_e13_king_minus_man_plus_woman_is_queen() -> None:
 
 
 @pytest.mark.data
-def test_e13_questions_are_answered_far_better_than_by_chance() -> None:
+def test_e13_questions_are_answered_far_better_than_by_chance(record_property: Report) -> None:
     """E13: Google's questions; one word of 30,000 would be right by chance. Inputs as answers spoil most of it."""
     questions = some_questions()
     by_add = measure_analogies(wiki(), questions)
     by_mul = measure_analogies(wiki(), questions, method="mul")
     with_inputs = measure_analogies(wiki(), questions, include_inputs=True)
     print(f"3CosAdd {by_add.accuracy:.1%}, 3CosMul {by_mul.accuracy:.1%}, inputs allowed {with_inputs.accuracy:.1%}")
+    record_property(
+        "E13 questions right: 3CosAdd, 3CosMul, inputs allowed",
+        f"{by_add.accuracy:.1%}, {by_mul.accuracy:.1%}, {with_inputs.accuracy:.1%}",
+    )
     assert by_add.total.asked > 2_500
     assert min(by_add.accuracy, by_mul.accuracy) > 0.05
     assert with_inputs.accuracy < by_add.accuracy / 2
@@ -165,7 +171,7 @@ def test_t05_with_vectors_the_glad_document_comes_before_the_dishwasher() -> Non
 
 
 @pytest.mark.data
-def test_e15_an_embedding_is_one_to_one_and_keeps_what_people_see() -> None:
+def test_e15_an_embedding_is_one_to_one_and_keeps_what_people_see(record_property: Report) -> None:
     """E15: no two words share a vector; cosines rank pairs as people do; it needs a fraction of its dimensions."""
     vectors = wiki()
     assert distinct_vectors(vectors) == len(vectors)
@@ -174,13 +180,17 @@ def test_e15_an_embedding_is_one_to_one_and_keeps_what_people_see() -> None:
     assert found.spearman > 0.3  # by chance it would be 0, give or take 0.055
     dimension = intrinsic_dimension(vectors.directions(slice(0, 3000)))
     print(f"Spearman {found.spearman:.3f}, intrinsic dimension {dimension:.1f} of {vectors.dimensions}")
+    record_property(
+        "E15 Spearman on WordSim-353, intrinsic dimension",
+        f"{found.spearman:.3f}, {dimension:.1f} of {vectors.dimensions}",
+    )
     assert 5 < dimension < vectors.dimensions / 2
     noise = np.random.default_rng(0).normal(size=(3000, vectors.dimensions))
     assert intrinsic_dimension(noise) > 2 * dimension
 
 
 @pytest.mark.data
-def test_e16_dense_vectors_beat_one_hot_ones_where_there_is_little_to_learn_from() -> None:
+def test_e16_dense_vectors_beat_one_hot_ones_where_there_is_little_to_learn_from(record_property: Report) -> None:
     """E16: three questions of each kind to learn from (TREC), the nearest mean decides; and a tenth of the room."""
     vectors = wiki()
     unit = vectors.directions() - vectors.directions().mean(axis=0)
@@ -213,6 +223,9 @@ def test_e16_dense_vectors_beat_one_hot_ones_where_there_is_little_to_learn_from
             ]
             right[name] += float(((asked @ np.array(means).T).argmax(axis=1) == truth).mean()) / draws
     print(f"dense {right['dense']:.1%}, one-hot {right['one-hot']:.1%}")
+    record_property(
+        "E16 questions classified rightly, dense and one-hot", f"{right['dense']:.1%}, {right['one-hot']:.1%}"
+    )
     assert right["dense"] > right["one-hot"] + 0.01
     one_hot_bytes = len(vectors) * len(vectors) // 8  # a bit for each number
     assert vectors.rows.nbytes < one_hot_bytes / 10
@@ -331,10 +344,14 @@ def test_e12_forms_that_were_never_seen_lie_with_their_relatives(language: str) 
 
 @pytest.mark.data
 @pytest.mark.parametrize(("one", "other"), PSEUDO)
-def test_e19_the_vector_of_a_merged_word_lies_between_its_senses(one: str, other: str) -> None:
+def test_e19_the_vector_of_a_merged_word_lies_between_its_senses(one: str, other: str, record_property: Report) -> None:
     """E19: a word made of two is nearer to the middle of both than to either, and to each than they are."""
     found = between(wiki(), f"{one}|{other}", one, other)
     print(f"{one}|{other}: {found}")
+    record_property(
+        f"E19 {one}|{other}: cosine with either, their middle",
+        f"{found.one:.2f}, {found.other:.2f}, {found.middle:.2f}",
+    )
     assert found.middle > max(found.one, found.other) > min(found.one, found.other) > found.senses
     assert found.middle > 0.8
     assert min(found.one, found.other) > found.usual
@@ -361,7 +378,7 @@ def bank_sentences(times: int) -> list[list[str]]:
     return sentences
 
 
-def test_e20_table_01_glove_and_fasttext() -> None:
+def test_e20_table_01_glove_and_fasttext(record_property: Report) -> None:
     """E20: GloVe stores whole words only and is compact; fastText stores parts too and knows unseen words."""
     texts = [" ".join(sentence) for sentence in bank_sentences(300)]
     corpus = Corpus.from_texts(texts, WordTokenizer().fit(texts))
@@ -370,6 +387,8 @@ def test_e20_table_01_glove_and_fasttext() -> None:
     unseen = ["banks", "depositor", "watery", "depsoit", "loans"]
     rows = {row.feature: row for row in glove_against_fasttext(glove, fasttext, unseen)}
     print(*(f"{row.feature}: {row.left_text} | {row.right_text}" for row in rows.values()), sep="\n")
+    for row in rows.values():
+        record_property(f"E20 {row.feature}, GloVe and fastText", f"{row.left_text}, {row.right_text}")
     assert rows["words"].left == rows["words"].right == 15
     assert rows["rows for parts of words"].left == 0 < rows["rows for parts of words"].right
     assert rows["bytes"].right > 3 * rows["bytes"].left
@@ -408,13 +427,14 @@ def words_of(split: str) -> Any:
 
 
 @pytest.mark.data
-def test_e17_occupations_lie_nearer_to_one_gender() -> None:
+def test_e17_occupations_lie_nearer_to_one_gender(record_property: Report) -> None:
     """E17: WEAT with exact p-values, and direct bias, on vectors from Wikipedia."""
     vectors = wiki()
     for split in ("weat6", "weat8"):
         sets = read_word_sets(file_of(f"bias:{split}"))
         found = weat(vectors, sets)
         print(f"{split} {' / '.join(sets.names)}: effect {found.effect:.2f}, p = {found.p_value:.4f}")
+        record_property(f"E17 {split}", f"effect {found.effect:.2f}, p = {found.p_value:.4f}")
         assert found.exact
         assert found.effect > 0.5
         assert found.p_value < 0.05
@@ -430,7 +450,7 @@ def test_e17_occupations_lie_nearer_to_one_gender() -> None:
 
 
 @pytest.mark.data
-def test_e18_debiasing_takes_out_a_direction_and_leaves_the_clusters() -> None:
+def test_e18_debiasing_takes_out_a_direction_and_leaves_the_clusters(record_property: Report) -> None:
     """E18: neutral words lose it to 1e-6, analogies are kept, and what was biased alike still lies together."""
     before = wiki()
     direction = bias_direction(before, words_of("definitional-pairs"))
@@ -443,6 +463,8 @@ def test_e18_debiasing_takes_out_a_direction_and_leaves_the_clusters() -> None:
     was, now = (measure_analogies(vectors, questions).accuracy for vectors in (before, after))
     first, then = (clustering_bias(before, vectors, direction, neutral) for vectors in (before, after))
     print(f"analogies {was:.1%} and then {now:.1%}; clusters tell {first:.1%} of the sides and then {then:.1%}")
+    record_property("E18 analogies before and after", f"{was:.1%}, {now:.1%}")
+    record_property("E18 sides told by clusters before and after", f"{first:.1%}, {then:.1%}")
     assert now > was - 0.01
     assert first > 0.9
     assert then > 0.8

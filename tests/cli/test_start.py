@@ -23,6 +23,8 @@ COMMANDS = [
     ["convert"],
     ["cloud"],
     ["data"],
+    ["lab"],
+    ["lab", "export"],
     ["search", "index"],
     ["search", "query"],
     ["tag", "train"],

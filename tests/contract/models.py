@@ -55,6 +55,13 @@ def _neural(name: str, *sizes: Any, **settings: Any) -> LanguageModel[Any]:
     return model
 
 
+def _with_neural_cache() -> LanguageModel[Any]:
+    from foreword.lm.neural_cache import NeuralCache
+
+    model: Any = _neural("RecurrentLM", "lstm", 4, 6, 1)
+    return NeuralCache(model, size=3, theta=1.0, weight=0.3)
+
+
 SMOOTHINGS = ("kneser-ney", "absolute", "witten-bell", "laplace", "lidstone", "maximum-likelihood")
 """All but stupid back-off, whose rows do not sum to one."""
 
@@ -76,6 +83,7 @@ LANGUAGE_MODELS = [
     Model("awd-lstm", lambda: _neural("AWDLSTM", 4, 6, 2), 1e-4),
     *(Model(cell, lambda cell=cell: _neural("RecurrentLM", cell, 4, 6, 2), 1e-4) for cell in CELLS),  # type: ignore[misc]
     Model("lstm-untied", lambda: _neural("RecurrentLM", "lstm", 4, 6, 1, tied=False), 1e-4),
+    Model("neural-cache", _with_neural_cache, 1e-4),
     Model("bengio", lambda: _neural("BengioLM", 3, 4, 5), 1e-4),
     Model("bengio-direct", lambda: _neural("BengioLM", 4, 4, 5, direct=True), 1e-4),
     Model("transformer", lambda: _neural("TransformerLM", 4, 2, 2, 3), 1e-4),

@@ -11,17 +11,17 @@ half a point better on film reviews; "mean-max-min" puts the largest and smalles
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.classify.fasttext_lines import END, PREFIX, Dictionary, Floats, Labels, LineModel, label_paths
+from foreword.classify.fasttext_count import count_lines
+from foreword.classify.fasttext_lines import Dictionary, Floats, Labels, LineModel, label_paths
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.io.fasttext import (
     HIERARCHICAL,
@@ -40,13 +40,21 @@ from foreword.io.fasttext import (
 from foreword.kernels.fasttext_lines import LineRoom, make_line_room
 from foreword.kernels.fasttext_model import read_rows, train_lines
 from foreword.kernels.skipgram import Paths
-from foreword.kernels.table import StringTable
 from foreword.protocols import Array, Json, Meter, Parts, Step
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.parallel import ordered_map
 from foreword.vectors.fasttext import vectors_of_file
 from foreword.vectors.subwords import check_lengths
-from foreword.vectors.training import check_choice, check_ranges, check_rates, checked, padded, random_rows, widened
+from foreword.vectors.training import (
+    check_choice,
+    check_ranges,
+    check_rates,
+    checked,
+    padded,
+    random_rows,
+    widened,
+    zero_rows,
+)
 from foreword.vectors.words import frozen
 from foreword.vectors.wordvectors import WordVectors
 
@@ -62,6 +70,14 @@ STEPS = 100
 """Steps that a whole training is told in."""
 
 Prediction = list[tuple[str, float]]
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where training is: the step it comes to, and each thread's random numbers, uint64 (threads, 1)."""
+
+    step: int
+    random: NDArray[np.uint64]
 
 
 class FastTextClassifier:
@@ -101,6 +117,8 @@ class FastTextClassifier:
         self.seed = seed
         self.threads = threads
         self._model: LineModel | None = None
+        self._progress: Progress | None = None
+        self._goes_on = False
 
     def __repr__(self) -> str:
         if self._model is None:
@@ -130,24 +148,25 @@ class FastTextClassifier:
     def train(self, texts: Iterable[str], labels: Iterable[str | Sequence[str]]) -> Iterator[Step]:
         """Train, a hundred steps in all. A text may have several labels; only with "one-vs-all" all of them count at
         once, else one is drawn each time.
+
+        A model that was saved between two steps, and loaded, goes on where it was, if it is given the same texts; with
+        one thread it ends in the same bits as if it had never stopped.
         """
         self._check_settings()
         block = Block.from_texts(list(texts))
         marks = [[label] if isinstance(label, str) else list(label) for label in labels]
         if len(marks) != len(block):
             raise InputError(f"{len(block)} texts but {len(marks)} labels")
-        dictionary, flat, ends = _count(block, marks, self.min_count)
+        dictionary, flat, ends = count_lines(block, marks, self.min_count)
         yield from self._train(block, dictionary, flat, ends)
 
     def _train(self, block: Block, dictionary: Dictionary, marks: Labels, ends: NDArray[np.int64]) -> Iterator[Step]:
         if dictionary.labels < 2:
             raise InputError(f"{dictionary.labels} different labels: a classifier needs at least two")
-        self._model = model = self._begin(dictionary)
+        model, progress = self._begin_or_go_on(dictionary)
         paths = label_paths(model.label_counts) if self.loss == "hierarchical-softmax" else _NO_PATHS
         stride = model.inputs.shape[1]
         longest = int((block.stops - block.starts).max(initial=0))
-        rng = np.random.default_rng(self.seed)
-        random = rng.integers(0, 1 << 63, (self.threads, 1), np.int64).astype(np.uint64)
         report = np.zeros((self.threads, 2))
         rooms = [
             (make_line_room(longest, model.reader, stride), *np.zeros((2, 3 * stride), np.float32))
@@ -163,12 +182,12 @@ class FastTextClassifier:
             room, hidden, change = rooms[thread]
             train_lines(
                 rows, row_ends, marks, ends, first, last, model.inputs.reshape(-1), stride, model.answers, paths,
-                *rates, random[thread], room, hidden, change, scores[thread], report[thread],
+                *rates, progress.random[thread], room, hidden, change, scores[thread], report[thread],
             )  # fmt: skip
 
         pieces = -(-STEPS // self.epochs)
         with ThreadPoolExecutor(self.threads) as pool:
-            for number in range(self.epochs * pieces):
+            for number in range(progress.step, self.epochs * pieces):
                 part = (number % pieces / pieces, (number % pieces + 1) / pieces)
                 falls = self.rate / (self.epochs * pieces)
                 rates = (self.rate - falls * number, self.rate - falls * (number + 1))
@@ -178,8 +197,29 @@ class FastTextClassifier:
                 log_likelihood, lines = (report - before).sum(0).tolist()
                 if not np.isfinite(log_likelihood):
                     raise InputError(f"training ran away: try a rate below {self.rate}")
+                progress.step = number + 1
                 read = (number // pieces + part[1]) * len(block)
                 yield Step(int(read), self.epochs * len(block), -log_likelihood / max(1.0, lines), rates[0])
+        self._progress = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether training has come to its end; what was stopped on the way may go on."""
+        return self._model is not None and self._progress is None
+
+    def _begin_or_go_on(self, dictionary: Dictionary) -> tuple[LineModel, Progress]:
+        if not self._goes_on or self._progress is None:
+            random = np.random.default_rng(self.seed).integers(0, 1 << 63, (self.threads, 1), np.int64)
+            self._model, self._progress = self._begin(dictionary), Progress(0, random.astype(np.uint64))
+        else:
+            if self.model.dictionary != dictionary:
+                raise InputError("the texts and labels are not those that training began with")
+            d = self.model.settings.dim  # a mapped model is not written to
+            outputs = zero_rows(*self.model.outputs.shape)
+            outputs[:] = self.model.outputs
+            self._model = replace(self.model, inputs=widened(self.model.inputs[:, :d]), outputs=outputs)
+        self._goes_on = False
+        return self._model, self._progress
 
     def _begin(self, dictionary: Dictionary) -> LineModel:
         buckets = self.buckets if self.word_ngrams > 1 or self.max_n else 0
@@ -189,12 +229,10 @@ class FastTextClassifier:
         )  # fmt: skip
         pools = 3 if self.pooling == "mean-max-min" else 1
         rng = np.random.default_rng(self.seed)
-        stride = padded(self.dimensions)
-        # Not np.zeros: scattered rows are found faster in the huge pages that it does not ask for.
-        inputs = np.empty((dictionary.size + buckets, stride), np.float32)
-        inputs[dictionary.size :].fill(0)
-        inputs[: dictionary.size] = random_rows(rng, dictionary.size, self.dimensions, 1 / self.dimensions)
-        outputs = np.zeros((dictionary.labels, pools * stride), np.float32)
+        inputs = random_rows(
+            rng, dictionary.size, self.dimensions, 1 / self.dimensions, threads=self.threads, zeros=buckets
+        )
+        outputs = zero_rows(dictionary.labels, pools * padded(self.dimensions))
         return LineModel(settings, dictionary, inputs, outputs, None, pools, self.pooling == "distinct")
 
     def _check_settings(self) -> None:
@@ -337,6 +375,9 @@ class FastTextClassifier:
             arrays["prune"] = model.prune
         settings: dict[str, Any] = asdict(model.settings)
         settings |= {"labels": model.dictionary.labels, "pools": model.pools, "distinct": model.distinct}
+        if self._progress is not None:
+            settings["training"] = {"step": self._progress.step, **{name: getattr(self, name) for name in OF_TRAINING}}
+            arrays["random"] = self._progress.random
         settings["codes"] = {}
         for name, matrix in zip(CODED, model.codes, strict=True):
             if matrix is not None:
@@ -348,7 +389,7 @@ class FastTextClassifier:
     def from_parts(cls, parts: Parts) -> Self:
         settings = dict(parts.settings)
         labels, pools, distinct = (settings.pop(name, None) for name in ("labels", "pools", "distinct"))
-        widths = settings.pop("codes", {})
+        widths, training = settings.pop("codes", {}), settings.pop("training", None)
         if set(settings) != {field.name for field in fields(Settings)} or pools not in (1, 3):
             raise ValueError("expected fastText's settings, the numbers 'labels' and 'pools', and 'distinct'")
         if not all(isinstance(value, int | float) for value in settings.values()) or not isinstance(labels, int):
@@ -364,8 +405,28 @@ class FastTextClassifier:
             raise ValueError("expected a table of 64-bit words, four times a power of two")
         check_sizes(made, dictionary.size, labels, prune, rows["inputs"], rows["outputs"])
         codes = _codes_of(parts, widths, rows, made.dim)
-        return cls._of(LineModel(made, dictionary, inputs, outputs, prune, int(pools), bool(distinct), slots, codes))
+        found = cls._of(LineModel(made, dictionary, inputs, outputs, prune, int(pools), bool(distinct), slots, codes))
+        if training is not None:
+            found._stopped(training, parts.arrays)
+        return found
 
+    def _stopped(self, training: Json, arrays: Mapping[str, Array]) -> None:
+        """Take up what was saved in the middle of training."""
+        if not isinstance(training, dict) or set(training) != {"step", *OF_TRAINING}:
+            raise ValueError(f"expected the numbers step, {', '.join(OF_TRAINING)}")
+        numbers: list[Any] = [training[name] for name in ("step", *OF_TRAINING)]
+        step, self.rate, self.seed, self.threads, self.buckets = numbers
+        if not all(type(number) is int for number in (step, *numbers[2:])) or not isinstance(self.rate, int | float):
+            raise ValueError("step, seed, threads and buckets must be whole numbers, rate a number")
+        self._check_settings()
+        if not 0 <= step <= self.epochs * -(-STEPS // self.epochs):
+            raise ValueError(f"step {step}: expected one of those that training has")
+        self._progress = Progress(step, checked(arrays, "random", np.uint64, (self.threads, 1)).copy())
+        self._goes_on = True
+
+
+OF_TRAINING = ("rate", "seed", "threads", "buckets")
+"""Settings that only training knows: a model that has come to its end is saved without them."""
 
 CODED = ("inputs", "outputs")
 """The matrices that may be quantised."""
@@ -425,61 +486,3 @@ def _dictionary_of(parts: Parts, labels: int) -> Dictionary:
     if not 0 < labels < len(offsets):
         raise ValueError(f"{labels} labels among {len(offsets) - 1} words")
     return Dictionary(data, offsets, checked(parts.arrays, "counts", np.int64, (len(offsets) - 1,)), labels)
-
-
-def _count(block: Block, marks: list[list[str]], min_count: int) -> tuple[Dictionary, Labels, NDArray[np.int64]]:
-    """The dictionary of a text and its labels, and each line's labels as places among them."""
-    words, counts = _count_words(block)
-    counts, words = counts[counts >= min_count], [word for word, n in zip(words, counts, strict=True) if n >= min_count]
-    words, counts = [END, *words], np.concatenate((np.array([len(block)]), counts))
-    order = np.argsort(-counts, kind="stable")
-    seen: dict[str, int] = {}
-    for label in (label for line in marks for label in line):
-        seen[label] = seen.get(label, 0) + 1
-    names = sorted(seen, key=lambda label: -seen[label])
-    for name in names:
-        if not name or any(character.isspace() for character in name):
-            raise InputError(f"the label {name!r} is empty or has a blank in it, which fastText's lines cannot hold")
-    place = {name: number for number, name in enumerate(names)}
-    entries = [words[number] for number in order] + [PREFIX + name.encode() for name in names]
-    totals = np.concatenate((counts[order], np.array([seen[name] for name in names], np.int64)))
-    ends = np.cumsum([0, *map(len, marks)], dtype=np.int64)
-    flat = np.array([place[label] for line in marks for label in line], np.int32)
-    return Dictionary.of(entries, totals, len(names)), flat, ends
-
-
-_SEPARATORS = np.zeros(256, bool)
-_SEPARATORS[[0, *range(9, 14), 32]] = True
-
-
-def _count_words(block: Block) -> tuple[list[bytes], NDArray[np.int64]]:
-    """Every word between fastText's separators and how often it stands in the text, in the order they come.
-
-    Words that look like labels are left out, as a line's own labels are given beside it.
-    """
-    table = StringTable()
-    for data, firsts in _stretches(block):
-        inside = ~_SEPARATORS[data]
-        begins = inside & np.concatenate(([True], ~inside[:-1]))
-        begins[firsts] = inside[firsts]  # a text begins a word, though nothing may stand between it and the one before
-        places = np.flatnonzero(begins[inside])
-        offsets = np.append(places, np.count_nonzero(inside)).astype(np.int64)
-        table.add(data[inside], offsets, np.ones(len(places), np.int64), np.zeros(len(places), np.int64))
-    blob, ends = table.arena.tobytes(), table.offsets.tolist()
-    words = [blob[start:stop] for start, stop in itertools.pairwise(ends[1:])]
-    kept = np.array([not word.startswith(PREFIX) and word != END for word in words], bool)
-    return [word for word, keep in zip(words, kept, strict=True) if keep], table.counts[1:][kept]
-
-
-def _stretches(block: Block, size: int = 4 << 20) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
-    """The text in pieces of about that size, and where in each a document begins that is not empty.
-
-    A block made of texts has nothing between them.
-    """
-    filled = np.flatnonzero(block.stops > block.starts)
-    starts, stops = block.starts[filled], block.stops[filled]
-    first = 0
-    while first < len(starts):
-        last = max(first + 1, int(np.searchsorted(starts, starts[first] + size)))
-        yield block.data[starts[first] : stops[last - 1]], starts[first:last] - starts[first]
-        first = last

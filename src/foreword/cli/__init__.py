@@ -16,6 +16,7 @@ import typer
 import foreword
 from foreword.cli import (
     analogy,
+    claims,
     classify,
     cloud,
     compare,
@@ -25,12 +26,14 @@ from foreword.cli import (
     evaluate,
     filter,
     generate,
+    lab,
     nearest,
     score,
     search,
     tag,
     tokenize,
     train,
+    translate,
 )
 from foreword.cli.failures import TellingGroup
 from foreword.cli.options import add_command
@@ -75,8 +78,11 @@ app.add_typer(classify.app, context_settings=SETTINGS)
 app.add_typer(search.app, context_settings=SETTINGS)
 app.add_typer(tag.app, context_settings=SETTINGS)
 app.add_typer(tokenize.app, context_settings=SETTINGS)
+app.add_typer(translate.app, context_settings=SETTINGS)
+add_command(app, claims.claims, claims.EXAMPLES)
 add_command(app, convert.convert, convert.EXAMPLES)
 add_command(app, cloud.cloud, cloud.EXAMPLES)
+app.add_typer(lab.app, context_settings=SETTINGS)
 add_command(app, data.data, data.EXAMPLES)
 add_command(app, doctor.doctor, doctor.EXAMPLES)
 

@@ -25,17 +25,21 @@ if TYPE_CHECKING:
     from foreword.evaluate.classification import Confusion, TextModel
     from foreword.evaluate.perplexity import Measures
     from foreword.evaluate.tagging import TagMeasures
-    from foreword.protocols import Meter
+    from foreword.protocols import Json, Meter
     from foreword.text.examples import LabelledReading, Tell
 
 EXAMPLES = examples(
     "foreword evaluate model ptb:test",
     "foreword evaluate model test.txt --json",
+    "foreword evaluate lstm ptb:test --neural-cache --tune ptb:valid",
+    "foreword evaluate lstm ptb:test --dynamic --gradients ptb:train --tune ptb:valid",
     "foreword evaluate classifier held_out.csv --label-column stars",
     "foreword evaluate tagger test.conllu --json",
     "foreword evaluate vectors.vec questions-words word-sim:ws353",
     "xzcat test.txt.xz | foreword evaluate model -",
 )
+
+ADAPTING = "Adapting to the text that is measured"
 
 AnyFormat: TypeAlias = Literal["text", "jsonl", "parquet", "tsv", "csv", "fasttext", "label-first", "folders"]
 
@@ -55,6 +59,43 @@ def evaluate(
     label_column: LabelColumn = None,
     header: Header = None,
     first_label: FirstLabel = False,
+    carry: Annotated[
+        bool, typer.Option("--carry", help="Read all documents as one: what is remembered is carried over their ends.")
+    ] = False,
+    neural_cache: Annotated[
+        bool,
+        typer.Option(
+            "--neural-cache", help="Let a neural model look back by likeness of states.", rich_help_panel=ADAPTING
+        ),
+    ] = False,
+    dynamic: Annotated[
+        bool,
+        typer.Option("--dynamic", help="Let a neural model learn from what it has scored.", rich_help_panel=ADAPTING),
+    ] = False,
+    tune: Annotated[
+        str | None,
+        typer.Option(
+            "--tune", metavar="TEXT", help="A held-out text that chooses the settings.", rich_help_panel=ADAPTING
+        ),
+    ] = None,
+    gradients: Annotated[
+        str | None,
+        typer.Option(
+            "--gradients",
+            metavar="TEXT",
+            help="The training text, by which --dynamic knows how far each weight may move.",
+            rich_help_panel=ADAPTING,
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="size, theta, weight of the cache; rate, decay, steps of --dynamic.",
+            rich_help_panel=ADAPTING,
+        ),
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -63,6 +104,10 @@ def evaluate(
     Language models: perplexity, bits per byte, unknown words. Every token counts, the </s> that ends a document
     included. With --json the keys are perplexity, perplexity_excluding_oov, oov, tokens, documents, bits_per_byte,
     logprob and infinite.
+
+    With --neural-cache or --dynamic a neural language model listens to the text it is measured on, which is read as one
+    document, as by --carry. Such numbers are not comparable with plain ones, and say so: in the first line, and with
+    --json by the key adaptation.
 
     Classifiers: accuracy with its 95 % interval, F1, who is taken for whom. With --json the keys are accuracy,
     accuracy_interval, f1 (the mean over classes), micro_f1, calibration_error, texts, right, unseen_labels, classes
@@ -75,6 +120,7 @@ def evaluate(
     Word vectors: analogies answered and rank correlation with people, on the sets named, or on questions-words and
     word-sim. With --json the keys are accuracy, analogies and similarity.
     """
+    from foreword.cli.adapted import Adapting
     from foreword.cli.confusion import print_confusion
     from foreword.cli.models import CLASSIFIERS, language_model, load_any
     from foreword.cli.printing import tell, write_json
@@ -90,6 +136,8 @@ def evaluate(
 
     measures: Measures | Confusion | TagMeasures | VectorMeasures
     texts = named or []
+    adapting = Adapting.asked(neural_cache, dynamic, tune, gradients, settings or [])
+    adapted: dict[str, Json] | None = None
     with progress(quiet) as meter:
         loaded = load_any(model)
         if has_vectors(loaded):
@@ -108,12 +156,20 @@ def evaluate(
             if format not in (None, "text", "jsonl", "parquet"):
                 raise typer.BadParameter(f"{format} is for classifiers, and this is none", param_hint="'--format'")
             reading = reading_of(document, field, format, errors)
-            corpus = Corpus.from_blocks(blocks_in(texts, reading, meter), speaker.tokenizer, threads=threads)
-            measures = measure(speaker.model, corpus)
+
+            def corpus_of(names: list[str]) -> Corpus:
+                read = Corpus.from_blocks(blocks_in(names, reading, meter), speaker.tokenizer, threads=threads)
+                return read.joined() if carry or adapting else read
+
+            corpus = corpus_of(texts)
+            if adapting is None:
+                measures = measure(speaker.model, corpus)
+            else:
+                measures, adapted = adapting.measure(speaker.model, corpus, corpus_of, meter)
     if as_json:
-        write_json(measures.to_json())
+        write_json({**measures.to_json(), **({} if adapted is None else {"adaptation": adapted})})
     elif isinstance(measures, Measures):
-        print_measures(measures)
+        print_measures(measures, adapted)
     elif isinstance(measures, Confusion):
         print_confusion(measures)
     elif isinstance(measures, VectorMeasures):
@@ -136,12 +192,14 @@ def measure_labelled(
     return measures
 
 
-def print_measures(measures: Measures) -> None:
+def print_measures(measures: Measures, adapted: dict[str, Json] | None = None) -> None:
+    from foreword.cli.adapted import told
     from foreword.cli.printing import print_facts
     from foreword.picture.picture import readable
 
     share = measures.oov / measures.tokens
-    rows = {
+    rows = {} if adapted is None else {"adapted to the text": told(adapted)}
+    rows |= {
         "perplexity": readable(measures.perplexity),
         "without unknown words": readable(measures.perplexity_excluding_oov),
         "bits per byte": readable(measures.bits_per_byte),

@@ -35,7 +35,7 @@ def language_model(found: object, path: str) -> TextLM:
     return found
 
 
-CLASSIFIERS = ("text-classifier", "fasttext-classifier")
+CLASSIFIERS = ("text-classifier", "fasttext-classifier", "recurrent-classifier")
 """Kinds that read text and say a label."""
 
 

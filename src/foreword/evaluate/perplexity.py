@@ -15,16 +15,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError
-from foreword.protocols import Json, LanguageModel, S
+from foreword.protocols import Json, LanguageModel, Logs, S
 from foreword.tokens.corpus import Corpus
 
 CHUNK_TOKENS = 1 << 20
 """How many log-probabilities are held at a time (8 MB), unless one document alone is longer."""
+
+
+class Scoring(Protocol):
+    """All that measuring asks of a model."""
+
+    def logprobs(self, corpus: Corpus) -> Logs: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,7 @@ class Measures:
         }
 
 
-def measure(model: LanguageModel[S], corpus: Corpus) -> Measures:
+def measure(model: Scoring, corpus: Corpus) -> Measures:
     """Score a text and count its tokens, its unknown words and its bytes."""
     if len(corpus.ids) == 0:
         raise InputError("the text is empty: there is nothing to measure")

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from foreword.kernels import simd
 from foreword.kernels.fasttext_lines import Bytes, Ints, LineReader, LineRoom, Longs, read_lines
 from foreword.kernels.jit import inlined, kernel
-from foreword.kernels.skipgram import Floats, Paths, below, next_random, prefetch_row
+from foreword.kernels.memory import prefetch_far
+from foreword.kernels.skipgram import Floats, Paths, below, next_random
 
 AHEAD = 32
 """How many rows ahead are asked for."""
@@ -65,6 +66,12 @@ def make_best(labels: int, k: int) -> Best:
 
 
 @inlined
+def ask_for_row(matrix: Floats, place: int, stride: int) -> None:
+    for part in range(0, stride, 16):
+        prefetch_far(matrix, place + part)
+
+
+@inlined
 def pool_rows(
     inputs: Floats, rows: Ints, first: int, count: int, soon: int, stride: int, pools: int, hidden: Floats,
     largest: Ints, smallest: Ints,
@@ -79,7 +86,7 @@ def pool_rows(
     place = first
     while place + 4 <= last:  # four at a time, so that the sum is taken up and put down less often
         for ahead in range(place + AHEAD, min(place + AHEAD + 4, soon)):
-            prefetch_row(inputs, np.int64(rows[ahead]) * stride, stride)
+            ask_for_row(inputs, np.int64(rows[ahead]) * stride, stride)
         one, two = np.int64(rows[place]) * stride, np.int64(rows[place + 1]) * stride
         three, four = np.int64(rows[place + 2]) * stride, np.int64(rows[place + 3]) * stride
         for k in range(0, stride, 16):
@@ -331,7 +338,7 @@ def train_lines(
             hidden, answers, width, marks, mark_ends[line], mark_ends[line + 1], chosen, paths, rate, change, scores
         )
         for ahead in range(begin + count, min(begin + count + AHEAD, len(rows))):
-            prefetch_row(inputs, np.int64(rows[ahead]) * stride, stride)
+            ask_for_row(inputs, np.int64(rows[ahead]) * stride, stride)
         pass_to_rows(inputs, rows, begin, count, stride, answers.pools, change, room.largest, room.smallest)
         report[1] += 1
 

@@ -1,4 +1,4 @@
-"""Small numbers, many at once: int8 times int16 added up in int32, and float16 read as float32.
+"""Small numbers, many at once: int8 times int16 added up in int32; float16 and int16 read as float32.
 
 Processors multiply neighbouring pairs of int16 and add each pair in one instruction; LLVM finds that instruction in the
 plain products and sums written here, and on a processor without it the same code is only slower.
@@ -163,5 +163,17 @@ def load_floats(typing_context: Any, array: Any, index: Any) -> Any:
         sign = builder.shl(builder.and_(bits, ir.Constant(wide, [0x8000] * LANES)), ir.Constant(wide, [16] * LANES))
         small = builder.bitcast(builder.or_(size, sign), _FLOATS)
         return builder.fmul(small, ir.Constant(_FLOATS, [2.0**112] * LANES))
+
+    return floats(array, types.int64), generate
+
+
+@intrinsic
+def load_whole(typing_context: Any, array: Any, index: Any) -> Any:
+    """``array[index:index + 16]`` of a flat int16 array, as float32."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = builder.load(_address(context, builder, signature.args[0], *arguments, _HALVES))
+        loaded.align = 2
+        return builder.sitofp(builder.sext(loaded, ir.VectorType(_INT32, LANES)), _FLOATS)
 
     return floats(array, types.int64), generate

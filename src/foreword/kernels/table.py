@@ -358,6 +358,11 @@ class StringTable:
         return self._firsts[: self.size]
 
     @property
+    def tallies(self) -> tuple[Offsets, Offsets]:
+        """Counts and first places with the room behind them, for kernels to write to."""
+        return self._counts, self._firsts
+
+    @property
     def offsets(self) -> Offsets:
         """Where each string lies in ``arena``, int64 (size + 1,)."""
         return self.starts[: self.size + 1]
@@ -373,7 +378,7 @@ class StringTable:
             block.data, block.starts, block.stops, block.open, pattern, character_classes(),
             self.slots, self.arena, self.starts, self._counts, self._firsts, base, ids, batch, keys, position,
         ):  # fmt: skip
-            self._make_room(int(position[3]), need)
+            self.make_room(int(position[3]), need)
         self.size = int(position[3])
         return ids[: position[2]]
 
@@ -388,7 +393,7 @@ class StringTable:
             words, offsets, counts, firsts,
             self.slots, self.arena, self.starts, self._counts, self._firsts, places, keys, position,
         ):  # fmt: skip
-            self._make_room(int(position[1]), need)
+            self.make_room(int(position[1]), need)
         self.size = int(position[1])
         return places
 
@@ -415,7 +420,8 @@ class StringTable:
         if length > len(self.arena):
             self.arena = _longer(self.arena, length)
 
-    def _make_room(self, size: int, length: int) -> None:
+    def make_room(self, size: int, length: int) -> None:
+        """Room for one more string of that length, after a kernel that has found none; size: strings by then."""
         self.size = size
         if size * 8 + 8 > len(self.slots):
             larger = empty_rows(len(self.slots) // 2)

@@ -2,8 +2,9 @@
 
 A module of torch spends most of such a step on getting ready: it packs its weights anew at every call. Here each weight
 is read once, where it lies (``kernels/recurrent_step.py``), so a step takes as long as memory takes to deliver the
-weights. With ``int8=True`` it delivers a quarter: every row of a matrix becomes whole numbers from −127 to 127 and one
-scale; a perplexity then changes by less than a thousandth, as measured on characters of Shakespeare.
+weights. With ``int16=True`` it delivers half: every row of a matrix becomes whole numbers from −32,767 to 32,767 and
+one scale, and is multiplied in float32 as before. With ``int8=True`` it delivers a quarter: the numbers go from −127 to
+127; a perplexity then changes by less than a thousandth, as measured on characters of Shakespeare.
 
 It is a ``NextToken``: ``foreword.decode`` samples from it and searches with it. Shapes: n texts side by side, V words.
 """
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.errors import InputError
+from foreword.errors import InputError, SettingError
 from foreword.kernels.recurrent_step import (
     SMALL_STEP,
     TOGETHER,
@@ -25,10 +26,12 @@ from foreword.kernels.recurrent_step import (
     lstm_gates,
     min_gru_gates,
     multiply_rows,
+    multiply_short_rows,
     multiply_small_rows,
     rnn_gates,
     round_rows,
 )
+from foreword.kernels.simd import LANES
 from foreword.lm.neural_network import BIAS, EMBEDDING, OUTPUT
 from foreword.lm.recurrent_network import RecurrentNetwork, layer_names
 from foreword.protocols import Ids, Logs
@@ -53,23 +56,26 @@ class Model(Protocol):
 class Streaming:
     """A trained recurrent model as a NextToken. A state is float32 (n, Σ units): h, and c, of every layer.
 
-    int8: whole numbers for all matrices but the embedding. Matrices are copied, the embedding is the model's own.
+    int16, int8: whole numbers for all matrices but the embedding. Matrices are copied, the embedding is the model's.
     """
 
-    def __init__(self, model: Model, *, int8: bool = False) -> None:
+    def __init__(self, model: Model, *, int8: bool = False, int16: bool = False) -> None:
+        if int8 and int16:
+            raise SettingError("int8 and int16 are both true: expected one of them")
         network = model.network(model.vocab)
         if not isinstance(network, RecurrentNetwork):
             raise InputError(f"{type(model).__name__} is not recurrent: expected a RecurrentLM or an AWDLSTM")
         weights = {name: _on_host(part) for name, part in model.weights_.items()}
-        self.int8 = int8
+        self.int8, self.int16 = int8, int16
+        kind = np.dtype(np.int8 if int8 else np.int16 if int16 else np.float32)
         self._vocab = model.vocab
         self._embedding = weights[EMBEDDING]
-        self._output = _matrix(weights.get(OUTPUT, self._embedding), weights[BIAS], int8)
+        self._output = _matrix(weights.get(OUTPUT, self._embedding), weights[BIAS], kind)
         self._layers, place = [], 0
         for layer, (_, units) in enumerate(network.layer_sizes()):
             w_x, w_h, b_x, b_h = layer_names(layer)
-            from_x = _matrix(weights[w_x], weights[b_x], int8)
-            from_h = _matrix(weights[w_h], weights[b_h], int8) if w_h in weights else None
+            from_x = _matrix(weights[w_x], weights[b_x], kind)
+            from_h = _matrix(weights[w_h], weights[b_h], kind) if w_h in weights else None
             self._layers.append(_Layer(network.cell, units, place, from_x, from_h))
             place += self._layers[-1].width
         self._width = place
@@ -80,7 +86,7 @@ class Streaming:
 
     def __repr__(self) -> str:
         cell, units = self._layers[0].cell, [layer.units for layer in self._layers]
-        return f"Streaming({cell}, units={units}, int8={self.int8})"
+        return f"Streaming({cell}, units={units}, int8={self.int8}, int16={self.int16})"
 
     @property
     def vocab(self) -> Vocab:
@@ -149,6 +155,28 @@ class _Float:
 
 
 @dataclass(frozen=True, slots=True)
+class _Short:
+    """values: int16 (rows, columns), padded with zeros to a multiple of 16, flat; scales and bias (rows,)."""
+
+    values: NDArray[np.int16]
+    scales: Floats
+    bias: Floats
+    padded: int
+
+    def multiply(self, x: Floats) -> Floats:
+        texts, columns = x.shape
+        wide = x
+        if columns != self.padded:
+            wide = np.zeros((texts, self.padded), np.float32)
+            wide[:, :columns] = x
+        out = np.empty((texts, len(self.bias)), np.float32)
+        multiply_short_rows(
+            self.values, self.scales, self.bias, wide.reshape(-1), texts, len(self.bias), self.padded, out.reshape(-1)
+        )
+        return out
+
+
+@dataclass(frozen=True, slots=True)
 class _Small:
     """values: int8 (rows, columns), padded with zeros to multiples of 2 and 64, flat; scales and bias (rows,).
 
@@ -173,18 +201,22 @@ class _Small:
         return out
 
 
-def _matrix(weight: Floats, bias: Floats, int8: bool) -> _Matrix:
-    if not int8:
+def _matrix(weight: Floats, bias: Floats, kind: np.dtype[Any]) -> _Matrix:
+    """kind: of what is kept, float32, int16 or int8."""
+    if kind == np.float32:
         values = np.empty(weight.size, np.float32)  # NumPy asks for huge pages, torch does not: a fourth of the time
         values[:] = weight.reshape(-1)
         return _Float(values, bias)
     rows, columns = weight.shape
     sizes = np.abs(weight).max(axis=1)
-    scales = np.where(sizes > 0, sizes / 127, 1).astype(np.float32)
-    padded = -(-columns // SMALL_STEP) * SMALL_STEP
-    small = np.empty((-(-rows // TOGETHER) * TOGETHER, padded), np.int8)  # not zeros: see kernels/table.py
+    scales = np.where(sizes > 0, sizes / np.iinfo(kind).max, 1).astype(np.float32)
+    together, step = (TOGETHER, SMALL_STEP) if kind == np.int8 else (1, LANES)
+    padded = -(-columns // step) * step
+    small = np.empty((-(-rows // together) * together, padded), kind)  # not zeros: see kernels/table.py
     small.fill(0)
     small[:rows, :columns] = np.rint(weight / scales[:, None])
+    if kind == np.int16:
+        return _Short(small.reshape(-1), scales, bias, padded)
     limit = min((1 << 15) - 1, ((1 << 31) - 1) // (127 * columns))
     return _Small(small.reshape(-1), scales, bias, padded, limit)
 

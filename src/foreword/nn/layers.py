@@ -88,6 +88,17 @@ def both_ways(ahead: Layer, behind: Layer, x: Tensor) -> Tensor:
     return torch.cat((ahead(x), behind(x.flip(0)).flip(0)), -1)
 
 
+def reversing(lengths: Tensor, longest: int) -> Tensor:
+    """(T, B): which place comes t-th when each text is read from its own end; behind it every place is its own."""
+    places = torch.arange(longest, device=lengths.device)[:, None]
+    return torch.where(places < lengths, lengths - 1 - places, places)
+
+
+def turned(x: Tensor, back: Tensor) -> Tensor:
+    """(T, B, I) with every text the other way round; twice is as before."""
+    return x.gather(0, back[:, :, None].expand_as(x))
+
+
 def scan(keep: Tensor, add: Tensor, h: Tensor) -> Tensor:
     """``h_t = keep_t · h_(t−1) + add_t`` for all t, in about 2 log₂ T operations; keep and add (T, …), h (…).
 

@@ -50,17 +50,28 @@ def linear_cross_entropy(
     """The mean loss times ``scale``, in float32; hidden (N, D), weight (V, D), bias (V,), targets (N,).
 
     rows: words in a block. scale: of the loss and so of every gradient; gradients in float16 vanish without one.
-    room (V, D): where the weight's gradient may be made, overwriting what is there; it saves one that large.
+    room (V, D): where the weight's gradient is made, overwriting what is there, instead of being handed to autograd; it
+    saves one that large. Only where ``takes_room`` says so.
     """
     on_cpu = hidden.device.type == "cpu"
     rows = rows or (max(ROWS_ON_CPU, LOGITS_ON_CPU // len(weight)) if on_cpu else ROWS)
     rows = -(-len(targets) // -(-len(targets) // rows)) if len(targets) else rows  # blocks of about one size
     parts = [hidden, weight, bias]
-    if on_cpu and len(targets) and all(part.dtype == torch.float32 and part.is_contiguous() for part in parts):
+    if len(targets) and takes_room(*parts):
         if int(targets.min()) < 0 or int(targets.max()) >= len(weight):
             raise IndexError(f"a target lies outside of 0 to {len(weight) - 1}")
         return cast(Tensor, _OnCPU.apply(*parts, targets, rows, scale, room))  # type: ignore[no-untyped-call]
+    if room is not None:
+        raise ValueError("room is for float32 on a CPU, and for some words")
     return cast(Tensor, _LinearCrossEntropy.apply(*parts, targets, rows, scale))  # type: ignore[no-untyped-call]
+
+
+def takes_room(hidden: Tensor, weight: Tensor, bias: Tensor) -> bool:
+    """Whether our kernels take it: float32 on the CPU, row after row."""
+    return all(
+        part.device.type == "cpu" and part.dtype == torch.float32 and part.is_contiguous()
+        for part in (hidden, weight, bias)
+    )
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -130,14 +141,16 @@ class _OnCPU(torch.autograd.Function):
             loss += to_gradient(scores.reshape(-1), b, aims, np.float32(factor), d_b, len(few), words)
             sgemm(1.0, w.T, scores.T, 0.0, d_h[start : start + rows].T, overwrite_c=True)
             sgemm(1.0, few.T, scores.T, 0.0 if start == 0 else 1.0, d_w.T, trans_b=True, overwrite_c=True)
-        ctx.save_for_backward(*map(torch.from_numpy, (d_h, d_w, d_b)))
+        ctx.save_for_backward(*map(torch.from_numpy, (d_h, d_b)))
+        ctx.d_weight, ctx.handed_over = torch.from_numpy(d_w), room is None
         return torch.tensor(loss * factor)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
         (d_loss,) = grads
-        d_hidden, d_weight, d_bias = ctx.saved_tensors
-        one = float(d_loss)
+        d_hidden, d_bias = ctx.saved_tensors
+        d_weight, one = ctx.d_weight, float(d_loss)
+        ctx.d_weight = None
         if one != 1.0:  # spare the gradient of the whole vocabulary a walk that changes nothing
-            d_hidden, d_weight, d_bias = d_hidden * one, d_weight * one, d_bias * one
-        return d_hidden, d_weight, d_bias, None, None, None, None
+            d_hidden, d_weight, d_bias = d_hidden * one, d_weight.mul_(one), d_bias * one
+        return d_hidden, d_weight if ctx.handed_over else None, d_bias, None, None, None, None

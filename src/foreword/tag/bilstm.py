@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
-from foreword.protocols import Array, Json, Logs, Meter, Parts, Sentences, Step, Tags
+from foreword.io.folder import load, nest, unnest
+from foreword.protocols import Array, Embedder, Json, Logs, Meter, Parts, Saveable, Sentences, Step, Tags
 from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
 from foreword.tag.bilstm_words import UNSEEN, Words
 from foreword.tag.schemes import letters_of
@@ -42,8 +43,9 @@ from torch.nn.functional import cross_entropy, linear, log_softmax
 from foreword.lm.neural_network import Weights
 from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viterbi
 from foreword.nn.layers import lstm
-from foreword.tag.bilstm_network import PARTS, Distinct, TaggerNetwork, bucketed, like_lengths, numbered, side_by_side
+from foreword.tag.bilstm_network import PARTS, Distinct, TaggerNetwork, numbered
 from foreword.tag.bilstm_reading import Reader
+from foreword.training.batches import beside, bucketed, like_lengths, side_by_side
 from foreword.training.flat import new_flat, views
 from foreword.training.optimisers import optimiser
 from foreword.training.schedules import hold_then_cosine, running_share
@@ -61,7 +63,7 @@ SENTENCES_AT_ONCE = 4096
 HOLD, LAST_RATE = 0.3, 0.05
 """The rate stays for this share of the training, and then falls to that share of itself."""
 
-NOT_SAVED = ("vectors", "device")
+NOT_SAVED = ("vectors", "embedder", "device")
 
 
 class BiLSTMTagger:
@@ -70,6 +72,8 @@ class BiLSTMTagger:
     units: of the LSTM, in each direction; layers: of it.
     words: of the vector that is learnt for each word. vectors: word vectors from before, or their file; those of a word
         are added to what is learnt, and ``words`` is as many numbers as they have.
+    embedder: ELMo or another ``Embedder``, or its folder; what it says of a word where it stands is read beside the
+        word's own vector, and stays as it is.
     characters: "cnn", "lstm" or "none", what reads the letters; letter_units: of a letter's vector; spelling: of a
         word's, by its letters.
     crf: a field over the tags. both_ways: read from the end as well.
@@ -88,6 +92,7 @@ class BiLSTMTagger:
         *,
         words: int = 100,
         vectors: WordVectors | str | None = None,
+        embedder: Embedder | str | None = None,
         characters: Literal["cnn", "lstm", "none"] = "cnn",
         letter_units: int = 30,
         spelling: int = 60,
@@ -108,7 +113,7 @@ class BiLSTMTagger:
         device: str | None = None,
     ) -> None:
         self.units, self.layers = units, layers
-        self.words, self.vectors = words, vectors
+        self.words, self.vectors, self.embedder = words, vectors, embedder
         self.characters, self.letter_units, self.spelling = characters, letter_units, spelling
         self.crf, self.both_ways = crf, both_ways
         self.scheme, self.inside = scheme, inside
@@ -118,6 +123,7 @@ class BiLSTMTagger:
         self.column, self.seed, self.device = column, seed, device
         self.valid_score_ = -math.inf
         self._lexicon: Words | None = None
+        self._embedder: Embedder | None = None
         self._scheme: Scheme
         self._network: TaggerNetwork
         self._flat: Tensor
@@ -166,6 +172,7 @@ class BiLSTMTagger:
         if valid is not None:
             check_pairs(*valid)
         scheme = Scheme.learnt(self.scheme, self.inside, tags)
+        self._embedder = self._loaded_embedder()
         self._take(Words.of(sentences, self._vectors()), scheme)
         generator = torch.Generator(self._flat.device).manual_seed(self.seed)
         self._network.initialise(self.weights_, generator)
@@ -177,6 +184,7 @@ class BiLSTMTagger:
     ) -> Iterator[Step]:
         device, flat = self._flat.device, self._flat
         distinct, ids = numbered(sentences, self._known(), device)
+        around = None if self._embedder is None else self._embedder.embed(sentences)
         self._chances = self._unseen_chances(device)
         weights, gradient = flat.clone(), torch.zeros_like(flat)
         leaves = {name: part.detach().requires_grad_() for name, part in views(weights, self._tensors()).items()}
@@ -188,7 +196,9 @@ class BiLSTMTagger:
         for _ in range(self.epochs):
             for group in bucketed([len(each) for each in ids], self.batch, random):
                 rate = self.rate * hold_then_cosine(done / total, hold=HOLD, last=LAST_RATE)
-                loss = self._loss(leaves, distinct, [ids[k] for k in group], [tags[k] for k in group], generator)
+                context = None if around is None else beside([around[k] for k in group], device)
+                read = ([ids[k] for k in group], [tags[k] for k in group], context)
+                loss = self._loss(leaves, distinct, *read, generator)
                 gradient.zero_()
                 loss.backward()  # type: ignore[no-untyped-call]
                 step += 1
@@ -201,8 +211,14 @@ class BiLSTMTagger:
             self._keep(average, valid)
 
     def _loss(
-        self, weights: Weights, distinct: Distinct, ids: Ids, tags: Ids, generator: torch.Generator
-    ) -> Tensor:  # fmt: skip
+        self,
+        weights: Weights,
+        distinct: Distinct,
+        ids: Ids,
+        tags: Ids,
+        context: Tensor | None,
+        generator: torch.Generator,
+    ) -> Tensor:
         """Nats, summed over the words of a batch."""
         device = self._flat.device
         places, lengths = side_by_side(ids, device)
@@ -212,7 +228,7 @@ class BiLSTMTagger:
         drawn = torch.rand(len(used), generator=generator, device=device) < self._chances[read.rows]
         read = replace(read, rows=read.rows.masked_fill(drawn, UNSEEN))
         vectors = self._network.word_vectors(weights, read)
-        scores = self._network.emissions(weights, vectors, places, lengths, self.dropout, generator)
+        scores = self._network.emissions(weights, vectors, places, lengths, self.dropout, generator, context)
         if self.crf:
             return -log_likelihood(scores, wanted.t(), lengths, self._chain(weights)).sum()
         there = torch.arange(len(places), device=device) < lengths[:, None]
@@ -304,6 +320,8 @@ class BiLSTMTagger:
                 "a model that reads both ways cannot stream: what it says of a word depends on the words behind it; "
                 "train with both_ways=False, or give it whole sentences"
             )
+        if self._embedder is not None:
+            raise SettingError("an embedder reads whole sentences: a tagger with one cannot stream")
         if self.crf or self.scheme is not None:
             raise SettingError("a field or a scheme chooses tags when the sentence has ended: train with crf=False")
         return self._streamed(words)
@@ -344,16 +362,21 @@ class BiLSTMTagger:
             with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
                 distinct, ids = numbered(sentences[begin : begin + SENTENCES_AT_ONCE], words, device)
                 vectors = self._network.word_vectors(weights, distinct)
-                read = Reader(self._network, weights, vectors).emissions if device.type == "cpu" else None
+                plain = device.type != "cpu" or self._embedder is not None
+                read = None if plain else Reader(self._network, weights, vectors).emissions
             at_once = READ_AT_ONCE if read else PADDED_AT_ONCE
             for group in like_lengths([len(each) for each in ids], at_once):
                 with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
                     places, lengths = side_by_side([ids[place] for place in group], device)
                     if read is None:
-                        scores = self._network.emissions(weights, vectors, places, lengths)
+                        context = self._context([sentences[begin + place] for place in group])
+                        scores = self._network.emissions(weights, vectors, places, lengths, context=context)
                     else:
                         scores = read(places, lengths)
                     yield [begin + place for place in group], scores, lengths
+
+    def _context(self, sentences: Sentences) -> Tensor | None:
+        return None if self._embedder is None else beside(self._embedder.embed(sentences), self._flat.device)
 
     def _chain(self, weights: Weights) -> Chain:
         chain = self._network.chain(weights)
@@ -367,16 +390,21 @@ class BiLSTMTagger:
         settings: dict[str, Json] = {name: getattr(self, name) for name in names}
         settings |= {"tags": list[Json](self._scheme.outer), "has_vectors": words.vectors is not None}
         weights: dict[str, Array] = {name: part.cpu().numpy() for name, part in self.weights_.items()}
-        return Parts(settings, {**{f"weights.{name}": part for name, part in weights.items()}, **words.to_arrays()})
+        parts = Parts(settings, {**{f"weights.{name}": part for name, part in weights.items()}, **words.to_arrays()})
+        if self._embedder is not None:
+            nest("embedder", _saveable(self._embedder), parts)
+        return parts
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
-        settings: dict[str, Any] = dict(parts.settings)
+        settings: dict[str, Any] = {name: value for name, value in parts.settings.items() if name != "embedder"}
         tags, has_vectors = settings.pop("tags"), settings.pop("has_vectors")
         _check_tags(tags)
         if type(has_vectors) is not bool:
             raise ValueError(f"'has_vectors' is {has_vectors!r}: expected true or false")
         model = cls(**settings)
+        if "embedder" in parts.settings:
+            model._embedder = model.embedder = _checked_embedder(unnest("embedder", parts), "the embedder")
         arrays = dict(parts.arrays)
         words = Words.from_arrays(arrays, model.words if has_vectors else None)
         scheme = Scheme(model.scheme, model.inside, tags)
@@ -413,6 +441,7 @@ class BiLSTMTagger:
             len(scheme.inner),
             self.both_ways,
             self.crf,
+            0 if self._embedder is None else self._embedder.dimensions,
         )
 
     def _tensors(self) -> dict[str, tuple[int, ...]]:
@@ -421,13 +450,15 @@ class BiLSTMTagger:
     def _vectors(self) -> WordVectors | None:
         if not isinstance(self.vectors, str):
             return self.vectors
-        from foreword.io.folder import load
-
         found = load(self.vectors)
         found = getattr(found, "vectors_", found)
         if not isinstance(found, WordVectors):
             raise InputError(f"{self.vectors}: a {type(found).__name__}, not word vectors")
         return found
+
+    def _loaded_embedder(self) -> Embedder | None:
+        found = load(self.embedder) if isinstance(self.embedder, str) else self.embedder
+        return None if found is None else _checked_embedder(found, str(self.embedder))
 
     def _device(self) -> torch.device:
         there = torch.cuda.is_available()
@@ -470,6 +501,18 @@ class BiLSTMTagger:
             raise SettingError(f"spelling={self.spelling} must be even: half of it for each way to read")
         if not isinstance(self.column, str) or not isinstance(self.seed, int):
             raise SettingError(f"column={self.column!r} must be a name and seed={self.seed!r} a whole number")
+
+
+def _checked_embedder(found: object, where: str) -> Embedder:
+    if not isinstance(found, Embedder):
+        raise InputError(f"{where}: a {type(found).__name__}, not an embedder such as ELMo")
+    return found
+
+
+def _saveable(embedder: object) -> Saveable:
+    if not isinstance(embedder, Saveable):
+        raise SettingError(f"a {type(embedder).__name__} cannot be saved, nor a tagger that reads with it")
+    return embedder
 
 
 def _check_tags(tags: Any) -> None:

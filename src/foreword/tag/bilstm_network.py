@@ -15,7 +15,7 @@ Shapes: B sentences, T words of the longest, D distinct words of L letters, K ta
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,8 +27,9 @@ from torch.nn.functional import conv1d, embedding, linear
 from foreword.lm.neural_network import Weights
 from foreword.nn.crf import Chain
 from foreword.nn.dropout import locked_mask
-from foreword.nn.layers import lstm
+from foreword.nn.layers import lstm, reversing, turned
 from foreword.tag.bilstm_words import NO_LETTER, Words
+from foreword.training.batches import longs
 
 CHARACTERS = ("cnn", "lstm", "none")
 WINDOW = 3
@@ -79,41 +80,10 @@ def numbered(
     return Distinct(rows, vectors, longs(spelled, device), longs(sizes, device)), ids
 
 
-def side_by_side(ids: Sequence[NDArray[np.int64]], device: torch.device) -> tuple[Tensor, Tensor]:
-    """(T, B) the words of B sentences, 0 behind the end of each, and their lengths (B,)."""
-    lengths = np.array([len(each) for each in ids], np.int64)
-    places = np.zeros((int(lengths.max(initial=0)), len(ids)), np.int64)
-    for column, each in enumerate(ids):
-        places[: len(each), column] = each
-    return longs(places, device), longs(lengths, device)
-
-
-def bucketed(lengths: Sequence[int], batch: int, random: np.random.Generator) -> list[list[int]]:
-    """Sentences in batches of like length, in an order drawn anew; those without words are left out.
-
-    Lengths are blurred by up to a tenth and a word, so that no two epochs have the same batches.
-    """
-    there = np.flatnonzero(np.asarray(lengths) > 0)
-    blurred = np.asarray(lengths)[there] * random.uniform(1, 1.1, len(there)) + random.uniform(0, 1, len(there))
-    order = there[np.argsort(blurred)].tolist()
-    groups = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
-    return [groups[place] for place in random.permutation(len(groups)).tolist()]
-
-
-def like_lengths(lengths: Sequence[int], words: int) -> Iterator[list[int]]:
-    """Sentences of like length, the longest first, as many as take this many words with their padding, at least one."""
-    order = sorted((place for place, length in enumerate(lengths) if length), key=lambda place: -lengths[place])
-    begin = 0
-    while begin < len(order):
-        end = begin + max(1, words // lengths[order[begin]])
-        yield order[begin:end]
-        begin = end
-
-
 @dataclass(frozen=True, slots=True)
 class TaggerNetwork:
     """rows: of the table, words: its units; letters: of the alphabet, each a vector of ``letter_units``; characters:
-    what reads them, into ``spelling`` numbers; units: of each direction; tags: K.
+    what reads them, into ``spelling`` numbers; units: of each direction; tags: K; context: numbers of an embedder.
     """
 
     rows: int
@@ -127,6 +97,7 @@ class TaggerNetwork:
     tags: int
     both_ways: bool
     crf: bool
+    context: int = 0
 
     @property
     def directions(self) -> tuple[str, ...]:
@@ -152,7 +123,9 @@ class TaggerNetwork:
                 shapes |= _lstm_shapes(f"spelling.{way}", self.letter_units, self.spelling // 2)
         for layer in range(self.layers):
             for way in self.directions:
-                shapes |= _lstm_shapes(f"layer{layer}.{way}", self.hidden if layer else self.inputs, self.units)
+                shapes |= _lstm_shapes(
+                    f"layer{layer}.{way}", self.hidden if layer else self.inputs + self.context, self.units
+                )
         shapes |= {"output": (self.tags, self.hidden), "bias": (self.tags,)}
         if self.crf:
             shapes |= {"start": (self.tags,), "moves": (self.tags, self.tags), "end": (self.tags,)}
@@ -195,12 +168,16 @@ class TaggerNetwork:
         lengths: Tensor,
         dropout: float = 0.0,
         generator: torch.Generator | None = None,
+        context: Tensor | None = None,
     ) -> Tensor:
         """(B, T, K) scores of the tags of each word; what stands behind a sentence's end means nothing.
 
-        vectors: (D, inputs) of distinct words; places: (T, B) which of them stands where; lengths: (B,).
+        vectors: (D, inputs) of distinct words; places: (T, B) which of them stands where; lengths: (B,);
+        context: (T, B, n) what an embedder says of each word where it stands.
         """
         x = embedding(places, vectors) if len(vectors) else vectors.new_zeros(*places.shape, self.inputs)
+        if context is not None:
+            x = torch.cat((x, context), 2)
         back = reversing(lengths, len(x))
         for layer in range(self.layers):
             if dropout:
@@ -238,21 +215,6 @@ class TaggerNetwork:
             for way, each in (("ahead", x), ("behind", turned(x, back)))
         ]
         return torch.cat(ends, 1)
-
-
-def reversing(lengths: Tensor, longest: int) -> Tensor:
-    """(T, B): which place comes t-th when each text is read from its own end; behind it every place is its own."""
-    places = torch.arange(longest, device=lengths.device)[:, None]
-    return torch.where(places < lengths, lengths - 1 - places, places)
-
-
-def turned(x: Tensor, back: Tensor) -> Tensor:
-    """(T, B, I) with every text the other way round; twice is as before."""
-    return x.gather(0, back[:, :, None].expand_as(x))
-
-
-def longs(values: Sequence[int] | NDArray[np.int64], device: torch.device) -> Tensor:
-    return torch.from_numpy(np.asarray(values, np.int64)).to(device)
 
 
 def _lstm_shapes(name: str, inputs: int, units: int) -> dict[str, tuple[int, ...]]:

@@ -10,14 +10,12 @@ Shapes: B sentences, T words of the longest, N words in all, D distinct words, H
 
 from __future__ import annotations
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import linear
 
-from foreword.kernels.recurrent_step import lstm_gates
 from foreword.lm.neural_network import Weights
+from foreword.nn.reading import read_lstm
 from foreword.tag.bilstm_network import PARTS, TaggerNetwork
 
 
@@ -40,7 +38,7 @@ class Reader:
                 table = self._products(layer, way, x) if layer else self._tables[number]
                 part = out[:, number * network.units : (number + 1) * network.units]
                 recurrent = weights[f"layer{layer}.{way}.recurrent"]
-                _read(table, None if layer else words, counts, recurrent, part, from_end=way == "behind")
+                read_lstm(table, None if layer else words, counts, recurrent, part, from_end=way == "behind")
             x = out
         scores = torch.zeros(*places.shape, network.tags)
         scores[there] = linear(x, weights["output"], weights["bias"])
@@ -50,35 +48,3 @@ class Reader:
         """(…, 4H): with both biases."""
         w_x, _, b_x, b_h = (self._weights[f"layer{layer}.{way}.{part}"] for part in PARTS)
         return torch.addmm(b_x + b_h, x, w_x.t())
-
-
-def _read(
-    table: Tensor, words: Tensor | None, counts: list[int], recurrent: Tensor, out: Tensor, *, from_end: bool
-) -> None:
-    """One layer in one direction: ``out`` (N, H) becomes its states, those of the first words of all sentences first.
-
-    table: (D, 4H) and words: (N,) rows of it, or (N, 4H) in order and None; counts: sentences at each step.
-    """
-    most, units = counts[0], out.shape[1]
-    h, c = torch.zeros(most, units), torch.zeros(most, units)
-    from_x, from_h = torch.empty(most, 4 * units), torch.empty(most, 4 * units)
-    states, cells, looked_up, moved = (_flat(each) for each in (h, c, from_x, from_h))
-    ends = np.cumsum(counts).tolist()
-    turned = recurrent.t()
-    steps = range(len(counts))
-    for step in reversed(steps) if from_end else steps:
-        count, end = counts[step], ends[step]
-        begin = end - count
-        if words is None:
-            looked_up = _flat(table[begin:end])
-        else:
-            torch.index_select(table, 0, words[begin:end], out=from_x[:count])
-        torch.mm(h[:count], turned, out=from_h[:count])
-        lstm_gates(looked_up, moved, states, cells, count, units)
-        out[begin:end] = h[:count]
-
-
-def _flat(tensor: Tensor) -> NDArray[np.float32]:
-    """The tensor's own memory, which lies in a row."""
-    flat: NDArray[np.float32] = tensor.view(-1).numpy()
-    return flat

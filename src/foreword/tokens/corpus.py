@@ -94,6 +94,11 @@ class Corpus:
         first, last = np.searchsorted(self.offsets, [len(self.ids) * number // of, len(self.ids) * (number + 1) // of])
         return self[int(first) : len(self) if number == of - 1 else int(last)]
 
+    def joined(self) -> Corpus:
+        """All documents as one, so that a model carries over what it remembers from one to the next."""
+        ends = [0, -1] if len(self) else [0]
+        return Corpus(self.ids, self.offsets[ends], self.byte_offsets[ends], self.vocab)
+
     @property
     def text_bytes(self) -> int:
         return int(self.byte_offsets[-1] - self.byte_offsets[0])

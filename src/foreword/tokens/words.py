@@ -154,6 +154,14 @@ class WordTokenizer:
         )  # fmt: skip
         return Encoded(out[:written].copy(), ends[: len(ends) - block.open])
 
+    def pieces(self, text: str) -> list[str]:
+        """The words of a text as they stand there, known or not."""
+        block = self.cleaning.block(Block.from_texts([text], open=True))
+        table = StringTable()
+        numbers = table.count(block, _PATTERNS[self.split], out=np.empty(block_room(block), np.int32))
+        offsets, arena = table.offsets.tolist(), table.arena.tobytes()
+        return [arena[offsets[number] : offsets[number + 1]].decode() for number in numbers.tolist()]
+
     def decode(self, ids: Iterable[int]) -> str:
         """The words with a blank between them; what white space there was is not known any more."""
         return " ".join(self.vocab[int(id)] for id in ids)

@@ -15,6 +15,7 @@ Shapes: N tokens, B texts side by side, L words in each, T words a step.
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -43,8 +44,7 @@ class Trainer:
 
     weights: float32, every weight in one vector, see ``flat.py``; changed in place. averages: as many such vectors as
     ``settings.averages`` has. state: what a text is begun with. looks: losses on the held-out text so far.
-    epoch, step: which epoch it is, and updates so far. gradients: of the last update, by name; a loss may make them
-    right there.
+    epoch, step: which epoch it is, and updates so far. gradients: of the last update, by name.
     """
 
     def __init__(
@@ -76,6 +76,10 @@ class Trainer:
         self._leaves = {name: part.detach().requires_grad_() for name, part in views(self._working, shapes).items()}
         self._gradient = torch.zeros_like(weights)
         self.gradients = views(self._gradient, shapes)
+        self._made: set[str] = set()
+        if device.type == "cpu":
+            for name, leaf in self._leaves.items():
+                leaf.register_post_accumulate_grad_hook(_gatherer(weakref.ref(self), name))  # type: ignore[no-untyped-call]
         self._optimiser = optimiser(settings.optimiser, weights)
         self._inputs = torch.zeros(reading.length, reading.rows, dtype=torch.int64, device=device)
         self._targets = torch.zeros_like(self._inputs)
@@ -225,19 +229,45 @@ class Trainer:
         return f"the gradient of {next(bad, 'all weights together')}"
 
     def _one_step(self) -> None:
+        self._made.clear()
         rows = self._place + self._window
         inputs, targets = self._inputs.index_select(0, rows), self._targets.index_select(0, rows)
         loss, penalty, state = self._loss(self._leaves, inputs, targets, self.state, self._scale)
-        gradients = torch.autograd.grad(loss + penalty, list(self._leaves.values()))
+        self._differentiate(loss + penalty)
         with torch.no_grad():
-            for part, gradient in zip(self.gradients.values(), gradients, strict=True):
-                _put(gradient, part)
             self._update()
             for kept, new in zip(self.state, state, strict=True):
                 kept.copy_(new)  # its values only: the gradient is cut here
             self._losses += loss.detach() / self._scale
             self._place += len(self._window)
             self._row += 1
+
+    def _differentiate(self, loss: Tensor) -> None:
+        """Gradients into their vector; on a CPU each as soon as it is known, so that no two layers' lie beside it."""
+        if self.weights.device.type == "cpu":
+            loss.backward()  # type: ignore[no-untyped-call]
+            for name in self.gradients.keys() - self._made:
+                self.gradients[name].zero_()
+            return
+        gradients = torch.autograd.grad(loss, list(self._leaves.values()))
+        with torch.no_grad():
+            for part, gradient in zip(self.gradients.values(), gradients, strict=True):
+                part.copy_(gradient)
+
+    def claim(self, name: str) -> Tensor:
+        """On a CPU: where a gradient goes, for a loss that makes it there itself. What else reaches it is added."""
+        self._made.add(name)
+        return self.gradients[name]
+
+    def gather(self, name: str, gradient: Tensor) -> None:
+        part, first = self.gradients[name], name not in self._made
+        self._made.add(name)
+        if gradient.is_sparse:
+            (part.zero_() if first else part).index_add_(0, gradient._indices()[0], gradient._values())
+        elif first:
+            part.copy_(gradient)
+        else:
+            part.add_(gradient)
 
     def _update(self) -> None:
         settings = self.settings
@@ -319,12 +349,17 @@ def clip_factor(norm: Tensor, clip: float) -> Tensor:
     return (clip / norm).clamp(max=1.0)
 
 
-def _put(gradient: Tensor, part: Tensor) -> None:
-    """Write a gradient into its part of the vector, unless it was made there."""
-    if gradient.is_sparse:
-        part.zero_().index_add_(0, gradient._indices()[0], gradient._values())
-    elif gradient.data_ptr() != part.data_ptr():
-        part.copy_(gradient)
+def _gatherer(trainer: weakref.ref[Trainer], name: str) -> Callable[[Tensor], None]:
+    """Takes a leaf's gradient away as soon as it is there. It must not keep the trainer alive, whose leaves hold it."""
+
+    def take(leaf: Tensor) -> None:
+        owner, gradient = trainer(), leaf.grad
+        leaf.grad = None
+        if owner is not None and gradient is not None:
+            with torch.no_grad():
+                owner.gather(name, gradient)
+
+    return take
 
 
 def _for_numpy(part: Tensor) -> Tensor:

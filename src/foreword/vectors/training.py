@@ -7,19 +7,23 @@ that the learning rate can fall, progress be shown and the state be saved.
 from __future__ import annotations
 
 import math
+import mmap
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
+from foreword.kernels.random_rows import fill_rows
 from foreword.kernels.simd import LANES
 from foreword.protocols import Array, Step
 from foreword.tokens.corpus import Corpus
+from foreword.tokens.parallel import ordered_map
 
 Work = Callable[[int, int, int, float], None]
 """``work(thread, begin, stop, rate)``: train on ``ids[begin:stop]``."""
@@ -32,6 +36,12 @@ PIECE = 100_000
 
 APART = 128
 """Bytes between what two threads write to: two cache lines, for they are fetched in pairs."""
+
+LINE = 64
+"""Bytes of a cache line."""
+
+HUGE = 4 << 20
+"""From so many bytes on a matrix lies in huge pages."""
 
 STEPS = 200
 """A small corpus is cut finer, so that the rate still falls in about so many steps."""
@@ -159,15 +169,40 @@ def padded(dimensions: int) -> int:
 
 def widened(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
     """A copy with the rows padded by zeros."""
-    wide = np.zeros((len(matrix), padded(matrix.shape[1])), np.float32)
+    wide = zero_rows(len(matrix), padded(matrix.shape[1]))
     wide[:, : matrix.shape[1]] = matrix
     return wide
 
 
-def random_rows(rng: np.random.Generator, rows: int, dimensions: int, reach: float) -> NDArray[np.float32]:
-    """Rows drawn evenly from ±reach, padded by zeros."""
-    wide = np.zeros((rows, padded(dimensions)), np.float32)
-    wide[:, :dimensions] = (rng.random((rows, dimensions), np.float32) * 2 - 1) * np.float32(reach)
+def zero_rows(rows: int, stride: int) -> NDArray[np.float32]:
+    """Zeros (rows, stride), where scattered rows are soon found: the first begins a cache line, and large ones lie in
+    huge pages, for which NumPy does not ask where it asks for zeros.
+    """
+    size = 4 * rows * stride
+    if size < HUGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        plain = np.zeros(size + LINE, np.uint8)
+        skipped = -plain.ctypes.data % LINE
+        return plain[skipped : skipped + size].view(np.float32).reshape(rows, stride)
+    held = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    held.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(held, np.float32).reshape(rows, stride)
+
+
+def random_rows(
+    rng: np.random.Generator, rows: int, dimensions: int, reach: float, *, threads: int = 1, zeros: int = 0
+) -> NDArray[np.float32]:
+    """Rows drawn evenly from ±reach, padded by zeros, and so many more rows of zeros. The same at any number of
+    threads.
+    """
+    wide = zero_rows(rows + zeros, padded(dimensions))
+    seed = np.uint64(rng.integers(0, 1 << 63))
+    edges = np.linspace(0, rows, threads + 1).astype(int).tolist()
+
+    def fill(piece: tuple[int, int]) -> None:
+        fill_rows(wide.reshape(-1), wide.shape[1], *piece, dimensions, np.float32(reach), seed)
+
+    for _ in ordered_map(fill, pairwise(edges), threads):
+        pass
     return wide
 
 

@@ -1,7 +1,8 @@
 """The words of word vectors, as bytes in one buffer, and where each of them stands.
 
-A million words open without making a million strings. One word is looked for by its length and its bytes, in
-milliseconds; only whoever asks for many pays for a table of them all.
+A million words open without making a million strings. Saved vectors bring a table of their words, mapped as they are.
+Where there is none, one word is looked for by its length and its bytes, in milliseconds; only whoever asks for many
+pays for a table of them all.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.kernels.table import StringTable
+from foreword.kernels.word_table import fill_table, find_words, rows_for
 from foreword.vectors.subwords import ESCAPE
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -27,12 +28,19 @@ SMALL = 10_000
 
 
 class Words:
-    """data, offsets: word i is ``data[offsets[i]:offsets[i + 1]]``. A word that stands twice is at its first place."""
+    """data, offsets: word i is ``data[offsets[i]:offsets[i + 1]]``. A word that stands twice is at its first place.
 
-    def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+    table: what ``kernels/word_table.py`` makes of them, if it was kept.
+    """
+
+    def __init__(
+        self, data: NDArray[np.uint8], offsets: NDArray[np.int64], table: NDArray[np.int32] | None = None
+    ) -> None:
         self.data = data
         self.offsets = offsets
         self._asked = 0
+        if table is not None:
+            self.__dict__["table"] = table
 
     @classmethod
     def of(cls, words: Iterable[str | bytes]) -> Self:
@@ -53,14 +61,16 @@ class Words:
         """The first place of each word, -1 where there is none."""
         encoded = [as_bytes(word) for word in words]
         self._asked += len(encoded)
-        if "_table" not in self.__dict__ and self._asked <= FEW and len(self) > SMALL:
+        if not self.has_table and self._asked <= FEW and len(self) > SMALL:
             return np.array([self._search(word) for word in encoded], np.int64)
-        ids = self._table.ids_of(*joined(encoded))
-        found = np.where(ids >= 0, self._table.firsts[np.maximum(ids, 0)], -1)
-        for number, word in enumerate(encoded):
-            if not word:
-                found[number] = self._search(word)
+        asked, ends = joined(encoded)
+        found = np.empty(len(encoded), np.int64)
+        find_words(frozen(asked), frozen(ends), frozen(self.data), frozen(self.offsets), frozen(self.table), found)
         return found
+
+    @property
+    def has_table(self) -> bool:
+        return "table" in self.__dict__
 
     def _search(self, word: bytes) -> int:
         """By length, then byte after byte, each of which leaves fewer."""
@@ -70,11 +80,10 @@ class Words:
         return int(left[0]) if len(left) else -1
 
     @cached_property
-    def _table(self) -> StringTable:
-        """All words, each with its first place; the empty string is the table's own and has none here."""
-        table = StringTable()
-        places = np.arange(len(self), dtype=np.int64)
-        table.add(frozen(self.data), self.offsets.copy(), np.ones(len(self), np.int64), places)
+    def table(self) -> NDArray[np.int32]:
+        """Which word each row has, + 1."""
+        table = np.zeros(rows_for(len(self)), np.int32)
+        fill_table(frozen(self.data), frozen(self.offsets), table)
         return table
 
 

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
+from foreword.kernels.word_table import rows_for
 from foreword.protocols import Parts
 from foreword.tokens.vocab import Vocab
 from foreword.vectors.rows import NotFiniteError, Rows, Stored, unit
 from foreword.vectors.subwords import SubwordTable, check_lengths
-from foreword.vectors.words import Words
+from foreword.vectors.words import SMALL, Words
 
 Matrix = NDArray[np.float32]
 Vector = NDArray[np.float32]
@@ -44,6 +45,7 @@ class WordVectors:
     counts.
     subwords: what makes a vector for a word that is not among them, where there is such a thing.
     missing: what ``vectors[word]`` gives where nothing does.
+    table: of the words, as a saved model brings it; else it is made when many are looked up.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class WordVectors:
         subwords: SubwordTable | None = None,
         *,
         missing: Missing = "error",
+        table: NDArray[np.int32] | None = None,
     ) -> None:
         rows = matrix if isinstance(matrix, Rows) else Rows(matrix)
         if len(rows) != len(offsets) - 1:
@@ -62,7 +65,7 @@ class WordVectors:
         self.rows = rows
         self.subwords = subwords
         self.missing = missing
-        self._words = Words(data, offsets)
+        self._words = Words(data, offsets, table)
 
     @classmethod
     def of_words(
@@ -285,6 +288,8 @@ class WordVectors:
             {"subwords": None, "missing": self.missing},
             {"matrix": self.rows.matrix, "words": self.data, "word_offsets": self.offsets, "norms": self.norms},
         )
+        if len(self) > SMALL:  # processes that map the vectors then share the table too
+            parts.arrays["word_table"] = self._words.table
         if self.rows.scales is not None:
             parts.arrays["scales"] = self.rows.scales
         if self.subwords is not None:
@@ -316,7 +321,10 @@ class WordVectors:
             raise ValueError("expected lengths that can be divided by")
         missing: Any = parts.settings.get("missing", "error")
         rows = Rows(matrix, scales, norms)
-        return cls(rows, data, offsets, _subwords_of(parts, rows.dimensions), missing=missing)
+        table = parts.arrays.get("word_table")
+        if table is not None and (table.dtype != np.int32 or table.shape != (rows_for(len(matrix)),)):
+            raise ValueError(f"expected a table of the words, int32 {(rows_for(len(matrix)),)}")
+        return cls(rows, data, offsets, _subwords_of(parts, rows.dimensions), missing=missing, table=table)
 
 
 def check_missing(missing: str) -> None:

@@ -14,11 +14,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.evaluate.spans import measure_spans
 from foreword.io.folder import load, save
+from foreword.nn.layers import reversing, turned
 from foreword.protocols import Parts
 from foreword.tag.bilstm import BiLSTMTagger
-from foreword.tag.bilstm_network import TaggerNetwork, bucketed, like_lengths, reversing, turned
+from foreword.tag.bilstm_network import TaggerNetwork
 from foreword.tag.bilstm_reading import Reader
 from foreword.tag.spans import Scheme, span_f1
+from foreword.training.batches import bucketed, like_lengths
 from foreword.training.flat import new_flat, views
 from foreword.vectors.wordvectors import WordVectors
 

@@ -97,13 +97,32 @@ def test_words_are_found_with_and_without_a_table(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(words_module, "FEW", few)
         vectors = WordVectors.of_words(names, matrix)
         assert vectors.places(list(expected)).tolist() == list(expected.values())
-        assert ("_table" in vectors._words.__dict__) == (few == 0)
+        assert vectors._words.has_table == (few == 0)
         assert "the" in vectors
         assert "no" not in vectors
         assert 5 not in vectors
         assert vectors.words[5] == "\udcff\udcfe"
     without = WordVectors.of_words(["a", "b"], matrix[:2])
     assert without.places(["", "b"]).tolist() == [-1, 1]
+
+
+def test_a_saved_table_of_words_is_mapped_and_trusted_with_nothing() -> None:
+    """A file may hold any numbers: a word is then found where it stands, or not at all."""
+    count = words_module.SMALL + 1
+    vectors = WordVectors.of_words([f"w{number}" for number in range(count)], np.ones((count, 1), np.float32))
+    parts = vectors.to_parts()
+    asked = ["w0", "w7", f"w{count - 1}", f"w{count}", ""]
+    loaded = WordVectors.from_parts(parts)
+    assert loaded._words.table is parts.arrays["word_table"]
+    assert loaded.places(asked).tolist() == vectors.places(asked).tolist() == [0, 7, count - 1, -1, -1]
+    rng = np.random.default_rng(0)
+    for table in (np.full(1 << 15, -5), np.full(1 << 15, count + 1), rng.integers(-(1 << 31), 1 << 31, 1 << 15)):
+        parts.arrays["word_table"] = table.astype(np.int32)
+        assert WordVectors.from_parts(parts).places(asked).max() < count
+    for wrong in (np.zeros(1 << 14, np.int32), np.zeros(1 << 15, np.int64)):
+        parts.arrays["word_table"] = wrong
+        with pytest.raises(ValueError, match="table of the words"):
+            WordVectors.from_parts(parts)
 
 
 @pytest.mark.parametrize("stored", STORED)

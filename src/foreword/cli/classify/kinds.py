@@ -33,6 +33,7 @@ KINDS = {
     "nb-logistic": Kind("foreword.classify.nb_logistic:NBLogistic", "tf-idf", WORDS_AND_PAIRS),
     "naive-bayes": Kind("foreword.classify.naive_bayes:NaiveBayes", "bag-of-words"),
     "logistic": Kind("foreword.classify.logistic:LogisticRegression", "tf-idf", WORDS_AND_PAIRS),
+    "lstm": Kind("foreword.classify.recurrent:RecurrentClassifier", None),
     "fasttext": Kind("foreword.classify.fasttext:FastTextClassifier", None),
 }
 """A kind joins by adding its line."""

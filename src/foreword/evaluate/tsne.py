@@ -1,0 +1,104 @@
+"""t-SNE: rows of many dimensions as points in a plane, so that neighbours stay neighbours.
+
+    p(j | i) ∝ exp(−|x_i − x_j|² / 2σ_i²), σ_i such that i has ``perplexity`` neighbours, about;  p_ij = mean of both
+    q_ij ∝ 1 / (1 + |y_i − y_j|²)             minimise KL(p ‖ q) by descent, with p four times as large at first
+
+Exact, with all pairs: for the hundreds of words that a map can show. It begins with the two principal components, so
+that the same rows give the same map. L. van der Maaten and G. Hinton, "Visualizing data using t-SNE", JMLR 2008.
+Shapes: n rows of d numbers in, (n, 2) out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import SettingError
+
+Doubles = NDArray[np.float64]
+
+EARLY, EXAGGERATION = 100, 4.0
+"""Rounds in which neighbours pull so many times as hard: groups find together before they settle."""
+
+BISECTIONS = 40
+"""Halvings of the interval in which a width is looked for."""
+
+
+def principal_components(rows: NDArray[Any]) -> Doubles:
+    """(n, 2): the two directions in which the rows differ most; of either sign the one whose largest is positive."""
+    centred = np.asarray(rows, np.float64) - np.mean(rows, axis=0)
+    _, _, components = np.linalg.svd(centred, full_matrices=False)
+    points: Doubles = centred @ components[:2].T
+    signs = np.sign(points[np.abs(points).argmax(axis=0), np.arange(points.shape[1])])
+    points = points * np.where(signs == 0, 1, signs)
+    return np.pad(points, ((0, 0), (0, 2 - points.shape[1])))
+
+
+def tsne(rows: NDArray[Any], *, perplexity: float = 15.0, rounds: int = 300) -> Doubles:
+    """Places (n, 2) for n rows; a perplexity too large for so few rows is made smaller."""
+    n = len(rows)
+    if n < 4:
+        raise SettingError(f"t-SNE of {n} rows: expected four or more")
+    if perplexity < 1 or rounds < 1:
+        raise SettingError("t-SNE needs a perplexity of 1 or more, and a round or more")
+    near = affinities(rows, min(perplexity, (n - 1) / 3))
+    points = principal_components(rows)
+    points *= 1e-2 / max(float(points[:, 0].std()), 1e-12)
+    rate, speed, gains = max(n / EXAGGERATION / 4, 50.0), np.zeros_like(points), np.ones_like(points)
+    for number in range(rounds):
+        early = number < min(EARLY, rounds // 3)
+        gradient = _gradient(near * EXAGGERATION if early else near, points)
+        gains = np.maximum(np.where(gradient * speed < 0, gains + 0.2, gains * 0.8), 0.01)
+        speed = (0.5 if early else 0.8) * speed - rate * gains * gradient
+        points = points + speed
+        points -= points.mean(axis=0)
+    return points
+
+
+def affinities(rows: NDArray[Any], perplexity: float) -> Doubles:
+    """p_ij (n, n), symmetric, its sum one: how near rows are, each in its own measure."""
+    far = _distances(np.asarray(rows, np.float64))
+    np.fill_diagonal(far, np.inf)
+    nearest = far.min(axis=1, keepdims=True)  # subtracted, so that no row of exponentials is all zeros
+    scale = max(float(np.median(far[np.isfinite(far)])), 1e-20)
+    least, most = np.full(len(far), 1e-6 / scale), np.full(len(far), 1e6 / scale)
+    shares = np.empty_like(far)
+    for _ in range(BISECTIONS):
+        precision = np.sqrt(least * most)
+        shares = np.exp(-(far - nearest) * precision[:, None])
+        shares /= shares.sum(axis=1, keepdims=True)
+        entropy = -(shares * np.log(np.maximum(shares, 1e-300))).sum(axis=1)
+        wide = entropy > np.log(perplexity)
+        least, most = np.where(wide, precision, least), np.where(wide, most, precision)
+    both: Doubles = (shares + shares.T) / (2 * len(far))
+    return both
+
+
+def divergence(near: Doubles, points: Doubles) -> float:
+    """KL(p ‖ q), in nats: what t-SNE makes small."""
+    inverse = _inverse(points)
+    q = np.maximum(inverse / inverse.sum(), 1e-300)
+    held = near > 0
+    return float((near[held] * np.log(near[held] / q[held])).sum())
+
+
+def _gradient(near: Doubles, points: Doubles) -> Doubles:
+    inverse = _inverse(points)
+    pull = (near - inverse / inverse.sum()) * inverse
+    gradient: Doubles = 4 * (pull.sum(axis=1)[:, None] * points - pull @ points)
+    return gradient
+
+
+def _inverse(points: Doubles) -> Doubles:
+    """1 / (1 + |y_i − y_j|²), zeros on the diagonal."""
+    inverse: Doubles = 1 / (1 + _distances(points))
+    np.fill_diagonal(inverse, 0)
+    return inverse
+
+
+def _distances(rows: Doubles) -> Doubles:
+    squares = (rows**2).sum(axis=1)
+    far: Doubles = np.maximum(squares[:, None] + squares[None] - 2 * rows @ rows.T, 0)
+    return far

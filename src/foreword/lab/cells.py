@@ -1,0 +1,102 @@
+"""What the page of recurrent cells starts from: weights and word vectors, as numbers for JSON (rows F04–F07).
+
+The cells themselves run in the page, in ``static/cells.js``, a twin of ``nn/cells.py``: the exported page must work
+without a server. A test in a browser holds the two to 1e-6. Drawn cells read words as numbers made of their letters, so
+that any word has some; trained ones read the embedding that was learnt with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.nn.cells import Cell, GRUCell, LSTMCell, RNNCell
+from foreword.protocols import Json
+
+UNITS = 8
+"""Of each cell, and numbers that a word is read as: as many as can be shown one by one."""
+
+KINDS = ("rnn", "lstm", "gru")
+SENTENCE = "the cat that sat on the mat was not amused"
+
+TRAINED_WORDS = 1500
+"""Commonest words that the trained cells know; the exported page carries a vector for each."""
+
+TRAINED_SECONDS = 4.0
+"""For each of the three: at eight units they learn what they can in that time."""
+
+
+def drawn_cells(seed: int = 0) -> dict[str, Cell]:
+    """Cells with random weights. The forget bias begins at 0: the page's slider says what is added."""
+    return {
+        "rnn": RNNCell(UNITS, UNITS, seed=seed),
+        "lstm": LSTMCell(UNITS, UNITS, forget_bias=0.0, seed=seed + 1),
+        "gru": GRUCell(UNITS, UNITS, seed=seed + 2),
+    }
+
+
+def word_input(word: str) -> NDArray[np.float64]:
+    """(UNITS,) numbers from −1 to 1 that a word's letters decide: FNV-1a over its bytes, then xorshift32."""
+    state = 0x811C9DC5
+    for byte in word.encode():
+        state = ((state ^ byte) * 0x01000193) & 0xFFFFFFFF
+    state = state or 1
+    numbers = []
+    for _ in range(UNITS + 2):
+        state ^= (state << 13) & 0xFFFFFFFF
+        state ^= state >> 17
+        state ^= (state << 5) & 0xFFFFFFFF
+        numbers.append(state / 2**31 - 1)
+    return np.array(numbers[2:])  # the first two are still much like the hash
+
+
+def page_data(trained: Json = None) -> dict[str, Json]:
+    """What the page is given; ``trained`` is what ``trained_cells`` made, where there is time and torch for it."""
+    drawn: dict[str, Json] = {kind: weights_json(cell) for kind, cell in drawn_cells().items()}
+    return {"units": UNITS, "sentence": SENTENCE, "drawn": drawn, "trained": trained}
+
+
+def weights_json(cell: Cell) -> dict[str, Json]:
+    return {name: np.asarray(weight, np.float64).tolist() for name, weight in cell.weights.items()}
+
+
+def trained_cells(texts: Sequence[str], seconds: float = TRAINED_SECONDS, seed: int = 0) -> dict[str, Json]:
+    """Three language models of eight units, each its cell's weights and the vectors of the words it knows.
+
+    embedding: a row a word, in the order of ``words``; the first is what an unknown word is read as.
+    """
+    from foreword.evaluate.gates import Layers
+    from foreword.lm.recurrent import RecurrentLM
+    from foreword.tokens.corpus import Corpus
+    from foreword.tokens.words import WordTokenizer
+
+    tokenizer = WordTokenizer(max_size=TRAINED_WORDS).fit(texts)
+    corpus = Corpus.from_texts(texts, tokenizer)
+    training = replace(RecurrentLM.TRAINING, epochs=1000, steps=20, rate=1e-2, seconds=seconds, sampled=300)
+    vocab = tokenizer.vocab
+    words = [id for id in range(len(vocab)) if id not in (vocab.unknown, vocab.end)]
+    rows = [vocab.unknown if vocab.unknown is not None else vocab.end, *words]
+    made: dict[str, Json] = {"words": [vocab[id] for id in rows]}
+    for kind in KINDS:
+        model = RecurrentLM(kind, UNITS, UNITS, layers=1, training=training, seed=seed).fit(corpus)
+        layers = Layers.of(model)
+        embedding = np.round(layers.embedding[rows], 4)
+        made[kind] = {"weights": weights_json(layers.cells[0]), "embedding": embedding.tolist()}
+    return made
+
+
+def cells_of(weights: dict[str, Any]) -> dict[str, Cell]:
+    """The cells whose weights JSON told: what tests hold the page to."""
+    cells = drawn_cells()
+    for kind, cell in cells.items():
+        cell.weights = {name: np.array(weight, np.float64) for name, weight in weights[kind].items()}
+    return cells
+
+
+def inputs_of(words: Iterable[str]) -> NDArray[np.float64]:
+    """(T, 1, UNITS), as the drawn cells read a sentence."""
+    return np.array([[word_input(word)] for word in words])

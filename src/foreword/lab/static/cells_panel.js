@@ -1,0 +1,268 @@
+// Recurrent cells side by side, stepping through a sentence (F04–F07): every gate and state, gradients by lag.
+
+import { KINDS, adjusted, gradientByLag, run, wordInput } from "lab/cells";
+import { lineChart } from "lab/chart";
+import { ask, field, fixed, h, readable, s, say, select, shade, slider, trouble } from "lab/dom";
+
+const TITLES = { rnn: "RNN", lstm: "LSTM", gru: "GRU" };
+const COLOURS = { rnn: "var(--c1)", lstm: "var(--c2)", gru: "var(--c3)" };
+const LONGEST = 60, TICK = 850;
+
+// What a cell computes at one word, in four operations. [name in cells.js, sign, what it is]
+const OPERATIONS = {
+  rnn: [
+    ["Read the word", [["from_x", "Wₓx", "what the word says"]]],
+    ["Read the memory", [["from_h", "Wₕh", "what the state before says"]]],
+    ["Add", [["a", "a", "Wₓx + Wₕh + b"]]],
+    ["Squash", [["h", "h", "tanh(a): the new state"]]],
+  ],
+  lstm: [
+    ["Forget", [["f", "f", "how much of the cell is kept"], ["kept", "f·c", "what is kept of it"]]],
+    ["Input", [["i", "i", "how much is written"], ["g", "g", "the candidate"], ["written", "i·g", "what is written"]]],
+    ["Update", [["c", "c", "f·c + i·g: the new cell"]]],
+    ["Output", [["o", "o", "how much is shown"], ["h", "h", "o·tanh(c): the new state"]]],
+  ],
+  gru: [
+    ["Reset", [["r", "r", "how much of the past the candidate sees"]]],
+    ["Candidate", [["n", "n", "tanh(Wₓx + r·Wₕh): the candidate"]]],
+    ["Update", [["z", "z", "how much of the state is kept"], ["kept", "z·h", "what is kept of it"],
+      ["written", "(1−z)·n", "what is written"]]],
+    ["Mix", [["h", "h", "z·h + (1−z)·n: the new state"]]],
+  ],
+};
+
+const EQUATIONS = {
+  rnn: "h = tanh(Wₓx + Wₕh + b)",
+  lstm: "c = f·c + i·g,  h = o·tanh(c)",
+  gru: "h = z·h + (1 − z)·n",
+};
+
+export async function start(view) {
+  const kept = document.getElementById("cells-data");
+  let data = kept ? JSON.parse(kept.textContent) : await ask("/api/cells");
+  const now = {
+    sentence: data.sentence, source: "drawn", word: 0, operation: 4, slow: false, playing: null, length: 0,
+    scale: { recurrent: 1, input: 1, forget: 1 }, hand: null, edited: "lstm", matrix: "W_h",
+  };
+  let found = {};
+
+  // Computing
+
+  const words = () => {
+    const said = now.sentence.trim().split(/\s+/).filter(Boolean).slice(0, LONGEST);
+    const own = said.length ? said : ["…"];
+    const length = now.length || own.length;
+    return Array.from({ length }, (_, n) => own[n % own.length]);
+  };
+  const rowOf = (word) => {
+    const places = data.places ??= new Map(data.trained.words.map((each, n) => [each, n]));
+    return places.get(word) ?? places.get(word.toLowerCase()) ?? 0;
+  };
+  const inputsOf = (kind, list) => list.map((word) =>
+    now.source === "trained" ? data.trained[kind].embedding[rowOf(word)] : wordInput(word, data.units));
+  const weightsOf = (kind) => {
+    const from = now.source === "trained" ? data.trained[kind].weights : now.source === "hand" ? now.hand[kind] : data.drawn[kind];
+    return adjusted(kind, from, now.scale);
+  };
+
+  function compute() {
+    const list = words();
+    now.word = Math.min(now.word, list.length - 1);
+    found = { words: list };
+    for (const kind of KINDS) {
+      const weights = weightsOf(kind), inputs = inputsOf(kind, list), steps = run(kind, weights, inputs);
+      found[kind] = { weights, inputs, steps, norms: gradientByLag(kind, weights, steps) };
+    }
+  }
+
+  // Controls
+
+  const sentence = h("input", { id: "cells-sentence", type: "text", value: now.sentence, maxlength: 400, autocomplete: "off",
+    oninput: () => { now.sentence = sentence.value; now.length = 0; now.word = 0; refresh(); length.set(found.words.length); } });
+  const sources = () => [["drawn", "drawn at random"], ...(data.trained ? [["trained", "trained as language models"]] : []),
+    ...(now.hand ? [["hand", "set by hand"]] : [])];
+  const source = select("cells-source", sources(), (value) => {
+    now.source = value;
+    now.scale.forget = value === "trained" ? 0 : 1;
+    forget.set(now.scale.forget);
+    refresh();
+  }, now.source);
+  const change = (name) => (value) => { now.scale[name] = value; refresh(); };
+  const times = (value) => `× ${readable(value)}`;
+  const plus = (value) => `${value < 0 ? "−" : "+"}${readable(Math.abs(value), 1)}`;
+  const recurrent = slider({ id: "cells-recurrent", label: "Recurrent weights", min: 0, max: 4, step: 0.05, value: 1, show: times, change: change("recurrent") });
+  const input = slider({ id: "cells-input", label: "Input weights", min: 0, max: 4, step: 0.05, value: 1, show: times, change: change("input") });
+  const forget = slider({ id: "cells-forget", label: "Forget bias", min: -6, max: 6, step: 0.1, value: 1, show: plus, change: change("forget") });
+  const length = slider({ id: "cells-length", label: "Sequence length", min: 1, max: LONGEST, step: 1, value: words().length,
+    show: (value) => `${value}`, change: (value) => { now.length = value; refresh(); } });
+  const slow = h("input", { id: "cells-slow", type: "checkbox", onchange: () => { now.slow = slow.checked; now.operation = now.slow ? 1 : 4; draw(); } });
+  const play = h("button", { type: "button", class: "main", id: "cells-play", onclick: () => (now.playing ? pause() : go()) }, "▶ Play");
+  const buttons = h("div", { class: "buttons", role: "group", "aria-label": "Steps" },
+    h("button", { type: "button", onclick: () => { pause(); now.word = 0; now.operation = now.slow ? 1 : 4; draw(); }, "aria-label": "To the first word" }, "⏮"),
+    h("button", { type: "button", id: "cells-back", onclick: () => { pause(); move(-1); }, "aria-label": "Back" }, "◀"),
+    play,
+    h("button", { type: "button", id: "cells-next", onclick: () => { pause(); move(1); }, "aria-label": "Next" }, "▶|"),
+    h("label", { class: "check", for: "cells-slow" }, slow, " one operation at a time"));
+
+  function move(by) {
+    if (!now.slow) now.word += by;
+    else {
+      now.operation += by;
+      if (now.operation > 4) { now.operation = 1; now.word += 1; }
+      if (now.operation < 1) { now.operation = 4; now.word -= 1; }
+    }
+    const last = found.words.length - 1;
+    if (now.word > last) { now.word = 0; if (now.slow) now.operation = 1; }
+    if (now.word < 0) { now.word = last; }
+    draw();
+  }
+  function go() {
+    now.playing = setInterval(() => (view.isConnected ? move(1) : pause()), TICK);
+    play.textContent = "❚❚ Pause";
+  }
+  function pause() {
+    clearInterval(now.playing);
+    now.playing = null;
+    play.textContent = "▶ Play";
+  }
+
+  // Drawing
+
+  const chips = h("div", { class: "chips", role: "group", "aria-label": "Words of the sentence" });
+  const cards = Object.fromEntries(KINDS.map((kind) => [kind, h("article", { class: "card cell", id: `cell-${kind}`, "aria-label": TITLES[kind] })]));
+  const chart = h("div", { class: "chart-place" });
+  const told = h("p", { class: "told" });
+  const numbers = h("div", {});
+
+  function draw() {
+    chips.replaceChildren(...found.words.map((word, n) => h("button", {
+      type: "button", class: `chip${n === now.word ? " here" : n < now.word ? " past" : ""}`,
+      "aria-current": n === now.word ? "step" : null, onclick: () => { pause(); now.word = n; draw(); },
+    }, word)));
+    for (const kind of KINDS) cards[kind].replaceChildren(...card(kind));
+    if (!now.playing) say(`word ${now.word + 1}, ${found.words[now.word]}${now.slow ? `, operation ${now.operation}` : ""}`);
+  }
+
+  function card(kind) {
+    const step = found[kind].steps[now.word];
+    const largest = (name) => Math.max(1, ...(["c", "a", "from_x", "from_h", "kept"].includes(name) ? step[name].map(Math.abs) : []));
+    const rows = OPERATIONS[kind].map(([title, quantities], n) => {
+      const state = n + 1 < now.operation ? "done" : n + 1 === now.operation ? "now" : "ahead";
+      return h("section", { class: `operation ${now.slow ? state : "done"}`, "data-operation": n + 1 },
+        h("h4", {}, h("span", {}, n + 1), ` ${title}`),
+        quantities.map(([name, sign, meaning]) => h("div", { class: "quantity" },
+          h("div", { class: "sign" }, h("b", {}, sign), " ", h("small", {}, meaning)),
+          strip(name, sign, step[name], largest(name), now.slow && state === "ahead"))));
+    });
+    return [h("h3", {}, h("i", { style: `background:${COLOURS[kind]}` }), TITLES[kind], h("code", {}, EQUATIONS[kind])),
+      unrolled(kind), ...rows];
+  }
+
+  function strip(name, sign, values, largest, hidden) {
+    return h("div", { class: "strip", role: "img", "data-name": name,
+      "aria-label": hidden ? `${sign}: not computed yet` : `${sign}: ${values.map((value) => readable(value)).join(", ")}` },
+      values.map((value) => h("span", { style: hidden ? "" : shade(value, largest), "data-value": hidden ? "" : value, title: hidden ? "" : value },
+        hidden ? "·" : fixed(value))));
+  }
+
+  /** The chain of steps: those that have been read are filled, and the pulse stands at the one that is read now. */
+  function unrolled(kind) {
+    const steps = found[kind].steps, count = steps.length, wide = 360, gap = wide / count, box = Math.min(22, gap * 0.7);
+    const x = (n) => gap * (n + 0.5);
+    const svg = s("svg", { class: "unrolled", viewBox: `0 0 ${wide} 56`, role: "img",
+      "aria-label": `${TITLES[kind]} unrolled: step ${now.word + 1} of ${count} has read ${found.words.slice(0, now.word + 1).join(" ")}` });
+    for (let n = 0; n < count; n++) {
+      const read = n <= now.word;
+      const size = Math.sqrt(steps[n].h.reduce((sum, value) => sum + value * value, 0) / steps[n].h.length);
+      if (n) svg.append(s("line", { class: read ? "wire on" : "wire", x1: x(n - 1) + box / 2, x2: x(n) - box / 2, y1: 18, y2: 18 }));
+      svg.append(s("line", { class: read ? "wire on" : "wire", x1: x(n), x2: x(n), y1: 18 + box / 2, y2: 44 }));
+      svg.append(s("rect", { class: `state${n === now.word ? " here" : ""}`, x: x(n) - box / 2, y: 18 - box / 2, width: box, height: box, rx: 4,
+        style: read ? `fill:color-mix(in srgb, ${COLOURS[kind]} ${Math.round(15 + 75 * Math.min(1, size))}%, var(--card))` : "" }));
+      if (gap > 26) svg.append(s("text", { x: x(n), y: 54, "text-anchor": "middle", class: n === now.word ? "here" : "" }, short(found.words[n], gap)));
+    }
+    const pulse = s("circle", { class: "pulse", r: Math.max(2.5, box / 5), cy: 18, cx: x(now.word), style: `fill:${COLOURS[kind]}` });
+    if (now.word > 0 && now.operation !== 4 - 3 * !now.slow + 3) pulse.style.setProperty("--from", `${-gap}px`);
+    svg.append(pulse);
+    return svg;
+  }
+  const short = (word, gap) => { const room = Math.max(1, Math.floor(gap / 6.2)); return word.length > room ? `${word.slice(0, room - 1)}…` : word; };
+
+  function drawGradients() {
+    lineChart(chart, {
+      title: "Gradient of the last state for each earlier one", xName: "lag", yName: "norm", log: true, height: 230,
+      lines: KINDS.map((kind) => ({ name: TITLES[kind], colour: COLOURS[kind], values: found[kind].norms.map((norm, lag) => [lag, norm]) })),
+    });
+    const far = found.words.length - 1;
+    const share = (kind) => readable(found[kind].norms[far] / found[kind].norms[0], 3);
+    told.textContent = far ? `Over ${far} step${far > 1 ? "s" : ""} the gradient is multiplied by ${share("rnn")} in the RNN, ${share("lstm")} in the LSTM and ${share("gru")} in the GRU: a straight fall on this axis is exponential. Raise the forget bias, and the LSTM's line lies flat.` : "One word alone has no past.";
+  }
+
+  // Weights by hand
+
+  const which = select("cells-edited", KINDS.map((kind) => [kind, TITLES[kind]]), (value) => { now.edited = value; drawNumbers(); }, now.edited);
+  const matrix = select("cells-matrix", [["W_x", "Wₓ, for the word"], ["W_h", "Wₕ, for the state before"], ["b", "b, the bias"]], (value) => { now.matrix = value; drawNumbers(); }, now.matrix);
+
+  function drawNumbers() {
+    if (!editor.open) return;
+    const shown = (now.source === "trained" ? data.trained[now.edited].weights : now.source === "hand" ? now.hand[now.edited] : data.drawn[now.edited])[now.matrix];
+    const names = { rnn: ["h"], lstm: ["i", "f", "g", "o"], gru: ["r", "z", "n"] }[now.edited];
+    const rows = shown.map((row) => (Array.isArray(row) ? row : [row]));
+    numbers.replaceChildren(h("table", { class: "weights" }, h("tbody", {}, rows.map((row, n) => {
+      const name = `${names[Math.floor(n / data.units)]}${(n % data.units) + 1}`;
+      return h("tr", {}, h("th", { scope: "row" }, name), row.map((value, column) => h("td", {}, h("input", {
+        type: "number", step: "0.1", value: Number(value.toFixed(3)), "aria-label": `${now.matrix} ${name}, ${column + 1}`, "data-at": `${n},${column}`,
+        onchange: (event) => edit(n, column, Number(event.target.value)),
+      }))));
+    }))));
+  }
+  function edit(row, column, value) {
+    if (!Number.isFinite(value)) return;
+    if (now.source !== "hand") {
+      const from = (kind) => (now.source === "trained" ? data.trained[kind].weights : data.drawn[kind]);
+      now.hand = Object.fromEntries(KINDS.map((kind) => [kind, structuredClone(from(kind))]));
+      now.source = "hand";
+      source.fill(sources(), "hand");
+    }
+    const kept = now.hand[now.edited][now.matrix];
+    if (Array.isArray(kept[row])) kept[row][column] = value; else kept[row] = value;
+    refresh();
+  }
+  const editor = h("details", { class: "editor", ontoggle: drawNumbers }, h("summary", {}, "Set the weights by hand"),
+    h("div", { class: "controls" }, field("Cell", which), field("Matrix", matrix)),
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Weights" }, numbers));
+
+  function refresh() {
+    compute();
+    draw();
+    drawGradients();
+    drawNumbers();
+  }
+
+  view.replaceChildren(
+    h("div", { class: "lead" }, h("h2", {}, "Recurrent cells"),
+      h("p", {}, "Three cells read one sentence, word by word. Each carries eight numbers from step to step; what differs is how the next eight are made of the last.")),
+    h("div", { class: "controls" }, field("Your sentence", sentence, { class: "wide" }), field("Weights", source), recurrent, input, forget, length),
+    buttons, chips, h("div", { class: "cells" }, KINDS.map((kind) => cards[kind])),
+    h("section", { class: "card" }, h("h3", {}, "Gradient by lag"), chart, told), editor);
+
+  view.addEventListener("keydown", (event) => {
+    if (["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName) || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key === "ArrowRight") { pause(); move(1); } else if (event.key === "ArrowLeft") { pause(); move(-1); } else return;
+    event.preventDefault();
+  });
+  compute();
+  draw();
+  drawGradients();
+  new ResizeObserver(drawGradients).observe(chart);
+
+  // The trained cells come later: they are learnt behind the page.
+  if (!kept && !data.trained) {
+    const timer = setInterval(async () => {
+      if (!view.isConnected) return;
+      const fresh = await ask("/api/cells").catch(() => null);
+      if (fresh?.trained) { clearInterval(timer); data = fresh; source.fill(sources(), now.source); }
+    }, 4000);
+  }
+  // What is shown, for whoever wants to hold it to other numbers.
+  globalThis.labCells = { found: () => found, now, trouble };
+}

@@ -1,0 +1,138 @@
+// Small helpers that every panel uses: elements, requests, numbers.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element: h("button", {class: "x", onclick: f}, "text", child, …). Text is always text, never markup. */
+export function h(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** The same for SVG. */
+export function s(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "style") element.style.cssText = value; // through the object: a strict policy allows that
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat(9).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** Ask the server. What goes wrong is an Error whose message is the server's sentence. */
+export async function ask(path, body) {
+  const how = body === undefined ? {} : {
+    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
+  };
+  let answer;
+  try {
+    answer = await fetch(path, how);
+  } catch {
+    throw new Error("the server does not answer: is foreword lab still running?");
+  }
+  const told = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
+  if (!answer.ok) throw new Error(told.error ?? `the server answered ${answer.status}`);
+  return told;
+}
+
+/** Call once things have been quiet for a moment. */
+export function later(work, pause = 150) {
+  let timer;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => work(...given), pause);
+  };
+}
+
+/** For answers that may come out of turn: only the last question's counts. */
+export function latest() {
+  let number = 0;
+  return async (question, use, failed) => {
+    const mine = ++number;
+    try {
+      const found = await question();
+      if (mine === number) use(found);
+    } catch (error) {
+      if (mine === number) failed(error);
+    }
+  };
+}
+
+/** A number for people: 0.12, −3.40, 1.2e−7. */
+export function readable(number, digits = 2) {
+  if (number === null || number === undefined) return "∞";
+  if (!Number.isFinite(number)) return number > 0 ? "∞" : number < 0 ? "−∞" : "–";
+  const size = Math.abs(number);
+  const text = size !== 0 && (size < 0.5 * 10 ** -digits || size >= 1e5)
+    ? number.toExponential(1) : number.toFixed(digits);
+  return text.replaceAll("-", "−");
+}
+
+/** A fixed place for each number: strips of boxes must not jump. */
+export function fixed(number) {
+  const size = Math.abs(number);
+  if (!Number.isFinite(number)) return "∞";
+  const text = size >= 99.5 ? number.toExponential(0) : size >= 9.95 ? number.toFixed(0) : size >= 0.995
+    ? number.toFixed(1) : number.toFixed(2).replace("0.", ".");
+  return text.replace("-", "−").replace(/^−\.00$/, ".00");
+}
+
+/** Teal for positive, orange for negative, the stronger the larger; at most so strong that ink can be read on it. */
+export function shade(value, largest = 1) {
+  const share = Math.min(1, Math.abs(value) / largest);
+  return `--share:${(share * 62).toFixed(1)}%;--hue:var(--${value < 0 ? "minus" : "plus"})`;
+}
+
+/** Tell readers who listen. */
+export function say(text) {
+  document.getElementById("said").textContent = text;
+}
+
+/** A labelled slider whose value is shown; calls back while it moves. */
+export function slider({ id, label, min, max, step, value, show = readable, change, hint }) {
+  const shown = h("output", { for: id }, show(value));
+  const input = h("input", {
+    id, type: "range", min, max, step, value, title: hint,
+    oninput: () => { shown.textContent = show(Number(input.value)); change(Number(input.value)); },
+  });
+  const field = h("div", { class: "field slider" }, h("label", { for: id }, label, " ", shown), input);
+  field.set = (number) => { input.value = number; shown.textContent = show(number); };
+  field.limits = (low, high) => { input.min = low; input.max = high; };
+  return field;
+}
+
+export function field(label, control, more = {}) {
+  return h("div", { class: `field ${more.class ?? ""}` }, h("label", { for: control.id }, label), control);
+}
+
+export function select(id, options, change, value) {
+  const control = h("select", { id, onchange: () => change(control.value) });
+  control.fill = (listed, chosen = control.value) => {
+    control.replaceChildren(...listed.map(([name, title]) => h("option", { value: name }, title)));
+    if (listed.some(([name]) => name === chosen)) control.value = chosen;
+  };
+  control.fill(options, value);
+  return control;
+}
+
+export function trouble(error) {
+  return h("p", { class: "trouble", role: "alert" }, error.message ?? String(error));
+}
+
+/** A picture that the package drew: markup that Python has escaped. */
+export function picture(told) {
+  const figure = h("figure", { class: "drawn" });
+  figure.innerHTML = told.markup;
+  figure.append(h("figcaption", {}, told.caption));
+  return figure;
+}
+
+/** Ask again and again while the panel is shown. */
+export function every(milliseconds, panel, work) {
+  const timer = setInterval(() => (panel.isConnected ? work() : clearInterval(timer)), milliseconds);
+  return timer;
+}

@@ -1,0 +1,77 @@
+"""The panel of tokens: byte-pair merges replayed on the user's text (row F11), and how far they shorten it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+from fastapi import FastAPI
+from pydantic import Field
+
+from foreword.serve.routes import Asked
+from foreword.tokens.bpe import BPETokenizer
+
+Source = Literal["text", "corpus"]
+
+MERGES = 4000
+"""That are learnt from the lab's text; the slider goes through as many as change what is typed."""
+
+
+class AskMerges(Asked):
+    text: str = Field(min_length=1, max_length=2000)
+    source: Source = "text"
+    merges: int = Field(60, ge=0, le=500)
+
+
+class Learnt(NamedTuple):
+    """A tokenizer with what its training recorded of each pair: which merge it was, and how often it stood there."""
+
+    tokenizer: BPETokenizer
+    ranks: dict[tuple[str, str], int]
+    counts: dict[tuple[str, str], int]
+
+    @classmethod
+    def of(cls, tokenizer: BPETokenizer) -> Learnt:
+        vocab = tokenizer.vocab
+        ranks = {pair: rank for rank, pair in enumerate(tokenizer.merge_names(), 1)}
+        counts = {(vocab[merge.left], vocab[merge.right]): merge.count for merge in tokenizer.steps()}
+        return cls(tokenizer, ranks, counts)
+
+
+class Merges:
+    """Merges learnt from the lab's own text, once, or each time from what was typed. Either starts from characters."""
+
+    def __init__(self, texts: Callable[[], Sequence[str]]) -> None:
+        self._texts = texts
+        self._lock = threading.Lock()
+        self._kept: Learnt | None = None
+
+    def replay(self, text: str, source: Source, merges: int) -> dict[str, Any]:
+        """Each step: the pair, how often it stood in what the merges were learnt from, and the tokens after it."""
+        learnt = self._from_corpus() if source == "corpus" else self._from(text, merges)
+        alphabet = len(learnt.tokenizer.vocab) - len(learnt.ranks)
+        steps: list[dict[str, Any]] = []
+        for step in islice(learnt.tokenizer.replay(text), merges + 1):
+            pair = step["merge"]
+            rank, count = (0, None) if pair is None else (learnt.ranks.get(pair, 0), learnt.counts.get(pair))
+            steps.append({"merge": pair, "count": count, "tokens": step["tokens"], "vocabulary": alphabet + rank})
+        return {"steps": steps, "learnt": len(learnt.ranks), "characters": len(text)}
+
+    def _from(self, text: str, merges: int) -> Learnt:
+        size = len(set(text)) + 2 + merges  # the end and the unknown one are in the vocabulary, too
+        return Learnt.of(BPETokenizer(size, kind="characters", min_frequency=2).fit([text]))
+
+    def _from_corpus(self) -> Learnt:
+        with self._lock:
+            if self._kept is None:
+                tokenizer = BPETokenizer(MERGES, kind="characters", min_frequency=2)
+                self._kept = Learnt.of(tokenizer.fit(self._texts()))
+            return self._kept
+
+
+def add_routes(app: FastAPI, merges: Merges) -> None:
+    @app.post("/api/merges")
+    def replay(asked: AskMerges) -> dict[str, Any]:
+        return merges.replay(asked.text, asked.source, asked.merges)

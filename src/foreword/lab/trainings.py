@@ -1,0 +1,210 @@
+"""What can be trained from the page, and the small models that the lab begins with.
+
+Everything learns from one text with one vocabulary of words, so that models stand side by side. The starters are those
+that take seconds; they are trained behind the page, which is there at once, and join it as they are done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from foreword.errors import InputError, SettingError
+from foreword.evaluate.keywords import is_common
+from foreword.evaluate.splits import split, written_without_spaces
+from foreword.lab.jobs import Job, Jobs, Point
+from foreword.pipeline import TextLM, TextTokenizer
+from foreword.serve.routes import next_of
+from foreword.serve.shelf import Entry, Shelf
+from foreword.tokens.characters import CharacterTokenizer
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.words import WordTokenizer
+from foreword.training.checkpoint import Checkpoint
+
+NEURAL = {"rnn": 3e-3, "lstm": 8e-3, "gru": 6e-3, "min-gru": 1e-2}
+"""Cells and their learning rates, those of the ladder."""
+
+KINDS = {
+    "bigram": "Bigram, Kneser-Ney",
+    "5-gram": "5-gram, Kneser-Ney",
+    "hmm": "HMM",
+    "rnn": "RNN",
+    "lstm": "LSTM",
+    "gru": "GRU",
+    "min-gru": "Minimal GRU",
+    "skip-gram": "Skip-gram",
+    "cbow": "CBOW",
+}
+
+STARTERS = ("bigram", "5-gram", "skip-gram", "cbow", "hmm", "lstm", "gru", "rnn")
+STARTER_SECONDS, STARTER_UNITS, STARTER_STATES = 10.0, 64, 12
+TREEBANK = "ud_english_ewt"
+LEAST_WORDS, FEW_WORDS = 20, 5000
+"""Fewer words cannot be learnt from; of fewer than the second, those that occur once are kept too."""
+
+
+class Room:
+    """A text, ready to be learnt from: read when the first training needs it."""
+
+    def __init__(self, texts: Callable[[], Sequence[str]]) -> None:
+        self._texts = texts
+
+    @cached_property
+    def texts(self) -> list[str]:
+        found = [text for text in self._texts() if text.strip()]
+        if sum(len(text.split()) for text in found) < LEAST_WORDS:
+            raise InputError(f"the text is too short to learn from: expected {LEAST_WORDS} words or more")
+        return found
+
+    @cached_property
+    def tokenizer(self) -> TextTokenizer:
+        """Words in small letters, with punctuation apart, so that what is typed is found; else characters."""
+        texts, _ = self.parts
+        if written_without_spaces(texts):
+            return CharacterTokenizer(min_count=1).fit(texts)
+        words = sum(len(text.split()) for text in texts)
+        return WordTokenizer(split="punctuation", lowercase=True, min_count=2 if words > FEW_WORDS else 1).fit(texts)
+
+    @cached_property
+    def parts(self) -> tuple[list[str], list[str]]:
+        """What is learnt from, and what is tuned on."""
+        if len(self.texts) < 3:
+            return self.texts, []
+        found = split(self.texts)
+        return [*found.train, *found.test], list(found.valid)
+
+    @cached_property
+    def train(self) -> Corpus:
+        return Corpus.from_texts(self.parts[0], self.tokenizer)
+
+    @cached_property
+    def valid(self) -> Corpus | None:
+        return Corpus.from_texts(self.parts[1], self.tokenizer) if self.parts[1] else None
+
+
+def start_training(
+    jobs: Jobs,
+    shelf: Shelf,
+    room: Room,
+    kind: str,
+    folder: Path,
+    *,
+    seconds: float = STARTER_SECONDS,
+    units: int = STARTER_UNITS,
+    starter: bool = False,
+) -> Job:
+    """Queue one training; what it learns joins the shelf. folder: where checkpoints of neural models are kept."""
+    if kind not in KINDS:
+        raise SettingError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
+    title = KINDS[kind] if starter or kind not in (*NEURAL, "hmm") else f"{KINDS[kind]}, {units} units"
+    if kind in NEURAL and find_spec("torch") is None:
+        raise SettingError(f"{KINDS[kind]} needs torch: pip install 'foreword[neural]'")
+    built: list[Any] = []
+    checkpoint = Checkpoint(folder / f"training-{len(jobs.all())}.safetensors", every=1e9) if kind in NEURAL else None
+
+    def work(job: Job) -> Iterator[Point]:
+        if not built:
+            yield Point(0.0)  # the text may have to be read first
+            built.append(build(kind, seconds, units))
+        yield from points(built[0], room, job.checkpoint)
+
+    def finish() -> str | None:
+        if not built:
+            return None
+        model = built[0]
+        joined = TextLM(room.tokenizer, model) if hasattr(model, "next_logprobs") else model
+        name = names.setdefault("name", shelf.free_name(kind))
+        entry = shelf.add(name, joined, title)
+        warm(entry)
+        return entry.name
+
+    names: dict[str, str] = {}
+    return jobs.add(title, work, finish, checkpoint=checkpoint, starter=starter)
+
+
+def warm(entry: Entry) -> None:
+    """Ask once what the page will ask: kernels are compiled when they first run, not when somebody waits."""
+    with entry.lock:
+        if entry.task == "text":
+            next_of(entry, "", 1, 1.0)
+            entry.language_model.surprisal("a")
+        elif entry.task == "vectors":
+            words = [entry.vectors.word(place) for place in range(min(3, len(entry.vectors)))]
+            entry.vectors.nearest(words[0], 1)
+            entry.vectors.nearest_many(words, 1)
+            is_common(words[0])  # which counts the embedded text
+
+
+def build(kind: str, seconds: float, units: int) -> Any:
+    """The model, with nothing learnt."""
+    if kind in ("bigram", "5-gram"):
+        from foreword.lm.ngram import NgramLM
+
+        return NgramLM(2 if kind == "bigram" else 5)
+    if kind == "hmm":
+        from foreword.lm.hmm import HMM
+
+        return HMM(STARTER_STATES if units == STARTER_UNITS else units, iterations=25, dtype="float32", threads=1)
+    if kind in ("skip-gram", "cbow"):
+        from foreword.vectors.word2vec import Word2Vec
+
+        return Word2Vec(50, model=kind, window=4, epochs=8, sample=1e-3)  # type: ignore[arg-type]
+    from foreword.lm.recurrent import RecurrentLM
+
+    training = replace(
+        RecurrentLM.TRAINING, rate=NEURAL[kind], steps=20, sampled=500, hold=0.3, last_rate=0.01, epochs=100,
+        seconds=seconds,
+    )  # fmt: skip
+    return RecurrentLM(kind, units, units, layers=1, tied=kind != "gru", training=training, device="cpu")
+
+
+def points(model: Any, room: Room, checkpoint: Checkpoint | None) -> Iterator[Point]:
+    """The training as points of a curve, whatever the model's own steps are."""
+    if checkpoint is not None:
+        for step in model.train(room.train, valid=room.valid, checkpoint=checkpoint):
+            yield Point(min(1.0, step.done / step.total), step.loss)
+    elif hasattr(model, "iterations"):  # rounds of EM
+        for step in model.train(room.train, valid=room.valid):
+            yield Point(step.number / model.iterations, -step.score)
+    elif hasattr(model, "train"):
+        for step in model.train(room.train):
+            yield Point(step.done / step.total, step.loss)
+    else:
+        model.fit(room.train, valid=room.valid)
+        yield Point(1.0)
+
+
+def start_starters(jobs: Jobs, shelf: Shelf, room: Room, folder: Path) -> None:
+    """Queue the models that the lab begins with; the neural ones where torch is there."""
+    start_tagger(jobs, shelf)
+    for kind in STARTERS:
+        if kind not in NEURAL or find_spec("torch") is not None:
+            start_training(jobs, shelf, room, kind, folder, starter=True)
+
+
+def start_tagger(jobs: Jobs, shelf: Shelf) -> None:
+    """A tagger of parts of speech, where a treebank lies on this machine; nothing is fetched for it."""
+    from foreword.text.datasets import availability, dataset, locate
+
+    found = dataset(TREEBANK)
+    if availability(found).files == 0:
+        return
+    path = locate(found.file("train"))[1]
+
+    def work(_: Job) -> Iterator[Point]:
+        from foreword.io.conllu import read_conllu
+        from foreword.tag.hmm import HMMTagger
+        from foreword.tag.trellis import tagger_trellis
+
+        yield Point(0.0)
+        sentences, tags = read_conllu(str(path), "upos")
+        tagger = HMMTagger().fit(sentences, tags)
+        tagger_trellis(tagger, ["warm"])  # kernels are compiled when they first run: not when somebody waits
+        shelf.add("tagger", tagger, "HMM tagger, UD English")
+        yield Point(1.0)
+
+    jobs.add("HMM tagger, UD English", work, lambda: "tagger", starter=True)

@@ -1,0 +1,63 @@
+"""Sound as frames that a recogniser reads: log-mel energies, and the cepstrum of them.
+
+    mel(f) = 2595 log₁₀(1 + f / 700)            the ear's scale: pitches a step apart sound equally far apart
+    frame → window → |FFT|² → triangles on that scale → log → (cosine transform: MFCC)
+
+S. Davis and P. Mermelstein, "Comparison of parametric representations for monosyllabic word recognition" (1980).
+Shapes: N samples, F frames, M bands, C coefficients.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.fft import dct
+
+from foreword.errors import InputError, SettingError
+
+Sound = NDArray[np.floating[Any]]
+Floats = NDArray[np.float32]
+
+FLOOR = 1e-8
+"""Added before the logarithm is taken: what is that silent is silence."""
+
+
+def log_mel(sound: Sound, rate: int, *, bands: int = 26, window: float = 0.025, hop: float = 0.010) -> Floats:
+    """(F, M): the logarithm of the energy in each band, a frame every ``hop`` seconds. sound: (N,), from −1 to 1."""
+    sound = np.asarray(sound, np.float64)
+    if sound.ndim != 1 or not np.isfinite(sound).all():
+        raise InputError(f"a sound is {sound.shape}, or not finite: expected samples one after another")
+    size, step = round(rate * window), round(rate * hop)
+    if size < 2 or step < 1 or bands < 1:
+        raise SettingError(f"window={window}, hop={hop}, bands={bands} at {rate} samples a second: expected more")
+    padded = np.concatenate((sound, np.zeros(max(0, size - len(sound)))))
+    frames = np.lib.stride_tricks.sliding_window_view(padded, size)[::step] * np.hanning(size)
+    points = 1 << (size - 1).bit_length()
+    power = np.abs(np.fft.rfft(frames, points)) ** 2 / size
+    return np.log(power @ mel_bands(bands, points, rate).T + FLOOR).astype(np.float32)
+
+
+def mfcc(sound: Sound, rate: int, *, coefficients: int = 13, bands: int = 26) -> Floats:
+    """(F, C): the first coefficients of the cosine transform of ``log_mel``: the spectrum's shape, not its pitch."""
+    if not 1 <= coefficients <= bands:
+        raise SettingError(f"coefficients={coefficients}: expected 1 to the number of bands, {bands}")
+    found: Floats = dct(log_mel(sound, rate, bands=bands), type=2, norm="ortho", axis=1)[:, :coefficients]
+    return found.astype(np.float32)
+
+
+def mel_bands(bands: int, points: int, rate: int) -> NDArray[np.float64]:
+    """(M, points / 2 + 1): triangles whose corners are evenly spaced on the mel scale from 0 to half the rate."""
+    highest = 2595 * np.log10(1 + rate / 2 / 700)
+    corners = 700 * (10 ** (np.linspace(0, highest, bands + 2) / 2595) - 1)
+    places = np.fft.rfftfreq(points, 1 / rate)
+    rising = (places - corners[:-2, None]) / np.diff(corners)[:-1, None]
+    falling = (corners[2:, None] - places) / np.diff(corners)[1:, None]
+    return np.maximum(0, np.minimum(rising, falling))
+
+
+def normalised(frames: Floats) -> Floats:
+    """Every band with mean 0 and variance 1 over the sound: how loud it is, or through which microphone, is gone."""
+    even: Floats = (frames - frames.mean(0)) / (frames.std(0) + 1e-3)
+    return even.astype(np.float32)

@@ -1,0 +1,283 @@
+"""An encoder, a decoder and attention between them, as functions of weights.
+
+    h_j = [RNN→(e_1 … e_j); RNN←(e_S … e_j)]                    the source, read both ways
+    s_0 = tanh(W h_last + b)                                    what the decoder begins with; without attention, all
+    s_t = RNN(s_(t−1), d_(t−1))                                 d: the word before; with feeding [d_(t−1); r_(t−1)]
+    a_t = softmax_j score(s_t, h_j),    c_t = Σ_j a_tj h_j
+    r_t = tanh(W_r [c_t; s_t] + b_r),   p(d_t | d_<t, e) = softmax(D r_t + b)
+
+Without feeding, and shown the truth, all target words are read by one call, and attention is two matrix products for
+all of them: that is what makes it quick on a GPU. With feeding each step waits for the one before.
+
+I. Sutskever, O. Vinyals and Q. Le, "Sequence to sequence learning with neural networks" (2014); D. Bahdanau, K. Cho and
+Y. Bengio (2015) and M.-T. Luong, H. Pham and C. Manning (2015), see ``nn/attention.py``; O. Press and L. Wolf, "Using
+the output embedding to improve language models" (2017) for D being the table of words.
+Shapes: B sentences, S source and T target ids, V target words, E units of a word, H of the decoder, K of the encoder.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding, linear
+
+from foreword.errors import SettingError
+from foreword.lm.neural_network import Weights
+from foreword.nn.attention import Attended, attend, dot_scores, scaled_scores
+from foreword.nn.dropout import draw_mask
+from foreword.nn.layers import gru, lstm, reversing, turned
+
+ATTENTIONS = ("additive", "dot", "general", "scaled", "none")
+GATES = {"lstm": 4, "gru": 3}
+PARTS = ("input", "recurrent", "input_bias", "recurrent_bias")
+
+State = tuple[Tensor, ...]
+"""What the decoder remembers: of each layer h, and c of an LSTM, (B, H); with feeding the last readout, (B, E)."""
+
+
+class Memory(NamedTuple):
+    """What the encoder leaves: values (B, S, K), what scores are made with, (B, S, …), made once for all steps; mask
+    (B, S), True at words; state, what the decoder begins with.
+    """
+
+    values: Tensor
+    keys: Tensor
+    mask: Tensor
+    state: State
+
+    def take(self, rows: Tensor) -> Memory:
+        """Of some sources, in this order."""
+        values = self.values.index_select(0, rows)
+        keys = values if self.keys is self.values else self.keys.index_select(0, rows)
+        state = tuple(part.index_select(0, rows) for part in self.state)
+        return Memory(values, keys, self.mask.index_select(0, rows), state)
+
+
+class Read(NamedTuple):
+    """readout: (T, B, E); state: after the last step; weights: (B, T, S), None without attention."""
+
+    readout: Tensor
+    state: State
+    weights: Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Units that are left out in training, a share of them, drawn anew at every place."""
+
+    share: float = 0.0
+    generator: torch.Generator | None = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x * draw_mask(tuple(x.shape), self.share, x, self.generator) if self.share else x
+
+
+NOTHING_DROPPED = Drop()
+
+
+@dataclass(frozen=True, slots=True)
+class TranslationNetwork:
+    """source, target: words of the vocabularies, ``shared`` where they are one. words: E; units: H; encoder: K, half of
+    it for each way to read. tied: whether the output layer is the table of target words.
+    """
+
+    source: int
+    target: int
+    shared: bool
+    words: int
+    units: int
+    encoder: int
+    layers: int
+    cell: str
+    both_ways: bool
+    attention: str
+    feed: bool
+    tied: bool
+
+    def __post_init__(self) -> None:
+        if self.attention in ("dot", "scaled") and self.encoder != self.units:
+            raise SettingError(
+                f"attention={self.attention!r} takes an encoder and a decoder of equal size, not {self.encoder} and "
+                f"{self.units} units: general or additive attention takes any"
+            )
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        return ("ahead", "behind") if self.both_ways else ("ahead",)
+
+    @property
+    def states(self) -> int:
+        """Tensors that a layer remembers."""
+        return 2 if self.cell == "lstm" else 1
+
+    def tensors(self) -> dict[str, tuple[int, ...]]:
+        shapes: dict[str, tuple[int, ...]] = {"target": (self.target, self.words)}
+        if not self.shared:
+            shapes["source"] = (self.source, self.words)
+        if not self.tied:
+            shapes["output"] = (self.target, self.words)
+        shapes["bias"] = (self.target,)
+        each = self.encoder // len(self.directions)
+        for layer in range(self.layers):
+            for way in self.directions:
+                inputs = self.encoder if layer else self.words
+                shapes |= self._cell_shapes(f"encoder{layer}.{way}", inputs, each)
+            inputs = self.units if layer else self.words * (2 if self.feed else 1)
+            shapes |= self._cell_shapes(f"decoder{layer}", inputs, self.units)
+        begin = self.layers * self.states * self.units
+        shapes |= {"bridge": (begin, self.encoder), "bridge_bias": (begin,)}
+        if self.attention == "additive":
+            shapes |= {"query": (self.units, self.units), "key": (self.units, self.encoder), "score": (self.units,)}
+        if self.attention == "general":
+            shapes["key"] = (self.units, self.encoder)
+        seen = self.units + (self.encoder if self.attention != "none" else 0)
+        return shapes | {"readout": (self.words, seen), "readout_bias": (self.words,)}
+
+    def _cell_shapes(self, name: str, inputs: int, units: int) -> dict[str, tuple[int, ...]]:
+        wide = GATES[self.cell] * units
+        shapes = [(wide, inputs), (wide, units), (wide,), (wide,)]
+        return {f"{name}.{part}": shape for part, shape in zip(PARTS, shapes, strict=True)}
+
+    def initialise(self, weights: Weights, generator: torch.Generator) -> None:
+        """Tables so that a word's vector has the length 1, matrices by their inputs and outputs (Glorot), forget gates
+        open, the rest zero.
+        """
+        for name, part in weights.items():
+            if name in ("source", "target", "output"):
+                reach = math.sqrt(3 / part.shape[1])
+            elif name == "score":
+                reach = math.sqrt(3 / len(part))
+            elif part.dim() > 1:
+                rows = len(part) // GATES[self.cell] if "." in name else len(part)
+                reach = math.sqrt(6 / (part.shape[1] + rows))
+            else:
+                reach = 0.0
+            part.uniform_(-reach, reach, generator=generator)
+            if self.cell == "lstm" and name.endswith("input_bias"):
+                units = len(part) // 4
+                part[units : 2 * units] = 1.0
+
+    def table(self, weights: Weights) -> Tensor:
+        """The output layer, (V, E)."""
+        return weights["target" if self.tied else "output"]
+
+    def _vectors(self, table: Tensor, ids: Tensor) -> Tensor:
+        """Words as they are read: a row of a table has the length 1, as an output layer should, and times √E its
+        numbers are of the size that a layer wants to read (A. Vaswani et al., 2017).
+        """
+        return embedding(ids, table) * math.sqrt(self.words)
+
+    # The source
+
+    def encode(self, weights: Weights, source: Tensor, lengths: Tensor, drop: Drop = NOTHING_DROPPED) -> Memory:
+        """Source (S, B), lengths (B,), at least 1. A sentence's memory does not depend on the others beside it."""
+        x = self._vectors(weights["target" if self.shared else "source"], source)
+        back = reversing(lengths, len(source))
+        for layer in range(self.layers):
+            x = drop(x)
+            out = [self._through(weights, f"encoder{layer}.ahead", x)]
+            if self.both_ways:
+                out.append(turned(self._through(weights, f"encoder{layer}.behind", turned(x, back)), back))
+            x = torch.cat(out, 2)
+        half = out[0].shape[2]
+        last = (lengths - 1)[None, :, None].expand(1, -1, half)
+        ends = [out[0].gather(0, last)[0], *(each[0] for each in out[1:])]  # the second way ends at the first word
+        begin = torch.tanh(linear(torch.cat(ends, 1), weights["bridge"], weights["bridge_bias"]))
+        state = begin.chunk(self.layers * self.states, 1)
+        if self.feed:
+            state = (*state, x.new_zeros(x.shape[1], self.words))
+        values = drop(x).transpose(0, 1)
+        mask = torch.arange(len(source), device=source.device) < lengths[:, None]
+        return Memory(values, self._keys(weights, values), mask, tuple(part.contiguous() for part in state))
+
+    def _keys(self, weights: Weights, values: Tensor) -> Tensor:
+        """Products with the source are the same at every step of the target, so they are made once."""
+        return linear(values, weights["key"]) if self.attention in ("additive", "general") else values
+
+    def _through(self, weights: Weights, name: str, x: Tensor) -> Tensor:
+        held = [weights[f"{name}.{part}"] for part in PARTS]
+        zero = x.new_zeros(x.shape[1], held[1].shape[1])
+        return lstm(x, zero, zero, held)[0] if self.cell == "lstm" else gru(x, zero, held)[0]
+
+    # The target
+
+    def decode(
+        self, weights: Weights, memory: Memory, inputs: Tensor, state: State, drop: Drop = NOTHING_DROPPED
+    ) -> Read:
+        """Inputs (T, B): the words that are read; the readout at t is of the word that follows the t-th."""
+        if self.feed:
+            return self.decode_by_steps(weights, memory, lambda step, _: inputs[step], len(inputs), state, drop)
+        x = drop(self._vectors(weights["target"], inputs))
+        x, state = self._layers(weights, x, state, drop)
+        return self._readout(weights, memory, x, state)
+
+    def decode_by_steps(
+        self,
+        weights: Weights,
+        memory: Memory,
+        word: Callable[[int, Tensor | None], Tensor],
+        steps: int,
+        state: State,
+        drop: Drop = NOTHING_DROPPED,
+    ) -> Read:
+        """The same with one word (B,) at a time: ``word(t, readout)`` says it, from what was read out last, (B, E)."""
+        outs: list[Tensor] = []
+        looks: list[Tensor] = []
+        for step in range(steps):
+            x = drop(self._vectors(weights["target"], word(step, outs[-1] if outs else None)))[None]
+            read = self._step(weights, memory, x, state, drop)
+            state = read.state
+            outs.append(read.readout[0])
+            if read.weights is not None:
+                looks.append(read.weights)
+        return Read(torch.stack(outs), state, torch.cat(looks, 1) if looks else None)
+
+    def step(self, weights: Weights, memory: Memory, ids: Tensor, state: State) -> Read:
+        """Read one word each: (B,), or (B · W,) where every source has W texts."""
+        return self._step(weights, memory, self._vectors(weights["target"], ids)[None], state, NOTHING_DROPPED)
+
+    def _step(self, weights: Weights, memory: Memory, x: Tensor, state: State, drop: Drop) -> Read:
+        if self.feed:
+            state, fed = state[:-1], state[-1]
+            x = torch.cat((x, fed[None]), 2)
+        x, state = self._layers(weights, x, state, drop)
+        read = self._readout(weights, memory, x, state)
+        return read._replace(state=(*state, read.readout[0])) if self.feed else read
+
+    def _layers(self, weights: Weights, x: Tensor, state: State, drop: Drop) -> tuple[Tensor, State]:
+        new: list[Tensor] = []
+        for layer in range(self.layers):
+            held = [weights[f"decoder{layer}.{part}"] for part in PARTS]
+            x = drop(x) if layer else x
+            if self.cell == "lstm":
+                x, h, c = lstm(x, state[2 * layer], state[2 * layer + 1], held)
+                new += [h, c]
+            else:
+                x, h = gru(x, state[layer], held)
+                new.append(h)
+        return x, tuple(new)
+
+    def _readout(self, weights: Weights, memory: Memory, x: Tensor, state: State) -> Read:
+        seen, looked = x, None
+        if self.attention != "none":
+            beams = x.shape[1] != len(memory.values)  # several texts of one step look at the same source
+            queries = x[0].view(len(memory.values), -1, x.shape[2]) if beams else x.transpose(0, 1)
+            context, looked = self.look(weights, memory, queries)
+            seen = torch.cat((context.flatten(0, 1)[None] if beams else context.transpose(0, 1), x), 2)
+        return Read(torch.tanh(linear(seen, weights["readout"], weights["readout_bias"])), state, looked)
+
+    def look(self, weights: Weights, memory: Memory, queries: Tensor) -> Attended:
+        """Queries (B, T, H): where each looks in its source, and what it sees."""
+        if self.attention == "additive":
+            asked = linear(queries, weights["query"])[:, :, None]
+            scores = torch.tanh(asked + memory.keys[:, None]) @ weights["score"]
+        elif self.attention == "scaled":
+            scores = scaled_scores(queries, memory.keys)
+        else:
+            scores = dot_scores(queries, memory.keys)
+        return attend(scores, memory.values, memory.mask)

@@ -1,0 +1,102 @@
+"""Sentences and their translations as ids, and batches of them.
+
+Both sides are a ``Corpus``: every sentence ends in ``</s>``, in the source too, so that there is always something to
+look at. Shapes: B sentences, S ids of the longest source, T of the longest target, N target ids without padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from foreword.errors import InputError
+from foreword.tokens.corpus import Corpus
+from foreword.training.batches import side_by_side
+
+Integers = NDArray[np.int64]
+
+EIGHT = 8
+"""Batches of more sentences have a multiple of it, which matrix units want."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Sentence i of ``sources`` means what sentence i of ``targets`` does."""
+
+    sources: Corpus
+    targets: Corpus
+
+    def __post_init__(self) -> None:
+        if len(self.sources) != len(self.targets):
+            raise InputError(f"there are {len(self.sources)} sources but {len(self.targets)} targets: expected as many")
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def __getitem__(self, sentences: slice) -> Pairs:
+        return Pairs(self.sources[sentences], self.targets[sentences])
+
+    def check(self) -> None:
+        self.sources.check_ids()
+        self.targets.check_ids()
+
+
+class Batch(NamedTuple):
+    """source (S, B), padded behind the end; lengths (B,). inputs (T, B): what the decoder reads, ``</s>`` for ``<s>``
+    first. targets (N,): what it should say, and places (N,): where, as t · B + b.
+    """
+
+    source: Tensor
+    lengths: Tensor
+    inputs: Tensor
+    targets: Tensor
+    places: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        if device.type == "cpu":
+            return self
+        return Batch(*(part.pin_memory().to(device, non_blocking=True) for part in self))
+
+
+def documents_of(corpus: Corpus) -> list[Integers]:
+    return [np.asarray(each, np.int64) for each in corpus.documents()]
+
+
+def lengths_of(documents: Sequence[Integers]) -> Integers:
+    return np.array([len(each) for each in documents], np.int64)
+
+
+def batch_of(sources: Sequence[Integers], targets: Sequence[Integers], source_end: int, target_end: int) -> Batch:
+    source, lengths = side_by_side(sources, fill=source_end)
+    wanted, sizes = side_by_side(targets, fill=target_end)
+    inputs = torch.full_like(wanted, target_end)
+    inputs[1:] = wanted[:-1]
+    there = (torch.arange(len(wanted))[:, None] < sizes).view(-1)
+    places = there.nonzero()[:, 0]
+    return Batch(source, lengths, inputs, wanted.view(-1)[places], places)
+
+
+def bucketed(
+    sources: Integers, targets: Integers, tokens: int, random: np.random.Generator | None = None
+) -> list[list[int]]:
+    """Pairs of like length together, as many as take about this many target ids with their padding, at least one.
+
+    With ``random`` lengths are blurred, and batches come in an order drawn anew; without, the longest come first.
+    """
+    key = targets + sources / (1.0 + sources.max(initial=0))
+    if random is not None:
+        key = targets * random.uniform(1, 1.1, len(targets)) + random.uniform(0, 1, len(targets))
+    order = np.argsort(-key, kind="stable").tolist()
+    groups: list[list[int]] = []
+    begin = 0
+    while begin < len(order):
+        count = tokens // max(int(targets[order[begin]]), 1)
+        groups.append(order[begin : begin + max(1, count - count % EIGHT if count > EIGHT else count)])
+        begin += len(groups[-1])
+    return groups if random is None else [groups[place] for place in random.permutation(len(groups)).tolist()]

@@ -1,0 +1,194 @@
+"""Searching for translations: what ``decode.beam_search`` does, for many sources at once and on any device.
+
+``Conditioned`` is a translator that has read its sources: a ``NextToken``, which the plain search in ``decode.py``
+takes as it takes any model. ``search`` gives the same texts. All texts of all sources are continued by one step of the
+network; only the few likeliest continuations come to the host, which keeps the books.
+
+Shapes: B sources, S ids of the longest, W texts being written for each, V target words, n rows of a state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import linear, log_softmax
+
+from foreword.decode import Goal, Hypothesis
+from foreword.errors import SettingError
+from foreword.lm.neural_network import Weights
+from foreword.protocols import Array, Ids, Logs, Rows
+from foreword.tokens.vocab import Vocab
+from foreword.translate.network import Memory, State, TranslationNetwork
+
+MOSTLY_DONE = 0.75
+"""Where no more of the sources than this are still searched for, the others are put away."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionedState:
+    """readout (n, E): what the next word is told from. parts: what the decoder remembers. source: (n,) which source
+    each text translates. covered (n, S): how much each source word was looked at, the next word included.
+    """
+
+    readout: NDArray[np.float32]
+    parts: tuple[Array, ...]
+    source: NDArray[np.int64]
+    covered: NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.readout)
+
+    def __getitem__(self, rows: Rows) -> ConditionedState:
+        parts = tuple(part[rows] for part in self.parts)
+        return ConditionedState(self.readout[rows], parts, self.source[rows], self.covered[rows])
+
+
+class Conditioned:
+    """p(target | these sources), a word at a time; ``start()`` has one row for each source."""
+
+    def __init__(self, network: TranslationNetwork, weights: Weights, memory: Memory, vocab: Vocab) -> None:
+        self.vocab = vocab
+        self._network, self._weights, self._memory = network, weights, memory
+
+    def start(self, n: int = 1) -> ConditionedState:
+        """So many rows for each source, side by side."""
+        source = np.repeat(np.arange(len(self._memory.mask)), n)
+        rows = torch.from_numpy(source).to(self._memory.mask.device)
+        parts = tuple(part[rows].cpu().numpy() for part in self._memory.state)
+        covered = np.zeros((len(source), self._memory.mask.shape[1]), np.float32)
+        nothing = np.zeros((len(source), self._network.words), np.float32)
+        return self.advance(ConditionedState(nothing, parts, source, covered), np.full(len(source), self.vocab.end))
+
+    def next_logprobs(self, state: ConditionedState) -> Logs:
+        with torch.inference_mode():
+            readout = torch.from_numpy(state.readout).to(self._memory.mask.device)
+            scores = linear(readout, self._network.table(self._weights), self._weights["bias"])
+            logs: Logs = log_softmax(scores.double(), 1).cpu().numpy()
+        return logs
+
+    def advance(self, state: ConditionedState, ids: Ids) -> ConditionedState:
+        device = self._memory.mask.device
+        with torch.inference_mode():
+            parts = tuple(torch.from_numpy(part).to(device) for part in state.parts)
+            memory = self._memory.take(torch.from_numpy(state.source).to(device))
+            words = torch.from_numpy(np.asarray(ids, np.int64)).to(device)
+            read = self._network.step(self._weights, memory, words, parts)
+            covered = state.covered if read.weights is None else state.covered + read.weights[:, 0].cpu().numpy()
+            kept = tuple(part.cpu().numpy() for part in read.state)
+        return ConditionedState(read.readout[0].cpu().numpy(), kept, state.source, covered)
+
+    def coverage(self, state: ConditionedState) -> Logs:
+        """(n,) Σ_i log min(covered_i, 1) over the words of each source, its end left out."""
+        if self._network.attention == "none":
+            raise SettingError("a coverage penalty needs attention, and this model has none")
+        words = _words(self._memory.mask).cpu().numpy()[state.source]
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.minimum(state.covered, 1, dtype=np.float64))
+        found: Logs = np.where(words, logs, 0).sum(1)
+        return found
+
+
+def _words(mask: Tensor) -> Tensor:
+    """Where a source has words: all but its end."""
+    return torch.cat((mask[:, 1:], torch.zeros_like(mask[:, :1])), 1)
+
+
+def search(network: TranslationNetwork, weights: Weights, memory: Memory, goal: Goal) -> list[list[Hypothesis]]:
+    """The ``goal.n_best`` likeliest targets found for each source, best first; as ``decode.beam_search`` has it."""
+    return _Search(network, weights, memory, goal).run()
+
+
+class _Search:
+    """live: (B,) which sources are still searched for. ids: (B, W, tokens so far) and logprobs (B, W), likeliest first,
+    minus infinity where there are fewer texts.
+    """
+
+    def __init__(self, network: TranslationNetwork, weights: Weights, memory: Memory, goal: Goal) -> None:
+        if goal.coverage and network.attention == "none":
+            raise SettingError("a coverage penalty needs attention, and this model has none")
+        self.network, self.weights, self.goal = network, weights, goal
+        self.memory, self.device = memory, memory.mask.device
+        sources, width = len(memory.mask), goal.width
+        self.live = np.arange(sources)
+        self.finished: list[list[Hypothesis]] = [[] for _ in range(sources)]
+        self.unfinished: list[list[Hypothesis]] = [[] for _ in range(sources)]
+        self.ids = np.empty((sources, width, 0), np.int64)
+        self.logprobs = np.full((sources, width), -np.inf)
+        self.logprobs[:, 0] = 0
+        self.done = np.zeros(sources, bool)
+        self.state: State = tuple(part.repeat_interleave(width, 0) for part in memory.state)
+        self.words = torch.full((sources * width,), goal.end, device=self.device)
+        self.covered = memory.values.new_zeros(sources, width, memory.mask.shape[1])
+
+    def run(self) -> list[list[Hypothesis]]:
+        for _ in range(self.goal.max_tokens):
+            if len(self.live) == 0:
+                break
+            self._extend()
+        for place, source in enumerate(self.live.tolist()):
+            if not self.done[place]:
+                self._cut_off(place, source)
+        best = self.goal.n_best
+        return [self._ranked(source)[:best] for source in range(len(self.finished))]
+
+    def _extend(self) -> None:
+        goal, vocab = self.goal, len(self.weights["bias"])
+        totals, places, costs = self._continuations()
+        rows, ids = np.divmod(places, vocab)
+        ends = (ids == goal.end) & (totals > -np.inf)
+        for place, column in zip(*np.nonzero(ends[:, : goal.width] & ~self.done[:, None]), strict=True):
+            row = rows[place, column]
+            text, total = self.ids[place, row].tolist(), float(totals[place, column])
+            found = goal.hypothesis(text, total, finished=True, covered=float(costs[place, row]))
+            self.finished[self.live[place]].append(found)
+        on = np.argsort(ends, axis=1, kind="stable")[:, : goal.width]
+        rows, ids, self.logprobs = (np.take_along_axis(each, on, 1) for each in (rows, ids, totals))
+        self.ids = np.concatenate((np.take_along_axis(self.ids, rows[:, :, None], 1), ids[:, :, None]), 2)
+        for place in np.flatnonzero(~self.done).tolist():
+            texts = self.finished[self.live[place]]
+            self.done[place] = goal.is_decided([text.score for text in texts], float(self.logprobs[place, 0]))
+        self._go_on(rows, ids)
+
+    def _continuations(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+        """Of each source the likeliest 2 W: log-probabilities, where among (W, V), and what coverage costs now."""
+        sources, width = self.logprobs.shape
+        read = self.network.step(self.weights, self.memory, self.words, self.state)
+        self.state = read.state
+        logs = log_softmax(linear(read.readout[0], self.network.table(self.weights), self.weights["bias"]).float(), 1)
+        logs += torch.from_numpy(self.logprobs.reshape(-1, 1)).to(self.device, logs.dtype)
+        most = min(2 * width, width * logs.shape[1])
+        top = logs.view(sources, -1).topk(most, 1)
+        costs = np.zeros((sources, width))
+        if self.goal.coverage and read.weights is not None:
+            self.covered = self.covered + read.weights.view(sources, width, -1)
+            seen = self.covered.clamp(max=1).log().masked_fill(~_words(self.memory.mask)[:, None], 0)
+            costs = seen.sum(2).double().cpu().numpy()
+        return top.values.double().cpu().numpy(), top.indices.cpu().numpy(), costs
+
+    def _go_on(self, rows: NDArray[np.int64], ids: NDArray[np.int64]) -> None:
+        """The texts that were kept take over the states of those they continue."""
+        width = self.goal.width
+        kept = np.arange(len(self.live))
+        if (~self.done).sum() <= MOSTLY_DONE * len(self.done):
+            kept = np.flatnonzero(~self.done)
+            self.live, self.done = self.live[kept], self.done[kept]
+            self.ids, self.logprobs = self.ids[kept], self.logprobs[kept]
+            self.memory = self.memory.take(torch.from_numpy(kept).to(self.device))
+        taken = torch.from_numpy((kept[:, None] * width + rows[kept]).reshape(-1)).to(self.device)
+        self.state = tuple(part.index_select(0, taken) for part in self.state)
+        self.covered = self.covered.flatten(0, 1).index_select(0, taken).view(len(kept), width, self.covered.shape[2])
+        self.words = torch.from_numpy(ids[kept].reshape(-1)).to(self.device)
+
+    def _cut_off(self, place: int, source: int) -> None:
+        for row in np.flatnonzero(self.logprobs[place] > -np.inf).tolist():
+            text, total = self.ids[place, row].tolist(), float(self.logprobs[place, row])
+            self.unfinished[source].append(self.goal.hypothesis(text, total, finished=False))
+
+    def _ranked(self, source: int) -> list[Hypothesis]:
+        both: list[Any] = [*self.finished[source], *self.unfinished[source]]
+        return sorted(both, key=lambda text: (text.finished, text.score), reverse=True)

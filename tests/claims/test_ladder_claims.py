@@ -1,0 +1,91 @@
+"""What the sources say of the ladder, held against results of our own that need a GPU and are kept in docs.
+
+Every number was measured by the recipe that its file names; docs/results has machine, date and seed. The pages show the
+same numbers, so that none can be changed without the other.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def kept(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((DOCS / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def cells(page: str, title: str) -> list[str]:
+    """The row of a page's table that begins so."""
+    lines = (DOCS / page).read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines if line.startswith(f"| {title}")]
+    assert len(rows) == 1, f"{page} has {len(rows)} rows for {title}"
+    return [cell.strip(" *") for cell in rows[0].split("|")]
+
+
+def ladder() -> dict[str, dict[str, Any]]:
+    return {row["row"]: row for row in kept("ptb_ladder")["rows"]}
+
+
+@pytest.mark.parametrize("name", ["ptb_ladder", "awd_lstm"])
+def test_where_a_result_comes_from_is_kept_with_it(name: str) -> None:
+    table = kept(name)
+    assert {"date", "seed", "command", "measure"} <= table.keys()
+    assert (DOCS.parent / table["command"].split()[1]).exists()
+    assert all(row.get("machine") or table.get("machine") for row in table["rows"])
+
+
+def test_m02_from_over_140_to_below_60() -> None:
+    """M02: the order of the ladder on the Penn Treebank, and its two ends."""
+    rows = ladder()
+    climbed = [rows[name]["test"] for name in ("3-gram", "5-gram", "bengio", "rnn", "lstm-small", "lstm-medium")]
+    climbed += [rows["5-gram+lstm"]["test"], rows["awd-lstm"]["test"]]
+    assert climbed == sorted(climbed, reverse=True)
+    assert climbed[0] > 140
+    assert climbed[-1] < 60
+
+
+def test_m02_a_mixture_is_better_than_its_parts() -> None:
+    rows = ladder()
+    parts = min(rows["5-gram"]["test"], rows["lstm-medium"]["test"])
+    assert rows["5-gram+lstm"]["test"] < parts
+
+
+def test_m02_valid_and_test_tell_the_same_order() -> None:
+    """M02: what valid chose among is in the order that test has, so no row won by luck of the test split."""
+    rows = list(ladder().values())
+    by_valid, by_test = (sorted(rows, key=lambda row, split=split: row[split]) for split in ("valid", "test"))  # type: ignore[misc]
+    assert [row["row"] for row in by_valid] == [row["row"] for row in by_test]
+
+
+def test_m02_p07_ours_beside_what_was_published() -> None:
+    """M02, P07: no row is worse than the published one by more than a hundredth."""
+    for row in [*kept("ptb_ladder")["rows"], *kept("awd_lstm")["rows"]]:
+        if row["published"] is not None:
+            assert row["test"] <= 1.01 * row["published"], row
+
+
+def test_p07_the_awd_lstm_on_both_texts() -> None:
+    """P07: at most 57.3 and 65.8, the published numbers, and in minutes."""
+    for row in kept("awd_lstm")["rows"]:
+        assert row["test"] <= row["published"]
+        assert row["seconds"] < 20 * 60
+
+
+def test_m02_the_page_shows_what_is_kept() -> None:
+    for row in kept("ptb_ladder")["rows"]:
+        shown = cells("neural.md", row["title"])
+        assert f"{row['valid']:.1f}" in shown
+        assert f"{row['test']:.1f}" in shown
+        assert row["published"] is None or any(cell.startswith(str(row["published"])) for cell in shown)
+
+
+def test_p07_the_page_shows_what_is_kept() -> None:
+    page = (DOCS / "awd_lstm.md").read_text(encoding="utf-8").replace("*", "")
+    for row in kept("awd_lstm")["rows"]:
+        assert f"| {row['seconds']} | {row['epochs']} | {row['valid']:.2f} | {row['test']:.2f} |" in page

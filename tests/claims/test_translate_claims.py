@@ -1,0 +1,139 @@
+"""What the teaching sources say of encoders, decoders and attention, run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from foreword.picture.attention import attention, attention_text
+from foreword.picture.bottleneck import bottleneck as bottleneck_picture
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+from foreword.tokens.words import WordTokenizer
+from foreword.translate.bottleneck import Bottleneck, bottleneck
+from foreword.translate.pairs import Pairs
+from foreword.translate.seq2seq import Seq2Seq
+from foreword.translate.text import TextTranslator
+
+Report = Callable[[str, object], None]
+
+NOUNS = {"maison": "house", "voiture": "car", "fleur": "flower", "table": "table", "chaise": "chair", "robe": "dress"}
+ADJECTIVES = {"bleue": "blue", "verte": "green", "noire": "black", "blanche": "white", "ronde": "round"}
+ARTICLES = {"la": "the", "une": "a", "cette": "this"}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def french() -> TextTranslator:
+    """Learnt from one to three phrases in a row, "la maison bleue" never among them."""
+    torch.set_num_threads(1)
+    random = np.random.default_rng(0)
+    phrases = [each for each in product(ARTICLES, NOUNS, ADJECTIVES) if each != ("la", "maison", "bleue")]
+    sources, targets = [], []
+    for _ in range(500):
+        drawn = [phrases[place] for place in random.integers(len(phrases), size=random.integers(1, 4))]
+        sources.append(" et ".join(" ".join(each) for each in drawn))
+        targets.append(" and ".join(f"{ARTICLES[a]} {ADJECTIVES[j]} {NOUNS[n]}" for a, n, j in drawn))
+    settings: dict[str, Any] = {"units": 24, "words": 16, "epochs": 12, "batch": 250, "rate": 2e-2, "dropout": 0.1}
+    model = Seq2Seq(**settings, attention="additive", device="cpu")
+    return TextTranslator(WordTokenizer(), WordTokenizer(), model).fit(sources, targets)
+
+
+def test_q14_la_maison_bleue(french: TextTranslator) -> None:
+    """Q14: the adjective and the noun change places, and the attention shows it: (0, 2, 1)."""
+    assert french.translate(["la maison bleue"]) == ["the blue house"]
+    looked = french.look("la maison bleue")
+    assert looked.alignment == [0, 2, 1]
+
+
+def test_f08_the_map_has_a_square_for_each_pair_of_words(french: TextTranslator) -> None:
+    """F08: T_tgt × T_src."""
+    looked = french.look("la maison bleue")
+    inner = looked.weights[:-1, :-1]
+    picture = attention(looked.source[:-1], looked.target[:-1], inner)
+    assert picture.markup.count("fill-opacity") == 9
+    for word in ("la", "maison", "bleue", "the", "blue", "house"):
+        assert f">{word}</text>" in picture.markup
+    lines = attention_text(looked.source[:-1], looked.target[:-1], inner).splitlines()
+    assert [line.split("│")[0].strip() for line in lines[:3]] == ["the", "blue", "house"]
+    assert [line.split("│")[2].split()[0] for line in lines[:3]] == ["la", "bleue", "maison"]
+
+
+@pytest.fixture(scope="module")
+def curve() -> Bottleneck:
+    torch.set_num_threads(1)
+    return bottleneck(longest=12, pairs=1500, measured=25, epochs=10, device="cpu")
+
+
+def test_q09_without_attention_quality_falls_with_the_length_of_the_source(
+    curve: Bottleneck, record_property: Report
+) -> None:
+    """Q09: "degrades sharply with input length"; with attention it does not."""
+    bare, looking = curve.perplexity["none"], curve.perplexity["additive"]
+    record_property(
+        "Q09 perplexity of short and long sources, no attention", f"{bare[:3].mean():.2f}, {bare[-3:].mean():.2f}"
+    )
+    record_property(
+        "Q09 perplexity of short and long sources, additive", f"{looking[:3].mean():.2f}, {looking[-3:].mean():.2f}"
+    )
+    assert bare[-3:].mean() > 1.5 * bare[:3].mean()
+    assert looking[-3:].mean() < 0.75 * bare[-3:].mean()
+    assert curve.right["additive"][-3:].mean() > curve.right["none"][-3:].mean() + 0.3
+
+
+def test_q09_as_a_picture(curve: Bottleneck) -> None:
+    picture = bottleneck_picture(
+        curve.lengths.tolist(), {name: each.tolist() for name, each in curve.perplexity.items()}
+    )
+    assert "no attention" in picture.markup
+    assert "at 12 words" in picture.caption
+
+
+def test_q04_the_gap_between_training_and_free_running(record_property: Report) -> None:
+    """Q04: shown the truth a decoder is right more often than on its own, where one mistake leads to the next."""
+    random = np.random.default_rng(0)
+    vocab = Vocab(["<unk>", "</s>", *(f"w{place}" for place in range(8))])
+
+    def pairs(count: int) -> Pairs:
+        sources = [random.integers(2, 10, 8) for _ in range(count)]
+        return Pairs(Corpus.from_ids(sources, vocab), Corpus.from_ids([each[::-1] for each in sources], vocab))
+
+    train, test = pairs(600), pairs(80)
+    settings: dict[str, Any] = {"units": 32, "words": 16, "epochs": 15, "batch": 300, "rate": 1e-2, "dropout": 0.0}
+    model = Seq2Seq(**settings, attention="none", device="cpu").fit(train)
+    stepped = model.condition(test.sources)
+    state = stepped.start()
+    shown = []
+    targets = np.array([*test.targets.documents()])
+    for step in range(8):
+        shown.append(stepped.next_logprobs(state).argmax(1) == targets[:, step])
+        state = stepped.advance(state, targets[:, step])
+    said = model.translate(test.sources, width=1, max_tokens=8)
+    alone = [np.array([*ids, *[-1] * (8 - len(ids))]) == true[:8] for ids, true in zip(said, targets, strict=True)]
+    record_property("Q04 words right, shown the truth and alone", f"{np.mean(shown):.1%}, {np.mean(alone):.1%}")
+    assert np.mean(shown) > np.mean(alone) + 0.03
+
+
+def test_x03_seven_times_as_fast() -> None:
+    """X03: 3.5 days against 12 hours is seven times; whose figures they are is Z07's matter."""
+    assert 3.5 * 24 / 12 == 7
+
+
+def test_x02_encoder_and_decoder_with_and_without_attention(
+    curve: Bottleneck, record_property: Callable[[str, object], None]
+) -> None:
+    """X02: two rows of the table of architectures: a fixed context is the bottleneck, and attention takes it away."""
+    right = {name: [float(each[:3].mean()), float(each[-3:].mean())] for name, each in curve.right.items()}
+    for name, shares in right.items():
+        record_property(f"X02 share of words right, short and long sources, attention {name}", str(np.round(shares, 2)))
+    assert right["none"][0] - right["none"][1] > 0.2
+    assert right["additive"][1] > right["none"][1] + 0.3

@@ -1,0 +1,157 @@
+"""A real server with small models, and a real browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'foreword[lab]'")
+
+import httpx
+import uvicorn
+
+from foreword.lab.app import Lab, application
+from foreword.lab.cells import page_data, trained_cells
+from foreword.lab.dates import dates
+from foreword.lab.serving import address_of, listening
+from foreword.lab.trainings import Room
+from foreword.lab.translating import date_translator
+from foreword.lm.hmm import HMM
+from foreword.lm.ngram import NgramLM
+from foreword.lm.recurrent import RecurrentLM
+from foreword.pipeline import TextLM
+from foreword.serve.shelf import Shelf
+from foreword.tag.hmm import HMMTagger
+from foreword.text.embedded import embedded_text
+from foreword.vectors.word2vec import Word2Vec
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+
+TREEBANK = [
+    "The/DET old/ADJ man/NOUN reads/VERB the/DET book/NOUN ./PUNCT",
+    "The/DET old/NOUN man/VERB the/DET boats/NOUN ./PUNCT",
+    "A/DET young/ADJ dog/NOUN sees/VERB a/DET cat/NOUN in/ADP the/DET park/NOUN ./PUNCT",
+    "She/PRON reads/VERB in/ADP the/DET old/ADJ park/NOUN ./PUNCT",
+]
+
+
+class Running:
+    """A lab that is served in this process. address: where, with a slash at its end."""
+
+    def __init__(self, lab: Lab, token: str | None = None) -> None:
+        self.lab = lab
+        self.door = listening("127.0.0.1", 0)
+        self.address = address_of(self.door, "127.0.0.1", None)
+        config = uvicorn.Config(application(lab, token=token), log_level="error", lifespan="off")
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, args=([self.door],), daemon=True)
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+
+    def close(self) -> None:
+        self.server.should_exit = True
+        self.thread.join(timeout=5)
+        self.door.close()
+        self.lab.close()
+
+    def ask(self, path: str, body: Any = None) -> Any:
+        """What the page would be told."""
+        answer = httpx.get(self.address + path) if body is None else httpx.post(self.address + path, json=body)
+        assert answer.status_code < 300, answer.text
+        return answer.json()
+
+
+def small_shelf(room: Room) -> Shelf:
+    shelf = Shelf()
+    training = replace(RecurrentLM.TRAINING, epochs=1, steps=20, sampled=200)
+    models: dict[str, Any] = {
+        "bigram": NgramLM(2),
+        "hmm": HMM(6, iterations=4, threads=1),
+        "lstm": RecurrentLM("lstm", 16, 16, layers=1, training=training, device="cpu"),
+    }
+    for name, model in models.items():
+        shelf.add(name, TextLM(room.tokenizer, model.fit(room.train)), name.upper())
+    for kind in ("skip-gram", "cbow"):
+        trained = Word2Vec(20, model=kind, window=3, epochs=3, sample=1e-2).fit(room.train)
+        shelf.add(kind, trained, kind.capitalize())
+    pairs = [[tuple(word.rsplit("/", 1)) for word in line.split()] for line in TREEBANK]
+    words, tags = ([[pair[side] for pair in line] for line in pairs] for side in (0, 1))
+    shelf.add("tagger", HMMTagger().fit(words, tags), "Small tagger")
+    shelf.add("dates", date_translator("general", seconds=0.7).fit(*dates(300)), "Dates")
+    return shelf
+
+
+@pytest.fixture(scope="session")
+def texts() -> list[str]:
+    return embedded_text("test")
+
+
+@pytest.fixture(scope="session")
+def running(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    room = Room(lambda: texts)
+    lab = Lab(small_shelf(room), room, tmp_path_factory.mktemp("lab"), starters=False)
+    lab.cells = page_data(trained_cells(texts, seconds=0.4))
+    served = Running(lab)
+    yield served
+    served.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium on this machine: install Debian's, or set $CHROMIUM")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+class Visit:
+    """A page, with what it complained of and what it asked the network for."""
+
+    def __init__(self, browser: Any, **settings: Any) -> None:
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **settings})
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", self._hear)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def _hear(self, told: Any) -> None:
+        if told.type in ("error", "warning"):
+            self.complaints.append(told.text)
+
+    def open(self, address: str, panel: str = "") -> Any:
+        self.page.goto(address + (f"#{panel}" if panel else ""))
+        self.page.wait_for_selector("section.view h2")
+        return self.page
+
+    def close(self) -> None:
+        self.context.close()
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Visit]:
+    visited = Visit(browser)
+    yield visited
+    visited.close()
+
+
+@pytest.fixture(scope="session")
+def exported_page(running: Running, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from foreword.lab.page import write_exported
+
+    file = tmp_path_factory.mktemp("export") / "cells.html"
+    write_exported(file, running.lab.cells)
+    return file

@@ -1,0 +1,82 @@
+"""The Triton kernel of the last layer, against the plain loss: on a GPU, or in Triton's interpreter where that is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+import torch
+
+from foreword.nn.softmax import linear_cross_entropy, plain_linear_cross_entropy
+from foreword.nn.softmax_gpu import BLOCK, WORDS, can_fuse, loss_and_gradients
+
+HERE = torch.cuda.is_available() and find_spec("triton") is not None
+on_gpu = pytest.mark.skipif(not HERE, reason="needs a GPU and Triton, and torch finds none here")
+
+SIZES = [(1, 8, 3), (7, 16, 64), (130, 64, 1_000), (300, 32, BLOCK + WORDS + 5)]
+"""Words, units, vocabulary: one below, at and past what the kernel pads to and holds at once."""
+
+
+def drawn(words: int, units: int, vocab: int, device: str) -> tuple[torch.Tensor, ...]:
+    random = torch.Generator().manual_seed(vocab)
+    hidden, weight = (torch.randn(rows, units, generator=random) for rows in (words, vocab))
+    bias, targets = torch.randn(vocab, generator=random), torch.randint(vocab, (words,), generator=random)
+    return tuple(part.to(device) for part in (hidden, weight * units**-0.5, bias, targets))
+
+
+@on_gpu
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16], ids=str)
+def test_the_fused_loss_is_the_plain_one(size: tuple[int, int, int], kind: torch.dtype) -> None:
+    """Loss and gradients against float32 from the same rounded numbers, in blocks that do not come out even."""
+    *parts, targets = drawn(*size, "cuda")
+    hidden, weight, bias = (part.to(kind) for part in parts)
+    assert can_fuse(hidden)
+    h, w, b = (part.double().requires_grad_() for part in (hidden, weight, bias))
+    wanted = torch.nn.functional.cross_entropy(torch.nn.functional.linear(h, w, b), targets)
+    gradients = torch.autograd.grad(1024 * wanted, [h, w, b])
+    loss, *found = loss_and_gradients(hidden, weight, bias, targets, 128, 1024.0)
+    step = 2.0**-10 if kind == torch.float16 else 2.0**-7
+    torch.testing.assert_close(loss.double(), 1024 * wanted.detach(), rtol=2 * step, atol=0)
+    for ours, theirs in zip(found, gradients, strict=True):
+        torch.testing.assert_close(ours.double(), theirs, rtol=0.0, atol=8 * step * float(theirs.abs().max()))
+
+
+@on_gpu
+def test_training_takes_it_by_itself() -> None:
+    *parts, targets = drawn(200, 32, 500, "cuda")
+    h, w, b = (part.half().requires_grad_() for part in parts)
+    ours = torch.autograd.grad(linear_cross_entropy(h, w, b, targets, scale=512.0), [h, w, b])
+    theirs = torch.autograd.grad(512.0 * plain_linear_cross_entropy(h, w, b, targets), [h, w, b])
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one.float(), other.float(), rtol=0.0, atol=0.01 * float(other.abs().max()))
+
+
+INTERPRETED = """
+import torch
+from foreword.nn.softmax_gpu import _to_gradient
+random = torch.Generator().manual_seed(0)
+logits = torch.randn(3, 5000, generator=random)
+targets, losses = torch.tensor([0, 4999, 77]), torch.empty(3)
+exact = logits.double().requires_grad_()
+wanted = torch.nn.functional.cross_entropy(exact, targets, reduction="none")
+(gradient,) = torch.autograd.grad(wanted.sum(), exact)
+_to_gradient(logits, targets, losses, 2.0)
+torch.testing.assert_close(losses.double(), wanted.detach(), rtol=1e-5, atol=0)
+torch.testing.assert_close(logits.double(), 2 * gradient, rtol=1e-4, atol=1e-7)
+"""
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
+def test_the_kernel_in_triton_s_interpreter() -> None:
+    """The same program without a GPU, in a process of its own: Triton reads the setting when it is imported."""
+    env = os.environ | {"TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-c", INTERPRETED], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_a_gpu_nothing_is_fused() -> None:
+    assert not can_fuse(torch.zeros(2, 3, dtype=torch.float16))

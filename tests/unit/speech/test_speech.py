@@ -1,0 +1,126 @@
+"""Sound to frames to symbols: features by hand, and a recogniser of generated tones; C03."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+from numpy.typing import NDArray
+
+from foreword.errors import InputError, SettingError
+from foreword.lm.ngram import NgramLM
+from foreword.speech.features import log_mel, mel_bands, mfcc, normalised
+from foreword.speech.recogniser import Recogniser, error_rate
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+
+RATE = 8000
+PITCHES = (500, 900, 1500, 2500)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def tone(pitch: float, seconds: float = 0.1) -> NDArray[np.float64]:
+    return np.asarray(np.sin(2 * np.pi * pitch * np.arange(int(RATE * seconds)) / RATE))
+
+
+def melody(symbols: list[int], random: np.random.Generator, noise: float = 0.05) -> NDArray[np.float32]:
+    parts = [part for symbol in symbols for part in (np.zeros(400), tone(PITCHES[symbol], random.uniform(0.06, 0.12)))]
+    sound = np.concatenate([*parts, np.zeros(400)])
+    return normalised(log_mel(sound + noise * random.normal(size=len(sound)), RATE, hop=0.02))
+
+
+def test_a_tone_is_loudest_in_its_band() -> None:
+    for pitch in (300, 1000, 3000):
+        frames = log_mel(tone(pitch), RATE, bands=20)
+        bands = mel_bands(20, 256, RATE)
+        wanted = bands[:, round(pitch * 256 / RATE)].argmax()
+        assert frames.shape == (8, 20)
+        assert set(frames.argmax(1).tolist()) == {wanted}
+
+
+def test_bands_by_hand() -> None:
+    """Triangles that meet at their corners: between the first corner and the last but one they sum to one."""
+    bands = mel_bands(10, 512, RATE)
+    corners = 700 * (10 ** (np.linspace(0, 2595 * np.log10(1 + 4000 / 700), 12) / 2595) - 1)
+    places = np.fft.rfftfreq(512, 1 / RATE)
+    inside = (places >= corners[1]) & (places <= corners[10])
+    assert_allclose(bands.sum(0)[inside], 1, atol=1e-12)
+    assert_allclose(bands.max(1), 1, atol=0.2)
+
+
+def test_the_cepstrum_is_the_cosine_transform_by_hand() -> None:
+    sound = np.random.default_rng(0).normal(size=2000)
+    logs = log_mel(sound, RATE).astype(np.float64)
+    n, bands = np.arange(26), 26
+    for k in range(13):
+        scale = np.sqrt((1 if k == 0 else 2) / bands)
+        wanted = scale * (logs * np.cos(np.pi * k * (n + 0.5) / bands)).sum(1)
+        assert_allclose(mfcc(sound, RATE)[:, k], wanted, rtol=1e-3, atol=1e-4)
+
+
+def test_silence_and_very_short_sounds_are_frames_too() -> None:
+    assert np.isfinite(normalised(log_mel(np.zeros(1000), RATE))).all()
+    assert log_mel(np.zeros(3), RATE).shape == (1, 26)
+
+
+def test_c03_a_recogniser_of_tones() -> None:
+    """C03: BiLSTM and CTC, told what was played and never when; a language model helps where noise hides a tone."""
+    random = np.random.default_rng(1)
+
+    def played(count: int) -> list[list[int]]:
+        """Up by one, mostly: after the last pitch comes the first."""
+        first = random.integers(0, 4, count).tolist()
+        return [[(begin + step) % 4 for step in range(int(random.integers(2, 5)))] for begin in first]
+
+    train, test = played(60), played(30)
+    model = Recogniser(5, units=16)
+    losses = [step.loss for step in model.train([melody(each, random) for each in train], train, rate=0.02, epochs=12)]
+    assert losses[-1] < 0.5 * losses[0]
+    clear, noisy = ([melody(each, random, noise) for each in test] for noise in (0.05, 0.6))
+    assert error_rate(model.hear(clear), test) < 0.1
+    assert error_rate(model.hear(clear, width=4), test) < 0.1
+    vocab = Vocab([*"abcd", "</s>"], unknown=None)
+    bigrams = NgramLM(2, "witten-bell").fit(Corpus.from_ids(played(300), vocab))
+    alone = error_rate(model.hear(noisy, width=8), test)
+    helped = error_rate(model.hear(noisy, width=8, model=bigrams, weight=0.5), test)
+    assert helped < alone
+
+
+def test_one_sound_or_many_are_heard_the_same() -> None:
+    random = np.random.default_rng(0)
+    model = Recogniser(5, units=8, layers=2)
+    sounds = [melody([0, 1, 2], random), melody([3], random)]
+    together, frames = model._logs(model_weights(model), sounds)
+    for column, alone in enumerate(model.logs(sounds)):
+        assert_allclose(together[: int(frames[column]), column].detach(), alone, rtol=0, atol=1e-5)
+        assert_allclose(np.exp(alone).sum(1), 1, rtol=1e-5)
+
+
+def model_weights(model: Recogniser) -> dict[str, torch.Tensor]:
+    from foreword.training.flat import views
+
+    return views(model._flat, model._shapes)
+
+
+def test_errors_are_counted_by_hand() -> None:
+    assert error_rate([[1, 2, 3]], [[1, 2, 3]]) == 0
+    assert error_rate([[1, 3], [5]], [[1, 2, 3], [4]]) == 2 / 4
+    assert error_rate([[]], [[1, 2]]) == 1
+
+
+def test_bad_input() -> None:
+    with pytest.raises(InputError, match="samples one after another"):
+        log_mel(np.zeros((2, 3)), RATE)
+    with pytest.raises(InputError, match="samples one after another"):
+        log_mel(np.array([0.0, np.nan]), RATE)
+    with pytest.raises(SettingError, match="coefficients=30"):
+        mfcc(np.zeros(100), RATE, coefficients=30)
+    with pytest.raises(InputError, match="2 sounds and 1 texts"):
+        next(Recogniser(3).train([np.zeros((2, 26), np.float32)] * 2, [[1]]))
+    with pytest.raises(InputError, match="expected frames of 26 bands"):
+        Recogniser(3).hear([np.zeros((2, 5), np.float32)])

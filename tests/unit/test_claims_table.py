@@ -1,0 +1,157 @@
+"""The table of claims: complete, honest about what is not there, and the page is what the command writes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from foreword.claims.claim import VERDICTS, Claim
+from foreword.claims.page import SECTIONS, write_page
+from foreword.claims.proofs import find_proofs, ids_of
+from foreword.claims.running import read_report, run_tests
+from foreword.claims.stored import Ran, read_stored, this_machine, write_stored
+from foreword.claims.table import CLAIMS, chosen, rows_of
+from foreword.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+MISSION = ROOT.parent / "shared" / "MISSION.md"
+KEPT = [claim for claim in CLAIMS if claim.kept is not None]
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict[str, Ran]:
+    return read_stored()
+
+
+@pytest.fixture(scope="module")
+def proofs() -> dict[str, list[str]]:
+    return find_proofs(ROOT)
+
+
+def test_every_row_and_every_erratum_is_there_once() -> None:
+    ids = [claim.id for claim in CLAIMS]
+    assert len(set(ids)) == len(ids)
+    assert sum(id[0] != "Z" for id in ids) == 149
+    assert sum(id[0] == "Z" for id in ids) == 17
+    assert {id[0] for id in ids} == SECTIONS.keys()
+
+
+def test_the_ids_are_those_of_the_list_they_come_from() -> None:
+    if not MISSION.exists():
+        pytest.skip("the list of statements is not beside this checkout")
+    listed = re.findall(r"^\| ([A-Z]\d{2}) \|", MISSION.read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(listed) == sorted(claim.id for claim in CLAIMS)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
+def test_every_claim_has_a_verdict_and_its_reason(claim: Claim, proofs: dict[str, list[str]]) -> None:
+    assert claim.verdict in VERDICTS
+    assert claim.says.strip()
+    assert claim.found.strip()
+    assert bool(claim.why) == (claim.verdict != "holds")
+    if claim.verdict != "not checked yet":
+        assert any(claim.id in ids for ids in proofs.values()), "a verdict needs a test"
+
+
+@pytest.mark.parametrize("claim", KEPT, ids=lambda claim: claim.id)
+def test_stored_numbers_stand_where_they_are_said_to(claim: Claim) -> None:
+    """Every number of a stored result is in the page or file that it names."""
+    assert claim.kept is not None
+    kept = claim.kept
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", kept.date)
+    assert kept.seed
+    assert kept.machine
+    text = (ROOT / kept.where).read_text(encoding="utf-8")
+    numbers = [number.replace(",", "") for number in NUMBER.findall(kept.found)]
+    if kept.where.endswith(".json"):
+        there = [float(number) for number in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", text)]
+        missing = [
+            number
+            for number in numbers
+            if not any(f"{each:.{len(number.partition('.')[2])}f}" == number for each in there)
+        ]
+        assert json.loads(text)["date"] == kept.date
+    else:
+        missing = sorted({*numbers} - {number.replace(",", "") for number in NUMBER.findall(text)})
+    assert not missing, f"{claim.id}: not in {kept.where}"
+
+
+def test_every_test_that_was_stored_exists_and_none_failed(
+    stored: dict[str, Ran], proofs: dict[str, list[str]]
+) -> None:
+    assert stored.keys() <= proofs.keys()
+    assert [test for test, ran in stored.items() if ran.outcome == "failed"] == []
+    assert all(ran.date and ran.machine for ran in stored.values())
+
+
+def test_the_page_is_what_the_command_writes(stored: dict[str, Ran]) -> None:
+    page = (ROOT / "docs" / "CLAIMS.md").read_text(encoding="utf-8")
+    assert page == write_page(rows_of(CLAIMS, stored))
+    assert all(f"**{claim.id}** {claim.says}" in page for claim in CLAIMS)
+
+
+def test_claims_are_chosen_by_id_and_unknown_ones_named() -> None:
+    assert [claim.id for claim in chosen(["z01", "T01"])] == ["T01", "Z01"]
+    assert len(chosen([])) == len(CLAIMS)
+    with pytest.raises(InputError, match="no claim Q99"):
+        chosen(["Q99"])
+
+
+def test_ids_are_read_from_names_and_docstrings() -> None:
+    assert ids_of("test_t10_f01_the_cloud", "Rows E03, E04: see H100 and (Z10).") == ["E03", "E04", "F01", "T10", "Z10"]
+    assert ids_of("test_nothing", "") == []
+
+
+def test_what_was_stored_comes_back(tmp_path: Path) -> None:
+    runs = {"tests/a.py::test": Ran(["T01"], "passed", 0.25, "2026-01-01", this_machine(), {"T01": {"π": "3.14 “so”"}})}
+    write_stored(runs, tmp_path / "measured.json")
+    assert read_stored(tmp_path / "measured.json") == runs
+    assert read_stored(tmp_path / "none.json") == {}
+
+
+TESTS = """
+import pytest
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_t01_of_two(n, record_property):
+    record_property("T01 a number", n)
+    record_property("for nobody", n)
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_t02_half_of_it_fails(n):
+    assert n == 1
+
+def test_t03_is_skipped():
+    pytest.skip("no data")
+"""
+
+
+def test_tests_are_run_and_their_report_is_read(tmp_path: Path) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_some.py").write_text(TESTS)
+    assert find_proofs(tmp_path) == {
+        "tests/test_some.py::test_t01_of_two": ["T01"],
+        "tests/test_some.py::test_t02_half_of_it_fails": ["T02"],
+        "tests/test_some.py::test_t03_is_skipped": ["T03"],
+    }
+    said: list[int] = []
+    runs = run_tests(tmp_path, ["tests/test_some.py"], lambda phase, done, total: said.append(done))
+    assert {test.partition("::")[2]: run.outcome for test, run in runs.items()} == {
+        "test_t01_of_two": "passed",
+        "test_t02_half_of_it_fails": "failed",
+        "test_t03_is_skipped": "skipped",
+    }
+    assert runs["tests/test_some.py::test_t01_of_two"].measured == {"T01": {"a number": "2"}}
+    assert said[-1] == 1
+
+
+def test_an_error_at_the_start_of_a_test_is_a_failure() -> None:
+    case = '<r><testcase classname="tests.a" name="test_b[c]" time="1.5"><error message="no"/></testcase></r>'
+    runs = read_report(ElementTree.fromstring(case))
+    assert runs["tests/a.py::test_b"].outcome == "failed"
+    assert runs["tests/a.py::test_b"].seconds == 1.5
