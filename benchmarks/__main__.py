@@ -36,6 +36,7 @@ SUBJECTS = (
     "nearest",
     "recurrent",
     "lab",
+    "filter",
 )
 
 ELSEWHERE = ("gpu_steps",)
