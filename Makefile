@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export FOREWORD_DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data),)
 
-.PHONY: demo test check bench setup peers clean
+.PHONY: demo test check bench setup peers browser clean
 
 demo: setup
 	$(BIN)/foreword compare --report report.html
@@ -41,6 +41,12 @@ peers: .venv/.peers
 .venv/.peers: .venv/.test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]' && touch $@ \
 		|| echo 'peers not installed (they need a C++ compiler): tests against kenlm and fasttext will skip'
+
+# For the tests of the lab in a real browser, which skip without one. Only continuous integration calls this.
+browser:
+	@command -v chromium > /dev/null \
+		|| { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium; } > /dev/null 2>&1 \
+		|| echo 'Chromium not installed (that needs apt-get and its rights): tests in a browser will skip'
 
 clean:
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache report.html

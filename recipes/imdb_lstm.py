@@ -154,23 +154,14 @@ def language_model(
 
 
 def classifier(
-    folder: Path, lm: TextLM, data: Reviews, sizes: Sizes, seed: int, *, from_end: bool
+    folder: Path, lm: TextLM, data: Reviews, sizes: Sizes, seed: int, more: dict[str, Any], *, from_end: bool
 ) -> RecurrentClassifier:
     if folder.exists():
         found: RecurrentClassifier = load(folder)
         return found
-    model = RecurrentClassifier(
-        lm,
-        from_end=from_end,
-        words=1200,
-        epochs=sizes.epochs,
-        batch=sizes.batch,
-        dropout=0.4,
-        rate=8e-3,
-        slower=0.6,
-        precision="float16" if torch.cuda.is_available() else "float32",
-        seed=seed,
-    )
+    usual: dict[str, Any] = {"words": 1200, "epochs": sizes.epochs, "batch": sizes.batch, "rate": 8e-3}
+    usual |= {"dropout": 0.4, "layer_dropout": 0.1, "precision": "float16" if torch.cuda.is_available() else "float32"}
+    model = RecurrentClassifier(lm, from_end=from_end, seed=seed, **{**usual, **more})
     began = told = time.monotonic()
     for step in model.train(*data.train, valid=data.valid):
         now = time.monotonic()
@@ -212,11 +203,13 @@ def main() -> None:
     parser.add_argument("--directions", type=int, choices=(1, 2), default=1)
     parser.add_argument("--pause", type=float, default=1e9, help="seconds after which a language model is put aside")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="a setting of the classifier")
     parser.add_argument("--tiny", action="store_true", help="a few reviews and a small network")
     given = parser.parse_args()
     until = time.monotonic() + given.pause
     if given.data:
         os.environ["FOREWORD_DATA"] = str(given.data)
+    more = {name: json.loads(value) for name, _, value in (each.partition("=") for each in given.set)}
     sizes = TINY if given.tiny else Sizes()
     seconds = given.seconds or (0.0 if given.tiny else 720.0 / given.directions)
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -232,7 +225,7 @@ def main() -> None:
             talk(f"paused: {place} is there, the classifier comes next; the same command goes on")
             return
         place = given.folder / f"{direction}-classifier"
-        models.append(classifier(place, lm, data, sizes, given.seed, from_end=from_end))
+        models.append(classifier(place, lm, data, sizes, given.seed, more, from_end=from_end))
     facts = measured(models, data) | {"seconds": time.monotonic() - began}
     sys.stdout.write(json.dumps(facts) + "\n")
 

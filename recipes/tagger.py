@@ -29,7 +29,7 @@ from foreword.io.conllu import Tagged, read_conllu
 from foreword.text.datasets import find
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "names": {"scheme": "iob1", "column": "-1", "characters": "lstm", "epochs": 25, "rate": 3e-3},
+    "names": {"scheme": "iob1", "column": "-1", "characters": "lstm", "epochs": 14, "rate": 3e-3},
     "chunks": {"scheme": "bio", "column": "-1", "epochs": 20},
     "words": {"crf": False, "epochs": 9, "batch": 32, "rate": 3e-3},
 }

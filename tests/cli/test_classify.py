@@ -5,17 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import json
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from foreword import TextClassifier, load
+from foreword.classify.fasttext import FastTextClassifier
 from foreword.classify.naive_bayes import NaiveBayes
+from foreword.protocols import Step
 
 from .conftest import Foreword
 
@@ -84,6 +89,45 @@ def test_fasttext_reads_text_itself(foreword: Foreword, data: Path, tmp_path: Pa
     assert labels == "spam\n\nham\n"
     refused(foreword, "adds nothing up", "classify", "explain", tmp_path / "model", "a prize")
     refused(foreword, "means nothing to fasttext", *call, "--features", "tf-idf", status=2)
+
+
+def test_fasttext_stopped_and_resumed_ends_in_the_same_bits(
+    foreword: Foreword, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call: list[Any] = ["classify", "train", data, "--kind", "fasttext", "--set", "dimensions=8", "--set"]
+    call += ["word_ngrams=2", "--set", "buckets=100", "--set", "rate=0.5", "--set", "seed=3"]
+    call += ["--set", "epochs=4", "-o"]
+    assert foreword(*call, tmp_path / "whole").exit_code == 0
+    train = FastTextClassifier.train
+
+    def interrupted(self: FastTextClassifier, texts: Any, labels: Any) -> Iterator[Step]:
+        for number, step in enumerate(train(self, texts, labels)):
+            if number == 30:
+                signal.raise_signal(signal.SIGINT)
+            yield step
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FastTextClassifier, "train", interrupted)
+        stopped = foreword(*call, tmp_path / "resumed")
+    assert stopped.exit_code == 130
+    assert "%; what was learnt is in" in stopped.stderr
+    whole, halfway = (load(tmp_path / name) for name in ("whole", "resumed"))
+    assert whole.finished
+    assert not halfway.finished
+    assert halfway.predict(["a prize now"]) in (["spam"], ["ham"])
+    assert not np.array_equal(halfway.model.outputs, whole.model.outputs)
+    refused(foreword, "training began with epochs=4", *call, tmp_path / "resumed", "--resume", "--set", "epochs=5")
+    (tmp_path / "other.csv").write_text(as_csv([("message", "class"), *ROWS, ROWS[0]]))
+    other = [*call[:2], tmp_path / "other.csv", *call[3:]]
+    refused(foreword, "not those that training began with", *other, tmp_path / "resumed", "--resume")
+    assert foreword(*call, tmp_path / "resumed", "--resume").exit_code == 0
+    for file in ("arrays.safetensors", "model.json"):
+        assert (tmp_path / "resumed" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes()
+    again = foreword(*call, tmp_path / "resumed", "--resume")
+    assert (again.exit_code, "nothing to go on with" in again.stderr) == (0, True)
+    plain = [*call[:4], "logistic", "-o", tmp_path / "logistic"]
+    refused(foreword, "means nothing to logistic", *plain, "--resume", status=2)
+    refused(foreword, "not trials or folds", *call, tmp_path / "resumed", "--resume", "--folds", 2, status=2)
 
 
 def test_fasttext_finds_its_settings_and_shrinks(foreword: Foreword, data: Path, tmp_path: Path) -> None:

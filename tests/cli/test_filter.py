@@ -394,6 +394,16 @@ def test_wrong_calls(foreword: Foreword, models: Path, web: Path, tmp_path: Path
     assert 0 < len(lines(tmp_path / "done")) < 60
 
 
+def test_out_that_cannot_be_made(foreword: Foreword, models: Path, web: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    done = foreword("filter", models / "lid.bin", web, tmp_path / "file" / "out", "-p", 1, "--score-only")
+    assert done.exit_code == 1
+    assert "cannot write" in done.stderr
+    done = foreword("filter", models / "lid.bin", web, tmp_path / "file", "-p", 1, "--score-only")
+    assert "OUT is a folder" in done.stderr
+    assert (tmp_path / "file").read_text() == "not a folder"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_read_only_out(foreword: Foreword, models: Path, web: Path, tmp_path: Path) -> None:
     (tmp_path / "locked").mkdir(mode=0o500)
@@ -414,7 +424,9 @@ def test_full_disk(
 
     with monkeypatch.context() as patched:
         patched.setattr(Output, "write", refuse)
-        done = foreword("filter", models / "lid.bin", web, tmp_path / "out", "-p", 1, "--score-only")
+        done = foreword(
+            "filter", models / "lid.bin", web, tmp_path / "out", "-p", 1, "--score-only", "--on-error", "skip"
+        )
     assert done.exit_code == 1
     assert "No space left on device" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -428,12 +440,13 @@ def test_killed_at_random_moments_ends_in_the_same_bytes(foreword: Foreword, mod
     source.mkdir()
     for number in range(12):
         (source / f"{number:02}.jsonl").write_bytes(as_jsonl(rows(3000, number)))
-    words = ["filter", models / "ngram", source, tmp_path / "out", "--keep-percentile", 40, "-p", 1, "--quiet"]
-    clean = foreword(*[tmp_path / "clean" if word == tmp_path / "out" else word for word in words])
+    words = ["filter", models / "ngram", source, tmp_path / "out", "--keep-percentile", 40, "--quiet", "-p"]
+    clean = foreword(*[tmp_path / "clean" if word == tmp_path / "out" else word for word in words], 1)
     assert clean.exit_code == 0, clean.stderr
     rng, kills = random.Random(1), 0
-    for _ in range(10):
-        child = subprocess.Popen([sys.executable, "-m", "foreword", *map(str, words)], stderr=subprocess.PIPE)
+    for number in range(10):
+        command = [sys.executable, "-m", "foreword", *map(str, words), str(1 + number % 2)]
+        child = subprocess.Popen(command, stderr=subprocess.PIPE)
         began = time.monotonic()
         while not (tmp_path / "out" / FOLDER / "ledger.jsonl").exists() and time.monotonic() - began < 60:
             time.sleep(0.01)
@@ -442,6 +455,7 @@ def test_killed_at_random_moments_ends_in_the_same_bytes(foreword: Foreword, mod
         child.send_signal(signal.SIGKILL)
         child.communicate()
     assert kills
-    done = foreword(*words)
+    done = foreword(*words, 1)
     assert done.exit_code == 0, done.stderr
     assert raw(tmp_path / "out") == raw(tmp_path / "clean")
+    assert sorted(path.name for path in (tmp_path / "out" / FOLDER).iterdir()) == ["ledger.jsonl", "lock"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -36,6 +37,8 @@ def test_export_writes_one_file(foreword: Foreword, tmp_path: Path) -> None:
     assert page.startswith("<!doctype html>")
     assert 'src="' not in page
     assert "http://" not in page.replace("http://www.w3.org/", "")
+    told = json.loads(foreword("lab", "export", out, "--seconds", "0", "--json").stdout)
+    assert told == {"output": str(out), "bytes": out.stat().st_size, "trained": False}
     assert foreword("lab", "export", "-", "--seconds", "0").stdout == page
 
 
@@ -43,12 +46,11 @@ def test_it_answers_and_ends_with_ctrl_c(foreword: Foreword, tmp_path: Path) -> 
     text, model = tmp_path / "text.txt", tmp_path / "small"
     text.write_text("the cat sat on the mat\n" * 20, "utf-8")
     assert foreword("train", "ngram", text, "-o", model, "--set", "order=2").exit_code == 0
-    command = [sys.executable, "-m", "foreword", "lab", "--no-open", "--port", "0", "--model", str(model)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ)) as server:
+    command = [sys.executable, "-m", "foreword", "lab", "--no-open", "--port", "0", "--model", str(model), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as server:
         try:
-            assert server.stderr is not None
-            line = server.stderr.readline()
-            address = line.split("the lab is at ")[1].split()[0]
+            assert server.stdout is not None
+            address = json.loads(server.stdout.readline())["address"]
             with urlopen(f"{address}api/models", timeout=30) as answer:
                 assert b'"name":"small"' in answer.read()
             server.send_signal(signal.SIGINT)

@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 
 from foreword.decode import beam_search
+from foreword.evaluate.gates import NAMES
 from foreword.lab.beams import beam_tree
 from foreword.lab.translating import MOST_TOKENS
 from foreword.pipeline import TextLM
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.corpus import Corpus
+from foreword.translate.network import ATTENTIONS
 
 from .conftest import Running, Visit
 
-PANELS = ("cells_panel", "next_word", "tokens", "words", "tags", "translate", "train")
+PANELS = ("cells_panel", "next_word", "tokens", "words", "tags", "translate", "train", "reference")
 
 
 @pytest.mark.parametrize("panel", PANELS)
@@ -176,6 +178,23 @@ def condition(translator: Any, text: str) -> Any:
     return translator.model.condition(Corpus.from_texts([text], translator.source))
 
 
+def test_f12_x02_tables_come_from_the_registries_and_every_row_has_a_number(running: Running, visit: Visit) -> None:
+    page = visit.open(running.address, "reference")
+    page.wait_for_selector(".looked-up")
+    shown = page.locator(".tables section").evaluate_all(
+        "all => all.map(e => [...e.querySelectorAll('tbody tr')].map(r => [...r.children].map(c => c.textContent)))"
+    )
+    gates, scores, limits, architectures = shown
+    assert [(row[0].lower(), row[1]) for row in gates] == [(kind, name) for kind in NAMES for name in NAMES[kind]]
+    assert [row[0] for row in scores] == [name for name in ATTENTIONS if name != "none"]
+    assert len(limits) == 4
+    assert len(architectures) == 6
+    for row in (*gates, *scores, *limits, *architectures[:4], architectures[5]):
+        assert re.search(r"\d", row[-1]), row
+    assert "199 states" in limits[1][-1]
+    assert architectures[4][-1] == "not trained yet"  # there is no such model here
+
+
 def test_training_is_started_watched_stopped_and_taken_up_again(running: Running, visit: Visit) -> None:
     page = visit.open(running.address, "train")
     page.select_option("#train-kind", "gru")
@@ -184,6 +203,7 @@ def test_training_is_started_watched_stopped_and_taken_up_again(running: Running
     page.click("#train-start")
     page.click("#train-start")  # a second one waits for the first
     first, second = page.locator(".job").nth(1), page.locator(".job").nth(0)
+    first.wait_for()  # the newest stands first: until both are there, a place says nothing
     second.locator(".stop").click()
     page.locator(".job[data-phase='cancelled']").wait_for()
     page.locator(".job .line").first.wait_for(timeout=20_000)

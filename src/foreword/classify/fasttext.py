@@ -11,9 +11,9 @@ half a point better on film reviews; "mean-max-min" puts the largest and smalles
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -72,6 +72,14 @@ STEPS = 100
 Prediction = list[tuple[str, float]]
 
 
+@dataclass(slots=True)
+class Progress:
+    """Where training is: the step it comes to, and each thread's random numbers, uint64 (threads, 1)."""
+
+    step: int
+    random: NDArray[np.uint64]
+
+
 class FastTextClassifier:
     """A classifier of lines, with fastText's settings under names of ours.
 
@@ -109,6 +117,8 @@ class FastTextClassifier:
         self.seed = seed
         self.threads = threads
         self._model: LineModel | None = None
+        self._progress: Progress | None = None
+        self._goes_on = False
 
     def __repr__(self) -> str:
         if self._model is None:
@@ -138,6 +148,9 @@ class FastTextClassifier:
     def train(self, texts: Iterable[str], labels: Iterable[str | Sequence[str]]) -> Iterator[Step]:
         """Train, a hundred steps in all. A text may have several labels; only with "one-vs-all" all of them count at
         once, else one is drawn each time.
+
+        A model that was saved between two steps, and loaded, goes on where it was, if it is given the same texts; with
+        one thread it ends in the same bits as if it had never stopped.
         """
         self._check_settings()
         block = Block.from_texts(list(texts))
@@ -150,12 +163,10 @@ class FastTextClassifier:
     def _train(self, block: Block, dictionary: Dictionary, marks: Labels, ends: NDArray[np.int64]) -> Iterator[Step]:
         if dictionary.labels < 2:
             raise InputError(f"{dictionary.labels} different labels: a classifier needs at least two")
-        self._model = model = self._begin(dictionary)
+        model, progress = self._begin_or_go_on(dictionary)
         paths = label_paths(model.label_counts) if self.loss == "hierarchical-softmax" else _NO_PATHS
         stride = model.inputs.shape[1]
         longest = int((block.stops - block.starts).max(initial=0))
-        rng = np.random.default_rng(self.seed)
-        random = rng.integers(0, 1 << 63, (self.threads, 1), np.int64).astype(np.uint64)
         report = np.zeros((self.threads, 2))
         rooms = [
             (make_line_room(longest, model.reader, stride), *np.zeros((2, 3 * stride), np.float32))
@@ -171,12 +182,12 @@ class FastTextClassifier:
             room, hidden, change = rooms[thread]
             train_lines(
                 rows, row_ends, marks, ends, first, last, model.inputs.reshape(-1), stride, model.answers, paths,
-                *rates, random[thread], room, hidden, change, scores[thread], report[thread],
+                *rates, progress.random[thread], room, hidden, change, scores[thread], report[thread],
             )  # fmt: skip
 
         pieces = -(-STEPS // self.epochs)
         with ThreadPoolExecutor(self.threads) as pool:
-            for number in range(self.epochs * pieces):
+            for number in range(progress.step, self.epochs * pieces):
                 part = (number % pieces / pieces, (number % pieces + 1) / pieces)
                 falls = self.rate / (self.epochs * pieces)
                 rates = (self.rate - falls * number, self.rate - falls * (number + 1))
@@ -186,8 +197,29 @@ class FastTextClassifier:
                 log_likelihood, lines = (report - before).sum(0).tolist()
                 if not np.isfinite(log_likelihood):
                     raise InputError(f"training ran away: try a rate below {self.rate}")
+                progress.step = number + 1
                 read = (number // pieces + part[1]) * len(block)
                 yield Step(int(read), self.epochs * len(block), -log_likelihood / max(1.0, lines), rates[0])
+        self._progress = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether training has come to its end; what was stopped on the way may go on."""
+        return self._model is not None and self._progress is None
+
+    def _begin_or_go_on(self, dictionary: Dictionary) -> tuple[LineModel, Progress]:
+        if not self._goes_on or self._progress is None:
+            random = np.random.default_rng(self.seed).integers(0, 1 << 63, (self.threads, 1), np.int64)
+            self._model, self._progress = self._begin(dictionary), Progress(0, random.astype(np.uint64))
+        else:
+            if self.model.dictionary != dictionary:
+                raise InputError("the texts and labels are not those that training began with")
+            d = self.model.settings.dim  # a mapped model is not written to
+            outputs = zero_rows(*self.model.outputs.shape)
+            outputs[:] = self.model.outputs
+            self._model = replace(self.model, inputs=widened(self.model.inputs[:, :d]), outputs=outputs)
+        self._goes_on = False
+        return self._model, self._progress
 
     def _begin(self, dictionary: Dictionary) -> LineModel:
         buckets = self.buckets if self.word_ngrams > 1 or self.max_n else 0
@@ -343,6 +375,9 @@ class FastTextClassifier:
             arrays["prune"] = model.prune
         settings: dict[str, Any] = asdict(model.settings)
         settings |= {"labels": model.dictionary.labels, "pools": model.pools, "distinct": model.distinct}
+        if self._progress is not None:
+            settings["training"] = {"step": self._progress.step, **{name: getattr(self, name) for name in OF_TRAINING}}
+            arrays["random"] = self._progress.random
         settings["codes"] = {}
         for name, matrix in zip(CODED, model.codes, strict=True):
             if matrix is not None:
@@ -354,7 +389,7 @@ class FastTextClassifier:
     def from_parts(cls, parts: Parts) -> Self:
         settings = dict(parts.settings)
         labels, pools, distinct = (settings.pop(name, None) for name in ("labels", "pools", "distinct"))
-        widths = settings.pop("codes", {})
+        widths, training = settings.pop("codes", {}), settings.pop("training", None)
         if set(settings) != {field.name for field in fields(Settings)} or pools not in (1, 3):
             raise ValueError("expected fastText's settings, the numbers 'labels' and 'pools', and 'distinct'")
         if not all(isinstance(value, int | float) for value in settings.values()) or not isinstance(labels, int):
@@ -370,8 +405,28 @@ class FastTextClassifier:
             raise ValueError("expected a table of 64-bit words, four times a power of two")
         check_sizes(made, dictionary.size, labels, prune, rows["inputs"], rows["outputs"])
         codes = _codes_of(parts, widths, rows, made.dim)
-        return cls._of(LineModel(made, dictionary, inputs, outputs, prune, int(pools), bool(distinct), slots, codes))
+        found = cls._of(LineModel(made, dictionary, inputs, outputs, prune, int(pools), bool(distinct), slots, codes))
+        if training is not None:
+            found._stopped(training, parts.arrays)
+        return found
 
+    def _stopped(self, training: Json, arrays: Mapping[str, Array]) -> None:
+        """Take up what was saved in the middle of training."""
+        if not isinstance(training, dict) or set(training) != {"step", *OF_TRAINING}:
+            raise ValueError(f"expected the numbers step, {', '.join(OF_TRAINING)}")
+        numbers: list[Any] = [training[name] for name in ("step", *OF_TRAINING)]
+        step, self.rate, self.seed, self.threads, self.buckets = numbers
+        if not all(type(number) is int for number in (step, *numbers[2:])) or not isinstance(self.rate, int | float):
+            raise ValueError("step, seed, threads and buckets must be whole numbers, rate a number")
+        self._check_settings()
+        if not 0 <= step <= self.epochs * -(-STEPS // self.epochs):
+            raise ValueError(f"step {step}: expected one of those that training has")
+        self._progress = Progress(step, checked(arrays, "random", np.uint64, (self.threads, 1)).copy())
+        self._goes_on = True
+
+
+OF_TRAINING = ("rate", "seed", "threads", "buckets")
+"""Settings that only training knows: a model that has come to its end is saved without them."""
 
 CODED = ("inputs", "outputs")
 """The matrices that may be quantised."""

@@ -30,7 +30,7 @@ KEEP_ROOM = 1 << 20
 """Room for lines up to so many bytes is kept for the next call."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dictionary:
     """Words first, then labels with their prefix, each by falling count.
 
@@ -45,6 +45,14 @@ class Dictionary:
     @classmethod
     def of(cls, words: Sequence[bytes], counts: NDArray[np.int64], labels: int) -> Self:
         return cls(*joined(words), counts, labels)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dictionary):
+            return NotImplemented
+        pairs = ((self.data, other.data), (self.offsets, other.offsets), (self.counts, other.counts))
+        return self.labels == other.labels and all(np.array_equal(one, two) for one, two in pairs)
+
+    __hash__ = None  # type: ignore[assignment]
 
     @property
     def size(self) -> int:

@@ -62,6 +62,9 @@ RISE, LOWEST = 0.1, 1 / 32
 AVERAGE = 4.0
 """Which running average of the weights is kept, see ``running_share``: about the last fifth of the last stage."""
 
+MEASURED, SMALLEST = 1000, 0.05
+"""Texts by which pooled units are brought to one size, and what is added to their deviation first."""
+
 LOSS_SCALE = 1024.0
 """In float16 small gradients would vanish."""
 
@@ -79,7 +82,8 @@ class RecurrentClassifier:
     pooling: "last", "mean", "max", "attention" or "all"; units: of the head's layer.
     from_end: read every text backwards, from its last word to its first.
     words: read at most, the first and the last half of them where a text has more. reach: words that gradients go back.
-    dropout: the share that is dropped in the head, and, halved, of words' and layers' units.
+    dropout: the share that is dropped in the head. layer_dropout: of words' and layers' units and of weights between
+        states; no more than the language model has learnt with, or the head is taught by noise.
     epochs: with all layers; unfreeze: epochs of each stage before that, 0 for none. frozen: train the head alone.
     batch: texts. rate: of the head in the first stage; each stage has ``slower`` of the rate before. factor: by which
         the rate falls from layer to layer. Both mean nothing without a language model. clip: of the gradient's norm.
@@ -103,6 +107,7 @@ class RecurrentClassifier:
         words: int = 2000,
         reach: int = 400,
         dropout: float = 0.3,
+        layer_dropout: float = 0.05,
         epochs: int = 8,
         unfreeze: int = 1,
         frozen: bool = False,
@@ -119,7 +124,8 @@ class RecurrentClassifier:
         self.cell, self.embedding, self.hidden, self.layers = cell, embedding, hidden, layers
         self.min_count, self.max_size = min_count, max_size
         self.pooling, self.units, self.from_end = pooling, units, from_end
-        self.words, self.reach, self.dropout = words, reach, dropout
+        self.words, self.reach = words, reach
+        self.dropout, self.layer_dropout = dropout, layer_dropout
         self.epochs, self.unfreeze, self.frozen = epochs, unfreeze, frozen
         self.batch, self.rate, self.slower, self.factor, self.clip = batch, rate, slower, factor, clip
         self.precision, self.seed, self.device = precision, seed, device
@@ -210,7 +216,16 @@ class RecurrentClassifier:
             if name in drawn:
                 part.copy_(drawn[name])
         self._network.initialise_head(self.weights_, generator)
+        if model is not None:
+            self._measure_pooled(texts)
         return generator
+
+    def _measure_pooled(self, texts: list[str]) -> None:
+        """What the pooled units of some training texts are like, before anything is trained."""
+        some = np.random.default_rng(self.seed).permutation(len(texts))[:MEASURED]
+        pooled = self.encode([texts[place] for place in some.tolist()])
+        self.weights_["centre"].copy_(torch.from_numpy(pooled.mean(0)))
+        self.weights_["scale"].copy_(torch.from_numpy(1 / (pooled.std(0) + SMALLEST)))
 
     def _stages(
         self, ids: Ids, wanted: NDArray[np.int64], generator: torch.Generator, valid: tuple[list[str], list[str]] | None
@@ -264,8 +279,8 @@ class RecurrentClassifier:
         weights = {name: leaf.to(low) for name, leaf in leaves.items()} if low != torch.float32 else leaves
         words, lengths = side_by_side(ids, device)
         like = torch.empty(0, dtype=low, device=device)
-        half = self.dropout / 2
-        places = Dropout(words=self.dropout / 10, input=half, between=half, output=0.0, recurrent=half)
+        share = self.layer_dropout
+        places = Dropout(words=share / 4, input=share, between=share, output=0.0, recurrent=share)
         masks = network.encoder.masks(places, len(ids), like, generator)
         states = network.read(weights, words, lengths, self.reach, masks)
         pooled = network.pooled(leaves, states, lengths)
@@ -398,6 +413,8 @@ class RecurrentClassifier:
         if classes != sorted(set(classes)) or type(last) is not int or last < 1:
             raise ValueError("'classes' must be sorted, each of them once, and 'last' a number of units")
         model, tokenizer = cls(**settings), unnest("tokenizer", parts)
+        if model.layers > len(parts.arrays):
+            raise ValueError(f"{model.layers} layers, but only {len(parts.arrays)} arrays")
         if not isinstance(tokenizer, TextTokenizer):
             raise ValueError(f"a {type(tokenizer).__name__} is no tokenizer")
         sizes = (len(tokenizer.vocab), model.embedding, model.hidden, model.layers)
@@ -440,7 +457,8 @@ class RecurrentClassifier:
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise SettingError(f"{name}={value!r} must be a whole number, at least {least}")
         for name, above, below in (
-            ("dropout", -1e-300, 1), ("rate", 0, math.inf), ("slower", 0, 1 + 1e-9), ("factor", 0, math.inf),
+            ("dropout", -1e-300, 1), ("layer_dropout", -1e-300, 1),
+            ("rate", 0, math.inf), ("slower", 0, 1 + 1e-9), ("factor", 0, math.inf),
             ("clip", -1e-300, math.inf),
         ):  # fmt: skip
             value = getattr(self, name)

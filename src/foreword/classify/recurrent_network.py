@@ -5,10 +5,12 @@
     attention  Σ a_t h_t,    a = softmax_t(u · tanh(W h_t + b))
     all        last, mean and max, one after the other
 
-    scores = W₂ tanh(W₁ pooled + b₁) + b₂
+    scores = W₂ tanh(W₁ (pooled − centre) · scale + b₁) + b₂
 
-The layer between is a tanh, since at the rates of the first stage units of a ReLU die. What pads a text comes behind
-its end and has no part in any of them.
+The centre and the scale are those of the training texts as the language model reads them, so that a head that knows
+nothing is given numbers of about one size; they are 0 and 1 where there is no language model. The layer between is a
+tanh, since at the rates of the first stage units of a ReLU die. What pads a text comes behind its end and has no part
+in any of them.
 
 J. Howard and S. Ruder, "Universal language model fine-tuning for text classification" (2018) for "all"; Z. Yang et al.,
 "Hierarchical attention networks for document classification" (2016) for attention.
@@ -26,6 +28,9 @@ from torch.nn.functional import linear
 from foreword.lm.neural_network import BIAS, EMBEDDING, OUTPUT, State, Weights
 from foreword.lm.recurrent_network import Masks, RecurrentNetwork, layer_names
 from foreword.nn.dropout import draw_mask
+
+FIXED = ("centre", "scale")
+"""Weights that are measured once and not trained."""
 
 POOLINGS = ("last", "mean", "max", "attention", "all")
 
@@ -53,6 +58,7 @@ class ClassifierNetwork:
         """The encoder's without its softmax, then the head's."""
         read = self.read_units
         shapes = {name: shape for name, shape in self.encoder.tensors().items() if name not in (BIAS, OUTPUT)}
+        shapes |= {"centre": (self.pooled_units,), "scale": (self.pooled_units,)}
         if self.pooling == "attention":
             shapes |= {"attention": (read, read), "attention_bias": (read,), "attention_context": (read,)}
         shapes |= {"head": (self.units, self.pooled_units), "head_bias": (self.units,)}
@@ -66,10 +72,12 @@ class ClassifierNetwork:
         names = set(self.tensors())
         layers = [[name for name in layer_names(layer) if name in names] for layer in range(self.encoder.layers)]
         below = [[EMBEDDING], *layers]
-        head = [name for name in self.tensors() if not any(name in group for group in below)]
+        head = [name for name in self.tensors() if name not in FIXED and not any(name in group for group in below)]
         return [head, *reversed(below)]
 
     def initialise_head(self, weights: Weights, generator: torch.Generator) -> None:
+        weights["centre"].zero_()
+        weights["scale"].fill_(1.0)
         for name in self.groups()[0]:
             part = weights[name]
             reach = (6 / sum(part.shape)) ** 0.5 if part.dim() == 2 else part.shape[0] ** -0.5
@@ -111,7 +119,7 @@ class ClassifierNetwork:
         self, weights: Weights, pooled: Tensor, dropout: float = 0.0, generator: torch.Generator | None = None
     ) -> Tensor:
         """(B, K)."""
-        x = pooled
+        x = (pooled - weights["centre"]) * weights["scale"]
         for name in ("head", "classes"):
             if dropout:
                 x = x * draw_mask(tuple(x.shape), dropout, x, generator)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from foreword.cli.options import Quiet, add_command, examples
+from foreword.cli.options import AsJson, Quiet, add_command, examples
 from foreword.errors import MissingExtraError
 
 EXAMPLES = examples(
@@ -46,6 +46,7 @@ def lab(
         str | None, typer.Option(envvar="FOREWORD_TOKEN", help="What visitors must give.", show_default=False)
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = True,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """The page itself, where no other command of the lab is asked for."""
@@ -57,7 +58,7 @@ def lab(
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks: a second thread costs more than it gives
 
     from foreword.cli.models import load_any
-    from foreword.cli.printing import tell
+    from foreword.cli.printing import flush, tell, write_json
     from foreword.cli.texts import documents_in
     from foreword.lab.serving import serve
     from foreword.serve.limits import check_address
@@ -71,7 +72,10 @@ def lab(
         shelf.add(shelf.free_name(name), load_any(path), name)
 
     def ready(address: str) -> None:
-        if not quiet:
+        if as_json:
+            write_json({"address": address})
+            flush()  # whoever waits for it waits while we serve
+        elif not quiet:
             tell(f"the lab is at {address} (Ctrl-C ends it)")
 
     serve(
@@ -85,16 +89,19 @@ def export(
     seconds: Annotated[
         float, typer.Option(min=0, max=600, help="For training each of the three cells; 0 leaves training out.")
     ] = 4.0,
+    as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Write the panel of recurrent cells as one file that needs no server and no network."""
     from foreword.cli.models import check_output
-    from foreword.cli.printing import tell, write_text
+    from foreword.cli.printing import tell, write_json, write_text
     from foreword.cli.texts import documents_in
     from foreword.lab.cells import page_data, trained_cells
     from foreword.lab.page import exported, write_exported
     from foreword.text.sources import Reading
 
+    if as_json and out == "-":
+        raise typer.BadParameter("standard output is taken by the page", param_hint="'--json'")
     check_output(out, folder=False)
     with_torch = find_spec("torch") is not None
     trained = trained_cells(list(documents_in([text], Reading())), seconds) if seconds and with_torch else None
@@ -103,7 +110,9 @@ def export(
         write_text(exported(data))
         return
     write_exported(out, data)
-    if not quiet:
+    if as_json:
+        write_json({"output": out, "bytes": Path(out).stat().st_size, "trained": trained is not None})
+    elif not quiet:
         left_out = "" if with_torch else ", without trained cells, which need torch"
         tell(f"the page is in {out}{left_out}")
 

@@ -11,7 +11,9 @@ import typer
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
-    from foreword.protocols import Meter
+    from collections.abc import Iterator
+
+    from foreword.protocols import Meter, Step
     from foreword.tokens.corpus import Corpus
     from foreword.vectors.wordvectors import WordVectors
 
@@ -89,13 +91,24 @@ def train_model(model: Any, corpus: Corpus, out: str, meter: Meter | None) -> fl
     Ctrl-C stops after the step at hand, saves, and says how to go on.
     """
     from foreword.io.folder import save
-    from foreword.tokens.resume import interrupts_noted
 
     counted = model.count(corpus, meter) if hasattr(model, "count") else corpus
     phase = "training" if counted is corpus else "training on pairs"
+    loss = run_steps(model, model.train(counted), out, meter, phase)
+    save(model, out)
+    return loss
+
+
+def run_steps(
+    model: Any, steps: Iterator[Step], out: str, meter: Meter | None, phase: str = "training"
+) -> float | None:
+    """Go through the steps of training, saving on the way but not at the end; the loss of the last one."""
+    from foreword.io.folder import save
+    from foreword.tokens.resume import interrupts_noted
+
     loss, saved = None, time.monotonic()
     with interrupts_noted() as stopped:
-        for step in model.train(counted):
+        for step in steps:
             loss = step.loss
             if meter:
                 meter(f"{phase}, loss {step.loss:.4f}", step.done, step.total)
@@ -106,5 +119,4 @@ def train_model(model: Any, corpus: Corpus, out: str, meter: Meter | None) -> fl
             if time.monotonic() - saved >= SAVE_EVERY:
                 save(model, out)
                 saved = time.monotonic()
-        save(model, out)
     return loss

@@ -46,14 +46,14 @@ class Rung:
     neural: bool = False
 
 
-def _recurrent(cell: str, rate: float, *, tied: bool = True) -> Callable[[], Any]:
+def _recurrent(cell: str, rate: float) -> Callable[[], Any]:
     """Imported when it is built: torch takes a second, and need not be there."""
 
     def build() -> Any:
         from foreword.lm.recurrent import RecurrentLM
 
         training = replace(RecurrentLM.TRAINING, rate=rate)
-        return RecurrentLM(cell, NEURAL_UNITS, NEURAL_UNITS, layers=1, tied=tied, training=training)
+        return RecurrentLM(cell, NEURAL_UNITS, NEURAL_UNITS, layers=1, training=training)
 
     return build
 
@@ -84,7 +84,7 @@ LADDER = [
     Rung("bengio", "Bengio’s network, 4 words", _bengio, neural=True),
     Rung("rnn", "RNN", _recurrent("rnn", 3e-3), neural=True),
     Rung("lstm", "LSTM", _recurrent("lstm", 8e-3), neural=True),
-    Rung("gru", "GRU", _recurrent("gru", 6e-3, tied=False), neural=True),
+    Rung("gru", "GRU", _recurrent("gru", 6e-3), neural=True),
     Rung("transformer", "Transformer, 2 layers", _transformer, neural=True),
     Rung("min-gru", "Minimal GRU", _recurrent("min-gru", 1e-2), neural=True),
 ]

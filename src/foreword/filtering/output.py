@@ -14,6 +14,10 @@ from typing import Any, BinaryIO, Protocol
 from foreword.errors import InputError, MissingExtraError
 
 
+class WriteError(InputError):
+    """The disk refuses: no fault of a shard, so that nothing is gained by leaving it out."""
+
+
 class Compressor(Protocol):
     def compress(self, data: Any, /) -> bytes: ...
     def flush(self) -> bytes: ...
@@ -68,11 +72,11 @@ def written(path: Path, name: str) -> Iterator[BinaryIO]:
 
 @contextmanager
 def telling(name: str) -> Iterator[None]:
-    """An OSError as one line about what was to be written. Readers tell theirs themselves, as InputErrors."""
+    """An OSError as one line about what was to be written. Readers tell theirs themselves."""
     try:
         yield
     except OSError as error:
-        raise InputError(f"cannot write {name}: {error.strerror or error}") from error
+        raise WriteError(f"cannot write {name}: {error.strerror or error}") from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -341,6 +341,8 @@ class _Run:
             for done in finished:
                 if done.problem is None:
                     yield done
+                elif done.fatal:
+                    raise InputError(f"{done.problem} (what was finished before is kept)")
                 elif self.on_error == "stop":
                     raise InputError(
                         f"{done.problem} (what was finished before is kept; --on-error skip leaves it out)"

@@ -13,21 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.classify.fasttext import FastTextClassifier
-from foreword.classify.text import TextClassifier
 from foreword.errors import InputError
 from foreword.filtering.columns import Column
 from foreword.io.folder import kind_of, load
-from foreword.lm.ngram import NgramLM
-from foreword.pipeline import TextLM
 from foreword.text.block import Block
 from foreword.text.whitespace import IS_ASCII_WHITE, blank, character_start
 from foreword.tokens.corpus import Corpus
+
+if TYPE_CHECKING:
+    from foreword.classify.fasttext import FastTextClassifier
+    from foreword.classify.text import TextClassifier
+    from foreword.pipeline import TextLM
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
@@ -59,13 +60,19 @@ def open_scorer(path: str | Path, prefix: str = "", piece_bytes: int = PIECE_BYT
 
 
 def scorer_of(model: Any, name: str, prefix: str, piece_bytes: int) -> Scorer:
-    if isinstance(model, TextLM):
-        if isinstance(model.model, NgramLM):
-            model.model.threads = 1  # the cores are busy with other shards
-        return LanguageScorer(model, prefix, piece_bytes)
-    if isinstance(model, FastTextClassifier | TextClassifier):
-        return ClassScorer(model, prefix, piece_bytes)
-    raise InputError(f"{name}: its kind is {kind_of(model)}, which neither scores a text nor labels one")
+    # By kind and not by class: only the modules of the model at hand are loaded, in every process.
+    match kind_of(model):
+        case "text-lm":
+            counting = kind_of(model.model) == "ngram"
+            if counting:
+                model.model.threads = 1  # the cores are busy with other shards
+            return LanguageScorer(model, prefix, piece_bytes, counting)
+        case "fasttext-classifier":
+            return FastTextScorer(model, prefix, piece_bytes)
+        case "text-classifier":
+            return ClassScorer(model, prefix, piece_bytes)
+        case kind:
+            raise InputError(f"{name}: its kind is {kind}, which neither scores a text nor labels one")
 
 
 # --- language models
@@ -73,14 +80,16 @@ def scorer_of(model: Any, name: str, prefix: str, piece_bytes: int) -> Scorer:
 
 @dataclass(frozen=True)
 class LanguageScorer:
+    """counting: whether the model remembers eight bytes of a token, so that a whole block may be read at once."""
+
     model: TextLM
     prefix: str
     piece_bytes: int
+    counting: bool
 
     def columns(self, texts: Block) -> list[Column]:
         pieces, owners = cut(texts, self.piece_bytes)
-        # Counting models remember eight bytes of a token, so that a whole block may be read at once.
-        size = texts.text_bytes() if isinstance(self.model.model, NgramLM) else NETWORK_BYTES
+        size = texts.text_bytes() if self.counting else NETWORK_BYTES
         found = [self._sums(part) for part in stretches(pieces, size)]
         logs, tokens, oov = (np.concatenate([part[column] for part in found]) for column in range(3))
         if owners is not None:
@@ -113,68 +122,68 @@ class LanguageScorer:
 
 @dataclass(frozen=True)
 class ClassScorer:
-    model: FastTextClassifier | TextClassifier
+    model: TextClassifier
     prefix: str
     piece_bytes: int
 
     def columns(self, texts: Block) -> list[Column]:
-        texts = one_line(texts) if isinstance(self.model, FastTextClassifier) else texts
         names = self.model.classes_
         long = texts.stops - texts.starts > self.piece_bytes
         if long.any():
             labels, shares = np.empty(len(texts), np.int32), np.empty(len(texts))
-            labels[~long], shares[~long] = self._best(_some(texts, ~long))
+            labels[~long], shares[~long] = self.best(_some(texts, ~long))
             labels[long], shares[long] = self._best_of_pieces(_some(texts, long))
         else:
-            labels, shares = self._best(texts)
+            labels, shares = self.best(texts)
         labels[blank(texts.data, texts.starts, texts.stops)] = -1
         shares = np.where(labels >= 0, np.round(shares, 6), np.nan)
         return [Column(self.prefix + LABEL, labels, names), Column(self.prefix + PROBABILITY, shares)]
 
-    def _best(self, texts: Block) -> tuple[NDArray[np.int32], Floats]:
-        """The likeliest label of each text, −1 where fastText knows nothing of it, and its probability."""
-        if isinstance(self.model, FastTextClassifier):
-            best, chance = self.model.model.predict(texts, 1, 0.0)
-            return best[:, 0], chance[:, 0].astype(np.float64)
-        labels, shares = [], []
-        for part in self._parts(texts):
-            chances = np.exp(self.model.predict_log_proba([part]))
-            best = chances.argmax(axis=1) if len(chances) else np.empty(0, np.int64)
-            labels.append(best.astype(np.int32))
-            shares.append(chances[np.arange(len(best)), best])
+    def best(self, texts: Block) -> tuple[NDArray[np.int32], Floats]:
+        """The likeliest label of each text and its probability; so few at a time that no matrix of them is large."""
+        labels, shares = [np.empty(0, np.int32)], [np.empty(0)]
+        rows = max(1, MATRIX_CELLS // len(self.model.classes_))
+        for first in range(0, len(texts), rows):
+            chances = np.exp(self.model.predict_log_proba([_some(texts, slice(first, first + rows))]))
+            labels.append(chances.argmax(axis=1).astype(np.int32))
+            shares.append(chances.max(axis=1))
         return np.concatenate(labels), np.concatenate(shares)
 
+    def chances(self, text: Block) -> Floats:
+        """The probability of every label for one text."""
+        return np.exp(np.asarray(self.model.predict_log_proba([text])[0], np.float64))
+
     def _best_of_pieces(self, texts: Block) -> tuple[NDArray[np.int32], Floats]:
-        """The same for long texts, one after another."""
+        """The same as ``best`` for long texts, one after another."""
         labels, shares = np.empty(len(texts), np.int32), np.empty(len(texts))
         for place in range(len(texts)):
             pieces, _ = cut(_some(texts, slice(place, place + 1)), self.piece_bytes)
-            weights = (pieces.stops - pieces.starts).astype(np.float64)
-            chances = (
-                sum(
-                    weight * self._chances(_some(pieces, slice(piece, piece + 1)))
-                    for piece, weight in enumerate(weights)
-                )
-                / weights.sum()
-            )
+            weights = (pieces.stops - pieces.starts) / pieces.text_bytes()
+            found = [self.chances(_some(pieces, slice(piece, piece + 1))) for piece in range(len(pieces))]
+            chances = weights @ np.array(found)
             labels[place], shares[place] = chances.argmax(), chances.max()
         return labels, shares
 
-    def _chances(self, text: Block) -> Floats:
-        """The probability of every label for one text."""
-        if not isinstance(self.model, FastTextClassifier):
-            return np.exp(np.asarray(self.model.predict_log_proba([text])[0], np.float64))
+
+@dataclass(frozen=True)
+class FastTextScorer(ClassScorer):
+    """fastText reads a text's bytes up to the end of its line, and may know nothing of it."""
+
+    model: FastTextClassifier  # type: ignore[assignment]
+
+    def columns(self, texts: Block) -> list[Column]:
+        return super().columns(one_line(texts))
+
+    def best(self, texts: Block) -> tuple[NDArray[np.int32], Floats]:
+        labels, shares = self.model.model.predict(texts, 1, 0.0)
+        return labels[:, 0], shares[:, 0].astype(np.float64)
+
+    def chances(self, text: Block) -> Floats:
         classes = len(self.model.classes_)
         labels, shares = self.model.model.predict(text, classes, 0.0)
         chances = np.zeros(classes)
         chances[labels[labels >= 0]] = shares[labels >= 0]
         return chances
-
-    def _parts(self, texts: Block) -> Iterator[Block]:
-        """So few documents at a time that the probabilities of all labels are no large matrix."""
-        rows = max(1, MATRIX_CELLS // len(self.model.classes_))
-        for first in range(0, max(1, len(texts)), rows):
-            yield _some(texts, slice(first, first + rows))
 
 
 # --- blocks
@@ -196,16 +205,15 @@ def cut(texts: Block, limit: int) -> tuple[Block, Longs | None]:
     """Documents longer than ``limit`` bytes in pieces, and whose each piece is; None where nothing was cut."""
     if not len(texts) or int((texts.stops - texts.starts).max()) <= limit:
         return texts, None
-    starts: list[int] = []
-    stops: list[int] = []
-    owners: list[int] = []
+    pieces: list[tuple[int, int, int]] = []
     for owner, (start, stop) in enumerate(zip(texts.starts.tolist(), texts.stops.tolist(), strict=True)):
         while stop - start > limit:
             end = _cut_before(texts.data, start, start + limit)
-            starts.append(start), stops.append(end), owners.append(owner)  # type: ignore[func-returns-value]
+            pieces.append((start, end, owner))
             start = end
-        starts.append(start), stops.append(stop), owners.append(owner)  # type: ignore[func-returns-value]
-    return Block(texts.data, np.array(starts, np.int64), np.array(stops, np.int64)), np.array(owners, np.int64)
+        pieces.append((start, stop, owner))
+    starts, stops, owners = np.array(pieces, np.int64).T.copy()
+    return Block(texts.data, starts, stops), owners
 
 
 def _cut_before(data: NDArray[np.uint8], start: int, stop: int) -> int:

@@ -241,12 +241,12 @@ def write_part(
 # --- parts of files
 
 
-def parts_of(file: SourceFile, shard: int, format: Format, part_bytes: int = PART_BYTES) -> list[Part]:
+def parts_of(file: SourceFile, shard: int, format: Format) -> list[Part]:
     """A long file of plain lines on this disk in parts; anything else whole."""
     size = file.size or 0
-    if format == "parquet" or size <= part_bytes or not Path(file.name).is_file() or _is_compressed(file):
+    if format == "parquet" or size <= PART_BYTES or not Path(file.name).is_file() or _is_compressed(file):
         return [Part(file.name, shard, 0)]
-    cuts = [*range(0, size, part_bytes), size]
+    cuts = [*range(0, size, PART_BYTES), size]
     pairs = list(itertools.pairwise(cuts))
     return [Part(file.name, shard, number, len(pairs), *pair) for number, pair in enumerate(pairs)]
 

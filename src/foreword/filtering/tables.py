@@ -22,6 +22,11 @@ GROUP_BYTES = 32 << 20
 """Rows of about so many bytes make a row group of the output."""
 
 
+PAGE_ROWS = 64
+"""After so many rows it is asked whether a page is full. By the default of 1024 one of long rows would be huge, and
+whoever reads a row has to hold its page."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableBatch:
     """Some rows: Arrow's record batch, and the text of each, empty where it is null."""
@@ -87,7 +92,7 @@ class TableWriter:
                 schema = schema.append(pyarrow.field(column.name, array.type))
             rows = pyarrow.RecordBatch.from_arrays([*rows.columns, *added], schema=schema)
         if self._writer is None:
-            self._writer = _writer(self._stream, schema, batch.table.metadata)
+            self._writer = _writer(self._stream, schema, batch.table)
         if len(rows):
             self._held.append(rows)
             self._bytes += rows.nbytes
@@ -107,10 +112,20 @@ class TableWriter:
             self._held, self._bytes = [], 0
 
 
-def _writer(stream: BinaryIO, schema: Any, metadata: Any) -> Any:
+def _writer(stream: BinaryIO, schema: Any, table: ParquetRows) -> Any:
     from pyarrow import parquet
 
+    metadata = table.metadata
     codec = "snappy"
     if metadata.num_row_groups and metadata.num_columns:
         codec = metadata.row_group(0).column(0).compression.lower()
-    return parquet.ParquetWriter(stream, schema, compression="none" if codec == "uncompressed" else codec)
+    # Texts are all different: a dictionary of them is given up after a megabyte, and was work for nothing.
+    repeated = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
+    repeated += [name for name in schema.names if name not in table.schema.names]
+    return parquet.ParquetWriter(
+        stream,
+        schema,
+        compression="none" if codec == "uncompressed" else codec,
+        use_dictionary=[path for path in repeated if path != table.column],
+        write_batch_size=PAGE_ROWS,
+    )

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait as wait_for
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from foreword.errors import ForewordError, InputError
+from foreword.filtering.output import WriteError
 from foreword.filtering.scoring import open_scorer
 from foreword.filtering.shards import Format, Judging, Part, ShardReader, keep_scores, lines_before, write_part
 from foreword.filtering.summary import Tally
@@ -57,17 +58,20 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A task's tally, or what went wrong."""
+    """A task's tally, or what went wrong; fatal: whether it is no use to go on with other files."""
 
     task: Task
     tally: Tally
     problem: str | None = None
+    fatal: bool = False
 
 
 def perform(reading: ShardReader, task: Task, tell: Callable[[int], None]) -> Done:
     """Do a task; a file that cannot be read, or written, is an answer and no exception."""
     try:
         return Done(task, _performed(reading, task, tell))
+    except WriteError as error:
+        return Done(task, Tally(), str(error), fatal=True)
     except InputError as error:
         problem = str(error)
     if task.part.number:  # an error has to say which line of the file it is, and nobody has counted them
@@ -94,7 +98,7 @@ def perform_all(
     """
     if min(processes, len(tasks)) <= 1:
         return _in_turn(opened, tasks, tell)
-    return _side_by_side(reading, tasks, min(processes, len(tasks)), tell)
+    return _side_by_side(reading, opened, tasks, min(processes, len(tasks)), tell)
 
 
 def _in_turn(opened: ShardReader, tasks: Iterable[Task], tell: Callable[[int], None]) -> Generator[Done, None, None]:
@@ -110,15 +114,24 @@ def _in_turn(opened: ShardReader, tasks: Iterable[Task], tell: Callable[[int], N
 
 
 def _side_by_side(
-    reading: Reading, tasks: list[Task], processes: int, tell: Callable[[int], None]
+    reading: Reading, opened: ShardReader, tasks: list[Task], processes: int, tell: Callable[[int], None]
 ) -> Generator[Done, None, None]:
+    """One thread of this process works too: it has the models open while the others are still starting."""
     context = multiprocessing.get_context("spawn")
     counter = context.Value("q", 0)
     coming, running = iter(tasks), set[Future[Done]]()
-    with ProcessPoolExecutor(processes, context, _begin, (reading, counter)) as pool:
+    own: Future[Done] | None = None
+    with (
+        ProcessPoolExecutor(processes - 1, context, _begin, (reading, counter)) as pool,
+        ThreadPoolExecutor(1) as thread,
+    ):
         try:
             while True:
-                while len(running) < processes + 2 and (task := next(coming, None)) is not None:
+                if own not in running and (task := next(coming, None)) is not None:
+                    own = thread.submit(perform, opened, task, _adding(counter))
+                    running.add(own)
+                # One more than there are processes waits at the door; more would be kept from this process.
+                while len(running) < processes + 1 and (task := next(coming, None)) is not None:
                     running.add(pool.submit(_perform_here, task))
                 if not running:
                     return
@@ -132,18 +145,21 @@ def _side_by_side(
             pool.shutdown(wait=True, cancel_futures=True)
 
 
+def _adding(counter: Any) -> Callable[[int], None]:
+    def tell(size: int) -> None:
+        with counter.get_lock():
+            counter.value += size
+
+    return tell
+
+
 # What a process holds between two tasks. A pool offers no other place for it.
 _here: list[Any] = []
 
 
 def _begin(reading: Reading, counter: Any) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
-
-    def tell(size: int) -> None:
-        with counter.get_lock():
-            counter.value += size
-
-    _here[:] = [reading.opened(), tell]
+    _here[:] = [reading.opened(), _adding(counter)]
 
 
 def _perform_here(task: Task) -> Done:

@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import Field
 
-from foreword.lab import tags, tokens, translating, words
+from foreword.lab import reference, tags, tokens, translating, words
 from foreword.lab.cells import page_data, trained_cells
 from foreword.lab.jobs import Job, Jobs, Point
 from foreword.lab.page import PANELS, STATIC, page
@@ -86,6 +86,7 @@ def application(lab: Lab, *, token: str | None = None) -> Guard:
     words.add_routes(app, lab.shelf, lambda: lab.room.texts)
     tags.add_routes(app, lab.shelf)
     translating.add_routes(app, lab.shelf)
+    reference.add_routes(app, lab.shelf)
     return Guard(app, token=token)
 
 

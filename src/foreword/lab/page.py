@@ -34,6 +34,7 @@ PANELS = (
     Panel("tags", "Tags"),
     Panel("translate", "Translate"),
     Panel("train", "Train"),
+    Panel("reference", "Reference"),
 )
 
 EXPORTED = ("dom", "chart", "cells", "cells_panel", "main")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from foreword.errors import InputError, SettingError
+from foreword.evaluate.keywords import is_common
 from foreword.evaluate.splits import split, written_without_spaces
 from foreword.lab.jobs import Job, Jobs, Point
 from foreword.pipeline import TextLM, TextTokenizer
@@ -40,7 +41,7 @@ KINDS = {
 }
 
 STARTERS = ("bigram", "5-gram", "skip-gram", "cbow", "hmm", "lstm", "gru", "rnn")
-STARTER_SECONDS, STARTER_UNITS, STARTER_STATES = 6.0, 64, 12
+STARTER_SECONDS, STARTER_UNITS, STARTER_STATES = 10.0, 64, 12
 TREEBANK = "ud_english_ewt"
 LEAST_WORDS, FEW_WORDS = 20, 5000
 """Fewer words cannot be learnt from; of fewer than the second, those that occur once are kept too."""
@@ -135,6 +136,7 @@ def warm(entry: Entry) -> None:
             words = [entry.vectors.word(place) for place in range(min(3, len(entry.vectors)))]
             entry.vectors.nearest(words[0], 1)
             entry.vectors.nearest_many(words, 1)
+            is_common(words[0])  # which counts the embedded text
 
 
 def build(kind: str, seconds: float, units: int) -> Any:

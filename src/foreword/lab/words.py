@@ -95,7 +95,7 @@ def map_of(vectors: WordVectors, around: Sequence[str], count: int, method: str)
 ANALOGIES = (
     ("man", "king", "woman"),
     ("france", "paris", "italy"),
-    ("first", "last", "minimum"),
+    ("start", "end", "first"),
     ("file", "files", "object"),
 )
 AXES = (("she", "he"), ("read", "write"), ("first", "last"))

@@ -18,6 +18,8 @@ word vectors and word classifiers" (2017).
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from foreword.lm.neural import NeuralLM, check_sizes
 from foreword.lm.recurrent_network import RecurrentNetwork
 from foreword.nn.dropout import Dropout
@@ -34,6 +36,8 @@ class AWDLSTM(NeuralLM):
     dropout, training: what is dropped, and how it is trained.
     device: "cuda" or "cpu"; by default the GPU, where there is one.
     """
+
+    COUNTED_BIAS: ClassVar[bool] = False  # as in the paper, and in the runs of docs/awd_lstm.md
 
     def __init__(
         self,

@@ -85,8 +85,11 @@ class NeuralLM:
     """A subclass stores its settings under their names, and says ``network`` and how it is usually trained.
 
     TRAINING, DROPOUT: taken where none are given.
+    COUNTED_BIAS: the words' biases begin as the logs of their shares of the training text. From zero, a small network
+    by Adam learnt far less in the same number of updates, a tied GRU least of all.
     """
 
+    COUNTED_BIAS: ClassVar[bool] = True
     TRAINING: ClassVar[Training] = Training()
     DROPOUT: ClassVar[Dropout] = Dropout()
 
@@ -201,6 +204,10 @@ class NeuralLM:
         generator = torch.Generator(device).manual_seed(self.seed)
         flat = new_flat(network.tensors(), device)
         network.initialise(views(flat, network.tensors()), generator)
+        if self.COUNTED_BIAS:
+            counts = np.bincount(corpus.ids, minlength=len(corpus.vocab)) + 1.0  # one more: some words may not be there
+            shares = np.log(counts / counts.sum()).astype(np.float32)
+            views(flat, network.tensors())[BIAS].copy_(torch.from_numpy(shares))
         ids = torch.from_numpy(np.asarray(corpus.ids, np.int64)).to(device)
         offsets = np.asarray(corpus.offsets) if training.shuffle else None
         reading = Reading(ids, training.batch, training.steps, offsets=offsets, vary=training.vary)

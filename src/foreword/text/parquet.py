@@ -23,6 +23,9 @@ MOST_ROWS = 16 << 10
 """How many rows of Parquet are decoded at once where they are short."""
 
 
+FEW = 32
+"""What part of a block is read at a time where rows of all sizes are passed on."""
+
 PAGE_BYTES = 1 << 20
 """How much of a column is read from disk at a time where a row group must not be held whole."""
 
@@ -184,25 +187,44 @@ def _each(block: Block) -> Iterator[NDArray[np.uint8]]:
 class ParquetRows:
     """All columns of a Parquet file, some rows at a time, with the texts of one: for those who pass rows on.
 
-    Row groups are read one after another and in pages, never whole: what is held is about ``block_bytes``, as far as
-    the rows of a group are of one size.
+    Row groups are read in pages, never whole, and a few rows at a time, which are joined to about ``block_bytes``: long
+    rows that stand together among many short ones are not all held at once. A page is the least that can be read.
     """
 
     def __init__(self, reader: Reader, file: Any, column: str) -> None:
         _check_column(file.schema_arrow, column, reader.name)
         self.schema = file.schema_arrow
         self.metadata = file.metadata
-        self._reader, self._file, self._column = reader, file, column
+        self.column = column
+        self._reader, self._file = reader, file
 
     def batches(self, errors: Errors, block_bytes: int) -> Iterator[tuple[Any, Block]]:
         """Record batches, and the text of each row; null is an empty text."""
-        done, place = 0, self.schema.get_field_index(self._column)
+        done, place = 0, self.schema.get_field_index(self.column)
+        for batch in self._gathered(block_bytes):
+            yield batch, _batch_texts(batch.column(place), done, self._reader.name, errors)
+            done += len(batch)
+            self._reader.taken = (self._reader.size or 0) * done // max(1, self.metadata.num_rows)
+
+    def _gathered(self, block_bytes: int) -> Iterator[Any]:
+        import pyarrow
+
+        held: list[Any] = []
+        size = 0
+        for batch in self._few_rows(block_bytes // FEW):
+            held.append(batch)
+            size += batch.nbytes
+            if size >= block_bytes:
+                yield pyarrow.Table.from_batches(held).combine_chunks().to_batches()[0]
+                held, size = [], 0
+        if held:
+            yield pyarrow.Table.from_batches(held).combine_chunks().to_batches()[0]
+
+    def _few_rows(self, size: int) -> Iterator[Any]:
         for group in range(self.metadata.num_row_groups):
-            size = _rows_of_group(self.metadata.row_group(group), block_bytes)
-            for batch in self._file.iter_batches(batch_size=size, row_groups=[group], use_threads=False):
-                yield batch, _batch_texts(batch.column(place), done, self._reader.name, errors)
-                done += len(batch)
-                self._reader.taken = (self._reader.size or 0) * done // max(1, self.metadata.num_rows)
+            facts = self.metadata.row_group(group)
+            rows = max(1, min(MOST_ROWS, size * int(facts.num_rows) // max(int(facts.total_byte_size), 1)))
+            yield from self._file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False)
 
 
 @contextmanager
@@ -210,8 +232,3 @@ def parquet_opened(reader: Reader, column: str) -> Iterator[ParquetRows]:
     """The file; whatever goes wrong with it while inside is told in one line."""
     with _parquet(reader, PAGE_BYTES) as file:
         yield ParquetRows(reader, file, column)
-
-
-def _rows_of_group(group: Any, block_bytes: int) -> int:
-    """About a block of all columns together."""
-    return max(1, min(MOST_ROWS, block_bytes * int(group.num_rows) // max(int(group.total_byte_size), 1)))

@@ -22,6 +22,7 @@ from torch.nn.functional import pad
 
 from foreword.kernels.recurrent_step import lstm_gates
 from foreword.lm.neural_network import Weights
+from foreword.nn.likeliest import Likeliest
 from foreword.nn.reading import flat_of, read_lstm
 from foreword.translate.network import PARTS, TranslationNetwork
 
@@ -58,7 +59,7 @@ class Greedy:
         self.targets = self._products("decoder0", target)
         context = network.encoder if network.attention != "none" else 0
         self.of_context, self.of_state = weights["readout"][:, :context], weights["readout"][:, context:].contiguous()
-        self.table = network.table(weights).t()
+        self.likeliest = Likeliest(network.table(weights), weights["bias"])
 
     def _products(self, name: str, table: Tensor) -> Products:
         w_x, _, b_x, b_h = self.held(name)
@@ -182,8 +183,7 @@ class _Batch:
         readout = self._readout(h)
         if network.feed:
             self.states[-1] = readout
-        found: NDArray[np.int64] = torch.addmm(weights["bias"], readout, model.table).argmax(1).numpy()
-        return found
+        return model.likeliest(readout)
 
     def _readout(self, h: Tensor) -> Tensor:
         model, weights = self.model, self.model.weights

@@ -296,14 +296,20 @@ class ELMo:
     def from_parts(cls, parts: Parts) -> Self:
         settings: dict[str, Any] = dict(parts.settings)
         gamma, alphabet, mix = settings.pop("gamma"), settings.pop("alphabet"), parts.arrays["mix"]
+        if type(settings.get("layers")) is not int or mix.shape != (settings["layers"] + 1,):
+            raise ValueError(
+                f"mix has the shape {mix.shape}, and layers are {settings.get('layers')!r}: expected one more"
+            )
+        if settings["layers"] > len(parts.arrays):
+            raise ValueError(f"{settings['layers']} layers, but only {len(parts.arrays)} arrays")
         model = cls(**settings)
         points = isinstance(alphabet, list) and all(type(point) is int and 0 <= point < 0x110000 for point in alphabet)
         if not points or alphabet != sorted(set(alphabet)):
             raise ValueError("'alphabet' must be characters by their numbers, sorted")
         if type(gamma) is not float or not math.isfinite(gamma):
             raise ValueError(f"'gamma' is {gamma!r}: expected a number")
-        if mix.dtype != np.float64 or mix.shape != (model.layers + 1,) or not np.isfinite(mix).all():
-            raise ValueError(f"mix is {mix.dtype} {mix.shape}, not a float64 for each of {model.layers + 1} layers")
+        if mix.dtype != np.float64 or not np.isfinite(mix).all():
+            raise ValueError(f"mix is {mix.dtype}, or not finite: expected float64")
         if parts.vocab is None or parts.vocab.unknown is None:
             raise ValueError(f"expected a vocabulary with {UNKNOWN}")
         network = model._network_of(len(alphabet), len(parts.vocab))

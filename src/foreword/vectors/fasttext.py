@@ -143,15 +143,15 @@ class FastText:
         """Train, a step every hundred thousand words or so; a saved model goes on where it was."""
         self._check_settings()
         corpus.check_ids()
+        counts = word_counts(corpus)
         if self._vocab is None:
-            self._begin(corpus)
+            self._begin(corpus, counts)
         elif corpus.vocab != self._vocab:
             raise InputError("the text was turned into ids with another vocabulary than the one training began with")
         rounds = Rounds(corpus, self.epochs, self.threads)
-        yield from self._state.steps(rounds, self._work(corpus), self.rate)
+        yield from self._state.steps(rounds, self._work(corpus, counts), self.rate)
 
-    def _begin(self, corpus: Corpus) -> None:
-        counts = word_counts(corpus)
+    def _begin(self, corpus: Corpus, counts: NDArray[np.int64]) -> None:
         check_enough_words(counts)
         self._vocab = corpus.vocab
         self._used = np.unique(self._buckets_of_words()[0])
@@ -185,8 +185,7 @@ class FastText:
         rows[~own] = np.searchsorted(self._used, buckets) + words
         return Subwords(rows, whole)
 
-    def _work(self, corpus: Corpus) -> Work:
-        counts = word_counts(corpus)
+    def _work(self, corpus: Corpus, counts: NDArray[np.int64]) -> Work:
         keep, noise, subwords = keep_shares(counts, self.sample), alias_table(counts**0.5), self._subwords()
         rooms = [make_subword_room(self._inputs.shape[1], SENTENCE) for _ in range(self.threads)]
 

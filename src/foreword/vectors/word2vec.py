@@ -127,15 +127,15 @@ class Word2Vec:
         """
         self._check_settings()
         corpus.check_ids()
+        counts = word_counts(corpus)
         if self._vocab is None:
-            self._begin(corpus)
+            self._begin(corpus, counts)
         elif corpus.vocab != self._vocab:
             raise InputError("the text was turned into ids with another vocabulary than the one training began with")
         rounds = Rounds(corpus, self.epochs, self.threads)
-        yield from self._state.steps(rounds, self._work(corpus), self.rate or RATES[self.model])
+        yield from self._state.steps(rounds, self._work(corpus, counts), self.rate or RATES[self.model])
 
-    def _begin(self, corpus: Corpus) -> None:
-        counts = word_counts(corpus)
+    def _begin(self, corpus: Corpus, counts: NDArray[np.int64]) -> None:
         check_enough_words(counts)
         rng = np.random.default_rng(self.seed)
         # Twice as wide as word2vec begins, as gensim does: after five epochs of four million words CBOW, which begins
@@ -146,9 +146,8 @@ class Word2Vec:
         self._state = TrainingState.begin(self.threads, rng)
         self._vocab = corpus.vocab
 
-    def _work(self, corpus: Corpus) -> Work:
+    def _work(self, corpus: Corpus, counts: NDArray[np.int64]) -> Work:
         """What a thread does in a round: tables made of the counts, room to work in, and the kernel."""
-        counts = word_counts(corpus)
         keep, negatives = keep_shares(counts, self.sample), self.negatives
         noise = AliasTable(np.zeros(1, np.uint32), np.zeros(1, np.int32))
         paths = Paths(np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros(len(counts) + 1, np.int64))

@@ -319,3 +319,29 @@ def test_lines_are_read_alike_alone_and_together(lines: list[str]) -> None:
 @cache
 def _kept() -> FastTextClassifier:
     return small(word_ngrams=2, min_n=1, max_n=4)
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"step": 101},
+        {"step": -1},
+        {"step": 1.5},
+        {"threads": 2},
+        {"threads": 0},
+        {"rate": "fast"},
+        {"rate": -1.0},
+        {"buckets": None},
+        {"more": 1},
+    ],
+)
+def test_a_checkpoint_that_makes_no_sense_is_refused(training: dict[str, Any]) -> None:
+    model = FastTextClassifier(8)
+    for _ in zip(range(3), model.train(["a b", "c d"], ["x", "y"]), strict=False):
+        pass
+    parts = model.to_parts()
+    assert not FastTextClassifier.from_parts(parts).finished
+    assert isinstance(parts.settings["training"], dict)
+    parts.settings["training"] = parts.settings["training"] | training
+    with pytest.raises((ValueError, SettingError)):
+        FastTextClassifier.from_parts(parts)

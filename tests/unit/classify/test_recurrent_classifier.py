@@ -217,6 +217,7 @@ def test_what_is_saved_says_the_same(language_model: TextLM, tmp_path: Path, poo
         ({"last": 0}, "'last' a number of units"),
         ({"units": 11}, "head is float32"),
         ({"layers": 2}, "layer1"),
+        ({"layers": 10**12}, "layers, but only"),
         ({"pooling": "median"}, "pooling='median' must be one of"),
     ],
 )

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from foreword.decode import generate
 from foreword.errors import ForewordError, InputError, SettingError
+from foreword.lm.awd_lstm import AWDLSTM
 from foreword.lm.recurrent import RecurrentLM
 from foreword.lm.recurrent_network import CELLS, GATES, RecurrentNetwork, layer_names
 from foreword.nn.dropout import NO_DROPOUT, Dropout
@@ -228,3 +229,14 @@ def test_precision_of_the_output_layer_on_a_cpu_hardly_matters() -> None:
 def test_training_is_a_value() -> None:
     assert Training() == Training()
     assert small().training is QUICK
+
+
+def test_words_begin_as_frequent_as_they_are() -> None:
+    """Before anything is learnt a model with small weights is the unigram model, one more counted of each word."""
+    model = RecurrentLM("gru", 4, 6, 1, training=replace(RecurrentLM.TRAINING, epochs=1), device="cpu")
+    corpus = Corpus.from_ids([[2, 2, 2, 3]], Vocab(["<unk>", "</s>", "a", "b", "c"]))
+    trainer = model._trainer(corpus)
+    bias = views(trainer.weights, trainer.shapes)["bias"].exp()
+    torch.testing.assert_close(bias, torch.tensor([1.0, 2.0, 4.0, 2.0, 1.0]) / 10)
+    plain = AWDLSTM(4, 6, 1, training=replace(RecurrentLM.TRAINING, epochs=1), device="cpu")._trainer(corpus)
+    assert not views(plain.weights, plain.shapes)["bias"].any()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -39,7 +40,8 @@ def trained(cell: str) -> Any:
     """Sizes that fill no register: 21 and 37 units; one model is tied, the others are not."""
     if cell == "awd-lstm":
         return AWDLSTM(21, 37, 3, training=TRAINING, device="cpu").fit(CORPUS)
-    return RecurrentLM(cell, 21, 37, 2, tied=False, training=TRAINING, device="cpu").fit(CORPUS)
+    training = replace(TRAINING, rate=0.002) if cell == "irnn" else TRAINING  # which runs away at the others' rate
+    return RecurrentLM(cell, 21, 37, 2, tied=False, training=training, device="cpu").fit(CORPUS)
 
 
 @pytest.mark.parametrize("cell", CELLS)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from foreword.cli.classify.kinds import BEST, KINDS, FeaturesName, check_kind, maker
-from foreword.cli.classify.tuning import check_options, smaller, tuned
+from foreword.cli.classify.tuning import FASTTEXT, begun_or_resumed, check_options, smaller, tuned
 from foreword.cli.labelled import (
     Data,
     FirstLabel,
@@ -34,6 +34,7 @@ EXAMPLES = examples(
     "foreword classify train sms_spam -o model --kind naive-bayes --set alpha=0.5 --folds 10",
     "foreword classify train aclImdb/train -o model --calibrate",
     "foreword classify train imdb:train -o model --kind lstm --set language_model=reviews-lm",
+    "foreword classify train huge.jsonl.zst -o model --kind fasttext --set word_ngrams=2 --resume",
     "foreword classify train train.txt -o model --kind fasttext --autotune 300 --valid valid.txt --quantize",
 )
 
@@ -71,6 +72,9 @@ def train(
     cutoff: Annotated[
         int | None, typer.Option(metavar="ROWS", min=1, help="With --quantize: keep so many words and n-grams.")
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="For fasttext: go on with training that was stopped.")
+    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="Deals out the texts for --folds and --calibrate.")] = 0,
     text_column: TextColumn = None,
     label_column: LabelColumn = None,
@@ -85,23 +89,31 @@ def train(
 
     Unless told otherwise it learns words and pairs of words, and logistic regression on them weighted by naive Bayes.
     Which column is the text and which the label is guessed where nobody says it, and the guess is told.
+
+    Ctrl-C while fasttext trains keeps what has been learnt, and the same line with --resume goes on.
     """
     if out is None and folds is None:
         raise typer.BadParameter("name the folder to write, or ask for --folds", param_hint="'-o'")
     if out is None and test is not None:
         raise typer.BadParameter("only a model that is saved is tested: name its folder by -o", param_hint="'--test'")
 
-    check_options(kind, autotune, valid, quantize, cutoff, folds)
+    check_options(kind, autotune, valid, quantize, cutoff, folds, resume=resume)
 
     from foreword.cli.confusion import print_confusion
-    from foreword.cli.labelled import gathered, labelled_in
+    from foreword.cli.labelled import gathered, labelled_in, read_by
     from foreword.cli.models import check_output
     from foreword.cli.printing import tell, write_json
     from foreword.cli.progress import progress
+    from foreword.cli.vectors import run_steps
 
     make = maker(kind, features, settings or [], calibrate=calibrate, seed=seed)
     if out is not None:
         check_output(out, folder=True)
+        if kind == FASTTEXT and autotune is None:
+            begun: Any = begun_or_resumed(settings or [], out, resume=resume)
+            if resume and begun.finished:
+                tell(f"{out} is there already and its training has ended: nothing to go on with")
+                return
     reading = labelled_reading(format, text_column, label_column, header, first_label, errors)
     say = silent if quiet else tell
     measured: dict[str, Confusion] = {}
@@ -118,6 +130,9 @@ def train(
             if tried_on is not None and autotune is not None:
                 model, found = tuned(texts, labels, tried_on, autotune, settings or [], meter, say)
                 facts |= found
+            elif kind == FASTTEXT:
+                model = begun
+                run_steps(model, model.train(read_by(model, texts), labels), out, meter)
             else:
                 model = trained(make, texts, labels, meter, say)
             model = smaller(model, cutoff) if quantize else model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -18,10 +19,18 @@ FASTTEXT = "fasttext"
 
 
 def check_options(
-    kind: str, autotune: float | None, valid: str | None, quantize: bool, cutoff: int | None, folds: int | None
+    kind: str,
+    autotune: float | None,
+    valid: str | None,
+    quantize: bool,
+    cutoff: int | None,
+    folds: int | None,
+    *,
+    resume: bool,
 ) -> None:
     """A call that makes no sense is refused before anything is read."""
     given = {"--autotune": autotune, "--valid": valid, "--quantize": quantize or None, "--cutoff": cutoff}
+    given["--resume"] = resume or None
     for option, value in given.items():
         if value is not None and kind != FASTTEXT:
             raise typer.BadParameter(f"means nothing to {kind}, only to {FASTTEXT}", param_hint=f"'{option}'")
@@ -31,6 +40,24 @@ def check_options(
         raise typer.BadParameter("rows are left out only with --quantize", param_hint="'--cutoff'")
     if autotune is not None and folds is not None:
         raise typer.BadParameter("settings are tried on --valid, not in folds", param_hint="'--folds'")
+    if resume and (autotune is not None or folds is not None):
+        raise typer.BadParameter("one training goes on, not trials or folds", param_hint="'--resume'")
+
+
+def begun_or_resumed(settings: Iterable[str], out: str, *, resume: bool) -> FastTextClassifier:
+    """A classifier to be trained: a fresh one, or the stopped one at ``out``; or a finished one that is there."""
+    from foreword.classify.fasttext import FastTextClassifier
+    from foreword.cli.settings import parse_settings
+    from foreword.cli.vectors import begin_or_resume
+    from foreword.io.folder import load
+
+    if resume and Path(out).exists():
+        found = load(out)
+        if isinstance(found, FastTextClassifier) and found.finished:
+            return found
+    given = parse_settings(settings, FASTTEXT, FastTextClassifier)
+    begun: FastTextClassifier = begin_or_resume(FastTextClassifier, given, out, resume=resume)
+    return begun
 
 
 def tuned(

@@ -36,7 +36,9 @@ Normalised: TypeAlias = Annotated[
 ]
 Coverage: TypeAlias = Annotated[
     float,
-    typer.Option("--coverage", min=0, help="What leaving source words out costs; 0.2.", rich_help_panel=SEARCHING),
+    typer.Option(
+        "--coverage", min=0, help="What leaving source words out costs, 0 for nothing.", rich_help_panel=SEARCHING
+    ),
 ]
 
 

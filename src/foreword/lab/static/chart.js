@@ -2,7 +2,7 @@
 
 import { h, readable, s } from "lab/dom";
 
-const LEFT = 46, TOP = 14, BOTTOM = 30;
+const LEFT = 46, TOP = 14, BOTTOM = 42;
 
 /**
  * lines: [{name, colour, values: [[x, y], …]}]; log: the axis of y. Draws into `place`, as wide as that is.
@@ -30,9 +30,9 @@ export function lineChart(place, { title, lines, xName, yName, log = false, heig
         log ? power(tick) : short(tick)));
     }
     for (const tick of round(x0, x1, 6)) {
-      svg.append(s("text", { class: "tick", x: px(tick), y: height - 12, "text-anchor": "middle" }, short(tick)));
+      svg.append(s("text", { class: "tick", x: px(tick), y: height - 24, "text-anchor": "middle" }, short(tick)));
     }
-    svg.append(s("text", { class: "tick", x: width - right + 8, y: height - 12 }, xName));
+    svg.append(s("text", { class: "tick", x: width - right, y: height - 6, "text-anchor": "end" }, xName));
     if (mark !== null) svg.append(s("line", { class: "mark", x1: px(mark), x2: px(mark), y1: TOP, y2: height - BOTTOM }));
     for (const line of lines) {
       const points = line.values.filter(([, y]) => Number.isFinite(y) && (!log || y > 0));

@@ -19,7 +19,7 @@ export async function start(view) {
   function cardOf(model) {
     const bars = h("ol", { class: "bars", "aria-label": `${model.title}: likeliest next words` });
     const about = h("small", {});
-    const read = h("p", { class: "read", "aria-label": `${model.title}: surprise at each word` });
+    const read = h("div", { class: "read", role: "group", "aria-label": `${model.title}: surprise at each word` });
     const sample = h("p", { class: "sample" }, h("b", {}, "Press Write on."));
     const [asking, reading, writing] = [latest(), latest(), latest()];
     const element = h("article", { class: "card model", "data-model": model.name },

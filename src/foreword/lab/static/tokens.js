@@ -19,7 +19,7 @@ export async function start(view) {
     h("button", { type: "button", id: "tokens-back", "aria-label": "One merge back", onclick: () => { pause(); show(now.step - 1); } }, "◀"), play,
     h("button", { type: "button", id: "tokens-next", "aria-label": "Next merge", onclick: () => { pause(); show(now.step + 1); } }, "▶|"));
   const merge = h("p", { class: "merge" });
-  const row = h("div", { class: "tokens", id: "tokens-row", role: "img" });
+  const row = h("div", { class: "tokens", id: "tokens-row", role: "img", "aria-label": "no tokens yet" });
   const list = h("ol", { class: "merges", "aria-label": "Merges" });
   const chart = h("div", { class: "chart-place" });
   const note = h("p", { class: "told" });

@@ -37,7 +37,7 @@ export async function start(view) {
 
   function drawnTree({ nodes, best }, room) {
     const last = Math.max(...nodes.map((node) => node.step));
-    const widest = Math.max(...nodes.map((node) => node.token.length));
+    const widest = Math.max(...nodes.filter((node) => !node.finished).map((node) => node.token.length), 1);
     const STEP = Math.max(8 * widest + 22, Math.min(64, (room - 70) / last));
     const rows = new Map(), inBest = new Set(best);
     const at = nodes.map((node) => { const row = rows.get(node.step) ?? 0; rows.set(node.step, row + 1); return { x: 30 + node.step * STEP, y: 24 + row * ROW }; });

@@ -1,0 +1,171 @@
+"""X02: four limits of recurrent networks, and a quick reference of six architectures, a measured number in each row.
+
+    python recipes/limits.py > docs/limits.md        half a minute of one CPU core
+
+Everything is measured on the spot, on one thread, with layers of 64 units that have learnt nothing unless a row says
+otherwise. Times are CPU times, the least of several.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from foreword.lm.recurrent import RecurrentLM
+from foreword.lm.recurrent_network import RecurrentNetwork
+from foreword.lm.transformer import TransformerLM, TransformerNetwork
+from foreword.nn.attention import attend, scaled_scores
+from foreword.nn.layers import both_ways, gru, lstm, rnn
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+from foreword.training.settings import Training
+from foreword.translate.bottleneck import bottleneck
+
+UNITS, WIDE, FAR = 64, 256, 100
+GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+
+
+def layer(cell: str, units: int, seed: int = 0) -> Callable[[Tensor], Tensor]:
+    """A layer that has learnt nothing, from a state of zero; an LSTM's forget gates begin open, as they are trained."""
+    generator, rows = torch.Generator().manual_seed(seed), GATES[cell] * units
+    shapes = ((rows, units), (rows, units), (rows,), (rows,))
+    weights = [(2 * torch.rand(shape, generator=generator) - 1) * units**-0.5 for shape in shapes]
+    if cell == "lstm":
+        weights[2][units : 2 * units] = 1.0
+    calls = {"rnn": rnn, "gru": gru}
+
+    def read(x: Tensor) -> Tensor:
+        zero = x.new_zeros(x.shape[1], units)
+        return lstm(x, zero, zero, weights)[0] if cell == "lstm" else calls[cell](x, zero, weights)[0]
+
+    return read
+
+
+def attention(x: Tensor) -> Tensor:
+    """What the last word makes of all words, (1, B, H)."""
+    held = x.transpose(0, 1)
+    return attend(scaled_scores(held[:, -1], held), held).context[None]
+
+
+def seconds(work: Callable[[], object], times: int = 5) -> float:
+    """CPU seconds, the least of several."""
+    found = []
+    for _ in range(times):
+        began = time.process_time()
+        work()
+        found.append(time.process_time() - began)
+    return min(found)
+
+
+def one_after_the_other(steps: int = 1024) -> float:
+    """How much longer a text of so many words takes than as many texts of one word, which is the same arithmetic."""
+    read, words = layer("lstm", WIDE), torch.randn(steps, WIDE)
+    with torch.inference_mode():
+        return seconds(lambda: read(words[:, None])) / seconds(lambda: read(words[None]))
+
+
+def far_gradient(read: Callable[[Tensor], Tensor], steps: int = FAR) -> float:
+    """The gradient of the last output that reaches a word so many steps back, as a share of what goes one step back."""
+    words = torch.randn(steps + 1, 16, UNITS, generator=torch.Generator().manual_seed(1), requires_grad=True)
+    (slope,) = torch.autograd.grad(read(words)[-1].sum(), words)
+    norms = slope.double().norm(dim=2).mean(1)  # in float32 the square of what is left of an RNN's is zero
+    return float(norms[0] / norms[-2])
+
+
+def remembered(words: int) -> tuple[int, int]:
+    """Numbers that an LSTM and a Transformer of two layers hold of a text of so many words."""
+    like = torch.zeros(1)
+    recurrent = RecurrentNetwork(100, UNITS, UNITS, 2).start(1, like)
+    looking = TransformerNetwork(100, UNITS, 2, 2, words + 1).start(1, like)[1:]
+    return sum(part.numel() for part in recurrent), sum(part.numel() for part in looking)
+
+
+def training_pace(words: int = 6000) -> tuple[float, float]:
+    """Words a second in training, of an LSTM and a Transformer of about as many parameters, on one CPU thread."""
+    vocab = Vocab(["<unk>", "</s>", *(f"w{place}" for place in range(498))])
+    corpus = Corpus.from_ids([np.random.default_rng(0).integers(0, 500, words)], vocab)
+    training = Training(epochs=1, batch=8, steps=64, optimiser="adam", rate=1e-3, averages=())
+    models = (
+        RecurrentLM("lstm", UNITS, UNITS, 2, training=training, device="cpu"),
+        TransformerLM(UNITS, 2, 2, 65, training=training, device="cpu"),
+    )
+    for model in models:
+        model.fit(corpus)  # what must be compiled or chosen is, before the clock runs
+    paces = [words / seconds(lambda model=model: model.fit(corpus), 3) for model in models]  # type: ignore[misc]
+    return paces[0], paces[1]
+
+
+def weights_of(cell: str) -> int:
+    shapes = RecurrentNetwork(100, UNITS, UNITS, 1, cell=cell).tensors()
+    return sum(int(np.prod(shape)) for name, shape in shapes.items() if name.startswith("layer"))
+
+
+def twice_the_work(steps: int = 512) -> float:
+    """How much longer a layer that reads both ways takes than one that reads ahead."""
+    ahead, behind, words = layer("lstm", UNITS), layer("lstm", UNITS, 1), torch.randn(steps, 8, UNITS)
+    with torch.inference_mode():
+        return seconds(lambda: both_ways(ahead, behind, words)) / seconds(lambda: ahead(words))
+
+
+def limits() -> list[tuple[str, str, str, str]]:
+    """Limit, cause, fix, and what was measured."""
+    recurrent, looking = remembered(1000)
+    slow, quick = training_pace()
+    return [
+        ("no parallelism", "a state needs the one before it", "all places at once",
+         f"an LSTM of {WIDE} units takes {one_after_the_other():.1f} times as long for 1,024 words one after the "
+         "other as side by side, on one CPU thread"),
+        ("long paths", "what a word says passes every step behind it", "one hop between any two words",
+         f"gradient that reaches {FAR} words back, as a share of what reaches one word back: RNN "
+         f"{far_gradient(layer('rnn', UNITS)):.0e}, attention {far_gradient(attention):.0e}"),
+        ("limited memory", "one state for all that was read", "all places stay in sight",
+         f"numbers held after 1,000 words, two layers of {UNITS}: LSTM {recurrent:,}, Transformer {looking:,}"),
+        ("slow training", "steps that wait leave a processor idle", "products large enough to fill it",
+         f"words a second in training, on one CPU thread: LSTM {slow:,.0f}, Transformer {quick:,.0f}: where a "
+         "thread has nothing to wait for, the claim does not hold"),
+    ]  # fmt: skip
+
+
+def reference() -> list[tuple[str, str, str, str, str]]:
+    """Model, what is new in it, what that solves, what is left, and what was measured."""
+    curve = bottleneck(longest=12, pairs=1500, measured=25, epochs=10, device="cpu")
+    right = {kind: float(shares[-3:].mean()) for kind, shares in curve.right.items()}
+    shares = {cell: f"{far_gradient(layer(cell, UNITS)):.0e}" for cell in GATES}
+    ratio = weights_of("gru") / weights_of("lstm")
+    back = f"gradient {FAR} words back: "
+    return [
+        ("RNN", "one set of weights for all steps", "any length", "gradients vanish", back + shares["rnn"]),
+        ("LSTM", "a cell and three gates", "far memory", "one step after another", back + shares["lstm"]),
+        ("GRU", "two gates, one state", "the same with fewer weights", "one step after another",
+         f"{ratio:.2f} of an LSTM's weights; {back}{shares['gru']}"),
+        ("BiRNN", "reads from both ends", "context behind a word", "twice the work; no streaming",
+         f"{twice_the_work():.2f} times as long"),
+        ("seq2seq", "encoder and decoder", "output of any length", "all through one state",
+         f"sources of 10 to 12 words reversed without a mistake: {right['none']:.0%}"),
+        ("seq2seq with attention", "looks at the source at every step", "the one state", "one step after another",
+         f"the same: {right['additive']:.0%}"),
+    ]  # fmt: skip
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in (head, ("---",) * len(head), *rows))
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    sys.stdout.write(
+        "# What recurrent networks cannot do, and what came of it\n\n"
+        "Written by `python recipes/limits.py`, which measures every number here.\n\n"
+    )
+    sys.stdout.write(table(("limit", "cause", "the Transformer's fix", "measured"), [*limits()]))
+    sys.stdout.write("\n")
+    sys.stdout.write(table(("model", "what is new", "solves", "what is left", "measured"), [*reference()]))
+
+
+if __name__ == "__main__":
+    main()
