@@ -129,7 +129,7 @@ def test_z16_bytes_read_in_the_wrong_encoding_can_be_read_again() -> None:
 
 
 def test_z15_z17_the_page_has_what_they_leave_open() -> None:
-    """Z15, Z17: how busy one text keeps a GPU, and how far an LSTM remembers, stand measured on the page (M04, L10)."""
+    """Z15, Z17: how busy one text keeps a GPU, and how far an LSTM remembers, stand measured on the page."""
     page = (ROOT / "docs" / "recurrent.md").read_text(encoding="utf-8")
     busy = re.search(r"\| LSTM \|(?: [\d.]+ ms, ([\d.]+) % \|){4}", page)
     reach = re.search(r"\| LSTM \| (\d+) \| hundreds", page)

@@ -14,8 +14,8 @@ VERDICTS: tuple[Verdict, ...] = ("holds", "holds with a condition", "does not re
 class Kept:
     """A result that takes minutes or a GPU, measured once.
 
-    where: the page or file of docs that holds it, from the root of the repository. seed, machine: as the page tells
-    them, or that it does not.
+    where: the page or file of docs that holds it, from the root of the repository. date: as told there, else the day on
+    which the number came to the page. seed, machine: as told there, or that they are not.
     """
 
     found: str

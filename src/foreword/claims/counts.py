@@ -7,7 +7,10 @@ from foreword.claims.claim import Claim
 COUNTS = (
     Claim(
         id="T01",
-        says='A sentence becomes a bag: "The cat chases the mouse" counts the twice and the other words once.',
+        says=(
+            'A sentence becomes a bag of counts: in "The cat chases the mouse" the word the has two, each'
+            " other word one."
+        ),
         verdict="holds",
         found="the dictionary is exactly that, in lower case",
     ),

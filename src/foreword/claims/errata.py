@@ -9,7 +9,7 @@ ERRATA = (
         id="Z01",
         says="The printed ratios after 100 steps are 3.7e-31 and 1.4e+18.",
         verdict="does not reproduce",
-        found="medians near 1.5e-60 and 5.6e+22 with the printed seed, and no other seed gives the small one",
+        found="medians of 1.6e-60 and 5.4e+22 with the printed seed, and no other seed gives the small one",
         why="0.5 to the hundredth is 7.9e-31: a factor of 0.5 seems to have been left out",
     ),
     Claim(
@@ -150,8 +150,8 @@ ERRATA = (
             found="the LSTM reaches lag 100, the GRU 400, with 32 units and 800 updates",
             where="docs/recurrent.md",
             date="2026-11-15",
-            seed="three seeds",
-            machine="not recorded on the page",
+            seed="three",
+            machine="not recorded",
         ),
     ),
 )

@@ -66,7 +66,7 @@ def _entry(row: Row) -> str:
     lines += [f"- measured: {name}: {value}" for name, value in row.measured.items()]
     if claim.kept:
         kept = claim.kept
-        lines += [f"- stored: {kept.found} ({kept.where}; {kept.date}; seed {kept.seed}; {kept.machine})"]
+        lines += [f"- stored: {kept.found} ({kept.where}; {kept.date}; seed: {kept.seed}; machine: {kept.machine})"]
     lines += [f"- proved by: {_tests(row)}", ""]
     return "\n".join(lines)
 

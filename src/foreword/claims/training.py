@@ -103,7 +103,7 @@ TRAINING = (
         kept=Kept(
             found="148.3 trigram, 141.2 5-gram, 137.2 Bengio, 111.2 RNN, 85.0 GRU, 81.1 LSTM, 56.3 AWD-LSTM",
             where="docs/neural.md",
-            date="2026-11-15",
+            date="2026-11-15, the GRU 2026-11-16",
             seed="0",
             machine="one NVIDIA H200, torch 2.11; n-grams on a CPU",
         ),
@@ -143,8 +143,8 @@ TRAINING = (
             found="1.726 nats a character with 60,720 parameters, the LSTM 1.832 with 69,984",
             where="docs/recurrent.md",
             date="2026-11-15",
-            seed="one seed, not named on the page",
-            machine="not recorded on the page",
+            seed="one, not recorded",
+            machine="not recorded",
         ),
     ),
     Claim(
@@ -177,8 +177,8 @@ TRAINING = (
             found="exponent 0.128 with R² 0.988 (LSTM), 0.121 with R² 0.987 (Transformer)",
             where="docs/recurrent.md",
             date="2026-11-15",
-            seed="one seed, not named on the page",
-            machine="not recorded on the page",
+            seed="one, not recorded",
+            machine="not recorded",
         ),
     ),
 )

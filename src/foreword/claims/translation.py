@@ -20,8 +20,8 @@ TRANSLATION = (
             ),
             where="docs/recurrent.md",
             date="2026-11-15",
-            seed="not recorded on the page",
-            machine="not recorded on the page",
+            seed="not recorded",
+            machine="not recorded",
         ),
     ),
     Claim(
@@ -45,7 +45,7 @@ TRANSLATION = (
             ),
             where="docs/bilstm.md",
             date="2026-11-16",
-            seed="one seed, not named on the page",
+            seed="one, not recorded",
             machine="two cores of a Xeon, torch 2.11",
         ),
     ),
@@ -72,9 +72,9 @@ TRANSLATION = (
         kept=Kept(
             found="74.43 % and 74.04 % of tags right with context, 71.45 % and 71.13 % with the static layer",
             where="docs/elmo.md",
-            date="2026-11-15",
+            date="2026-11-16",
             seed="0 and 1 (tagger), one of ELMo",
-            machine="a shared CPU, not named on the page",
+            machine="a shared CPU, its name not recorded",
         ),
     ),
     Claim(
@@ -99,8 +99,8 @@ TRANSLATION = (
             found="11.3 % errors a digit for the likeliest symbols, 10.2 % with a beam of 8, 9.1 % with bigrams",
             where="docs/ctc.md",
             date="2026-11-16",
-            seed="one seed, not named on the page",
-            machine="not recorded on the page",
+            seed="one, not recorded",
+            machine="not recorded",
         ),
     ),
     Claim(

@@ -37,7 +37,7 @@ VECTORS = (
     ),
     Claim(
         id="E06",
-        says="Large texts need negative sampling, a hierarchical softmax and subsampling.",
+        says="Large texts are learnt with negative sampling, a hierarchical softmax and subsampling.",
         verdict="holds",
         found="fast kernel and plain twin take the same steps in every combination",
         kept=Kept(
@@ -46,9 +46,9 @@ VECTORS = (
                 "0.582; analogies 40.1 % and 37.4 %, gensim's 33.7 % and 36.4 %"
             ),
             where="docs/vectors.md",
-            date="2026-11-15",
-            seed="0 (skip-gram three seeds)",
-            machine="not recorded on the page",
+            date="2026-11-16",
+            seed="one (CBOW), three (skip-gram)",
+            machine="not recorded",
         ),
     ),
     Claim(

@@ -145,7 +145,7 @@ def _told(row: Row) -> dict[str, str]:
         told["measured"] = "\n".join(f"{name}: {value}" for name, value in row.measured.items())
     if claim.kept:
         kept = claim.kept
-        told["stored"] = f"{kept.found}\n{kept.where}, {kept.date}, seed {kept.seed}, {kept.machine}"
+        told["stored"] = f"{kept.found}\n{kept.where}; {kept.date}; seed: {kept.seed}; machine: {kept.machine}"
     tests = (f"{test}: {ran.outcome}, {ran.seconds:.2f} s, {ran.date}" for test, ran in row.tests.items())
     told["proved by"] = "\n".join(tests) or "no test has run"
     return told
