@@ -1,23 +1,19 @@
-"""Figures and tables of the sources, made by the package: rows F09, F12 and X02."""
+"""Figures and tables of the sources, made by the package: rows F09 and F12."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
-import pytest
 import torch
 
-from foreword.errors import ForewordError, InputError
-from foreword.evaluate.cost import cell_table, cost_by_length, path_length, unrolled_depth
+from foreword.errors import InputError
+from foreword.evaluate.cost import cell_table
 from foreword.evaluate.gradients import jacobian_products, norms_by_lag, step_jacobians
-from foreword.evaluate.horizon import Learning, capacity
 from foreword.nn import attention
-from foreword.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, parameters, run
+from foreword.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, run
 from foreword.picture.gradients import gradients
-from foreword.tag.bilstm import BiLSTMTagger
 
 Report = Callable[[str, object], None]
 
@@ -92,41 +88,3 @@ def test_f12_the_table_of_attention_scores(record_property: Report) -> None:
         "general": ("s · W h", 1, True),
         "scaled": ("s · h / √H", 0, False),
     }
-
-
-def test_x02_four_limits_each_with_a_number(record_property: Report) -> None:
-    """X02: no parallelism, long paths, limited memory, slow training; a number for each and for its remedy."""
-    steps = {kind: unrolled_depth(kind, 200) for kind in ("rnn", "attention")}
-    paths = {kind: path_length(kind, 0, 49, steps=50) for kind in ("rnn", "attention")}
-    learning = replace(Learning(updates=300), hidden=24)
-    held = capacity([1, 5], [2, 24], "gru", [0], learning, symbols=4).right[..., 0]
-    cost = cost_by_length([32, 1024], ["lstm", "attention"], hidden=64, repeats=1).seconds
-    record_property("X02 steps that must wait for each other, 200 words, RNN and attention", str(steps))
-    record_property("X02 steps from word 1 to word 50", str(paths))
-    record_property("X02 share of 1 and of 5 symbols given back, 2 and 24 units", str(held.round(2).tolist()))
-    record_property("X02 time of 1,024 steps over that of 32, LSTM and attention, one CPU thread", str(_ratios(cost)))
-    assert steps == {"rnn": 200, "attention": 1}
-    assert paths == {"rnn": 49, "attention": 1}
-    assert held[0, 1] < held[0, 0]  # more than two units can hold
-    assert held[0, 1] < held[1, 1] - 0.2
-    assert cost[0, 1] > 5 * cost[0, 0]
-
-
-def _ratios(seconds: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> list[float]:
-    return [round(float(long / short), 1) for short, long in seconds]
-
-
-def test_x02_four_architectures_each_with_a_number(record_property: Report) -> None:
-    """X02: plain network, LSTM, GRU, both ways; encoders and decoders are in ``test_translate_claims.py``."""
-    norms = norms_of_cells()
-    left = {name: values[LAGS - 1] / values[0] for name, values in norms.items()}
-    record_property("X02 gradient left after 59 steps", str({name: f"{share:.2g}" for name, share in left.items()}))
-    assert left["RNN"] < 1e-3 < left["LSTM"]
-    rows = {row.kind: row.parameters for row in cell_table(300, 256, timed=False)}
-    record_property("X02 weights of a GRU beside an LSTM's", rows["gru"] / rows["lstm"])
-    assert rows["gru"] / rows["lstm"] == 0.75
-    one, other = (LSTMCell(3, 4, seed=seed) for seed in (0, 1))
-    record_property("X02 weights both ways beside one way", (parameters(one) + parameters(other)) / parameters(one))
-    both = BiLSTMTagger(4, words=4, epochs=1, device="cpu").fit([["a", "b"]], [["X", "Y"]])
-    with pytest.raises(ForewordError, match="both"):
-        next(iter(both.stream(iter(["a"]))))

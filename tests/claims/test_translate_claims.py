@@ -126,14 +126,3 @@ def test_q04_the_gap_between_training_and_free_running(record_property: Report) 
 def test_x03_seven_times_as_fast() -> None:
     """X03: 3.5 days against 12 hours is seven times; whose figures they are is Z07's matter."""
     assert 3.5 * 24 / 12 == 7
-
-
-def test_x02_encoder_and_decoder_with_and_without_attention(
-    curve: Bottleneck, record_property: Callable[[str, object], None]
-) -> None:
-    """X02: two rows of the table of architectures: a fixed context is the bottleneck, and attention takes it away."""
-    right = {name: [float(each[:3].mean()), float(each[-3:].mean())] for name, each in curve.right.items()}
-    for name, shares in right.items():
-        record_property(f"X02 share of words right, short and long sources, attention {name}", str(np.round(shares, 2)))
-    assert right["none"][0] - right["none"][1] > 0.2
-    assert right["additive"][1] > right["none"][1] + 0.3
