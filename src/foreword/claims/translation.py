@@ -40,8 +40,8 @@ TRANSLATION = (
         ),
         kept=Kept(
             found=(
-                "F1 94.68 on CoNLL-2000 with our own vectors, 93.77 without; 95.45 % of the universal "
-                "tags of UD English-EWT. CoNLL-2003, the names themselves, is not measured"
+                "names of CoNLL-2003: F1 89.16 with our own vectors, 86.54 without; chunks of CoNLL-2000: "
+                "94.68 and 93.77; 95.45 % of the universal tags of UD English-EWT"
             ),
             where="docs/bilstm.md",
             date="2026-11-16",
