@@ -334,7 +334,7 @@ def sentences() -> Corpus:
 
 @pytest.fixture(scope="module")
 def reader(sentences: Corpus) -> RecurrentLM:
-    training = replace(MODEST, epochs=15, batch=16, rate=1e-2, steps=30)
+    training = replace(MODEST, epochs=15, batch=16, rate=5e-3, steps=30)
     model = RecurrentLM("gru", 32, 64, 1, tied=False, dropout=NO_DROPOUT, training=training, device="cpu")
     return model.fit(sentences)
 
