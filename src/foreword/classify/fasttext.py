@@ -6,7 +6,8 @@ A. Joulin et al., "Bag of tricks for efficient text classification" (2017). It l
 ``.ftz``, gives the same labels and the same probabilities, writes files that fastText reads, and is saved as a folder
 that maps into memory. Rows of n-grams begin at zero, not at random numbers, so that an n-gram nobody has seen adds no
 noise. Beyond fastText, ``pooling``: "distinct" counts a word or n-gram once in a line however often it comes, which is
-half a point better on film reviews; "mean-max-min" puts the largest and smallest value of each column beside the mean.
+nearly half a point better on film reviews; "mean-max-min" puts the largest and smallest value of each column beside the
+mean.
 """
 
 from __future__ import annotations
