@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from foreword.decode import generate
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.facts import TextFacts, describe, passage_place, read_passage
+from foreword.evaluate.growth import Growth, ngram_growth
 from foreword.evaluate.perplexity import Measures, finite, measure, surprisal
 from foreword.evaluate.splits import Splits, split, written_without_spaces
 from foreword.io.folder import save
@@ -106,6 +107,9 @@ SAMPLE_TOKENS = 60
 LEAST_SHARE, TRAINING_SHARE = 0.1, 0.9
 """Of the budget that neural models get even if the others took it all; of a model's part that goes into training."""
 
+MOST_COUNTED = 20_000_000
+"""Tokens of a text whose n-grams are all counted for the picture of their growth."""
+
 SHORTEST_TIMING = 0.05
 """Seconds: a test that is scored faster is scored again and again until the clock can be believed."""
 
@@ -156,14 +160,20 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A text and what every model made of it. left_out: names of models that need torch, which is not there."""
+    """A text and what every model made of it. left_out: names of models that need torch, which is not there.
+    growth: the n-grams of the training part, order by order, and which share of the test part's they lack; none for a
+    text of more than MOST_COUNTED tokens.
+    """
 
     text: TextFacts
     rows: tuple[Row, ...]
     left_out: tuple[str, ...] = ()
+    growth: tuple[Growth, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
         told: dict[str, Json] = {"text": self.text.to_json(), "models": [row.to_json() for row in self.rows]}
+        if self.growth:
+            told["ngrams"] = [each.to_json() for each in self.growth]
         return told | ({"left_out": list(self.left_out)} if self.left_out else {})
 
 
@@ -258,8 +268,9 @@ def _run(
         yield Progress(f"testing {rung.title}", 3 + 2 * len(rows), steps)
         rows.append(_test(rung, model, seconds, bench, settings.seed))
         yield rows[-1]
+    growth = ngram_growth(bench.train, bench.test) if len(bench.train.ids) <= MOST_COUNTED else []
     yield Progress("done", steps, steps)
-    yield Comparison(bench.facts, tuple(rows), settings.left_out)
+    yield Comparison(bench.facts, tuple(rows), settings.left_out, tuple(growth))
 
 
 @dataclass(frozen=True, slots=True)

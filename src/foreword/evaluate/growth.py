@@ -11,6 +11,7 @@ what it knows of a new text: ``ngram_growth`` counts both.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from foreword.errors import SettingError
 from foreword.lm.ngram import NgramLM
 from foreword.lm.ngram_counts import count_ngrams
+from foreword.protocols import Json
 from foreword.tokens.corpus import Corpus
 
 ORDERS = (1, 2, 3, 4, 5, 6)
@@ -54,6 +56,15 @@ class Growth:
     seen: int
     once: int
     unseen_share: float
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "order": self.order,
+            "possible": self.possible,
+            "seen": self.seen,
+            "once": self.once,
+            "unseen_share": None if math.isnan(self.unseen_share) else self.unseen_share,
+        }
 
 
 def ngram_growth(train: Corpus, test: Corpus, orders: Sequence[int] = ORDERS) -> list[Growth]:

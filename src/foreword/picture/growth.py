@@ -27,8 +27,8 @@ def growth(
         raise SettingError("growth needs at least one order")
     lines = {
         "possible": [float(number) for number in possible],
-        "seen": [float(number) for number in seen],
-        "seen once": [float(number) if number else math.nan for number in once],
+        "seen": [_or_missing(number) for number in seen],
+        "seen once": [_or_missing(number) for number in once],
     }
     shapes = lines_over_steps([f"n = {order}" for order in orders], lines, {"seen"}, {"possible"})
     foot = HEIGHT + 30 + BARS
@@ -51,8 +51,15 @@ def _bar(x: str, share: float, foot: float) -> str:
     )
 
 
+def _or_missing(number: int) -> float:
+    """None at all has no place on a logarithmic axis."""
+    return float(number) if number else math.nan
+
+
 def _caption(orders: Sequence[int], unseen_share: Sequence[float]) -> str:
-    return (
-        "What could be said grows by the same factor at each step, what was said hardly at all: "
-        f"of a new text’s {orders[-1]}-grams {unseen_share[-1]:.0%} were never seen."
-    )
+    told = "What could be said grows by the same factor at each step, what was said hardly at all"
+    shares = [(order, share) for order, share in zip(orders, unseen_share, strict=True) if not math.isnan(share)]
+    if not shares:
+        return f"{told}."
+    order, share = shares[-1]
+    return f"{told}: of a new text’s {order}-grams {share:.0%} were never seen."

@@ -17,6 +17,7 @@ import foreword
 from foreword.evaluate.compare import Comparison, Row
 from foreword.evaluate.facts import TextFacts
 from foreword.io.atomic import atomic_file
+from foreword.picture.growth import growth
 from foreword.picture.ladder import ladder
 from foreword.picture.picture import Picture, readable
 from foreword.picture.style import STYLE
@@ -41,6 +42,7 @@ def report(comparison: Comparison) -> str:
         _section("A passage, as each model read it", _figure(_surprisal(text, rows))),
         _section("What each model writes", "".join(map(_sample, rows))),
         _section(f"The text’s {text.unit}s", _figure(_zipf(text))),
+        *([_section("Why longer n-grams run out of text", _figure(_growth(comparison)))] if comparison.growth else []),
         _section("How this was measured", _method(text, rows)),
     ]
     return _page(f"{text.name}: language models compared", _header(text, rows), sections)
@@ -166,6 +168,17 @@ def _surprisal(text: TextFacts, rows: Iterable[Row]) -> Picture:
 def _zipf(text: TextFacts) -> Picture:
     ranks, counts = zip(*text.frequencies, strict=True)
     return zipf(ranks, counts, once=text.once, words=text.landmarks, unit=text.unit)
+
+
+def _growth(comparison: Comparison) -> Picture:
+    rows = comparison.growth
+    return growth(
+        [row.order for row in rows],
+        [row.possible for row in rows],
+        [row.seen for row in rows],
+        [row.once for row in rows],
+        [row.unseen_share for row in rows],
+    )
 
 
 def _sample(row: Row) -> str:

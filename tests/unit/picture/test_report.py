@@ -162,3 +162,13 @@ def test_sizes(count: int, text: str) -> None:
 )
 def test_brief_numbers(number: float, text: str) -> None:
     assert brief(number) == text
+
+
+def test_n08_the_growth_of_n_grams_is_shown_with_its_numbers(comparison: Comparison) -> None:
+    """N08, on the text that is compared: the training part's n-grams, counted by hand, and the share that is new."""
+    page = Page(report(comparison)).text
+    bigrams = comparison.growth[1]
+    whatever_the_number = ["<s> the", "the cat", "cat saw", "saw the", "the number"]
+    assert (bigrams.order, bigrams.seen) == (2, len(whatever_the_number) + 2 * 7)
+    assert "Why longer n-grams run out of text" in page
+    assert "Why longer" not in Page(report(Comparison(comparison.text, comparison.rows))).text
