@@ -50,6 +50,7 @@ def test_the_same_rows_give_the_same_map_and_too_few_are_refused() -> None:
 
 
 def test_f10_principal_components_are_scikit_learns() -> None:
+    """F10: the axes of the map."""
     from sklearn.decomposition import PCA
 
     rows = groups()

@@ -51,6 +51,7 @@ def hold_to_python(told: dict[str, Any]) -> None:
 
 
 def test_f05_numbers_of_drawn_cells_are_pythons(running: Running, visit: Visit) -> None:
+    """F05: the page computes what nn/cells.py computes."""
     page = visit.open(running.address)
     told = found(page)
     hold_to_python(told)
@@ -109,6 +110,7 @@ def test_weights_can_be_set_by_hand(running: Running, visit: Visit) -> None:
 
 
 def test_f06_the_pulse_goes_from_left_to_right_and_no_word_sees_a_later_one(running: Running, visit: Visit) -> None:
+    """F06: step by step, from the first word on."""
     page = visit.open(running.address)
     page.fill("#cells-sentence", "one two three four five")
     before = found(page)
