@@ -109,9 +109,7 @@ def language_model(
     tokenizer.fit(texts)
     train, valid = (Corpus.from_texts(part, tokenizer, threads=None) for part in (texts, data.valid[0]))
     if from_end:
-        train, valid = (
-            Corpus.from_ids([d[:-1][::-1] for d in part.documents()], part.vocab) for part in (train, valid)
-        )
+        train, valid = turned(train), turned(valid)
     training = Training(
         epochs=1 if sizes.reviews else 100,  # the clock ends it
         batch=sizes.lm_batch,

@@ -282,7 +282,7 @@ class RecurrentClassifier:
         share = self.layer_dropout
         places = Dropout(words=share / 4, input=share, between=share, output=0.0, recurrent=share)
         masks = network.encoder.masks(places, len(ids), like, generator)
-        states = network.read(weights, words, lengths, self.reach, masks)
+        states = network.read(weights, words, self.reach, masks)
         pooled = network.pooled(leaves, states, lengths)
         scores = network.scores(leaves, pooled, self.dropout, generator)
         return cross_entropy(scores, torch.from_numpy(wanted).to(device))
@@ -375,7 +375,7 @@ class RecurrentClassifier:
         for group in like_lengths([len(each) for each in ids], READ_AT_ONCE):
             with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
                 words, lengths = side_by_side([ids[place] for place in group], self._flat.device)
-                states = network.read(weights, words, lengths, len(words))
+                states = network.read(weights, words, len(words))
                 yield group, network.pooled(weights, states, lengths), len(texts)
 
     def _ids(self, texts: list[str]) -> list[NDArray[np.int64]]:

@@ -85,9 +85,7 @@ class ClassifierNetwork:
             if name.endswith("bias"):
                 part.zero_()
 
-    def read(
-        self, weights: Weights, ids: Tensor, lengths: Tensor, reach: int, masks: Masks | None = None
-    ) -> Tensor:  # fmt: skip
+    def read(self, weights: Weights, ids: Tensor, reach: int, masks: Masks | None = None) -> Tensor:
         """(T, B) words to the states (T, B, D). Gradients go back ``reach`` words from the end of the batch; what comes
         before is read as well, and remembered.
         """

@@ -100,12 +100,12 @@ def test_gradients_go_back_so_many_words_and_no_further() -> None:
     flat = new_flat(encoder.tensors(), torch.device("cpu"))
     weights = views(flat, encoder.tensors())
     encoder.initialise(weights, torch.Generator().manual_seed(0))
-    ids, lengths = torch.arange(6)[:, None], torch.tensor([6])
+    ids = torch.arange(6)[:, None]
     table = weights["embedding"].detach().requires_grad_()
     held = {**weights, "embedding": table}
-    whole = network.read(held, ids, lengths, 6)
+    whole = network.read(held, ids, 6)
     for reach in (2, 6):
-        states = network.read(held, ids, lengths, reach)
+        states = network.read(held, ids, reach)
         assert_allclose(states.detach(), whole.detach(), rtol=0, atol=1e-6)  # what is read does not depend on it
         (slope,) = torch.autograd.grad(states[-1].sum(), table)
         assert (slope.abs().sum(1) > 0).tolist() == [place >= 6 - reach for place in range(6)]
