@@ -6,38 +6,27 @@ weights. With ``int16=True`` it delivers half: every row of a matrix becomes who
 one scale, and is multiplied in float32 as before. With ``int8=True`` it delivers a quarter: the numbers go from −127 to
 127; a perplexity then changes by less than a thousandth, as measured on characters of Shakespeare.
 
-It is a ``NextToken``: ``foreword.decode`` samples from it and searches with it. Shapes: n texts side by side, V words.
+It is a ``NextToken``: ``foreword.decode`` samples from it and searches with it. Where only the likeliest tokens are
+wanted the output matrix, most of what is read, is looked through in int8 first (``streaming_weights.py``).
+Shapes: n texts side by side, V words.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
-from foreword.kernels.recurrent_step import (
-    SMALL_STEP,
-    TOGETHER,
-    gru_gates,
-    log_softmax,
-    lstm_gates,
-    min_gru_gates,
-    multiply_rows,
-    multiply_short_rows,
-    multiply_small_rows,
-    rnn_gates,
-    round_rows,
-)
-from foreword.kernels.simd import LANES
+from foreword.kernels.recurrent_step import gru_gates, log_softmax, lstm_gates, min_gru_gates, rnn_gates
 from foreword.lm.neural_network import BIAS, EMBEDDING, OUTPUT
 from foreword.lm.recurrent_network import RecurrentNetwork, layer_names
+from foreword.lm.streaming_weights import Floats, Matrix, Screened, Whole, matrix
 from foreword.protocols import Ids, Logs
 from foreword.tokens.vocab import Vocab
-
-Floats = NDArray[np.float32]
 
 REMEMBERED = 1 << 28
 """Bytes that the first layer's products with words may take; where all words would take more, none are kept."""
@@ -70,12 +59,12 @@ class Streaming:
         kind = np.dtype(np.int8 if int8 else np.int16 if int16 else np.float32)
         self._vocab = model.vocab
         self._embedding = weights[EMBEDDING]
-        self._output = _matrix(weights.get(OUTPUT, self._embedding), weights[BIAS], kind)
+        self._output = matrix(weights.get(OUTPUT, self._embedding), weights[BIAS], kind)
         self._layers, place = [], 0
         for layer, (_, units) in enumerate(network.layer_sizes()):
             w_x, w_h, b_x, b_h = layer_names(layer)
-            from_x = _matrix(weights[w_x], weights[b_x], kind)
-            from_h = _matrix(weights[w_h], weights[b_h], kind) if w_h in weights else None
+            from_x = matrix(weights[w_x], weights[b_x], kind)
+            from_h = matrix(weights[w_h], weights[b_h], kind) if w_h in weights else None
             self._layers.append(_Layer(network.cell, units, place, from_x, from_h))
             place += self._layers[-1].width
         self._width = place
@@ -98,13 +87,32 @@ class Streaming:
 
     def next_logprobs(self, state: Floats) -> Logs:
         """float64 (n, V)."""
-        self._check(state)
-        last = self._layers[-1]
-        hidden = np.ascontiguousarray(state[:, last.place : last.place + last.units], np.float32)
-        scores = self._output.multiply(hidden)
+        scores = self._output.multiply(self._hidden(state))
         logs = np.empty(scores.shape)
         log_softmax(scores.reshape(-1), len(scores), len(self.vocab), logs.reshape(-1))
         return logs
+
+    def shortlist(self, state: Floats, count: int) -> tuple[Ids, Logs]:
+        """Of one text: tokens, rising, among which are the ``count`` likeliest, and their log-probabilities, each too
+        high by the same number. The same float32 as in ``next_logprobs``, but most of the matrix is read as int8 only.
+        """
+        hidden = self._hidden(state)
+        if self._screened is None:
+            scores = self._output.multiply(hidden)[0]
+            return np.arange(len(scores)), scores.astype(np.float64)
+        ids, scores = self._screened.largest(hidden[0], count)
+        return ids, scores.astype(np.float64)
+
+    @cached_property
+    def _screened(self) -> Screened | None:
+        """Made when it is first asked for; matrices of whole numbers are small enough as they are."""
+        return Screened(self._output) if isinstance(self._output, Whole) else None
+
+    def _hidden(self, state: Floats) -> Floats:
+        """(n, D): what the next word is told from."""
+        self._check(state)
+        last = self._layers[-1]
+        return np.ascontiguousarray(state[:, last.place : last.place + last.units], np.float32)
 
     def advance(self, state: Floats, ids: Ids) -> Floats:
         words = np.asarray(ids, np.int64)
@@ -136,91 +144,6 @@ class Streaming:
         return found
 
 
-class _Matrix(Protocol):
-    def multiply(self, x: Floats) -> Floats: ...  # (n, columns) to (n, rows), the bias added
-
-
-@dataclass(frozen=True, slots=True)
-class _Float:
-    """values (rows, columns), flat; bias (rows,)."""
-
-    values: Floats
-    bias: Floats
-
-    def multiply(self, x: Floats) -> Floats:
-        texts, columns = x.shape
-        out = np.empty((texts, len(self.bias)), np.float32)
-        multiply_rows(self.values, self.bias, x.reshape(-1), texts, len(self.bias), columns, out.reshape(-1))
-        return out
-
-
-@dataclass(frozen=True, slots=True)
-class _Short:
-    """values: int16 (rows, columns), padded with zeros to a multiple of 16, flat; scales and bias (rows,)."""
-
-    values: NDArray[np.int16]
-    scales: Floats
-    bias: Floats
-    padded: int
-
-    def multiply(self, x: Floats) -> Floats:
-        texts, columns = x.shape
-        wide = x
-        if columns != self.padded:
-            wide = np.zeros((texts, self.padded), np.float32)
-            wide[:, :columns] = x
-        out = np.empty((texts, len(self.bias)), np.float32)
-        multiply_short_rows(
-            self.values, self.scales, self.bias, wide.reshape(-1), texts, len(self.bias), self.padded, out.reshape(-1)
-        )
-        return out
-
-
-@dataclass(frozen=True, slots=True)
-class _Small:
-    """values: int8 (rows, columns), padded with zeros to multiples of 2 and 64, flat; scales and bias (rows,).
-
-    limit: how large a text's whole numbers may be, so that no sum of products leaves int32.
-    """
-
-    values: NDArray[np.int8]
-    scales: Floats
-    bias: Floats
-    padded: int
-    limit: int
-
-    def multiply(self, x: Floats) -> Floats:
-        texts, columns = x.shape
-        rounded, x_scales = np.empty(texts * self.padded, np.int16), np.empty(texts, np.float32)
-        round_rows(x.reshape(-1), texts, columns, self.limit, rounded, self.padded, x_scales)
-        out = np.empty((texts, len(self.bias)), np.float32)
-        multiply_small_rows(
-            self.values, self.scales, self.bias, rounded, x_scales, texts, len(self.bias), self.padded,
-            np.empty(4, np.int32), out.reshape(-1),
-        )  # fmt: skip
-        return out
-
-
-def _matrix(weight: Floats, bias: Floats, kind: np.dtype[Any]) -> _Matrix:
-    """kind: of what is kept, float32, int16 or int8."""
-    if kind == np.float32:
-        values = np.empty(weight.size, np.float32)  # NumPy asks for huge pages, torch does not: a fourth of the time
-        values[:] = weight.reshape(-1)
-        return _Float(values, bias)
-    rows, columns = weight.shape
-    sizes = np.abs(weight).max(axis=1)
-    scales = np.where(sizes > 0, sizes / np.iinfo(kind).max, 1).astype(np.float32)
-    together, step = (TOGETHER, SMALL_STEP) if kind == np.int8 else (1, LANES)
-    padded = -(-columns // step) * step
-    small = np.empty((-(-rows // together) * together, padded), kind)  # not zeros: see kernels/table.py
-    small.fill(0)
-    small[:rows, :columns] = np.rint(weight / scales[:, None])
-    if kind == np.int16:
-        return _Short(small.reshape(-1), scales, bias, padded)
-    limit = min((1 << 15) - 1, ((1 << 31) - 1) // (127 * columns))
-    return _Small(small.reshape(-1), scales, bias, padded, limit)
-
-
 @dataclass(frozen=True, slots=True)
 class _Layer:
     """place: where in a state its h begins; c follows in an LSTM. A minimal GRU has no product with h."""
@@ -228,8 +151,8 @@ class _Layer:
     cell: str
     units: int
     place: int
-    from_x: _Matrix
-    from_h: _Matrix | None
+    from_x: Matrix
+    from_h: Matrix | None
 
     @property
     def width(self) -> int:
