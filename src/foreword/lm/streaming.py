@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
 from foreword.kernels.recurrent_step import gru_gates, log_softmax, lstm_gates, min_gru_gates, rnn_gates
-from foreword.lm.neural_network import BIAS, EMBEDDING, OUTPUT
-from foreword.lm.recurrent_network import RecurrentNetwork, layer_names
+from foreword.lm.neural_network import BIAS, EMBEDDING, MIXTURE, OUTPUT
+from foreword.lm.recurrent_network import RecurrentNetwork, layer_names, round_names
 from foreword.lm.streaming_weights import Floats, Matrix, Screened, Whole, matrix
 from foreword.protocols import Ids, Logs
 from foreword.tokens.vocab import Vocab
@@ -60,16 +60,19 @@ class Streaming:
         self._vocab = model.vocab
         self._embedding = weights[EMBEDDING]
         self._output = matrix(weights.get(OUTPUT, self._embedding), weights[BIAS], kind)
+        self._mixture = _Mixture(*(weights[name] for name in MIXTURE)) if MIXTURE[0] in weights else None
         self._layers, place = [], 0
         for layer, (_, units) in enumerate(network.layer_sizes()):
             w_x, w_h, b_x, b_h = layer_names(layer)
             from_x = matrix(weights[w_x], weights[b_x], kind)
             from_h = matrix(weights[w_h], weights[b_h], kind) if w_h in weights else None
-            self._layers.append(_Layer(network.cell, units, place, from_x, from_h))
+            rounds = tuple(_without_bias(weights[name], kind) for name in round_names(layer, network.mogrify))
+            self._layers.append(_Layer(network.cell, units, place, from_x, from_h, rounds))
             place += self._layers[-1].width
         self._width = place
         gates = len(weights[layer_names(0)[0]])
-        kept = len(self._embedding) if 4 * len(self._embedding) * gates <= REMEMBERED else 0
+        fits = 4 * len(self._embedding) * gates <= REMEMBERED and not network.mogrify
+        kept = len(self._embedding) if fits else 0
         # Zeros are not there before they are written to, so this takes the room of the words that were met.
         self._products, self._known = np.zeros((kept, gates), np.float32), np.zeros(kept, np.bool_)
 
@@ -87,6 +90,8 @@ class Streaming:
 
     def next_logprobs(self, state: Floats) -> Logs:
         """float64 (n, V)."""
+        if self._mixture is not None:
+            return self._mixture.logs(self._hidden(state), self._output)
         scores = self._output.multiply(self._hidden(state))
         logs = np.empty(scores.shape)
         log_softmax(scores.reshape(-1), len(scores), len(self.vocab), logs.reshape(-1))
@@ -97,6 +102,9 @@ class Streaming:
         high by the same number. The same float32 as in ``next_logprobs``, but most of the matrix is read as int8 only.
         """
         hidden = self._hidden(state)
+        if self._mixture is not None:
+            logs: Logs = self._mixture.logs(hidden, self._output)[0]
+            return np.arange(len(logs)), logs
         if self._screened is None:
             scores = self._output.multiply(hidden)[0]
             return np.arange(len(scores)), scores.astype(np.float64)
@@ -122,9 +130,11 @@ class Streaming:
         if len(words) and not 0 <= words.min() <= words.max() < len(self.vocab):
             raise ValueError(f"an id is not in the vocabulary of {len(self.vocab)} tokens")
         new = np.empty((len(state), self._width), np.float32)
-        hidden = self._layers[0].step(self._from_words(words), state, new)
-        for layer in self._layers[1:]:
-            hidden = layer.step(layer.from_x.multiply(hidden), state, new)
+        hidden = self._embedding[words]
+        for layer in self._layers:
+            x, h = layer.mogrified(hidden, layer.before(state))
+            known = layer is self._layers[0] and not layer.rounds
+            hidden = layer.step(self._from_words(words) if known else layer.from_x.multiply(x), h, state, new)
         return new
 
     def _check(self, state: Floats) -> None:
@@ -146,22 +156,38 @@ class Streaming:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """place: where in a state its h begins; c follows in an LSTM. A minimal GRU has no product with h."""
+    """place: where in a state its h begins; c follows in an LSTM. A minimal GRU has no product with h. rounds: the
+    matrices by which input and state gate each other first, see ``nn/mogrifier.py``.
+    """
 
     cell: str
     units: int
     place: int
     from_x: Matrix
     from_h: Matrix | None
+    rounds: tuple[Matrix, ...] = ()
 
     @property
     def width(self) -> int:
         return 2 * self.units if self.cell == "lstm" else self.units
 
-    def step(self, from_x: Floats, state: Floats, new: Floats) -> Floats:
-        """The layer's h (n, units) after what the product with its input says; its part of ``new`` is written."""
+    def before(self, state: Floats) -> Floats:
+        """Its h (n, units), a copy."""
+        return np.array(state[:, self.place : self.place + self.units], np.float32, order="C")
+
+    def mogrified(self, x: Floats, h: Floats) -> tuple[Floats, Floats]:
+        for number, weight in enumerate(self.rounds):
+            if number % 2 == 0:
+                x = x * _gate(weight.multiply(h))
+            else:
+                h = h * _gate(weight.multiply(x))
+        return x, h
+
+    def step(self, from_x: Floats, h: Floats, state: Floats, new: Floats) -> Floats:
+        """The layer's h (n, units) after what the product with its input says; its part of ``new`` is written. h: the
+        one before, which becomes the new one in place.
+        """
         texts, middle = len(from_x), self.place + self.units
-        h = np.array(state[:, self.place : middle], np.float32, order="C")
         a = from_x.reshape(-1)
         b = a if self.from_h is None else self.from_h.multiply(h).reshape(-1)
         if self.cell == "lstm":
@@ -176,6 +202,41 @@ class _Layer:
             rnn_gates(a, b, h.reshape(-1), texts, self.units, self.cell == "irnn")
         new[:, self.place : middle] = h
         return h
+
+
+@dataclass(frozen=True, slots=True)
+class _Mixture:
+    """Of K softmaxes, see ``nn/mixture.py``: P (K, D), L (K · D, D), l (K · D,)."""
+
+    prior: Floats
+    latent: Floats
+    bias: Floats
+
+    def logs(self, hidden: Floats, output: Matrix) -> Logs:
+        """(n, D) to log-probabilities (n, V)."""
+        shares = _log_softmax((hidden @ self.prior.T).astype(np.float64))
+        z = np.tanh(hidden @ self.latent.T + self.bias).reshape(-1, hidden.shape[1])
+        scores = output.multiply(z)
+        each = np.empty(scores.shape)
+        log_softmax(scores.reshape(-1), len(scores), scores.shape[1], each.reshape(-1))
+        joint = each.reshape(len(hidden), len(self.prior), scores.shape[1]) + shares[:, :, None]
+        mixed: Logs = np.logaddexp.reduce(joint, axis=1)
+        return mixed
+
+
+def _log_softmax(scores: Logs) -> Logs:
+    logs: Logs = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+    return logs
+
+
+def _gate(scores: Floats) -> Floats:
+    """2 σ(scores) = 1 + tanh(scores / 2), which overflows nowhere."""
+    gate: Floats = 1 + np.tanh(scores / 2)
+    return gate
+
+
+def _without_bias(weight: Floats, kind: np.dtype[Any]) -> Matrix:
+    return matrix(weight, np.zeros(len(weight), np.float32), kind)
 
 
 def _on_host(tensor: Any) -> Floats:

@@ -33,7 +33,7 @@ CORPUS = Corpus.from_ids([RANDOM.zipf(1.6, 30) % 41 + 2 for _ in range(60)], VOC
 TRAINING = Training(
     epochs=4, batch=8, steps=10, optimiser="adam", rate=0.02, clip=1.0, activation=0.0, change=0.0, averages=()
 )
-CELLS = ("rnn", "irnn", "gru", "lstm", "min-gru", "awd-lstm")
+CELLS = ("rnn", "irnn", "gru", "lstm", "min-gru", "awd-lstm", "mogrifier", "mixture")
 
 
 @cache
@@ -41,6 +41,9 @@ def trained(cell: str) -> Any:
     """Sizes that fill no register: 21 and 37 units; one model is tied, the others are not."""
     if cell == "awd-lstm":
         return AWDLSTM(21, 37, 3, training=TRAINING, device="cpu").fit(CORPUS)
+    if cell in ("mogrifier", "mixture"):
+        options: dict[str, Any] = {"mogrify": 5} if cell == "mogrifier" else {"softmaxes": 3}
+        return RecurrentLM("lstm", 21, 37, 2, tied=False, training=TRAINING, device="cpu", **options).fit(CORPUS)
     training = replace(TRAINING, rate=0.002) if cell == "irnn" else TRAINING  # which runs away at the others' rate
     return RecurrentLM(cell, 21, 37, 2, tied=False, training=training, device="cpu").fit(CORPUS)
 
@@ -84,7 +87,7 @@ def test_it_is_a_next_token_whose_states_stay_good() -> None:
     assert stream.next_logprobs(state[:0]).shape == (0, len(VOCAB))
 
 
-@pytest.mark.parametrize("cell", ["gru", "awd-lstm"])
+@pytest.mark.parametrize("cell", ["gru", "awd-lstm", "mogrifier", "mixture"])
 def test_decoding_gives_the_models_texts(cell: str) -> None:
     model, stream = trained(cell), Streaming(trained(cell))
     for temperature in (0.0, 1.0):
