@@ -26,6 +26,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.classify import embedder as embedders
 from foreword.classify.text import Prediction, check_classes, names_of
 from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
 from foreword.io.folder import load, nest, unnest
@@ -198,7 +199,7 @@ class RecurrentClassifier:
         """Weights from the language model, or drawn, and a head that knows nothing."""
         model = load(self.language_model) if isinstance(self.language_model, str) else self.language_model
         device, embedder = self._device(), self.embedder
-        self._embedder = _checked_embedder(load(embedder) if isinstance(embedder, str) else embedder)
+        self._embedder = embedders.checked(load(embedder) if isinstance(embedder, str) else embedder)
         generator = torch.Generator(device).manual_seed(self.seed)
         if model is None:
             tokenizer: TextTokenizer = WordTokenizer(
@@ -435,14 +436,12 @@ class RecurrentClassifier:
             raise SettingError(f"a {type(self._tokenizer).__name__} cannot be saved")
         nest("tokenizer", self._tokenizer, parts)
         if self._embedder is not None:
-            if not isinstance(self._embedder, Saveable):
-                raise SettingError(f"a {type(self._embedder).__name__} cannot be saved, nor what reads with it")
-            nest("embedder", self._embedder, parts)
+            embedders.put(self._embedder, parts)
         return parts
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
-        nested = ("tokenizer", "embedder")
+        nested = ("tokenizer", embedders.EMBEDDER)
         settings: dict[str, Any] = {name: value for name, value in parts.settings.items() if name not in nested}
         classes, last = settings.pop("classes"), settings.pop("last")
         if not (isinstance(classes, list) and len(classes) > 1 and all(isinstance(name, str) for name in classes)):
@@ -454,8 +453,7 @@ class RecurrentClassifier:
             raise ValueError(f"{model.layers} layers, but only {len(parts.arrays)} arrays")
         if not isinstance(tokenizer, TextTokenizer):
             raise ValueError(f"a {type(tokenizer).__name__} is no tokenizer")
-        if "embedder" in parts.settings:
-            model._embedder = model.embedder = _checked_embedder(unnest("embedder", parts))
+        model._embedder = model.embedder = embedders.taken(parts)
         sizes = (len(tokenizer.vocab), model.embedding, model.hidden, model.layers)
         encoder = RecurrentNetwork(*sizes, False, model.cell, last)
         network = model._network_on(encoder, len(classes))
@@ -519,12 +517,6 @@ class RecurrentClassifier:
         ):
             if getattr(self, name) not in choices:
                 raise SettingError(f"{name}={getattr(self, name)!r} must be one of {', '.join(map(str, choices))}")
-
-
-def _checked_embedder(found: object) -> Embedder | None:
-    if found is not None and not isinstance(found, Embedder):
-        raise InputError(f"embedder: a {type(found).__name__}, not an embedder such as ELMo")
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from foreword.classify.recurrent import RecurrentClassifier
 from foreword.errors import InputError, SettingError
 from foreword.io.folder import load, save
-from foreword.protocols import Sentences
+from foreword.protocols import Parts, Sentences
 from foreword.vectors.elmo import ELMo
 from foreword.vectors.static import StaticEmbedder
 from foreword.vectors.wordvectors import WordVectors
@@ -112,6 +112,10 @@ def test_it_is_saved_with_its_embedder(tmp_path: Path) -> None:
         loaded: Any = load(tmp_path / name)
         assert_allclose(loaded.predict_log_proba(texts), model.predict_log_proba(texts), rtol=1e-6)
         assert type(loaded.embedder) is type(embedder)
+    parts = RecurrentClassifier(embedder=elmo, **{**SMALL, "epochs": 1}).fit(texts, labels).to_parts()
+    for change in ({"embedder_words_offsets": np.array([0, 3], np.int64)}, {"embedder_words": np.zeros(3)}):
+        with pytest.raises(ValueError, match="embedder_words"):
+            RecurrentClassifier.from_parts(Parts(parts.settings, {**parts.arrays, **change}, parts.vocab))
     save(elmo, tmp_path / "embedder")
     from_folder = RecurrentClassifier(embedder=str(tmp_path / "embedder"), **{**SMALL, "epochs": 1}).fit(texts, labels)
     assert from_folder._network.context == elmo.dimensions
