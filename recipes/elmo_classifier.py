@@ -25,6 +25,7 @@ import torch
 
 from foreword import ELMo, RecurrentClassifier, load, read_documents, read_labelled, save
 from foreword.text.datasets import find
+from foreword.text.examples import LabelledReading
 
 PIECES = re.compile(r"\w+|[^\w\s]")
 STOPS = re.compile(r"(?<=[.!?])\s+|<br />")
@@ -63,7 +64,7 @@ def learnt(words: int, epochs: int, folder: Path | None) -> ELMo:
 
 
 def labelled(split: str) -> tuple[list[str], list[str]]:
-    examples = list(read_labelled(find(f"sst2:{split}")))
+    examples = list(read_labelled(find(f"sst2:{split}"), LabelledReading(format="label-first")))
     return [each.text for each in examples], [each.label for each in examples]
 
 
