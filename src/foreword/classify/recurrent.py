@@ -66,6 +66,9 @@ AVERAGE = 4.0
 MEASURED, SMALLEST = 1000, 0.05
 """Texts by which pooled units are brought to one size, and what is added to their deviation first."""
 
+LEAST = 1e-3
+"""Added to the deviation of an embedder's numbers, of which some may always be the same."""
+
 LOSS_SCALE = 1024.0
 """In float16 small gradients would vanish."""
 
@@ -193,6 +196,8 @@ class RecurrentClassifier:
         number = {name: place for place, name in enumerate(self.classes_)}
         wanted = np.array([number[name] for name in names], np.int64)
         self.valid_score_ = -math.inf
+        if self._embedder is not None:
+            self._measure_context(documents)
         yield from self._stages(self._ids(documents), self._context(documents), wanted, generator, held_out)
 
     def _begin(self, texts: list[str], classes: list[str]) -> torch.Generator:
@@ -233,6 +238,15 @@ class RecurrentClassifier:
         pooled = self.encode([texts[place] for place in some.tolist()])
         self.weights_["centre"].copy_(torch.from_numpy(pooled.mean(0)))
         self.weights_["scale"].copy_(torch.from_numpy(1 / (pooled.std(0) + SMALLEST)))
+
+    def _measure_context(self, texts: list[str]) -> None:
+        """What the embedder's numbers are like: those of a poor one are much the same for all words."""
+        some = np.random.default_rng(self.seed).permutation(len(texts))[:MEASURED]
+        context = self._context([texts[place] for place in some.tolist()]) or []
+        said = np.concatenate([each[1:-1] for each in context])
+        if len(said):
+            self.weights_["context_centre"].copy_(torch.from_numpy(said.mean(0)))
+            self.weights_["context_scale"].copy_(torch.from_numpy(1 / (said.std(0) + LEAST)))
 
     def _stages(
         self,
@@ -414,8 +428,10 @@ class RecurrentClassifier:
         """What the embedder says of each text's words (length, n), nothing of its two ends."""
         if self._embedder is None or not isinstance(self._tokenizer, WordTokenizer):
             return None
+        centre, scale = (self.weights_[f"context_{name}"].cpu().numpy() for name in ("centre", "scale"))
         said = self._embedder.embed([self._tokenizer.pieces(text) for text in texts])
-        return [np.pad(self._as_read(np.asarray(each, np.float32)), ((1, 1), (0, 0))) for each in said]
+        evened = ((np.asarray(each, np.float32) - centre) * scale for each in said)
+        return [np.pad(self._as_read(each), ((1, 1), (0, 0))) for each in evened]
 
     def _as_read(self, inner: NDArray[Any]) -> NDArray[Any]:
         most = self.words

@@ -78,7 +78,25 @@ def test_the_embedder_reads_the_words_that_the_classifier_reads() -> None:
     ids, context = model._ids([text])[0], model._context([text])
     assert context is not None
     assert len(ids) == len(context[0]) == 2 + 4
-    assert_array_equal(context[0], [[0, 0], [0, 1], [0, 0], [0, 0], [1, 0], [0, 0]])  # sour it | the fine, in reverse
+    centre, scale = (model.weights_[name].numpy() for name in ("context_centre", "context_scale"))
+    inner = np.array([[0, 1], [0, 0], [0, 0], [1, 0]], np.float32)  # sour it | the fine, in reverse
+    assert_allclose(context[0][1:-1], (inner - centre) * scale, rtol=1e-5)
+    assert_array_equal(context[0][[0, -1]], np.zeros((2, 2)))
+
+
+def test_what_it_says_is_brought_to_one_size() -> None:
+    """Numbers that are nearly the same for all words are as good as others."""
+
+    class Nearly(Sides):
+        def embed(self, sentences: Sentences) -> list[NDArray[np.float32]]:
+            return [np.float32(7) + each / np.float32(100) for each in super().embed(sentences)]
+
+    texts, labels = reviews(24, 2)
+    model = RecurrentClassifier(embedder=Nearly(), **SMALL).fit(texts, labels)
+    assert model.predict(["the film is sweet .", "the film is sour ."]) == ["good", "bad"]
+    context = np.concatenate([each[1:-1] for each in model._context(texts) or []])
+    assert_allclose(context.mean(0), 0, atol=1e-2)
+    assert (context.std(0) > 0.5).all()
 
 
 def test_one_text_or_many_give_the_same_scores() -> None:
@@ -91,9 +109,9 @@ def test_one_text_or_many_give_the_same_scores() -> None:
 
 
 def test_gradients_reach_the_vectors_within_reach_and_no_others() -> None:
-    """The last two words, a full stop and an end, have vectors of zero."""
+    """The last word, an end, has a vector of zero."""
     texts, labels = reviews(8, 2)
-    for reach, moves in ((2, False), (400, True)):
+    for reach, moves in ((1, False), (400, True)):
         once, thrice = (
             RecurrentClassifier(embedder=Sides(), reach=reach, **{**SMALL, "epochs": epochs}).fit(texts, labels)
             for epochs in (1, 3)
