@@ -63,7 +63,8 @@ def remark(event: Event) -> str | None:
     from foreword.picture.report_tables import sampled_in_words
 
     if isinstance(event, Sampled):
-        return f"a large text: {sampled_in_words(event)} --sample takes more"
+        said = sampled_in_words(event).removesuffix(".")
+        return f"a large text: {said[0].lower()}{said[1:]} (--sample takes more)"
     if isinstance(event, Resumed):
         return f"a run that was stopped goes on, with {', '.join(event.titles)} (--fresh trains them again)"
     return None
