@@ -119,8 +119,8 @@ def test_empty_texts_are_told_in_a_line(foreword: Foreword, tmp_path: Path) -> N
 # The terminal
 
 
-def scene_of(events: Iterable[Event]) -> Scene:
-    scene = Scene()
+def scene_of(events: Iterable[Event], width: int = 200) -> Scene:
+    scene = Scene(width)
     for event in events:
         match event:
             case Plan():
@@ -132,14 +132,14 @@ def scene_of(events: Iterable[Event]) -> Scene:
     return scene
 
 
-def shown(scene: Scene) -> list[str]:
-    console = Console(width=200, record=True, file=io.StringIO())
+def shown(scene: Scene, width: int = 200) -> list[str]:
+    console = Console(width=width, record=True, file=io.StringIO())
     console.print(scene.draw())
     return console.export_text().splitlines()
 
 
 def test_the_table_shows_what_is_done_what_is_learning_and_what_waits() -> None:
-    scene = Scene()
+    scene = Scene(200)
     assert shown(scene)[0].startswith("getting ready · ")
     scene = scene_of(compare(DOCUMENTS[:40], models=["unigram", "bigram", "5-gram"], wordlists=False))
     done = scene.rows.pop()
@@ -157,6 +157,15 @@ def test_the_table_shows_what_is_done_what_is_learning_and_what_waits() -> None:
     assert any(re.search(r"Bigram.* testing", line) for line in shown(scene))
     scene.now = Progress("training Bigram", 4, 9, 1)
     assert any(re.search(r"Bigram.* learning", line) for line in shown(scene))
+
+
+def test_a_narrow_terminal_shows_fewer_numbers_and_breaks_no_line() -> None:
+    scene = scene_of(compare(DOCUMENTS[:40], models=["unigram", "5-gram"], wordlists=False), width=80)
+    scene.rows.pop()
+    scene.now = Progress("training", 4, 9, 1, 0.25, 75.0)
+    lines = shown(scene, 80)
+    assert any(re.search(r"5-gram, Kneser-Ney .* 25% 1 min 15 s left", line) for line in lines)
+    assert "on disk" not in "".join(lines)
 
 
 def test_drawing_hands_every_event_on(capsys: pytest.CaptureFixture[str]) -> None:
