@@ -18,7 +18,7 @@ NUMBERS = ("perplexity", "bits per byte", "parameters", "on disk", "learns token
 BAR = 12
 """Columns of a model's progress."""
 
-ROOM = ((130, 6), (105, 4), (0, 2))
+ROOM = ((130, 6), (110, 4), (95, 2), (0, 1))
 """How wide a terminal must be for so many of the numbers beside the progress; the table at the end has all."""
 
 
@@ -133,8 +133,6 @@ class Scene:
         return table
 
     def _state(self, title: str) -> RenderableType:
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
         from rich.text import Text
 
         from foreword.picture.picture import duration
@@ -146,9 +144,10 @@ class Scene:
             return "learning"
         if now.share >= 1:
             return "testing"
-        bar = Table.grid(padding=(0, 1))
         left = "" if now.left is None else f"{duration(now.left)} left"
-        bar.add_row(ProgressBar(1.0, now.share, width=BAR), Text(f"{now.share:.0%} {left}", no_wrap=True))
+        full = round(BAR * now.share)
+        bar = Text.assemble(("━" * full, "cyan"), ("━" * (BAR - full), "dim"), f" {now.share:.0%} {left}")
+        bar.no_wrap = True
         return bar
 
 
