@@ -1,4 +1,4 @@
-"""Five machine instructions that Numba has no name for."""
+"""Six machine instructions that Numba has no name for."""
 
 from __future__ import annotations
 
@@ -26,6 +26,28 @@ def load_unaligned(typing_context: Any, array: Any, index: Any) -> Any:
         return word
 
     return types.uint64(array, types.int64), generate
+
+
+@intrinsic
+def bytes_between(typing_context: Any, array: Any, index: Any, least: Any, most: Any) -> Any:
+    """A bit for each of ``array[index:index + 64]``, the first one lowest: whether it is from ``least`` to ``most``."""
+    byte, places = ir.IntType(8), ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+    vector = ir.VectorType(byte, 64)
+
+    def everywhere(builder: Any, number: Any) -> Any:
+        nothing = ir.Constant(vector, ir.Undefined)
+        one = builder.insert_element(nothing, builder.trunc(number, byte), ir.Constant(ir.IntType(32), 0))
+        return builder.shuffle_vector(one, nothing, places)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+        found = builder.load(builder.bitcast(builder.gep(view.data, [arguments[1]]), vector.as_pointer()))
+        found.align = 1
+        low, high = (everywhere(builder, number) for number in arguments[2:])
+        inside = builder.icmp_unsigned("<=", builder.sub(found, low), builder.sub(high, low))
+        return builder.bitcast(inside, ir.IntType(64))
+
+    return types.uint64(array, types.int64, types.int64, types.int64), generate
 
 
 @intrinsic

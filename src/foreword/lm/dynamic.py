@@ -29,7 +29,7 @@ from torch import Tensor
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.lm.neural import NeuralLM
-from foreword.lm.neural_network import BIAS, output_weight
+from foreword.lm.neural_network import BIAS, mixed, output_weight, word_logs
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.protocols import Ids, Logs, Meter
 from foreword.tokens.corpus import Corpus
@@ -183,6 +183,9 @@ class Dynamic:
             hidden, after = self.model.network(self.vocab).read(leaves, words[:-1], state)
         layer = hidden.flatten(0, 1), output_weight(leaves), leaves[BIAS]
         targets = words[1:].flatten()
+        if mixed(leaves):
+            nats = -word_logs(leaves, layer[0], targets)
+            return nats.mean(), -nats.detach(), tuple(part.detach() for part in after)
         if not scored:
             return linear_cross_entropy(*layer, targets), targets, tuple(part.detach() for part in after)
         nats = torch.nn.functional.cross_entropy(torch.nn.functional.linear(*layer), targets, reduction="none")

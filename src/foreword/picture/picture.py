@@ -64,3 +64,32 @@ def readable(number: float) -> str:
     if abs(number) >= 1 or number == 0:
         return f"{number:.2f}"
     return f"{number:.3g}"
+
+
+def size(count: int) -> str:
+    """Bytes as a person would write them: 640 bytes, 1.4 MB."""
+    if count < 1000:
+        return f"{count} bytes"
+    return f"{brief(count)}B"
+
+
+def brief(number: float) -> str:
+    """Three figures and a letter: 640, 12.3 k, 1.4 M."""
+    for letter, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= 0.9995 * scale:
+            return f"{number / scale:.3g} {letter}"
+    return f"{number:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """Time as a person would say it: < 0.01 s, 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    if seconds < 0.01:
+        return "< 0.01 s"
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -38,6 +38,11 @@ p { margin: 0 0 1rem; text-wrap: pretty; }
 .facts div { display: flex; flex-direction: column-reverse; }
 dt { color: var(--muted); font-size: .8125rem; line-height: 1.35; }
 dd { margin: 0; font-size: 1.6rem; line-height: 1.25; font-feature-settings: "lnum", "tnum"; }
+nav ol { display: flex; flex-wrap: wrap; gap: .35rem 1.4rem; margin: 1.5rem 0 0; padding: 0; list-style: none; }
+nav a {
+  color: var(--muted); font: .8125rem/1.5 var(--sans); text-decoration: none; border-bottom: 1px solid var(--line);
+}
+nav a:hover, nav a:focus-visible { color: var(--accent); border-color: currentColor; }
 .scroll { overflow-x: auto; margin: 0 -1.5rem; padding: 0 1.5rem; }
 table {
   width: 100%; border-collapse: collapse; font-size: .875rem; line-height: 1.35; font-variant-numeric: tabular-nums;
@@ -48,6 +53,11 @@ thead th { color: var(--muted); font-weight: 400; font-size: .8125rem; vertical-
 tbody th { font-weight: 500; }
 tr.best th, tr.best th + td { color: var(--accent); font-weight: 650; }
 figure { margin: 0; break-inside: avoid; }
+.wide { min-width: 40rem; }
+h3 + figure + h3 { margin-top: 2.25rem; }
+.pieces { margin: 0 0 1.1rem; font-size: .9375rem; line-height: 1.9; }
+.neighbours dt { color: var(--ink); font-size: .9375rem; font-weight: 600; }
+.neighbours dd { font: 1rem/1.45 var(--serif); }
 .scroll + figure { margin-top: 2.25rem; }
 figure .picture { display: block; }
 figcaption { margin-top: 1rem; color: var(--muted); font-size: .875rem; line-height: 1.5; text-wrap: pretty; }
@@ -79,6 +89,8 @@ footer {
   h2, h3, dt { break-after: avoid; }
   section[aria-labelledby] { margin-top: 2.5rem; }
   .scroll { overflow: visible; margin: 0; padding: 0; }
+  .wide { min-width: 0; }
+  nav { display: none; }
   th, td { padding-left: .7rem; }
 }
 """
