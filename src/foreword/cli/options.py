@@ -35,6 +35,16 @@ MinCount: TypeAlias = Annotated[
     typer.Option("--min-count", min=1, help="What is seen less often is <unk>: for words and characters."),
 ]
 
+RUNNING = "How it runs"
+RayOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--ray", metavar="[ADDRESS]", rich_help_panel=RUNNING, show_default=False,
+        help="Do the work on Ray: on the cluster at HOST:PORT, on the one this machine is part of (auto), or without "
+        "an address on this machine. The result is the same.",
+    ),
+]  # fmt: skip
+
 READING = "How to read"
 
 DocumentKind: TypeAlias = Literal["line", "blank-line", "file"]
