@@ -19,6 +19,7 @@ from foreword.cli.options import (
     Quiet,
     RayOption,
     examples,
+    ray_talking_to_stderr,
 )
 
 if TYPE_CHECKING:
@@ -158,7 +159,8 @@ def filter(
         else:
             from foreword.cluster.filtering import filter_on_ray
 
-            done = filter_on_ray(source, out, filtering, address=ray or None, processes=processes, **how)
+            with ray_talking_to_stderr():
+                done = filter_on_ray(source, out, filtering, address=ray or None, processes=processes, **how)
     if report:
         _draw(done, report)
     _tell(done, quiet, as_json)

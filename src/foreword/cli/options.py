@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -73,6 +75,13 @@ def reading_of(document: DocumentKind, field: str, format: FileFormat | None, er
     from foreword.text.sources import Reading
 
     return Reading(document=document, field=field, format=format, errors=errors)
+
+
+@contextmanager
+def ray_talking_to_stderr() -> Iterator[None]:
+    """Ray prints to standard output when it loses a node, where only results belong."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def examples(*lines: str) -> str:

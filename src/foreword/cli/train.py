@@ -26,6 +26,7 @@ from foreword.cli.options import (
     Threads,
     examples,
     memory_size,
+    ray_talking_to_stderr,
     reading_of,
 )
 
@@ -211,10 +212,11 @@ def train(
             else:
                 from foreword.cluster.training import fit_on_ray
 
-                fit_on_ray(
-                    model, corpus, tuning, folder=checkpoint_of(out), address=ray or None, workers=workers or 1,
-                    threads=threads or 1, resume=resume, meter=meter,
-                )  # fmt: skip
+                with ray_talking_to_stderr():
+                    fit_on_ray(
+                        model, corpus, tuning, folder=checkpoint_of(out), address=ray or None, workers=workers or 1,
+                        threads=threads or 1, resume=resume, meter=meter,
+                    )  # fmt: skip
             save(TextLM(speaker, model), out)
             forget_run(out)
         else:
@@ -252,7 +254,8 @@ def _on_ray(
     else:
         words = WordTokenizer(min_count=min_count or 1, max_size=vocab)
     names = files_in(texts, meter)
-    seen = fit_ngrams(model, names, reading, words, learn=tokenizer is None, address=address or None, meter=meter)
+    with ray_talking_to_stderr():
+        seen = fit_ngrams(model, names, reading, words, learn=tokenizer is None, address=address or None, meter=meter)
     return words, {"tokens": seen.tokens, "vocabulary": len(words.vocab), "documents": seen.documents}
 
 

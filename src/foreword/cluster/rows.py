@@ -47,7 +47,7 @@ class Scores:
         if field not in batch.column_names:
             raise InputError(f"the batch has no column {field!r}: expected one of {', '.join(batch.column_names)}")
         texts = ["" if text is None else text for text in batch.column(field).to_pylist()]
-        columns = _opened(self._reading).scores(Block.from_texts(texts))
+        columns: list[Column] = _opened(self._reading).scores(Block.from_texts(texts))
         taken = next((column.name for column in columns if column.name in batch.column_names), None)
         if taken:
             raise InputError(f'the batch has a column "{taken}" already: give the model a name')

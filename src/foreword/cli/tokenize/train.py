@@ -24,6 +24,7 @@ from foreword.cli.options import (
     Threads,
     examples,
     memory_size,
+    ray_talking_to_stderr,
     reading_of,
 )
 from foreword.errors import ForewordError
@@ -141,9 +142,10 @@ def train(
             from foreword.cluster.counting import fit_tokenizer
 
             assert not isinstance(tokenizer, CharacterTokenizer | ByteTokenizer)  # refused above
-            text.bytes = fit_tokenizer(
-                tokenizer, files_in(texts, meter), reading, address=ray or None, memory=memory, meter=meter
-            )
+            with ray_talking_to_stderr():
+                text.bytes = fit_tokenizer(
+                    tokenizer, files_in(texts, meter), reading, address=ray or None, memory=memory, meter=meter
+                )
             save_tokenizer(tokenizer, out)
         elif isinstance(tokenizer, BPETokenizer):
             counting = Counting(tuple(texts), reading, out, resume, threads, memory)
