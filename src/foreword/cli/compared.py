@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from foreword.evaluate.mixing import Mixed
 
 NUMBERS = ("perplexity", "bits per byte", "parameters", "on disk", "learns tokens/s", "scores tokens/s")
-BAR = 16
+BAR = 12
 """Columns of a model's progress."""
+
+ROOM = ((130, 6), (110, 4), (95, 2), (0, 1))
+"""How wide a terminal must be for so many of the numbers beside the progress; the table at the end has all."""
 
 
 def result_of(events: Iterable[Event]) -> Comparison:
@@ -63,7 +66,8 @@ def remark(event: Event) -> str | None:
     from foreword.picture.report_tables import sampled_in_words
 
     if isinstance(event, Sampled):
-        return f"a large text: {sampled_in_words(event)} --sample takes more"
+        said = sampled_in_words(event).removesuffix(".")
+        return f"a large text: {said[0].lower()}{said[1:]} (--sample takes more)"
     if isinstance(event, Resumed):
         return f"a run that was stopped goes on, with {', '.join(event.titles)} (--fresh trains them again)"
     return None
@@ -77,8 +81,8 @@ def drawn(events: Iterable[Event]) -> Iterator[Event]:
     from foreword.evaluate.comparison import Plan, Progress, Row
     from foreword.evaluate.facts import TextFacts
 
-    scene = Scene()
     console = Console(stderr=True)
+    scene = Scene(console.width)
     with Live(console=console, transient=True, get_renderable=scene.draw) as live:
         for event in events:
             match event:
@@ -98,7 +102,8 @@ def drawn(events: Iterable[Event]) -> Iterator[Event]:
 class Scene:
     """What the terminal shows: every model of the plan, done, learning with the time it still takes, or waiting."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int) -> None:
+        self.numbers = next(count for least, count in ROOM if width >= least)
         self.titles: tuple[str, ...] = ()
         self.facts: TextFacts | None = None
         self.rows: list[Row] = []
@@ -118,17 +123,17 @@ class Scene:
     def table(self, facts: TextFacts) -> Table:
         from foreword.picture.picture import duration
 
-        table = _new_table(facts, "progress")
+        table = _new_table(facts, NUMBERS[: self.numbers])
+        table.add_column("progress", no_wrap=True)
         for row in self.rows:
-            table.add_row(*_cells(row), duration(row.train_seconds))
+            table.add_row(*_cells(row)[: self.numbers + 1], duration(row.train_seconds))
         for title in self.titles[len(self.rows) :]:
             state = self._state(title)
-            table.add_row(title, *[""] * len(NUMBERS), state, style="dim" if state == "" else None)
+            table.add_row(title, *[""] * self.numbers, state, style="dim" if state == "" else None)
         return table
 
     def _state(self, title: str) -> RenderableType:
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
+        from rich.text import Text
 
         from foreword.picture.picture import duration
 
@@ -139,9 +144,10 @@ class Scene:
             return "learning"
         if now.share >= 1:
             return "testing"
-        bar = Table.grid(padding=(0, 1))
         left = "" if now.left is None else f"{duration(now.left)} left"
-        bar.add_row(ProgressBar(1.0, now.share, width=BAR), f"{now.share:.0%}", left)
+        full = round(BAR * now.share)
+        bar = Text.assemble(("━" * full, "cyan"), ("━" * (BAR - full), "dim"), f" {now.share:.0%} {left}")
+        bar.no_wrap = True
         return bar
 
 
@@ -165,11 +171,11 @@ def table_of(text: TextFacts, rows: Iterable[Row], mixed: Mixed | None = None) -
     return table
 
 
-def _new_table(text: TextFacts, *more: str) -> Table:
+def _new_table(text: TextFacts, numbers: tuple[str, ...] = NUMBERS) -> Table:
     from foreword.cli.printing import plain_table
 
     title = f"{text.name}: {text.documents:,} documents, {text.units:,} {text.unit}s, {text.types:,} different"
-    return plain_table("model", *NUMBERS, *more, numbers=NUMBERS, title=title)
+    return plain_table("model", *numbers, numbers=numbers, title=title)
 
 
 def _cells(row: Row) -> list[str]:

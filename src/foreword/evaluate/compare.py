@@ -115,8 +115,9 @@ nothing new, after which a neural model stops."""
 SAMPLE_TOKENS = 60
 """A sample that is read at a glance."""
 
-LEAST_SHARE, TRAINING_SHARE = 0.1, 0.9
-"""Of the budget that neural models get even if the others took it all; of a model's part that goes into training."""
+LEAST_SHARE, TESTING_SHARE = 0.1, 0.1
+"""Of the budget that neural models get even if the others took it all; of the first one's part that is left for its
+test, after which it is known how long that takes here."""
 
 CLOSING_SHARE, ROUNDS_SHARE = 0.04, 0.15
 """Of the budget that is kept for what comes after the models, and that a model may take which learns in rounds."""
@@ -274,6 +275,7 @@ class _Ladder:
         found = {rung.name: kept.finished(rung.name) for rung in rungs}
         self.there = {name: each for name, each in found.items() if each is not None and self._fits(name, each)}
         self.began = began - max((each.spent for each in self.there.values()), default=0.0)
+        self.besides: float | None = None  # seconds that the last network took when it did not learn
         self.rows: list[Row] = []
         self.valid_logs: dict[str, Floats] = {}
         self.test_logs: dict[str, Floats] = {}
@@ -295,7 +297,7 @@ class _Ladder:
             yield row
 
     def _climb(self, place: int, rung: Rung) -> Generator[Event, None, Row]:
-        bench, steps = self.bench, 3 + 2 * len(self.rungs)
+        bench, steps, began = self.bench, 3 + 2 * len(self.rungs), time.perf_counter()
         tell = _Telling(f"training {rung.title}", 2 + 2 * place, steps, place)
         yield tell.now()
         _warm_up(rung, bench.train)
@@ -308,16 +310,19 @@ class _Ladder:
             curve, seconds = None, (yield from self._fit(model, tell))
         yield Progress(f"testing {rung.title}", 3 + 2 * place, steps, place, share=1.0)
         row = self._test(rung, model, seconds, curve)
+        if rung.neural:
+            self.besides = max(0.0, time.perf_counter() - began - seconds)
         spent = time.perf_counter() - self.began
         self.kept.finish(row, self.valid_logs[rung.name], self.test_logs[rung.name], spent)
         return row
 
     def _seconds_for(self, place: int) -> float:
-        """A network's even share of the time that is left."""
+        """A network's even share of the time that is left, less what else it takes: to begin, and to be tested."""
         budget = (1 - CLOSING_SHARE) * self.settings.time_budget
         sharing = sum(rung.neural for rung in self.rungs[place:])
-        left = budget - (time.perf_counter() - self.began)
-        return max(left, LEAST_SHARE * budget) / sharing
+        share = (budget - (time.perf_counter() - self.began)) / sharing
+        besides = TESTING_SHARE * share if self.besides is None else self.besides
+        return max(share - besides, LEAST_SHARE * budget / sharing)
 
     def _fit(self, model: Any, tell: _Telling) -> Generator[Event, None, float]:
         """At once, or in rounds that end by the clock; how long it took."""
@@ -395,7 +400,7 @@ def _within(model: Any, seconds: float, bench: Bench) -> Any:
         epochs=max(100, LEAST_UPDATES // updates),
         evaluate_every=max(1, LOOK_AFTER // updates),
         patience=0 if bench.valid is None else PATIENCE,
-        seconds=seconds * TRAINING_SHARE,
+        seconds=seconds,
     )
     return model
 

@@ -12,7 +12,7 @@ from foreword.picture.curves import tick_name, ticks
 from foreword.picture.picture import Picture, label, percent, readable, svg
 
 HEIGHT, TOP, FOOT = 178, 28, 150
-LEFT = 0.14
+LEFT = 0.2
 """Where the time begins, as a share of a chart's width: numbers of the axis stand before it."""
 
 UNITS = 1000
@@ -69,7 +69,7 @@ def _chart(name: str, each: Learning, frame: _Frame) -> str:
         y = TOP + (FOOT - TOP) * frame.place(0, value)[1]
         shapes.append(
             f'<line x1="{percent(LEFT)}" x2="100%" y1="{y:.1f}" y2="{y:.1f}" stroke="var(--p-line)"/>'
-            + label(tick_name(value), percent(LEFT - 0.03), y + 4, anchor="end", colour="muted")
+            + label(tick_name(value), percent(LEFT - 0.025), y + 4, anchor="end", colour="muted")
         )
     shapes += [
         label("0 s", percent(LEFT), FOOT + 20, colour="muted"),

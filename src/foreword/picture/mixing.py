@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from foreword.errors import SettingError
 from foreword.picture.picture import Picture, label, percent, readable, svg
 
-HEIGHT, TOP, FOOT, UNITS = 230, 34, 176, 1000
+HEIGHT, TOP, FOOT, UNITS = 246, 34, 176, 1000
 MARGIN = 0.09
 """Room at both sides for the numbers, as a share of the width."""
 
@@ -27,7 +27,7 @@ def mixing(
     low, high = min(finite), max(finite)
 
     def down(value: float) -> float:
-        return TOP + (FOOT - TOP) * (high - value) / max(high - low, 1e-9)
+        return TOP + (FOOT - TOP) * math.log(high / value) / max(math.log(high / low), 1e-9)
 
     points = " ".join(
         f"{UNITS * weight:.0f},{UNITS * (down(value) - TOP) / (FOOT - TOP):.0f}"
@@ -47,7 +47,7 @@ def mixing(
         label(readable(reached), best, down(reached) - 12, anchor="middle", colour="accent", weight=600),
         label(f"{chosen:.0%}", best, FOOT + 18, anchor="middle", colour="accent", weight=600),
         label(f"{other} alone", "0", FOOT + 42),
-        label(f"{one} alone", "100%", FOOT + 42, anchor="end"),
+        label(f"{one} alone", "100%", FOOT + 60, anchor="end"),
         *(
             label(readable(value), percent(x), down(value) - 10, anchor="middle")
             for value, x in ((perplexities[0], MARGIN), (perplexities[-1], 1 - MARGIN))
@@ -56,8 +56,8 @@ def mixing(
     ]
     title = "Perplexity of two models mixed"
     told = (
-        f"From {other} alone at the left to {one} alone at the right: with {chosen:.0%} of the weight on the latter, a "
-        f"share that the tuning part chose, the two together reach {readable(reached)} on the test, where the better "
-        f"one alone has {readable(min(perplexities[0], perplexities[-1]))}."
+        f"From {other} alone at the left to {one} alone at the right, on a logarithmic axis: with {chosen:.0%} of the "
+        f"weight on the latter, a share that the tuning part chose, the two together reach {readable(reached)} on the "
+        f"test, where the better one alone has {readable(min(perplexities[0], perplexities[-1]))}."
     )
     return Picture(svg(title, HEIGHT, shapes), title, told)

@@ -54,7 +54,7 @@ def percent(share: float) -> str:
 
 
 def readable(number: float) -> str:
-    """A number as a person would write it: 12,346  123  45.7  6.54  0.0123  ∞."""
+    """A number as a person would write it: 12,346  123  45.7  6.54  0.0123  4.6×10⁻⁸  ∞."""
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
     if abs(number) >= 100:
@@ -63,7 +63,15 @@ def readable(number: float) -> str:
         return f"{number:.1f}"
     if abs(number) >= 1 or number == 0:
         return f"{number:.2f}"
-    return f"{number:.3g}"
+    if abs(number) >= 1e-4:
+        return f"{number:.3g}"
+    digits, _, power = f"{number:.1e}".partition("e")
+    return f"{digits}×{power_of_ten(int(power))}"
+
+
+def power_of_ten(power: int) -> str:
+    """10⁻⁸, 10²⁴."""
+    return "10" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def size(count: int) -> str:

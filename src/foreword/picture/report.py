@@ -157,7 +157,7 @@ def _has_gradient(row: Row) -> bool:
 def _gradients(rows: Iterable[Row]) -> Picture:
     norms = {row.title: row.gradient for row in rows if _has_gradient(row)}
     followed = min(map(len, norms.values()))
-    return gradients(norms, [lag for lag in LAGS if lag < followed], accent={"LSTM"})
+    return gradients(norms, [lag for lag in LAGS if lag < followed], accent={"LSTM"}, numbers=False)
 
 
 def _gates(row: Row) -> str:

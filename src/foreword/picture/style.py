@@ -9,7 +9,7 @@ STYLE = """
 }
 @media screen and (prefers-color-scheme: dark) {
   :root {
-    --paper: #191817; --ink: #e8e4dc; --muted: #a09a8f; --line: #35332f; --accent: #6bbcc3; --heat: 214 128 40;
+    --paper: #191817; --ink: #e8e4dc; --muted: #a09a8f; --line: #35332f; --accent: #6bbcc3; --heat: 178 98 22;
   }
 }
 * { box-sizing: border-box; }
@@ -60,6 +60,7 @@ h3 + figure + h3 { margin-top: 2.25rem; }
 .neighbours dd { font: 1rem/1.45 var(--serif); }
 .scroll + figure { margin-top: 2.25rem; }
 figure .picture { display: block; }
+.legend span { color: var(--ink); }
 figcaption { margin-top: 1rem; color: var(--muted); font-size: .875rem; line-height: 1.5; text-wrap: pretty; }
 .passage { margin: 0; line-height: 1.95; white-space: pre-wrap; }
 .passage [title], .legend span { -webkit-box-decoration-break: clone; box-decoration-break: clone; }
@@ -81,6 +82,9 @@ footer {
   section[aria-labelledby] { margin-top: 2.75rem; }
   .facts { grid-template-columns: 1fr 1fr; }
   .scroll { margin: 0 -1.25rem; padding: 0 1.25rem; }
+  table { font-size: .8125rem; }
+  th, td { padding-left: .75rem; }
+  tbody th { white-space: normal; }
 }
 @media print {
   @page { margin: 18mm; }

@@ -107,6 +107,11 @@ def _taker(owner: weakref.ref[Apart], name: str) -> Callable[[Tensor], None]:
     return take
 
 
+def dense(gradient: Tensor) -> Tensor:
+    """Flat, the rows of words that were not read as well."""
+    return gradient.to_dense().reshape(-1) if gradient.is_sparse else gradient
+
+
 def clamp(gradient: Tensor, limit: float) -> None:
     """No number above the limit, nor below its negative."""
     (gradient._values() if gradient.is_sparse else gradient).clamp_(-limit, limit)

@@ -24,12 +24,13 @@ from torch import Tensor
 from foreword.errors import ForewordError
 from foreword.protocols import Array
 from foreword.training.flat import Shapes, views
-from foreword.training.gradients import Apart, Gradients, InOne, clamp, norm_of
+from foreword.training.gradients import Apart, Gradients, InOne, clamp, dense, norm_of
 from foreword.training.graphed import Graphed
 from foreword.training.optimisers import optimiser
 from foreword.training.reading import Reading
 from foreword.training.schedules import averaging_begins, hold_then_cosine, plateau, running_share, step_decay
 from foreword.training.settings import Training
+from foreword.training.together import ALONE, Together
 
 State = tuple[Tensor, ...]
 Loss = Callable[[Mapping[str, Tensor], Tensor, Tensor, State, float], tuple[Tensor, Tensor, State]]
@@ -58,7 +59,9 @@ class Trainer:
         generator: torch.Generator | None = None,
         *,
         seed: int = 0,
+        together: Together = ALONE,
     ) -> None:
+        self._together = together
         self.weights, self.shapes, self.settings, self.seed = weights, shapes, settings, seed
         self.averages = [weights.clone() for _ in settings.averages]
         self.state = tuple(part.clone() for part in state)
@@ -87,7 +90,8 @@ class Trainer:
         self._plan = torch.zeros(PLANNED, len(self._planned(0, 0.0, 1.0)), device=device)
         self._losses = torch.zeros((), dtype=torch.float32, device=device)
         self._norm = torch.zeros((), dtype=torch.float32, device=device)
-        recorded = device.type == "cuda" and not reading.vary  # a recording has one length
+        # A recording has one length, and no meeting with other workers in it.
+        recorded = device.type == "cuda" and not reading.vary and together.size == 1
         self._go: Callable[[], None] = Graphed(self._one_step, generator) if recorded else self._one_step
 
     def _working_copy(self) -> Tensor:
@@ -116,7 +120,7 @@ class Trainer:
     @property
     def tokens(self) -> int:
         """Read so far, all epochs together."""
-        return self._words() * self.reading.rows
+        return self._words() * self.reading.all_rows
 
     def share(self) -> float:
         """How much of the run is done, 0 to 1."""
@@ -170,7 +174,7 @@ class Trainer:
         """An epoch draws from seeds of its own, so that it can be begun without those before it."""
         random = np.random.default_rng([self.seed, epoch])
         if self._generator is not None:
-            self._generator.manual_seed(int(random.integers(1 << 62)))
+            self._generator.manual_seed(int(random.integers(1 << 62)) + self._together.rank)
         inputs, targets = self.reading.epoch(random)
         self._inputs.copy_(inputs)
         self._targets.copy_(targets)
@@ -258,6 +262,10 @@ class Trainer:
             plan[len(plan) - len(self.averages) :],
         )
         pieces = list(self._gradients.pieces())
+        if self._together.size > 1:
+            pieces = [(at, dense(piece)) for at, piece in pieces]  # other workers have read other words
+            for _, piece in pieces:
+                self._together.average(piece)
         if settings.clip_value:
             for _, piece in pieces:
                 clamp(piece, settings.clip_value * self._scale)
