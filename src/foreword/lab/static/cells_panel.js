@@ -247,7 +247,8 @@ export async function start(view) {
   view.replaceChildren(
     h("div", { class: "lead" }, h("h2", {}, "Recurrent cells"),
       h("p", {}, "Three cells read one sentence, word by word. Each carries eight numbers from step to step; what differs is how the next eight are made of the last.")),
-    h("div", { class: "controls" }, field("Your sentence", sentence, { class: "wide" }), field("Weights", source), recurrent, input, forget, length),
+    h("div", { class: "controls" }, field("Your sentence", sentence, { class: "wide" }), field("Weights", source)),
+    h("div", { class: "controls" }, recurrent, input, forget, length),
     buttons, chips, h("div", { class: "cells" }, KINDS.map((kind) => cards[kind])),
     h("section", { class: "card" }, h("h3", {}, "Gradient by lag"), chart, told), editor);
 
