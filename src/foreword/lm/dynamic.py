@@ -46,7 +46,7 @@ TEXTS, UPDATES = 20, 500
 """Places in which the training text is read at once to measure gradients, and stretches that are read, at most."""
 
 
-class Dynamic:
+class DynamicEvaluation:
     """A neural language model that learns while it is scored; a document begins with the trained weights.
 
     rate, decay: of the update above. steps: words between two updates.
@@ -68,7 +68,7 @@ class Dynamic:
         self.roots_: dict[str, Tensor] = {}
 
     def __repr__(self) -> str:
-        return f"Dynamic({self.model!r}, rate={self.rate:g}, decay={self.decay:g}, steps={self.steps})"
+        return f"DynamicEvaluation({self.model!r}, rate={self.rate:g}, decay={self.decay:g}, steps={self.steps})"
 
     @property
     def vocab(self) -> Vocab:

@@ -146,7 +146,7 @@ def _add_text(app: FastAPI, shelf: Shelf, desk: Desk) -> None:
     @app.post(
         "/api/generate",
         tags=["text"],
-        responses={200: {"model": GenerateAnswer, "content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+        responses={200: {"model": GenerateAnswer, "content": {"text/event-stream": {"schema": {}}}}},
     )
     async def generate(asked: AskGenerate) -> Response:
         """Text after a prompt, whole, or as server-sent events where ``stream`` is true."""

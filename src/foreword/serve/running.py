@@ -157,7 +157,8 @@ def serve(
 def listening(host: str, port: int) -> socket.socket:
     """A socket that is bound and listens: an address that is taken is told before anything is loaded."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family)
+    # The protocol is named, so that accepted sockets have it too: asyncio sends without delay only on those.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))

@@ -17,7 +17,7 @@ from foreword.errors import InputError, SettingError
 from foreword.evaluate.gates import has_layers
 from foreword.io.onnx import write_onnx
 from foreword.lm.awd_lstm import AWDLSTM
-from foreword.lm.dynamic import Dynamic
+from foreword.lm.dynamic import DynamicEvaluation
 from foreword.lm.neural_network import MIXTURE, next_logs
 from foreword.lm.recurrent import RecurrentLM
 from foreword.nn.dropout import NO_DROPOUT, Dropout
@@ -89,9 +89,9 @@ def test_a_mixture_whose_softmaxes_are_one_is_that_one() -> None:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_dynamic_evaluation_takes_them(options: dict[str, Any]) -> None:
     model = small(training=replace(QUICK, epochs=2), **options).fit(CORPUS)
-    assert_allclose(Dynamic(model, rate=0.0).logprobs(CORPUS), model.logprobs(CORPUS), rtol=1e-4)
+    assert_allclose(DynamicEvaluation(model, rate=0.0).logprobs(CORPUS), model.logprobs(CORPUS), rtol=1e-4)
     stutter = Corpus.from_ids([[2] * 60], VOCAB)
-    for dynamic in (Dynamic(model, rate=0.2), Dynamic(model, rate=0.05).measure_gradients(CORPUS)):
+    for dynamic in (DynamicEvaluation(model, rate=0.2), DynamicEvaluation(model, rate=0.05).measure_gradients(CORPUS)):
         assert dynamic.score(stutter) > model.score(stutter)
 
 
