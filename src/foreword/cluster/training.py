@@ -68,6 +68,8 @@ def fit_on_ray(
     model._check(corpus, valid)
     if workers > 1 and min(model.training.batch, len(corpus.ids)) % workers:
         raise SettingError(f"batch={model.training.batch} cannot be shared by {workers} workers: expected a multiple")
+    if workers > 1 and model.training.seconds:
+        raise SettingError(f"seconds={model.training.seconds:g} is for one worker: the clocks of several differ")
     if place.is_file():
         raise SettingError(f"{place} keeps a run without --ray: go on with it without, or remove it")
     if not resume:
