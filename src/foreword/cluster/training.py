@@ -1,9 +1,9 @@
 """Networks trained by several workers under Ray Train, each with its share of every batch.
 
 The workers are a group of ``torch.distributed``: gloo between CPUs, nccl between GPUs. All weights lie in one vector
-(``training/flat.py``), and so does their gradient; its mean over the workers is one all-reduce an update, which is what
-DistributedDataParallel does with a single bucket. That class itself cannot be used here: it takes gradients from
-modules, and the output layer's gradient is made where it belongs, before any module would see it
+(``training/flat.py``), into which their gradients are gathered; its mean over the workers is one all-reduce an update,
+which is what DistributedDataParallel does with a single bucket. That class itself cannot be used here: it takes
+gradients from modules, and the output layer's is made where it belongs, before any module would see it
 (``nn/softmax.py``). A worker's dropout is its own; clipping and the update come after the mean, the same for all.
 
 One worker's run is the plain one, to the byte. With more the mean of the gradients is added up in another order, and

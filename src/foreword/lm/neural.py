@@ -36,12 +36,15 @@ from foreword.lm.neural_network import (
     Network,
     State,
     Weights,
+    mixed,
+    mixture_of,
     next_logs,
     output_weight,
     parameter_count,
     word_logs,
 )
 from foreword.nn.dropout import Dropout
+from foreword.nn.mixture import mixture_cross_entropy
 from foreword.nn.sampled import sampled_cross_entropy, unigram
 from foreword.nn.softmax import linear_cross_entropy, takes_room
 from foreword.training.checkpoint import Checkpoint, fingerprint
@@ -60,6 +63,9 @@ scores read it from end to end."""
 
 NOISE_POWER = 0.75
 """Words of a sampled softmax are drawn by their frequencies to this power, as in word2vec."""
+
+LATER = ("mogrify", "softmaxes")
+"""Settings that models saved before they came do not have."""
 
 RAN_AWAY = 1000.0
 """Nats a word: a loss that no model has that learns anything."""
@@ -202,6 +208,8 @@ class NeuralLM:
         corpus.check_ids()
         if self.training.precision == "float16" and self._device().type == "cpu":
             raise SettingError("precision is 'float16', which needs a GPU: say 'float32' or 'bfloat16'")
+        if self.training.sampled and getattr(self, "softmaxes", 1) > 1:
+            raise SettingError("softmaxes are mixed over all words: expected sampled=0 in the training")
         if valid is None or len(valid.ids) == 0:
             if self.training.needs_held_out:
                 raise SettingError("schedule plateau or nt-asgd, or patience, needs a held-out text: give valid")
@@ -234,7 +242,11 @@ class NeuralLM:
             raw, new = network.read(weights, x, state, masks)
             dropped = raw * masks.output
             layer = (dropped.flatten(0, 1).to(low), output_weight(weights).to(low), weights[BIAS].to(low))
-            if noise is not None:
+            if mixed(weights):
+                each = masks.latent.expand(len(x), -1, -1).flatten(0, 1)
+                z, log_shares = mixture_of(weights, dropped.flatten(0, 1), each)
+                nats = mixture_cross_entropy(z.to(low), log_shares, *layer[1:], y.flatten(), scale=scale)
+            elif noise is not None:
                 drawn = training.sampled
                 nats = sampled_cross_entropy(*layer, y.flatten(), noise, drawn, generator=generator, sparse=True)
             else:
@@ -451,9 +463,9 @@ def _plain(value: Any) -> Json:
 def _checked(model: type[NeuralLM], settings: dict[str, Json]) -> dict[str, Any]:
     """Saved settings as the constructor takes them: every one there, no other, each of its default's type."""
     wanted = {name: each.default for name, each in signature(model).parameters.items() if name != "device"}
-    if set(settings) != set(wanted):
+    given: dict[str, Any] = {name: wanted[name] for name in LATER if name in wanted} | settings
+    if set(given) != set(wanted):
         raise ValueError(f"the settings are {sorted(settings)}, not {sorted(wanted)}")
-    given: dict[str, Any] = dict(settings)
     for name, default in wanted.items():
         kind = dict if name in ("dropout", "training") else type(default)
         if type(given[name]) is not kind:
