@@ -37,6 +37,7 @@ SUBJECTS = (
     "recurrent",
     "lab",
     "filter",
+    "ray",
 )
 
 ELSEWHERE = ("gpu_steps",)

@@ -122,7 +122,7 @@ def test_a_node_lost_while_counting_changes_nothing(cluster: Any, victim: Any, t
     words = WordTokenizer()
     ambush = Ambush(cluster, source, victim)
     ambush.start()
-    model = NgramLM(3)
+    model = NgramLM(3, memory=64 << 20)
     seen = fit_ngrams(model, [source], Reading(), words, stretch_bytes=250_000, ranges=3)
     ambush.join()
     assert ambush.struck is not None
