@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any, Literal, Self
 
@@ -495,11 +495,11 @@ def _encoder_of(model: object, named: object) -> tuple[TextTokenizer, NeuralLM, 
     """The tokenizer, the language model and its network, if it is one that can be taken over."""
     if isinstance(model, TextLM) and isinstance(model.model, NeuralLM):
         network = model.model.network(model.model.vocab)
-        if isinstance(network, RecurrentNetwork):
-            return model.tokenizer, model.model, network
+        if isinstance(network, RecurrentNetwork) and not network.mogrify:
+            return model.tokenizer, model.model, replace(network, softmaxes=1)
     where = f"{named}: " if isinstance(named, str) else ""
     found = type(model.model if isinstance(model, TextLM) else model).__name__
-    raise InputError(f"{where}a {found}: expected a TextLM of a RecurrentLM or AWDLSTM")
+    raise InputError(f"{where}a {found}: expected a TextLM of a RecurrentLM or AWDLSTM, without mogrify")
 
 
 def _slice_of(

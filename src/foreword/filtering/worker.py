@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from foreword.errors import ForewordError, InputError
 from foreword.filtering.output import WriteError
@@ -65,6 +65,12 @@ class Done:
     tally: Tally
     problem: str | None = None
     fatal: bool = False
+
+
+Perform: TypeAlias = (
+    "Callable[[Reading, ShardReader, list[Task], int, Callable[[int], None]], Generator[Done, None, None]]"
+)
+"""Does tasks: see ``perform_all``, which is one."""
 
 
 def perform(reading: ShardReader, task: Task, tell: Callable[[int], None]) -> Done:

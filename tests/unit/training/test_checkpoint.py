@@ -77,6 +77,7 @@ RUNS: dict[str, Any] = {
     ),
     "vary": lambda: RecurrentLM("lstm", 4, 6, 1, training=replace(TINY, vary=True, steps=6), device="cpu"),
     "sampled": lambda: RecurrentLM("lstm", 4, 6, 1, training=replace(TINY, sampled=2), device="cpu"),
+    "mogrifier and mixture": lambda: AWDLSTM(4, 6, 2, mogrify=2, softmaxes=2, training=TINY, device="cpu"),
     "transformer": lambda: TransformerLM(4, 1, 2, 3, training=TINY, device="cpu"),
 }
 
