@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-import httpx
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
@@ -184,15 +183,11 @@ def test_half_open_sockets_do_not_keep_others_out(impatient: Running) -> None:
 
 
 def test_a_client_that_does_not_read(impatient: Running) -> None:
-    text = " ".join(["man"] * 15_000)
-    body = b'{"model": "vectors", "text": "%s"}' % text.encode()
-    head = (
-        b"POST /api/embed HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-    )
+    asked = b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    client.settimeout(20)
     client.connect(("127.0.0.1", impatient.port))
-    assert is_cut_off(client, (head % len(body) + body) * 20)
+    assert is_cut_off(client, asked * 1000)
     client.close()
     still_answers(impatient)
-    assert httpx.get(f"{impatient.address}/health").status_code == 200
