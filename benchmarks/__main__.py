@@ -38,6 +38,7 @@ SUBJECTS = (
     "lab",
     "serve",
     "filter",
+    "ray",
 )
 
 ELSEWHERE = ("gpu_steps",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foreword.kernels.fasttext_lines import Bytes, Longs, Words, cut_token, is_separator
+from foreword.kernels.fasttext_cut import Bytes, Longs, Words, cut_token, is_separator
 from foreword.kernels.jit import inlined, kernel
 from foreword.kernels.memory import prefetch
 from foreword.kernels.table import BATCH, ID_BITS, find, has_room, insert, row_of

@@ -4,9 +4,10 @@ n-grams; and its labels.
 Tokens stand between blanks, tabs, returns, NULs; a line feed, or the end of the text, is a token of its own, ``</s>``,
 and ends the line. Words that begin with the label prefix are labels.
 
-Three things make it fast. Tokens are taken in batches: one pass cuts them, eight bytes at a time, and asks for their
-rows in the table of words, a second finds them there. The n-grams of a word are hashed once and kept, for most words
-come again soon. And a batch goes on from one line to the next, so that short lines are no slower than long ones.
+Four things make it fast. Tokens are cut sixty-four bytes at a time (``fasttext_cut.py``). They are taken in batches,
+and each step is a loop of its own over a batch: keys, hashes, a word to memory that their places in the table will be
+wanted, a look there; none has a branch that depends on the text. The n-grams of a word are hashed once and kept, for
+most words come again soon. And a batch goes on from one line to the next, so that short lines are no slower than long.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.kernels.fasttext_cut import SLACK, cut_lines
 from foreword.kernels.jit import inlined, kernel
-from foreword.kernels.memory import load_unaligned, lowest_one, ones, prefetch
+from foreword.kernels.memory import load_unaligned, ones, prefetch
 from foreword.kernels.subword_hash import FIRST, LAST, hash_byte, word_buckets
-from foreword.kernels.table import BATCH, ID_BITS, make_key, row_of, same_bytes
+from foreword.kernels.table import ID_BITS, make_key, mixed_key, same_bytes
 
 Bytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
@@ -30,20 +32,23 @@ _BASIS = np.uint32(2166136261)
 _PRIME = np.uint32(16777619)
 _NEXT_WORD = np.uint64(116049371)  # fastText's multiplier for the hash of several words
 _SPREAD = np.uint32(2654435769)
-_LINE_FEED = 10
 _LONG = np.uint64(1 << 63)
 _TAG = np.uint64(0xFFFFFFFF00000000)
 _ZERO = np.uint64(0)
-_AFTER_BLANKS = np.uint64(0x2121212121212121)
-_TOPS = np.uint64(0x8080808080808080)
 
 MARKED = 64
 """Room for a word with its marks; longer ones take the slower road."""
 
-LINES = 64
+BATCH = 128
+"""Tokens that are looked up together."""
+
+SPECIAL = -2
+"""Stands for an entry where a line ends."""
+
+LINES = 256
 """Lines that are read at a time, if they are short."""
 
-SHORT = 1 << 14
+SHORT = 1 << 16
 """Bytes that are read at a time; a longer line is read alone."""
 
 KEPT = 1 << 14
@@ -62,6 +67,14 @@ def _end_hash() -> np.int32:
 
 END_HASH = _end_hash()
 """What ``</s>`` hashes to."""
+
+_END_MARK = np.uint64(int.from_bytes(b"</s>", "little"))
+_END_LENGTH = np.uint64(4 << 32)
+
+_MASKS = np.array(
+    [(1 << 8 * min(8, max(0, length - skipped))) - 1 for length in range(25) for skipped in (0, 8, 16)], np.uint64
+)
+"""Which bits of three words belong to a token of so many bytes."""
 
 
 class LineReader(NamedTuple):
@@ -96,7 +109,8 @@ class LineRoom(NamedTuple):
     """Room for some lines, ``size`` bytes in all.
 
     rows, row_ends: those of line i are ``rows[row_ends[i]:row_ends[i + 1]]``; hashes: of one line's words.
-    tokens: start, stop and first place in the table of each token of a batch; keys: four words each.
+    edges: where each token starts and stops. Of a batch, keys: its tokens' four words, the first ones first; spreads:
+    where to look for each; entries: what was found there; late: tokens that were not found at the first look.
     known, known_rows: words and their rows, kept for the next time they come.
     largest, smallest: which row each column's extreme came from; seen: for telling rows apart.
     """
@@ -105,9 +119,12 @@ class LineRoom(NamedTuple):
     rows: Ints
     row_ends: Longs
     hashes: Ints
-    tokens: Longs
+    edges: Longs
+    spreads: Longs
+    entries: Longs
+    late: Longs
     keys: Words
-    cursor: Longs
+    one_key: Words
     marked: Bytes
     known: Words
     known_rows: Ints
@@ -120,16 +137,19 @@ def make_line_room(longest: int, reader: LineReader, stride: int) -> LineRoom:
     """Enough for lines of up to so many bytes."""
     size = max(longest, SHORT)
     tokens = size // 2 + 2 * LINES
-    characters = (size + 2 * tokens) * (reader.most - reader.least + 1) if reader.most else 0
+    characters = (size + 2 * tokens) * max(0, reader.most - reader.least + 1) if reader.most else 0
     rows = tokens + characters + tokens * max(0, reader.word_ngrams - 1)
     return LineRoom(
         size,
         np.empty(rows + 4, np.int32),
         np.zeros(LINES + 1, np.int64),
         np.empty(tokens + 1, np.int32),
-        np.empty(BATCH * 3, np.int64),
-        np.empty(BATCH * 4, np.uint64),
-        np.zeros(2, np.int64),
+        np.empty(2 * tokens + SLACK, np.int64),
+        np.empty(BATCH, np.int64),
+        np.empty(BATCH, np.int64),
+        np.empty(BATCH, np.int64),
+        np.zeros(BATCH * 4, np.uint64),
+        np.empty(4, np.uint64),
         np.empty(MARKED, np.uint8),
         np.zeros(KEPT * 4 if reader.most else 4, np.uint64),
         np.zeros(KEPT * KEPT_ROWS if reader.most else 1, np.int32),
@@ -137,29 +157,6 @@ def make_line_room(longest: int, reader: LineReader, stride: int) -> LineRoom:
         np.zeros(stride, np.int32),
         np.empty(2 << (rows + 1).bit_length() if reader.distinct else 1, np.int32),
     )
-
-
-@inlined
-def is_separator(byte: np.uint8) -> bool:
-    return byte == 32 or (9 <= byte <= 13) or byte == 0
-
-
-@inlined
-def token_end(data: Bytes, place: int, stop: int) -> int:
-    """The first separator from ``place`` on, or ``stop``."""
-    while place + 8 <= stop:
-        word = load_unaligned(data, place)
-        low = (word - _AFTER_BLANKS) & ~word & _TOPS  # the lowest bit set marks the first byte below 33
-        if low == _ZERO:
-            place += 8
-            continue
-        place += lowest_one(low) >> 3
-        if is_separator(data[place]):
-            return place
-        place += 1
-    while place < stop and not is_separator(data[place]):
-        place += 1
-    return place
 
 
 @inlined
@@ -176,20 +173,20 @@ def bucket_row(reader: LineReader, bucket: int) -> int:
 
 
 @inlined
-def entry_of(reader: LineReader, data: Bytes, start: int, stop: int, keys: Words, key: int, place: int) -> int:
+def entry_of(reader: LineReader, data: Bytes, start: int, stop: int, keys: Words, token: int, place: int) -> int:
     """The entry of a token, or −1. The table may come from a file, so no number in it is trusted."""
     slots = reader.slots
-    tag = keys[key + 3]
+    tag = keys[3 * BATCH + token]
     at = place * 4
     for _ in range(len(slots) // 4):
         last = slots[at + 3]
         if last == _ZERO:
             return -1
         if (
-            slots[at] == keys[key]
+            slots[at] == keys[token]
             and (last & _TAG) == tag
-            and slots[at + 1] == keys[key + 1]
-            and slots[at + 2] == keys[key + 2]
+            and slots[at + 1] == keys[BATCH + token]
+            and slots[at + 2] == keys[2 * BATCH + token]
         ):
             entry = np.int64(last & ID_BITS) - 2
             if not 0 <= entry < len(reader.starts) - 1:
@@ -200,6 +197,42 @@ def entry_of(reader: LineReader, data: Bytes, start: int, stop: int, keys: Words
                 return entry
         at = (at + 4) & (len(slots) - 1)
     return -1
+
+
+@inlined
+def find_entries(reader: LineReader, data: Bytes, batch: int, filled: int, room: LineRoom) -> None:
+    """The entries of the tokens from ``batch`` on: −1 for those the table has not, SPECIAL for ends of lines."""
+    edges, keys, entries, late = room.edges, room.keys, room.entries, room.late
+    inside = len(reader.slots) // 4 - 1
+    for number in range(look_once(reader, filled, room)):
+        token = late[number]
+        start, stop = edges[2 * (batch + token)], edges[2 * (batch + token) + 1]
+        if start == stop or (keys[token] == _END_MARK and keys[3 * BATCH + token] == _END_LENGTH):
+            entries[token] = SPECIAL
+        else:
+            entries[token] = entry_of(reader, data, start, stop, keys, token, room.spreads[token] & inside)
+
+
+@inlined
+def look_once(reader: LineReader, filled: int, room: LineRoom) -> int:
+    """The entries of tokens that are where they are looked for first, which nearly all are. The others' numbers are
+    written to ``late``; how many they are. There is no branch, which would be guessed wrongly once in twelve times.
+    """
+    slots, keys, entries, late = reader.slots, room.keys, room.entries, room.late
+    known = len(reader.starts) - 1
+    inside = len(slots) // 4 - 1
+    missing = 0
+    for token in range(filled):
+        at = (room.spreads[token] & inside) * 4
+        last, tag = slots[at + 3], keys[3 * BATCH + token]
+        differs = (slots[at] ^ keys[token]) | (slots[at + 1] ^ keys[BATCH + token])
+        differs |= (slots[at + 2] ^ keys[2 * BATCH + token]) | ((last ^ tag) & _TAG) | (tag & _LONG)
+        entry = np.int64(last & ID_BITS) - 2
+        free = last == _ZERO
+        entries[token], late[missing] = -1 if free else entry, token
+        special = (tag == _ZERO) | ((keys[token] == _END_MARK) & (tag == _END_LENGTH))
+        missing += np.int64(special | ~free & ((differs != _ZERO) | (entry < 0) | (entry >= known)))
+    return missing
 
 
 @inlined
@@ -275,14 +308,14 @@ def add_word_ngrams(reader: LineReader, hashes: Ints, tokens: int, rows: Ints, c
 
 
 @inlined
-def is_known(room: LineRoom, key: int, place: int) -> bool:
-    """Whether the rows of the token with that key are kept at that place."""
+def is_known(room: LineRoom, token: int, place: int) -> bool:
+    """Whether the rows of that token are kept at that place."""
     keys, known, at = room.keys, room.known, place * 4
     return (
-        known[at] == keys[key]
-        and known[at + 1] == keys[key + 1]
-        and known[at + 2] == keys[key + 2]
-        and known[at + 3] == keys[key + 3]
+        known[at] == keys[token]
+        and known[at + 1] == keys[BATCH + token]
+        and known[at + 2] == keys[2 * BATCH + token]
+        and known[at + 3] == keys[3 * BATCH + token]
     )
 
 
@@ -301,26 +334,27 @@ def add_known(known_rows: Ints, place: int, rows: Ints, count: int) -> int:
 
 
 @inlined
-def keep(room: LineRoom, key: int, place: int, first: int, last: int) -> None:
+def keep(room: LineRoom, token: int, place: int, first: int, last: int) -> None:
     """Keep ``rows[first:last]``, if there is room for them and the key holds all of the word."""
-    if room.keys[key + 3] >= _LONG or last - first >= KEPT_ROWS:
+    if room.keys[3 * BATCH + token] >= _LONG or last - first >= KEPT_ROWS:
         return
     for part in range(4):
-        room.known[place * 4 + part] = room.keys[key + part]
+        room.known[place * 4 + part] = room.keys[part * BATCH + token]
     room.known_rows[place * KEPT_ROWS] = last - first
     for number in range(last - first):
         room.known_rows[place * KEPT_ROWS + 1 + number] = room.rows[first + number]
 
 
 @inlined
-def add_word(
-    reader: LineReader, data: Bytes, start: int, stop: int, key: int, spread: int, room: LineRoom, count: int
-) -> int:
+def add_word(reader: LineReader, data: Bytes, start: int, stop: int, token: int, room: LineRoom, count: int) -> int:
     """Append the rows of a word: its own and those of its n-grams; −1 where it is not a word but a label."""
+    spread = room.spreads[token]
     place = spread & (KEPT - 1)
-    if reader.most and is_known(room, key, place):
+    if reader.most and is_known(room, token, place):
         return add_known(room.known_rows, place * KEPT_ROWS, room.rows, count)
-    entry = entry_of(reader, data, start, stop, room.keys, key, spread & (len(reader.slots) // 4 - 1))
+    entry = room.entries[token]
+    if reader.most:
+        entry = entry_of(reader, data, start, stop, room.keys, token, spread & (len(reader.slots) // 4 - 1))
     if entry >= reader.words or (entry < 0 and begins_with(data, start, stop, reader.prefix)):
         return -1
     last = count
@@ -329,62 +363,49 @@ def add_word(
         last += 1
     if reader.most:
         last = add_ngrams(reader, data, start, stop, room.rows, last, room.marked)
-        keep(room, key, place, count, last)
+        keep(room, token, place, count, last)
     return last
 
 
 @inlined
-def cut_token(data: Bytes, place: int, stop: int, keys: Words, key: int) -> int:
-    """Where the token at ``place`` ends; its key is written. One of less than eight bytes, as most are, is done with
-    the look that finds its end: a branch for each length could not be foreseen.
+def make_keys(data: Bytes, edges: Longs, first: int, filled: int, keys: Words, one_key: Words) -> None:
+    """The keys of so many tokens from ``first`` on: their first words, then their second ones, third and fourth.
+
+    All lengths up to 24 bytes go one way, for a branch for each could not be foreseen; what does not belong to a short
+    one is masked.
     """
-    if place + 8 <= stop:
-        word = load_unaligned(data, place)
-        low = (word - _AFTER_BLANKS) & ~word & _TOPS
-        if low != _ZERO:
-            length = lowest_one(low) >> 3
-            if is_separator(data[place + length]):
-                keys[key] = word & ((np.uint64(1) << np.uint64(8 * length)) - np.uint64(1))
-                keys[key + 1] = keys[key + 2] = _ZERO
-                keys[key + 3] = np.uint64(length) << np.uint64(32)
-                return place + length
-    end = token_end(data, place, stop)
-    make_key(data, place, end, keys, key)
-    return end
+    for token in range(filled):
+        start, stop = edges[2 * (first + token)], edges[2 * (first + token) + 1]
+        length = stop - start
+        if length <= 24 and start + 24 <= len(data):
+            keys[token] = load_unaligned(data, start) & _MASKS[3 * length]
+            keys[BATCH + token] = load_unaligned(data, start + 8) & _MASKS[3 * length + 1]
+            keys[2 * BATCH + token] = load_unaligned(data, start + 16) & _MASKS[3 * length + 2]
+            keys[3 * BATCH + token] = np.uint64(length) << np.uint64(32)
+        else:
+            make_key(data, start, stop, one_key, 0)
+            for part in range(4):
+                keys[part * BATCH + token] = one_key[part]
 
 
 @inlined
-def cut_tokens(reader: LineReader, data: Bytes, begins: Longs, ends: Longs, last: int, room: LineRoom) -> int:
-    """Cut up to BATCH tokens of the lines before ``last`` from the cursor on, make their keys and ask for their places
-    in the table; how many. The end of a line, also one that is written out, is an empty token.
+def ask_for_places(reader: LineReader, filled: int, room: LineRoom) -> None:
+    """Where to look for each token, and a word to memory that it will be wanted. The hashes have a loop of their own,
+    which LLVM makes eight at a time; what is left over from the batch before does no harm.
     """
-    tokens, keys = room.tokens, room.keys
-    line, place = room.cursor[0], room.cursor[1]
-    places = max(len(reader.slots) // 4, KEPT)
+    keys, spreads = room.keys, room.spreads
+    mask = np.uint64(max(len(reader.slots) // 4, KEPT) - 1)
+    for token in range(BATCH):
+        words = keys[token], keys[BATCH + token], keys[2 * BATCH + token], keys[3 * BATCH + token]
+        spreads[token] = np.int64(mixed_key(*words) & mask)
     inside = len(reader.slots) // 4 - 1
-    filled = 0
-    while filled < BATCH and line < last:
-        stop = ends[line]
-        while place < stop and data[place] != _LINE_FEED and is_separator(data[place]):
-            place += 1
-        at, key = filled * 3, filled * 4
-        end = cut_token(data, place, stop, keys, key)
-        filled += 1
-        if end == place or (end - place == 4 and is_end_mark(data, place)):
-            tokens[at], tokens[at + 1] = 0, 0
-            line += 1
-            place = begins[line] if line < last else 0
-            continue
-        spread = row_of(keys, key, places)
+    for token in range(filled):
+        spread = spreads[token]
         if reader.most:
             prefetch(room.known, (spread & (KEPT - 1)) * 4)
             prefetch(room.known_rows, (spread & (KEPT - 1)) * KEPT_ROWS)
         else:
             prefetch(reader.slots, (spread & inside) * 4)
-        tokens[at], tokens[at + 1], tokens[at + 2] = place, end, spread
-        place = end
-    room.cursor[0], room.cursor[1] = line, place
-    return filled
 
 
 @inlined
@@ -400,21 +421,34 @@ def lines_that_fit(begins: Longs, ends: Longs, first: int, size: int) -> int:
 @kernel
 def read_lines(reader: LineReader, data: Bytes, begins: Longs, ends: Longs, first: int, room: LineRoom) -> int:
     """Fill ``room`` with the rows of the next lines; how many lines. None may be longer than ``room.size``."""
-    rows, hashes, tokens = room.rows, room.hashes, room.tokens
+    rows, hashes, edges, keys, entries = room.rows, room.hashes, room.edges, room.keys, room.entries
+    plain = reader.most == 0 and reader.word_ngrams <= 1
     lines = lines_that_fit(begins, ends, first, room.size)
-    room.cursor[0], room.cursor[1] = first, begins[first]
-    count, words, line = 0, 0, 0
-    while line < lines:
-        filled = cut_tokens(reader, data, begins, ends, first + lines, room)
+    tokens = cut_lines(data, begins, ends, first, first + lines, edges)
+    count, words, line, over = 0, 0, 0, False
+    for batch in range(0, tokens, BATCH):
+        filled = min(BATCH, tokens - batch)
+        make_keys(data, edges, batch, filled, keys, room.one_key)
+        ask_for_places(reader, filled, room)
+        if not reader.most:
+            find_entries(reader, data, batch, filled, room)
         for token in range(filled):
-            start, stop = tokens[token * 3], tokens[token * 3 + 1]
+            entry = entries[token]
+            if plain and entry != SPECIAL and entry != reader.end and not over:
+                rows[count] = entry
+                count += np.int64((entry >= 0) & (entry < reader.words))
+                continue
+            start, stop = edges[2 * (batch + token)], edges[2 * (batch + token) + 1]
             if start == stop:
                 count = end_line(reader, rows, room.row_ends[line], count, hashes, words, room.seen)
                 line += 1
                 room.row_ends[line] = count
-                words = 0
+                words, over = 0, False
                 continue
-            added = add_word(reader, data, start, stop, token * 4, tokens[token * 3 + 2], room, count)
+            over |= keys[token] == _END_MARK and keys[3 * BATCH + token] == _END_LENGTH
+            if over:
+                continue
+            added = add_word(reader, data, start, stop, token, room, count)
             if added < 0:
                 continue
             count = added
@@ -457,9 +491,3 @@ def keep_distinct(rows: Ints, first: int, last: int, seen: Ints) -> int:
             rows[kept] = row
             kept += 1
     return kept
-
-
-@inlined
-def is_end_mark(data: Bytes, place: int) -> bool:
-    """Whether ``</s>`` is written there."""
-    return data[place] == 60 and data[place + 1] == 47 and data[place + 2] == 115 and data[place + 3] == 62

@@ -1,4 +1,4 @@
-"""Five machine instructions that Numba has no name for."""
+"""Seven machine instructions that Numba has no name for."""
 
 from __future__ import annotations
 
@@ -29,6 +29,28 @@ def load_unaligned(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
+def bytes_between(typing_context: Any, array: Any, index: Any, least: Any, most: Any) -> Any:
+    """A bit for each of ``array[index:index + 64]``, the first one lowest: whether it is from ``least`` to ``most``."""
+    byte, places = ir.IntType(8), ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+    vector = ir.VectorType(byte, 64)
+
+    def everywhere(builder: Any, number: Any) -> Any:
+        nothing = ir.Constant(vector, ir.Undefined)
+        one = builder.insert_element(nothing, builder.trunc(number, byte), ir.Constant(ir.IntType(32), 0))
+        return builder.shuffle_vector(one, nothing, places)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+        found = builder.load(builder.bitcast(builder.gep(view.data, [arguments[1]]), vector.as_pointer()))
+        found.align = 1
+        low, high = (everywhere(builder, number) for number in arguments[2:])
+        inside = builder.icmp_unsigned("<=", builder.sub(found, low), builder.sub(high, low))
+        return builder.bitcast(inside, ir.IntType(64))
+
+    return types.uint64(array, types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
 def ones(typing_context: Any, word: Any) -> Any:
     """How many bits of ``word`` are set."""
 
@@ -56,6 +78,13 @@ def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
+def prefetch_to_write(typing_context: Any, array: Any, index: Any) -> Any:
+    """The same for what will be written to: it is taken from other cores at once, not only when the write comes."""
+    all_caches = 3
+    return types.void(array, types.int64), _asking(all_caches, to_write=1)
+
+
+@intrinsic
 def prefetch_far(typing_context: Any, array: Any, index: Any) -> Any:
     """The same for whoever asks for much at once: it is put in the second cache, which has more room, also for what is
     on its way. Sums of scattered rows took a quarter less time.
@@ -64,15 +93,15 @@ def prefetch_far(typing_context: Any, array: Any, index: Any) -> Any:
     return types.void(array, types.int64), _asking(second_cache)
 
 
-def _asking(near: int) -> Any:
+def _asking(near: int, to_write: int = 0) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
         pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         address = builder.bitcast(builder.gep(view.data, [arguments[1]]), pointer)
         form = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
         function = cgutils.get_or_insert_function(builder.module, form, "llvm.prefetch.p0")
-        to_read, is_data = 0, 1
-        builder.call(function, [address, *(ir.Constant(number, hint) for hint in (to_read, near, is_data))])
+        is_data = 1
+        builder.call(function, [address, *(ir.Constant(number, hint) for hint in (to_write, near, is_data))])
         return context.get_dummy_value()
 
     return generate

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from foreword.kernels import simd
 from foreword.kernels.jit import inlined, kernel
-from foreword.kernels.memory import prefetch
+from foreword.kernels.memory import prefetch_to_write
 
 Floats = NDArray[np.float32]
 Places = NDArray[np.int64]
@@ -113,7 +113,7 @@ def draw(state: NDArray[np.uint64], noise: AliasTable) -> int:
 @inlined
 def prefetch_row(matrix: Floats, place: int, stride: int) -> None:
     for part in range(0, stride, 16):
-        prefetch(matrix, place + part)
+        prefetch_to_write(matrix, place + part)
 
 
 @inlined

@@ -36,6 +36,9 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 BATCH = 64
 """Pieces in a batch; from 32 on, more made no difference."""
 
+LINE = 64
+"""Bytes of a cache line."""
+
 _FIRST = np.uint64(0x9E3779B97F4A7C15)
 _SECOND = np.uint64(0xD6E8FEB86659FD93)
 _LONG = np.uint64(1 << 63)
@@ -63,14 +66,22 @@ def make_key(data: Bytes, start: int, stop: int, key: Words, place: int) -> None
 
 
 @inlined
+def mixed_key(first: np.uint64, second: np.uint64, third: np.uint64, tag: np.uint64) -> np.uint64:
+    """A key's four words mixed into one; the last is taken without its id. The last shift matters: low bits of a
+    product know nothing of its factors' high bits.
+    """
+    mixed = (first ^ ((tag & _TAG) >> np.uint64(7))) * _FIRST
+    mixed ^= mixed >> np.uint64(32)
+    mixed = (mixed ^ second) * _SECOND
+    mixed ^= mixed >> np.uint64(32)
+    mixed = (mixed ^ third) * _FIRST
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+@inlined
 def row_of(key: Words, place: int, rows: int) -> int:
-    """Where to look first. The last shift matters: low bits of a product know nothing of its factors' high bits."""
-    mixed = (key[place] ^ ((key[place + 3] & _TAG) >> np.uint64(7))) * _FIRST
-    mixed ^= mixed >> np.uint64(32)
-    mixed = (mixed ^ key[place + 1]) * _SECOND
-    mixed ^= mixed >> np.uint64(32)
-    mixed = (mixed ^ key[place + 2]) * _FIRST
-    mixed ^= mixed >> np.uint64(29)
+    """Where to look first."""
+    mixed = mixed_key(key[place], key[place + 1], key[place + 2], key[place + 3])
     return np.int64(mixed & np.uint64(rows - 1))
 
 
@@ -455,9 +466,12 @@ def add_strings(strings: Sequence[bytes], slots: Words, arena: Bytes, starts: Of
 
 
 def empty_rows(rows: int) -> Words:
+    """Free rows, two in a cache line: one that lies across two costs two waits."""
     # Not np.zeros: NumPy asks for huge pages only where it does not ask for zeroed ones, and a table this scattered
     # spends its time in address translation.
-    slots = np.empty(rows * 4, np.uint64)
+    room = np.empty(rows * 4 + LINE // 8, np.uint64)
+    skipped = -room.ctypes.data % LINE // 8
+    slots = room[skipped : skipped + rows * 4]
     slots.fill(0)
     return slots
 

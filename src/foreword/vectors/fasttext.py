@@ -143,7 +143,7 @@ class FastText:
         """Train, a step every hundred thousand words or so; a saved model goes on where it was."""
         self._check_settings()
         corpus.check_ids()
-        counts = word_counts(corpus)
+        counts = word_counts(corpus, self.threads)
         if self._vocab is None:
             self._begin(corpus, counts)
         elif corpus.vocab != self._vocab:

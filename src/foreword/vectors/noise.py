@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.kernels.counts import fill_aliases
 from foreword.kernels.skipgram import AliasTable, Paths
 
 Floats = NDArray[np.float64]
@@ -18,8 +19,17 @@ _FULL = 1 << 32
 def alias_table(weights: NDArray[np.floating[Any]]) -> AliasTable:
     """A table from which one random number draws a place in proportion to its weight, in constant time.
 
-    Walker, "An efficient method for generating discrete random variables with general distributions" (1977).
+    A. Walker, "An efficient method for generating discrete random variables with general distributions" (1977).
     """
+    n = len(weights)
+    shares = np.asarray(weights, np.float64) * (n / weights.sum())
+    accept, other = np.empty(n), np.empty(n, np.int32)
+    fill_aliases(shares, accept, other, np.empty(n, np.int32), np.empty(n, np.int32))
+    return AliasTable(_of_full(accept), other)
+
+
+def plain_alias_table(weights: NDArray[np.floating[Any]]) -> AliasTable:
+    """The same, slow: whoever has less than a full share is filled up by one who has more."""
     n = len(weights)
     shares = (weights * (n / weights.sum())).tolist()
     accept, other = [1.0] * n, list(range(n))

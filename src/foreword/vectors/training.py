@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import mmap
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,11 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
+from foreword.kernels.counts import COUNT_LANES, count_ids
 from foreword.kernels.random_rows import fill_rows
 from foreword.kernels.simd import LANES
 from foreword.protocols import Array, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.parallel import ordered_map
+from foreword.vectors.words import frozen
 
 Work = Callable[[int, int, int, float], None]
 """``work(thread, begin, stop, rate)``: train on ``ids[begin:stop]``."""
@@ -33,6 +36,9 @@ SENTENCE = 10_000
 
 PIECE = 100_000
 """Tokens that a thread trains on in a round: a twentieth of a second of work."""
+
+PARTS = 4
+"""What a piece is cut into where threads share the work."""
 
 APART = 128
 """Bytes between what two threads write to: two cache lines, for they are fetched in pairs."""
@@ -66,7 +72,9 @@ class Rounds:
         return epoch * self._size + min(self._size, piece * self._piece * self._threads)
 
     def run(self, number: int, work: Work, rate: float, pool: ThreadPoolExecutor | None) -> None:
-        """Call ``work`` for every thread, at the same time."""
+        """Call ``work`` for every thread, at the same time. Threads take their pieces in parts, as they are done with
+        the last: whoever was held up gets fewer, and nobody waits for long at the end of a round.
+        """
         skip = number % self._in_epoch * self._piece
         pieces = [
             (thread, int(min(begin + skip, stop)), int(min(begin + skip + self._piece, stop)))
@@ -75,8 +83,18 @@ class Rounds:
         if pool is None:
             work(*pieces[0], rate)
             return
-        for future in [pool.submit(work, *piece, rate) for piece in pieces]:
-            future.result()
+        waiting = deque(part for _, begin, stop in pieces for part in _parts(begin, stop))
+
+        def take_what_is_left(thread: int) -> None:
+            while True:
+                try:
+                    begin, stop = waiting.popleft()
+                except IndexError:
+                    return
+                work(thread, begin, stop, rate)
+
+        for _ in pool.map(take_what_is_left, range(self._threads)):
+            pass
 
     @contextmanager
     def pool(self) -> Iterator[ThreadPoolExecutor | None]:
@@ -86,6 +104,11 @@ class Rounds:
             return
         with ThreadPoolExecutor(self._threads) as pool:
             yield pool
+
+
+def _parts(begin: int, stop: int) -> list[tuple[int, int]]:
+    edges = [begin + (stop - begin) * part // PARTS for part in range(PARTS + 1)]
+    return list(pairwise(edges))
 
 
 @dataclass(slots=True)
@@ -206,9 +229,17 @@ def random_rows(
     return wide
 
 
-def word_counts(corpus: Corpus) -> NDArray[np.int64]:
+def word_counts(corpus: Corpus, threads: int = 1) -> NDArray[np.int64]:
     """How often each id stands in the corpus; zero for ``<unk>`` and ``</s>``, which get no vector."""
-    counts = np.bincount(corpus.ids, minlength=len(corpus.vocab)).astype(np.int64)
+    edges = np.linspace(0, len(corpus.ids), threads + 1).astype(int).tolist()
+    parts = np.zeros((threads, COUNT_LANES, len(corpus.vocab)), np.int64)
+
+    def count(thread: int) -> None:
+        count_ids(frozen(corpus.ids), edges[thread], edges[thread + 1], parts[thread])
+
+    for _ in ordered_map(count, range(threads), threads):
+        pass
+    counts: NDArray[np.int64] = parts.sum(axis=(0, 1))
     counts[corpus.vocab.end] = 0
     if corpus.vocab.unknown is not None:
         counts[corpus.vocab.unknown] = 0

@@ -127,7 +127,7 @@ class Word2Vec:
         """
         self._check_settings()
         corpus.check_ids()
-        counts = word_counts(corpus)
+        counts = word_counts(corpus, self.threads)
         if self._vocab is None:
             self._begin(corpus, counts)
         elif corpus.vocab != self._vocab:

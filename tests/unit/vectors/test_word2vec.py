@@ -15,7 +15,7 @@ from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors import plain
-from foreword.vectors.noise import alias_table, huffman_paths, keep_shares
+from foreword.vectors.noise import alias_table, huffman_paths, keep_shares, plain_alias_table
 from foreword.vectors.training import padded, widened, word_counts
 from foreword.vectors.word2vec import Word2Vec
 
@@ -118,6 +118,23 @@ def test_alias_table_draws_in_proportion() -> None:
         shares[place] += kept / 5
         shares[table.other[place]] += (1 - kept) / 5
     np.testing.assert_allclose(shares, weights / weights.sum(), atol=1e-8)
+
+
+def test_the_fast_alias_table_is_the_plain_one() -> None:
+    rng = np.random.default_rng(0)
+    for weights in (np.array([3.0]), np.ones(7), rng.random(1000) ** 4, np.sort(rng.zipf(1.5, 500) ** 0.75)[::-1]):
+        for fast, slow in zip(alias_table(weights), plain_alias_table(weights), strict=True):
+            np.testing.assert_array_equal(fast, slow)
+
+
+def test_words_are_counted_the_same_at_any_number_of_threads() -> None:
+    vocab = Vocab(["<unk>", "</s>", *"abcdefg"])
+    ids = np.random.default_rng(0).integers(0, len(vocab), 1001)
+    corpus = Corpus.from_ids([ids], vocab)
+    expected = np.bincount(ids, minlength=len(vocab))
+    expected[:2] = 0
+    for threads in (1, 2, 5):
+        np.testing.assert_array_equal(word_counts(corpus, threads), expected)
 
 
 def test_huffman_paths_spell_an_optimal_prefix_code() -> None:
