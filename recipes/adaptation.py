@@ -24,7 +24,7 @@ import torch
 from awd_lstm import corpora, talk
 
 from foreword.io.folder import load
-from foreword.lm.dynamic import Dynamic
+from foreword.lm.dynamic import DynamicEvaluation
 from foreword.lm.neural import NeuralLM
 from foreword.lm.neural_cache import NeuralCache
 from foreword.tokens.corpus import Corpus
@@ -49,7 +49,7 @@ def rows(model: NeuralLM, data: dict[str, Corpus], words: int) -> list[Row]:
     told = f"size {cache.size}, theta {cache.theta:g}, weight {cache.weight:.3f}"
     found.append(measured("neural cache", cache, told, data, began))
     began = time.perf_counter()
-    dynamic = Dynamic(model).measure_gradients(data["train"]).tune(few)
+    dynamic = DynamicEvaluation(model).measure_gradients(data["train"]).tune(few)
     told = f"rate {dynamic.rate:.3g}, decay {dynamic.decay:g}, steps {dynamic.steps}"
     found.append(measured("dynamic evaluation", dynamic, told, data, began))
     return found

@@ -2,6 +2,7 @@
 
     python recipes/awd_lstm.py --data FOLDER --epochs 320 --marks 100,200,300
     python recipes/awd_lstm.py --text wikitext-2 --data FOLDER --epochs 220
+    python recipes/awd_lstm.py --data FOLDER --epochs 320 --mogrify 5 --softmaxes 15       options that cost their time
     python recipes/awd_lstm.py --data FOLDER --epochs 320 --save MODEL      then recipes/adaptation.py --model MODEL
 
 The folder holds ptb.train.txt, ptb.valid.txt and ptb.test.txt, or train.txt and so on (.xz will do). The model learns
@@ -97,8 +98,10 @@ def train(
     seed: int,
     pause: Pause | None = None,
     save_to: Path | None = None,
+    mogrify: int = 0,
+    softmaxes: int = 1,
 ) -> list[Row]:
-    model = AWDLSTM(dropout=dropout, training=settings(epochs), seed=seed)
+    model = AWDLSTM(mogrify=mogrify, softmaxes=softmaxes, dropout=dropout, training=settings(epochs), seed=seed)
     kept: list[tuple[float, float, Parts]] = []
     checkpoint = None if pause is None else Checkpoint(pause.path, every=pause.seconds)
     before = 0.0 if pause is None else pause.already
@@ -148,11 +151,15 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=1e9, help="seconds after which to stop and keep it")
     parser.add_argument("--already", type=float, default=0.0, help="seconds that the parts before this one took")
     parser.add_argument("--save", type=Path, help="where to put the model that valid has chosen in the end")
+    parser.add_argument("--mogrify", type=int, default=0, help="rounds of the Mogrifier; 0 for none")
+    parser.add_argument("--softmaxes", type=int, default=1, help="how many are mixed")
     parser.add_argument("--json", action="store_true", help="the table for machines")
     given = parser.parse_args()
     pause = None if given.checkpoint is None else Pause(given.checkpoint, given.pause, given.already)
     folder = given.data or Path(os.environ.get("FOREWORD_DATA", "."), given.text)
-    rows = train(corpora(folder), DROPOUT[given.text], given.epochs, given.marks, given.seed, pause, given.save)
+    options = {"mogrify": given.mogrify, "softmaxes": given.softmaxes}
+    data, dropout = corpora(folder), DROPOUT[given.text]
+    rows = train(data, dropout, given.epochs, given.marks, given.seed, pause, given.save, **options)
     if given.json:
         sys.stdout.write(json.dumps([asdict(row) for row in rows]) + "\n")
         return

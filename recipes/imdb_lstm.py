@@ -1,6 +1,6 @@
 """IMDB by an LSTM that has read 75,000 reviews before it is told what they mean: accuracy on the test part.
 
-    python recipes/imdb_lstm.py --folder RUN                              all of it: 20 minutes on one H200
+    python recipes/imdb_lstm.py --folder RUN                              all of it: 5 minutes on one H200
     python recipes/imdb_lstm.py --folder RUN --pause 540                  as many times as it takes to end
     python recipes/imdb_lstm.py --folder RUN --directions 2               a second model that reads from the end
     python recipes/imdb_lstm.py --folder RUN --tiny                       a minute on a CPU, to see that it runs
@@ -209,7 +209,7 @@ def main() -> None:
         os.environ["FOREWORD_DATA"] = str(given.data)
     more = {name: json.loads(value) for name, _, value in (each.partition("=") for each in given.set)}
     sizes = TINY if given.tiny else Sizes()
-    seconds = given.seconds or (0.0 if given.tiny else 720.0 / given.directions)
+    seconds = given.seconds or (0.0 if given.tiny else 210.0 / given.directions)
     given.folder.mkdir(parents=True, exist_ok=True)
     data = reviews(sizes)
     models, began = [], time.monotonic()

@@ -128,7 +128,7 @@ LADDER: dict[str, Rung] = {
             640,
             640,
             dropout=units(0.5, words=0.1, recurrent=0.4),
-            training=replace(MEDIUM, epochs=60, decay=1 / 1.1),
+            training=replace(MEDIUM, epochs=60, decay=1 / 1.1, rate=8.0),
         ),
         published="73.4",
     ),

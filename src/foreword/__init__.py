@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from foreword.lm.awd_lstm import AWDLSTM
     from foreword.lm.bengio import BengioLM
     from foreword.lm.combine import cached, interpolate
+    from foreword.lm.dynamic import DynamicEvaluation
     from foreword.lm.hmm import HMM
+    from foreword.lm.neural_cache import NeuralCache
     from foreword.lm.ngram import NgramLM
     from foreword.lm.recurrent import RecurrentLM
     from foreword.lm.streaming import Streaming
@@ -71,6 +73,7 @@ _HOME = {
     "CharacterTokenizer": "foreword.tokens.characters",
     "Corpus": "foreword.tokens.corpus",
     "CosineSearch": "foreword.features.cosine",
+    "DynamicEvaluation": "foreword.lm.dynamic",
     "ELMo": "foreword.vectors.elmo",
     "FastText": "foreword.vectors.fasttext",
     "GloVe": "foreword.vectors.glove",
@@ -83,6 +86,7 @@ _HOME = {
     "LogisticRegression": "foreword.classify.logistic",
     "NBLogistic": "foreword.classify.nb_logistic",
     "NaiveBayes": "foreword.classify.naive_bayes",
+    "NeuralCache": "foreword.lm.neural_cache",
     "NgramLM": "foreword.lm.ngram",
     "OneHot": "foreword.features.bag",
     "Pairs": "foreword.translate.pairs",
@@ -129,6 +133,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "CharacterTokenizer",
     "Corpus",
     "CosineSearch",
+    "DynamicEvaluation",
     "ELMo",
     "FastText",
     "FeatureTagger",
@@ -141,6 +146,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "Measures",
     "NBLogistic",
     "NaiveBayes",
+    "NeuralCache",
     "NgramLM",
     "OneHot",
     "Pairs",

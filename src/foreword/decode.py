@@ -55,6 +55,9 @@ def generate(
     _check_prompt(prompt, model.vocab)
     random = np.random.Generator(np.random.PCG64(seed))
     pick = partial(choose, random=random, temperature=temperature, top_k=top_k, top_p=top_p)
+    count = 1 if temperature == 0 else top_k
+    if count is not None and isinstance(model, Shortlisting):
+        return _draw_from_few(model, prompt, max_tokens, count, pick)
     # The checks stand outside the generator so that they speak at the call, not at the first token.
     return _draw(model, prompt, max_tokens, pick)
 
@@ -63,6 +66,29 @@ def _draw(model: NextToken[S], prompt: Sequence[int], max_tokens: int, pick: Cal
     state = _read(model, prompt)
     for _ in range(max_tokens):
         id = pick(model.next_logprobs(state)[0])
+        if id == model.vocab.end:
+            return
+        yield id
+        state = model.advance(state, np.array([id]))
+
+
+@runtime_checkable
+class Shortlisting(Protocol):
+    """A NextToken that finds its likeliest tokens for less than the log-probabilities of all. Of a state of one row:
+    ids, rising, among which are the ``count`` likeliest, and their log-probabilities less any number.
+    """
+
+    def shortlist(self, state: Any, count: int, /) -> tuple[NDArray[np.int64], Logs]: ...
+
+
+def _draw_from_few(
+    model: Any, prompt: Sequence[int], max_tokens: int, count: int, pick: Callable[[Logs], int]
+) -> Iterator[int]:
+    """The same tokens as ``_draw`` finds: what is not among the likeliest would have been dropped."""
+    state = _read(model, prompt)
+    for _ in range(max_tokens):
+        ids, logs = model.shortlist(state, count)
+        id = int(ids[pick(logs)])
         if id == model.vocab.end:
             return
         yield id

@@ -4,6 +4,8 @@ Every error that a user can cause is a ``ForewordError``. Its message names the 
 expected, and fits on one line; the command line prints it as it is and exits with status 1.
 """
 
+from __future__ import annotations
+
 
 class ForewordError(Exception):
     """Something the caller can put right; the message says how."""
@@ -22,3 +24,8 @@ class MissingExtraError(ForewordError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: pip install 'foreword[{extra}]'")
+        self._told = package, extra, purpose
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
+        """So that another process can tell it."""
+        return type(self), self._told

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from foreword.nn.layers import both_ways, gru, lstm, rnn
+from foreword.nn.fused_lstm import fused_lstm
+from foreword.nn.layers import LARGE, both_ways, gru, lstm, rnn
 
 SIZES = [(1, 1, 3, 1), (7, 1, 4, 5), (5, 3, 16, 16), (4, 2, 9, 40), (6, 5, 7, 33), (3, 21, 40, 200), (30, 1, 20, 130)]
 """T, B, I, H: fewer units than a register holds, just as many, and more; few texts and many."""
@@ -22,8 +23,16 @@ def peer_and_ours(name: str, inputs: int, hidden: int, dtype: torch.dtype) -> tu
         return torch.nn.GRU(inputs, hidden, dtype=dtype), gru
     if name == "lstm":
         return torch.nn.LSTM(inputs, hidden, dtype=dtype), lstm
+    if name == "fused lstm":
+        return torch.nn.LSTM(inputs, hidden, dtype=dtype), our_lstm
     peer = torch.nn.RNN(inputs, hidden, dtype=dtype, nonlinearity=name)
     return peer, lambda x, h, weights: rnn(x, h, weights, name)
+
+
+def our_lstm(x: Tensor, h: Tensor, c: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """By our kernels, whatever its size."""
+    out, last_c = fused_lstm(x, h, c, *weights)
+    return out, out[-1], last_c
 
 
 def both(
@@ -35,11 +44,12 @@ def both(
     peer, ours = peer_and_ours(name, inputs, hidden, dtype)
     weights = list(peer.parameters())
     x = torch.randn(steps, texts, inputs, dtype=dtype, requires_grad=True)
-    parts = 2 if name == "lstm" else 1
+    parts = 2 if "lstm" in name else 1
     state = [torch.randn(texts, hidden, dtype=dtype, requires_grad=True) for _ in range(parts)]
     targets = torch.randn(steps, texts, hidden, dtype=dtype), torch.randn(texts, hidden, dtype=dtype)
 
     def gradients(out: Tensor, last: Tensor) -> tuple[Tensor, ...]:
+        """last: of an LSTM the cell, which is not among the outputs."""
         return torch.autograd.grad((out * targets[0]).sum() + (last * targets[1]).sum(), [x, *state, *weights])
 
     out, *last = ours(x, *state, weights)
@@ -47,13 +57,13 @@ def both(
     expected, after = peer(x, given)
     kept = [part[0] for part in after] if parts == 2 else [after[0]]
     return (
-        [out, *last, *gradients(out, last[0])],
-        [expected, *kept, *gradients(expected, kept[0])],
+        [out, *last, *gradients(out, last[-1])],
+        [expected, *kept, *gradients(expected, kept[-1])],
     )
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
-@pytest.mark.parametrize("name", ["tanh", "relu", "gru", "lstm"])
+@pytest.mark.parametrize("name", ["tanh", "relu", "gru", "lstm", "fused lstm"])
 def test_layers_are_torchs(name: str, size: tuple[int, int, int, int]) -> None:
     """Rows R03, L01, L07 in float32, the type that our own kernels take."""
     for ours, theirs in zip(*both(name, size), strict=True):
@@ -93,6 +103,38 @@ def test_any_strides_and_missing_gradients(name: str, texts: int) -> None:
     for one, other, wanted in zip(first, again, torch.autograd.grad(theirs.sum(), weights[1:]), strict=True):
         torch.testing.assert_close(one, wanted)
         torch.testing.assert_close(other, wanted)
+
+
+def test_a_large_lstm_is_ours_in_training_twice_over_and_with_any_strides() -> None:
+    """The first time through the graph puts gradients where the gates were; the second makes the gates anew."""
+    torch.manual_seed(0)
+    peer = torch.nn.LSTM(6, LARGE)
+    weights = list(peer.parameters())
+    x = torch.randn(3, 5, 12)[..., ::2].transpose(0, 1).requires_grad_()
+    h = torch.zeros(1, LARGE).expand(3, LARGE)
+    turned = [weights[0], weights[1].t().contiguous().t(), *weights[2:]]
+    out, _, last = lstm(x, h, h, turned)
+    assert "_LSTM" in type(last.grad_fn).__name__
+    first = torch.autograd.grad(last.sum(), [x, *weights], retain_graph=True)
+    again = torch.autograd.grad(last.sum(), [x, *weights])
+    expected, (_, theirs) = peer(x)
+    torch.testing.assert_close(out, expected)
+    for one, other, wanted in zip(first, again, torch.autograd.grad(theirs.sum(), [x, *weights]), strict=True):
+        torch.testing.assert_close(one, wanted, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(other, wanted, rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        torch.testing.assert_close(lstm(x, h, h, weights)[0], expected)
+
+
+def test_large_and_bad_numbers_are_torchs_in_the_fused_lstm() -> None:
+    torch.manual_seed(0)
+    peer = torch.nn.LSTM(1, 3)
+    for value in (0.0, 1e-6, 30.0, -1e4, float("inf"), float("-inf"), float("nan")):
+        x, zeros = torch.full((2, 1, 1), value), torch.zeros(1, 3)
+        with torch.no_grad():
+            out, _, _ = our_lstm(x, zeros, zeros, list(peer.parameters()))
+            expected, _ = peer(x)
+        torch.testing.assert_close(out, expected, equal_nan=True, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["tanh", "relu", "gru"])

@@ -83,6 +83,8 @@ LANGUAGE_MODELS = [
     Model("awd-lstm", lambda: _neural("AWDLSTM", 4, 6, 2), 1e-4),
     *(Model(cell, lambda cell=cell: _neural("RecurrentLM", cell, 4, 6, 2), 1e-4) for cell in CELLS),  # type: ignore[misc]
     Model("lstm-untied", lambda: _neural("RecurrentLM", "lstm", 4, 6, 1, tied=False), 1e-4),
+    Model("mogrifier", lambda: _neural("RecurrentLM", "lstm", 4, 6, 2, mogrify=3), 1e-4),
+    Model("mixture-of-softmaxes", lambda: _neural("AWDLSTM", 4, 6, 2, mogrify=2, softmaxes=3), 1e-4),
     Model("neural-cache", _with_neural_cache, 1e-4),
     Model("bengio", lambda: _neural("BengioLM", 3, 4, 5), 1e-4),
     Model("bengio-direct", lambda: _neural("BengioLM", 4, 4, 5, direct=True), 1e-4),

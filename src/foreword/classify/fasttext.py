@@ -395,8 +395,12 @@ class FastTextClassifier:
         widths, training = settings.pop("codes", {}), settings.pop("training", None)
         if set(settings) != {field.name for field in fields(Settings)} or pools not in (1, 3):
             raise ValueError("expected fastText's settings, the numbers 'labels' and 'pools', and 'distinct'")
-        if not all(isinstance(value, int | float) for value in settings.values()) or not isinstance(labels, int):
-            raise ValueError("a setting is no number")
+        # Kernels are compiled for the types they are called with: for others it would take half a minute.
+        whole = [value for name, value in settings.items() if name != "t"]
+        if not all(type(value) is int for value in (*whole, pools)) or type(settings["t"]) not in (int, float):
+            raise ValueError("a setting is no whole number")
+        if not isinstance(labels, int) or type(distinct) is not bool:
+            raise ValueError("expected a number of 'labels', and 'distinct' true or false")
         made = Settings(**settings)  # type: ignore[arg-type]
         dictionary = _dictionary_of(parts, labels)
         stride = padded(made.dim)
@@ -484,8 +488,10 @@ def _or_first(labels: Labels) -> list[int]:
 
 def _dictionary_of(parts: Parts, labels: int) -> Dictionary:
     data, offsets = parts.arrays.get("words"), parts.arrays.get("word_offsets")
-    if data is None or offsets is None or data.dtype != np.uint8 or offsets.dtype != np.int64 or not len(offsets):
+    if data is None or offsets is None or data.dtype != np.uint8 or offsets.dtype != np.int64 or not offsets.size:
         raise ValueError("expected the arrays 'words' and 'word_offsets'")
+    if data.ndim != 1 or offsets.ndim != 1:
+        raise ValueError("the words and their offsets must have one dimension")
     if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
         raise ValueError("the words' offsets must rise from 0 to the end of the words")
     if not 0 < labels < len(offsets):

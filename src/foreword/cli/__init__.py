@@ -30,6 +30,7 @@ from foreword.cli import (
     nearest,
     score,
     search,
+    serve,
     tag,
     tokenize,
     train,
@@ -83,6 +84,7 @@ add_command(app, claims.claims, claims.EXAMPLES)
 add_command(app, convert.convert, convert.EXAMPLES)
 add_command(app, cloud.cloud, cloud.EXAMPLES)
 app.add_typer(lab.app, context_settings=SETTINGS)
+add_command(app, serve.serve, serve.EXAMPLES)
 add_command(app, data.data, data.EXAMPLES)
 add_command(app, doctor.doctor, doctor.EXAMPLES)
 

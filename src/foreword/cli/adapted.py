@@ -69,12 +69,12 @@ class Adapting:
 
     def _dynamic(self, model: Any, corpus_of: Callable[[list[str]], Corpus], meter: Meter | None) -> Any:
         from foreword.cli.settings import parse_settings
-        from foreword.lm.dynamic import Dynamic
+        from foreword.lm.dynamic import DynamicEvaluation
 
-        given = parse_settings(self.settings, DYNAMIC, Dynamic)
+        given = parse_settings(self.settings, DYNAMIC, DynamicEvaluation)
         if self.tune is not None and set(given) - {"steps"}:
             raise typer.BadParameter("with --tune only steps can be set", param_hint="'--set'")
-        dynamic = Dynamic(model, **given)
+        dynamic = DynamicEvaluation(model, **given)
         if self.gradients is not None:
             dynamic.measure_gradients(corpus_of([self.gradients]), meter=meter)
         return dynamic if self.tune is None else dynamic.tune(corpus_of([self.tune]), meter=meter)

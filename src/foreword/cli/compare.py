@@ -24,11 +24,10 @@ from foreword.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from pathlib import Path
 
-    from foreword.evaluate.compare import Comparison, Event, Row
-    from foreword.evaluate.facts import TextFacts
-    from foreword.evaluate.splits import Splits
+    from foreword.evaluate.comparison import Event
+    from foreword.evaluate.sampling import Streams
     from foreword.text.sources import Reading
 
 EXAMPLES = examples(
@@ -55,6 +54,12 @@ def compare(
     time_budget: Annotated[
         float, typer.Option("--time-budget", min=0.001, metavar="SECONDS", help="About how long all may take together.")
     ] = 180.0,
+    sample: Annotated[
+        float, typer.Option("--sample", min=0.001, metavar="MB", help="Of a larger text take so much, evenly spread.")
+    ] = 20.0,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Train every model, also those that a stopped run had finished.")
+    ] = False,
     seed: Seed = 0,
     document: DocumentOption = "line",
     field: FieldOption = "text",
@@ -70,6 +75,9 @@ def compare(
 
     Neural models share the time that the others leave of --time-budget, and stop earlier where the tuning part gets no
     better. Where torch is not installed they are left out.
+
+    A run that is stopped, by Ctrl-C or otherwise, goes on when the same command is given again: what was finished is
+    kept until then in the user's cache folder.
     """
     if as_json and report == "-":
         raise typer.BadParameter("standard output is taken by --report", param_hint="'--json'")
@@ -77,6 +85,7 @@ def compare(
     # The ladder's networks are small: a second thread costs their products more than it gives. Read at import only.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+    from foreword.cli.compared import drawn, result_of, table_of, told
     from foreword.cli.models import check_output, load_tokenizer
     from foreword.cli.printing import print_table, tell, write_json, write_text
     from foreword.evaluate.compare import compare as run
@@ -98,9 +107,14 @@ def compare(
             max_size=vocab,
             time_budget=time_budget,
             seed=seed,
+            most_bytes=max(1, round(1e6 * sample)),
+            keep=kept_runs(),
+            resume=not fresh,
+            wordlists=report is not None or as_json,
         )
 
-    comparison = result_of(drawn(events()) if sys.stderr.isatty() and not quiet else events())
+    watched = events() if quiet else drawn(events()) if sys.stderr.isatty() else told(events())
+    comparison = result_of(watched)
     if report == "-":
         write_text(page(comparison))
         return
@@ -109,7 +123,7 @@ def compare(
     if as_json:
         write_json(comparison.to_json())
     else:
-        print_table(table_of(comparison.text, comparison.rows))
+        print_table(table_of(comparison.text, comparison.rows, comparison.mixed))
     if report is not None and not quiet:
         tell(f"report written to {report}")
     if comparison.left_out and not quiet:
@@ -119,17 +133,32 @@ def compare(
 # The text
 
 
-def splits_of(names: list[str], reading: Reading) -> Splits | Iterable[str]:
+def splits_of(names: list[str], reading: Reading) -> Streams | Iterable[str]:
     """A text as its makers split it, or its documents for ``compare`` to split."""
     from foreword.cli.texts import EMBEDDED, documents_in, is_embedded, whole_dataset
-    from foreword.evaluate.splits import Splits
+    from foreword.evaluate.sampling import Streams
 
     parts = ("train", "valid", "test")
     only = names[0] if len(names) == 1 else ""
     found = whole_dataset(only)
     if (is_embedded(only) and only == EMBEDDED) or (found is not None and set(parts) <= set(found.splits)):
-        return Splits(*(list(documents_in([f"{only}:{part}"], reading)) for part in parts))
+        return Streams(*(documents_in([f"{only}:{part}"], reading) for part in parts))
     return documents_in(names, reading)
+
+
+def kept_runs() -> Path | None:
+    """Where runs are kept that may be stopped; nowhere where that cannot be written to."""
+    from foreword.text.download import cache_folder
+
+    cache = cache_folder()
+    if cache is None:
+        return None
+    folder = cache / "compare"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
 
 
 def title_of(names: list[str]) -> str:
@@ -145,72 +174,3 @@ def title_of(names: list[str]) -> str:
     else:
         title = first if found is None else found.title
     return title if len(names) == 1 else f"{title} and {len(names) - 1} more"
-
-
-# The table
-
-
-def result_of(events: Iterable[Event]) -> Comparison:
-    from foreword.evaluate.compare import Comparison
-
-    *_, last = events
-    assert isinstance(last, Comparison)
-    return last
-
-
-def drawn(events: Iterable[Event]) -> Iterator[Event]:
-    """The same events, drawn on the terminal as they come; what was drawn is wiped off at the end."""
-    from rich.console import Console, Group
-    from rich.live import Live
-    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    from foreword.evaluate.compare import Progress, Row
-    from foreword.evaluate.facts import TextFacts
-
-    bar = Bar(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    task = bar.add_task("getting ready", total=None)
-    facts: TextFacts | None = None
-    rows: list[Row] = []
-    with Live(bar, console=Console(stderr=True), transient=True) as live:
-        for event in events:
-            match event:
-                case Progress():
-                    bar.update(task, description=event.phase, completed=event.done, total=event.total)
-                case TextFacts():
-                    facts = event
-                case Row():
-                    rows.append(event)
-            if facts is not None:
-                live.update(Group(table_of(facts, rows), bar))
-            yield event
-
-
-def table_of(text: TextFacts, rows: Iterable[Row]) -> Table:
-    from foreword.cli.printing import plain_table
-    from foreword.picture.picture import readable
-    from foreword.picture.report import brief, size
-
-    rows = list(rows)
-    numbers = ("perplexity", "bits per byte", "parameters", "on disk", "learns tokens/s", "scores tokens/s")
-    title = f"{text.name}: {text.documents:,} documents, {text.units:,} {text.unit}s, {text.types:,} different"
-    table = plain_table("model", *numbers, numbers=numbers, title=title)
-    best = min((row.measures.perplexity for row in rows), default=None)
-    for row in rows:
-        table.add_row(
-            row.title,
-            readable(row.measures.perplexity),
-            readable(row.measures.bits_per_byte),
-            f"{row.parameters:,}",
-            size(row.disk_bytes),
-            brief(row.train_tokens_per_second),
-            brief(row.score_tokens_per_second),
-            style="bold" if row.measures.perplexity == best and len(rows) > 1 else None,
-        )
-    return table

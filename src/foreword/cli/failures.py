@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from contextlib import suppress
 from typing import Any
@@ -16,6 +17,9 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 """Both as the shell tells them: 128 and the number of the signal."""
 
+RAY_ADDRESS = re.compile(r"local|auto|(ray://)?[^\s/]+:\d+")
+"""What may follow ``--ray``; anything else there is the next argument."""
+
 # Contexts are typed as Any: which class they are has changed between versions of Typer.
 
 
@@ -24,6 +28,8 @@ class TellingGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """``--debug`` is wished for after an error, and then it is added at the end of the line: take it anywhere."""
+        before = args.index("--") if "--" in args else len(args)
+        args = [*ray_with_value(args[:before]), *args[before:]]
         before = args.index("--") if "--" in args else len(args)
         if "--debug" in args[:before]:
             args = ["--debug", *(word for word in args[:before] if word != "--debug"), *args[before:]]
@@ -44,6 +50,15 @@ class TellingGroup(TyperGroup):
                 _forget_output()
             raise typer.Exit(status) from None
         return result
+
+
+def ray_with_value(args: list[str]) -> list[str]:
+    """``--ray`` may have an address behind it or none, which Typer has no word for: put none where there is none."""
+    ahead = [*args[1:], ""]
+    return [
+        f"{word}=" if word == "--ray" and not RAY_ADDRESS.fullmatch(next) else word
+        for word, next in zip(args, ahead, strict=True)
+    ]
 
 
 def told(error: BaseException) -> tuple[str, int | None]:

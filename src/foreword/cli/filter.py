@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from foreword.cli.options import READING, AsJson, ErrorsOption, FieldOption, FormatOption, Quiet, examples
+from foreword.cli.options import (
+    READING,
+    RUNNING,
+    AsJson,
+    ErrorsOption,
+    FieldOption,
+    FormatOption,
+    Quiet,
+    RayOption,
+    examples,
+    ray_talking_to_stderr,
+)
 
 if TYPE_CHECKING:
     from foreword.filtering.run import Report
@@ -21,10 +32,10 @@ EXAMPLES = examples(
     "foreword filter -m lid=lid.176.ftz -m wiki=5gram.arpa web/ scored/ --score-only",
     'foreword filter -m lid=lid.176.ftz -m wiki=ngram web/ kept/ --keep "wiki_perplexity<table" --table t.tsv',
     "foreword filter -m lid=lid.176.ftz -m wiki=ngram web/ out/ --buckets 30,60 --each-label",
+    'foreword filter lid.176.ftz /shared/web /shared/english --keep "label=en and probability>0.65" --ray head:6379',
 )
 
 RULES = "What is kept"
-RUNNING = "How it runs"
 
 OnErrorChoice = Literal["stop", "skip"]
 
@@ -110,6 +121,7 @@ def filter(
         OnErrorChoice,
         typer.Option("--on-error", help="Stop at a broken file, or leave it out.", rich_help_panel=RUNNING),
     ] = "stop",
+    ray: RayOption = None,
     restart: Annotated[
         bool, typer.Option("--restart", help="Forget what an earlier run has done.", rich_help_panel=RUNNING)
     ] = False,
@@ -128,6 +140,9 @@ def filter(
 
     A run that was stopped or killed goes on where it was when it is started again. The exit status is 1 if a file was
     left out.
+
+    With --ray the parts of the files are tasks of a Ray cluster; IN, OUT and the models have to lie where all its nodes
+    see them. --processes says how many tasks run at a time.
     """
     from foreword.cli.progress import progress
     from foreword.filtering.run import Filtering, filter_files
@@ -138,9 +153,14 @@ def filter(
         field, format, errors, _size(longest, "--longest"), _size(piece, "--piece"),
     )  # fmt: skip
     with progress(quiet or as_json) as meter:
-        done = filter_files(
-            source, out, filtering, processes=processes, on_error=on_error, restart=restart, meter=meter
-        )
+        how: dict[str, Any] = {"on_error": on_error, "restart": restart, "meter": meter}
+        if ray is None:
+            done = filter_files(source, out, filtering, processes=processes, **how)
+        else:
+            from foreword.cluster.filtering import filter_on_ray
+
+            with ray_talking_to_stderr():
+                done = filter_on_ray(source, out, filtering, address=ray or None, processes=processes, **how)
     if report:
         _draw(done, report)
     _tell(done, quiet, as_json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from dataclasses import fields, replace
 from inspect import signature
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from foreword.cli.settings import HINT, parse_settings
+from foreword.errors import SettingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,6 +84,14 @@ def checkpoint_of(out: str) -> Path:
     return Path(f"{out.rstrip('/')}.checkpoint")
 
 
+def forget_run(out: str) -> None:
+    """The model is saved: what its run has kept, a file, or with --ray a folder, may go."""
+    kept = checkpoint_of(out)
+    if kept.is_dir():
+        shutil.rmtree(kept)
+    kept.unlink(missing_ok=True)
+
+
 def train_neural(
     model: NeuralLM,
     corpus: Corpus,
@@ -105,7 +115,9 @@ def train_neural(
         torch.set_num_threads(threads)
     checkpoint = Checkpoint(checkpoint_of(out))
     if not resume:
-        checkpoint.path.unlink(missing_ok=True)
+        forget_run(out)
+    elif checkpoint.path.is_dir():
+        raise SettingError(f"{checkpoint.path} keeps a run on Ray: go on with it by --ray")
     asked_at = 0
     with interrupts_noted() as stopped:
         for step in model.train(corpus, valid=valid, checkpoint=checkpoint):

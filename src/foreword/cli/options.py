@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -35,6 +37,16 @@ MinCount: TypeAlias = Annotated[
     typer.Option("--min-count", min=1, help="What is seen less often is <unk>: for words and characters."),
 ]
 
+RUNNING = "How it runs"
+RayOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--ray", metavar="[ADDRESS]", rich_help_panel=RUNNING, show_default=False,
+        help="Do the work on Ray: on the cluster at HOST:PORT, on the one this machine is part of (auto), or without "
+        "an address on this machine. The result is the same.",
+    ),
+]  # fmt: skip
+
 READING = "How to read"
 
 DocumentKind: TypeAlias = Literal["line", "blank-line", "file"]
@@ -63,6 +75,13 @@ def reading_of(document: DocumentKind, field: str, format: FileFormat | None, er
     from foreword.text.sources import Reading
 
     return Reading(document=document, field=field, format=format, errors=errors)
+
+
+@contextmanager
+def ray_talking_to_stderr() -> Iterator[None]:
+    """Ray prints to standard output when it loses a node, where only results belong."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def examples(*lines: str) -> str:

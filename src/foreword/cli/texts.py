@@ -51,6 +51,14 @@ def documents_in(names: Sequence[str], reading: Reading, meter: Meter | None = N
     )
 
 
+def files_in(names: Sequence[str], meter: Meter | None = None) -> list[str]:
+    """The texts as files, for work that others do: they have to be able to open them."""
+    parts = _parts(names, meter)
+    if any(not isinstance(part, Files) for part in parts) or "-" in names:
+        raise SettingError("--ray reads files: standard input, embedded and labelled data sets are none")
+    return [name for part in parts if isinstance(part, Files) for name in part.names]
+
+
 def fingerprint(names: Sequence[str], reading: Reading) -> str | None:
     """What is read, told by names, sizes and dates, so that stopped work goes on only with the same; None where that
     cannot be known.

@@ -13,6 +13,7 @@ import typer
 
 from foreword.cli.neural import NEURAL
 from foreword.cli.options import (
+    RUNNING,
     AsJson,
     DocumentOption,
     ErrorsOption,
@@ -20,10 +21,12 @@ from foreword.cli.options import (
     FormatOption,
     MinCount,
     Quiet,
+    RayOption,
     Texts,
     Threads,
     examples,
     memory_size,
+    ray_talking_to_stderr,
     reading_of,
 )
 
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from foreword.pipeline import TextTokenizer
     from foreword.protocols import LanguageModel, Meter
     from foreword.text.block import Block
+    from foreword.text.sources import Reading
     from foreword.tokens.corpus import Corpus
 
 KINDS = {
@@ -61,6 +65,8 @@ EXAMPLES = examples(
     "foreword train fasttext wiki.txt -o vectors --resume",
     "foreword train lstm ptb:train -o model --valid ptb:valid --set hidden=200 --set epochs=12 --set dropout=0.3",
     "foreword train gru play.txt -o model --tokenizer characters.json --set batch=32 --set steps=100 --resume",
+    "foreword train ngram /shared/web -o model --ray head:6379",
+    "foreword train lstm /shared/news.txt -o model --set batch=128 --ray head:6379 --workers 8",
     "foreword train transformer notes.txt -o model --set units=128 --set seconds=120 --device cpu",
 )
 
@@ -107,6 +113,17 @@ def train(
         ),
     ] = None,
     threads: Threads = None,
+    ray: RayOption = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=1,
+            rich_help_panel=RUNNING,
+            show_default="1",
+            help="With --ray: how many share the batch of a recurrent model; with a GPU each where --device is cuda.",
+        ),
+    ] = None,
     document: DocumentOption = "line",
     field: FieldOption = "text",
     format: FormatOption = None,
@@ -125,18 +142,26 @@ def train(
     Neural models take the settings of their training and dropout with --set too: epochs, batch, steps, rate, optimiser,
     schedule, clip, patience, seconds, dropout and others; words seen once are <unk> to them. With --valid they keep
     what was best on it. The run is kept beside the model, in MODEL.checkpoint, until it is done.
+
+    With --ray, n-grams are counted by the tasks of a Ray cluster, and networks are trained by --workers that share each
+    batch; texts and MODEL have to lie where all nodes see them. The n-gram model is the same as without, and so is the
+    network of one worker.
     """
     if resume and kind not in (*VECTORS, *NEURAL):
         raise typer.BadParameter(f"{kind} learns in one pass: there is nothing to go on with", param_hint="'--resume'")
     if device is not None and kind not in NEURAL:
         raise typer.BadParameter(f"means nothing to {kind}", param_hint="'--device'")
+    if ray is not None and kind != "ngram" and kind not in NEURAL:
+        raise typer.BadParameter(f"means nothing to {kind}, only to ngram, {', '.join(NEURAL)}", param_hint="'--ray'")
+    if workers is not None and (ray is None or kind not in NEURAL):
+        raise typer.BadParameter("is for neural models with --ray", param_hint="'--workers'")
     if tokenizer and (vocab or min_count):
         raise typer.BadParameter("the tokenizer has its vocabulary already", param_hint="'--vocab' / '--min-count'")
 
     from foreword.cli.models import check_output
     from foreword.cli.neural import MIN_COUNT as SEEN_TWICE
-    from foreword.cli.neural import checkpoint_of, new_model, train_neural
-    from foreword.cli.printing import tell, write_json
+    from foreword.cli.neural import checkpoint_of, forget_run, new_model, train_neural
+    from foreword.cli.printing import tell
     from foreword.cli.progress import progress
     from foreword.cli.settings import parse_settings
     from foreword.cli.texts import blocks_in
@@ -169,6 +194,11 @@ def train(
     reading = reading_of(document, field, format, errors)
     began = time.perf_counter()
     with progress(quiet) as meter:
+        if ray is not None and kind == "ngram":
+            words, facts = _on_ray(model, texts, reading, tokenizer, min_count, vocab, ray, meter)
+            save(TextLM(words, model), out)
+            _tell_trained(kind, facts, time.perf_counter() - began, out, as_json, quiet)
+            return
         blocks = blocks_in(texts, reading, meter)
         held = None if valid is None else blocks_in([valid], reading, meter)
         scratch = Scratch(memory, None if memory is None else _folder_of(out))
@@ -177,21 +207,56 @@ def train(
         if kind in VECTORS:
             train_model(model, corpus, out, meter)
         elif kind in NEURAL:
-            train_neural(model, corpus, tuning, out, meter, resume=resume, threads=threads)
+            if ray is None:
+                train_neural(model, corpus, tuning, out, meter, resume=resume, threads=threads)
+            else:
+                from foreword.cluster.training import fit_on_ray
+
+                with ray_talking_to_stderr():
+                    fit_on_ray(
+                        model, corpus, tuning, folder=checkpoint_of(out), address=ray or None, workers=workers or 1,
+                        threads=threads or 1, resume=resume, meter=meter,
+                    )  # fmt: skip
             save(TextLM(speaker, model), out)
-            checkpoint_of(out).unlink(missing_ok=True)
+            forget_run(out)
         else:
             model.fit(corpus, valid=tuning, **_meter_of(model, meter))
             save(TextLM(speaker, model), out)
-    seconds = time.perf_counter() - began
+    facts = {"tokens": len(corpus.ids), "vocabulary": len(corpus.vocab), "documents": len(corpus)}
+    _tell_trained(kind, facts, time.perf_counter() - began, out, as_json, quiet)
+
+
+def _tell_trained(kind: str, facts: dict[str, int], seconds: float, out: str, as_json: bool, quiet: bool) -> None:
+    from foreword.cli.printing import tell, write_json
+
     if as_json:
-        facts = {"kind": kind, "tokens": len(corpus.ids), "vocabulary": len(corpus.vocab)}
-        write_json({**facts, "documents": len(corpus), "seconds": seconds, "output": out})
+        write_json({"kind": kind, **facts, "seconds": seconds, "output": out})
     elif not quiet:
         tell(
-            f"{kind}: {len(corpus.ids):,} tokens, a vocabulary of {len(corpus.vocab):,}, "
+            f"{kind}: {facts['tokens']:,} tokens, a vocabulary of {facts['vocabulary']:,}, "
             f"{seconds:.1f} s, saved in {out}"
         )
+
+
+def _on_ray(
+    model: Any, texts: list[str], reading: Reading, tokenizer: str | None, min_count: int | None, vocab: int | None,
+    address: str, meter: Meter | None,
+) -> tuple[TextTokenizer, dict[str, int]]:  # fmt: skip
+    """An n-gram model from what a cluster counts; its tokenizer, and what was read."""
+    from foreword.cli.models import load_tokenizer
+    from foreword.cli.texts import files_in
+    from foreword.cluster.ngrams import fit_ngrams
+    from foreword.tokens.words import WordTokenizer
+
+    words: TextTokenizer
+    if tokenizer is not None:
+        words = load_tokenizer(tokenizer)
+    else:
+        words = WordTokenizer(min_count=min_count or 1, max_size=vocab)
+    names = files_in(texts, meter)
+    with ray_talking_to_stderr():
+        seen = fit_ngrams(model, names, reading, words, learn=tokenizer is None, address=address or None, meter=meter)
+    return words, {"tokens": seen.tokens, "vocabulary": len(words.vocab), "documents": seen.documents}
 
 
 def _class_of(kind: str) -> type[LanguageModel[Any]]:

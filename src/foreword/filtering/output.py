@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import lzma
 import os
+import secrets
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,7 +59,8 @@ class Output:
 @contextmanager
 def written(path: Path, name: str) -> Iterator[BinaryIO]:
     """Write ``path`` by way of a sibling: it is there whole and on the disk, or not at all. name: for messages."""
-    new = path.with_name(path.name + ".new")
+    # A name of its own: on a cluster a task may be done again elsewhere while the first one, cut off, still writes.
+    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
     with telling(name):
         try:
             with new.open("wb", buffering=1 << 20) as stream:

@@ -23,7 +23,7 @@ from foreword.filtering.rules import Thresholds, check_rule, parse_rule, read_ta
 from foreword.filtering.scoring import PIECE_BYTES, label_column, main_column
 from foreword.filtering.shards import BUCKET, BUCKETS, Format, Judging, Part, format_of, lower_is_better, parts_of
 from foreword.filtering.summary import Tally
-from foreword.filtering.worker import Done, Reading, Task, perform_all
+from foreword.filtering.worker import Done, Perform, Reading, Task, perform_all
 from foreword.io.folder import load, save
 from foreword.protocols import Meter
 from foreword.text.block import BLOCK_BYTES
@@ -117,11 +117,13 @@ def filter_files(
     on_error: OnError = "stop",
     restart: bool = False,
     meter: Meter | None = None,
+    perform: Perform = perform_all,
 ) -> Report:
     """Filter or score ``source``, a file, folder, glob or address, into the folder ``out``.
 
     What an earlier run with the same settings has finished is not done again. Where ``processes`` is more than one,
-    they are spawned, so that a script has to be importable, as ``multiprocessing`` says.
+    they are spawned, so that a script has to be importable, as ``multiprocessing`` says. perform: who does the parts;
+    ``foreword.cluster.filtering`` has another.
     """
     files = find_files(source)
     shards = [Shard.of(number, file, source, filtering.format) for number, file in enumerate(files)]
@@ -129,7 +131,7 @@ def filter_files(
     ledger = Ledger(out, _settings(filtering), restart)
     finished = False
     try:
-        report = _Run(filtering, shards, ledger, processes or cores(), on_error, meter).all()
+        report = _Run(filtering, shards, ledger, processes or cores(), on_error, meter, perform).all()
         finished = not report.problems
         return report
     finally:
@@ -209,8 +211,9 @@ def fingerprint(path: str) -> list[int | str]:
 class _Run:
     def __init__(
         self, filtering: Filtering, shards: list[Shard], ledger: Ledger, processes: int, on_error: OnError,
-        meter: Meter | None,
+        meter: Meter | None, perform: Perform,
     ) -> None:  # fmt: skip
+        self.perform = perform
         self.filtering, self.shards, self.ledger = filtering, shards, ledger
         self.processes, self.on_error, self.meter = processes, on_error, meter
         self.problems: dict[str, str] = {}
@@ -337,7 +340,7 @@ class _Run:
             if self.meter:
                 self.meter(phase, min(read, total), total)
 
-        with closing(perform_all(self.reading, self.opened, tasks, self.processes, tell)) as finished:
+        with closing(self.perform(self.reading, self.opened, tasks, self.processes, tell)) as finished:
             for done in finished:
                 if done.problem is None:
                     yield done

@@ -244,14 +244,14 @@ def write_part(
 def parts_of(file: SourceFile, shard: int, format: Format) -> list[Part]:
     """A long file of plain lines on this disk in parts; anything else whole."""
     size = file.size or 0
-    if format == "parquet" or size <= PART_BYTES or not Path(file.name).is_file() or _is_compressed(file):
+    if format == "parquet" or size <= PART_BYTES or not Path(file.name).is_file() or is_compressed(file):
         return [Part(file.name, shard, 0)]
     cuts = [*range(0, size, PART_BYTES), size]
     pairs = list(itertools.pairwise(cuts))
     return [Part(file.name, shard, number, len(pairs), *pair) for number, pair in enumerate(pairs)]
 
 
-def _is_compressed(file: SourceFile) -> bool:
+def is_compressed(file: SourceFile) -> bool:
     with opened(file) as reader:
         head = reader.read(16)
     return any(each.marked(head) for each in COMPRESSIONS) or without_suffix(file.name) != file.name
@@ -265,8 +265,8 @@ def part_opened(part: Part, longest: int) -> Iterator[tuple[Reader, tuple[int, i
         if part.parts == 1:
             yield reader, (1, 0)
             return
-        start, stop = (_line_start(reader, place, longest) for place in (part.start, part.stop))
-        window = cast(BinaryIO, _Window(reader.stream, start, stop))
+        start, stop = (line_start(reader, place, longest) for place in (part.start, part.stop))
+        window = cast(BinaryIO, Window(reader.stream, start, stop))
         yield Reader(SourceFile(part.source, stop - start, lambda: nullcontext(window)), window), (part.line, start)
 
 
@@ -274,7 +274,7 @@ def lines_before(part: Part, longest: int) -> int:
     """How many lines the file has before the part: asked only when an error has to name one."""
     (file,) = find_files(part.source)
     with opened(file) as reader:
-        left, lines = _line_start(reader, part.start, longest), 0
+        left, lines = line_start(reader, part.start, longest), 0
         reader.stream.seek(0)
         while left and (data := reader.read(min(left, 1 << 20))):
             lines += data.count(b"\n")
@@ -282,7 +282,7 @@ def lines_before(part: Part, longest: int) -> int:
     return lines
 
 
-def _line_start(reader: Reader, place: int, longest: int) -> int:
+def line_start(reader: Reader, place: int, longest: int) -> int:
     """Where the first line begins that begins at ``place`` or later; the end of the file if there is none."""
     if place == 0:
         return 0
@@ -300,7 +300,7 @@ def _line_start(reader: Reader, place: int, longest: int) -> int:
     return at
 
 
-class _Window:
+class Window:
     """A stretch of an open file as a stream of its own."""
 
     def __init__(self, stream: BinaryIO, start: int, stop: int) -> None:

@@ -11,13 +11,14 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from foreword.errors import ForewordError, InputError
 from foreword.filtering.output import WriteError
 from foreword.filtering.scoring import open_scorer
 from foreword.filtering.shards import Format, Judging, Part, ShardReader, keep_scores, lines_before, write_part
 from foreword.filtering.summary import Tally
+from foreword.io.vanishing import tell_of_cut_files
 from foreword.text.utf8 import Errors
 
 POLL = 0.2
@@ -64,6 +65,12 @@ class Done:
     tally: Tally
     problem: str | None = None
     fatal: bool = False
+
+
+Perform: TypeAlias = (
+    "Callable[[Reading, ShardReader, list[Task], int, Callable[[int], None]], Generator[Done, None, None]]"
+)
+"""Does tasks: see ``perform_all``, which is one."""
 
 
 def perform(reading: ShardReader, task: Task, tell: Callable[[int], None]) -> Done:
@@ -160,6 +167,7 @@ _here: list[Any] = []
 def _begin(reading: Reading, counter: Any) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _here[:] = [reading.opened(), _adding(counter)]
+    tell_of_cut_files()
 
 
 def _perform_here(task: Task) -> Done:

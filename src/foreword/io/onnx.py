@@ -60,6 +60,8 @@ def write_onnx(model: Model, path: str | Path) -> None:
     if not isinstance(network, RecurrentNetwork) or network.cell not in OPERATORS:
         held = getattr(network, "cell", type(model).__name__)
         raise InputError(f"{path}: ONNX takes recurrent models of {', '.join(OPERATORS)}, not of {held}")
+    if network.mogrify or network.softmaxes > 1:
+        raise InputError(f"{path}: ONNX takes recurrent models without a Mogrifier and with one softmax")
     weights = {name: np.ascontiguousarray(part.detach().cpu().numpy()) for name, part in model.weights_.items()}
     size = sum(part.nbytes for part in weights.values())
     if size > LIMIT - (1 << 24):

@@ -29,7 +29,7 @@ from torch import Tensor
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.lm.neural import NeuralLM
-from foreword.lm.neural_network import BIAS, output_weight
+from foreword.lm.neural_network import BIAS, mixed, output_weight, word_logs
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.protocols import Ids, Logs, Meter
 from foreword.tokens.corpus import Corpus
@@ -46,7 +46,7 @@ TEXTS, UPDATES = 20, 500
 """Places in which the training text is read at once to measure gradients, and stretches that are read, at most."""
 
 
-class Dynamic:
+class DynamicEvaluation:
     """A neural language model that learns while it is scored; a document begins with the trained weights.
 
     rate, decay: of the update above. steps: words between two updates.
@@ -68,7 +68,7 @@ class Dynamic:
         self.roots_: dict[str, Tensor] = {}
 
     def __repr__(self) -> str:
-        return f"Dynamic({self.model!r}, rate={self.rate:g}, decay={self.decay:g}, steps={self.steps})"
+        return f"DynamicEvaluation({self.model!r}, rate={self.rate:g}, decay={self.decay:g}, steps={self.steps})"
 
     @property
     def vocab(self) -> Vocab:
@@ -183,6 +183,9 @@ class Dynamic:
             hidden, after = self.model.network(self.vocab).read(leaves, words[:-1], state)
         layer = hidden.flatten(0, 1), output_weight(leaves), leaves[BIAS]
         targets = words[1:].flatten()
+        if mixed(leaves):
+            nats = -word_logs(leaves, layer[0], targets)
+            return nats.mean(), -nats.detach(), tuple(part.detach() for part in after)
         if not scored:
             return linear_cross_entropy(*layer, targets), targets, tuple(part.detach() for part in after)
         nats = torch.nn.functional.cross_entropy(torch.nn.functional.linear(*layer), targets, reduction="none")

@@ -36,12 +36,15 @@ from foreword.lm.neural_network import (
     Network,
     State,
     Weights,
+    mixed,
+    mixture_of,
     next_logs,
     output_weight,
     parameter_count,
     word_logs,
 )
 from foreword.nn.dropout import Dropout
+from foreword.nn.mixture import mixture_cross_entropy
 from foreword.nn.sampled import sampled_cross_entropy, unigram
 from foreword.nn.softmax import linear_cross_entropy, takes_room
 from foreword.training.checkpoint import Checkpoint, fingerprint
@@ -49,6 +52,7 @@ from foreword.training.flat import new_flat, views
 from foreword.training.loop import PLANNED, Trainer
 from foreword.training.reading import Reading
 from foreword.training.settings import Training
+from foreword.training.together import ALONE, Together
 
 READ_AT_ONCE = 8192
 """Words that are read together when scoring: documents of like length side by side, or a stretch of a long one."""
@@ -59,6 +63,9 @@ scores read it from end to end."""
 
 NOISE_POWER = 0.75
 """Words of a sampled softmax are drawn by their frequencies to this power, as in word2vec."""
+
+LATER = ("mogrify", "softmaxes")
+"""Settings that models saved before they came do not have."""
 
 RAN_AWAY = 1000.0
 """Nats a word: a loss that no model has that learns anything."""
@@ -101,6 +108,7 @@ class NeuralLM:
         self.valid_score_ = -np.inf
         self._vocab: Vocab | None = None
         self._flat: Tensor | None = None
+        self._together: Together = ALONE
 
     def network(self, vocab: Vocab) -> Network:
         raise NotImplementedError
@@ -134,13 +142,20 @@ class NeuralLM:
         return self
 
     def train(
-        self, corpus: Corpus, *, valid: Corpus | None = None, checkpoint: Checkpoint | None = None
+        self,
+        corpus: Corpus,
+        *,
+        valid: Corpus | None = None,
+        checkpoint: Checkpoint | None = None,
+        together: Together = ALONE,
     ) -> Iterator[Step]:
         """Learn, telling how far it is. With ``valid`` the model is, at any time, the best so far on it; without, what
-        it was at the last look. With a checkpoint the run goes on where it was stopped.
+        it was at the last look. With a checkpoint the run goes on where it was stopped. together: workers that do the
+        same beside this one, see ``cluster/training.py``.
         """
         held_out = self._check(corpus, valid)
-        trainer = self._trainer(corpus)
+        trainer = self._trainer(corpus, together)
+        self._together = together
         self._vocab, self._flat, self.valid_score_ = corpus.vocab, trainer.weights.clone(), -np.inf
         run = "" if checkpoint is None else self._fingerprint(corpus, valid)
         kept = None if checkpoint is None else checkpoint.read(self._arrays(trainer), type(self).__name__, run)
@@ -182,6 +197,7 @@ class NeuralLM:
             if checkpoint is not None and checkpoint.due() and not trainer.epoch_done:  # at its end a look comes first
                 checkpoint.write(self._arrays(trainer), type(self).__name__, run)
             updates = max(1, min(PLANNED, int(updates * TOLD_EVERY / max(1e-3, time.monotonic() - began))))
+            updates = int(self._together.agree(updates))
 
     def _check(self, corpus: Corpus, valid: Corpus | None) -> tuple[Tensor, Tensor] | None:
         """Refuse what cannot be learnt from; the held-out text, ready to be read."""
@@ -192,6 +208,8 @@ class NeuralLM:
         corpus.check_ids()
         if self.training.precision == "float16" and self._device().type == "cpu":
             raise SettingError("precision is 'float16', which needs a GPU: say 'float32' or 'bfloat16'")
+        if self.training.sampled and getattr(self, "softmaxes", 1) > 1:
+            raise SettingError("softmaxes are mixed over all words: expected sampled=0 in the training")
         if valid is None or len(valid.ids) == 0:
             if self.training.needs_held_out:
                 raise SettingError("schedule plateau or nt-asgd, or patience, needs a held-out text: give valid")
@@ -199,7 +217,7 @@ class NeuralLM:
         valid.check_ids()
         return _held_out(valid, self._device())
 
-    def _trainer(self, corpus: Corpus) -> Trainer:
+    def _trainer(self, corpus: Corpus, together: Together = ALONE) -> Trainer:
         network, device, training = self.network(corpus.vocab), self._device(), self.training
         generator = torch.Generator(device).manual_seed(self.seed)
         flat = new_flat(network.tensors(), device)
@@ -208,9 +226,11 @@ class NeuralLM:
             counts = np.bincount(corpus.ids, minlength=len(corpus.vocab)) + 1.0  # one more: some words may not be there
             shares = np.log(counts / counts.sum()).astype(np.float32)
             views(flat, network.tensors())[BIAS].copy_(torch.from_numpy(shares))
+        together.begin_alike(flat)
         ids = torch.from_numpy(np.asarray(corpus.ids, np.int64)).to(device)
         offsets = np.asarray(corpus.offsets) if training.shuffle else None
-        reading = Reading(ids, training.batch, training.steps, offsets=offsets, vary=training.vary)
+        share = together.rank, together.size
+        reading = Reading(ids, training.batch, training.steps, offsets=offsets, vary=training.vary, share=share)
         low = getattr(torch, training.precision)
         like = torch.empty(0, device=device, dtype=torch.float32 if device.type == "cpu" else low)
         noise = None
@@ -222,7 +242,11 @@ class NeuralLM:
             raw, new = network.read(weights, x, state, masks)
             dropped = raw * masks.output
             layer = (dropped.flatten(0, 1).to(low), output_weight(weights).to(low), weights[BIAS].to(low))
-            if noise is not None:
+            if mixed(weights):
+                each = masks.latent.expand(len(x), -1, -1).flatten(0, 1)
+                z, log_shares = mixture_of(weights, dropped.flatten(0, 1), each)
+                nats = mixture_cross_entropy(z.to(low), log_shares, *layer[1:], y.flatten(), scale=scale)
+            elif noise is not None:
                 drawn = training.sampled
                 nats = sampled_cross_entropy(*layer, y.flatten(), noise, drawn, generator=generator, sparse=True)
             else:
@@ -231,7 +255,9 @@ class NeuralLM:
             return nats, scale * self._penalty(raw, dropped), new
 
         state = network.start(reading.rows, like)
-        trainer = Trainer(flat, network.tensors(), loss, state, reading, training, generator, seed=self.seed)
+        trainer = Trainer(
+            flat, network.tensors(), loss, state, reading, training, generator, seed=self.seed, together=together
+        )
         return trainer
 
     def _penalty(self, raw: Tensor, dropped: Tensor) -> Tensor:
@@ -251,6 +277,7 @@ class NeuralLM:
             return
         network = self.network(self.vocab)
         scores = [_rows_score(views(each, network.tensors()), network, *held_out) for each in candidates]
+        scores = [self._together.agree(score) for score in scores]
         trainer.look(-max(scores))
         if max(scores) > self.valid_score_:
             self.valid_score_ = max(scores)
@@ -269,7 +296,15 @@ class NeuralLM:
         self.valid_score_ = float(kept["score"][0])
 
     def _fingerprint(self, corpus: Corpus, valid: Corpus | None) -> str:
-        return fingerprint(self._settings(), corpus.ids, *([] if valid is None else [valid.ids]))
+        run = fingerprint(self._settings(), corpus.ids, *([] if valid is None else [valid.ids]))
+        return run if self._together.size == 1 else f"{run} by {self._together.size}"
+
+    def take_best(self, vocab: Vocab, kept: dict[str, Array]) -> Self:
+        """Become what a run that somebody else has finished found best; kept: what its checkpoint holds."""
+        flat = new_flat(self.network(vocab).tensors(), self._device())
+        flat.copy_(torch.from_numpy(np.array(kept["best"])))
+        self._vocab, self._flat, self.valid_score_ = vocab, flat, float(kept["score"][0])
+        return self
 
     # Scoring
 
@@ -381,7 +416,10 @@ class NeuralLM:
         """Take a saved model up again, on whatever device there is."""
         if parts.vocab is None:
             raise ValueError("expected a vocabulary")
-        model = cls(**_checked(cls, parts.settings))
+        settings = _checked(cls, parts.settings)
+        if settings.get("layers", 0) > len(parts.arrays):  # before room is made for what each of them would need
+            raise ValueError(f"{settings['layers']} layers, but only {len(parts.arrays)} arrays")
+        model = cls(**settings)
         return model._take(parts.arrays, parts.vocab)
 
     def _take(self, arrays: dict[str, Array], vocab: Vocab) -> Self:
@@ -428,9 +466,9 @@ def _plain(value: Any) -> Json:
 def _checked(model: type[NeuralLM], settings: dict[str, Json]) -> dict[str, Any]:
     """Saved settings as the constructor takes them: every one there, no other, each of its default's type."""
     wanted = {name: each.default for name, each in signature(model).parameters.items() if name != "device"}
-    if set(settings) != set(wanted):
+    given: dict[str, Any] = {name: wanted[name] for name in LATER if name in wanted} | settings
+    if set(given) != set(wanted):
         raise ValueError(f"the settings are {sorted(settings)}, not {sorted(wanted)}")
-    given: dict[str, Any] = dict(settings)
     for name, default in wanted.items():
         kind = dict if name in ("dropout", "training") else type(default)
         if type(given[name]) is not kind:

@@ -15,11 +15,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, embedding, linear
 
+from foreword.nn.mixture import mixture_logs, mixture_word_logs
+
 Weights = Mapping[str, Tensor]
 State = tuple[Tensor, ...]
 """What a network remembers: tensors whose first dimension is the text."""
 
 EMBEDDING, OUTPUT, BIAS = "embedding", "output", "bias"
+
+MIXTURE = ("mixture.prior", "mixture.latent", "mixture.latent_bias")
+"""Weights of a mixture of K softmaxes: P (K, D), L (K · D, D), l (K · D,); see ``nn/mixture.py``."""
 
 LOGITS_AT_ONCE = 1 << 22
 """Numbers that are held for scoring: 400 words at a vocabulary of 10,000."""
@@ -54,6 +59,13 @@ def word_tensors(vocab: int, units: int, output: int | None) -> dict[str, tuple[
     return shapes if output is None else {**shapes, OUTPUT: (vocab, output)}
 
 
+def mixture_tensors(softmaxes: int, units: int) -> dict[str, tuple[int, ...]]:
+    """None for one softmax."""
+    wide = softmaxes * units
+    shapes = ((softmaxes, units), (wide, units), (wide,))
+    return dict(zip(MIXTURE, shapes, strict=True)) if softmaxes > 1 else {}
+
+
 def initialise_words(weights: Weights, generator: torch.Generator) -> None:
     """Embedding and output layer within 0.1 of zero, no bias on words."""
     for name in (EMBEDDING, OUTPUT):
@@ -75,13 +87,34 @@ def output_weight(weights: Weights) -> Tensor:
     return weights[OUTPUT] if OUTPUT in weights else weights[EMBEDDING]
 
 
+def mixed(weights: Weights) -> bool:
+    """Whether the words are told by a mixture of softmaxes."""
+    return MIXTURE[0] in weights
+
+
+def mixture_of(weights: Weights, hidden: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """(N, D) to what each softmax reads (N, K, D), and the logs of their shares (N, K) in float32. mask (N, K · D)."""
+    prior, latent, bias = (weights[name] for name in MIXTURE)
+    z = torch.tanh(linear(hidden, latent, bias))
+    z = z if mask is None else z * mask
+    return z.view(len(hidden), *prior.shape), torch.log_softmax(linear(hidden, prior), 1, dtype=torch.float32)
+
+
 def next_logs(weights: Weights, hidden: Tensor) -> Tensor:
     """(n, D) to log-probabilities (n, V), in float64 so that a row sums to one to the last digits of float32."""
+    if mixed(weights):
+        z, log_shares = mixture_of(weights, hidden)
+        log_shares = log_shares.double()
+        exact_shares = log_shares - torch.logsumexp(log_shares, 1, keepdim=True)
+        return mixture_logs(z, exact_shares, output_weight(weights), weights[BIAS])
     return torch.log_softmax(linear(hidden, output_weight(weights), weights[BIAS]).double(), -1)
 
 
 def word_logs(weights: Weights, hidden: Tensor, ids: Tensor) -> Tensor:
     """Log-probabilities of given words: hidden (…, D) and ids (…) to float32 (…), a few rows of logits at a time."""
+    if mixed(weights):
+        z, log_shares = mixture_of(weights, hidden.flatten(0, -2))
+        return mixture_word_logs(z, log_shares, output_weight(weights), weights[BIAS], ids.reshape(-1)).view_as(ids)
     rows = max(1, LOGITS_AT_ONCE // len(weights[BIAS]))
     scored = [
         -cross_entropy(linear(part, output_weight(weights), weights[BIAS]), wanted, reduction="none")

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.io.scratch import Scratch
 from foreword.kernels import ngram_query
+from foreword.lm.ngram_counts import Tabulated
 from foreword.lm.ngram_estimate import estimate_logs, prune_limits
 from foreword.lm.ngram_layouts import HashLayout, Logged, Spelled, TrieLayout, in_order, most_rows
 from foreword.lm.ngram_pack import hash_arrays, table_of, trie_arrays
@@ -99,8 +100,7 @@ class NgramLM:
     # Learning
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
-        if self.smoothing == GIVEN:
-            raise ForewordError("this model was read from a file and cannot be fitted: make a new NgramLM")
+        self._check_unread()
         if len(corpus.ids) == 0:
             raise ForewordError("there is nothing to learn from: the corpus is empty")
         if len(corpus.ids) + len(corpus) >= 1 << 31:
@@ -108,11 +108,25 @@ class NgramLM:
         scratch = Scratch(self.memory, self.scratch)
         # What counting needs and the finished tables do not follow each other: one block is enough for both.
         scratch.reserve(16 * (self.order - 1) * most_rows(len(corpus.ids)) if self.layout == "hash" else 0)
+        return self._estimate(corpus, scratch, meter)
+
+    def fit_tabulated(self, tabulated: Tabulated, *, meter: Meter | None = None) -> Self:
+        """Learn from n-grams of this order that were counted elsewhere; the tables are written over."""
+        self._check_unread()
+        if len(tabulated.orders) != self.order - 1:
+            raise SettingError(f"counts of order {len(tabulated.orders) + 1} for a model of order {self.order}")
+        return self._estimate(tabulated, Scratch(self.memory, self.scratch), meter)
+
+    def _check_unread(self) -> None:
+        if self.smoothing == GIVEN:
+            raise ForewordError("this model was read from a file and cannot be fitted: make a new NgramLM")
+
+    def _estimate(self, counted: Corpus | Tabulated, scratch: Scratch, meter: Meter | None) -> Self:
         found, discounts = estimate_logs(
-            corpus, self.order, self._method, prune=self.prune, fallback=self.discount_fallback,
+            counted, self.order, self._method, prune=self.prune, fallback=self.discount_fallback,
             scratch=scratch, meter=meter,
         )  # fmt: skip
-        self._enter(corpus.vocab, found.unigrams, found.tables, scratch, meter)
+        self._enter(counted.vocab, found.unigrams, found.tables, scratch, meter)
         self.discounts_ = discounts
         return self
 

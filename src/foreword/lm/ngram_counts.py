@@ -31,6 +31,7 @@ from foreword.kernels.ngram_count import (
 from foreword.kernels.ngram_sort import COUNT, KEY_BITS, PARENT, TALLY, WORD
 from foreword.protocols import Meter
 from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int32]
@@ -114,6 +115,31 @@ class Text:
         found = text[max(0, place - self.order + 2) : place + 1].tolist()
         beginnings = [at for at, each in enumerate(found) if each == self.stop]
         return [each - 1 for each in found[max(beginnings, default=0) :]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tabulated:
+    """All that probabilities are estimated from.
+
+    unigrams: int64 (words,), how often each word was seen; orders: the n-grams from order two on.
+    last: the n-gram that KenLM's sort has last, see ``Text.last_in_kenlms_sort``; empty where there are only unigrams.
+    """
+
+    vocab: Vocab
+    unigrams: Longs
+    orders: list[Order]
+    last: list[int]
+
+
+def tabulate(
+    corpus: Corpus, order: int, scratch: Scratch, meter: Meter | None = None, *, last: bool = True
+) -> Tabulated:  # fmt: skip
+    """last: whether anybody will ask for that n-gram."""
+    text = Text.of(corpus, order, scratch)
+    orders = list_orders(text, scratch, meter)
+    found = text.last_in_kenlms_sort(corpus.vocab.end) if orders and last else []
+    scratch.release(text.words)
+    return Tabulated(corpus.vocab, text.counts, orders, found)
 
 
 def count_ngrams(

@@ -18,7 +18,7 @@ from foreword.io.scratch import Scratch
 from foreword.kernels import ngram_table
 from foreword.kernels.ngram_count import counts_of_counts, first_extension
 from foreword.kernels.ngram_sort import COUNT, PARENT
-from foreword.lm.ngram_counts import Order, Text, count_continuations, find_ngram, list_orders
+from foreword.lm.ngram_counts import Order, Tabulated, count_continuations, find_ngram, tabulate
 from foreword.lm.ngram_pack import LOG, WEIGHT
 from foreword.lm.smoothing import Method, estimate_discounts
 from foreword.protocols import Meter
@@ -87,7 +87,7 @@ class Counted:
 
 
 def estimate(
-    corpus: Corpus,
+    corpus: Corpus | Tabulated,
     order: int,
     how: Method,
     *,
@@ -97,6 +97,7 @@ def estimate(
 ) -> tuple[list[Estimate], Discounts]:
     """Probabilities of all orders in float64, and the discounts of each order.
 
+    corpus: a text, or what was counted of one before; the tables of that are written over.
     prune: for each order, n-grams seen at most that often are left out; the last number goes on for higher orders.
     """
     scratch = Scratch()
@@ -118,7 +119,7 @@ def estimate(
 
 
 def estimate_logs(
-    corpus: Corpus,
+    corpus: Corpus | Tabulated,
     order: int,
     how: Method,
     *,
@@ -158,7 +159,7 @@ def estimate_logs(
 
 
 def count(
-    corpus: Corpus,
+    corpus: Corpus | Tabulated,
     order: int,
     how: Method,
     prune: Sequence[int],
@@ -167,15 +168,13 @@ def count(
     meter: Meter | None,
 ) -> Counted:
     limits = prune_limits(prune, order)
-    text = Text.of(corpus, order, scratch)
-    orders = list_orders(text, scratch, meter)
+    kenlm = how.continuations
+    found = corpus if isinstance(corpus, Tabulated) else tabulate(corpus, order, scratch, meter, last=kenlm)
+    unigrams, orders, last = found.unigrams, found.orders, found.last if kenlm else []
     kept = [_kept(each, limit, scratch) for each, limit in zip(orders, limits[1:], strict=True)]
-    last = text.last_in_kenlms_sort(corpus.vocab.end) if how.continuations and orders else []
-    scratch.release(text.words)
-    unigrams = text.counts
     raw = _counts_of_ends(unigrams, orders, last)
     if how.continuations and orders:
-        unigrams = count_continuations(len(corpus.vocab), orders)
+        unigrams = count_continuations(len(unigrams), orders)
     tallies = _tallies(unigrams, orders)
     # KenLM tallies one n-gram of each lower order, the last in its sort, by how often it was seen instead of by how
     # many words stand before it. In a large text that is nothing; for equal digits in a small one we do the same.

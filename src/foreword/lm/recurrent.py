@@ -46,6 +46,9 @@ class RecurrentLM(NeuralLM):
     embedding: units of the embedding. hidden: units of a layer.
     tied: embedding and output layer are one tensor, and the last layer has as many units as the embedding.
     forget_bias: what an LSTM's forget gates begin with.
+    mogrify: rounds in which a layer's input and state gate each other before the cell, an LSTM, sees them: 5 in the
+        paper, 0 for none; slow, see ``nn/mogrifier.py``.
+    softmaxes: how many are mixed to tell the next word (15 in the paper), see ``nn/mixture.py``.
     dropout, training: what is dropped, and how it is trained.
     device: "cuda" or "cpu"; by default the GPU, where there is one.
     """
@@ -62,6 +65,8 @@ class RecurrentLM(NeuralLM):
         *,
         tied: bool = True,
         forget_bias: float = 1.0,
+        mogrify: int = 0,
+        softmaxes: int = 1,
         dropout: Dropout | None = None,
         training: Training | None = None,
         seed: int = 0,
@@ -73,12 +78,17 @@ class RecurrentLM(NeuralLM):
         self.hidden = hidden
         self.layers = layers
         self.tied = tied
+        self.mogrify = mogrify
+        self.softmaxes = softmaxes
         self.forget_bias = forget_bias
 
     def network(self, vocab: Vocab) -> RecurrentNetwork:
-        check_sizes(self, "embedding", "hidden", "layers")
+        check_sizes(self, "embedding", "hidden", "layers", "softmaxes")
+        check_sizes(self, "mogrify", least=0)
         if self.cell not in CELLS:
             raise SettingError(f"cell is {self.cell!r}: expected {', '.join(CELLS)}")
+        if self.mogrify and self.cell != "lstm":
+            raise SettingError(f"mogrify is {self.mogrify}, which is for cell 'lstm', not {self.cell!r}")
         last = self.embedding if self.tied else self.hidden
         sizes = (len(vocab), self.embedding, self.hidden, self.layers)
-        return RecurrentNetwork(*sizes, self.tied, self.cell, last, self.forget_bias)
+        return RecurrentNetwork(*sizes, self.tied, self.cell, last, self.forget_bias, self.mogrify, self.softmaxes)

@@ -12,9 +12,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from foreword.lm.neural_network import State, Weights, embed, initialise_words, word_tensors
+from foreword.lm.neural_network import State, Weights, embed, initialise_words, mixture_tensors, word_tensors
 from foreword.nn.dropout import Dropout, draw_mask, locked_mask
 from foreword.nn.layers import gru, lstm, min_gru, rnn
+from foreword.nn.mogrifier import mogrifier_lstm, round_shapes
 
 GATES = {"rnn": 1, "irnn": 1, "lstm": 4, "gru": 3, "min-gru": 2}
 """The cells, and how many rows of W_x each unit has; ``irnn`` is a ReLU network that begins with W_h = 1."""
@@ -25,7 +26,7 @@ CELLS = tuple(GATES)
 @dataclass(frozen=True, slots=True)
 class Masks:
     """What is dropped while one stretch of text is read. words (V,), input (1, B, D), between[l] (1, B, H), output
-    (1, B, units), recurrent[l] (gates · H, H).
+    (1, B, units), recurrent[l] (gates · H, H), latent (1, B, softmaxes · units) where there is a mixture of softmaxes.
     """
 
     words: Tensor
@@ -33,6 +34,7 @@ class Masks:
     between: tuple[Tensor, ...]
     output: Tensor
     recurrent: tuple[Tensor, ...]
+    latent: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,8 @@ class RecurrentNetwork:
     """vocab: V. embedding: D. hidden: H. tied: the embedding is the output layer's weight too.
 
     last: units of the last layer; D where it is tied. forget_bias: what an LSTM's forget gates begin with; None to draw
-    it as the others.
+    it as the others. mogrify: rounds in which an LSTM's input and state gate each other first, see ``nn/mogrifier.py``.
+    softmaxes: how many the words are told by, see ``nn/mixture.py``.
     """
 
     vocab: int
@@ -51,6 +54,8 @@ class RecurrentNetwork:
     cell: str = "lstm"
     last: int | None = None
     forget_bias: float | None = None
+    mogrify: int = 0
+    softmaxes: int = 1
 
     def layer_sizes(self) -> list[tuple[int, int]]:
         """What each layer reads and writes: D→H, H→H, …, H→last."""
@@ -60,19 +65,22 @@ class RecurrentNetwork:
     def tensors(self) -> dict[str, tuple[int, ...]]:
         last = self.layer_sizes()[-1][1]
         shapes = word_tensors(self.vocab, self.embedding, None if self.tied else last)
+        shapes |= mixture_tensors(self.softmaxes, last)
         for layer, (read, written) in enumerate(self.layer_sizes()):
             gates = GATES[self.cell] * written
             sizes = [(gates, read), (gates, written), (gates,), (gates,)]
             shapes |= dict(zip(layer_names(layer), sizes, strict=True))
             if self.cell == "min-gru":  # its gates do not see the state
                 del shapes[layer_names(layer)[1]], shapes[layer_names(layer)[3]]
+            rounds = round_shapes(read, written, self.mogrify)
+            shapes |= dict(zip(round_names(layer, self.mogrify), rounds, strict=True))
         return shapes
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
         """Recurrent weights within 1 / √units."""
         initialise_words(weights, generator)
         for layer, (_, units) in enumerate(self.layer_sizes()):
-            names = [name for name in layer_names(layer) if name in weights]
+            names = [name for name in (*layer_names(layer), *round_names(layer, self.mogrify)) if name in weights]
             for name in names:
                 weights[name].uniform_(-(units**-0.5), units**-0.5, generator=generator)
             _, w_h, b_x, b_h = layer_names(layer)
@@ -83,6 +91,9 @@ class RecurrentNetwork:
             if self.cell == "lstm" and self.forget_bias is not None:
                 weights[b_x][units : 2 * units] = self.forget_bias
                 weights[b_h][units : 2 * units] = 0.0
+        last = self.layer_sizes()[-1][1]
+        for name in mixture_tensors(self.softmaxes, last):
+            weights[name].uniform_(-(last**-0.5), last**-0.5, generator=generator)
 
     def start(self, texts: int, like: Tensor) -> State:
         """Of the first layer h, and c if it is an LSTM, then of the second, …; each (B, units)."""
@@ -101,18 +112,31 @@ class RecurrentNetwork:
             tuple(locked_mask(texts, units, dropout.between, like, generator) for _, units in sizes[:-1]),
             locked_mask(texts, sizes[-1][1], dropout.output, like, generator),
             tuple(draw_mask((GATES[self.cell] * u, u), dropout.recurrent, like, generator) for u in recurrent),
+            None
+            if self.softmaxes == 1
+            else locked_mask(texts, self.softmaxes * sizes[-1][1], dropout.between, like, generator),
         )
 
-    def read(self, weights: Weights, ids: Tensor, state: State, masks: Masks | None = None) -> tuple[Tensor, State]:
-        """Words (T, B) in; what the last layer says at each step (T, B, units), not dropped from yet, and the state."""
+    def read(
+        self, weights: Weights, ids: Tensor, state: State, masks: Masks | None = None, more: Tensor | None = None
+    ) -> tuple[Tensor, State]:
+        """Words (T, B) in; what the last layer says at each step (T, B, units), not dropped from yet, and the state.
+
+        more (T, B, D): added to the words' vectors.
+        """
         x = embed(weights, ids, masks)
+        x = x if more is None else x + more
         new: list[Tensor] = []
         for layer in range(self.layers):
             of_layer = [weights[name] for name in layer_names(layer) if name in weights]
             if masks is not None and masks.recurrent:
                 of_layer[1] = of_layer[1] * masks.recurrent[layer]
             parts = state[self._parts() * layer : self._parts() * (layer + 1)]
-            x, *after = self._layer(x, parts, of_layer)
+            if self.mogrify:
+                rounds = [weights[name] for name in round_names(layer, self.mogrify)]
+                x, *after = mogrifier_lstm(x, parts[0], parts[1], of_layer, rounds)
+            else:
+                x, *after = self._layer(x, parts, of_layer)
             new += after
             if masks is not None and layer < self.layers - 1:
                 x = x * masks.between[layer]
@@ -135,3 +159,8 @@ def layer_names(layer: int) -> tuple[str, str, str, str]:
     """The four weights of a layer, as torch orders them; an LSTM's gates are input, forget, cell, output."""
     first, second = f"layer{layer}.input", f"layer{layer}.recurrent"
     return first, second, f"{first}_bias", f"{second}_bias"
+
+
+def round_names(layer: int, rounds: int) -> list[str]:
+    """Of the matrices by which a layer's input and state gate each other."""
+    return [f"layer{layer}.mogrify{number + 1}" for number in range(rounds)]

@@ -6,38 +6,27 @@ weights. With ``int16=True`` it delivers half: every row of a matrix becomes who
 one scale, and is multiplied in float32 as before. With ``int8=True`` it delivers a quarter: the numbers go from −127 to
 127; a perplexity then changes by less than a thousandth, as measured on characters of Shakespeare.
 
-It is a ``NextToken``: ``foreword.decode`` samples from it and searches with it. Shapes: n texts side by side, V words.
+It is a ``NextToken``: ``foreword.decode`` samples from it and searches with it. Where only the likeliest tokens are
+wanted the output matrix, most of what is read, is looked through in int8 first (``streaming_weights.py``).
+Shapes: n texts side by side, V words.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
-from foreword.kernels.recurrent_step import (
-    SMALL_STEP,
-    TOGETHER,
-    gru_gates,
-    log_softmax,
-    lstm_gates,
-    min_gru_gates,
-    multiply_rows,
-    multiply_short_rows,
-    multiply_small_rows,
-    rnn_gates,
-    round_rows,
-)
-from foreword.kernels.simd import LANES
-from foreword.lm.neural_network import BIAS, EMBEDDING, OUTPUT
-from foreword.lm.recurrent_network import RecurrentNetwork, layer_names
+from foreword.kernels.recurrent_step import gru_gates, log_softmax, lstm_gates, min_gru_gates, rnn_gates
+from foreword.lm.neural_network import BIAS, EMBEDDING, MIXTURE, OUTPUT
+from foreword.lm.recurrent_network import RecurrentNetwork, layer_names, round_names
+from foreword.lm.streaming_weights import Floats, Matrix, Screened, Whole, matrix
 from foreword.protocols import Ids, Logs
 from foreword.tokens.vocab import Vocab
-
-Floats = NDArray[np.float32]
 
 REMEMBERED = 1 << 28
 """Bytes that the first layer's products with words may take; where all words would take more, none are kept."""
@@ -70,17 +59,20 @@ class Streaming:
         kind = np.dtype(np.int8 if int8 else np.int16 if int16 else np.float32)
         self._vocab = model.vocab
         self._embedding = weights[EMBEDDING]
-        self._output = _matrix(weights.get(OUTPUT, self._embedding), weights[BIAS], kind)
+        self._output = matrix(weights.get(OUTPUT, self._embedding), weights[BIAS], kind)
+        self._mixture = _Mixture(*(weights[name] for name in MIXTURE)) if MIXTURE[0] in weights else None
         self._layers, place = [], 0
         for layer, (_, units) in enumerate(network.layer_sizes()):
             w_x, w_h, b_x, b_h = layer_names(layer)
-            from_x = _matrix(weights[w_x], weights[b_x], kind)
-            from_h = _matrix(weights[w_h], weights[b_h], kind) if w_h in weights else None
-            self._layers.append(_Layer(network.cell, units, place, from_x, from_h))
+            from_x = matrix(weights[w_x], weights[b_x], kind)
+            from_h = matrix(weights[w_h], weights[b_h], kind) if w_h in weights else None
+            rounds = tuple(_without_bias(weights[name], kind) for name in round_names(layer, network.mogrify))
+            self._layers.append(_Layer(network.cell, units, place, from_x, from_h, rounds))
             place += self._layers[-1].width
         self._width = place
         gates = len(weights[layer_names(0)[0]])
-        kept = len(self._embedding) if 4 * len(self._embedding) * gates <= REMEMBERED else 0
+        fits = 4 * len(self._embedding) * gates <= REMEMBERED and not network.mogrify
+        kept = len(self._embedding) if fits else 0
         # Zeros are not there before they are written to, so this takes the room of the words that were met.
         self._products, self._known = np.zeros((kept, gates), np.float32), np.zeros(kept, np.bool_)
 
@@ -98,13 +90,37 @@ class Streaming:
 
     def next_logprobs(self, state: Floats) -> Logs:
         """float64 (n, V)."""
-        self._check(state)
-        last = self._layers[-1]
-        hidden = np.ascontiguousarray(state[:, last.place : last.place + last.units], np.float32)
-        scores = self._output.multiply(hidden)
+        if self._mixture is not None:
+            return self._mixture.logs(self._hidden(state), self._output)
+        scores = self._output.multiply(self._hidden(state))
         logs = np.empty(scores.shape)
         log_softmax(scores.reshape(-1), len(scores), len(self.vocab), logs.reshape(-1))
         return logs
+
+    def shortlist(self, state: Floats, count: int) -> tuple[Ids, Logs]:
+        """Of one text: tokens, rising, among which are the ``count`` likeliest, and their log-probabilities, each too
+        high by the same number. The same float32 as in ``next_logprobs``, but most of the matrix is read as int8 only.
+        """
+        hidden = self._hidden(state)
+        if self._mixture is not None:
+            logs: Logs = self._mixture.logs(hidden, self._output)[0]
+            return np.arange(len(logs)), logs
+        if self._screened is None:
+            scores = self._output.multiply(hidden)[0]
+            return np.arange(len(scores)), scores.astype(np.float64)
+        ids, scores = self._screened.largest(hidden[0], count)
+        return ids, scores.astype(np.float64)
+
+    @cached_property
+    def _screened(self) -> Screened | None:
+        """Made when it is first asked for; matrices of whole numbers are small enough as they are."""
+        return Screened(self._output) if isinstance(self._output, Whole) else None
+
+    def _hidden(self, state: Floats) -> Floats:
+        """(n, D): what the next word is told from."""
+        self._check(state)
+        last = self._layers[-1]
+        return np.ascontiguousarray(state[:, last.place : last.place + last.units], np.float32)
 
     def advance(self, state: Floats, ids: Ids) -> Floats:
         words = np.asarray(ids, np.int64)
@@ -114,9 +130,11 @@ class Streaming:
         if len(words) and not 0 <= words.min() <= words.max() < len(self.vocab):
             raise ValueError(f"an id is not in the vocabulary of {len(self.vocab)} tokens")
         new = np.empty((len(state), self._width), np.float32)
-        hidden = self._layers[0].step(self._from_words(words), state, new)
-        for layer in self._layers[1:]:
-            hidden = layer.step(layer.from_x.multiply(hidden), state, new)
+        hidden = self._embedding[words]
+        for layer in self._layers:
+            x, h = layer.mogrified(hidden, layer.before(state))
+            known = layer is self._layers[0] and not layer.rounds
+            hidden = layer.step(self._from_words(words) if known else layer.from_x.multiply(x), h, state, new)
         return new
 
     def _check(self, state: Floats) -> None:
@@ -136,109 +154,40 @@ class Streaming:
         return found
 
 
-class _Matrix(Protocol):
-    def multiply(self, x: Floats) -> Floats: ...  # (n, columns) to (n, rows), the bias added
-
-
-@dataclass(frozen=True, slots=True)
-class _Float:
-    """values (rows, columns), flat; bias (rows,)."""
-
-    values: Floats
-    bias: Floats
-
-    def multiply(self, x: Floats) -> Floats:
-        texts, columns = x.shape
-        out = np.empty((texts, len(self.bias)), np.float32)
-        multiply_rows(self.values, self.bias, x.reshape(-1), texts, len(self.bias), columns, out.reshape(-1))
-        return out
-
-
-@dataclass(frozen=True, slots=True)
-class _Short:
-    """values: int16 (rows, columns), padded with zeros to a multiple of 16, flat; scales and bias (rows,)."""
-
-    values: NDArray[np.int16]
-    scales: Floats
-    bias: Floats
-    padded: int
-
-    def multiply(self, x: Floats) -> Floats:
-        texts, columns = x.shape
-        wide = x
-        if columns != self.padded:
-            wide = np.zeros((texts, self.padded), np.float32)
-            wide[:, :columns] = x
-        out = np.empty((texts, len(self.bias)), np.float32)
-        multiply_short_rows(
-            self.values, self.scales, self.bias, wide.reshape(-1), texts, len(self.bias), self.padded, out.reshape(-1)
-        )
-        return out
-
-
-@dataclass(frozen=True, slots=True)
-class _Small:
-    """values: int8 (rows, columns), padded with zeros to multiples of 2 and 64, flat; scales and bias (rows,).
-
-    limit: how large a text's whole numbers may be, so that no sum of products leaves int32.
-    """
-
-    values: NDArray[np.int8]
-    scales: Floats
-    bias: Floats
-    padded: int
-    limit: int
-
-    def multiply(self, x: Floats) -> Floats:
-        texts, columns = x.shape
-        rounded, x_scales = np.empty(texts * self.padded, np.int16), np.empty(texts, np.float32)
-        round_rows(x.reshape(-1), texts, columns, self.limit, rounded, self.padded, x_scales)
-        out = np.empty((texts, len(self.bias)), np.float32)
-        multiply_small_rows(
-            self.values, self.scales, self.bias, rounded, x_scales, texts, len(self.bias), self.padded,
-            np.empty(4, np.int32), out.reshape(-1),
-        )  # fmt: skip
-        return out
-
-
-def _matrix(weight: Floats, bias: Floats, kind: np.dtype[Any]) -> _Matrix:
-    """kind: of what is kept, float32, int16 or int8."""
-    if kind == np.float32:
-        values = np.empty(weight.size, np.float32)  # NumPy asks for huge pages, torch does not: a fourth of the time
-        values[:] = weight.reshape(-1)
-        return _Float(values, bias)
-    rows, columns = weight.shape
-    sizes = np.abs(weight).max(axis=1)
-    scales = np.where(sizes > 0, sizes / np.iinfo(kind).max, 1).astype(np.float32)
-    together, step = (TOGETHER, SMALL_STEP) if kind == np.int8 else (1, LANES)
-    padded = -(-columns // step) * step
-    small = np.empty((-(-rows // together) * together, padded), kind)  # not zeros: see kernels/table.py
-    small.fill(0)
-    small[:rows, :columns] = np.rint(weight / scales[:, None])
-    if kind == np.int16:
-        return _Short(small.reshape(-1), scales, bias, padded)
-    limit = min((1 << 15) - 1, ((1 << 31) - 1) // (127 * columns))
-    return _Small(small.reshape(-1), scales, bias, padded, limit)
-
-
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """place: where in a state its h begins; c follows in an LSTM. A minimal GRU has no product with h."""
+    """place: where in a state its h begins; c follows in an LSTM. A minimal GRU has no product with h. rounds: the
+    matrices by which input and state gate each other first, see ``nn/mogrifier.py``.
+    """
 
     cell: str
     units: int
     place: int
-    from_x: _Matrix
-    from_h: _Matrix | None
+    from_x: Matrix
+    from_h: Matrix | None
+    rounds: tuple[Matrix, ...] = ()
 
     @property
     def width(self) -> int:
         return 2 * self.units if self.cell == "lstm" else self.units
 
-    def step(self, from_x: Floats, state: Floats, new: Floats) -> Floats:
-        """The layer's h (n, units) after what the product with its input says; its part of ``new`` is written."""
+    def before(self, state: Floats) -> Floats:
+        """Its h (n, units), a copy."""
+        return np.array(state[:, self.place : self.place + self.units], np.float32, order="C")
+
+    def mogrified(self, x: Floats, h: Floats) -> tuple[Floats, Floats]:
+        for number, weight in enumerate(self.rounds):
+            if number % 2 == 0:
+                x = x * _gate(weight.multiply(h))
+            else:
+                h = h * _gate(weight.multiply(x))
+        return x, h
+
+    def step(self, from_x: Floats, h: Floats, state: Floats, new: Floats) -> Floats:
+        """The layer's h (n, units) after what the product with its input says; its part of ``new`` is written. h: the
+        one before, which becomes the new one in place.
+        """
         texts, middle = len(from_x), self.place + self.units
-        h = np.array(state[:, self.place : middle], np.float32, order="C")
         a = from_x.reshape(-1)
         b = a if self.from_h is None else self.from_h.multiply(h).reshape(-1)
         if self.cell == "lstm":
@@ -253,6 +202,41 @@ class _Layer:
             rnn_gates(a, b, h.reshape(-1), texts, self.units, self.cell == "irnn")
         new[:, self.place : middle] = h
         return h
+
+
+@dataclass(frozen=True, slots=True)
+class _Mixture:
+    """Of K softmaxes, see ``nn/mixture.py``: P (K, D), L (K · D, D), l (K · D,)."""
+
+    prior: Floats
+    latent: Floats
+    bias: Floats
+
+    def logs(self, hidden: Floats, output: Matrix) -> Logs:
+        """(n, D) to log-probabilities (n, V)."""
+        shares = _log_softmax((hidden @ self.prior.T).astype(np.float64))
+        z = np.tanh(hidden @ self.latent.T + self.bias).reshape(-1, hidden.shape[1])
+        scores = output.multiply(z)
+        each = np.empty(scores.shape)
+        log_softmax(scores.reshape(-1), len(scores), scores.shape[1], each.reshape(-1))
+        joint = each.reshape(len(hidden), len(self.prior), scores.shape[1]) + shares[:, :, None]
+        mixed: Logs = np.logaddexp.reduce(joint, axis=1)
+        return mixed
+
+
+def _log_softmax(scores: Logs) -> Logs:
+    logs: Logs = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+    return logs
+
+
+def _gate(scores: Floats) -> Floats:
+    """2 σ(scores) = 1 + tanh(scores / 2), which overflows nowhere."""
+    gate: Floats = 1 + np.tanh(scores / 2)
+    return gate
+
+
+def _without_bias(weight: Floats, kind: np.dtype[Any]) -> Matrix:
+    return matrix(weight, np.zeros(len(weight), np.float32), kind)
 
 
 def _on_host(tensor: Any) -> Floats:

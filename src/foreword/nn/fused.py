@@ -39,10 +39,10 @@ class _GRU(torch.autograd.Function):
         bias = b_x.clone()
         bias[: 2 * hidden] += b_h[: 2 * hidden]
         from_x = torch.addmm(bias, x.flatten(0, 1), w_x.t())
-        states, kept = _states(steps, h), x.new_empty(steps, texts, 4 * hidden)
+        states, kept = states_from(steps, h), x.new_empty(steps, texts, 4 * hidden)
         from_h = x.new_empty(texts, 3 * hidden)
-        held = _flat(from_x), _flat(from_h), _flat(b_h[2 * hidden :]), _flat(states), _flat(kept)
-        gru_through(steps, *held, texts, hidden, _packed(w_h.t()))
+        held = flat(from_x), flat(from_h), flat(b_h[2 * hidden :]), flat(states), flat(kept)
+        gru_through(steps, *held, texts, hidden, packed(w_h.t()))
         ctx.save_for_backward(x, w_x, w_h, states, kept)
         return states[1:]
 
@@ -53,8 +53,8 @@ class _GRU(torch.autograd.Function):
         x, w_x, w_h, states, kept = ctx.saved_tensors
         steps, texts, hidden = d_out.shape
         d_kept, carry = torch.empty_like(kept), d_out.new_zeros(texts, hidden)
-        held = _flat(d_out), _flat(carry), _flat(states), _flat(kept), _flat(d_kept)
-        gru_through_back(steps, *held, texts, hidden, _packed(w_h))
+        held = flat(d_out), flat(carry), flat(states), flat(kept), flat(d_kept)
+        gru_through_back(steps, *held, texts, hidden, packed(w_h))
         rows, before = d_kept.flatten(0, 1), states[:-1].flatten(0, 1)
         d_n, d_gates, d_inner = rows[:, :hidden], rows[:, hidden : 3 * hidden], rows[:, hidden:]
         d_w_x, d_x = torch.empty_like(w_x), None
@@ -74,9 +74,9 @@ class _RNN(torch.autograd.Function):
     ) -> Tensor:
         steps, texts, hidden = len(x), *h.shape
         from_x = torch.addmm(b_x + b_h, x.flatten(0, 1), w_x.t())
-        states = _states(steps, h)
-        held = _flat(from_x), _flat(states), _flat(torch.empty_like(h))
-        rnn_through(steps, *held, texts, hidden, relu, _packed(w_h.t()))
+        states = states_from(steps, h)
+        held = flat(from_x), flat(states), flat(torch.empty_like(h))
+        rnn_through(steps, *held, texts, hidden, relu, packed(w_h.t()))
         ctx.relu = relu
         ctx.save_for_backward(x, w_x, w_h, states)
         return states[1:]
@@ -88,29 +88,33 @@ class _RNN(torch.autograd.Function):
         x, w_x, w_h, states = ctx.saved_tensors
         steps, texts, hidden = d_out.shape
         d_a, carry = x.new_empty(steps, texts, hidden), d_out.new_zeros(texts, hidden)
-        held = _flat(d_out), _flat(carry), _flat(states), _flat(d_a)
-        rnn_through_back(steps, *held, texts, hidden, ctx.relu, _packed(w_h))
+        held = flat(d_out), flat(carry), flat(states), flat(d_a)
+        rnn_through_back(steps, *held, texts, hidden, ctx.relu, packed(w_h))
         rows, before = d_a.flatten(0, 1), states[:-1].flatten(0, 1)
         d_x = torch.mm(rows, w_x).view_as(x) if ctx.needs_input_grad[0] else None
         bias = rows.sum(0)
         return d_x, carry, torch.mm(rows.t(), x.flatten(0, 1)), torch.mm(rows.t(), before), bias, bias, None
 
 
-def _states(steps: int, first: Tensor) -> Tensor:
+def states_from(steps: int, first: Tensor) -> Tensor:
     states = first.new_empty(steps + 1, *first.shape)
     states[0] = first
     return states
 
 
-def _packed(matrix: Tensor) -> NDArray[np.float32]:
+def packed(matrix: Tensor) -> NDArray[np.float32]:
     """(rows, columns) as (columns / 64, rows, 64), flat: as ``add_product`` reads it. Once a call, for all steps."""
     rows, columns = matrix.shape
-    blocks = -(-columns // BLOCK)
-    wide = torch.nn.functional.pad(matrix.detach(), (0, blocks * BLOCK - columns))
-    return _flat(wide.view(rows, blocks, BLOCK).transpose(0, 1))
+    whole = columns // BLOCK
+    out = matrix.new_empty(-(-columns // BLOCK), rows, BLOCK)
+    with torch.no_grad():
+        out[:whole] = matrix[:, : whole * BLOCK].view(rows, whole, BLOCK).transpose(0, 1)
+        if whole < len(out):
+            out[whole].zero_()[:, : columns - whole * BLOCK] = matrix[:, whole * BLOCK :]
+    return flat(out)
 
 
-def _flat(tensor: Tensor) -> NDArray[np.float32]:
+def flat(tensor: Tensor) -> NDArray[np.float32]:
     """The tensor's numbers as the kernels take them; a copy only where they do not lie in a row."""
     flat: NDArray[np.float32] = tensor.detach().contiguous().view(-1).numpy()
     return flat

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from llvmlite.binding import get_host_cpu_features
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -49,9 +50,13 @@ class Likeliest:
 
 
 def multiplies_bytes() -> bool:
-    """Whether the processor does, and this torch knows how."""
-    supported = getattr(torch.cpu, "_is_vnni_supported", None)
-    return hasattr(torch, "_int_mm") and torch._C._has_mkldnn and supported is not None and bool(supported())
+    """Whether the processor does, and this torch knows how. ``_int_mm`` is the only product of bytes that torch has,
+    and not among its public names: where it is gone, the whole products are made.
+    """
+    features = get_host_cpu_features()
+    vnni = features.get("avx512vnni", False) or features.get("avxvnni", False)
+    fused = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return bool(vnni and fused) and hasattr(torch, "_int_mm")
 
 
 def _rounded(x: Tensor) -> tuple[Tensor, Tensor]:

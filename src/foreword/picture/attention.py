@@ -12,16 +12,8 @@ from unicodedata import east_asian_width
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.errors import SettingError
-from foreword.picture.heat import grid, square
-from foreword.picture.picture import Picture, label, percent, svg
-
-ROW, TOP = 24, 96
-FIRST = 0.2
-"""Target words stand before the first column; a share of the width."""
-
-LONGEST_WORD, WIDEST = 16, 0.08
-"""A square is at most so wide, so that a short sentence has no bars."""
+from foreword.picture.heat import check_shares, heat_map
+from foreword.picture.picture import Picture
 
 SHADES = " ░▒▓█"
 
@@ -30,29 +22,14 @@ Weights = NDArray[np.floating[Any]]
 
 def attention(source: Sequence[str], target: Sequence[str], weights: Weights) -> Picture:
     """weights: (target, source), each row summing to one."""
-    _check(source, target, weights)
-    each = min(WIDEST, (1 - FIRST) / len(source))
-    shapes = [
-        f'<svg x="{percent(FIRST + (place + 0.5) * each)}" y="{TOP - 8}" overflow="visible">'
-        f'<g transform="rotate(-50)">{label(_short(word), "0", 0)}</g></svg>'
-        for place, word in enumerate(source)
-    ]
-    for row, word in enumerate(target):
-        top = TOP + ROW * row
-        shapes.append(label(_short(word), percent(FIRST - 0.012), top + 16, anchor="end"))
-        shapes.append(
-            grid(
-                square(float(share), FIRST + place * each, top, each, ROW - 2, f"{word} ← {source[place]}: {share:.2f}")
-                for place, share in enumerate(weights[row].tolist())
-            )
-        )
     title = "Where each word of the translation looks"
-    return Picture(svg(title, TOP + ROW * len(target) + 4, shapes), title, _caption(source, target, weights))
+    check_shares(source, target, weights)
+    return heat_map(source, target, weights, title, _caption(source, target, weights))
 
 
 def attention_text(source: Sequence[str], target: Sequence[str], weights: Weights) -> str:
     """The same for a terminal: source words numbered below, and for each target word the one it looked at most."""
-    _check(source, target, weights)
+    check_shares(source, target, weights)
     wide = max(_width(word) for word in target)
     lines = []
     for word, row in zip(target, weights, strict=True):
@@ -63,18 +40,6 @@ def attention_text(source: Sequence[str], target: Sequence[str], weights: Weight
     lines.append(f"{' ' * wide}  {numbers}")
     lines.append(f"{' ' * wide}  " + "  ".join(f"{place} {word}" for place, word in enumerate(source, 1)))
     return "\n".join(line.rstrip() for line in lines) + "\n"
-
-
-def _check(source: Sequence[str], target: Sequence[str], weights: Weights) -> None:
-    if not source or not target or weights.shape != (len(target), len(source)):
-        raise SettingError(
-            f"weights are {weights.shape} for {len(target)} target and {len(source)} source words: expected a row for "
-            "each of the first and a column for each of the second, at least one of both"
-        )
-
-
-def _short(word: str) -> str:
-    return word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…"
 
 
 def _width(word: str) -> int:

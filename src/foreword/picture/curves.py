@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from foreword.errors import SettingError
-from foreword.picture.picture import Picture, label, percent, readable, svg
+from foreword.picture.picture import Picture, brief, label, percent, power_of_ten, readable, svg
 
 TOP, BOTTOM, HEIGHT = 24, 300, 334
 LINE = 16
@@ -28,16 +28,21 @@ def curves(
     *,
     accent: Collection[str] = (),
     dashed: Collection[str] = (),
+    numbers: bool = True,
 ) -> Picture:
     """Positive numbers on a logarithmic axis, one for each step; a line is broken where a number is not finite.
 
-    accent, dashed: the names of lines that are drawn in colour, and dashed.
+    accent, dashed: the names of lines that are drawn in colour, and dashed. numbers: a line's last one beside its name.
     """
-    return Picture(svg(title, HEIGHT, lines_over_steps(steps, lines, accent, dashed)), title, caption)
+    return Picture(svg(title, HEIGHT, lines_over_steps(steps, lines, accent, dashed, numbers)), title, caption)
 
 
 def lines_over_steps(
-    steps: Sequence[str], lines: Mapping[str, Sequence[float]], accent: Collection[str], dashed: Collection[str]
+    steps: Sequence[str],
+    lines: Mapping[str, Sequence[float]],
+    accent: Collection[str],
+    dashed: Collection[str],
+    numbers: bool = True,
 ) -> list[str]:
     """The shapes of such a picture, ``HEIGHT`` pixels high."""
     for name, values in lines.items():
@@ -57,7 +62,7 @@ def lines_over_steps(
             for place, step in enumerate(steps)
         ),
         *(_line(axes, drawn[name], colours[name], name in dashed) for name in on_top),
-        *_names(axes, drawn, colours),
+        *_names(axes, drawn, colours, numbers),
     ]
 
 
@@ -98,7 +103,7 @@ def tick_name(value: float) -> str:
     power = round(math.log10(value))
     if -3 < power < 7 or not math.isclose(value, 10.0**power):
         return readable(value).removesuffix(".00").removesuffix(".0")
-    return "10" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return power_of_ten(power)
 
 
 def _grid_line(axes: _Axes, value: float) -> str:
@@ -123,20 +128,27 @@ def _line(axes: _Axes, values: Sequence[float], colour: str, dashed: bool) -> st
     return segments + points
 
 
-def _names(axes: _Axes, drawn: Mapping[str, Sequence[float]], colours: Mapping[str, str]) -> Iterator[str]:
+def _names(
+    axes: _Axes, drawn: Mapping[str, Sequence[float]], colours: Mapping[str, str], numbers: bool
+) -> Iterator[str]:
     """Each name beside the end of its line, moved down where the one above is too near."""
     ends = {name: [value for value in values if math.isfinite(value)][-1] for name, values in drawn.items()}
     ranked = sorted(ends, key=lambda name: (axes.y(ends[name]), name))
     places = spread([axes.y(ends[name]) for name in ranked], LINE, BOTTOM + 4)
     for name, place in zip(ranked, places, strict=True):
         text = label(
-            f"{name}: {readable(ends[name])}" if ends[name] < 1e6 else name,
+            f"{name}: {_short(ends[name])}" if numbers and ends[name] < 1e6 else name,
             percent(LAST + 0.02),
             place + 4,
             colour="accent" if colours[name] == "accent" else "ink",
             weight=600 if colours[name] == "accent" else 400,
         )
         yield text
+
+
+def _short(value: float) -> str:
+    """There is little room beside a line."""
+    return readable(value) if value < 10_000 else brief(value)
 
 
 def spread(places: Sequence[float], apart: float, last: float) -> list[float]:

@@ -20,9 +20,10 @@ def gradients(
     *,
     accent: Collection[str] = (),
     dashed: Collection[str] = (),
+    numbers: bool = True,
 ) -> Picture:
     """norms: a line's name → its number at lag 0, 1, 2, …; lags: those that are drawn. Each line is a share of its own
-    first number.
+    first number. numbers: the last one beside each name; the caption tells them too.
     """
     if not lags or not norms:
         raise SettingError("gradients need at least one lag and one line")
@@ -33,7 +34,8 @@ def gradients(
         if not values[0] > 0:
             raise SettingError(f"{name}: {values[0]!r} at lag 0, expected a positive number")
         lines[name] = [_share(values[lag], values[0]) for lag in lags]
-    return curves([str(lag) for lag in lags], lines, title, _caption(lines, lags), accent=accent, dashed=dashed)
+    steps, caption = [str(lag) for lag in lags], _caption(lines, lags)
+    return curves(steps, lines, title, caption, accent=accent, dashed=dashed, numbers=numbers)
 
 
 def _share(value: float, first: float) -> float:

@@ -28,14 +28,14 @@ def growth(
     lines = {
         "possible": [float(number) for number in possible],
         "seen": [_or_missing(number) for number in seen],
-        "seen once": [_or_missing(number) for number in once],
+        "once": [_or_missing(number) for number in once],
     }
     shapes = lines_over_steps([f"n = {order}" for order in orders], lines, {"seen"}, {"possible"})
     foot = HEIGHT + 30 + BARS
     shapes += [_bar(at(place, len(orders)), share, foot) for place, share in enumerate(unseen_share)]
     shapes += [
-        label("of a new text,", percent(LAST + 0.04), foot - BARS / 2, weight=600, colour="accent"),
-        label("never seen", percent(LAST + 0.04), foot - BARS / 2 + 16, weight=600, colour="accent"),
+        label("new text:", percent(LAST + 0.05), foot - BARS / 2, weight=600, colour="accent"),
+        label("never seen", percent(LAST + 0.05), foot - BARS / 2 + 16, weight=600, colour="accent"),
     ]
     title = "N-grams that could be, that were seen, and that are new"
     return Picture(svg(title, foot + 4, shapes), title, _caption(orders, unseen_share))

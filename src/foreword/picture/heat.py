@@ -2,10 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any
 
-from foreword.picture.picture import percent, readable
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import SettingError
+from foreword.picture.picture import Picture, label, percent, readable, svg
+
+ROW, TOP = 24, 96
+FIRST = 0.2
+"""Names of rows stand before the first column; a share of the width."""
+
+LONGEST_WORD, WIDEST = 16, 0.08
+"""A square is at most so wide, so that a short sentence has no bars."""
+
+Shares = NDArray[np.floating[Any]]
+
+
+def heat_map(columns: Sequence[str], rows: Sequence[str], shares: Shares, title: str, caption: str) -> Picture:
+    """A square for each pair; shares: (rows, columns), between 0 and 1. Names of columns stand aslant above them."""
+    check_shares(columns, rows, shares)
+    each = min(WIDEST, (1 - FIRST) / len(columns))
+    shapes = [
+        f'<svg x="{percent(FIRST + (place + 0.5) * each)}" y="{TOP - 8}" overflow="visible">'
+        f'<g transform="rotate(-50)">{label(_short(name), "0", 0)}</g></svg>'
+        for place, name in enumerate(columns)
+    ]
+    for number, name in enumerate(rows):
+        top = TOP + ROW * number
+        shapes.append(label(_short(name), percent(FIRST - 0.012), top + 16, anchor="end"))
+        shapes.append(
+            grid(
+                square(
+                    float(share), FIRST + place * each, top, each, ROW - 2, f"{name} ← {columns[place]}: {share:.2f}"
+                )
+                for place, share in enumerate(shares[number].tolist())
+            )
+        )
+    return Picture(svg(title, TOP + ROW * len(rows) + 4, shapes), title, caption)
+
+
+def check_shares(columns: Sequence[str], rows: Sequence[str], shares: Shares) -> None:
+    if not columns or not rows or shares.shape != (len(rows), len(columns)):
+        raise SettingError(
+            f"weights are {shares.shape} for {len(rows)} rows and {len(columns)} columns: expected as many of both, "
+            "and at least one"
+        )
 
 
 def square(share: float, left: float, top: float, width: float, height: float, hint: str = "") -> str:
@@ -23,3 +68,7 @@ def square(share: float, left: float, top: float, width: float, height: float, h
 def grid(squares: Iterable[str]) -> str:
     """Squares with their colour, said once for all of them."""
     return f'<g fill="var(--p-accent)" stroke="var(--p-line)">{"".join(squares)}</g>'
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…"

@@ -54,7 +54,7 @@ def percent(share: float) -> str:
 
 
 def readable(number: float) -> str:
-    """A number as a person would write it: 12,346  123  45.7  6.54  0.0123  ∞."""
+    """A number as a person would write it: 12,346  123  45.7  6.54  0.0123  4.6×10⁻⁸  ∞."""
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
     if abs(number) >= 100:
@@ -63,4 +63,41 @@ def readable(number: float) -> str:
         return f"{number:.1f}"
     if abs(number) >= 1 or number == 0:
         return f"{number:.2f}"
+    if abs(number) >= 1e-4:
+        return f"{number:.3g}"
+    digits, _, power = f"{number:.1e}".partition("e")
+    return f"{digits}×{power_of_ten(int(power))}"
+
+
+def power_of_ten(power: int) -> str:
+    """10⁻⁸, 10²⁴."""
+    return "10" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def size(count: int) -> str:
+    """Bytes as a person would write them: 640 bytes, 1.4 MB."""
+    if count < 1000:
+        return f"{count} bytes"
+    return f"{brief(count)}B"
+
+
+def brief(number: float) -> str:
+    """Three figures and a letter: 640, 12.3 k, 1.4 M."""
+    for letter, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= 0.9995 * scale:
+            return f"{number / scale:.3g} {letter}"
     return f"{number:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """Time as a person would say it: < 0.01 s, 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    if seconds < 0.01:
+        return "< 0.01 s"
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -9,7 +9,7 @@ STYLE = """
 }
 @media screen and (prefers-color-scheme: dark) {
   :root {
-    --paper: #191817; --ink: #e8e4dc; --muted: #a09a8f; --line: #35332f; --accent: #6bbcc3; --heat: 214 128 40;
+    --paper: #191817; --ink: #e8e4dc; --muted: #a09a8f; --line: #35332f; --accent: #6bbcc3; --heat: 178 98 22;
   }
 }
 * { box-sizing: border-box; }
@@ -38,6 +38,11 @@ p { margin: 0 0 1rem; text-wrap: pretty; }
 .facts div { display: flex; flex-direction: column-reverse; }
 dt { color: var(--muted); font-size: .8125rem; line-height: 1.35; }
 dd { margin: 0; font-size: 1.6rem; line-height: 1.25; font-feature-settings: "lnum", "tnum"; }
+nav ol { display: flex; flex-wrap: wrap; gap: .35rem 1.4rem; margin: 1.5rem 0 0; padding: 0; list-style: none; }
+nav a {
+  color: var(--muted); font: .8125rem/1.5 var(--sans); text-decoration: none; border-bottom: 1px solid var(--line);
+}
+nav a:hover, nav a:focus-visible { color: var(--accent); border-color: currentColor; }
 .scroll { overflow-x: auto; margin: 0 -1.5rem; padding: 0 1.5rem; }
 table {
   width: 100%; border-collapse: collapse; font-size: .875rem; line-height: 1.35; font-variant-numeric: tabular-nums;
@@ -48,8 +53,14 @@ thead th { color: var(--muted); font-weight: 400; font-size: .8125rem; vertical-
 tbody th { font-weight: 500; }
 tr.best th, tr.best th + td { color: var(--accent); font-weight: 650; }
 figure { margin: 0; break-inside: avoid; }
+.wide { min-width: 40rem; }
+h3 + figure + h3 { margin-top: 2.25rem; }
+.pieces { margin: 0 0 1.1rem; font-size: .9375rem; line-height: 1.9; }
+.neighbours dt { color: var(--ink); font-size: .9375rem; font-weight: 600; }
+.neighbours dd { font: 1rem/1.45 var(--serif); }
 .scroll + figure { margin-top: 2.25rem; }
 figure .picture { display: block; }
+.legend span { color: var(--ink); }
 figcaption { margin-top: 1rem; color: var(--muted); font-size: .875rem; line-height: 1.5; text-wrap: pretty; }
 .passage { margin: 0; line-height: 1.95; white-space: pre-wrap; }
 .passage [title], .legend span { -webkit-box-decoration-break: clone; box-decoration-break: clone; }
@@ -71,6 +82,9 @@ footer {
   section[aria-labelledby] { margin-top: 2.75rem; }
   .facts { grid-template-columns: 1fr 1fr; }
   .scroll { margin: 0 -1.25rem; padding: 0 1.25rem; }
+  table { font-size: .8125rem; }
+  th, td { padding-left: .75rem; }
+  tbody th { white-space: normal; }
 }
 @media print {
   @page { margin: 18mm; }
@@ -79,6 +93,8 @@ footer {
   h2, h3, dt { break-after: avoid; }
   section[aria-labelledby] { margin-top: 2.5rem; }
   .scroll { overflow: visible; margin: 0; padding: 0; }
+  .wide { min-width: 0; }
+  nav { display: none; }
   th, td { padding-left: .7rem; }
 }
 """

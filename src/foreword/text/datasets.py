@@ -49,6 +49,7 @@ def path_of(dataset: Dataset, file: DataFile, *, may_download: bool, meter: Mete
 
 
 def dataset(name: str) -> Dataset:
+    """A data set by its name, such as ``ptb``; its ``path(split)`` finds the file, and fetches it if need be."""
     if name not in DATASETS:
         raise SettingError(f"no dataset named {name!r}: expected {', '.join(_likeliest_first(name))}")
     return DATASETS[name]

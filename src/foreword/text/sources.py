@@ -104,7 +104,7 @@ def _file_blocks(files: list[SourceFile], reading: Reading, meter: Meter | None)
     before = 0
     for file in files:
         with opened(file) as reader:
-            for block in _blocks(reader, reading):
+            for block in blocks_from(reader, reading):
                 if meter:
                     meter("reading", before + reader.taken, total)
                 yield block
@@ -113,8 +113,9 @@ def _file_blocks(files: list[SourceFile], reading: Reading, meter: Meter | None)
             meter("reading", before, total)
 
 
-def _blocks(reader: Reader, reading: Reading) -> Iterator[Block]:
-    format = reading.format or _format_by_name(reader.name)
+def blocks_from(reader: Reader, reading: Reading) -> Iterator[Block]:
+    """The documents of an open file."""
+    format = reading.format or format_by_name(reader.name)
     if format == "parquet":
         return parquet_blocks(reader, reading.field, reading.errors, reading.block_bytes)
     text = valid_utf8(decompressed(reader, reading.block_bytes), reader.name, reading.errors)
@@ -123,7 +124,7 @@ def _blocks(reader: Reader, reading: Reading) -> Iterator[Block]:
     return text_blocks(text, reading.document, reading.block_bytes)
 
 
-def _format_by_name(name: str) -> Format:
+def format_by_name(name: str) -> Format:
     return _FORMATS.get(PurePath(without_suffix(name)).suffix.lower(), "text")
 
 
@@ -162,8 +163,12 @@ def _with_text(blocks: Iterator[Block], names: list[str]) -> Iterator[Block]:
         empty = False
         yield block
     if empty:
-        named = ", ".join("standard input" if name == "-" else name for name in names[:3])
-        raise InputError(f"{named}{f' and {len(names) - 3} more' if len(names) > 3 else ''}: no text in it")
+        raise no_text(names)
+
+
+def no_text(names: list[str]) -> InputError:
+    named = ", ".join("standard input" if name == "-" else name for name in names[:3])
+    return InputError(f"{named}{f' and {len(names) - 3} more' if len(names) > 3 else ''}: no text in it")
 
 
 def _joined(blocks: Iterable[Block]) -> Iterator[str]:

@@ -47,6 +47,9 @@ ENDS = (END, "<|endoftext|>", "<|end_of_text|>", "<eos>", "<|im_end|>")
 """What the end of a document is called in tokenizers that others made, the first that is there."""
 
 
+_MADE_WHEN_NEEDED = ("_merge_table", "_first_ids", "_steps", "_whole_pieces", "_special_finder")
+
+
 class Replay(TypedDict):
     """One step of ``BPETokenizer.replay``."""
 
@@ -96,6 +99,14 @@ class BPETokenizer:
         self.prefix_space = prefix_space
         self.ignore_merges = ignore_merges
         self._encoders: SimpleQueue[_Encoder] = SimpleQueue()
+
+    def __getstate__(self) -> dict[str, object]:
+        """For a copy in another process, which makes encoders of its own."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_encoders", *_MADE_WHEN_NEEDED)}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._encoders = SimpleQueue()
 
     @property
     def vocab(self) -> Vocab:
@@ -202,7 +213,7 @@ class BPETokenizer:
 
     def _forget(self) -> None:
         self._encoders = SimpleQueue()
-        for name in ("_merge_table", "_first_ids", "_steps", "_whole_pieces", "_special_finder"):
+        for name in _MADE_WHEN_NEEDED:
             self.__dict__.pop(name, None)
 
     def merge_names(self) -> Iterator[tuple[str, str]]:
@@ -398,6 +409,7 @@ class BPETokenizer:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        parts.check_flags("lowercase", "ignore_merges", "prefix_space")
         settings = dict(parts.settings)
         tokenizer = cls(cast(int, settings.pop("vocab_size")), **settings)  # type: ignore[arg-type]
         if parts.vocab is None:

@@ -106,6 +106,14 @@ def merge_tables(tables: Sequence[StringTable]) -> tuple[Counted, list[NDArray[n
     return Counted.of(merged), [own, *others]
 
 
+def merge_counted(parts: Iterable[Counted]) -> Counted:
+    """Counts of several texts as those of all; the earlier of first places counts."""
+    table = StringTable()
+    for part in parts:
+        table.add(part.data, part.offsets, part.counts, part.firsts)
+    return Counted.of(table)
+
+
 def count_pieces_of(
     blocks: Iterable[Block],
     pattern: int,

@@ -65,9 +65,20 @@ class WordTokenizer:
 
     def fit_blocks(self, blocks: Iterable[Block], *, threads: int | None = None) -> Self:
         """Learn the vocabulary from a stream of documents, on all cores; the same at any number of threads."""
-        cleaned = (self.cleaning.block(block) for block in blocks)
-        self._learn(count_pieces_of(cleaned, _PATTERNS[self.split], threads=threads))
+        return self.fit_counted(count_pieces_of(map(self.prepare, blocks), self.piece_pattern, threads=threads))
+
+    def fit_counted(self, counted: Counted) -> Self:
+        """The same from words that were counted elsewhere."""
+        self._learn(counted)
         return self
+
+    @property
+    def piece_pattern(self) -> int:
+        return _PATTERNS[self.split]
+
+    def prepare(self, block: Block) -> Block:
+        """What the pattern is to be applied to."""
+        return self.cleaning.block(block)
 
     def fit_corpus(
         self, blocks: Iterable[Block], *, threads: int | None = None, scratch: Scratch | None = None
@@ -193,6 +204,7 @@ class WordTokenizer:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        parts.check_flags("lowercase")
         tokenizer = cls(**parts.settings)  # type: ignore[arg-type]
         if parts.vocab is None or parts.vocab.unknown is None:
             raise InputError("a word tokenizer needs a vocabulary with <unk>")

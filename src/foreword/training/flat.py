@@ -20,11 +20,16 @@ def flat_size(shapes: Shapes) -> int:
 
 def views(flat: Tensor, shapes: Shapes) -> dict[str, Tensor]:
     """The tensors by name; they share the vector's memory."""
-    named, start = {}, 0
+    return {name: flat[place].view(shapes[name]) for name, place in places(shapes).items()}
+
+
+def places(shapes: Shapes) -> dict[str, slice]:
+    """Where in the vector each of them lies."""
+    found, start = {}, 0
     for name, shape in shapes.items():
-        named[name] = flat[start : start + prod(shape)].view(shape)
+        found[name] = slice(start, start + prod(shape))
         start += _room(shape)
-    return named
+    return found
 
 
 def new_flat(shapes: Shapes, device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:

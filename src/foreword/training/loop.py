@@ -15,7 +15,6 @@ Shapes: N tokens, B texts side by side, L words in each, T words a step.
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -24,12 +23,14 @@ from torch import Tensor
 
 from foreword.errors import ForewordError
 from foreword.protocols import Array
-from foreword.training.flat import ALIGNED, Shapes, views
+from foreword.training.flat import Shapes, views
+from foreword.training.gradients import Apart, Gradients, InOne, clamp, gather, norm_of
 from foreword.training.graphed import Graphed
 from foreword.training.optimisers import optimiser
 from foreword.training.reading import Reading
 from foreword.training.schedules import averaging_begins, hold_then_cosine, plateau, running_share, step_decay
 from foreword.training.settings import Training
+from foreword.training.together import ALONE, Together
 
 State = tuple[Tensor, ...]
 Loss = Callable[[Mapping[str, Tensor], Tensor, Tensor, State, float], tuple[Tensor, Tensor, State]]
@@ -44,7 +45,7 @@ class Trainer:
 
     weights: float32, every weight in one vector, see ``flat.py``; changed in place. averages: as many such vectors as
     ``settings.averages`` has. state: what a text is begun with. looks: losses on the held-out text so far.
-    epoch, step: which epoch it is, and updates so far. gradients: of the last update, by name.
+    epoch, step: which epoch it is, and updates so far.
     """
 
     def __init__(
@@ -58,7 +59,9 @@ class Trainer:
         generator: torch.Generator | None = None,
         *,
         seed: int = 0,
+        together: Together = ALONE,
     ) -> None:
+        self._together = together
         self.weights, self.shapes, self.settings, self.seed = weights, shapes, settings, seed
         self.averages = [weights.clone() for _ in settings.averages]
         self.state = tuple(part.clone() for part in state)
@@ -74,12 +77,9 @@ class Trainer:
         self._working = self._working_copy()
         self._scale = settings.loss_scale if self._working.dtype == torch.float16 else 1.0
         self._leaves = {name: part.detach().requires_grad_() for name, part in views(self._working, shapes).items()}
-        self._gradient = torch.zeros_like(weights)
-        self.gradients = views(self._gradient, shapes)
-        self._made: set[str] = set()
-        if device.type == "cpu":
-            for name, leaf in self._leaves.items():
-                leaf.register_post_accumulate_grad_hook(_gatherer(weakref.ref(self), name))  # type: ignore[no-untyped-call]
+        self._shared = torch.empty_like(weights if together.size > 1 else weights[:0])  # all workers' gradient
+        on_cpu = device.type == "cpu"
+        self._gradients: Gradients = Apart(shapes, self._leaves) if on_cpu else InOne(weights, shapes, self._leaves)
         self._optimiser = optimiser(settings.optimiser, weights)
         self._inputs = torch.zeros(reading.length, reading.rows, dtype=torch.int64, device=device)
         self._targets = torch.zeros_like(self._inputs)
@@ -91,7 +91,8 @@ class Trainer:
         self._plan = torch.zeros(PLANNED, len(self._planned(0, 0.0, 1.0)), device=device)
         self._losses = torch.zeros((), dtype=torch.float32, device=device)
         self._norm = torch.zeros((), dtype=torch.float32, device=device)
-        recorded = device.type == "cuda" and not reading.vary  # a recording has one length
+        # A recording has one length, and no meeting with other workers in it.
+        recorded = device.type == "cuda" and not reading.vary and together.size == 1
         self._go: Callable[[], None] = Graphed(self._one_step, generator) if recorded else self._one_step
 
     def _working_copy(self) -> Tensor:
@@ -120,7 +121,7 @@ class Trainer:
     @property
     def tokens(self) -> int:
         """Read so far, all epochs together."""
-        return self._words() * self.reading.rows
+        return self._words() * self.reading.all_rows
 
     def share(self) -> float:
         """How much of the run is done, 0 to 1."""
@@ -174,7 +175,7 @@ class Trainer:
         """An epoch draws from seeds of its own, so that it can be begun without those before it."""
         random = np.random.default_rng([self.seed, epoch])
         if self._generator is not None:
-            self._generator.manual_seed(int(random.integers(1 << 62)))
+            self._generator.manual_seed(int(random.integers(1 << 62)) + self._together.rank)
         inputs, targets = self.reading.epoch(random)
         self._inputs.copy_(inputs)
         self._targets.copy_(targets)
@@ -229,11 +230,11 @@ class Trainer:
         return f"the gradient of {next(bad, 'all weights together')}"
 
     def _one_step(self) -> None:
-        self._made.clear()
+        self._gradients.forget()
         rows = self._place + self._window
         inputs, targets = self._inputs.index_select(0, rows), self._targets.index_select(0, rows)
         loss, penalty, state = self._loss(self._leaves, inputs, targets, self.state, self._scale)
-        self._differentiate(loss + penalty)
+        self._gradients.compute(loss + penalty)
         with torch.no_grad():
             self._update()
             for kept, new in zip(self.state, state, strict=True):
@@ -242,32 +243,16 @@ class Trainer:
             self._place += len(self._window)
             self._row += 1
 
-    def _differentiate(self, loss: Tensor) -> None:
-        """Gradients into their vector; on a CPU each as soon as it is known, so that no two layers' lie beside it."""
-        if self.weights.device.type == "cpu":
-            loss.backward()  # type: ignore[no-untyped-call]
-            for name in self.gradients.keys() - self._made:
-                self.gradients[name].zero_()
-            return
-        gradients = torch.autograd.grad(loss, list(self._leaves.values()))
-        with torch.no_grad():
-            for part, gradient in zip(self.gradients.values(), gradients, strict=True):
-                part.copy_(gradient)
+    @property
+    def gradients(self) -> dict[str, Tensor]:
+        """Of the last update, by name."""
+        return self._gradients.by_name()
 
     def claim(self, name: str) -> Tensor:
         """On a CPU: where a gradient goes, for a loss that makes it there itself. What else reaches it is added."""
-        self._made.add(name)
-        return self.gradients[name]
-
-    def gather(self, name: str, gradient: Tensor) -> None:
-        part, first = self.gradients[name], name not in self._made
-        self._made.add(name)
-        if gradient.is_sparse:
-            (part.zero_() if first else part).index_add_(0, gradient._indices()[0], gradient._values())
-        elif first:
-            part.copy_(gradient)
-        else:
-            part.add_(gradient)
+        if not isinstance(self._gradients, Apart):
+            raise ValueError("gradients are claimed on a CPU only")
+        return self._gradients.claim(name)
 
     def _update(self) -> None:
         settings = self.settings
@@ -277,19 +262,26 @@ class Trainer:
             plan[1 : len(plan) - len(self.averages)],
             plan[len(plan) - len(self.averages) :],
         )
+        pieces = list(self._gradients.pieces())
+        if self._together.size > 1:
+            pieces = [(slice(None), gather(pieces, self._shared))]
+            self._together.average(self._shared)
         if settings.clip_value:
-            self._gradient.clamp_(-settings.clip_value * self._scale, settings.clip_value * self._scale)
-        norm_of(self._gradient, self._norm)
+            for _, piece in pieces:
+                clamp(piece, settings.clip_value * self._scale)
+        norm_of([piece for _, piece in pieces], self._norm)
         factor = torch.ones_like(self._norm)
         if settings.clip:
             factor = clip_factor(self._norm / self._scale, settings.clip)
         factor = factor / self._scale
         if self._working.dtype == torch.float16:  # too large for it: as if that stretch had not been read
-            self._gradient.nan_to_num_(0.0, 0.0, 0.0)
+            for _, piece in pieces:
+                piece.nan_to_num_(0.0, 0.0, 0.0)
             factor = torch.where(torch.isfinite(self._norm), factor, 0.0)
         if settings.weight_decay:
             self.weights.mul_(1 - rate * settings.weight_decay)
-        self._optimiser.update(self.weights, self._gradient, factor, planned)
+        for at, piece in pieces:
+            self._optimiser.update(self.weights[at], piece, factor, planned, at)
         if self._working is not self.weights:
             self._working.copy_(self.weights)
         for average, share in zip(self.averages, shares, strict=True):
@@ -336,30 +328,9 @@ class Trainer:
         self._seconds_before, self._began = float(arrays["seconds"][0]), time.monotonic()
 
 
-def norm_of(flat: Tensor, out: Tensor) -> None:
-    """The norm of a vector as ``flat.py`` makes them, into ``out``. On a CPU torch adds the squares up one after the
-    other, which for ten million float32 is off by a thousandth; short pieces first, and it is right to six digits.
-    """
-    pieces = flat if flat.device.type != "cpu" else torch.linalg.vector_norm(flat.view(-1, ALIGNED), dim=1)
-    torch.linalg.vector_norm(pieces, out=out)
-
-
 def clip_factor(norm: Tensor, clip: float) -> Tensor:
     """What a gradient of that norm is multiplied with: its direction stays, its norm is at most ``clip``."""
     return (clip / norm).clamp(max=1.0)
-
-
-def _gatherer(trainer: weakref.ref[Trainer], name: str) -> Callable[[Tensor], None]:
-    """Takes a leaf's gradient away as soon as it is there. It must not keep the trainer alive, whose leaves hold it."""
-
-    def take(leaf: Tensor) -> None:
-        owner, gradient = trainer(), leaf.grad
-        leaf.grad = None
-        if owner is not None and gradient is not None:
-            with torch.no_grad():
-                owner.gather(name, gradient)
-
-    return take
 
 
 def _for_numpy(part: Tensor) -> Tensor:

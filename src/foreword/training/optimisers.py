@@ -24,13 +24,22 @@ BLOCK = 1 << 16
 """Numbers that Adam moves at a time on a CPU: its five vectors then stay in the cache between its operations."""
 
 
+ALL = slice(None)
+
+
 class Optimiser(Protocol):
-    """plan: what the host knows of an update, for ``update`` to read on the device. moments: what is remembered."""
+    """plan: what the host knows of an update, for ``update`` to read on the device. moments: what is remembered.
+
+    ``update`` moves a stretch of the weights, ``at`` of their vector, along a gradient as long, or one of some rows,
+    which is a sparse tensor.
+    """
 
     moments: dict[str, Tensor]
 
     def plan(self, rate: float, step: int) -> tuple[float, ...]: ...
-    def update(self, weights: Tensor, gradient: Tensor, factor: Tensor | float, planned: Tensor) -> None: ...
+    def update(
+        self, weights: Tensor, gradient: Tensor, factor: Tensor | float, planned: Tensor, at: slice = ALL
+    ) -> None: ...
 
 
 class SGD:
@@ -42,8 +51,14 @@ class SGD:
     def plan(self, rate: float, step: int) -> tuple[float, ...]:
         return (rate,)
 
-    def update(self, weights: Tensor, gradient: Tensor, factor: Tensor | float, planned: Tensor) -> None:
-        weights.addcmul_(gradient, planned[0] * factor, value=-1)
+    def update(
+        self, weights: Tensor, gradient: Tensor, factor: Tensor | float, planned: Tensor, at: slice = ALL
+    ) -> None:
+        if gradient.is_sparse:
+            by = -float(planned[0] * factor)
+            weights.view(gradient.shape).index_add_(0, gradient._indices()[0], gradient._values(), alpha=by)
+        else:
+            weights.addcmul_(gradient, planned[0] * factor, value=-1)
 
 
 class Adam:
@@ -57,10 +72,14 @@ class Adam:
         """Of update ``step``, counted from 1."""
         return rate / (1 - BETAS[0] ** step), (1 - BETAS[1] ** step) ** -0.5
 
-    def update(self, weights: Tensor, gradient: Tensor, factor: Tensor | float, planned: Tensor) -> None:
+    def update(
+        self, weights: Tensor, gradient: Tensor, factor: Tensor | float, planned: Tensor, at: slice = ALL
+    ) -> None:
+        gradient = gradient.to_dense().view(-1) if gradient.is_sparse else gradient
+        first, second = self.moments["first"][at], self.moments["second"][at]
         for begin in range(0, len(weights), len(self._room)):
             part = slice(begin, begin + len(self._room))
-            g, m, v = gradient[part], self.moments["first"][part], self.moments["second"][part]
+            g, m, v = gradient[part], first[part], second[part]
             room = self._room[: len(g)]
             g.mul_(factor)
             m.lerp_(g, 1 - BETAS[0])

@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from foreword.errors import SettingError
+
 SHORTEST = 5
 """Words in a stretch of varying length, at least."""
 
@@ -20,29 +22,42 @@ class Reading:
 
     With each epoch the ring is cut at another place, and each row begins at another of its words, so that no two epochs
     have their borders at the same words. Given ``offsets``, where documents begin and end, each epoch has them in
-    another order. vary: stretches of about ``steps`` words.
+    another order. vary: stretches of about ``steps`` words. share: which worker's of how many workers' rows this is.
     """
 
     def __init__(
-        self, ids: Tensor, batch: int, steps: int, *, offsets: NDArray[np.int64] | None = None, vary: bool = False
+        self,
+        ids: Tensor,
+        batch: int,
+        steps: int,
+        *,
+        offsets: NDArray[np.int64] | None = None,
+        vary: bool = False,
+        share: tuple[int, int] = (0, 1),
     ) -> None:
         self.ids = ids
         self.offsets = offsets if offsets is not None and len(offsets) > 2 else None
         self.vary = vary
-        self.rows = min(batch, len(ids))
-        self.length = len(ids) // self.rows
+        self.all_rows = min(batch, len(ids))
+        worker, workers = share
+        if self.all_rows % workers:
+            raise SettingError(f"a batch of {self.all_rows} cannot be shared by {workers} workers: expected a multiple")
+        self.rows = self.all_rows // workers
+        self.own = slice(worker * self.rows, (worker + 1) * self.rows)
+        self.length = len(ids) // self.all_rows
         self.stretch = min(steps, self.length)
         self.steps = self.length // self.stretch
         self.words = self.length if vary else self.steps * self.stretch
-        self.tokens = self.words * self.rows
+        self.tokens = self.words * self.all_rows
 
     def epoch(self, random: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Inputs and targets, each (L, B); an input is the word before its target."""
+        """Inputs and targets, each (L, B), or a worker's columns of it; an input is the word before its target."""
         device = self.ids.device
         first = int(random.integers(len(self.ids)))
-        begins = torch.from_numpy(random.integers(self.length, size=self.rows)).to(device)
+        begins = torch.from_numpy(random.integers(self.length, size=self.all_rows)[self.own]).to(device)
         within = (torch.arange(self.length, device=device)[:, None] + begins) % self.length
-        places = (first + torch.arange(self.rows, device=device) * self.length + within) % len(self.ids)
+        rows = torch.arange(self.all_rows, device=device)[self.own]
+        places = (first + rows * self.length + within) % len(self.ids)
         ids = self.ids if self.offsets is None else self.ids[_shuffled(self.offsets, random).to(device)]
         return ids[places - 1], ids[places]
 

@@ -11,17 +11,8 @@ import pytest
 
 from foreword.errors import InputError, SettingError
 from foreword.evaluate import compare as module
-from foreword.evaluate.compare import (
-    LADDER,
-    Comparison,
-    Event,
-    Progress,
-    Row,
-    Rung,
-    compare,
-    draw_sample,
-    weigh,
-)
+from foreword.evaluate.compare import LADDER, Rung, compare, draw_sample, weigh
+from foreword.evaluate.comparison import Comparison, Event, Plan, Progress, Row
 from foreword.evaluate.facts import TextFacts
 from foreword.evaluate.perplexity import measure
 from foreword.evaluate.splits import Splits
@@ -49,7 +40,7 @@ NEURAL = [rung.name for rung in LADDER if rung.neural]
 
 def run(texts: list[str] | Splits, **settings: object) -> Comparison:
     """Without the neural models, which take longer, unless they are asked for."""
-    *_, last = compare(texts, **{"models": COUNTED, **settings})  # type: ignore[arg-type]
+    *_, last = compare(texts, **{"models": COUNTED, "wordlists": False, **settings})  # type: ignore[arg-type]
     assert isinstance(last, Comparison)
     return last
 
@@ -58,12 +49,14 @@ def test_the_events_tell_a_story_in_order() -> None:
     models = [*COUNTED, "rnn"]
     events = list(compare(DOCUMENTS, name="animals", models=models, time_budget=1))
     kinds = [type(event).__name__ for event in events if not isinstance(event, Progress)]
-    assert kinds == ["TextFacts", *["Row"] * len(models), "Comparison"]
+    assert kinds == ["Plan", "TextFacts", *["Row"] * len(models), "Comparison"]
     steps = [event for event in events if isinstance(event, Progress)]
     assert sorted({step.done for step in steps}) == list(range(steps[0].total + 1))
     assert [step.done for step in steps] == sorted(step.done for step in steps)
-    assert {step.total for step in steps} == {2 + 2 * len(models)}
-    assert any(step.phase.startswith("training RNN, loss ") for step in steps)
+    assert {step.total for step in steps} == {3 + 2 * len(models)}
+    learning = [step for step in steps if step.phase.startswith("training RNN, loss ")]
+    assert {step.model for step in learning} == {len(models) - 1}
+    assert all(0 < (step.share or 0) <= 1 and (step.left or 0) >= 0 for step in learning)
     last = events[-1]
     assert isinstance(last, Comparison)
     assert [last.text, *last.rows] == [event for event in events if isinstance(event, TextFacts | Row)]
@@ -72,7 +65,8 @@ def test_the_events_tell_a_story_in_order() -> None:
 def test_nothing_is_done_before_it_is_asked_for() -> None:
     read: list[str] = []
     events: Iterator[Event] = compare(read.append(text) or text for text in DOCUMENTS)  # type: ignore[func-returns-value]
-    assert next(events) == Progress("reading the text", 0, 2 + 2 * len(LADDER))
+    assert next(events) == Plan(tuple(rung.title for rung in LADDER))
+    assert next(events) == Progress("reading the text", 0, 3 + 2 * len(LADDER))
     assert read == []
     next(events)
     assert read == DOCUMENTS

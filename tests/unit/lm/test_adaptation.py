@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.lm.combine import Cached
-from foreword.lm.dynamic import EPSILON, Dynamic
+from foreword.lm.dynamic import EPSILON, DynamicEvaluation
 from foreword.lm.neural_cache import NeuralCache
 from foreword.lm.neural_network import next_logs
 from foreword.lm.recurrent import MODEST, RecurrentLM
@@ -48,8 +48,8 @@ def test_a_cache_of_no_weight_is_the_model(model: RecurrentLM) -> None:
 
 
 def test_a_rate_of_nothing_is_the_model(model: RecurrentLM) -> None:
-    assert_allclose(Dynamic(model, rate=0.0).logprobs(TEST), model.logprobs(TEST), rtol=1e-5)
-    still = Dynamic(model, rate=0.0, decay=0.5).measure_gradients(TRAIN)
+    assert_allclose(DynamicEvaluation(model, rate=0.0).logprobs(TEST), model.logprobs(TEST), rtol=1e-5)
+    still = DynamicEvaluation(model, rate=0.0, decay=0.5).measure_gradients(TRAIN)
     assert_allclose(still.logprobs(TEST), model.logprobs(TEST), rtol=1e-5)
 
 
@@ -86,7 +86,7 @@ def test_both_lower_the_perplexity_of_a_text_that_repeats_itself(model: Recurren
     cache = NeuralCache.tuned(model, VALID, sizes=(10, 100), thetas=(0.1, 1.0))
     assert 0.3 < cache.weight < 1
     assert np.exp(-cache.score(TEST)) < 0.5 * plain
-    dynamic = Dynamic(model).measure_gradients(TRAIN).tune(VALID, rates=(0.1, 1.0), decays=(0.001, 0.01))
+    dynamic = DynamicEvaluation(model).measure_gradients(TRAIN).tune(VALID, rates=(0.1, 1.0), decays=(0.001, 0.01))
     assert np.exp(-dynamic.score(TEST)) < 0.6 * plain
     # and carried through the text as one, where each document is new again
     assert np.exp(-cache.score(TEST.joined())) < plain
@@ -101,9 +101,9 @@ def test_tuning_finds_what_is_best_of_what_was_tried(model: RecurrentLM) -> None
         for weight in (cache.weight - 0.1, cache.weight, min(0.99, cache.weight + 0.05))
     ]
     assert cache.score(VALID) >= max(others) - 1e-6
-    dynamic = Dynamic(model).tune(VALID, rates=(0.01, 0.1), decays=(0.0, 0.01))
+    dynamic = DynamicEvaluation(model).tune(VALID, rates=(0.01, 0.1), decays=(0.0, 0.01))
     for rate in (0.01, 0.1):
-        assert dynamic.score(VALID) >= Dynamic(model, rate=rate, decay=0.001).score(VALID)
+        assert dynamic.score(VALID) >= DynamicEvaluation(model, rate=rate, decay=0.001).score(VALID)
 
 
 def test_an_update_is_the_equation(model: RecurrentLM) -> None:
@@ -111,7 +111,7 @@ def test_an_update_is_the_equation(model: RecurrentLM) -> None:
     over all words sum to one.
     """
     ids, rate, decay = TEST.ids[:6], 0.7, 0.4
-    dynamic = Dynamic(model, rate=rate, decay=decay, steps=3).measure_gradients(TRAIN, texts=4, updates=9)
+    dynamic = DynamicEvaluation(model, rate=rate, decay=decay, steps=3).measure_gradients(TRAIN, texts=4, updates=9)
     weights = {name: part.clone().requires_grad_() for name, part in model.weights_.items()}
     network = model.network(VOCAB)
     words = torch.tensor([VOCAB.end, *ids.tolist()])[:, None]
@@ -133,11 +133,11 @@ def test_an_update_is_the_equation(model: RecurrentLM) -> None:
     second, _, _ = told(state, 3)
     corpus = Corpus(ids, np.array([0, 6]), np.array([0, 0]), VOCAB)
     assert_allclose(dynamic.logprobs(corpus), [*first, *second], rtol=1e-4)
-    assert np.abs(np.array([*first, *second]) - Dynamic(model, rate=0.0).logprobs(corpus)).max() > 1e-3
+    assert np.abs(np.array([*first, *second]) - DynamicEvaluation(model, rate=0.0).logprobs(corpus)).max() > 1e-3
 
 
 def test_gradients_are_measured_by_their_mean_square(model: RecurrentLM) -> None:
-    dynamic = Dynamic(model, steps=4).measure_gradients(TRAIN, texts=1, updates=2)
+    dynamic = DynamicEvaluation(model, steps=4).measure_gradients(TRAIN, texts=1, updates=2)
     ids = torch.from_numpy(TRAIN.ids[:9].astype(np.int64))[:, None]
     weights = {name: part.clone().requires_grad_() for name, part in model.weights_.items()}
     network, squares = model.network(VOCAB), {name: torch.zeros_like(part) for name, part in weights.items()}
@@ -156,14 +156,14 @@ def test_gradients_are_measured_by_their_mean_square(model: RecurrentLM) -> None
 
 def test_the_model_itself_is_left_as_it_was(model: RecurrentLM) -> None:
     before = {name: part.clone() for name, part in model.weights_.items()}
-    Dynamic(model, rate=1.0).measure_gradients(TRAIN).logprobs(TEST)
+    DynamicEvaluation(model, rate=1.0).measure_gradients(TRAIN).logprobs(TEST)
     for name, part in model.weights_.items():
         assert torch.equal(part, before[name])
         assert not part.requires_grad
 
 
 def test_documents_do_not_teach_each_other(model: RecurrentLM) -> None:
-    dynamic = Dynamic(model, rate=0.5)
+    dynamic = DynamicEvaluation(model, rate=0.5)
     alone = [dynamic.logprobs(TEST[place : place + 1]) for place in range(len(TEST))]
     assert_allclose(np.concatenate(alone), dynamic.logprobs(TEST), rtol=1e-6)
 
@@ -182,9 +182,9 @@ def test_a_joined_corpus_is_one_document() -> None:
         (NeuralCache, {"size": 0}),
         (NeuralCache, {"theta": -1.0}),
         (NeuralCache, {"weight": 1.0}),
-        (Dynamic, {"rate": -1.0}),
-        (Dynamic, {"decay": float("nan")}),
-        (Dynamic, {"steps": 0}),
+        (DynamicEvaluation, {"rate": -1.0}),
+        (DynamicEvaluation, {"decay": float("nan")}),
+        (DynamicEvaluation, {"steps": 0}),
     ],
 )
 def test_settings_that_make_no_sense(model: RecurrentLM, kind: Any, setting: dict[str, Any]) -> None:
@@ -194,16 +194,20 @@ def test_settings_that_make_no_sense(model: RecurrentLM, kind: Any, setting: dic
 
 def test_what_cannot_be_adapted_is_refused(model: RecurrentLM) -> None:
     counts: LanguageModel[Any] = UnigramLM().fit(TRAIN)
-    for kind in (NeuralCache, Dynamic):
+    for kind in (NeuralCache, DynamicEvaluation):
         with pytest.raises(SettingError, match="neural language model, not a UnigramLM"):
             kind(counts)  # type: ignore[arg-type]
     other = Corpus.from_ids([[0]], Vocab(["<unk>", "</s>"]))
-    for use in (Dynamic(model).logprobs, Dynamic(model).measure_gradients, NeuralCache(model).logprobs):
+    for use in (
+        DynamicEvaluation(model).logprobs,
+        DynamicEvaluation(model).measure_gradients,
+        NeuralCache(model).logprobs,
+    ):
         with pytest.raises(InputError, match="vocabulary"):
             use(other)
     with pytest.raises(InputError, match="expected more than 5"):
-        Dynamic(model).measure_gradients(Corpus.from_ids([[2]], VOCAB))
+        DynamicEvaluation(model).measure_gradients(Corpus.from_ids([[2]], VOCAB))
     with pytest.raises(ForewordError, match="empty"):
-        Dynamic(model).score(Corpus.from_ids([], VOCAB))
+        DynamicEvaluation(model).score(Corpus.from_ids([], VOCAB))
     with pytest.raises(InputError, match="empty"):
         NeuralCache.tuned(model, Corpus.from_ids([], VOCAB))

@@ -11,13 +11,14 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from foreword.decode import beam_search, generate
+from foreword.decode import Shortlisting, beam_search, generate
 from foreword.errors import InputError, SettingError
 from foreword.lm import streaming
 from foreword.lm.awd_lstm import AWDLSTM
 from foreword.lm.bengio import BengioLM
 from foreword.lm.recurrent import RecurrentLM
 from foreword.lm.streaming import Streaming
+from foreword.lm.streaming_weights import Screened, Whole, matrix
 from foreword.pipeline import TextLM
 from foreword.protocols import NextToken, QuickSteps
 from foreword.tokens.corpus import Corpus
@@ -32,7 +33,7 @@ CORPUS = Corpus.from_ids([RANDOM.zipf(1.6, 30) % 41 + 2 for _ in range(60)], VOC
 TRAINING = Training(
     epochs=4, batch=8, steps=10, optimiser="adam", rate=0.02, clip=1.0, activation=0.0, change=0.0, averages=()
 )
-CELLS = ("rnn", "irnn", "gru", "lstm", "min-gru", "awd-lstm")
+CELLS = ("rnn", "irnn", "gru", "lstm", "min-gru", "awd-lstm", "mogrifier", "mixture")
 
 
 @cache
@@ -40,6 +41,9 @@ def trained(cell: str) -> Any:
     """Sizes that fill no register: 21 and 37 units; one model is tied, the others are not."""
     if cell == "awd-lstm":
         return AWDLSTM(21, 37, 3, training=TRAINING, device="cpu").fit(CORPUS)
+    if cell in ("mogrifier", "mixture"):
+        options: dict[str, Any] = {"mogrify": 5} if cell == "mogrifier" else {"softmaxes": 3}
+        return RecurrentLM("lstm", 21, 37, 2, tied=False, training=TRAINING, device="cpu", **options).fit(CORPUS)
     training = replace(TRAINING, rate=0.002) if cell == "irnn" else TRAINING  # which runs away at the others' rate
     return RecurrentLM(cell, 21, 37, 2, tied=False, training=training, device="cpu").fit(CORPUS)
 
@@ -83,7 +87,7 @@ def test_it_is_a_next_token_whose_states_stay_good() -> None:
     assert stream.next_logprobs(state[:0]).shape == (0, len(VOCAB))
 
 
-@pytest.mark.parametrize("cell", ["gru", "awd-lstm"])
+@pytest.mark.parametrize("cell", ["gru", "awd-lstm", "mogrifier", "mixture"])
 def test_decoding_gives_the_models_texts(cell: str) -> None:
     model, stream = trained(cell), Streaming(trained(cell))
     for temperature in (0.0, 1.0):
@@ -91,6 +95,51 @@ def test_decoding_gives_the_models_texts(cell: str) -> None:
         assert list(generate(stream, [5], max_tokens=15, temperature=temperature, seed=3)) == wanted
     ours, theirs = (beam_search(each, width=4, max_tokens=8)[0][0] for each in (stream, model))
     assert list(ours.ids) == list(theirs.ids)
+
+
+@pytest.mark.parametrize("drawn", [{"temperature": 0.0}, {"top_k": 3}, {"top_k": 5, "top_p": 0.8, "temperature": 0.7}])
+@pytest.mark.parametrize("kept", ["float32", "int16", "int8"])
+def test_a_shortlist_gives_the_same_texts(drawn: dict[str, Any], kept: str) -> None:
+    """Greedy and from the k likeliest: token for token what the log-probabilities of all tokens give."""
+    stream = Streaming(trained("lstm"), int8=kept == "int8", int16=kept == "int16")
+
+    class Plain:
+        vocab, start, next_logprobs, advance = stream.vocab, stream.start, stream.next_logprobs, stream.advance
+
+    assert isinstance(stream, Shortlisting)
+    for seed in range(5):
+        plain = list(generate(Plain(), [5], max_tokens=60, seed=seed, **drawn))
+        assert list(generate(stream, [5], max_tokens=60, seed=seed, **drawn)) == plain
+
+
+@pytest.mark.parametrize("spread", [1.0, 0.01, 0.0])
+@pytest.mark.parametrize("count", [1, 7])
+def test_screening_keeps_every_row_that_may_be_among_the_largest(spread: float, count: int) -> None:
+    """However close the products lie: with rows that differ in their last digits only, or not at all."""
+    random = np.random.default_rng(0)
+    rows = (random.normal(size=(1, 70)) + spread * random.normal(size=(500, 70))).astype(np.float32)
+    exact = matrix(rows, (spread * random.normal(size=500)).astype(np.float32), np.dtype(np.float32))
+    assert isinstance(exact, Whole)
+    screened, most = Screened(exact), 0
+    for x in random.normal(size=(50, 70)).astype(np.float32):
+        products = exact.multiply(x[None])[0]
+        ids, found = screened.largest(x, count)
+        assert_array_equal(found, products[ids])  # to the bit
+        threshold = np.sort(products)[-count]
+        assert np.isin(np.flatnonzero(products >= threshold), ids).all()
+        most = max(most, len(ids))
+    assert most < 100 if spread == 1.0 else most <= 500
+
+
+def test_numbers_that_are_none_are_not_screened() -> None:
+    rows = np.ones((64, 5), np.float32)
+    rows[3, 2] = np.nan
+    ids, found = Screened(Whole(rows.reshape(-1), np.zeros(64, np.float32))).largest(np.ones(5, np.float32), 1)
+    assert len(ids) == 64
+    assert np.isnan(found[3])
+    rows[3, 2] = 1.0
+    ids, _ = Screened(Whole(rows.reshape(-1), np.zeros(64, np.float32))).largest(np.full(5, np.inf, np.float32), 1)
+    assert len(ids) == 64
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -115,11 +164,11 @@ def test_int8_products_are_those_of_the_rounded_numbers(shape: tuple[int, int]) 
     x = rng.normal(size=(2, shape[1])).astype(np.float32)
     weight, bias = rng.normal(size=shape).astype(np.float32), rng.normal(size=shape[0]).astype(np.float32)
     weight[0] = 0
-    found = streaming._matrix(weight, bias, np.dtype(np.int8)).multiply(x)
+    found = matrix(weight, bias, np.dtype(np.int8)).multiply(x)
     step = np.abs(weight).max(axis=1) / 127
     assert_allclose(found, x @ weight.T + bias, rtol=0, atol=6 * step.max() * np.sqrt(shape[1]) / 3 + 1e-3)
     ones = np.ones(shape, np.float32)
-    most = streaming._matrix(ones, bias, np.dtype(np.int8)).multiply(np.full((1, shape[1]), -3.0, np.float32))
+    most = matrix(ones, bias, np.dtype(np.int8)).multiply(np.full((1, shape[1]), -3.0, np.float32))
     assert_allclose(most[0], -3.0 * shape[1] + bias, rtol=1e-4)
 
 
@@ -143,7 +192,7 @@ def test_int16_products_are_those_of_the_rounded_numbers(shape: tuple[int, int])
     x = rng.normal(size=(2, shape[1])).astype(np.float32)
     weight, bias = rng.normal(size=shape).astype(np.float32), rng.normal(size=shape[0]).astype(np.float32)
     weight[0] = 0
-    found = streaming._matrix(weight, bias, np.dtype(np.int16)).multiply(x)
+    found = matrix(weight, bias, np.dtype(np.int16)).multiply(x)
     scales = np.maximum(np.abs(weight).max(axis=1, keepdims=True), 1e-9) / 32767
     rounded = np.rint(weight / scales) * scales
     assert_allclose(found, x @ rounded.T + bias, rtol=1e-5, atol=2e-5)

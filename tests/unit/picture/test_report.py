@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from foreword.errors import InputError
-from foreword.evaluate.compare import Comparison, compare
-from foreword.picture.report import brief, report, size, write_report
+from foreword.evaluate.compare import compare
+from foreword.evaluate.comparison import Comparison
+from foreword.picture.picture import brief, duration, size
+from foreword.picture.report import report, write_report
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 NASTY = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
@@ -52,7 +54,7 @@ class Page(HTMLParser):
 
 def comparison_of(texts: list[str], name: str = "A text") -> Comparison:
     models = ["unigram", "bigram", "trigram", "5-gram", "hmm"]
-    *_, last = compare(texts, name=name, models=models)
+    *_, last = compare(texts, name=name, models=models, wordlists=False)
     assert isinstance(last, Comparison)
     return last
 
@@ -84,8 +86,10 @@ def test_it_tells_the_numbers(comparison: Comparison) -> None:
 def test_it_fetches_nothing_and_runs_nothing(comparison: Comparison) -> None:
     html = report(comparison)
     page = Page(html)
-    assert not {"script", "link", "img", "iframe", "object", "base", "a"} & set(page.tags)
-    assert not {key for key, _ in page.attributes if key in ("src", "href", "srcset") or key.startswith("on")}
+    assert not {"script", "link", "img", "iframe", "object", "base"} & set(page.tags)
+    assert not {key for key, _ in page.attributes if key in ("src", "srcset") or key.startswith("on")}
+    ids = {value for key, value in page.attributes if key == "id"}
+    assert {value for key, value in page.attributes if key == "href"} == {f"#{id}" for id in ids}
     assert re.findall(r"https?://[^\s\"'<]*", html) == ["http://www.w3.org/2000/svg"] * html.count("<svg")
     assert "url(" not in html
     assert "@import" not in html
@@ -162,6 +166,21 @@ def test_sizes(count: int, text: str) -> None:
 )
 def test_brief_numbers(number: float, text: str) -> None:
     assert brief(number) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (1e-5, "< 0.01 s"),
+        (0.25, "0.25 s"),
+        (12.4, "12 s"),
+        (59.9, "1 min 0 s"),
+        (200, "3 min 20 s"),
+        (7500, "2 h 5 min"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
 
 
 def test_n08_the_growth_of_n_grams_is_shown_with_its_numbers(comparison: Comparison) -> None:

@@ -19,10 +19,12 @@ from foreword.cli.options import (
     FormatOption,
     MinCount,
     Quiet,
+    RayOption,
     Texts,
     Threads,
     examples,
     memory_size,
+    ray_talking_to_stderr,
     reading_of,
 )
 from foreword.errors import ForewordError
@@ -38,9 +40,9 @@ if TYPE_CHECKING:
 Kind: TypeAlias = Literal["bpe", "bpe-characters", "word", "character", "byte"]
 
 TAKES: dict[str, tuple[str, ...]] = {
-    "bpe": ("vocab", "pattern", "special", "min_frequency", "lowercase", "form", "resume"),
-    "bpe-characters": ("vocab", "special", "min_frequency", "lowercase", "form", "resume"),
-    "word": ("vocab", "min_count", "split", "lowercase", "form"),
+    "bpe": ("vocab", "pattern", "special", "min_frequency", "lowercase", "form", "resume", "ray"),
+    "bpe-characters": ("vocab", "special", "min_frequency", "lowercase", "form", "resume", "ray"),
+    "word": ("vocab", "min_count", "split", "lowercase", "form", "ray"),
     "character": ("min_count", "lowercase", "form"),
     "byte": (),
 }
@@ -51,6 +53,7 @@ EXAMPLES = examples(
     "foreword tokenize train books/*.gz -o tokenizer.json --pattern cl100k",
     "foreword tokenize train news.txt -o words --kind word --min-count 2",
     "foreword tokenize train huge.jsonl.zst -o tokenizer --memory 2G --resume",
+    "foreword tokenize train /shared/web -o tokenizer --vocab 32000 --ray head:6379",
 )
 
 
@@ -91,6 +94,7 @@ def train(
     ] = 1 << 30,
     threads: Threads = None,
     resume: Annotated[bool, typer.Option("--resume", help="For bpe: go on with counting that was stopped.")] = False,
+    ray: RayOption = None,
     document: DocumentOption = "line",
     field: FieldOption = "text",
     format: FormatOption = None,
@@ -102,6 +106,9 @@ def train(
 
     Counting the text can be stopped with Ctrl-C and gone on with by --resume: what was counted is kept beside
     the output, as TOKENIZER.partial, until the tokenizer is saved.
+
+    With --ray the pieces are counted by the tasks of a Ray cluster, and the tokenizer is the same; the texts have to
+    lie where all nodes see them.
     """
     given = given_options(
         vocab=vocab,
@@ -113,6 +120,7 @@ def train(
         lowercase=lowercase,
         form=form,
         resume=resume,
+        ray=ray is not None,
     )
     refuse_useless(kind, given, out, as_json)
 
@@ -121,14 +129,25 @@ def train(
     from foreword.cli.progress import progress
     from foreword.cli.texts import blocks_in
     from foreword.tokens.bpe import BPETokenizer
+    from foreword.tokens.characters import ByteTokenizer, CharacterTokenizer
 
     check_output(out, folder=not is_tokenizer_json(out))
     reading = reading_of(document, field, format, errors)
     tokenizer = build(kind, given)
     began = time.perf_counter()
     with progress(quiet) as meter:
-        text = Tally(blocks_in(texts, reading, meter))
-        if isinstance(tokenizer, BPETokenizer):
+        text = Tally(blocks_in(texts, reading, meter) if ray is None else ())
+        if ray is not None:
+            from foreword.cli.texts import files_in
+            from foreword.cluster.counting import fit_tokenizer
+
+            assert not isinstance(tokenizer, CharacterTokenizer | ByteTokenizer)  # refused above
+            with ray_talking_to_stderr():
+                text.bytes = fit_tokenizer(
+                    tokenizer, files_in(texts, meter), reading, address=ray or None, memory=memory, meter=meter
+                )
+            save_tokenizer(tokenizer, out)
+        elif isinstance(tokenizer, BPETokenizer):
             counting = Counting(tuple(texts), reading, out, resume, threads, memory)
             with counting.kept():
                 tokenizer.fit_counted(counting.count(tokenizer, text), memory=memory, meter=meter)
@@ -166,6 +185,8 @@ def refuse_useless(kind: Kind, given: dict[str, Any], out: str, as_json: bool) -
         raise typer.BadParameter(
             f"tokenizer.json holds only BPE tokenizers, not {kind}: name a folder", param_hint="'-o'"
         )
+    if "ray" in given and "resume" in given:
+        raise typer.BadParameter("Ray counts what is lost again by itself: leave it out", param_hint="'--resume'")
     if as_json and out == "-":
         raise typer.BadParameter("standard output is taken by -o", param_hint="'--json'")
 
@@ -177,7 +198,7 @@ def build(kind: Kind, given: dict[str, Any]) -> BPETokenizer | WordTokenizer | C
     from foreword.tokens.words import WordTokenizer
 
     names = {"vocab": "max_size" if kind == "word" else "vocab_size", "special": "special_tokens"}
-    settings = {names.get(name, name): value for name, value in given.items() if name != "resume"}
+    settings = {names.get(name, name): value for name, value in given.items() if name not in ("resume", "ray")}
     match kind:
         case "bpe":
             return BPETokenizer(kind="bytes", **settings)

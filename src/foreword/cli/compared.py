@@ -1,0 +1,192 @@
+"""A comparison as the terminal shows it: a table that fills as models finish, or a line a model where there is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from foreword.evaluate.comparison import Comparison, Event, Progress, Row
+    from foreword.evaluate.facts import TextFacts
+    from foreword.evaluate.mixing import Mixed
+
+NUMBERS = ("perplexity", "bits per byte", "parameters", "on disk", "learns tokens/s", "scores tokens/s")
+BAR = 12
+"""Columns of a model's progress."""
+
+ROOM = ((130, 6), (110, 4), (95, 2), (0, 1))
+"""How wide a terminal must be for so many of the numbers beside the progress; the table at the end has all."""
+
+
+def result_of(events: Iterable[Event]) -> Comparison:
+    """The last event. Who stops before it is told how to go on."""
+    from foreword.evaluate.comparison import Comparison, Row
+
+    done, last = 0, None
+    try:
+        for last in events:
+            done += isinstance(last, Row)
+    except KeyboardInterrupt:
+        models = "no model is done" if not done else f"{done} model{'s are' if done > 1 else ' is'} done"
+        raise KeyboardInterrupt(f"stopped: {models}, and the same command goes on from there") from None
+    assert isinstance(last, Comparison)
+    return last
+
+
+def told(events: Iterable[Event]) -> Iterator[Event]:
+    """The same events, a line for each model that is done, for whoever reads no terminal."""
+    from foreword.cli.printing import tell
+    from foreword.evaluate.comparison import Plan, Row
+    from foreword.picture.picture import duration, readable
+
+    done = of = 0
+    for event in events:
+        match event:
+            case Plan():
+                of = len(event.titles)
+            case Row():
+                done += 1
+                took = duration(event.train_seconds)
+                tell(
+                    f"{done} of {of}: {event.title}, perplexity {readable(event.measures.perplexity)}, learnt in {took}"
+                )
+        if line := remark(event):
+            tell(line)
+        yield event
+
+
+def remark(event: Event) -> str | None:
+    """What a person should know that no table says."""
+    from foreword.evaluate.comparison import Resumed
+    from foreword.evaluate.sampling import Sampled
+    from foreword.picture.report_tables import sampled_in_words
+
+    if isinstance(event, Sampled):
+        said = sampled_in_words(event).removesuffix(".")
+        return f"a large text: {said[0].lower()}{said[1:]} (--sample takes more)"
+    if isinstance(event, Resumed):
+        return f"a run that was stopped goes on, with {', '.join(event.titles)} (--fresh trains them again)"
+    return None
+
+
+def drawn(events: Iterable[Event]) -> Iterator[Event]:
+    """The same events, drawn on the terminal as they come; what was drawn is wiped off at the end."""
+    from rich.console import Console
+    from rich.live import Live
+
+    from foreword.evaluate.comparison import Plan, Progress, Row
+    from foreword.evaluate.facts import TextFacts
+
+    console = Console(stderr=True)
+    scene = Scene(console.width)
+    with Live(console=console, transient=True, get_renderable=scene.draw) as live:
+        for event in events:
+            match event:
+                case Plan():
+                    scene.titles = event.titles
+                case Progress():
+                    scene.now = event
+                case TextFacts():
+                    scene.facts = event
+                case Row():
+                    scene.rows.append(event)
+            if line := remark(event):
+                live.console.print(line, highlight=False, markup=False)
+            yield event
+
+
+class Scene:
+    """What the terminal shows: every model of the plan, done, learning with the time it still takes, or waiting."""
+
+    def __init__(self, width: int) -> None:
+        self.numbers = next(count for least, count in ROOM if width >= least)
+        self.titles: tuple[str, ...] = ()
+        self.facts: TextFacts | None = None
+        self.rows: list[Row] = []
+        self.now: Progress | None = None
+        self.began = time.monotonic()
+
+    def draw(self) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        from foreword.picture.picture import duration
+
+        phase = "getting ready" if self.now is None else self.now.phase
+        line = Text(f"{phase} · {duration(time.monotonic() - self.began)} so far")
+        return line if self.facts is None else Group(self.table(self.facts), line)
+
+    def table(self, facts: TextFacts) -> Table:
+        from foreword.picture.picture import duration
+
+        table = _new_table(facts, NUMBERS[: self.numbers])
+        table.add_column("progress", no_wrap=True)
+        for row in self.rows:
+            table.add_row(*_cells(row)[: self.numbers + 1], duration(row.train_seconds))
+        for title in self.titles[len(self.rows) :]:
+            state = self._state(title)
+            table.add_row(title, *[""] * self.numbers, state, style="dim" if state == "" else None)
+        return table
+
+    def _state(self, title: str) -> RenderableType:
+        from rich.text import Text
+
+        from foreword.picture.picture import duration
+
+        now = self.now
+        if now is None or now.model is None or self.titles[now.model] != title:
+            return ""
+        if now.share is None:
+            return "learning"
+        if now.share >= 1:
+            return "testing"
+        left = "" if now.left is None else f"{duration(now.left)} left"
+        full = round(BAR * now.share)
+        bar = Text.assemble(("━" * full, "cyan"), ("━" * (BAR - full), "dim"), f" {now.share:.0%} {left}")
+        bar.no_wrap = True
+        return bar
+
+
+# The table
+
+
+def table_of(text: TextFacts, rows: Iterable[Row], mixed: Mixed | None = None) -> Table:
+    """Every model's numbers, the best in bold, and what the best two do together."""
+    from foreword.picture.picture import readable
+
+    rows = list(rows)
+    table = _new_table(text)
+    best = min((row.measures.perplexity for row in rows), default=None)
+    for row in rows:
+        table.add_row(*_cells(row), style="bold" if row.measures.perplexity == best and len(rows) > 1 else None)
+    if mixed is not None:
+        titles = {row.name: row.title for row in rows}
+        one, other = (titles[name] for name in mixed.names)
+        table.add_section()
+        table.add_row(f"{mixed.weight:.0%} {one} + {1 - mixed.weight:.0%} {other}", readable(mixed.perplexity))
+    return table
+
+
+def _new_table(text: TextFacts, numbers: tuple[str, ...] = NUMBERS) -> Table:
+    from foreword.cli.printing import plain_table
+
+    title = f"{text.name}: {text.documents:,} documents, {text.units:,} {text.unit}s, {text.types:,} different"
+    return plain_table("model", *numbers, numbers=numbers, title=title)
+
+
+def _cells(row: Row) -> list[str]:
+    from foreword.picture.picture import brief, readable, size
+
+    return [
+        row.title,
+        readable(row.measures.perplexity),
+        readable(row.measures.bits_per_byte),
+        f"{row.parameters:,}",
+        size(row.disk_bytes),
+        brief(row.train_tokens_per_second),
+        brief(row.score_tokens_per_second),
+    ]

@@ -1,0 +1,131 @@
+"""``foreword filter`` on Ray: every part of a file is one task.
+
+The unit is the part that ``filtering/shards.py`` cuts, and a task does what a process of the one-machine run does: it
+reads the part, writes what passes into the hidden folder of OUT, and sends back the sums. The program that was started
+keeps the ledger and puts finished shards in place, so that a run on a cluster and one without are the same run, and
+either goes on where the other was stopped.
+
+Tasks, and not a Ray Dataset of documents: a Dataset is Arrow rows, and a row of JSON that has been through Arrow is
+other bytes (order of members, spelling of numbers, what is between them), the rows of a shard would come in blocks of
+another size, and nothing would say which shard is finished. As a Dataset of parts it was measured: with two cores and
+eight parts it kept 1.2 of them busy, tasks kept two. ``rows.py`` has the maps for those who work with Datasets.
+
+IN, OUT and the models have to lie where every node sees them: on a shared file system, or IN at an address.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Generator
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from foreword.cluster.connect import cluster_cores, connected, ray_module
+from foreword.cluster.gather import lost, stand_in
+from foreword.errors import InputError
+from foreword.filtering.run import Filtering, OnError, Report, filter_files
+from foreword.filtering.shards import ShardReader
+from foreword.filtering.summary import Tally
+from foreword.filtering.worker import Done, Reading, Task, perform
+from foreword.protocols import Meter
+
+AHEAD = 2
+"""Tasks for each core that are handed out before they can begin: no core waits for the next one, and a cluster that
+grows by itself sees that there is more to do."""
+
+
+def filter_on_ray(
+    source: str,
+    out: str | Path,
+    filtering: Filtering,
+    *,
+    address: str | None = None,
+    processes: int | None = None,
+    on_error: OnError = "stop",
+    restart: bool = False,
+    meter: Meter | None = None,
+) -> Report:
+    """What ``filter_files`` does, by tasks of the cluster at ``address``, see ``connected``.
+
+    processes: how many tasks run at a time; None is as many as the cluster has cores.
+    """
+    with connected(address) as ray:
+
+        def perform_all(
+            reading: Reading, opened: ShardReader, tasks: list[Task], several: int, tell: Callable[[int], None]
+        ) -> Generator[Done, None, None]:
+            return _performed(reading, tasks, processes, tell)
+
+        # More than one, so that foreign models are put into a form that can be mapped, whoever will need them.
+        several = max(2, processes or cluster_cores(ray))
+        return filter_files(
+            source, out, filtering, processes=several, on_error=on_error, restart=restart, meter=meter,
+            perform=perform_all,
+        )  # fmt: skip
+
+
+def _performed(
+    reading: Reading, tasks: list[Task], processes: int | None, tell: Callable[[int], None]
+) -> Generator[Done, None, None]:
+    ray = ray_module()
+    work = ray.remote(_perform).options(num_cpus=1, scheduling_strategy="SPREAD")
+    run, folder = uuid.uuid4().hex, os.getcwd()  # noqa: PTH109
+    coming, running, read = iter(tasks), dict[Any, Task](), 0
+    try:
+        while True:
+            most = processes or AHEAD * cluster_cores(ray)
+            for task in islice(coming, most - len(running)):
+                running[work.remote(run, folder, reading, task)] = task
+            if not running:
+                return
+            finished, _ = ray.wait(list(running), num_returns=1)
+            for ref in finished:
+                done, size = _done(ref, running.pop(ref))
+                read += size
+                tell(read)
+                yield done
+    finally:
+        for ref in running:
+            ray.cancel(ref, force=True)
+
+
+def _done(ref: Any, task: Task) -> tuple[Done, int]:
+    ray = ray_module()
+    try:
+        done, size = ray.get(ref)
+    except ray.exceptions.RayTaskError:  # no fault of the cluster
+        raise
+    except ray.exceptions.RayError as error:  # given up, after Ray's retries
+        return Done(task, Tally(), f"{task.part.source}: {lost(error)}"), 0
+    if done.problem is None and not _is_seen(task):
+        problem = f"{task.path}: written by a node that this one does not share it with: OUT must lie where all see it"
+        return Done(task, Tally(), problem, fatal=True), size
+    return Done(task, done.tally, done.problem, done.fatal), size
+
+
+def _is_seen(task: Task) -> bool:
+    """Whether the result is here; a list of the folder makes a network file system look again."""
+    return task.path.is_file() or task.path.name in os.listdir(task.path.parent)  # noqa: PTH208
+
+
+# What a worker does
+
+
+def _perform(run: str, folder: str, reading: Reading, task: Task) -> tuple[Done, int]:
+    """A task's answer, and how many bytes it read."""
+    stand_in(folder)
+    sizes: list[int] = []
+    try:
+        opened = _opened(run, reading)
+    except InputError as error:
+        return Done(task, Tally(), f"{error} (models must lie where every node sees them)", fatal=True), 0
+    return perform(opened, task, sizes.append), sum(sizes)
+
+
+@lru_cache(maxsize=1)
+def _opened(run: str, reading: Reading) -> ShardReader:
+    """The models, mapped once by each worker. run: another run may have put other models into the same place."""
+    return reading.opened()

@@ -1,0 +1,181 @@
+"""N-grams counted on Ray, to the model that one machine would make, byte by byte.
+
+    words       counted by stretches, unless a tokenizer is given: the vocabulary        (counting.py)
+    map         a stretch as ids, its distinct windows sorted, cut by ranges of first words
+    merge       a range's windows of a few stretches as one list, until one is left
+    tables      a range's n-grams of all orders
+    here        the ranges one behind the other, suffixes, and the estimates
+
+``lm/ngram_merge.py`` says what windows are and why ranges need nothing of each other. What is sent about is 4 bytes
+for each word of a distinct window and 8 for its count. Estimates need all tables at once, so the program that was
+started has to hold them: 16 bytes for each n-gram of each order, and 8 more for its suffix and continuations; in files
+where the model has a limit of memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.cluster.connect import cluster_cores, connected, ray_module
+from foreword.cluster.counting import TOGETHER, count_on_ray
+from foreword.cluster.gather import result_of, stand_in, wait_for_all
+from foreword.cluster.stretches import STRETCH_BYTES, Stretch, read_stretch, stretches_of
+from foreword.io.scratch import Scratch
+from foreword.lm.ngram import NgramLM
+from foreword.lm.ngram_counts import Tabulated
+from foreword.lm.ngram_merge import (
+    Tables,
+    Windows,
+    first_places,
+    join_tables,
+    last_in_kenlms_sort,
+    merge_windows,
+    tables_of,
+    windows_of,
+)
+from foreword.pipeline import TextTokenizer
+from foreword.protocols import Meter
+from foreword.text.sources import Reading, no_text
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.words import WordTokenizer
+
+Longs = NDArray[np.int64]
+
+RANGES_A_CORE = 2
+"""Ranges of first words for each core: no range holds much more than its share, and none waits for the largest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a stretch has: its words in the order they first come, how many tokens and how many documents."""
+
+    words: Longs
+    tokens: int
+    documents: int
+
+
+def fit_ngrams(
+    model: NgramLM,
+    names: Sequence[str],
+    reading: Reading,
+    tokenizer: TextTokenizer,
+    *,
+    learn: bool = True,
+    address: str | None = None,
+    ranges: int | None = None,
+    stretch_bytes: int = STRETCH_BYTES,
+    meter: Meter | None = None,
+) -> Seen:
+    """Learn an n-gram model from files that the cluster at ``address`` counts; what was seen in all.
+
+    tokenizer: words that are yet to be learnt from the text, or with ``learn=False`` any that has learnt.
+    """
+    with connected(address) as ray:
+        stretches = stretches_of(names, reading, stretch_bytes)
+        if learn:
+            assert isinstance(tokenizer, WordTokenizer)
+            counted, _ = count_on_ray(tokenizer, stretches, reading, meter)
+            if not counted.counts[0]:
+                raise no_text(list(names))
+            tokenizer.fit_counted(counted)
+        scratch, ranges = Scratch(model.memory, model.scratch), ranges or RANGES_A_CORE * cluster_cores(ray)
+        found, seen = tabulate_on_ray(tokenizer, stretches, reading, model.order, ranges, scratch, meter)
+    if not seen.documents:
+        raise no_text(list(names))
+    model.fit_tabulated(found, meter=meter)
+    return seen
+
+
+def tabulate_on_ray(
+    tokenizer: TextTokenizer,
+    stretches: Sequence[Stretch],
+    reading: Reading,
+    order: int,
+    ranges: int,
+    scratch: Scratch,
+    meter: Meter | None = None,
+) -> tuple[Tabulated, Seen]:
+    """All n-grams of the text; Ray has to be connected."""
+    ray = ray_module()
+    cuts = range_cuts(tokenizer, ranges)
+    ranges = len(cuts) - 1
+    count = ray.remote(_count).options(num_returns=ranges + 1, scheduling_strategy="SPREAD")
+    merge, tabulate = ray.remote(_merge), ray.remote(_tabulate).options(num_returns=2)
+    held = [ray.put(tokenizer)]  # in a list it stays a reference, and each worker fetches it once
+    rest = held, os.getcwd(), reading, order, cuts  # noqa: PTH109
+    mapped = [count.remote(stretch, *rest) for stretch in stretches]
+    wait_for_all([each[-1] for each in mapped], meter, "counting n-grams")
+    seen = _all_seen([result_of(each[-1]) for each in mapped])
+    size = len(tokenizer.vocab)
+    merged = []
+    for place in range(ranges):
+        lists = [each[place] for each in mapped]
+        while len(lists) > TOGETHER:
+            lists = [merge.remote(order, *lists[at : at + TOGETHER]) for at in range(0, len(lists), TOGETHER)]
+        merged.append(tabulate.remote(order, size, *lists))
+    del mapped
+    wait_for_all([each[1] for each in merged], meter, "merging")
+    sizes = np.sum([result_of(each[1]) for each in merged], axis=0).tolist()
+    unigrams, orders = join_tables((result_of(each[0]) for each in merged), sizes, size, scratch)
+    last = last_in_kenlms_sort(orders, seen.words, tokenizer.vocab.end, size) if orders and seen.tokens else []
+    return Tabulated(tokenizer.vocab, unigrams, orders, last), seen
+
+
+def range_cuts(tokenizer: TextTokenizer, ranges: int) -> list[int]:
+    """Where ranges of first words begin and the last one ends, as windows number words: about the same many tokens in
+    each, as the vocabulary counted them, or as Zipf's law has it where it did not.
+    """
+    vocab = tokenizer.vocab
+    weights = np.array(vocab.counts, np.float64) if vocab.counts is not None else 1 / np.arange(10.0, 10 + len(vocab))
+    before = np.append(0, np.cumsum(np.append(weights, weights[vocab.end])))  # as many documents begin as end
+    cuts = np.searchsorted(before, np.linspace(0, before[-1], ranges + 1)[1:-1])
+    return sorted({1, *(int(cut) + 1 for cut in cuts if 0 < cut <= len(vocab)), len(vocab) + 2})
+
+
+def _all_seen(parts: Sequence[Seen]) -> Seen:
+    words = np.concatenate([np.empty(0, np.int64), *(part.words for part in parts)])
+    return Seen(first_places(words), sum(part.tokens for part in parts), sum(part.documents for part in parts))
+
+
+# What a worker does
+
+
+def _count(
+    stretch: Stretch, held: list[Any], folder: str, reading: Reading, order: int, cuts: list[int]
+) -> tuple[Windows | Seen, ...]:
+    stand_in(folder)
+    tokenizer = _fetched(held[0])
+    corpus = Corpus.from_blocks(read_stretch(stretch, reading), tokenizer, threads=1)
+    seen = Seen(first_places(corpus.ids), len(corpus.ids), len(corpus))
+    windows = windows_of(corpus, order)
+    places = np.searchsorted(windows.rows[:, 0], cuts).tolist()
+    return *(windows[first:last] for first, last in pairwise(places)), seen
+
+
+@lru_cache(maxsize=1)
+def _fetched(ref: Any) -> Any:
+    """A tokenizer, taken once by each worker, with what it has made to be quick."""
+    return ray_module().get(ref)
+
+
+def _merge(order: int, *parts: Windows) -> Windows:
+    return merge_windows(list(map(_own, parts)), order)
+
+
+def _tabulate(order: int, vocab_size: int, *parts: Windows) -> tuple[Tables, list[int]]:
+    """The tables of a range, and how long each is."""
+    found = tables_of(merge_windows(list(map(_own, parts)), order), vocab_size)
+    return found, [len(table) for table in found.tables]
+
+
+def _own(windows: Windows) -> Windows:
+    """A copy: what Ray shares may not be written to, and kernels would be compiled once more for such arrays."""
+    return Windows(np.array(windows.rows), np.array(windows.counts))

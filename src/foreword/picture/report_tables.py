@@ -1,0 +1,177 @@
+"""The parts of the report that are words and columns of numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from foreword.evaluate.comparison import Comparison, Row
+from foreword.evaluate.sampling import Sampled
+from foreword.picture.picture import brief, duration, readable, size
+
+FEW_TOKENS = 1000
+"""A test below this is called short: one unlucky word moves the perplexity of a thousand tokens by a percent."""
+
+
+def header(comparison: Comparison) -> str:
+    text = comparison.text
+    facts = {
+        "document" if text.documents == 1 else "documents": f"{text.documents:,}",
+        f"{text.unit}s": f"{text.units:,}",
+        f"different {text.unit}s": f"{text.types:,}",
+        "of UTF-8 text": size(text.bytes),
+    }
+    listed = "".join(f"<div><dt>{escape(what)}</dt><dd>{escape(value)}</dd></div>" for what, value in facts.items())
+    return (
+        "<p>Language models compared</p>\n"
+        f'<h1 dir="auto">{escape(text.name)}</h1>\n'
+        f'<p class="lede">{escape(_lede(comparison))}</p>\n'
+        f'<dl class="facts">{listed}</dl>'
+    )
+
+
+def _lede(comparison: Comparison) -> str:
+    text, rows = comparison.text, comparison.rows
+    models = f"{_in_words(len(rows))} model{'s' * (len(rows) != 1)}"
+    told = (
+        f"{models} learnt from {text.train_tokens:,} tokens of this text and then had to predict "
+        f"{text.test_tokens:,} others."
+    )
+    best = min(rows, key=lambda row: row.measures.perplexity, default=None)
+    if best is not None and math.isfinite(best.measures.perplexity):
+        which = "It was" if len(rows) == 1 else f"The best, {best.title}, was"
+        number = readable(best.measures.perplexity)
+        told += f" {which} as unsure at each as if it chose among {number} equally likely ones."
+    if text.test_tokens < FEW_TOKENS:
+        told += " So short a test tells little: a longer text gives numbers to rely on."
+    if comparison.sampled is not None:
+        told += f" {sampled_in_words(comparison.sampled)}"
+    return told
+
+
+def sampled_in_words(sampled: Sampled) -> str:
+    """A text that was too large to be taken whole, in a sentence."""
+    if sampled.kept_documents == 1:
+        return f"Of {size(sampled.bytes)} the first {size(sampled.kept_bytes)} were taken."
+    return (
+        f"Of {size(sampled.bytes)} in {sampled.documents:,} documents {size(sampled.kept_bytes)} in "
+        f"{sampled.kept_documents:,} were taken, evenly spread."
+    )
+
+
+def _in_words(number: int) -> str:
+    small = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten", "Eleven", "Twelve")
+    return small[number] if number < len(small) else str(number)
+
+
+def results(rows: Iterable[Row]) -> str:
+    """How well each model did."""
+    return _table(
+        ("Model", "Perplexity", "without unknown", "Bits per byte"),
+        [
+            (
+                row,
+                readable(row.measures.perplexity),
+                readable(row.measures.perplexity_excluding_oov),
+                readable(row.measures.bits_per_byte),
+            )
+            for row in rows
+        ],
+    )
+
+
+def costs(rows: Iterable[Row]) -> str:
+    """How large each model is, and how fast."""
+    return _table(
+        ("Model", "Parameters", "On disk", "Learning took", "Learning, tokens/s", "Scoring, tokens/s"),
+        [
+            (
+                row,
+                brief(row.parameters),
+                size(row.disk_bytes),
+                duration(row.train_seconds),
+                brief(row.train_tokens_per_second),
+                brief(row.score_tokens_per_second),
+            )
+            for row in rows
+        ],
+    )
+
+
+def _table(columns: Sequence[str], lines: Sequence[tuple[Row, *tuple[str, ...]]]) -> str:
+    best = min((row.measures.perplexity for row, *_ in lines), default=math.inf)
+    head = "".join(f'<th scope="col">{name}</th>' for name in columns)
+    body = "\n".join(_line(row, cells, row.measures.perplexity == best) for row, *cells in lines)
+    # Where it is too wide for a telephone it scrolls by itself, by the keyboard too.
+    return (
+        f'<div class="scroll" role="region" aria-label="{columns[1]} and more, by model" tabindex="0"><table>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table></div>"
+    )
+
+
+def _line(row: Row, cells: Iterable[str], best: bool) -> str:
+    data = "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+    mark = ' class="best"' if best else ""
+    return f'<tr{mark}><th scope="row">{escape(row.title)}</th>{data}</tr>'
+
+
+def cost_sentence(rows: Sequence[Row]) -> str:
+    """One thing to see in the table of costs."""
+    quickest = max(rows, key=lambda row: row.score_tokens_per_second)
+    smallest = min(rows, key=lambda row: row.disk_bytes)
+    best = min(rows, key=lambda row: row.measures.perplexity)
+    told = (
+        f"What it costs: {quickest.title} scores fastest, {brief(quickest.score_tokens_per_second)} tokens a second, "
+        f"and {smallest.title} is smallest, {size(smallest.disk_bytes)}"
+    )
+    if best in (quickest, smallest):
+        return f"{told}."
+    times = quickest.score_tokens_per_second / best.score_tokens_per_second
+    return f"{told}; the best, {best.title}, takes {readable(times)} times as long for a token as the former."
+
+
+def sample(row: Row) -> str:
+    said = escape(row.sample) or "(nothing: it ended every document at once)"
+    return f'<h3>{escape(row.title)}</h3>\n<blockquote dir="auto" lang="">{said}</blockquote>\n'
+
+
+def method(comparison: Comparison) -> str:
+    text, rows = comparison.text, comparison.rows
+    oov = next((row.measures.oov for row in rows), 0)
+    entries = {
+        "Split": (
+            f"Every model learnt from the same {text.train_tokens:,} tokens, could tune itself on "
+            f"{text.valid_tokens:,} and was measured on {text.test_tokens:,} that it never saw."
+        ),
+        "Vocabulary": (
+            f"One for all: {text.vocabulary:,} tokens, made of the training part. {oov:,} test tokens are not in it "
+            "and count as the one token <unk>, which is predicted like any other."
+        ),
+        "Perplexity": (
+            "exp(−mean log-probability) over every test token, the </s> that ends a document included. “Without "
+            "unknown” leaves out the tokens that are <unk>. Lower is better."
+        ),
+        "Bits per byte": (
+            "The same log-probability in bits, shared out over the bytes of the text and one for each line’s end. It "
+            "does not depend on what a token is, so it compares across tokenizers, but only where few words are "
+            "<unk>, for nobody was asked to spell those."
+        ),
+        "Parameters and size": "How many numbers the saved model holds, and what its folder weighs on disk.",
+        "Speed": "Tokens a second, learning and scoring, on the machine that made this page.",
+        "Learning": (
+            "Networks learn until their share of the time is over, or until the tuning part has not become likelier "
+            "for three looks. While they learn, most of a large vocabulary is stood for by words that are drawn; all "
+            "measures take the whole of it."
+        ),
+        "Two together": (
+            "The pair and its weights are those that make the tuning part likeliest; what is told is the test part."
+        ),
+        "Gradients": (
+            "Of the loss at one place of the test text, the norm of what reaches the vector of the word so many steps "
+            "back, as a share of the last word’s; the mean over 32 places."
+        ),
+        "Samples": "Drawn from each model at temperature 1 with a fixed seed, so the same run gives the same text.",
+    }
+    listed = "\n".join(f"<dt>{escape(what)}</dt><dd>{escape(how)}</dd>" for what, how in entries.items())
+    return f'<dl class="method">{listed}</dl>'

@@ -1,0 +1,81 @@
+"""Around all else: every request is counted, timed and logged, whatever becomes of it.
+
+A line of the log has the time, the method, the route, the status, milliseconds and the bytes in and out. It never has
+the text that was sent, nor an address as the client wrote it, in which there may be text too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from foreword.serve.limits import OPEN, App, Message, Receive, Scope, Send
+from foreword.serve.metrics import Metrics
+
+METHODS = ("GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE")
+OTHER = "other"
+GONE = 499
+"""Status of a request whose client left before the answer began, as other servers log it."""
+
+LOG_EVERY = 0.2
+"""Seconds after which lines are written, all that there are at once."""
+
+
+class Log:
+    """Lines, gathered for a moment: a write for each would be a good part of a short request."""
+
+    def __init__(self, write: Callable[[str], object] | None) -> None:
+        self._write = write
+        self._lines: list[str] = []
+
+    def add(self, method: str, route: str, status: int, seconds: float, read: int, sent: int) -> None:
+        if self._write is None:
+            return
+        if not self._lines:
+            asyncio.get_running_loop().call_later(LOG_EVERY, self.flush)
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        self._lines.append(f"{now} {method} {route} {status} {1000 * seconds:.1f}ms {read}B {sent}B\n")
+
+    def flush(self) -> None:
+        if self._lines and self._write is not None:
+            lines, self._lines = self._lines, []
+            self._write("".join(lines))
+
+
+class Counted:
+    """An ASGI application around the guarded one."""
+
+    def __init__(self, app: App, metrics: Metrics, log: Log, routes: set[str]) -> None:
+        self.app, self.metrics, self.log, self.routes = app, metrics, log, routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        status, sent = GONE, 0
+
+        async def counting(message: Message) -> None:
+            nonlocal status, sent
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                sent += len(message.get("body", b""))
+            await send(message)
+
+        self.metrics.in_flight += 1
+        try:
+            await self.app(scope, receive, counting)
+        except Exception:
+            status = 500 if status == GONE else status
+            raise
+        finally:
+            self.metrics.in_flight -= 1
+            seconds = time.perf_counter() - began
+            route = scope["path"] if scope["path"] in self.routes else OTHER
+            method = scope["method"] if scope["method"] in METHODS else OTHER
+            self.metrics.request(method, route, status, seconds)
+            if route not in OPEN:  # who looks after servers asks every few seconds
+                self.log.add(method, route, status, seconds, scope.get("foreword.bytes", 0), sent)

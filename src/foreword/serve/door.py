@@ -1,0 +1,105 @@
+"""Connections: uvicorn's, with an end for those that hold one open and neither ask nor read.
+
+A client that sends half of a head, or takes no byte of its answer, would keep a socket for ever. So a head must be
+whole after some seconds, and an answer that waits to be read must move.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from foreword.errors import MissingExtraError
+from foreword.serve.counted import OTHER
+from foreword.serve.limits import RETRY_SECONDS, Limits
+from foreword.serve.metrics import Metrics
+
+try:
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+except ImportError:
+    raise MissingExtraError("uvicorn", "lab", "a server") from None
+
+
+def door(limits: Limits, metrics: Metrics) -> type[H11Protocol]:
+    """The class of a server's connections."""
+
+    class Door(H11Protocol):
+        waiting: asyncio.TimerHandle | None = None
+        stalled: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if len(self.connections) > limits.connections:
+                metrics.request(OTHER, OTHER, 503, 0.0)
+                self.transport.write(_plain(503, "Service Unavailable", "too many connections: try again in a moment"))
+                self.transport.close()
+                return
+            self._watch_head()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._watch_head()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._watch_head()
+
+        def _watch_head(self) -> None:
+            """From the first byte of a head, or from the beginning, until the head is whole."""
+            idle = self.cycle is None or self.cycle.response_complete
+            begun = self.cycle is None or bool(self.conn.trailing_data[0])
+            if idle and begun and not self.transport.is_closing():
+                if self.waiting is None:
+                    self.waiting = self.loop.call_later(limits.arrival, self._too_slow)
+            elif self.waiting is not None:
+                self.waiting.cancel()
+                self.waiting = None
+
+        def _too_slow(self) -> None:
+            if not self.transport.is_closing():
+                metrics.request(OTHER, OTHER, 408, limits.arrival)
+                sentence = f"the head of a request was not there after {limits.arrival:g} seconds"
+                self.transport.write(_plain(408, "Request Timeout", sentence))
+                self.transport.close()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            if self.stalled is None:
+                self.stalled = self.loop.call_later(limits.seconds, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._forget_stall()
+
+        def _forget_stall(self) -> None:
+            if self.stalled is not None:
+                self.stalled.cancel()
+                self.stalled = None
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            for timer in (self.waiting, self.stalled):
+                if timer is not None:
+                    timer.cancel()
+            super().connection_lost(exc)
+
+        def send_400_response(self, msg: str) -> None:
+            """To what is no HTTP. In the middle of an answer there is nothing more to say."""
+            metrics.request(OTHER, OTHER, 400, 0.0)
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.write(_plain(400, "Bad Request", "this is no HTTP request"))
+            self.transport.close()
+
+    return Door
+
+
+def _plain(status: int, phrase: str, sentence: str) -> bytes:
+    body = json.dumps({"error": sentence}).encode()
+    head: list[Any] = [
+        f"HTTP/1.1 {status} {phrase}",
+        "content-type: application/json",
+        f"content-length: {len(body)}",
+        "connection: close",
+        *([f"retry-after: {RETRY_SECONDS}"] if status == 503 else []),
+    ]
+    return "\r\n".join([*head, "", ""]).encode() + body

@@ -1,0 +1,121 @@
+"""The site builds without a warning, every link in it leads somewhere, and nothing in it asks the network."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import foreword
+
+pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install 'foreword[docs]'")
+pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed: pip install 'foreword[docs]'")
+
+ROOT = Path(__file__).parents[2]
+
+
+class Page(HTMLParser):
+    """The ids of a page, what it links to, what a browser loads with it, and the tags it is made of."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.tags: set[str] = set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        told = {name: text or "" for name, text in attrs}
+        self.tags.add(tag)
+        self.ids |= {told[name] for name in ("id", "name") if name in told}
+        if tag == "a" and "href" in told:
+            self.links.append(told["href"])
+        if tag in ("script", "img", "iframe", "source") and "src" in told:
+            self.loaded.append(told["src"])
+        if tag == "link" and told.get("rel") in ("stylesheet", "icon", "preload"):
+            self.loaded.append(told["href"])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT / "src")}
+    built = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert "WARNING" not in built.stdout + built.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Page]:
+    return {path: Page(path) for path in sorted(site.rglob("*.html"))}
+
+
+def test_every_page_is_there(pages: dict[Path, Page], site: Path) -> None:
+    written = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
+    assert written <= {path.relative_to(site) for path in pages}
+    assert len(written) > 40
+
+
+def test_every_internal_link_leads_somewhere(pages: dict[Path, Page]) -> None:
+    broken = []
+    for path, page in pages.items():
+        if path.name == "404.html":  # served for any address, so its links begin at the root
+            continue
+        for link in {*page.links, *page.loaded}:
+            target = urlsplit(link)
+            if target.scheme or target.netloc:
+                continue
+            file = (path.parent / unquote(target.path)).resolve() if target.path else path
+            file = file / "index.html" if file.is_dir() else file
+            anchor = unquote(target.fragment)
+            if not file.is_file() or (anchor and file in pages and anchor not in pages[file].ids):
+                broken.append(f"{path.name}: {link}")
+    assert broken == []
+
+
+def test_nothing_is_loaded_from_elsewhere(pages: dict[Path, Page], site: Path) -> None:
+    outside = [(path.name, link) for path, page in pages.items() for link in page.loaded if "//" in link]
+    assert outside == []
+    for style in site.rglob("*.css"):
+        assert not re.findall(r"url\(['\"]?https?:[^)]*", style.read_text(encoding="utf-8")), style
+
+
+def test_no_text_was_taken_for_markup(pages: dict[Path, Page]) -> None:
+    """``<s>`` or ``<unk>`` that a docstring or a page forgot to put between backticks would vanish here."""
+    known = re.compile(
+        r"html|head|meta|link|title|style|script|body|header|footer|main|nav|article|aside|div|span|p|a|ul|ol|li|h[1-6]"
+        r"|table|thead|tbody|tr|th|td|pre|code|em|strong|img|hr|br|input|label|form|button|svg|path|dialog|noscript"
+        r"|blockquote|details|summary|dl|dt|dd|sup|sub|small|mark|abbr|rect|circle|g|line|text|wbr|kbd|figure|figcaption"
+    )
+    strange = {tag for page in pages.values() for tag in page.tags if not known.fullmatch(tag)}
+    assert strange == set()
+
+
+def test_the_reference_has_every_public_name(pages: dict[Path, Page], site: Path) -> None:
+    index = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| \[`(\w+)`\]\((\S+)\)", index, re.MULTILINE))
+    assert sorted(listed) == sorted(foreword.__all__)
+    for name, link in listed.items():
+        file, _, anchor = link.partition("#")
+        page = pages[site / "reference" / file.replace(".md", ".html")]
+        assert anchor in page.ids, name
+        assert anchor.endswith(f".{name}"), name
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    assert [name for name in foreword.__all__ if not (getattr(foreword, name).__doc__ or "").strip()] == []
+
+
+def test_search_finds_its_words(site: Path) -> None:
+    index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    for word in ("Kneser", "perplexity", "BPETokenizer", "forget gate"):
+        assert word in index

@@ -1,0 +1,158 @@
+"""Questions that wait are answered together, and as if they were alone."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import httpx
+import pytest
+
+from foreword.errors import ForewordError, InputError
+from foreword.serve.answers import WORK, TooLongError
+from foreword.serve.batches import Desk
+from foreword.serve.limits import Limits
+from foreword.serve.shelf import Shelf
+
+from .conftest import Running
+
+Found = TypeVar("Found")
+
+TEXTS = [f"the list of {'names and ' * size}values" for size in range(20)]
+ASKED: list[tuple[str, str, dict[str, Any]]] = [
+    ("ngram", "score", {}),
+    ("lstm", "score", {}),
+    ("lstm-labels", "classify", {"k": 2}),
+    ("bilstm", "tag", {"split": "space"}),
+    ("dates", "translate", {"width": 2, "max_tokens": 12}),
+    ("elmo", "embed", {"split": "space", "pool": "mean"}),
+]
+
+
+def numbers(answer: Any) -> list[Any]:
+    """What is in an answer, flat, so that it can be compared to a rounding."""
+    if isinstance(answer, dict):
+        return [each for name in sorted(answer) for each in numbers(answer[name])]
+    return [each for value in answer for each in numbers(value)] if isinstance(answer, list) else [answer]
+
+
+def in_loop(work: Callable[[], Coroutine[Any, Any, Found]]) -> Found:
+    """Run it in a thread: a browser that another test has opened leaves a loop running in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(work())).result()
+
+
+@pytest.mark.parametrize(("name", "ability", "options"), ASKED)
+def test_together_or_alone_is_the_same(name: str, ability: str, options: dict[str, Any], shelf: Shelf) -> None:
+    entry = shelf[name]
+    together = WORK[ability](entry, TEXTS, options, 1000)
+    alone = [WORK[ability](entry, [text], options, 1000)[0] for text in TEXTS]
+    for one, other in zip(together, alone, strict=True):
+        assert numbers(one) == [pytest.approx(each, abs=1e-5) for each in numbers(other)]
+
+
+@pytest.mark.parametrize("name", ["ngram", "lstm"])
+def test_those_who_wait_are_computed_in_one_call(name: str, shelf: Shelf) -> None:
+    async def asking() -> tuple[list[Any], Desk]:
+        desk = Desk()
+        found = await asyncio.gather(*(desk.ask(shelf[name], "score", [text]) for text in TEXTS))
+        desk.close()
+        return found, desk
+
+    found, desk = in_loop(asking)
+    sizes = desk.metrics.batches[name, "score"]
+    assert sum(sizes.counts) == 1
+    assert sizes.sum == len(TEXTS)
+    for answers, alone in zip(found, WORK["score"](shelf[name], TEXTS, {}, 1000), strict=True):
+        assert answers[0] == pytest.approx(alone, abs=1e-5)
+
+
+def test_a_batch_has_an_end(shelf: Shelf) -> None:
+    async def asking() -> Desk:
+        desk = Desk(Limits(batch=6))
+        await asyncio.gather(*(desk.ask(shelf["lstm"], "score", [text, text]) for text in TEXTS))
+        desk.close()
+        return desk
+
+    sizes = in_loop(asking).metrics.batches["lstm", "score"]
+    assert sizes.sum == len(TEXTS)
+    assert sum(sizes.counts) == -(-len(TEXTS) // 3)
+
+
+def test_one_bad_question_harms_no_other(shelf: Shelf) -> None:
+    async def asking() -> list[Any]:
+        desk = Desk(Limits(tokens=10))
+        long = "the " * 11
+        questions = [["the list"], [long], ["a value"], ["the list", long]]
+        found = await asyncio.gather(
+            *(desk.ask(shelf["ngram"], "score", each) for each in questions), return_exceptions=True
+        )
+        words = [["man"], ["oxen"], ["king"]]
+        found += await asyncio.gather(
+            *(desk.ask(shelf["vectors"], "nearest", each, k=1) for each in words), return_exceptions=True
+        )
+        desk.close()
+        return found
+
+    found = in_loop(asking)
+    assert [type(each) for each in found] == [list, TooLongError, list, TooLongError, list, InputError, list]
+
+
+def test_a_batch_that_fails_is_asked_one_by_one(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = WORK["score"]
+
+    def picky(entry: Any, texts: Any, options: Any, most: int) -> Any:
+        if "bad" in texts:
+            raise ForewordError("a bad one")
+        return whole(entry, texts, options, most)
+
+    monkeypatch.setitem(WORK, "score", picky)
+
+    async def asking() -> list[Any]:
+        desk = Desk()
+        texts = ["the list", "bad", "a value"]
+        found: list[Any] = await asyncio.gather(
+            *(desk.ask(shelf["ngram"], "score", [each]) for each in texts), return_exceptions=True
+        )
+        return found
+
+    assert [type(each) for each in in_loop(asking)] == [list, ForewordError, list]
+
+
+def test_a_model_that_is_busy_does_not_hold_the_loop(shelf: Shelf) -> None:
+    entry = shelf["ngram"]
+
+    async def asking() -> list[Any]:
+        desk = Desk()
+        entry.lock.acquire()
+        threading.Timer(0.2, entry.lock.release).start()
+        asked = asyncio.ensure_future(desk.ask(entry, "score", ["the list"]))
+        turns = 0
+        while not asked.done():
+            await asyncio.sleep(0.01)
+            turns += 1
+        assert turns > 3
+        return await asked
+
+    assert len(in_loop(asking)) == 1
+
+
+def test_many_clients_are_batched_over_http(running: Running, shelf: Shelf) -> None:
+    def client(number: int) -> float:
+        with httpx.Client(timeout=60) as asking:
+            body = {"model": "lstm", "text": TEXTS[number % len(TEXTS)]}
+            for _ in range(3):
+                found = asking.post(f"{running.address}/api/score", json=body).json()
+        score: float = found["results"][0]["score"]
+        return score
+
+    before = sum(running.made.metrics.batches["lstm", "score"].counts)
+    with ThreadPoolExecutor(24) as pool:
+        found = list(pool.map(client, range(24)))
+    calls = sum(running.made.metrics.batches["lstm", "score"].counts) - before
+    assert calls < 72
+    wanted = [each["score"] for each in WORK["score"](shelf["lstm"], TEXTS, {}, 1000)]  # type: ignore[index]
+    assert found == [pytest.approx(wanted[number % len(TEXTS)], abs=1e-5) for number in range(24)]

@@ -1,0 +1,198 @@
+"""Clients that send nonsense, half of what they should, or nothing: no 500, no crash, and others are answered."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+
+from foreword.serve.limits import Limits
+from foreword.serve.shelf import Shelf
+
+from .conftest import Running
+
+RANDOM_REQUESTS = 10_000
+SCHEMA_CASES = 40
+"""For each route: a thousand or so in all; ``benchmarks/serve_faults.py`` sends more."""
+
+
+@pytest.fixture
+def impatient(shelf: Shelf) -> Iterator[Running]:
+    served = Running(shelf, limits=Limits(arrival=0.4, seconds=1.0, connections=60))
+    yield served
+    served.close()
+
+
+def still_answers(served: Running) -> None:
+    assert served.ask("score", model="ngram", text="the list")["results"][0]["tokens"] == 3
+    assert 'status="500"' not in served.metrics()
+
+
+def connected(served: Running) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", served.port), timeout=5)
+
+
+def answer_of(client: socket.socket) -> bytes:
+    """All that comes until the server closes."""
+    said = b""
+    while more := client.recv(65536):
+        said += more
+    return said
+
+
+def is_cut_off(client: socket.socket, sent: bytes) -> bool:
+    """Whether the server hangs up on one who goes on sending."""
+    try:
+        for _ in range(200):
+            client.sendall(sent)
+            time.sleep(0.02)
+    except OSError:
+        return True
+    return False
+
+
+def one_answer(answers: BinaryIO) -> tuple[int, bytes]:
+    """A status and the whole body, of an answer that tells its length."""
+    status, size = int(answers.readline().split(b" ", 2)[1]), 0
+    while (line := answers.readline().lower()) != b"\r\n":
+        if line.startswith(b"content-length"):
+            size = int(line.split(b":")[1])
+    return status, answers.read(size)
+
+
+def test_the_schema_of_the_server_finds_no_error_of_the_server(running: Running) -> None:
+    """schemathesis asks what the schema allows, and what it forbids."""
+    schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+    import requests
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi.checks import (
+        content_type_conformance,
+        response_schema_conformance,
+        status_code_conformance,
+    )
+
+    schema: Any = schemathesis.openapi.from_url(f"{running.address}/openapi.json")
+    checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+    bounded: Any = settings(
+        max_examples=SCHEMA_CASES, deadline=None, database=None, derandomize=True,
+        phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    asked: set[str] = set()
+    with requests.Session() as session:
+
+        def check(case: Any) -> None:
+            asked.add(case.path)
+            case.call_and_validate(session=session, checks=checks)
+
+        for found in schema.get_all_operations():
+            for mode in list(schemathesis.GenerationMode):
+                giving: Any = given(found.ok().as_strategy(generation_mode=mode))
+                asking = bounded(giving(check))
+                with contextlib.suppress(Unsatisfiable):  # nothing can be wrong about a GET
+                    asking()
+    assert len(asked) >= 14
+    still_answers(running)
+
+
+def test_ten_thousand_requests_of_random_bytes(running: Running) -> None:
+    rng = random.Random(5)
+    head = (
+        b"POST /api/score HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+    )
+    body = b'{"model": "ngram", "text": ["the list", "a b"]}'
+    statuses: dict[int, int] = {}
+    for _ in range(RANDOM_REQUESTS // 100):
+        with connected(running) as client:  # bytes that are no HTTP at all; the server hangs up
+            client.sendall(rng.randbytes(rng.randrange(1, 200)) + b"\r\n\r\n")
+            client.shutdown(socket.SHUT_WR)
+            said = answer_of(client)
+            assert said == b"" or said.startswith(b"HTTP/1.1 4"), said[:100]
+        with connected(running) as client, client.makefile("rb") as answers:
+            sent = [_nonsense(rng, body) for _ in range(99)]  # one after another, without waiting for answers
+            client.sendall(b"".join(head % len(each) + each for each in sent))
+            for each in sent:
+                status, said = one_answer(answers)
+                statuses[status] = statuses.get(status, 0) + 1
+                assert status < 500, (each, said)
+    assert set(statuses) <= {200, 400, 404, 422}
+    assert sum(statuses.values()) == RANDOM_REQUESTS * 99 // 100
+    still_answers(running)
+
+
+def _nonsense(rng: random.Random, body: bytes) -> bytes:
+    """Random bytes, or a good body with some bytes changed."""
+    if rng.random() < 0.3:
+        return rng.randbytes(rng.randrange(60))
+    mangled = bytearray(body)
+    for _ in range(rng.randrange(1, 6)):
+        mangled[rng.randrange(len(mangled))] = rng.randrange(256)
+    return bytes(mangled)
+
+
+def test_half_of_a_head_and_no_head_at_all(impatient: Running) -> None:
+    silent, half = connected(impatient), connected(impatient)
+    half.sendall(b"POST /api/score HTTP/1.1\r\nhost: 127.")
+    for client in (silent, half):
+        assert answer_of(client).startswith(b"HTTP/1.1 408")
+        client.close()
+    later = connected(impatient)  # the second request of a connection breaks off
+    later.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\nGET /hea")
+    assert b"HTTP/1.1 408" in answer_of(later)
+    later.close()
+    still_answers(impatient)
+
+
+def test_a_body_that_does_not_come(impatient: Running) -> None:
+    head = (
+        b"POST /api/score HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n"
+    )
+    client = connected(impatient)
+    client.sendall(head + b'{"model"')
+    assert answer_of(client).startswith(b"HTTP/1.1 408")
+    client.close()
+    slow = connected(impatient)  # a byte now and then
+    slow.sendall(head)
+    began = time.monotonic()
+    assert is_cut_off(slow, b" ")
+    assert time.monotonic() - began < 4
+    slow.close()
+    gone = connected(impatient)
+    gone.sendall(head + b'{"mod')
+    gone.close()
+    still_answers(impatient)
+
+
+def test_half_open_sockets_do_not_keep_others_out(impatient: Running) -> None:
+    crowd = [connected(impatient) for _ in range(80)]
+    answered = [client for client in crowd if client.getpeername()]
+    assert len(answered) == 80
+    time.sleep(1.0)
+    still_answers(impatient)
+    for client in crowd:
+        said = answer_of(client)
+        assert said.startswith((b"HTTP/1.1 408", b"HTTP/1.1 503"))
+        client.close()
+    assert 'status="503"' in impatient.metrics()
+
+
+def test_a_client_that_does_not_read(impatient: Running) -> None:
+    text = " ".join(["man"] * 15_000)
+    body = b'{"model": "vectors", "text": "%s"}' % text.encode()
+    head = (
+        b"POST /api/embed HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+    )
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    client.connect(("127.0.0.1", impatient.port))
+    assert is_cut_off(client, (head % len(body) + body) * 20)
+    client.close()
+    still_answers(impatient)
+    assert httpx.get(f"{impatient.address}/health").status_code == 200

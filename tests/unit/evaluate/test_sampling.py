@@ -1,0 +1,106 @@
+"""Large texts are made small, evenly and within bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from foreword.errors import SettingError
+from foreword.evaluate.compare import compare
+from foreword.evaluate.comparison import Comparison
+from foreword.evaluate.sampling import Sampled, Streams, evenly, shortened, together
+from foreword.evaluate.splits import Splits
+
+
+def test_a_text_that_fits_is_taken_whole() -> None:
+    texts = ["one two", "three", "größer"]
+    kept, told = evenly(texts, 1000)
+    assert kept == texts
+    assert told == Sampled(3, 8 + 6 + 9, 3, 23)
+
+
+def test_every_second_then_every_fourth_is_taken() -> None:
+    kept, told = evenly((f"{place:09d}" for place in range(1000)), 3000)
+    places = [int(text) for text in kept]
+    assert places == list(range(0, 1000, 4))
+    assert told == Sampled(1000, 10_000, 250, 2500)
+
+
+def test_never_more_than_the_limit_is_held() -> None:
+    alive = 0
+    most = 0
+
+    class Counted(str):
+        __slots__ = ()
+
+        def __del__(self) -> None:
+            nonlocal alive
+            alive -= 1
+
+    def stream() -> Iterator[str]:
+        nonlocal alive, most
+        for place in range(5000):
+            alive += 1
+            most = max(most, alive)
+            yield Counted(f"{place:09d}")
+
+    kept, _ = evenly(stream(), 1000)
+    assert len(kept) <= 100
+    assert most <= 100 + 3
+
+
+def test_a_document_too_long_by_itself_is_cut_at_a_space() -> None:
+    kept, told = evenly(["word " * 100], 52)
+    assert kept == ["word " * 9 + "word"]
+    assert (told.documents, told.bytes, told.kept_bytes) == (1, 501, 50)
+    assert shortened("没有空格的文字", 10) == "没有空"
+    assert evenly(["a b", "word " * 100, "c d"], 52)[0] == ["a b", "c d"]
+
+
+def test_parts_are_told_together() -> None:
+    assert together([Sampled(2, 20, 1, 10), Sampled(3, 30, 3, 30)]) == Sampled(5, 50, 4, 40)
+
+
+def test_a_large_text_is_compared_on_a_part_of_it_and_says_so() -> None:
+    documents = (f"document {place} says a word or two about number {place % 7}" for place in range(4000))
+    events = list(compare(documents, models=["unigram", "bigram"], most_bytes=50_000, wordlists=False))
+    [told] = [event for event in events if isinstance(event, Sampled)]
+    last = events[-1]
+    assert isinstance(last, Comparison)
+    assert last.sampled == told
+    assert told.documents == 4000
+    assert told.kept_bytes <= 50_000 < told.bytes
+    assert last.text.documents == told.kept_documents
+    assert last.to_json()["sampled"] == {
+        "documents": told.documents,
+        "bytes": told.bytes,
+        "kept_documents": told.kept_documents,
+        "kept_bytes": told.kept_bytes,
+    }
+
+
+def test_a_text_that_came_split_stays_split() -> None:
+    parts = [[f"{part} text {place}" for place in range(300)] for part in ("train", "valid", "test")]
+    for texts in (Splits(*parts), Streams(*map(iter, parts))):
+        *_, last = compare(texts, models=["unigram"], most_bytes=2000, wordlists=False)
+        assert isinstance(last, Comparison)
+        assert "".join(last.text.passage.pieces).startswith("test text")
+        assert last.sampled is not None
+        assert last.sampled.kept_bytes <= 2000 * 1.2
+
+
+def test_a_test_part_that_takes_networks_too_long_is_shortened() -> None:
+    parts = [[f"word{place % 900} and word{place % 7}" for place in range(count)] for count in (2000, 500, 4000)]
+    *_, last = compare(Splits(*parts), models=["unigram", "rnn"], time_budget=0.5, wordlists=False)
+    assert isinstance(last, Comparison)
+    whole = 4000 * 4
+    assert 0 < last.text.test_tokens <= 0.02 * 0.5 * 80e6 / last.text.vocabulary < whole
+    *_, counted = compare(Splits(*parts), models=["unigram"], time_budget=0.5, wordlists=False)
+    assert isinstance(counted, Comparison)
+    assert counted.text.test_tokens == whole
+
+
+def test_a_limit_must_be_positive() -> None:
+    with pytest.raises(SettingError, match="most_bytes=0"):
+        compare(["a b c"], most_bytes=0)
