@@ -55,7 +55,7 @@ def multiplies_bytes() -> bool:
     """
     features = get_host_cpu_features()
     vnni = features.get("avx512vnni", False) or features.get("avxvnni", False)
-    return bool(vnni) and torch.backends.mkldnn.is_available() and hasattr(torch, "_int_mm")
+    return bool(vnni) and torch.backends.mkldnn.is_available() and hasattr(torch, "_int_mm")  # type: ignore[no-untyped-call]
 
 
 def _rounded(x: Tensor) -> tuple[Tensor, Tensor]:
