@@ -154,8 +154,6 @@ class NeuralLM:
         same beside this one, see ``cluster/training.py``.
         """
         held_out = self._check(corpus, valid)
-        if together.size > 1 and self.training.seconds:
-            raise SettingError(f"seconds={self.training.seconds:g} is for one worker: the clocks of several differ")
         trainer = self._trainer(corpus, together)
         self._together = together
         self._vocab, self._flat, self.valid_score_ = corpus.vocab, trainer.weights.clone(), -np.inf
@@ -418,7 +416,10 @@ class NeuralLM:
         """Take a saved model up again, on whatever device there is."""
         if parts.vocab is None:
             raise ValueError("expected a vocabulary")
-        model = cls(**_checked(cls, parts.settings))
+        settings = _checked(cls, parts.settings)
+        if settings.get("layers", 0) > len(parts.arrays):  # before room is made for what each of them would need
+            raise ValueError(f"{settings['layers']} layers, but only {len(parts.arrays)} arrays")
+        model = cls(**settings)
         return model._take(parts.arrays, parts.vocab)
 
     def _take(self, arrays: dict[str, Array], vocab: Vocab) -> Self:
