@@ -84,7 +84,7 @@ def run_python(page: Path, block: Block, names: dict[str, Any]) -> None:
 def run_commands(page: Path, block: Block, names: dict[str, Any]) -> None:
     for part in re.split(r"^\$ ", block.code, flags=re.MULTILINE)[1:]:
         command, _, promised = part.replace("\\\n", " ").partition("\n")
-        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 0, f"{page.name}: $ {command}\n{done.stderr}"
         told = iter(f"{done.stdout}{done.stderr}".splitlines())
         for line in promised.splitlines():
