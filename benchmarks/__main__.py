@@ -36,6 +36,7 @@ SUBJECTS = (
     "nearest",
     "recurrent",
     "lab",
+    "serve",
     "filter",
     "ray",
 )

@@ -112,7 +112,7 @@ def _pace(taken: float, size: float | None) -> str:
 
 def section_of(title: str, how: str, rows: list[Row]) -> Section:
     today = date.today().isoformat()
-    return Section(title=title, how=how, date=today, machine=_machine(), rows=[asdict(row) for row in rows])
+    return Section(title=title, how=how, date=today, machine=machine(), rows=[asdict(row) for row in rows])
 
 
 def keep(measured: dict[str, Section], order: Sequence[str]) -> None:
@@ -155,11 +155,11 @@ def _table_line(row: dict[str, object]) -> str:
     return f"| {' | '.join(shown)} | {met} |"
 
 
-def _machine() -> str:
-    """What it ran on, in one line and without a name that would tell whose it is."""
+def machine(names: Sequence[str] = _PACKAGES) -> str:
+    """What it ran on, with these packages, in one line and without a name that would tell whose it is."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    packages = ", ".join(f"{name} {_version(name)}" for name in _PACKAGES)
+    packages = ", ".join(f"{name} {_version(name)}" for name in names)
     return f"{_cpu()}, {cores} cores, {memory:.0f} GiB; Python {platform.python_version()}; {packages}"
 
 

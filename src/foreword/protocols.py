@@ -150,6 +150,14 @@ class Parts:
     arrays: dict[str, Array] = field(default_factory=dict)
     vocab: Vocab | None = None
 
+    def check_flags(self, *names: str) -> None:
+        """A ValueError where one of these settings is neither true nor false: for a number in its place, which would
+        do as well, a kernel would be compiled anew.
+        """
+        for name in names:
+            if name in self.settings and type(self.settings[name]) is not bool:
+                raise ValueError(f"{name} should be true or false")
+
 
 @runtime_checkable
 class Saveable(Protocol):

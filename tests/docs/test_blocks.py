@@ -26,7 +26,10 @@ BLOCK = re.compile(r"^```(python|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"[-−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
 # Why a page's blocks are not run here.
-ELSEWHERE = {"lab.md": "asks a lab that is running; tests/lab/test_docs_page.py runs it"}
+ELSEWHERE = {
+    "lab.md": "asks a lab that is running, as tests/lab does",
+    "serve.md": "asks a server that is running; tests/cli/test_serve.py runs it",
+}
 
 
 @dataclass(frozen=True)

@@ -97,9 +97,12 @@ def check_output(out: str, *, folder: bool) -> None:
 def load_any(path: str) -> Any:
     """Whatever is there, told by what it holds."""
     from foreword.io.folder import load
+    from foreword.io.vanishing import tell_of_cut_files
 
     with _as_file(path) as file:
-        return load(file)
+        found = load(file)
+    tell_of_cut_files()
+    return found
 
 
 @contextmanager

@@ -233,6 +233,7 @@ class BagOfWords(Estimator):
         seen = settings.pop("documents")
         if isinstance(settings.get("ngrams"), list):
             settings["ngrams"] = tuple(settings["ngrams"])
+        parts.check_flags("lowercase", "binary", "signed", "sublinear")
         bag = cls(**settings)
         memory = bag._new_memory()
         if type(seen) is not int or seen < 0:

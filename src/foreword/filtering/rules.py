@@ -163,7 +163,7 @@ def _json_table(text: str, path: str) -> list[tuple[str, str, tuple[float, ...]]
     try:
         found = {label: value if isinstance(value, list) else [value] for label, value in json.loads(text).items()}
         return [("its object", label, tuple(map(float, values))) for label, values in found.items()]
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:  # too many digits for a float overflow
         raise InputError(f"{path}: not a JSON object of labels and numbers: {error}") from error
 
 

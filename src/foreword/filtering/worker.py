@@ -18,6 +18,7 @@ from foreword.filtering.output import WriteError
 from foreword.filtering.scoring import open_scorer
 from foreword.filtering.shards import Format, Judging, Part, ShardReader, keep_scores, lines_before, write_part
 from foreword.filtering.summary import Tally
+from foreword.io.vanishing import tell_of_cut_files
 from foreword.text.utf8 import Errors
 
 POLL = 0.2
@@ -166,6 +167,7 @@ _here: list[Any] = []
 def _begin(reading: Reading, counter: Any) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _here[:] = [reading.opened(), _adding(counter)]
+    tell_of_cut_files()
 
 
 def _perform_here(task: Task) -> Done:

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from foreword.errors import InputError
 
@@ -143,7 +144,12 @@ def _hidden_sibling(target: Path, role: str) -> Path:
 
 
 def _put_in_place(new: Path, target: Path) -> None:
-    """Rename, with the old folder kept whole beside it until the new one stands."""
+    """Let the new folder and the old one change places; where that cannot be done in one step, rename, with the old
+    one kept whole beside it until the new one stands.
+    """
+    if _exchanged(new, target):  # ``new`` is the old one now, for the caller to delete
+        _sync_entries(target.parent)
+        return
     old = _hidden_sibling(target, "old")
     try:
         if target.exists():
@@ -155,6 +161,22 @@ def _put_in_place(new: Path, target: Path) -> None:
             shutil.rmtree(old, ignore_errors=True)
         elif old.exists():
             old.rename(target)
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Let two folders change places at once, so that there is no moment without either; False where there is no second
+    one, or the system cannot. Python has no function for it.
+    """
+    if os.name != "posix":
+        return False
+    import ctypes
+
+    library: Any = ctypes.CDLL(None)
+    if hasattr(library, "renameat2"):  # Linux; -100 is the current folder, 2 RENAME_EXCHANGE
+        return bool(library.renameat2(-100, os.fsencode(one), -100, os.fsencode(other), 2) == 0)
+    if hasattr(library, "renamex_np"):  # macOS; 2 is RENAME_SWAP
+        return bool(library.renamex_np(os.fsencode(one), os.fsencode(other), 2) == 0)
+    return False
 
 
 def _sync_folder(folder: Path) -> None:

@@ -268,6 +268,26 @@ class _Manifest:
 
 
 def _load_folder(folder: Path, *, everything: bool) -> Any:
+    """What stands there. Another process may save over it between two of its files, which takes their place all at
+    once; then everything is read anew.
+    """
+    for _ in range(TRIES):
+        before = folder.stat().st_ino
+        try:
+            model = _load_once(folder, everything=everything)
+        except (InputError, OSError):
+            if folder.stat().st_ino == before:
+                raise
+        else:
+            if folder.stat().st_ino == before:
+                return model
+    raise InputError(f"{folder}: is being replaced again and again while it is read")
+
+
+TRIES = 100
+
+
+def _load_once(folder: Path, *, everything: bool) -> Any:
     manifest = _read_manifest(folder)
     damage = next(_damages(folder, manifest, everything=everything), None)
     if damage:

@@ -210,7 +210,7 @@ class Growing(Generic[T]):
 
     def finish(self) -> NDArray[T]:
         """All that was written, (rows, columns)."""
-        with self._file as file, _told(self._folder):
+        with _told(self._folder), self._file as file:  # closing writes what is still held
             file.flush()
             if not self.rows:
                 return np.empty((0, self._columns), self._kind)

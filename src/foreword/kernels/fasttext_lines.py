@@ -137,7 +137,7 @@ def make_line_room(longest: int, reader: LineReader, stride: int) -> LineRoom:
     """Enough for lines of up to so many bytes."""
     size = max(longest, SHORT)
     tokens = size // 2 + 2 * LINES
-    characters = (size + 2 * tokens) * (reader.most - reader.least + 1) if reader.most else 0
+    characters = (size + 2 * tokens) * max(0, reader.most - reader.least + 1) if reader.most else 0
     rows = tokens + characters + tokens * max(0, reader.word_ngrams - 1)
     return LineRoom(
         size,

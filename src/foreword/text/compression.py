@@ -169,12 +169,14 @@ def _plain(reader: Reader, head: bytes, size: int) -> Iterator[Chunk]:
     while len(chunk):
         yield chunk
         chunk = reader.read_chunk(size)
+    reader.check_all_taken()
 
 
 def _pieces(reader: Reader, head: bytes, size: int) -> Iterator[bytes]:
     yield head
     while piece := reader.read(size):
         yield piece
+    reader.check_all_taken()
 
 
 def _decompress(pieces: Iterator[bytes], compression: Compression, name: str, size: int) -> Iterator[bytes]:

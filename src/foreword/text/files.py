@@ -79,6 +79,13 @@ class Reader:
         self.taken += length
         return Chunk(buffer[: room + length], room)
 
+    def check_all_taken(self) -> None:
+        """At the end of a file that was read from front to back: it must not have ended before its size."""
+        if self.size is not None and self.taken < self.size:
+            raise InputError(
+                f"{self.name}: became shorter while it was read: {self.taken:,} bytes, not {self.size:,} as it had"
+            )
+
 
 @contextmanager
 def opened(file: SourceFile) -> Iterator[Reader]:

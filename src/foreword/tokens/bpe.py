@@ -409,6 +409,7 @@ class BPETokenizer:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        parts.check_flags("lowercase", "ignore_merges", "prefix_space")
         settings = dict(parts.settings)
         tokenizer = cls(cast(int, settings.pop("vocab_size")), **settings)  # type: ignore[arg-type]
         if parts.vocab is None:

@@ -76,6 +76,7 @@ class CharacterTokenizer:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        parts.check_flags("lowercase")
         tokenizer = cls(**parts.settings)  # type: ignore[arg-type]
         if parts.vocab is None or parts.vocab.unknown is None:
             raise InputError("a character tokenizer needs a vocabulary with <unk>")

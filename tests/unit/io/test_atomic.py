@@ -11,6 +11,7 @@ from foreword.io import atomic
 from foreword.io.atomic import atomic_file, atomic_folder, left_aside
 
 MARK = '{"format": "foreword"}'
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="not every system lets folders change places at once")
 
 
 def old_model(path: Path) -> Path:
@@ -102,6 +103,16 @@ def test_the_current_folder_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         write_new(Path())
 
 
+@on_linux
+def test_there_is_no_moment_without_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new folder and the old one change places at once; nothing is ever renamed away."""
+    target = old_model(tmp_path / "model")
+    monkeypatch.setattr(Path, "rename", None)
+    write_new(target)
+    assert names(tmp_path) == {"model"}
+    assert names(target) == {"model.json", "new"}
+
+
 @pytest.mark.parametrize("reason", [RuntimeError, KeyboardInterrupt, SystemExit])
 def test_an_exception_leaves_the_old_one_and_nothing_else(tmp_path: Path, reason: type[BaseException]) -> None:
     target = old_model(tmp_path / "model")
@@ -117,6 +128,13 @@ def test_an_exception_leaves_the_old_one_and_nothing_else(tmp_path: Path, reason
     assert names(target) == {"model.json", "old"}
 
 
+@pytest.fixture
+def in_two_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system that cannot let two folders change places."""
+    monkeypatch.setattr(atomic, "_exchanged", lambda one, other: False)
+
+
+@pytest.mark.usefixtures("in_two_steps")
 @pytest.mark.parametrize("reason", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
 def test_the_old_one_comes_back_when_the_new_one_cannot_move_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: BaseException
@@ -237,11 +255,21 @@ def test_only_plain_files_are_replaced(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
+from foreword.io import atomic
 from foreword.io.atomic import atomic_folder
 
-moment, target, rename = sys.argv[1], Path(sys.argv[2]), Path.rename
+moment, target, rename, exchange = sys.argv[1], Path(sys.argv[2]), Path.rename, atomic._exchanged
 
 def die(*_): os.kill(os.getpid(), signal.SIGKILL)
+
+def exchange_and_die(one, other):
+    assert exchange(one, other)
+    die()
+
+if moment == "exchanged":
+    atomic._exchanged = exchange_and_die
+else:
+    atomic._exchanged = lambda *_: False
 
 def rename_and_die(self, to):
     rename(self, to)
@@ -260,7 +288,14 @@ with atomic_folder(target) as folder:
 
 
 @pytest.mark.parametrize(
-    ("moment", "left"), [("writing", "old"), ("sync", "old"), ("after mod", None), ("after new", "new")]
+    ("moment", "left"),
+    [
+        ("writing", "old"),
+        ("sync", "old"),
+        ("after mod", None),
+        ("after new", "new"),
+        pytest.param("exchanged", "new", marks=on_linux),
+    ],
 )
 def test_killed_at_any_moment_one_of_the_two_is_whole(tmp_path: Path, moment: str, left: str | None) -> None:
     target = old_model(tmp_path / "mod")
@@ -328,6 +363,7 @@ def test_a_disk_that_is_really_full(tmp_path: Path, what: str) -> None:
     assert names(tmp_path) == set()
 
 
+@pytest.mark.usefixtures("in_two_steps")
 def test_two_savers_leave_one_whole_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = old_model(tmp_path / "model")
     rename = Path.rename

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import random
-import signal
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +15,6 @@ import torch
 from numpy.testing import assert_array_equal
 
 from foreword.errors import ForewordError, InputError
-from foreword.io.folder import save
 from foreword.io.safetensors import read_arrays, write_arrays
 from foreword.lm.awd_lstm import AWDLSTM
 from foreword.lm.neural import NeuralLM
@@ -114,43 +109,6 @@ def test_a_run_that_had_ended_has_nothing_left_to_do(tmp_path: Path) -> None:
     assert list(first.train(CORPUS, checkpoint=Checkpoint(tmp_path / "run")))
     assert list(second.train(CORPUS, checkpoint=Checkpoint(tmp_path / "run"))) == []
     assert list(weights_of(first)) == list(weights_of(second))
-
-
-def in_a_process_of_its_own(run: Path, out: Path) -> int:
-    """Train and save in a fork of this process, which has torch already; its id."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # forking where there are threads; none of ours hold locks
-        child = os.fork()
-    if child:
-        return child
-    status = 1
-    try:
-        trained = RecurrentLM("lstm", 4, 6, 1, training=replace(TINY, epochs=30), device="cpu")
-        for _ in trained.train(CORPUS, valid=CORPUS[:2], checkpoint=Checkpoint(run, every=0)):
-            time.sleep(0.002)
-        save(trained, out)
-        status = 0
-    finally:
-        os._exit(status)
-
-
-def test_killed_at_random_moments_it_ends_in_the_same_weights(tmp_path: Path) -> None:
-    """kill -9, three times; FOREWORD_KILLS sets another number."""
-    kills = int(os.environ.get("FOREWORD_KILLS", "3"))
-    at_random = random.Random(0)
-    began = time.monotonic()
-    child = in_a_process_of_its_own(tmp_path / "whole.run", tmp_path / "whole")
-    assert os.waitpid(child, 0)[1] == 0
-    took = time.monotonic() - began
-    for _ in range(kills):
-        child = in_a_process_of_its_own(tmp_path / "killed.run", tmp_path / "killed")
-        time.sleep(at_random.uniform(0.0, took / kills))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    child = in_a_process_of_its_own(tmp_path / "killed.run", tmp_path / "killed")
-    assert os.waitpid(child, 0)[1] == 0
-    for file in ("arrays.safetensors", "model.json"):
-        assert (tmp_path / "whole" / file).read_bytes() == (tmp_path / "killed" / file).read_bytes()
 
 
 def damaged(path: Path, what: str) -> None:

@@ -1,0 +1,257 @@
+"""kill -9 at random moments of everything that takes long, each followed by the same work once more.
+
+Work runs in a fork of this process, where everything is compiled. It is killed after a random part of the time that it
+takes, perhaps again while it goes on, and then left to finish. What stands on the disk after a kill must open whole, or
+not be there; what stands there in the end must be, byte for byte, what work leaves that was never killed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import foreword
+from foreword.io.folder import load, save
+from foreword.text.block import Block, blocks_of
+
+MODEL = "model"
+AT_MOST = 4
+"""How often one piece of work is killed before it may finish."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Something that takes long. do: begins, or goes on with what it finds in the folder. resumes: whether it can.
+
+    check: raises where what a kill has left is broken.
+    """
+
+    name: str
+    do: Callable[[Path], None]
+    resumes: bool
+    check: Callable[[Path], object]
+
+
+@dataclass(slots=True)
+class Kills:
+    """How often work was killed, how often it then finished and ended in the same bytes, and what must not be."""
+
+    name: str
+    resumes: bool
+    kills: int = 0
+    finished: int = 0
+    found: list[str] = field(default_factory=list)
+
+
+def kill_at_random(work: Work, kills: int, folder: Path, seed: int = 0) -> Kills:
+    outcome, rng = Kills(work.name, work.resumes), random.Random(f"{seed} {work.name}")
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "first").mkdir(parents=True)
+    work.do(folder / "first")  # which compiles, for all processes to come, what is not compiled yet
+    took = _timed(work, folder / "whole")
+    whole = files_of(folder / "whole")
+    while outcome.kills < kills:
+        place = folder / f"run{outcome.kills}-{outcome.finished}"
+        place.mkdir()
+        for _ in range(rng.randint(1, min(AT_MOST, kills - outcome.kills))):
+            if not _killed(work, place, rng.uniform(0.0, 1.1 * took)):
+                break
+            outcome.kills += 1
+            _check(work, place, outcome)
+        if status := _waited(_forked(work, place)):
+            outcome.found.append(f"{place.name}: did not finish after it was killed (status {status})")
+        elif files_of(place) != whole:
+            outcome.found.append(f"{place.name}: ended in other bytes")
+        else:
+            outcome.finished += 1
+        shutil.rmtree(place)
+    return outcome
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Everything below a folder, hidden things included, but for what only tells how far a run was."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in ("ledger.jsonl", "lock")
+    }
+
+
+def _check(work: Work, place: Path, outcome: Kills) -> None:
+    try:
+        work.check(place)
+    except Exception as error:
+        outcome.found.append(f"{place.name}: after a kill: {type(error).__name__}: {error}")
+
+
+def _timed(work: Work, place: Path) -> float:
+    place.mkdir(parents=True)
+    began = time.monotonic()
+    if status := _waited(_forked(work, place)):
+        raise RuntimeError(f"{work.name} fails without being killed (status {status})")
+    return time.monotonic() - began
+
+
+def _killed(work: Work, place: Path, after: float) -> bool:
+    """Whether it was still at work when it was killed."""
+    child = _forked(work, place)
+    time.sleep(after)
+    os.kill(child, signal.SIGKILL)
+    return _waited(child) == -signal.SIGKILL
+
+
+def _waited(child: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _forked(work: Work, place: Path) -> int:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # forking where there are threads; none of ours hold locks
+        child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        work.do(place)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+# What is killed
+
+
+def whole_or_absent(place: Path) -> None:
+    """What a kill may leave of a model: nothing, or one that opens with all its checksums right."""
+    if (place / MODEL).exists():
+        load(place / MODEL, verify=True)
+
+
+def texts(lines: int = 1500) -> list[str]:
+    rng = random.Random(3)
+    words = [f"w{int(rng.paretovariate(0.7)) % 3000}" for _ in range(12 * lines)]
+    return [" ".join(words[place : place + 12]) for place in range(0, len(words), 12)]
+
+
+@cache
+def _corpus(lines: int = 1500) -> foreword.Corpus:
+    return foreword.Corpus.from_texts(texts(lines), foreword.WordTokenizer().fit(texts(lines)))
+
+
+def _saving(place: Path) -> None:
+    """Two models in turn in one place, the second last."""
+    both = [foreword.NgramLM(order).fit(_corpus(100)) for order in (2, 3)]
+    for turn in range(20):
+        save(both[turn % 2], place / MODEL)
+
+
+def _one_of_two(place: Path) -> None:
+    """After the first save there is always a model."""
+    if (place / MODEL).exists() or list(place.glob(f".{MODEL}.old-*")):
+        assert load(place / MODEL, verify=True).order in (2, 3)
+
+
+def _estimating(place: Path) -> None:
+    tokenizer = foreword.WordTokenizer()
+    corpus = tokenizer.fit_corpus(blocks_of(texts()), threads=1)
+    model = foreword.NgramLM(4, memory=1 << 20, scratch=str(place)).fit(corpus)
+    save(foreword.TextLM(tokenizer, model), place / MODEL)
+
+
+def _merging(place: Path) -> None:
+    """As ``foreword tokenize train --resume`` does, but keeping what it has after every block."""
+    from foreword.tokens.resume import count_with_checkpoint
+
+    tokenizer, checkpoint = foreword.BPETokenizer(vocab_size=600), place / f"{MODEL}.partial"
+    counted = count_with_checkpoint(
+        tokenizer, _small_blocks(), checkpoint, fingerprint="texts", resume=True, threads=1, every=0.0
+    )
+    save(tokenizer.fit_counted(counted), place / MODEL)
+    checkpoint.unlink(missing_ok=True)
+
+
+def _small_blocks() -> Iterator[Block]:
+    lines = texts()
+    for first in range(0, len(lines), 100):
+        yield Block.from_texts(lines[first : first + 100])
+
+
+def _embedding(kind: str, **settings: Any) -> Callable[[Path], None]:
+    """As ``foreword train … --resume`` does, but keeping what it has after every step."""
+
+    def work(place: Path) -> None:
+        from foreword.cli import vectors
+
+        out, every = str(place / MODEL), vectors.SAVE_EVERY
+        vectors.SAVE_EVERY = 0.0
+        try:
+            model = vectors.begin_or_resume(getattr(foreword, kind), settings, out, resume=True)
+            vectors.train_model(model, _corpus(400), out, None)
+        finally:
+            vectors.SAVE_EVERY = every
+
+    return work
+
+
+def _recurrent(place: Path) -> None:
+    """As ``foreword train lstm --resume`` does, but keeping what it has after every update."""
+    from foreword.training.checkpoint import Checkpoint
+    from foreword.training.settings import Training
+
+    training = Training(epochs=2, batch=8, steps=10, rate=1.0)
+    model = foreword.RecurrentLM("lstm", 8, 8, 1, training=training, device="cpu")
+    checkpoint = Checkpoint(place / f"{MODEL}.checkpoint", every=0.0)
+    for _ in model.train(_corpus(200), valid=_corpus(200)[:20], checkpoint=checkpoint):
+        pass
+    save(model, place / MODEL)
+    checkpoint.path.unlink(missing_ok=True)
+
+
+def _filtering(place: Path) -> None:
+    """Two passes over files of JSONL, with a model that is made first."""
+    import json
+
+    from foreword.filtering import Filtering, filter_files
+
+    source = place.parent / "web"
+    if not (source / "done").exists():
+        (source / "in").mkdir(parents=True, exist_ok=True)
+        save(foreword.TextLM(foreword.WordTokenizer(), foreword.NgramLM(2)).fit(texts(300)), source / "lm")
+        for number in range(8):
+            rows = "".join(json.dumps({"id": place, "text": text}) + "\n" for place, text in enumerate(texts(1000)))
+            (source / "in" / f"{number}.jsonl").write_text(rows)
+        (source / "done").touch()
+    filter_files(
+        str(source / "in"), place / "out", Filtering([("", str(source / "lm"))], keep_percentile=40), processes=1
+    )
+
+
+def _whole_shards(place: Path) -> None:
+    """A shard stands under its name only when it is whole."""
+    for shard in (place / "out").glob("*.jsonl"):
+        assert shard.read_bytes().endswith(b"\n")
+
+
+WORKS = (
+    Work("saving over a model", _saving, False, _one_of_two),
+    Work("n-gram estimation", _estimating, False, whole_or_absent),
+    Work("BPE training", _merging, True, whole_or_absent),
+    Work("word2vec training", _embedding("Word2Vec", dimensions=8, epochs=1), True, whole_or_absent),
+    Work("fastText training", _embedding("FastText", dimensions=8, epochs=1, buckets=500), True, whole_or_absent),
+    Work("GloVe training", _embedding("GloVe", dimensions=8, epochs=8), True, whole_or_absent),
+    Work("LSTM training", _recurrent, True, whole_or_absent),
+    Work("filter", _filtering, True, _whole_shards),
+)
+"""Every kind of work that takes long."""

@@ -1,0 +1,188 @@
+"""Faults by the hundred, broken files by the million: ``python -m benchmarks.faults [--kills N] [--fuzz N] [--json]``.
+
+Results are kept in docs/results/faults.json, and the tables of docs/RELIABILITY.md are made from it. A part that is not
+asked for keeps its results; ``--more`` adds inputs to those that were fuzzed before. With NUMBA_BOUNDSCHECK=1 in the
+environment every access of a kernel is checked, and the inputs are counted apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from benchmarks.fault_disk import disk_faults
+from benchmarks.fault_kills import WORKS, kill_at_random
+from benchmarks.fuzz import Target, fuzz
+from benchmarks.progress import say
+from benchmarks.report import machine
+
+_DOCS = Path(__file__).parent.parent / "docs"
+RESULTS = _DOCS / "results" / "faults.json"
+PAGE = _DOCS / "RELIABILITY.md"
+BEGIN, END = "<!-- made from results/faults.json by python -m benchmarks.faults -->", "<!-- until here -->"
+
+KILLS, INPUTS = 200, 1_000_000
+CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") == "1"
+FUZZ = "fuzz, bounds checked" if CHECKED else "fuzz"
+
+PACKAGES = ("foreword", "numpy", "numba", "pyarrow", "torch")
+
+Rows = list[dict[str, Any]]
+
+
+def main() -> int:
+    options = _options()
+    stored: dict[str, Any] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    wrong = 0
+    with scratch(options.keep) as folder:
+        for part, rows in _measured(options, stored, folder):
+            stored[part] = {"date": date.today().isoformat(), "machine": machine(PACKAGES), "rows": rows}
+            wrong += sum(len(row["found"]) for row in rows)
+            if not options.quick:
+                RESULTS.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", "utf-8")
+                write_page(stored)
+    print(json.dumps(stored, indent=1, ensure_ascii=False) if options.json else tables(stored))
+    return 1 if wrong else 0
+
+
+def _measured(options: argparse.Namespace, stored: dict[str, Any], folder: Path) -> Iterator[tuple[str, Rows]]:
+    if options.kills:
+        yield "kills", list(_kills(options.kills, folder / "kills"))
+    if options.disk:
+        yield "disk", [asdict(fault) for fault in _told(disk_faults(folder / "disk"))]
+    if options.fuzz:
+        before = {row["name"]: row for row in stored.get(FUZZ, {}).get("rows", [])} if options.more else {}
+        yield FUZZ, list(_fuzzed(options.fuzz, folder / "fuzz", before))
+
+
+def _kills(kills: int, folder: Path) -> Iterator[dict[str, Any]]:
+    for place, work in enumerate(WORKS):
+        say(f"killing: {work.name}")
+        share = kills * (place + 1) // len(WORKS) - kills * place // len(WORKS)
+        yield asdict(kill_at_random(work, share, folder))
+
+
+def _told(faults: Iterator[Any]) -> Iterator[Any]:
+    for fault in faults:
+        say(f"{fault.name}: {fault.tried} times, {len(fault.found)} that must not be")
+        yield fault
+
+
+def _fuzzed(inputs: int, folder: Path, before: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    targets = readers(folder / "whole")
+    weights = sum(target.weight for target in targets)
+    for target in targets:
+        old = before.get(target.name, {"taken": 0, "refused": 0, "found": [], "seconds": 0.0})
+        first = old["taken"] + old["refused"] + len(old["found"])
+        began = time.monotonic()
+        outcome = fuzz(target, round(inputs * target.weight / weights), folder, first=first)
+        seconds = time.monotonic() - began
+        say(f"{target.name}: {outcome.inputs:,} inputs in {seconds:.0f} s, {len(outcome.found)} that must not be")
+        yield {
+            "name": target.name, "taken": old["taken"] + outcome.taken, "refused": old["refused"] + outcome.refused,
+            "found": old["found"] + outcome.found, "seconds": round(old["seconds"] + seconds, 1),
+        }  # fmt: skip
+
+
+def readers(folder: Path) -> list[Target]:
+    """All of them. folder: for the valid files that are damaged."""
+    from benchmarks.fuzz_files import file_targets
+    from benchmarks.fuzz_models import model_targets
+
+    return [*file_targets(folder / "files"), *model_targets(folder / "models")]
+
+
+@contextmanager
+def scratch(keep: bool = False) -> Iterator[Path]:
+    """A folder in memory where there is one: a kill or a damaged file is the same there, and no disk is worn out."""
+    memory = Path("/dev/shm")
+    path = Path(tempfile.mkdtemp(prefix="foreword-faults-", dir=memory if memory.is_dir() else None))
+    path.chmod(0o755)  # for a process that may do nothing
+    try:
+        yield path
+    finally:
+        if keep:
+            say(f"what must not be is in {path}")
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+# The page
+
+
+def write_page(stored: dict[str, Any]) -> None:
+    """Put the tables between the two marks of the page; the rest of it is written by hand."""
+    text = PAGE.read_text("utf-8")
+    head, _, rest = text.partition(BEGIN)
+    tail = rest.partition(END)[2]
+    PAGE.write_text(f"{head}{BEGIN}\n\n{tables(stored)}\n{END}{tail}", "utf-8")
+
+
+def tables(stored: dict[str, Any]) -> str:
+    made = [
+        _table(stored, "kills", ("killed in the middle of", "kills", "finished in the same bytes", "wrong"), _killed),
+        _table(stored, "disk", ("fault", "tried", "wrong"), lambda row: (row["name"], row["tried"], len(row["found"]))),
+    ]
+    head = ("reader", "inputs", "read", "refused in one line", "wrong")
+    made += [_table(stored, part, head, _read) for part in ("fuzz", "fuzz, bounds checked")]
+    return "\n".join(filter(None, made))
+
+
+def _killed(row: dict[str, Any]) -> tuple[Any, ...]:
+    then = "goes on" if row["resumes"] else "begins anew"
+    return f"{row['name']} ({then})", row["kills"], row["finished"], len(row["found"])
+
+
+def _read(row: dict[str, Any]) -> tuple[Any, ...]:
+    wrong = len(row["found"])
+    return row["name"], row["taken"] + row["refused"] + wrong, row["taken"], row["refused"], wrong
+
+
+def _table(stored: dict[str, Any], part: str, head: tuple[str, ...], cells: Any) -> str:
+    if part not in stored:
+        return ""
+    facts = stored[part]
+    rows = [cells(row) for row in facts["rows"]]
+    total = ("all", *(sum(row[place] for row in rows) for place in range(1, len(head))))
+    lines = [f"**{part.capitalize()}** ({facts['date']}; {facts['machine']})\n", f"| {' | '.join(head)} |"]
+    lines.append("|" + "---|" * len(head))
+    lines += [
+        "| " + " | ".join(f"{cell:,}" if isinstance(cell, int) else cell for cell in row) + " |"
+        for row in (*rows, total)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.faults", description="Cause faults, and count what goes wrong."
+    )
+    parser.add_argument(
+        "--kills", type=int, default=KILLS, metavar="N", help=f"kill -9 so often in all ({KILLS}; 0: not)"
+    )
+    parser.add_argument(
+        "--fuzz", type=int, default=INPUTS, metavar="N", help=f"broken files in all ({INPUTS:,}; 0: none)"
+    )
+    parser.add_argument(
+        "--no-disk", dest="disk", action="store_false", help="leave out disks, readers, writers, clocks"
+    )
+    parser.add_argument("--more", action="store_true", help="go on from the inputs that were fuzzed before")
+    parser.add_argument("--keep", action="store_true", help="keep the inputs that went wrong, and say where")
+    parser.add_argument("--quick", action="store_true", help="leave docs/ as it is")
+    parser.add_argument("--json", action="store_true", help="print JSON, not tables")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

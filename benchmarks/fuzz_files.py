@@ -1,0 +1,288 @@
+"""The readers of foreign files and of texts, each with small valid files to damage."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import foreword
+from benchmarks.fuzz import Target, damaged
+from benchmarks.fuzz_use import use
+from foreword.classify.fasttext import FastTextClassifier
+from foreword.classify.quantize import quantize
+from foreword.evaluate.analogies import read_questions
+from foreword.evaluate.similarity import read_pairs
+from foreword.filtering.columns import Column
+from foreword.filtering.rows import line_batches
+from foreword.filtering.rules import read_table
+from foreword.filtering.tables import TableWriter, table_batches
+from foreword.io.arpa import write_arpa
+from foreword.io.conll import read_conll
+from foreword.io.conllu import read_conllu
+from foreword.io.fasttext import write_fasttext
+from foreword.io.folder import load
+from foreword.io.tokenizer_json import write_tokenizer_json
+from foreword.io.word2vec import write_vectors
+from foreword.text.files import find_files, opened
+from foreword.text.labelled import read_labelled
+from foreword.text.sources import Reading, read_documents
+from foreword.tokens.bpe import BPETokenizer
+from foreword.tokens.words import WordTokenizer
+
+TEXTS = [
+    "the cat sat on the mat",
+    "a dog and a cat sat on the log",
+    "größe wächst 12 ½ mal",
+    "the mat was on the log and the log was on the dog",
+    "sun, beach; sand (heat) 1999",
+]
+LABELS = ["a", "b", "c", "a", "b"]
+LONGEST = 1 << 24
+
+Read = Callable[[Path], object]
+
+
+def one_file(
+    name: str, file: str, seeds: Sequence[bytes], read: Read, words: Sequence[bytes] = (), **how: Any
+) -> Target:
+    """A reader of a single file called ``file``."""
+
+    def make(rng: random.Random, folder: Path) -> None:
+        (folder / file).write_bytes(damaged(rng.choice(seeds), rng, seeds, words))
+
+    return Target(name, make, lambda folder: read(folder / file), [putting(file, data) for data in seeds], **how)
+
+
+def putting(file: str, data: bytes) -> Read:
+    """Writes just that into a folder."""
+    return lambda folder: (folder / file).write_bytes(data)
+
+
+def written(write: Callable[[Path], object], folder: Path, name: str) -> bytes:
+    write(folder / name)
+    return (folder / name).read_bytes()
+
+
+def file_targets(folder: Path) -> list[Target]:
+    """folder: where the valid files are written first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return [
+        _arpa(folder), *_fasttext(folder), *_vectors(folder), _tokenizer(folder),
+        *_tagged(), *_jsonl(), *_parquet(), *_texts(), *_lists(),
+    ]  # fmt: skip
+
+
+def opened_and_used(path: Path) -> None:
+    use(load(path))
+
+
+# Models of other tools
+
+
+def _arpa(folder: Path) -> Target:
+    tokenizer = WordTokenizer().fit(TEXTS)
+    corpus = foreword.Corpus.from_texts(TEXTS, tokenizer)
+    models = [foreword.NgramLM(order).fit(corpus) for order in (1, 2, 3)]
+    seeds = [written(partial(write_arpa, model), folder, "a.arpa") for model in models]
+    seeds.append(gzip.compress(seeds[1], mtime=0))
+    words = [b"<s>", b"</s>", b"<unk>", b"\\end\\\n", b"\\2-grams:\n", b"ngram 4=1\n", b"-99\t", b"1\t", b"\t"]
+    return one_file("ARPA", "model.arpa", seeds, opened_and_used, words, weight=2)
+
+
+def _fasttext(folder: Path) -> list[Target]:
+    settings: dict[str, Any] = {"dimensions": 4, "epochs": 2, "rate": 0.5}
+    ways: list[dict[str, Any]] = [
+        {"buckets": 20, "word_ngrams": 2},
+        {"loss": "hierarchical-softmax"},
+        {"buckets": 30, "min_n": 2, "max_n": 3, "loss": "one-vs-all"},
+    ]
+    fitted = [FastTextClassifier(**settings, **way).fit(TEXTS, LABELS) for way in ways]
+    full = [written(model.write, folder, "a.bin") for model in fitted]
+    vectors = foreword.FastText(4, epochs=1, min_n=2, max_n=3, buckets=20).fit(_corpus())
+    full.append(written(vectors.write, folder, "b.bin"))
+    cuts: list[tuple[FastTextClassifier, int | None]] = [(fitted[0], None), (fitted[0], 12), (fitted[2], 20)]
+    files = [quantize(model, cutoff=cut, outputs=cut is None) for model, cut in cuts]
+    small = [written(partial(write_fasttext, file), folder, "a.ftz") for file in files]
+    return [
+        one_file("fastText .bin", "model.bin", full, opened_and_used, weight=4),
+        one_file("fastText .ftz", "model.ftz", small, opened_and_used, weight=3),
+    ]
+
+
+def _vectors(folder: Path) -> list[Target]:
+    vectors = foreword.Word2Vec(4, epochs=1).fit(_corpus()).vectors
+    text, binary, glove = (
+        written(lambda path: write_vectors(vectors, path), folder, name) for name in ("a.vec", "a.bin", "a.txt")
+    )
+    return [
+        one_file(
+            "word2vec text",
+            "v.vec",
+            [text, gzip.compress(text, mtime=0)],
+            opened_and_used,
+            [b" ", b"1e39", b"\xc3\xa9"],
+            weight=2,
+        ),
+        one_file("word2vec binary", "v.bin", [binary], opened_and_used, weight=2),
+        one_file("GloVe text", "v.txt", [glove], opened_and_used, [b" ", b" 1", b". . .", b"\t"], weight=2),
+    ]
+
+
+def _tokenizer(folder: Path) -> Target:
+    kinds = [BPETokenizer(280), BPETokenizer(60, kind="characters")]
+    seeds = [written(partial(write_tokenizer_json, each.fit(TEXTS)), folder, "t.json") for each in kinds]
+    words = [b"null", b"true", b"[]", b"{}", b'"\\ud800"', b'"Split"', b'"(?:"', b"\\\\p{L}", b"-1", b"1e5"]
+    return one_file("tokenizer.json", "tokenizer.json", seeds, opened_and_used, words, weight=2)
+
+
+def _corpus() -> foreword.Corpus:
+    return foreword.Corpus.from_texts(TEXTS, WordTokenizer().fit(TEXTS))
+
+
+# Texts
+
+
+def _tagged() -> list[Target]:
+    row = "{}\t{}\t_\tNOUN\tNN\t_\t0\troot\t_\tSpaceAfter=No"
+    conllu = "# text = a b\n" + "\n".join(row.format(place, word) for place, word in enumerate("abc", 1))
+    conllu += "\n\n1-2\tdu\t" + "\t".join("_" * 8) + "\n" + row.format(1, "de") + "\n" + row.format(2, "le") + "\n\n"
+    conll = "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nrejects VBZ I-VP O\n\nGerman\tJJ\tI-NP\tI-MISC\n\n"
+    words = [b"\t", b"\n\n", b"1.1\t", b"3-2\t", b"-DOCSTART- ", b"\xef\xbb\xbf", b"_"]
+    return [
+        one_file("CoNLL-U", "a.conllu", [conllu.encode()], lambda path: list(read_conllu(path)), words, weight=3),
+        one_file("CoNLL", "a.conll", [conll.encode()], lambda path: list(read_conll(path)), words, weight=3),
+    ]
+
+
+def _jsonl() -> list[Target]:
+    rows = [
+        {"id": place, "text": text + ' \\ "\n😀', "label": label, "meta": {"tags": ["a", None, True, 1.5e3]}}
+        for place, (text, label) in enumerate(zip(TEXTS, LABELS, strict=True))
+    ]
+    seeds = ["".join(json.dumps(row, ensure_ascii=ascii) + "\n" for row in rows).encode() for ascii in (True, False)]
+    words = [
+        b"\\u",
+        b"\\ud83d",
+        b'"text": ',
+        b'"',
+        b"[[[[",
+        b"}",
+        b"null",
+        b"\\",
+        b"9" * 5000,
+        b"\xed\xa0\x80",
+        b'{"text":1}',
+    ]
+
+    def filtered(path: Path) -> None:
+        with opened(*find_files(path)) as reader:
+            for errors in ("strict", "replace"):
+                reader.stream.seek(0)
+                for batch in line_batches(reader, "jsonl", "text", errors, LONGEST):
+                    score = Column("score", np.arange(len(batch)) / 2)
+                    batch.written(batch.rows, [score])
+                    batch.written(np.ones(len(batch), np.bool_), [])
+                    list(batch.texts.strings())
+
+    return [
+        one_file("JSONL", "a.jsonl", seeds, lambda path: list(read_documents(path)), words, weight=4),
+        one_file("JSONL, labelled", "a.jsonl", seeds, lambda path: list(read_labelled(path)), words, weight=3),
+        one_file("JSONL, filter", "a.jsonl", seeds, filtered, words, weight=3),
+    ]
+
+
+def _parquet() -> list[Target]:
+    import pyarrow
+    from pyarrow import parquet
+
+    table = pyarrow.table({"id": range(5), "text": TEXTS, "label": LABELS, "tags": [["a"], [], None, ["b", "c"], []]})
+    dictionary = table.set_column(1, "text", table["text"].dictionary_encode())
+    seeds = []
+    for each, how in (
+        (table, {}),
+        (table, {"compression": "zstd", "row_group_size": 2}),
+        (dictionary, {"compression": "none"}),
+    ):
+        into = io.BytesIO()
+        parquet.write_table(each, into, **how)
+        seeds.append(into.getvalue())
+
+    def filtered(path: Path) -> None:
+        with opened(*find_files(path)) as reader:
+            writer = TableWriter(io.BytesIO(), "out")
+            for batch in table_batches(reader, "text", "replace", LONGEST):
+                writer.write(batch, np.arange(len(batch)) % 2 == 0, [Column("score", np.arange(len(batch)) / 2)])
+            writer.close()
+
+    def make(rng: random.Random, folder: Path) -> None:
+        """Half of the damage is in the footer, which says where everything is."""
+        data = rng.choice(seeds)
+        footer = int.from_bytes(data[-8:-4], "little") + 8
+        if rng.random() < 0.5:
+            data = data[:-footer] + damaged(data[-footer:-8], rng, [data[-footer:]]) + data[-8:]
+        else:
+            data = damaged(data, rng, seeds)
+        (folder / "a.parquet").write_bytes(data)
+
+    whole = [putting("a.parquet", data) for data in seeds]
+    return [
+        Target("Parquet", make, lambda folder: list(read_documents(folder / "a.parquet")), whole),
+        Target("Parquet, filter", make, lambda folder: filtered(folder / "a.parquet"), whole),
+    ]
+
+
+def _texts() -> list[Target]:
+    import zstandard
+
+    text = "\n".join(TEXTS).encode() * 3
+    packed = {
+        "gz": gzip.compress(text, mtime=0), "xz": lzma.compress(text), "bz2": bz2.compress(text),
+        "zst": zstandard.ZstdCompressor().compress(text),
+    }  # fmt: skip
+    table = "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in zip(TEXTS, LABELS, strict=True))
+    comma = table.replace(",", ";").replace("\t", ",").replace("the cat sat on the mat", '"heat, ""x"""')
+    lines = "".join(f"__label__{label} {text}\n" for text, label in zip(TEXTS, LABELS, strict=True))
+
+    def paragraphs(path: Path) -> None:
+        list(read_documents(path, Reading(document="blank-line", errors="replace")))
+        list(read_documents(path))
+
+    found = [one_file("text", "a.txt", [text], paragraphs, [b"\xff", b"\0", b"\xe2\x82", b"\r\n"], weight=2)]
+    for end, data in packed.items():
+        found.append(one_file(f"text .{end}", f"a.{end}", [data], lambda path: list(read_documents(path)), weight=1))
+    for end, rows in (("tsv", table), ("csv", comma), ("txt", lines)):
+        found.append(
+            one_file(
+                f"labelled .{end}",
+                f"a.{end}",
+                [rows.encode()],
+                lambda path: list(read_labelled(path)),
+                [b'"', b"\t", b","],
+            )
+        )
+    return found
+
+
+def _lists() -> list[Target]:
+    """Small lists that people write by hand."""
+    questions = b": capitals\nathens greece rome italy\noslo norway rome italy\n: plural\ncat cats dog dogs\n"
+    pairs = b"cat\tdog\t7.5\nsun\tmoon\t3\n"
+    thresholds = b"label\tthreshold\nen\t500\nde\t700.5\n"
+    table = b'{"en": [50, 500], "de": [100, 200]}'
+    return [
+        one_file("analogies", "a.txt", [questions], read_questions, [b": "]),
+        one_file("similarities", "a.tsv", [pairs], read_pairs, [b"nan", b"\t"]),
+        one_file(
+            "thresholds", "a.txt", [thresholds, table], lambda path: read_table(str(path)), [b"nan", b"1e999", b"{"]
+        ),
+    ]

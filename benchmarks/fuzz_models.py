@@ -1,0 +1,379 @@
+"""Saved models of every kind, and checkpoints: damaged as they lie there, and damaged with checksums that fit.
+
+The checksums of a folder keep out what a disk or a copy does to it. Who means harm puts them right; then nothing but
+what ``from_parts`` checks stands between a file and the kernels.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import foreword
+from benchmarks.fuzz import NUMBERS, Target, damaged
+from benchmarks.fuzz_files import LABELS, TEXTS, one_file, written
+from benchmarks.fuzz_use import SENTENCES, use
+from foreword.errors import ForewordError
+from foreword.io.folder import ARRAYS, VOCAB, _file_facts, _render_manifest, _sha256, load, save
+from foreword.io.safetensors import read_arrays, write_arrays
+from foreword.protocols import Array, Json
+
+TAGS = [["DET", "NOUN"], ["NOUN", "X", "NUM"]]
+NAME = "model"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A folder taken apart: the facts of its ``model.json``, its arrays, and its vocabulary's text."""
+
+    facts: dict[str, Any]
+    arrays: dict[str, Array]
+    vocab: bytes | None
+    files: dict[str, bytes]
+
+    @classmethod
+    def of(cls, model: Any, folder: Path) -> Saved:
+        save(model, folder)
+        files = {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+        facts = json.loads(files["model.json"])
+        arrays = (
+            {name: np.array(array) for name, array in read_arrays(folder / ARRAYS).items()} if ARRAYS in files else {}
+        )
+        for name in ("files", "sha256"):
+            del facts[name]
+        return cls(facts, arrays, files.get(VOCAB), files)
+
+    def write(self, folder: Path, raw_arrays: bytes | None = None) -> None:
+        """As a folder whose checksums fit, whatever is in it."""
+        folder.mkdir()
+        files: dict[str, Json] = {}
+        if raw_arrays is not None:
+            (folder / ARRAYS).write_bytes(raw_arrays)
+        elif self.arrays:
+            write_arrays(folder / ARRAYS, self.arrays)
+        if self.vocab is not None:
+            (folder / VOCAB).write_bytes(self.vocab)
+        for path in folder.iterdir():
+            files[path.name] = _file_facts(path, _sha256(path))
+        (folder / "model.json").write_bytes(_render_manifest({**self.facts, "files": files}))
+
+
+def model_targets(folder: Path, neural: bool = True) -> list[Target]:
+    """folder: where the models are saved first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = {name: Saved.of(build(), folder / name) for name, build in PLAIN.items()}
+    found = [_as_it_lies("model folder", list(plain.values())), _sealed("model, sealed", plain, weight=4)]
+    found.append(_counting_checkpoint(folder))
+    if neural:
+        networks = {name: Saved.of(build(), folder / name) for name, build in NEURAL.items()}
+        found += [_sealed("network, sealed", networks, weight=0.5), _training_checkpoint(folder)]
+    return found
+
+
+# Damage
+
+
+def _as_it_lies(name: str, seeds: Sequence[Saved]) -> Target:
+    """One file of a folder damaged, or gone."""
+
+    def make(rng: random.Random, folder: Path) -> None:
+        saved = rng.choice(seeds)
+        (folder / NAME).mkdir()
+        chosen = rng.choice(list(saved.files))
+        others = [each.files[chosen] for each in seeds if chosen in each.files]
+        for file, data in saved.files.items():
+            if file != chosen:
+                (folder / NAME / file).write_bytes(data)
+            elif rng.random() < 0.98:
+                (folder / NAME / file).write_bytes(damaged(data, rng, others))
+
+    return Target(name, make, lambda folder: use(load(folder / NAME)), _whole(seeds))
+
+
+def _whole(seeds: Iterable[Saved]) -> list[Callable[[Path], object]]:
+    def writing(saved: Saved) -> Callable[[Path], object]:
+        return lambda folder: saved.write(folder / NAME)
+
+    return [writing(saved) for saved in seeds]
+
+
+def _sealed(name: str, seeds: dict[str, Saved], weight: float) -> Target:
+    names = list(seeds)
+
+    def make(rng: random.Random, folder: Path) -> None:
+        saved = seeds[rng.choice(names)]
+        changed = Saved(deepcopy(saved.facts), dict(saved.arrays), saved.vocab, {})
+        raw = None
+        for _ in range(1 if rng.random() < 0.7 else 2):
+            match rng.randrange(5 if saved.arrays else 2):
+                case 0:
+                    _change_json(changed.facts, rng)
+                case 1 if changed.vocab is not None:
+                    text = damaged(changed.vocab, rng, [changed.vocab], [b"\\n", b"\\", b"\n"])
+                    changed = Saved(changed.facts, changed.arrays, text, {})
+                    if rng.random() < 0.8 and isinstance(changed.facts.get("vocab"), dict):
+                        changed.facts["vocab"]["tokens"] = text.count(b"\n")
+                case 1:
+                    _change_json(changed.facts, rng)
+                case 2:
+                    raw = damaged(saved.files[ARRAYS], rng, [saved.files[ARRAYS]])
+                case _:
+                    _change_arrays(changed.arrays, rng)
+        try:
+            changed.write(folder / NAME, raw)
+        except (ForewordError, ValueError, TypeError):  # what cannot even be written: NaN among settings
+            saved.write(folder / "again")
+            (folder / "again").rename(folder / NAME) if not (folder / NAME).exists() else None
+
+    return Target(name, make, lambda folder: use(load(folder / NAME)), _whole(seeds.values()), weight)
+
+
+STRANGE: tuple[Any, ...] = (
+    None, True, False, "", "x", "1", [], {}, [1, 2], {"a": 1}, -1, 0, 1, 2, 3, 1000, 2**31, 2**63, -(2**63), 10**400,
+    0.5, -0.5, 1e308, 1e-308, 1.5,
+)  # fmt: skip
+
+
+def _change_json(facts: dict[str, Any], rng: random.Random) -> None:
+    """Another value somewhere, one that is gone, or one that stands where another stood."""
+    places = [place for place in _places(facts) if place[1] not in ("format", "version", "foreword", "files", "sha256")]
+    if not places:
+        return
+    holder, key = rng.choice(places)
+    old = holder[key]
+    match rng.randrange(6):
+        case 0:
+            del holder[key]
+        case 1 if isinstance(old, int | float) and not isinstance(old, bool):
+            holder[key] = old + rng.choice((1, -1, old, 0.5))
+        case 2:
+            other, name = rng.choice(places)
+            holder[key] = deepcopy(other[name]) if name in range(len(other)) or name in other else None
+        case _:
+            holder[key] = rng.choice(STRANGE)
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:
+    keys: list[Any] = (
+        list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
+    )
+    return [(value, key) for key in keys[:50]] + [place for key in keys[:50] for place in _places(value[key])]
+
+
+def _change_arrays(arrays: dict[str, Array], rng: random.Random) -> None:
+    if not arrays:
+        return
+    name = rng.choice(list(arrays))
+    array = arrays[name]
+    match rng.randrange(9):
+        case 0:
+            del arrays[name]
+        case 1:
+            arrays[name] = array[: rng.randrange(len(array) + 1)] if array.ndim else array.reshape(1)
+        case 2:
+            arrays[name] = array.T.copy() if array.ndim > 1 else array.reshape(-1, 1)
+        case 3:
+            with np.errstate(all="ignore"):
+                arrays[name] = array.astype(rng.choice(("<f4", "<f8", "<i4", "<i8", "u1", "<u8", "<f2")))
+        case 4:
+            other = rng.choice(list(arrays))
+            arrays[name], arrays[other] = arrays[other], arrays[name]
+        case 5:
+            arrays[name] = np.concatenate((array, array[-1:])) if array.ndim else array
+        case _:
+            arrays[name] = _other_values(array, rng)
+
+
+def _other_values(array: Array, rng: random.Random) -> Array:
+    changed = array.copy()
+    flat = changed.reshape(-1)
+    for _ in range(rng.choice((1, 1, 3))):
+        if not len(flat):
+            continue
+        at = rng.randrange(len(flat))
+        if changed.dtype.kind == "f":
+            flat[at] = rng.choice((np.nan, np.inf, -np.inf, 0, -1, 1e30, 1e-40, 0.5))
+        elif changed.dtype.kind in "iu":
+            number = rng.choice(
+                (*NUMBERS, len(flat), int(flat[at]) + 1, int(flat[at]) - 1, rng.randrange(len(flat) * 2))
+            )
+            flat[at : at + 1] = (
+                np.array([number & (2 ** (8 * flat.itemsize) - 1)], np.uint64)
+                .astype(f"u{flat.itemsize}")
+                .view(flat.dtype)
+            )
+        else:
+            flat[at] = not flat[at]
+    return changed
+
+
+# What is damaged
+
+
+def _corpus() -> foreword.Corpus:
+    return foreword.Corpus.from_texts(TEXTS, foreword.WordTokenizer().fit(TEXTS))
+
+
+def _text_lm(model: Any, tokenizer: Any = None) -> Any:
+    return foreword.TextLM(tokenizer or foreword.WordTokenizer(), model).fit(TEXTS)
+
+
+def _counts() -> tuple[Any, list[str]]:
+    return foreword.BagOfWords().fit_transform(TEXTS), LABELS
+
+
+def _calibrated() -> Any:
+    from foreword.classify.calibration import Calibrated
+
+    return Calibrated(foreword.NaiveBayes(), folds=2).fit(*_counts())
+
+
+PLAIN: dict[str, Callable[[], Any]] = {
+    "unigram": lambda: foreword.UnigramLM().fit(_corpus()),
+    "ngram": lambda: foreword.NgramLM(3).fit(_corpus()),
+    "ngram-trie": lambda: foreword.NgramLM(4, layout="trie").fit(_corpus()),
+    "ngram-laplace": lambda: foreword.NgramLM(3, "laplace").fit(_corpus()),
+    "ngram-pruned": lambda: foreword.NgramLM(4, prune=(0, 0, 1)).fit(_corpus()),
+    "mixture": lambda: foreword.interpolate([foreword.UnigramLM(), foreword.NgramLM(3)]).fit(_corpus()),
+    "cached": lambda: foreword.cached(foreword.NgramLM(3), size=3).fit(_corpus()),
+    "hmm": lambda: foreword.HMM(3, iterations=3, smoothing=0.1).fit(_corpus()),
+    "hmm-tagger": lambda: foreword.HMMTagger().fit(SENTENCES, TAGS),
+    "feature-tagger": lambda: foreword.FeatureTagger(rounds=2).fit(SENTENCES, TAGS),
+    "text-lm": lambda: _text_lm(foreword.NgramLM(3)),
+    "text-lm-bpe": lambda: _text_lm(foreword.NgramLM(3), foreword.BPETokenizer(vocab_size=280)),
+    "text-classifier": lambda: foreword.TextClassifier().fit(TEXTS, LABELS),
+    "text-classifier-hashed": lambda: foreword.TextClassifier(
+        foreword.BagOfWords(columns=64, signed=True, ngrams=(1, 2)), foreword.LogisticRegression()
+    ).fit(TEXTS, LABELS),
+    "naive-bayes": lambda: foreword.NaiveBayes().fit(*_counts()),
+    "logistic": lambda: foreword.LogisticRegression().fit(*_counts()),
+    "nb-logistic": lambda: foreword.NBLogistic().fit(*_counts()),
+    "calibrated": lambda: _calibrated(),
+    "bm25": lambda: foreword.BM25().fit(_corpus()),
+    "cosine-search": lambda: foreword.CosineSearch().fit(_corpus()),
+    "text-search": lambda: foreword.TextSearch().fit(TEXTS, LABELS[:2] + list("xyz")),
+    "lsa": lambda: foreword.LSA(2).fit(_counts()[0]),
+    "word-vectors": lambda: foreword.Word2Vec(4, epochs=1).fit(_corpus()).vectors,
+    "fasttext-vectors": lambda: foreword.FastText(4, epochs=1, min_n=2, max_n=3, buckets=20).fit(_corpus()).vectors,
+    "word2vec": lambda: foreword.Word2Vec(4, epochs=1).fit(_corpus()),
+    "word2vec-tree": lambda: foreword.Word2Vec(4, epochs=1, loss="hierarchical-softmax").fit(_corpus()),
+    "fasttext": lambda: foreword.FastText(4, epochs=1, min_n=2, max_n=3, buckets=20).fit(_corpus()),
+    "glove": lambda: foreword.GloVe(4, epochs=1).fit(_corpus()),
+    "cooccurrence": lambda: foreword.GloVe(4, epochs=1).count(_corpus()),
+    "static-embedder": lambda: _static(),
+    "fasttext-classifier": lambda: _classifier(word_ngrams=2, min_n=2, max_n=3),
+    "fasttext-classifier-tree": lambda: _classifier(loss="hierarchical-softmax"),
+    "fasttext-classifier-small": lambda: _quantised(),
+    "word": lambda: foreword.WordTokenizer().fit(TEXTS),
+    "character": lambda: foreword.CharacterTokenizer().fit(TEXTS),
+    "byte": lambda: foreword.ByteTokenizer().fit(TEXTS),
+    "bpe": lambda: foreword.BPETokenizer(vocab_size=280).fit(TEXTS),
+    "bpe-characters": lambda: foreword.BPETokenizer(vocab_size=60, kind="characters").fit(TEXTS),
+    "corpus": _corpus,
+    "bag-of-words": lambda: foreword.BagOfWords(ngrams=(1, 2)).fit(TEXTS),
+    "one-hot": lambda: foreword.OneHot().fit(TEXTS),
+    "tf-idf": lambda: foreword.TfIdf(split="characters", ngrams=(2, 3)).fit(TEXTS),
+}
+
+
+def _static() -> Any:
+    from foreword.vectors.static import StaticEmbedder
+
+    return StaticEmbedder(foreword.Word2Vec(4, epochs=1).fit(_corpus()).vectors)
+
+
+def _classifier(**how: Any) -> Any:
+    from foreword.classify.fasttext import FastTextClassifier
+
+    return FastTextClassifier(4, epochs=2, buckets=20, **how).fit(TEXTS, LABELS)
+
+
+def _quantised() -> Any:
+    from foreword.classify.fasttext import FastTextClassifier
+    from foreword.classify.quantize import quantize
+
+    return FastTextClassifier.from_file(quantize(_classifier(word_ngrams=2), cutoff=12))
+
+
+def _neural_lm(name: str, *sizes: Any, **settings: Any) -> Any:
+    from foreword.training.settings import Training
+
+    training = Training(epochs=1, batch=3, steps=4, rate=1.0)
+    return getattr(foreword, name)(*sizes, training=training, device="cpu", **settings)
+
+
+def _neural_cache() -> Any:
+    from foreword.lm.neural_cache import NeuralCache
+
+    return NeuralCache(_neural_lm("RecurrentLM", "lstm", 4, 6, 1).fit(_corpus()), size=3)
+
+
+def _recurrent_classifier() -> Any:
+    from foreword.classify.recurrent import RecurrentClassifier
+
+    return RecurrentClassifier(embedding=4, hidden=6, units=4, min_count=1, batch=2, epochs=1, device="cpu").fit(
+        TEXTS, LABELS
+    )
+
+
+def _translator() -> Any:
+    model = foreword.Seq2Seq(6, words=4, epochs=1, batch=30, device="cpu")
+    return foreword.TextTranslator(foreword.WordTokenizer(), foreword.WordTokenizer(), model).fit(TEXTS, TEXTS)
+
+
+NEURAL: dict[str, Callable[[], Any]] = {
+    "bengio": lambda: _neural_lm("BengioLM", 3, 4, 5).fit(_corpus()),
+    "recurrent": lambda: _neural_lm("RecurrentLM", "gru", 4, 6, 1).fit(_corpus()),
+    "text-lm-recurrent": lambda: _text_lm(_neural_lm("RecurrentLM", "lstm", 4, 6, 2)),
+    "awd-lstm": lambda: _neural_lm("AWDLSTM", 4, 6, 2).fit(_corpus()),
+    "transformer": lambda: _neural_lm("TransformerLM", 4, 2, 2, 3).fit(_corpus()),
+    "neural-cache": _neural_cache,
+    "bilstm-tagger": lambda: foreword.BiLSTMTagger(
+        units=4, words=4, letter_units=3, spelling=4, epochs=1, device="cpu"
+    ).fit(SENTENCES, TAGS),
+    "seq2seq": lambda: _translator().model,
+    "text-translator": _translator,
+    "recurrent-classifier": _recurrent_classifier,
+    "elmo": lambda: foreword.ELMo(units=4, letter_units=3, filters=3, epochs=1, device="cpu").fit(SENTENCES),
+}
+
+
+# Checkpoints
+
+
+def _counting_checkpoint(folder: Path) -> Target:
+    """That of ``foreword tokenize train``."""
+    from foreword.text.block import blocks_of
+    from foreword.tokens.resume import count_with_checkpoint
+
+    def count(path: Path, resume: bool = False) -> Any:
+        tokenizer = foreword.BPETokenizer(vocab_size=280)
+        return count_with_checkpoint(
+            tokenizer, blocks_of(TEXTS), path, fingerprint="x", resume=resume, threads=1, every=0.0
+        )
+
+    seed = written(count, folder, "counted")
+    return one_file("counting checkpoint", "counted", [seed], lambda path: count(path, resume=True))
+
+
+def _training_checkpoint(folder: Path) -> Target:
+    """That of ``foreword train --resume``: read, and gone on from by one step."""
+    from foreword.training.checkpoint import Checkpoint
+
+    corpus = _corpus()
+
+    def train(path: Path, every: float = 1e9, written: int = 0) -> None:
+        model, checkpoint = _neural_lm("RecurrentLM", "lstm", 4, 6, 1), Checkpoint(path, every=every)
+        for _ in model.train(corpus, valid=corpus, checkpoint=checkpoint):
+            if checkpoint.written >= written:
+                break
+
+    seed = written(lambda path: train(path, 0.0, 2), folder, "run")
+    return one_file("training checkpoint", "run", [seed], train, weight=0.25)
