@@ -151,7 +151,8 @@ def scores(model: Path, texts: list[str], requests: int) -> Row:
             )
     answered, errors = sum(each.requests for each in loads), sum(each.errors for each in loads)
     rate = answered / sum(each.seconds for each in loads)
-    slow, others = (statistics.median(column) for column in zip(*((each.slow, each.others) for each in loads)))
+    slow = statistics.median(each.slow for each in loads)
+    others = statistics.median(each.others for each in loads)
     return Row(
         f"score, 5-gram, {answered:,} requests, {errors} errors",
         f"{rate:,.0f} requests/s, p99 {1000 * slow:.0f} ms",

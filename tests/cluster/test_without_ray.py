@@ -63,3 +63,13 @@ def test_ray_takes_an_address_or_none() -> None:
 def test_help_has_an_example_of_ray(foreword: Foreword, command: list[str]) -> None:
     told = re.sub(r"\s+", " ", foreword(*command, "--help").stdout)
     assert re.search(r"--ray head:6379", told)
+
+
+def test_a_cluster_that_is_not_there_is_told_at_once(foreword: Foreword, tmp_path: Path) -> None:
+    ray = pytest.importorskip("ray", reason="Ray is not installed")
+    if ray.is_initialized():
+        pytest.skip("a cluster is connected already, and would be used")
+    (tmp_path / "text.txt").write_text("a b\n")
+    done = foreword("train", "ngram", tmp_path / "text.txt", "-o", tmp_path / "m", "--ray", "127.0.0.1:1")
+    assert done.exit_code == 1
+    assert re.fullmatch(r"foreword: --ray 127.0.0.1:1: no Ray cluster answers there: .*\n", done.stderr)

@@ -240,13 +240,16 @@ class RecurrentClassifier:
         self.weights_["scale"].copy_(torch.from_numpy(1 / (pooled.std(0) + SMALLEST)))
 
     def _measure_context(self, texts: list[str]) -> None:
-        """What the embedder's numbers are like: those of a poor one are much the same for all words."""
+        """What the embedder's numbers are like: those of a poor one are much the same for all words. A word's vector
+        gets a length of about one, so that an update of the matrix that reads it changes no more than elsewhere.
+        """
         some = np.random.default_rng(self.seed).permutation(len(texts))[:MEASURED]
         context = self._context([texts[place] for place in some.tolist()]) or []
         said = np.concatenate([each[1:-1] for each in context])
         if len(said):
             self.weights_["context_centre"].copy_(torch.from_numpy(said.mean(0)))
-            self.weights_["context_scale"].copy_(torch.from_numpy(1 / (said.std(0) + LEAST)))
+            scale = said.shape[1] ** -0.5 / (said.std(0) + LEAST)
+            self.weights_["context_scale"].copy_(torch.from_numpy(scale))
 
     def _stages(
         self,

@@ -34,17 +34,14 @@ FIXED = ("centre", "scale", "context_centre", "context_scale")
 
 CONTEXT = "context"
 
-SMALL = 0.1
-"""With so much of the usual size what an embedder says is, at first, about as large as the words' own vectors."""
-
 POOLINGS = ("last", "mean", "max", "attention", "all")
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifierNetwork:
     """encoder: what reads the words. pooling: one of POOLINGS. units: of the layer between. classes: K. context: n, the
-    numbers that an embedder says of each word where it stands; less their mean in the training texts and by their
-    deviation there, a matrix brings them to the size of the words' own vectors, and they are added to these.
+    numbers that an embedder says of each word where it stands; less their mean in the training texts and over √n times
+    their deviation there, they are multiplied by a matrix and added to the words' own vectors.
     """
 
     encoder: RecurrentNetwork
@@ -97,8 +94,6 @@ class ClassifierNetwork:
             part.uniform_(-reach, reach, generator=generator)
             if name.endswith("bias"):
                 part.zero_()
-        if self.context:
-            weights[CONTEXT].mul_(SMALL)
 
     def read(
         self, weights: Weights, ids: Tensor, reach: int, masks: Masks | None = None, context: Tensor | None = None

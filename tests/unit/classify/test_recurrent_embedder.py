@@ -96,7 +96,7 @@ def test_what_it_says_is_brought_to_one_size() -> None:
     assert model.predict(["the film is sweet .", "the film is sour ."]) == ["good", "bad"]
     context = np.concatenate([each[1:-1] for each in model._context(texts) or []])
     assert_allclose(context.mean(0), 0, atol=1e-2)
-    assert (context.std(0) > 0.5).all()
+    assert (context.std(0) > 0.5 * 2**-0.5).all()
 
 
 def test_one_text_or_many_give_the_same_scores() -> None:
