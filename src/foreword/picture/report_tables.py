@@ -49,11 +49,11 @@ def _lede(comparison: Comparison) -> str:
     if comparison.sampled is not None:
         told += f" {sampled_in_words(comparison.sampled)}"
     if text.test_share < 1:
-        told += f" {tested_in_words(text)}"
+        told += f" {shortened_in_words(text)}"
     return told
 
 
-def tested_in_words(text: TextFacts) -> str:
+def shortened_in_words(text: TextFacts) -> str:
     """A test part that networks have no time to read whole, in a sentence."""
     return f"Of the test part {text.test_share:.0%} is read, documents evenly spread: all the time there is for it."
 

@@ -12,7 +12,7 @@ from foreword.evaluate.compare import compare
 from foreword.evaluate.comparison import Comparison
 from foreword.evaluate.sampling import Sampled, Streams, evenly, shortened, together
 from foreword.evaluate.splits import Splits
-from foreword.picture.report_tables import tested_in_words
+from foreword.picture.report_tables import shortened_in_words
 
 
 def test_a_text_that_fits_is_taken_whole() -> None:
@@ -115,4 +115,4 @@ def test_a_test_part_that_networks_have_no_time_for_is_shortened_and_told() -> N
     assert whole.facts.test_share == 1.0
     assert short.facts.test_share == pytest.approx(len(short.test) / 40)
     assert 0 < len(short.test) < 40
-    assert f"{short.facts.test_share:.0%}" in tested_in_words(short.facts)
+    assert f"{short.facts.test_share:.0%}" in shortened_in_words(short.facts)
