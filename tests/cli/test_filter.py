@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.cli.conftest import Foreword
 
@@ -161,6 +162,54 @@ def test_any_model_keeps_the_same_rows_in_any_format(
     )
     text = (tmp_path / "text-out" / "x.txt").read_text("utf-8")
     assert text == "".join(row["text"] + "\n" for row in kept)
+
+
+@pytest.mark.parametrize("name", ["logistic", "lstm", "gru-classifier"])
+def test_learnt_weights_filter_too(foreword: Foreword, tmp_path: Path, name: str) -> None:
+    """Logistic regression, a recurrent language model and a recurrent classifier: scores, columns and two processes."""
+    if name != "logistic":
+        pytest.importorskip("torch")
+    texts, labels = (ENGLISH + GERMAN) * 4, (["en"] * 3 + ["de"] * 3) * 4
+    model: Any
+    if name == "logistic":
+        from foreword.classify.logistic import LogisticRegression
+
+        model = TextClassifier(model=LogisticRegression()).fit(texts, labels)
+    elif name == "lstm":
+        from foreword.lm.recurrent import RecurrentLM
+
+        model = TextLM(WordTokenizer(), RecurrentLM("lstm", 8, 8, 1, device="cpu")).fit(texts)
+    else:
+        from foreword.classify.recurrent import RecurrentClassifier
+
+        sizes: dict[str, Any] = {"embedding": 8, "hidden": 8, "units": 4, "epochs": 2, "min_count": 1}
+        model = RecurrentClassifier(cell="gru", device="cpu", **sizes).fit(texts, labels)
+    save(model, tmp_path / "model")
+    made = [*rows(24), {"id": 24, "text": None}, {"id": 25, "text": " "}]
+    (tmp_path / "web").mkdir()
+    for place in range(2):
+        (tmp_path / "web" / f"{place}.jsonl").write_bytes(as_jsonl(made[place::2]))
+    for processes in (1, 2):
+        command = ("filter", tmp_path / "model", tmp_path / "web", tmp_path / str(processes), "--score-only")
+        done = foreword(*command, "-p", processes)
+        assert done.exit_code == 0, done.stderr
+    assert raw(tmp_path / "1") == raw(tmp_path / "2")
+    for row in lines(tmp_path / "1"):
+        if row["id"] >= 24:
+            assert row["perplexity" if name == "lstm" else "label"] is None
+        elif name == "lstm":
+            assert row["score"] == pytest.approx(model.score(row["text"]), abs=1e-4)
+            assert row["perplexity"] == pytest.approx(model.perplexity([row["text"]]), rel=1e-5)
+        else:
+            chances = dict(zip(model.classes_, np.exp(model.predict_log_proba([row["text"]])[0]), strict=True))
+            assert row["label"] == max(chances, key=lambda label: chances[label])
+            assert row["probability"] == pytest.approx(max(chances.values()), abs=2e-6)
+    rule = "perplexity<15" if name == "lstm" else "label=de"
+    done = foreword("filter", tmp_path / "model", tmp_path / "web", tmp_path / "kept", "--keep", rule, "-p", 1)
+    assert done.exit_code == 0, done.stderr
+    scored = lines(tmp_path / "1")
+    passing = [row["id"] for row in scored if row.get("label") == "de" or (row.get("perplexity") or 99) < 15]
+    assert [row["id"] for row in lines(tmp_path / "kept")] == passing
 
 
 def test_parquet_and_text_get_columns_too(foreword: Foreword, models: Path, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from foreword.lab.app import Lab, application
 from foreword.lab.cells import page_data, trained_cells
 from foreword.lab.dates import dates
 from foreword.lab.serving import address_of, listening
-from foreword.lab.trainings import Room
+from foreword.lab.trainings import Room, small_bilstm
 from foreword.lab.translating import date_translator
 from foreword.lm.hmm import HMM
 from foreword.lm.ngram import NgramLM
@@ -86,6 +86,7 @@ def small_shelf(room: Room) -> Shelf:
     pairs = [[tuple(word.rsplit("/", 1)) for word in line.split()] for line in TREEBANK]
     words, tags = ([[pair[side] for pair in line] for line in pairs] for side in (0, 1))
     shelf.add("tagger", HMMTagger().fit(words, tags), "Small tagger")
+    shelf.add("bilstm-tagger", small_bilstm(epochs=20).fit(words, tags), "BiLSTM tagger")
     shelf.add("dates", date_translator("general", seconds=0.7).fit(*dates(300)), "Dates")
     return shelf
 

@@ -137,6 +137,21 @@ def test_tags_predict_correct_and_the_best_path(running: Running, visit: Visit) 
     page.locator(".trellis tbody tr:nth-child(3)").wait_for()
 
 
+def test_tags_of_a_bilstm_stand_beside_those_of_the_hidden_markov_model(running: Running, visit: Visit) -> None:
+    page = visit.open(running.address, "tags")
+    page.select_option("#tags-model", "tagger")
+    sentence = "The young dog reads a book ."
+    asked = lambda answer: "/tags/predict" in answer.url and "young" in (answer.request.post_data or "")  # noqa: E731
+    with page.expect_response(asked):
+        page.fill("#tags-text", sentence)
+    visit.settle()
+    [expected] = running.lab.shelf["bilstm-tagger"].model.predict([sentence.split()])
+    row = page.locator("section.view tr", has=page.locator("th", has_text="BiLSTM tagger"))
+    assert row.locator("td").all_inner_texts() == expected
+    assert [row.locator("td").nth(n).get_attribute("title") for n in range(7)] == sentence.split()
+    assert visit.complaints == []
+
+
 def test_f08_attention_and_the_beam_of_a_translation(running: Running, visit: Visit) -> None:
     page = visit.open(running.address, "translate")
     with page.expect_response(

@@ -147,7 +147,9 @@ def test_a_broken_replacement_changes_nothing_but_a_count(tmp_path: Path, caplog
     served = Running(Shelf(), keeper=[Source("lm", str(folder))], look_every=0.05)
     try:
         until(lambda: is_ready(served))
-        (folder / "model.json").write_text('{"format": "foreword", broken')
+        broken = tmp_path / "broken.json"
+        broken.write_text('{"format": "foreword", broken')
+        broken.replace(folder / "model.json")
         failed = 'foreword_model_loads_total{model="lm",result="failed"} 1'
         until(lambda: failed in served.metrics())
         time.sleep(0.3)

@@ -85,6 +85,7 @@ class LineModel:
     inputs: float32 (rows, stride), stride a multiple of sixteen; outputs: float32 (labels, pools * stride).
     prune: int32 (n, 2), which buckets of n-grams have a row and which, or None where all have.
     slots: the dictionary's table, if it was kept; else it is made when it is first needed.
+    weights: float32 (rows,), how much each row counts in the mean, or None where all count the same.
     codes: what the inputs and the outputs were quantised to, where they were; only a ``.ftz`` is written from it.
     """
 
@@ -98,6 +99,7 @@ class LineModel:
     slots: NDArray[np.uint64] | None = None
     codes: tuple[QuantizedMatrix | None, QuantizedMatrix | None] = (None, None)
     prefix: bytes = PREFIX
+    weights: Floats | None = None
 
     @cached_property
     def label_names(self) -> list[str]:
@@ -123,7 +125,8 @@ class LineModel:
         left, right = label_tree(self.label_counts) if tree else ([-1], [-1])
         return Answers(
             self.pools, self.outputs.reshape(-1), self.dictionary.labels, tree, np.array(left, np.int32),
-            np.array(right, np.int32), self.settings.loss == SOFTMAX,
+            np.array(right, np.int32), self.settings.loss == SOFTMAX, self.weights is not None,
+            np.ones(1, np.float32) if self.weights is None else self.weights,
         )  # fmt: skip
 
     @property
@@ -136,7 +139,7 @@ class LineModel:
         stride = self.inputs.shape[1]
         labels, probabilities = np.empty((len(block), k), np.int32), np.empty((len(block), k), np.float32)
         room = self._room(int((block.stops - block.starts).max(initial=0)))
-        answers = self.answers._replace(outputs=frozen(self.answers.outputs))
+        answers = self.answers._replace(outputs=frozen(self.answers.outputs), weights=frozen(self.answers.weights))
         predict_lines(
             frozen(block.data), block.starts, block.stops, self.reader, frozen(self.inputs.reshape(-1)), stride,
             answers, k, threshold, room, np.empty(3 * stride, np.float32), make_best(self.dictionary.labels, k),
@@ -153,6 +156,14 @@ class LineModel:
         except IndexError:
             return make_line_room(longest, self.reader, self.inputs.shape[1])
         return room if room.size >= longest else make_line_room(longest, self.reader, self.inputs.shape[1])
+
+
+def rarity(rows: NDArray[np.int32], lines: int, size: int) -> Floats:
+    """How much each row counts: log((n + 2) / (f + 1)) where f of n lines have it. rows: those of all lines, each once
+    a line. What every line has counts next to nothing, what none has most.
+    """
+    found = np.bincount(rows, minlength=size)
+    return np.log((lines + 2) / (found + 1)).astype(np.float32)
 
 
 def joined(words: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

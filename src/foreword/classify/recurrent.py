@@ -26,11 +26,12 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.classify import embedder as embedders
 from foreword.classify.text import Prediction, check_classes, names_of
 from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
 from foreword.io.folder import load, nest, unnest
 from foreword.pipeline import TextLM, TextTokenizer
-from foreword.protocols import Array, Json, Logs, Meter, Parts, Saveable, Step
+from foreword.protocols import Array, Embedder, Json, Logs, Meter, Parts, Saveable, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
@@ -47,8 +48,8 @@ from foreword.classify.recurrent_network import POOLINGS, ClassifierNetwork
 from foreword.lm.neural import NeuralLM
 from foreword.lm.neural_network import EMBEDDING, Weights
 from foreword.lm.recurrent_network import CELLS, RecurrentNetwork
-from foreword.nn.dropout import Dropout
-from foreword.training.batches import bucketed, like_lengths, side_by_side
+from foreword.nn.dropout import Dropout, locked_mask
+from foreword.training.batches import beside, bucketed, like_lengths, side_by_side
 from foreword.training.flat import new_flat, views
 from foreword.training.optimisers import Adam
 from foreword.training.schedules import running_share
@@ -65,12 +66,16 @@ AVERAGE = 4.0
 MEASURED, SMALLEST = 1000, 0.05
 """Texts by which pooled units are brought to one size, and what is added to their deviation first."""
 
+LEAST = 1e-3
+"""Added to the deviation of an embedder's numbers, of which some may always be the same."""
+
 LOSS_SCALE = 1024.0
 """In float16 small gradients would vanish."""
 
-NOT_SAVED = ("language_model", "device")
+NOT_SAVED = ("language_model", "embedder", "device")
 
 Ids = Sequence[NDArray[np.int64]]
+Vectors = Sequence[NDArray[np.float32]]
 
 
 class RecurrentClassifier:
@@ -79,6 +84,8 @@ class RecurrentClassifier:
     language_model: a ``TextLM`` of a ``RecurrentLM`` or ``AWDLSTM``, or its folder, to begin with; None to begin with
         nothing, and then ``cell``, ``embedding``, ``hidden``, ``layers``, ``min_count`` and ``max_size`` say what is
         built: lower-case words and punctuation marks that were seen so often, at most so many.
+    embedder: ELMo or another ``Embedder``, or its folder; what it says of a word where it stands is read beside the
+        word itself. It is not trained, and there is no language model then.
     pooling: "last", "mean", "max", "attention" or "all"; units: of the head's layer.
     from_end: read every text backwards, from its last word to its first.
     words: read at most, the first and the last half of them where a text has more. reach: words that gradients go back.
@@ -95,6 +102,7 @@ class RecurrentClassifier:
         self,
         language_model: TextLM | str | None = None,
         *,
+        embedder: Embedder | str | None = None,
         cell: Literal["rnn", "irnn", "lstm", "gru", "min-gru"] = "lstm",
         embedding: int = 100,
         hidden: int = 128,
@@ -120,7 +128,7 @@ class RecurrentClassifier:
         seed: int = 0,
         device: str | None = None,
     ) -> None:
-        self.language_model = language_model
+        self.language_model, self.embedder = language_model, embedder
         self.cell, self.embedding, self.hidden, self.layers = cell, embedding, hidden, layers
         self.min_count, self.max_size = min_count, max_size
         self.pooling, self.units, self.from_end = pooling, units, from_end
@@ -131,6 +139,7 @@ class RecurrentClassifier:
         self.precision, self.seed, self.device = precision, seed, device
         self.valid_score_ = -math.inf
         self._classes: list[str] | None = None
+        self._embedder: Embedder | None = None
         self._tokenizer: TextTokenizer
         self._network: ClassifierNetwork
         self._flat: Tensor
@@ -187,12 +196,15 @@ class RecurrentClassifier:
         number = {name: place for place, name in enumerate(self.classes_)}
         wanted = np.array([number[name] for name in names], np.int64)
         self.valid_score_ = -math.inf
-        yield from self._stages(self._ids(documents), wanted, generator, held_out)
+        if self._embedder is not None:
+            self._measure_context(documents)
+        yield from self._stages(self._ids(documents), self._context(documents), wanted, generator, held_out)
 
     def _begin(self, texts: list[str], classes: list[str]) -> torch.Generator:
         """Weights from the language model, or drawn, and a head that knows nothing."""
         model = load(self.language_model) if isinstance(self.language_model, str) else self.language_model
-        device = self._device()
+        device, embedder = self._device(), self.embedder
+        self._embedder = embedders.checked(load(embedder) if isinstance(embedder, str) else embedder)
         generator = torch.Generator(device).manual_seed(self.seed)
         if model is None:
             tokenizer: TextTokenizer = WordTokenizer(
@@ -205,7 +217,7 @@ class RecurrentClassifier:
         else:
             tokenizer, pretrained, encoder = _encoder_of(model, self.language_model)
             self._take_sizes(encoder)
-        self._take(tokenizer, ClassifierNetwork(encoder, self.pooling, self.units, len(classes)), classes)
+        self._take(tokenizer, self._network_on(encoder, len(classes)), classes)
         if model is None:
             drawn = views(new_flat(encoder.tensors(), device), encoder.tensors())
             encoder.initialise(drawn, generator)
@@ -227,8 +239,25 @@ class RecurrentClassifier:
         self.weights_["centre"].copy_(torch.from_numpy(pooled.mean(0)))
         self.weights_["scale"].copy_(torch.from_numpy(1 / (pooled.std(0) + SMALLEST)))
 
+    def _measure_context(self, texts: list[str]) -> None:
+        """What the embedder's numbers are like: those of a poor one are much the same for all words. A word's vector
+        gets a length of about one, so that an update of the matrix that reads it changes no more than elsewhere.
+        """
+        some = np.random.default_rng(self.seed).permutation(len(texts))[:MEASURED]
+        context = self._context([texts[place] for place in some.tolist()]) or []
+        said = np.concatenate([each[1:-1] for each in context])
+        if len(said):
+            self.weights_["context_centre"].copy_(torch.from_numpy(said.mean(0)))
+            scale = said.shape[1] ** -0.5 / (said.std(0) + LEAST)
+            self.weights_["context_scale"].copy_(torch.from_numpy(scale))
+
     def _stages(
-        self, ids: Ids, wanted: NDArray[np.int64], generator: torch.Generator, valid: tuple[list[str], list[str]] | None
+        self,
+        ids: Ids,
+        context: Vectors | None,
+        wanted: NDArray[np.int64],
+        generator: torch.Generator,
+        valid: tuple[list[str], list[str]] | None,
     ) -> Iterator[Step]:
         groups, random = self._network.groups(), np.random.default_rng(self.seed)
         stages = list(self._plan(len(groups)))
@@ -247,7 +276,8 @@ class RecurrentClassifier:
             for _ in range(stage.epochs):
                 for group in bucketed([len(each) for each in ids], self.batch, random):
                     high = stage.rate * slanted(step / steps)
-                    loss = self._loss(leaves, [ids[k] for k in group], wanted[group], generator)
+                    around = None if context is None else [context[k] for k in group]
+                    loss = self._loss(leaves, [ids[k] for k in group], around, wanted[group], generator)
                     self._collect(loss, {name: leaves[name] for name in trained}, gradient)
                     factor = self._factor([part for _, part in flats[: stage.groups]])
                     for depth, (part, slope) in enumerate(flats[: stage.groups]):
@@ -273,7 +303,14 @@ class RecurrentClassifier:
                 rate *= self.slower
         yield _Stage(groups, self.epochs, rate)
 
-    def _loss(self, leaves: Weights, ids: Ids, wanted: NDArray[np.int64], generator: torch.Generator) -> Tensor:
+    def _loss(
+        self,
+        leaves: Weights,
+        ids: Ids,
+        context: Vectors | None,
+        wanted: NDArray[np.int64],
+        generator: torch.Generator,
+    ) -> Tensor:
         device, network = self._flat.device, self._network
         low = getattr(torch, self.precision)
         weights = {name: leaf.to(low) for name, leaf in leaves.items()} if low != torch.float32 else leaves
@@ -282,7 +319,10 @@ class RecurrentClassifier:
         share = self.layer_dropout
         places = Dropout(words=share / 4, input=share, between=share, output=0.0, recurrent=share)
         masks = network.encoder.masks(places, len(ids), like, generator)
-        states = network.read(weights, words, self.reach, masks)
+        around = None if context is None else beside(context, device)
+        if around is not None:
+            around = around * locked_mask(len(ids), network.context, self.dropout, around, generator)
+        states = network.read(weights, words, self.reach, masks, around)
         pooled = network.pooled(leaves, states, lengths)
         scores = network.scores(leaves, pooled, self.dropout, generator)
         return cross_entropy(scores, torch.from_numpy(wanted).to(device))
@@ -375,20 +415,32 @@ class RecurrentClassifier:
         for group in like_lengths([len(each) for each in ids], READ_AT_ONCE):
             with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
                 words, lengths = side_by_side([ids[place] for place in group], self._flat.device)
-                states = network.read(weights, words, len(words))
+                around = self._context([texts[place] for place in group])
+                context = None if around is None else beside(around, self._flat.device)
+                states = network.read(weights, words, len(words), context=context)
                 yield group, network.pooled(weights, states, lengths), len(texts)
 
     def _ids(self, texts: list[str]) -> list[NDArray[np.int64]]:
         """Each text between two ends, as the language model has read it; of a long one the middle is left out."""
         corpus = Corpus.from_texts(texts, self._tokenizer)
-        end, most = self.vocab.end, self.words
-        found = []
-        for document in corpus.documents():
-            inner = np.asarray(document[:-1], np.int64)
-            if len(inner) > most:
-                inner = np.concatenate((inner[: most - most // 2], inner[len(inner) - most // 2 :]))
-            found.append(np.concatenate(([end], inner[::-1] if self.from_end else inner, [end])))
-        return found
+        end = self.vocab.end
+        read = (self._as_read(np.asarray(document[:-1], np.int64)) for document in corpus.documents())
+        return [np.concatenate(([end], inner, [end])) for inner in read]
+
+    def _context(self, texts: list[str]) -> Vectors | None:
+        """What the embedder says of each text's words (length, n), nothing of its two ends."""
+        if self._embedder is None or not isinstance(self._tokenizer, WordTokenizer):
+            return None
+        centre, scale = (self.weights_[f"context_{name}"].cpu().numpy() for name in ("centre", "scale"))
+        said = self._embedder.embed([self._tokenizer.pieces(text) for text in texts])
+        evened = ((np.asarray(each, np.float32) - centre) * scale for each in said)
+        return [np.pad(self._as_read(each), ((1, 1), (0, 0))) for each in evened]
+
+    def _as_read(self, inner: NDArray[Any]) -> NDArray[Any]:
+        most = self.words
+        if len(inner) > most:
+            inner = np.concatenate((inner[: most - most // 2], inner[len(inner) - most // 2 :]))
+        return inner[::-1] if self.from_end else inner
 
     # Keeping and saving
 
@@ -402,11 +454,14 @@ class RecurrentClassifier:
         if not isinstance(self._tokenizer, Saveable):
             raise SettingError(f"a {type(self._tokenizer).__name__} cannot be saved")
         nest("tokenizer", self._tokenizer, parts)
+        if self._embedder is not None:
+            embedders.put(self._embedder, parts)
         return parts
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
-        settings: dict[str, Any] = {name: value for name, value in parts.settings.items() if name != "tokenizer"}
+        nested = ("tokenizer", embedders.EMBEDDER)
+        settings: dict[str, Any] = {name: value for name, value in parts.settings.items() if name not in nested}
         classes, last = settings.pop("classes"), settings.pop("last")
         if not (isinstance(classes, list) and len(classes) > 1 and all(isinstance(name, str) for name in classes)):
             raise ValueError("'classes' must be a list of names, at least two")
@@ -417,9 +472,10 @@ class RecurrentClassifier:
             raise ValueError(f"{model.layers} layers, but only {len(parts.arrays)} arrays")
         if not isinstance(tokenizer, TextTokenizer):
             raise ValueError(f"a {type(tokenizer).__name__} is no tokenizer")
+        model._embedder = model.embedder = embedders.taken(parts)
         sizes = (len(tokenizer.vocab), model.embedding, model.hidden, model.layers)
         encoder = RecurrentNetwork(*sizes, False, model.cell, last)
-        network = ClassifierNetwork(encoder, model.pooling, model.units, len(classes))
+        network = model._network_on(encoder, len(classes))
         for name, shape in network.tensors().items():  # before any room is made for them
             given = parts.arrays[f"weights.{name}"]
             if given.dtype != np.float32 or given.shape != shape:
@@ -435,6 +491,10 @@ class RecurrentClassifier:
         self._tokenizer, self._network, self._classes = tokenizer, network, classes
         self._flat = new_flat(network.tensors(), self._device())
 
+    def _network_on(self, encoder: RecurrentNetwork, classes: int) -> ClassifierNetwork:
+        context = 0 if self._embedder is None else self._embedder.dimensions
+        return ClassifierNetwork(encoder, self.pooling, self.units, classes, context)
+
     def _take_sizes(self, encoder: RecurrentNetwork) -> None:
         self.cell = encoder.cell  # type: ignore[assignment]
         self.embedding, self.hidden, self.layers = encoder.embedding, encoder.hidden, encoder.layers
@@ -449,6 +509,8 @@ class RecurrentClassifier:
         return device
 
     def _check_settings(self) -> None:
+        if self.embedder is not None and self.language_model is not None:
+            raise SettingError("embedder and language_model are both given: expected one of them")
         for name, least in (
             ("embedding", 1), ("hidden", 1), ("layers", 1), ("units", 1), ("words", 2), ("reach", 1), ("epochs", 1),
             ("batch", 1), ("min_count", 1), ("max_size", 2), ("unfreeze", 0), ("seed", 0),

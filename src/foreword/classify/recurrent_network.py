@@ -29,20 +29,26 @@ from foreword.lm.neural_network import BIAS, EMBEDDING, OUTPUT, State, Weights
 from foreword.lm.recurrent_network import Masks, RecurrentNetwork, layer_names
 from foreword.nn.dropout import draw_mask
 
-FIXED = ("centre", "scale")
+FIXED = ("centre", "scale", "context_centre", "context_scale")
 """Weights that are measured once and not trained."""
+
+CONTEXT = "context"
 
 POOLINGS = ("last", "mean", "max", "attention", "all")
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifierNetwork:
-    """encoder: what reads the words. pooling: one of POOLINGS. units: of the layer between. classes: K."""
+    """encoder: what reads the words. pooling: one of POOLINGS. units: of the layer between. classes: K. context: n, the
+    numbers that an embedder says of each word where it stands; less their mean in the training texts and over √n times
+    their deviation there, they are multiplied by a matrix and added to the words' own vectors.
+    """
 
     encoder: RecurrentNetwork
     pooling: str
     units: int
     classes: int
+    context: int = 0
 
     @property
     def read_units(self) -> int:
@@ -59,6 +65,9 @@ class ClassifierNetwork:
         read = self.read_units
         shapes = {name: shape for name, shape in self.encoder.tensors().items() if name not in (BIAS, OUTPUT)}
         shapes |= {"centre": (self.pooled_units,), "scale": (self.pooled_units,)}
+        if self.context:
+            shapes |= {"context_centre": (self.context,), "context_scale": (self.context,)}
+            shapes |= {CONTEXT: (self.encoder.embedding, self.context)}
         if self.pooling == "attention":
             shapes |= {"attention": (read, read), "attention_bias": (read,), "attention_context": (read,)}
         shapes |= {"head": (self.units, self.pooled_units), "head_bias": (self.units,)}
@@ -76,8 +85,9 @@ class ClassifierNetwork:
         return [head, *reversed(below)]
 
     def initialise_head(self, weights: Weights, generator: torch.Generator) -> None:
-        weights["centre"].zero_()
-        weights["scale"].fill_(1.0)
+        for name in FIXED:
+            if name in weights:
+                weights[name].fill_(1.0 if name.endswith("scale") else 0.0)
         for name in self.groups()[0]:
             part = weights[name]
             reach = (6 / sum(part.shape)) ** 0.5 if part.dim() == 2 else part.shape[0] ** -0.5
@@ -85,18 +95,22 @@ class ClassifierNetwork:
             if name.endswith("bias"):
                 part.zero_()
 
-    def read(self, weights: Weights, ids: Tensor, reach: int, masks: Masks | None = None) -> Tensor:
+    def read(
+        self, weights: Weights, ids: Tensor, reach: int, masks: Masks | None = None, context: Tensor | None = None
+    ) -> Tensor:
         """(T, B) words to the states (T, B, D). Gradients go back ``reach`` words from the end of the batch; what comes
-        before is read as well, and remembered.
+        before is read as well, and remembered. context (T, B, n).
         """
+        more = None if context is None else linear(context.to(weights[CONTEXT].dtype), weights[CONTEXT])
         like = weights[layer_names(0)[0]]
         state: State = self.encoder.start(ids.shape[1], like)
         first = max(0, len(ids) - reach)
         if not first:
-            return self.encoder.read(weights, ids, state, masks)[0]
+            return self.encoder.read(weights, ids, state, masks, more)[0]
+        far, near = (None, None) if more is None else (more[:first], more[first:])
         with torch.no_grad():
-            before, state = self.encoder.read(weights, ids[:first], state, masks)
-        return torch.cat((before, self.encoder.read(weights, ids[first:], state, masks)[0]))
+            before, state = self.encoder.read(weights, ids[:first], state, masks, far)
+        return torch.cat((before, self.encoder.read(weights, ids[first:], state, masks, near)[0]))
 
     def pooled(self, weights: Weights, states: Tensor, lengths: Tensor) -> Tensor:
         """(B, P), in float32."""

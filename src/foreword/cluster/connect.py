@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,10 @@ from foreword.errors import ForewordError, MissingExtraError
 
 LOCAL = "local"
 """The address of a cluster that is begun here and ends with the work."""
+
+
+PATIENCE = 5.0
+"""Seconds in which a cluster has to answer at its address."""
 
 
 def ray_module() -> Any:
@@ -37,6 +42,7 @@ def connected(address: str | None = None) -> Iterator[Any]:
         yield ray
         return
     address = address or os.environ.get("RAY_ADDRESS") or LOCAL
+    _check_reachable(address)
     own: dict[str, Any] = {"include_dashboard": False} if address == LOCAL else {}
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
@@ -47,6 +53,17 @@ def connected(address: str | None = None) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Ray itself would knock at a closed door for two minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host:  # local or auto, of which Ray knows more
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+    except (OSError, ValueError) as error:
+        raise ForewordError(f"--ray {address}: no Ray cluster answers there: {error}") from error
 
 
 def cluster_cores(ray: Any) -> int:

@@ -8,7 +8,8 @@
 
 ``lm/ngram_merge.py`` says what windows are and why ranges need nothing of each other. What is sent about is 4 bytes
 for each word of a distinct window and 8 for its count. Estimates need all tables at once, so the program that was
-started has to hold them: 16 bytes for each n-gram of each order, and 8 more for its suffix and continuations.
+started has to hold them: 16 bytes for each n-gram of each order, and 8 more for its suffix and continuations; in files
+where the model has a limit of memory.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from foreword.cluster.connect import cluster_cores, connected, ray_module
 from foreword.cluster.counting import TOGETHER, count_on_ray
 from foreword.cluster.gather import result_of, stand_in, wait_for_all
 from foreword.cluster.stretches import STRETCH_BYTES, Stretch, read_stretch, stretches_of
+from foreword.io.scratch import Scratch
 from foreword.lm.ngram import NgramLM
 from foreword.lm.ngram_counts import Tabulated
 from foreword.lm.ngram_merge import (
@@ -49,6 +51,9 @@ Longs = NDArray[np.int64]
 
 RANGES_A_CORE = 2
 """Ranges of first words for each core: no range holds much more than its share, and none waits for the largest."""
+
+MOST_RANGES = 64
+"""Every stretch gives an object for each range, and Ray keeps account of all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +89,9 @@ def fit_ngrams(
             if not counted.counts[0]:
                 raise no_text(list(names))
             tokenizer.fit_counted(counted)
-        found, seen = tabulate_on_ray(
-            tokenizer, stretches, reading, model.order, ranges or RANGES_A_CORE * cluster_cores(ray), meter
-        )
+        scratch = Scratch(model.memory, model.scratch)
+        ranges = ranges or min(RANGES_A_CORE * cluster_cores(ray), MOST_RANGES)
+        found, seen = tabulate_on_ray(tokenizer, stretches, reading, model.order, ranges, scratch, meter)
     if not seen.documents:
         raise no_text(list(names))
     model.fit_tabulated(found, meter=meter)
@@ -99,6 +104,7 @@ def tabulate_on_ray(
     reading: Reading,
     order: int,
     ranges: int,
+    scratch: Scratch,
     meter: Meter | None = None,
 ) -> tuple[Tabulated, Seen]:
     """All n-grams of the text; Ray has to be connected."""
@@ -106,7 +112,7 @@ def tabulate_on_ray(
     cuts = range_cuts(tokenizer, ranges)
     ranges = len(cuts) - 1
     count = ray.remote(_count).options(num_returns=ranges + 1, scheduling_strategy="SPREAD")
-    merge, tabulate = ray.remote(_merge), ray.remote(_tabulate)
+    merge, tabulate = ray.remote(_merge), ray.remote(_tabulate).options(num_returns=2)
     held = [ray.put(tokenizer)]  # in a list it stays a reference, and each worker fetches it once
     rest = held, os.getcwd(), reading, order, cuts  # noqa: PTH109
     mapped = [count.remote(stretch, *rest) for stretch in stretches]
@@ -120,9 +126,9 @@ def tabulate_on_ray(
             lists = [merge.remote(order, *lists[at : at + TOGETHER]) for at in range(0, len(lists), TOGETHER)]
         merged.append(tabulate.remote(order, size, *lists))
     del mapped
-    wait_for_all(merged, meter, "merging")
-    tables = [result_of(ref) for ref in merged]
-    unigrams, orders = join_tables(tables, size, order)
+    wait_for_all([each[1] for each in merged], meter, "merging")
+    sizes = np.sum([result_of(each[1]) for each in merged], axis=0).tolist()
+    unigrams, orders = join_tables((result_of(each[0]) for each in merged), sizes, size, scratch)
     last = last_in_kenlms_sort(orders, seen.words, tokenizer.vocab.end, size) if orders and seen.tokens else []
     return Tabulated(tokenizer.vocab, unigrams, orders, last), seen
 
@@ -168,8 +174,10 @@ def _merge(order: int, *parts: Windows) -> Windows:
     return merge_windows(list(map(_own, parts)), order)
 
 
-def _tabulate(order: int, vocab_size: int, *parts: Windows) -> Tables:
-    return tables_of(merge_windows(list(map(_own, parts)), order), vocab_size)
+def _tabulate(order: int, vocab_size: int, *parts: Windows) -> tuple[Tables, list[int]]:
+    """The tables of a range, and how long each is."""
+    found = tables_of(merge_windows(list(map(_own, parts)), order), vocab_size)
+    return found, [len(table) for table in found.tables]
 
 
 def _own(windows: Windows) -> Windows:

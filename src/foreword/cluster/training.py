@@ -1,9 +1,9 @@
 """Networks trained by several workers under Ray Train, each with its share of every batch.
 
 The workers are a group of ``torch.distributed``: gloo between CPUs, nccl between GPUs. All weights lie in one vector
-(``training/flat.py``), and so does their gradient; its mean over the workers is one all-reduce an update, which is what
-DistributedDataParallel does with a single bucket. That class itself cannot be used here: it takes gradients from
-modules, and the output layer's gradient is made where it belongs, before any module would see it
+(``training/flat.py``), into which their gradients are gathered; its mean over the workers is one all-reduce an update,
+which is what DistributedDataParallel does with a single bucket. That class itself cannot be used here: it takes
+gradients from modules, and the output layer's is made where it belongs, before any module would see it
 (``nn/softmax.py``). A worker's dropout is its own; clipping and the update come after the mean, the same for all.
 
 One worker's run is the plain one, to the byte. With more the mean of the gradients is added up in another order, and
@@ -68,6 +68,8 @@ def fit_on_ray(
     model._check(corpus, valid)
     if workers > 1 and min(model.training.batch, len(corpus.ids)) % workers:
         raise SettingError(f"batch={model.training.batch} cannot be shared by {workers} workers: expected a multiple")
+    if workers > 1 and model.training.seconds:
+        raise SettingError(f"seconds={model.training.seconds:g} is for one worker: the clocks of several differ")
     if place.is_file():
         raise SettingError(f"{place} keeps a run without --ray: go on with it without, or remove it")
     if not resume:

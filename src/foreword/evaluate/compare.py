@@ -119,7 +119,7 @@ LEAST_SHARE, TESTING_SHARE = 0.1, 0.1
 """Of the budget that neural models get even if the others took it all; of the first one's part that is left for its
 test, after which it is known how long that takes here."""
 
-CLOSING_SHARE, ROUNDS_SHARE = 0.04, 0.15
+CLOSING_SHARE, ROUNDS_SHARE = 0.01, 0.15
 """Of the budget that is kept for what comes after the models, and that a model may take which learns in rounds."""
 
 SCORED_SHARE, SCORES_A_SECOND = 0.02, 80e6
@@ -225,10 +225,13 @@ def _run(
     taken = take(texts, settings.most_bytes)
     if taken.sampled.kept_bytes < taken.sampled.bytes:
         yield taken.sampled
-    yield Progress("making the vocabulary", 1, steps)
+    yield Progress("making the vocabulary and lists of words", 1, steps)
     scores = SCORED_SHARE * settings.time_budget * SCORES_A_SECOND if any(rung.neural for rung in rungs) else None
     bench = prepare(settings.name, taken, settings.tokenizer, settings.min_count, settings.max_size, scores)
     yield bench.facts
+    # Before the networks, which share what is left of the time: where kernels are not compiled yet, this takes longer.
+    neighbours = neighbourhoods(bench.train, settings.seed) if wordlists else ()
+    merges = merged(bench.splits.train, "".join(bench.facts.passage.pieces[:-1])) if wordlists else None
     kept = Kept(keep, _run_name(rungs, bench, settings))
     if not resume:
         kept.close()
@@ -236,10 +239,8 @@ def _run(
     if ladder.there:
         yield Resumed(tuple(rung.title for rung in rungs if rung.name in ladder.there))
     yield from ladder.climb()
-    yield Progress("counting n-grams, merges and neighbours", steps - 1, steps)
+    yield Progress("counting n-grams", steps - 1, steps)
     growth = ngram_growth(bench.train, bench.test) if len(bench.train.ids) <= MOST_COUNTED else []
-    neighbours = neighbourhoods(bench.train, settings.seed) if wordlists else ()
-    merges = merged(bench.splits.train, "".join(bench.facts.passage.pieces[:-1])) if wordlists else None
     kept.close()
     yield Progress("done", steps, steps)
     yield Comparison(

@@ -10,6 +10,7 @@ A classifier's probabilities are averaged over the pieces, weighted by their byt
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from foreword.tokens.corpus import Corpus
 
 if TYPE_CHECKING:
     from foreword.classify.fasttext import FastTextClassifier
+    from foreword.classify.recurrent import RecurrentClassifier
     from foreword.classify.text import TextClassifier
     from foreword.pipeline import TextLM
 
@@ -60,17 +62,22 @@ def open_scorer(path: str | Path, prefix: str = "", piece_bytes: int = PIECE_BYT
 
 
 def scorer_of(model: Any, name: str, prefix: str, piece_bytes: int) -> Scorer:
+    # The cores are busy with other shards; and with more threads torch adds up in another order.
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(1)
     # By kind and not by class: only the modules of the model at hand are loaded, in every process.
     match kind_of(model):
         case "text-lm":
             counting = kind_of(model.model) == "ngram"
             if counting:
-                model.model.threads = 1  # the cores are busy with other shards
+                model.model.threads = 1
             return LanguageScorer(model, prefix, piece_bytes, counting)
         case "fasttext-classifier":
             return FastTextScorer(model, prefix, piece_bytes)
         case "text-classifier":
             return ClassScorer(model, prefix, piece_bytes)
+        case "recurrent-classifier":
+            return NetworkClassScorer(model, prefix, piece_bytes)
         case kind:
             raise InputError(f"{name}: its kind is {kind}, which neither scores a text nor labels one")
 
@@ -184,6 +191,22 @@ class FastTextScorer(ClassScorer):
         chances = np.zeros(classes)
         chances[labels[labels >= 0]] = shares[labels >= 0]
         return chances
+
+
+@dataclass(frozen=True)
+class NetworkClassScorer(ClassScorer):
+    """A network reads strings, and a little text at a time."""
+
+    model: RecurrentClassifier  # type: ignore[assignment]
+
+    def best(self, texts: Block) -> tuple[NDArray[np.int32], Floats]:
+        parts = [np.exp(self.model.predict_log_proba(part.strings())) for part in stretches(texts, NETWORK_BYTES)]
+        chances = np.concatenate([np.empty((0, len(self.model.classes_))), *parts])
+        return chances.argmax(axis=1).astype(np.int32), chances.max(axis=1, initial=0.0)
+
+    def chances(self, text: Block) -> Floats:
+        found: Floats = np.exp(self.model.predict_log_proba(text.strings())[0])
+        return found
 
 
 # --- blocks

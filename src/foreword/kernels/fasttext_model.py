@@ -34,6 +34,7 @@ class Answers(NamedTuple):
     outputs: flat float32, a row a label, or an inner node of the tree; labels: how many; tree: whether there is one.
     left, right: int32 (2 · labels − 1,), the children of a node, −1 for a leaf, whose number is its label's.
     softmax: whether the scores share one probability; else each label has its own.
+    weighted, weights: whether rows count differently in the mean, and how much each does.
     """
 
     pools: int
@@ -43,6 +44,8 @@ class Answers(NamedTuple):
     left: Ints
     right: Ints
     softmax: bool
+    weighted: bool
+    weights: Floats
 
 
 class Best(NamedTuple):
@@ -73,16 +76,47 @@ def ask_for_row(matrix: Floats, place: int, stride: int) -> None:
 
 @inlined
 def pool_rows(
-    inputs: Floats, rows: Ints, first: int, count: int, soon: int, stride: int, pools: int, hidden: Floats,
+    inputs: Floats, rows: Ints, first: int, count: int, soon: int, stride: int, answers: Answers, hidden: Floats,
     largest: Ints, smallest: Ints,
-) -> None:  # fmt: skip
+) -> np.float32:  # fmt: skip
     """``hidden[:stride]`` becomes the mean of the rows ``rows[first:first + count]``, and with three pools what follows
     their largest and smallest values, column by column; ``largest`` and ``smallest`` say which row each came from.
-    Rows up to ``rows[:soon]`` will be wanted next.
+    Rows up to ``rows[:soon]`` will be wanted next. Returns what the sum was divided by.
     """
     for k in range(0, stride, 16):
         simd.store(hidden, k, simd.zeros())
     last = first + count
+    if answers.weighted:
+        total = add_weighted(inputs, rows, first, last, soon, stride, answers.weights, hidden)
+    else:
+        add_rows(inputs, rows, first, last, soon, stride, hidden)
+        total = np.float32(count)
+    share = np.float32(1.0) / total
+    for k in range(0, stride, 16):
+        simd.store(hidden, k, simd.scaled(share, simd.load(hidden, k)))
+    if answers.pools == 3:
+        find_extremes(inputs, rows, first, last, stride, hidden, largest, smallest)
+    return total
+
+
+@inlined
+def add_weighted(
+    inputs: Floats, rows: Ints, first: int, last: int, soon: int, stride: int, weights: Floats, hidden: Floats
+) -> np.float32:
+    """Add the rows, each times its weight; the sum of the weights."""
+    total = np.float32(0.0)
+    for place in range(first, last):
+        if place + AHEAD < soon:
+            ask_for_row(inputs, np.int64(rows[place + AHEAD]) * stride, stride)
+        weight, row = weights[rows[place]], np.int64(rows[place]) * stride
+        total += weight
+        for k in range(0, stride, 16):
+            simd.store(hidden, k, simd.scaled_add(weight, simd.load(inputs, row + k), simd.load(hidden, k)))
+    return total
+
+
+@inlined
+def add_rows(inputs: Floats, rows: Ints, first: int, last: int, soon: int, stride: int, hidden: Floats) -> None:
     place = first
     while place + 4 <= last:  # four at a time, so that the sum is taken up and put down less often
         for ahead in range(place + AHEAD, min(place + AHEAD + 4, soon)):
@@ -99,11 +133,6 @@ def pool_rows(
         for k in range(0, stride, 16):
             simd.store(hidden, k, simd.add(simd.load(hidden, k), simd.load(inputs, row + k)))
         place += 1
-    share = np.float32(1.0 / count)
-    for k in range(0, stride, 16):
-        simd.store(hidden, k, simd.scaled(share, simd.load(hidden, k)))
-    if pools == 3:
-        find_extremes(inputs, rows, first, last, stride, hidden, largest, smallest)
 
 
 @inlined
@@ -212,9 +241,7 @@ def predict_lines(
             for place in range(k):
                 best.values[place], best.names[place] = 0.0, -1
             if count:
-                pool_rows(
-                    inputs, room.rows, first, count, soon, stride, answers.pools, hidden, room.largest, room.smallest
-                )
+                pool_rows(inputs, room.rows, first, count, soon, stride, answers, hidden, room.largest, room.smallest)
                 if answers.tree:
                     best_of_tree(hidden, answers, answers.pools * stride, k, least, best)
                 else:
@@ -295,18 +322,19 @@ def label_step(
 
 @inlined
 def pass_to_rows(
-    inputs: Floats, rows: Ints, first: int, count: int, stride: int, pools: int, change: Floats, largest: Ints,
-    smallest: Ints,
+    inputs: Floats, rows: Ints, first: int, count: int, stride: int, answers: Answers, total: np.float32,
+    change: Floats, largest: Ints, smallest: Ints,
 ) -> None:  # fmt: skip
     """Every row gets its share of the mean's change; those of the extremes go where they came from."""
-    share = np.float32(1.0 / count)
+    share = np.float32(1.0) / total
     for k in range(0, stride, 16):
         simd.store(change, k, simd.scaled(share, simd.load(change, k)))
     for place in range(first, first + count):
         row = np.int64(rows[place]) * stride
+        weight = answers.weights[rows[place]] if answers.weighted else np.float32(1.0)
         for k in range(0, stride, 16):
-            simd.store(inputs, row + k, simd.add(simd.load(inputs, row + k), simd.load(change, k)))
-    if pools == 3:
+            simd.store(inputs, row + k, simd.scaled_add(weight, simd.load(change, k), simd.load(inputs, row + k)))
+    if answers.pools == 3:
         for k in range(stride):
             inputs[np.int64(largest[k]) * stride + k] += change[stride + k]
             inputs[np.int64(smallest[k]) * stride + k] += change[2 * stride + k]
@@ -333,13 +361,15 @@ def train_lines(
             continue
         rate = np.float32(first_rate + (last_rate - first_rate) * (line - first) / (last - first))
         chosen = np.int64(marks[mark_ends[line] + below(next_random(random), some)])
-        pool_rows(inputs, rows, begin, count, begin + count, stride, answers.pools, hidden, room.largest, room.smallest)
+        total = pool_rows(
+            inputs, rows, begin, count, begin + count, stride, answers, hidden, room.largest, room.smallest
+        )
         report[0] += label_step(
             hidden, answers, width, marks, mark_ends[line], mark_ends[line + 1], chosen, paths, rate, change, scores
         )
         for ahead in range(begin + count, min(begin + count + AHEAD, len(rows))):
             ask_for_row(inputs, np.int64(rows[ahead]) * stride, stride)
-        pass_to_rows(inputs, rows, begin, count, stride, answers.pools, change, room.largest, room.smallest)
+        pass_to_rows(inputs, rows, begin, count, stride, answers, total, change, room.largest, room.smallest)
         report[1] += 1
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.keywords import is_common
@@ -24,6 +24,9 @@ from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 from foreword.training.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from foreword.tag.bilstm import BiLSTMTagger
 
 NEURAL = {"rnn": 3e-3, "lstm": 8e-3, "gru": 6e-3, "min-gru": 1e-2}
 """Cells and their learning rates, those of the ladder."""
@@ -184,16 +187,23 @@ def start_starters(jobs: Jobs, shelf: Shelf, room: Room, folder: Path) -> None:
     for kind in STARTERS:
         if kind not in NEURAL or find_spec("torch") is not None:
             start_training(jobs, shelf, room, kind, folder, starter=True)
+    if find_spec("torch") is not None:
+        start_neural_tagger(jobs, shelf)
 
 
-def start_tagger(jobs: Jobs, shelf: Shelf) -> None:
-    """A tagger of parts of speech, where a treebank lies on this machine; nothing is fetched for it."""
+def treebank() -> Path | None:
+    """Where one lies on this machine; nothing is fetched."""
     from foreword.text.datasets import availability, dataset, locate
 
     found = dataset(TREEBANK)
-    if availability(found).files == 0:
+    return None if availability(found).files == 0 else locate(found.file("train"))[1]
+
+
+def start_tagger(jobs: Jobs, shelf: Shelf) -> None:
+    """A tagger of parts of speech by a hidden Markov model, where there is a treebank."""
+    path = treebank()
+    if path is None:
         return
-    path = locate(found.file("train"))[1]
 
     def work(_: Job) -> Iterator[Point]:
         from foreword.io.conllu import read_conllu
@@ -208,3 +218,33 @@ def start_tagger(jobs: Jobs, shelf: Shelf) -> None:
         yield Point(1.0)
 
     jobs.add("HMM tagger, UD English", work, lambda: "tagger", starter=True)
+
+
+def start_neural_tagger(jobs: Jobs, shelf: Shelf) -> None:
+    """One that reads both ways, to stand beside it. As measured, one seed: after two epochs, 15 seconds of CPU time, it
+    has 94.6 % of the tags of 500 test sentences right, the hidden Markov model 94.1 %.
+    """
+    path = treebank()
+    if path is None:
+        return
+    title = "BiLSTM tagger, UD English"
+
+    def work(_: Job) -> Iterator[Point]:
+        from foreword.io.conllu import read_conllu
+
+        yield Point(0.0)
+        tagger = small_bilstm(epochs=2)
+        for step in tagger.train(*read_conllu(str(path), "upos")):
+            yield Point(min(1.0, step.done / step.total), step.loss)
+        shelf.add("bilstm-tagger", tagger, title)
+
+    jobs.add(title, work, lambda: "bilstm-tagger", starter=True)
+
+
+def small_bilstm(epochs: int) -> BiLSTMTagger:
+    """Small enough to learn a treebank while somebody looks at the first panel."""
+    from foreword.tag.bilstm import BiLSTMTagger
+
+    return BiLSTMTagger(
+        48, words=48, letter_units=16, spelling=30, crf=False, epochs=epochs, batch=32, rate=5e-3, device="cpu"
+    )

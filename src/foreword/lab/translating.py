@@ -96,7 +96,7 @@ def date_translator(attention: Attention, seconds: float = SECONDS) -> TextTrans
 
 
 def add_routes(app: FastAPI, shelf: Shelf) -> None:
-    @app.post("/api/translate")
+    @app.post("/api/translate/tree")
     def translate(asked: AskTranslation) -> dict[str, Any]:
         entry = shelf[asked.model]
         with entry.lock:

@@ -154,8 +154,6 @@ class NeuralLM:
         same beside this one, see ``cluster/training.py``.
         """
         held_out = self._check(corpus, valid)
-        if together.size > 1 and self.training.seconds:
-            raise SettingError(f"seconds={self.training.seconds:g} is for one worker: the clocks of several differ")
         trainer = self._trainer(corpus, together)
         self._together = together
         self._vocab, self._flat, self.valid_score_ = corpus.vocab, trainer.weights.clone(), -np.inf

@@ -12,7 +12,7 @@ Shapes: a window is a row of ``order`` numbers, a word's id + 1, ``words`` + 1 f
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError
+from foreword.io.scratch import Scratch
 from foreword.kernels.ngram_count import list_extensions
 from foreword.kernels.ngram_merge import fill_tables, find_suffixes, list_windows, merge_rows, table_sizes
 from foreword.kernels.ngram_sort import PARENT, WORD
@@ -130,25 +131,37 @@ def tables_of(windows: Windows, vocab_size: int) -> Tables:
     return Tables(unigrams, [grams[begins[k] : begins[k + 1]] for k in range(order - 1)])
 
 
-def join_tables(parts: Sequence[Tables], vocab_size: int, order: int) -> tuple[Longs, list[Order]]:
-    """Ranges of first words, in their order, as the tables of the whole text: word counts, and n-grams from two on."""
-    if any(sum(len(part.tables[k]) for part in parts) > MOST for k in range(order - 1)):
+def join_tables(
+    parts: Iterable[Tables], sizes: Sequence[int], vocab_size: int, scratch: Scratch | None = None
+) -> tuple[Longs, list[Order]]:
+    """Ranges of first words, in their order, as the tables of the whole text: word counts, and n-grams from two on.
+
+    parts: taken one after another, so that no two need be there at once; sizes: how many n-grams of each order from two
+    on they have together.
+    """
+    if max(sizes, default=0) > MOST:
         raise ForewordError("more than two thousand million n-grams of one order: take a lower one, or fewer words")
-    unigrams = np.sum([part.unigrams for part in parts], axis=0)
-    tables = [np.concatenate([part.tables[k] for part in parts]) for k in range(order - 1)]
-    for k in range(1, order - 1):  # parents have been numbered within their range
-        place = below = 0
-        for part in parts:
-            tables[k][place : place + len(part.tables[k]), PARENT] += below
-            place, below = place + len(part.tables[k]), below + len(part.tables[k - 1])
-    return unigrams[:vocab_size], _linked(tables, vocab_size)
+    scratch = scratch or Scratch()
+    unigrams, tables = np.zeros(vocab_size + 1, np.int64), [scratch.empty((size, 4), np.int32) for size in sizes]
+    filled = [0] * len(tables)
+    for part in parts:
+        unigrams += part.unigrams
+        before = filled.copy()
+        for k, grams in enumerate(part.tables):
+            here = tables[k][before[k] : before[k] + len(grams)]
+            here[:] = grams
+            if k:  # parents have been numbered within their range
+                here[:, PARENT] += before[k - 1]
+            filled[k] += len(grams)
+    return unigrams[:vocab_size], _linked(tables, vocab_size, scratch)
 
 
-def _linked(tables: list[Ints], vocab_size: int) -> list[Order]:
+def _linked(tables: list[Ints], vocab_size: int, scratch: Scratch) -> list[Order]:
     """Tables with their suffixes, and how many different words stand before each: one for each whose suffix it is."""
     suffixes: list[Ints] = []
     for place, grams in enumerate(tables):
-        found = np.ascontiguousarray(grams[:, WORD])
+        found = scratch.empty(len(grams), np.int32)
+        found[:] = grams[:, WORD]
         if place:
             shorter = tables[place - 1]
             below = len(tables[place - 2]) if place > 1 else vocab_size + 1
@@ -211,6 +224,7 @@ def tabulate_in_parts(corpus: Corpus, order: int, parts: int) -> Tabulated:
     windows = merge_windows([windows_of(corpus.shard(place, parts), order) for place in range(parts)], order)
     cuts = np.searchsorted(windows.rows[:, 0], np.linspace(0, size + 2, parts + 1).astype(np.int64))
     ranges = [tables_of(windows[int(a) : int(b)], size) for a, b in pairwise(cuts)]
-    unigrams, orders = join_tables(ranges, size, order)
+    totals = [sum(len(part.tables[k]) for part in ranges) for k in range(order - 1)]
+    unigrams, orders = join_tables(ranges, totals, size)
     last = last_in_kenlms_sort(orders, first_places(corpus.ids), corpus.vocab.end, size) if orders else []
     return Tabulated(corpus.vocab, unigrams, orders, last)

@@ -117,9 +117,15 @@ class RecurrentNetwork:
             else locked_mask(texts, self.softmaxes * sizes[-1][1], dropout.between, like, generator),
         )
 
-    def read(self, weights: Weights, ids: Tensor, state: State, masks: Masks | None = None) -> tuple[Tensor, State]:
-        """Words (T, B) in; what the last layer says at each step (T, B, units), not dropped from yet, and the state."""
+    def read(
+        self, weights: Weights, ids: Tensor, state: State, masks: Masks | None = None, more: Tensor | None = None
+    ) -> tuple[Tensor, State]:
+        """Words (T, B) in; what the last layer says at each step (T, B, units), not dropped from yet, and the state.
+
+        more (T, B, D): added to the words' vectors.
+        """
         x = embed(weights, ids, masks)
+        x = x if more is None else x + more
         new: list[Tensor] = []
         for layer in range(self.layers):
             of_layer = [weights[name] for name in layer_names(layer) if name in weights]

@@ -55,7 +55,8 @@ def multiplies_bytes() -> bool:
     """
     features = get_host_cpu_features()
     vnni = features.get("avx512vnni", False) or features.get("avxvnni", False)
-    return bool(vnni) and torch.backends.mkldnn.is_available() and hasattr(torch, "_int_mm")
+    fused = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    return bool(vnni and fused) and hasattr(torch, "_int_mm")
 
 
 def _rounded(x: Tensor) -> tuple[Tensor, Tensor]:

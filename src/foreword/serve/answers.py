@@ -199,7 +199,7 @@ def embed(entry: Entry, texts: Sequence[str], options: Options, most: int) -> li
         found = iter(entry.model.embed(asked) if asked else [])
         rows = [list(next(found)) if words else [] for words in sentences]
     else:
-        rows = [[_vector(vectors, word) for word in words] for words in sentences]
+        rows = [_vectors(vectors, words) for words in sentences]
     told = [_embedded(words, each, mean) for words, each in zip(sentences, rows, strict=True)]
     return [refused.get(place, answer) for place, answer in enumerate(told)]
 
@@ -211,24 +211,27 @@ def _embedded(words: list[str], rows: list[Any], mean: bool) -> dict[str, Any]:
     return {"words": words, "vector": np.mean(known, axis=0, dtype=np.float64).tolist() if known else None}
 
 
-def _vector(vectors: WordVectors, word: str) -> Any:
-    """As spelled, or made of its parts, or in small letters; None where there is no such word."""
-    for spelling in (word, word.lower()):
-        if spelling in vectors:
-            return vectors[spelling]
-    if vectors.subwords is None:
-        return None
-    try:
-        return vectors.with_missing("error")[word]
-    except KeyError:
-        return None
+def _vectors(vectors: WordVectors, words: Sequence[str]) -> list[Any]:
+    """As spelled, or in small letters, or made of its parts; None for a word that has none of these."""
+    places = vectors.places(words)
+    strange = np.flatnonzero(places < 0).tolist()
+    if strange:
+        places[strange] = vectors.places([words[place].lower() for place in strange])
+    rows: list[Any] = [None] * len(words)
+    known = np.flatnonzero(places >= 0)
+    for place, row in zip(known.tolist(), vectors.rows.floats(places[known]), strict=True):
+        rows[place] = row
+    if vectors.subwords is not None:
+        for place in np.flatnonzero(places < 0).tolist():
+            rows[place] = vectors.subwords.vector(words[place])
+    return rows
 
 
 def nearest(entry: Entry, words: Sequence[str], options: Options, most: int) -> list[Answer]:
     vectors, k = entry.vectors, options["k"]
     rows, left_out, refused = [], [], dict[int, Answer]()
     for place, word in enumerate(words):
-        row = _vector(vectors, word.strip())
+        row = _vectors(vectors, [word.strip()])[0]
         if row is None:
             refused[place] = no_word(word.strip())
         else:

@@ -1,9 +1,10 @@
 """Questions that wait for the same model are computed together.
 
 A network reads sixty texts side by side in little more time than one. So a question waits a moment for company, and
-while a batch is computed in a worker thread, those that come meanwhile wait and are the next batch. What a model of
-counts takes for a short text is less than handing it to a thread would take: that is done on the event loop itself, all
-questions that came in one turn of the loop in one call.
+for as long as others keep coming, up to a limit: after a batch, its clients ask again one by one. While a batch is
+computed in a worker thread, those that come meanwhile wait and are the next one. What a model of counts takes for a
+short text is less than handing it to a thread would take: that is done on the event loop itself, all questions that
+came in one turn of the loop in one call.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from foreword.serve.shelf import Entry
 
 SMALL = 20_000
 """Characters that a cheap model reads on the event loop: a few milliseconds at most."""
+
+PATIENCE = 10
+"""How many times the wait for another question a batch is gathered, at most."""
 
 LARGE = 1 << 20
 """Characters in one batch, unless one request alone has more."""
@@ -84,8 +88,16 @@ class Line:
             if self.cheap:
                 loop.call_soon(self._next)
             else:
-                loop.call_later(self.desk.limits.wait, self._next)
+                self._gather(loop)
         return future
+
+    def _gather(self, loop: asyncio.AbstractEventLoop, before: int = 0, turns: int = 0) -> None:
+        """Wait until nobody came since the last look, or the batch is full, or it has taken long enough."""
+        there = len(self.waiting)
+        if there == before or there >= self.desk.limits.batch or turns >= PATIENCE:
+            self._next()
+        else:
+            loop.call_later(self.desk.limits.wait, self._gather, loop, there, turns + 1)
 
     def _next(self) -> None:
         """Compute a batch: here where that is quick, or else in a thread."""
@@ -135,10 +147,12 @@ class Line:
                 each.future.set_exception(refused)
             else:
                 each.future.set_result(found)
-        if self.waiting:
+        if not self.waiting:
+            self.busy = False
+        elif self.cheap:
             asyncio.get_running_loop().call_soon(self._next)
         else:
-            self.busy = False
+            asyncio.get_running_loop().call_soon(self._gather, asyncio.get_running_loop())
 
     def _computed_alone(self, batch: list[Waiting]) -> list[list[Answer]]:
         with self.entry.lock:

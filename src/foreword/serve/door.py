@@ -21,6 +21,41 @@ except ImportError:
     raise MissingExtraError("uvicorn", "lab", "a server") from None
 
 
+CORKED = 1 << 16
+"""Bytes that are held back at most."""
+
+
+class Corked:
+    """A transport whose short writes of one turn of the loop go out as one: head and body in one packet."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not data:
+            return
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held.append(data)
+        self._size += len(data)
+        if self._size > CORKED:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._held:
+            held, self._held, self._size = self._held, [], 0
+            self._transport.write(held[0] if len(held) == 1 else b"".join(held))
+
+
 def door(limits: Limits, metrics: Metrics) -> type[H11Protocol]:
     """The class of a server's connections."""
 
@@ -29,7 +64,7 @@ def door(limits: Limits, metrics: Metrics) -> type[H11Protocol]:
         stalled: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
+            super().connection_made(Corked(transport, self.loop))  # type: ignore[arg-type]
             if len(self.connections) > limits.connections:
                 metrics.request(OTHER, OTHER, 503, 0.0)
                 self.transport.write(_plain(503, "Service Unavailable", "too many connections: try again in a moment"))

@@ -50,6 +50,10 @@ HEADERS = {
     "cache-control": "no-cache",
 }
 _ENCODED = [(name.encode(), value.encode("latin-1")) for name, value in HEADERS.items()]
+_OF_DATA = [(name, value) for name, value in _ENCODED if name in (b"x-content-type-options", b"cache-control")]
+"""For JSON, of which a browser draws nothing: every header takes its time."""
+
+_JSON = (b"content-type", b"application/json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +202,15 @@ class Guard:
         return b"".join(parts), None
 
     def _with_headers(self, scope: Scope, send: Send) -> Send:
-        more = _ENCODED
+        kept = []
         if self.token is not None and _asked(scope):
             cookie = f"{COOKIE}={self.token}; Path=/; HttpOnly; SameSite=Strict"
-            more = [*more, (b"set-cookie", cookie.encode("latin-1"))]
+            kept = [(b"set-cookie", cookie.encode("latin-1"))]
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *more]
+                own = message.get("headers", [])
+                message["headers"] = [*own, *(_OF_DATA if _JSON in own else _ENCODED), *kept]
             await send(message)
 
         return sending

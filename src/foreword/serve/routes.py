@@ -229,20 +229,28 @@ async def _asked(desk: Desk, entry: Entry, ability: str, questions: list[Any], *
 
 
 def _tell_schema(app: FastAPI, shelf: Shelf) -> None:
-    """The schema names the models that each route takes at the moment."""
+    """The schema names the models that each route takes at the moment; it is made anew when those change."""
+    told: dict[tuple[tuple[str, tuple[str, ...]], ...], dict[str, Any]] = {}
 
     def schema() -> dict[str, Any]:
-        told = get_openapi(title=app.title, version=_version(), routes=app.routes)
-        bodies = told.get("components", {}).get("schemas", {})
-        for path, methods in told["paths"].items():
-            body = bodies.get(f"Ask{path.removeprefix('/api/').capitalize()}", {})
-            field = body.get("properties", {}).get("model")
-            able = shelf.able(path.removeprefix("/api/"))
-            if "post" in methods and field is not None and able:
-                field["enum"] = able
-        return told
+        there = tuple((entry.name, entry.can) for entry in shelf.entries())
+        if there not in told:
+            told.clear()
+            told[there] = _schema_of(app, shelf)
+        return told[there]
 
     app.openapi = schema  # type: ignore[method-assign]
+
+
+def _schema_of(app: FastAPI, shelf: Shelf) -> dict[str, Any]:
+    told = get_openapi(title=app.title, version=_version(), routes=app.routes)
+    bodies = told.get("components", {}).get("schemas", {})
+    for path in told["paths"]:
+        ability = path.removeprefix("/api/")
+        field = bodies.get(f"Ask{ability.capitalize()}", {}).get("properties", {}).get("model")
+        if field is not None and shelf.able(ability):
+            field["enum"] = shelf.able(ability)
+    return told
 
 
 def _version() -> str:

@@ -107,9 +107,15 @@ def _taker(owner: weakref.ref[Apart], name: str) -> Callable[[Tensor], None]:
     return take
 
 
-def dense(gradient: Tensor) -> Tensor:
-    """Flat, the rows of words that were not read as well."""
-    return gradient.to_dense().reshape(-1) if gradient.is_sparse else gradient
+def gather(pieces: list[tuple[slice, Tensor]], vector: Tensor) -> Tensor:
+    """All pieces in one vector, as the weights lie, zero where there is none: what several workers can add up."""
+    vector.zero_()
+    for at, piece in pieces:
+        if piece.is_sparse:
+            vector[at].view(piece.shape).index_add_(0, piece._indices()[0], piece._values())
+        else:
+            vector[at].copy_(piece)
+    return vector
 
 
 def clamp(gradient: Tensor, limit: float) -> None:

@@ -24,7 +24,7 @@ from torch import Tensor
 from foreword.errors import ForewordError
 from foreword.protocols import Array
 from foreword.training.flat import Shapes, views
-from foreword.training.gradients import Apart, Gradients, InOne, clamp, dense, norm_of
+from foreword.training.gradients import Apart, Gradients, InOne, clamp, gather, norm_of
 from foreword.training.graphed import Graphed
 from foreword.training.optimisers import optimiser
 from foreword.training.reading import Reading
@@ -77,6 +77,7 @@ class Trainer:
         self._working = self._working_copy()
         self._scale = settings.loss_scale if self._working.dtype == torch.float16 else 1.0
         self._leaves = {name: part.detach().requires_grad_() for name, part in views(self._working, shapes).items()}
+        self._shared = torch.empty_like(weights if together.size > 1 else weights[:0])  # all workers' gradient
         on_cpu = device.type == "cpu"
         self._gradients: Gradients = Apart(shapes, self._leaves) if on_cpu else InOne(weights, shapes, self._leaves)
         self._optimiser = optimiser(settings.optimiser, weights)
@@ -263,9 +264,8 @@ class Trainer:
         )
         pieces = list(self._gradients.pieces())
         if self._together.size > 1:
-            pieces = [(at, dense(piece)) for at, piece in pieces]  # other workers have read other words
-            for _, piece in pieces:
-                self._together.average(piece)
+            pieces = [(slice(None), gather(pieces, self._shared))]
+            self._together.average(self._shared)
         if settings.clip_value:
             for _, piece in pieces:
                 clamp(piece, settings.clip_value * self._scale)

@@ -28,7 +28,8 @@ from foreword.nn.softmax import linear_cross_entropy
 from foreword.protocols import Array, Step
 from foreword.training.checkpoint import Checkpoint, fingerprint
 from foreword.training.flat import views
-from foreword.training.loop import clip_factor, norm_of
+from foreword.training.gradients import norm_of
+from foreword.training.loop import clip_factor
 from foreword.training.optimisers import Adam
 from foreword.training.schedules import (
     exponential_truth,
@@ -205,7 +206,7 @@ class Run:
     def move(self, rate: float, scale: float) -> None:
         if self.half:
             self.gradient.copy_(self.collected)
-        norm_of(self.gradient, self.norm)
+        norm_of([self.gradient], self.norm)
         factor = clip_factor(self.norm / scale, self.model.clip) if self.model.clip else torch.ones_like(self.norm)
         factor = factor / scale
         if self.half:  # too large for it: as if the batch had not been read

@@ -37,7 +37,7 @@ def small(**changes: Any) -> FastTextClassifier:
 
 
 @pytest.mark.parametrize("loss", ["softmax", "hierarchical-softmax", "one-vs-all"])
-@pytest.mark.parametrize("pooling", ["mean", "distinct", "mean-max-min"])
+@pytest.mark.parametrize("pooling", ["mean", "distinct", "idf", "mean-max-min"])
 def test_it_learns(loss: Any, pooling: Any) -> None:
     model = FastTextClassifier(8, loss=loss, pooling=pooling, word_ngrams=2, buckets=1000, rate=0.3)
     losses = [step.loss for step in model.train(*weather())]
@@ -56,7 +56,7 @@ def test_threads_learn_too() -> None:
     assert small(threads=2).score(*weather()) == 1.0
 
 
-@pytest.mark.parametrize("pooling", ["mean", "distinct", "mean-max-min"])
+@pytest.mark.parametrize("pooling", ["mean", "distinct", "idf", "mean-max-min"])
 def test_it_survives_saving(pooling: Any, tmp_path: Path) -> None:
     model = small(pooling=pooling, word_ngrams=2, min_n=2, max_n=3)
     foreword.save(model, tmp_path / "model")
@@ -73,9 +73,30 @@ def test_repeated_words_count_once_with_distinct_pooling() -> None:
     assert list(plain.predict_best(["sun sun sun ice"])) != list(plain.predict_best(["sun ice"]))
 
 
-def test_pools_fasttext_does_not_know_are_not_written(tmp_path: Path) -> None:
+def test_rows_count_by_how_few_lines_have_them_with_idf_pooling() -> None:
+    model = small(pooling="idf", word_ngrams=2)
+    texts = weather()[0]
+    words = [word.decode() for word in model.model.dictionary.words[: model.model.dictionary.size]]
+    lines = np.array([sum(word in text.split() for text in texts) for word in words[1:]])
+    weights = model.model.weights
+    assert weights is not None
+    assert words[0] == "</s>"
+    np.testing.assert_allclose(weights[1 : len(words)], np.log((len(texts) + 2) / (lines + 1)), rtol=1e-6)
+    assert 0 < weights[0] < 0.01  # every line has it
+    # The same in NumPy: the weighted mean of the rows of a word, of the line's end, and of the two together.
+    plain = small(pooling="idf")
+    sun, held = words.index("sun"), plain.model
+    assert held.weights is not None
+    share = held.weights[[sun, 0]].astype(np.float64)
+    hidden = share @ held.inputs[[sun, 0]] / share.sum()
+    scores = np.exp(held.outputs @ hidden)
+    np.testing.assert_allclose(plain.predict_proba(["sun sun"])[0], scores / scores.sum(), atol=3e-5)
+
+
+@pytest.mark.parametrize("pooling", ["distinct", "idf"])
+def test_pools_fasttext_does_not_know_are_not_written(pooling: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no pooling but the mean"):
-        small(pooling="distinct").write(tmp_path / "model.bin")
+        small(pooling=pooling).write(tmp_path / "model.bin")
     assert not (tmp_path / "model.bin").exists()
 
 

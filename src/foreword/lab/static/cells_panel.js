@@ -165,12 +165,18 @@ export async function start(view) {
         hidden ? "·" : fixed(value))));
   }
 
-  /** The chain of steps: those that have been read are filled, and the pulse stands at the one that is read now. */
+  /** One cell that feeds itself, and the same as a chain of steps: those that have been read are filled, and the pulse
+   *  stands at the one that is read now. */
   function unrolled(kind) {
-    const steps = found[kind].steps, count = steps.length, wide = 360, gap = wide / count, box = Math.min(22, gap * 0.7);
-    const x = (n) => gap * (n + 0.5);
-    const svg = s("svg", { class: "unrolled", viewBox: `0 0 ${wide} 56`, role: "img",
-      "aria-label": `${TITLES[kind]} unrolled: step ${now.word + 1} of ${count} has read ${found.words.slice(0, now.word + 1).join(" ")}` });
+    const steps = found[kind].steps, count = steps.length, wide = 400, first = 58, gap = (wide - first) / count, box = Math.min(22, gap * 0.7);
+    const x = (n) => first + gap * (n + 0.5);
+    const svg = s("svg", { class: "unrolled", viewBox: `0 -8 ${wide} 64`, role: "img",
+      "aria-label": `${TITLES[kind]}, one cell that reads its own state, unrolled: step ${now.word + 1} of ${count} has read ${found.words.slice(0, now.word + 1).join(" ")}` },
+      s("path", { class: "loop", d: "M30,15C50,-14 -10,-14 10,15" }), s("path", { class: "loop", d: "M6.5,10.5L10,15L11.6,9.6" }),
+      s("line", { class: "loop", x1: 20, x2: 20, y1: 29, y2: 44 }),
+      s("rect", { class: "compact", x: 9, y: 7, width: 22, height: 22, rx: 4, style: `stroke:${COLOURS[kind]}` }),
+      s("text", { x: 20, y: 21.5, "text-anchor": "middle" }, "h"), s("text", { x: 20, y: 54, "text-anchor": "middle" }, "x"),
+      s("text", { x: 47, y: 22, "text-anchor": "middle", class: "equals" }, "="));
     for (let n = 0; n < count; n++) {
       const read = n <= now.word;
       const size = Math.sqrt(steps[n].h.reduce((sum, value) => sum + value * value, 0) / steps[n].h.length);
@@ -241,7 +247,8 @@ export async function start(view) {
   view.replaceChildren(
     h("div", { class: "lead" }, h("h2", {}, "Recurrent cells"),
       h("p", {}, "Three cells read one sentence, word by word. Each carries eight numbers from step to step; what differs is how the next eight are made of the last.")),
-    h("div", { class: "controls" }, field("Your sentence", sentence, { class: "wide" }), field("Weights", source), recurrent, input, forget, length),
+    h("div", { class: "controls" }, field("Your sentence", sentence, { class: "wide" }), field("Weights", source)),
+    h("div", { class: "controls" }, recurrent, input, forget, length),
     buttons, chips, h("div", { class: "cells" }, KINDS.map((kind) => cards[kind])),
     h("section", { class: "card" }, h("h3", {}, "Gradient by lag"), chart, told), editor);
 

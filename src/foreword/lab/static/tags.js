@@ -64,11 +64,10 @@ export async function start(view) {
 
   async function drawOthers() {
     const listed = now.others ?? [];
-    const rows = await Promise.all(listed.map(async (each) => {
-      const told = await ask("/api/tags/predict", { model: each.name, text: now.text });
-      return h("tr", {}, h("th", { scope: "row" }, each.title), told.tags.map((tag, n) => h("td", { title: told.words[n] }, tag)));
-    })).catch(() => []);
-    others.replaceChildren(...(rows.length ? [h("section", { class: "card", style: "margin-top:1rem" }, h("h3", {}, "Other taggers"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Other taggers" }, h("table", {}, h("tbody", {}, rows))))] : []));
+    const found = await Promise.all(listed.map(async (each) => ({ title: each.title, ...(await ask("/api/tags/predict", { model: each.name, text: now.text })) }))).catch(() => []);
+    const rows = found.map((told) => h("tr", {}, h("th", { scope: "row" }, told.title), told.tags.map((tag, n) => h("td", { title: told.words[n] }, tag))));
+    others.replaceChildren(...(rows.length ? [h("section", { class: "card", style: "margin-top:1rem" }, h("h3", {}, "Other taggers"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Other taggers" },
+      h("table", { class: "beside" }, h("thead", {}, h("tr", {}, h("td", {}), found[0].words.map((word) => h("th", { scope: "col" }, word)))), h("tbody", {}, rows))))] : []));
   }
 
   async function look() {

@@ -17,7 +17,7 @@ export async function start(view) {
     const said = h("p", { class: "merge" }), map = h("div", {}), tree = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${model.title}: beam` });
     const asking = latest();
     const element = h("article", { class: "card translation", "data-model": model.name }, h("h3", {}, model.title), said, map, h("h4", {}, "The beam: every text that was kept, and the one that won"), tree);
-    return { element, load: () => now.text.trim() && asking(() => ask("/api/translate", { model: model.name, text: now.text, width: now.width }), (told) => {
+    return { element, load: () => now.text.trim() && asking(() => ask("/api/translate/tree", { model: model.name, text: now.text, width: now.width }), (told) => {
       said.textContent = told.translation || "(nothing)";
       map.replaceChildren(told.weights ? attention(told) : h("p", { class: "note", style: "margin:0 0 1rem" }, "It has no attention: all it knows of the source is one vector."));
       tree.replaceChildren(drawnTree(told.tree, tree.clientWidth));

@@ -1,0 +1,128 @@
+"""``foreword serve`` against nonsense for as long as one likes: ``python -m benchmarks.serve_faults [--cases 500]``.
+
+A server with a 5-gram model, in a process of its own. schemathesis asks what the schema of the
+server allows and what it forbids; sockets send random bytes, break off and stay open. It prints what was sent and what
+came back, and ends with status 1 if there was a 500, a crash, or a server that answers no more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import random
+import re
+import socket
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+
+from benchmarks.progress import say
+from benchmarks.serve import serving
+from foreword.io.folder import save
+from foreword.lm.ngram import NgramLM
+from foreword.pipeline import TextLM
+from foreword.text.embedded import embedded_text
+from foreword.tokens.words import WordTokenizer
+
+HEAD = b"POST /api/score HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+BODY = b'{"model": "5-gram", "text": ["the list", "a b"]}'
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m benchmarks.serve_faults")
+    parser.add_argument("--cases", type=int, default=500, help="for each route and mode")
+    parser.add_argument("--random", type=int, default=100_000, help="requests of random bytes")
+    options = parser.parse_args()
+    with TemporaryDirectory() as folder:
+        model = Path(folder, "5-gram")
+        save(TextLM(WordTokenizer(min_count=2), NgramLM(5)).fit(embedded_text()), model)
+        with serving(model) as (server, port):
+            statuses = Counter[int]()
+            attacks: dict[str, Callable[[], Counter[int]]] = {
+                "random bytes": lambda: random_bytes(port, options.random),
+                "half-open and slow": lambda: half_open(port, 500),
+                "schemathesis": lambda: by_schema(port, options.cases),
+            }
+            for name, attack in attacks.items():
+                began = time.monotonic()
+                found = attack()
+                statuses += found
+                say(f"{name}: {sum(found.values()):,} requests in {time.monotonic() - began:.0f} s: {dict(found)}")
+                answer = httpx.post(f"http://127.0.0.1:{port}/api/score", json={"model": "5-gram", "text": "the list"})
+                if answer.status_code != 200 or server.poll() is not None:
+                    say(f"after {name} the server answers no more")
+                    return 1
+            metrics = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+    wrong = sum(count for status, count in statuses.items() if status >= 500)
+    print(f"{sum(statuses.values()):,} requests, {wrong} answers of 500 or more")
+    return 1 if wrong or 'status="500"' in metrics else 0
+
+
+def random_bytes(port: int, requests: int) -> Counter[int]:
+    """Bodies of random bytes or with some bytes changed, 99 on a connection, and then bytes that are no HTTP."""
+    rng, statuses = random.Random(0), Counter[int]()
+    for _ in range(requests // 100):
+        with socket.create_connection(("127.0.0.1", port), 10) as client, client.makefile("rb") as answers:
+            sent = [_nonsense(rng) for _ in range(99)]
+            client.sendall(b"".join(HEAD % len(each) + each for each in sent) + rng.randbytes(50) + b"\r\n\r\n")
+            statuses.update(map(int, re.findall(rb"HTTP/1\.1 (\d+)", answers.read())))
+    return statuses
+
+
+def _nonsense(rng: random.Random) -> bytes:
+    if rng.random() < 0.3:
+        return rng.randbytes(rng.randrange(200))
+    mangled = bytearray(BODY)
+    for _ in range(rng.randrange(1, 6)):
+        mangled[rng.randrange(len(mangled))] = rng.randrange(256)
+    return bytes(mangled)
+
+
+def half_open(port: int, count: int) -> Counter[int]:
+    """Connections that say nothing, half a head, or a head without its body; others are answered meanwhile."""
+    statuses, crowd = Counter[int](), []
+    for number in range(count):
+        client = socket.create_connection(("127.0.0.1", port), 30)
+        client.sendall((b"", b"POST /api/score HTT", HEAD % 100 + b"{")[number % 3])
+        crowd.append(client)
+    statuses[httpx.get(f"http://127.0.0.1:{port}/health").status_code] += 1
+    for client in crowd:
+        with contextlib.suppress(OSError), client, client.makefile("rb") as answers:
+            line = answers.readline()
+            statuses[int(line.split()[1]) if line else 0] += 1
+    return statuses
+
+
+def by_schema(port: int, cases: int) -> Counter[int]:
+    import requests
+    import schemathesis
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis.errors import Unsatisfiable
+
+    statuses = Counter[int]()
+    schema: Any = schemathesis.openapi.from_url(f"http://127.0.0.1:{port}/openapi.json")
+    bounded: Any = settings(
+        max_examples=cases, deadline=None, database=None, phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    with requests.Session() as session:
+
+        def check(case: Any) -> None:
+            statuses[case.call(session=session).status_code] += 1
+
+        for found in schema.get_all_operations():
+            for mode in list(schemathesis.GenerationMode):
+                giving: Any = given(found.ok().as_strategy(generation_mode=mode))
+                with contextlib.suppress(Unsatisfiable):
+                    bounded(giving(check))()
+    return statuses
+
+
+if __name__ == "__main__":
+    sys.exit(main())

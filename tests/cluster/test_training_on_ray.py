@@ -1,0 +1,113 @@
+"""Recurrent models trained by workers of a cluster: one is the plain run to the byte, and what dies changes nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests.cli.conftest import Foreword
+from tests.unit.training.test_together import in_threads
+
+from foreword.errors import SettingError
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.words import WordTokenizer
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+pytest.importorskip("ray", reason="Ray is not installed")
+torch = pytest.importorskip("torch")
+
+from foreword.cluster.training import fit_on_ray  # noqa: E402
+from foreword.lm.neural import NeuralLM  # noqa: E402
+from foreword.lm.recurrent import MODEST, RecurrentLM  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    rng = random.Random(0)
+    texts = [" ".join(rng.choices("abcdefg", k=rng.randrange(4, 12))) for _ in range(150)]
+    return Corpus.from_texts(texts, WordTokenizer().fit(texts))
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def new(**training: Any) -> RecurrentLM:
+    return RecurrentLM("gru", 8, 8, 1, training=replace(MODEST, **{"epochs": 2, "batch": 8, "steps": 20, **training}))
+
+
+def weights(model: NeuralLM) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = model._learnt().numpy()
+    return found
+
+
+@pytest.mark.usefixtures("cluster")
+def test_one_worker_is_the_plain_run(foreword: Foreword, tmp_path: Path) -> None:
+    rng = random.Random(1)
+    (tmp_path / "text.txt").write_text("".join(" ".join(rng.choices("abcd", k=9)) + "\n" for _ in range(60)))
+    (tmp_path / "valid.txt").write_text("".join(" ".join(rng.choices("abcd", k=9)) + "\n" for _ in range(10)))
+    sizes = ("--set", "embedding=4", "--set", "hidden=4", "--set", "batch=4", "--set", "epochs=2")
+    options = (*sizes, "--valid", tmp_path / "valid.txt", "--device", "cpu", "--threads", 1)
+    for name, more in (("one", ()), ("ray", ("--ray",))):
+        done = foreword("train", "gru", tmp_path / "text.txt", "-o", tmp_path / name, *options, *more)
+        assert done.exit_code == 0, done.stderr
+    for path in (tmp_path / "one").iterdir():
+        assert path.read_bytes() == (tmp_path / "ray" / path.name).read_bytes()
+    assert not (tmp_path / "ray.checkpoint").exists()
+
+
+class Killer(threading.Thread):
+    """Kills a worker of a training run once something has been kept of it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(daemon=True)
+        self.folder, self.killed, self.ended = folder, 0, False
+
+    def run(self) -> None:
+        while not self.killed and not self.ended:
+            if any(self.folder.glob("run/checkpoint_*/*")):
+                for process in Path("/proc").glob("[0-9]*"):
+                    try:
+                        is_worker = process.joinpath("cmdline").read_bytes().startswith(b"ray::RayTrainWorker")
+                    except OSError:
+                        continue
+                    if is_worker and not self.killed:
+                        self.killed = int(process.name)
+                        os.kill(self.killed, 9)
+            time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_one_of_two_workers_is_killed_and_nothing_changes(corpus: Corpus, tmp_path: Path) -> None:
+    killer = Killer(tmp_path / "run")
+    killer.start()
+    killed = fit_on_ray(new(epochs=6), corpus, folder=tmp_path / "run", workers=2, every=0.0)
+    killer.ended = True
+    killer.join()
+    assert killer.killed
+    assert weights(killed).tobytes() == weights(in_threads(new, corpus, 2, epochs=6)[0]).tobytes()
+
+
+def test_what_cannot_be_shared_is_refused_at_once(corpus: Corpus, tmp_path: Path, foreword: Foreword) -> None:
+    with pytest.raises(SettingError, match="batch=8 cannot be shared by 3 workers"):
+        fit_on_ray(new(), corpus, folder=tmp_path / "run", workers=3)
+    with pytest.raises(SettingError, match="the clocks of several differ"):
+        fit_on_ray(new(seconds=3.0), corpus, folder=tmp_path / "run", workers=2)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingError, match="without --ray"):
+        fit_on_ray(new(), corpus, folder=tmp_path / "file")
+    assert not (tmp_path / "run").exists()
+    done = foreword("train", "gru", tmp_path / "file", "-o", tmp_path / "m", "--workers", 2)
+    assert done.exit_code == 2
