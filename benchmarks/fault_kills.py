@@ -25,6 +25,9 @@ from foreword.io.folder import load, save
 from foreword.text.block import Block, blocks_of
 
 MODEL = "model"
+OFTEN = 0.02
+"""Seconds between two times that a run is kept, which it otherwise is every minute."""
+
 AT_MOST = 4
 """How often one piece of work is killed before it may finish."""
 
@@ -189,13 +192,13 @@ def _small_blocks() -> Iterator[Block]:
 
 
 def _embedding(kind: str, **settings: Any) -> Callable[[Path], None]:
-    """As ``foreword train … --resume`` does, but keeping what it has after every step."""
+    """As ``foreword train … --resume`` does, but keeping what it has many times a second."""
 
     def work(place: Path) -> None:
         from foreword.cli import vectors
 
         out, every = str(place / MODEL), vectors.SAVE_EVERY
-        vectors.SAVE_EVERY = 0.0
+        vectors.SAVE_EVERY = OFTEN
         try:
             model = vectors.begin_or_resume(getattr(foreword, kind), settings, out, resume=True)
             vectors.train_model(model, _corpus(400), out, None)
@@ -206,13 +209,13 @@ def _embedding(kind: str, **settings: Any) -> Callable[[Path], None]:
 
 
 def _recurrent(place: Path) -> None:
-    """As ``foreword train lstm --resume`` does, but keeping what it has after every update."""
+    """As ``foreword train lstm --resume`` does, but keeping what it has many times a second."""
     from foreword.training.checkpoint import Checkpoint
     from foreword.training.settings import Training
 
     training = Training(epochs=2, batch=8, steps=10, rate=1.0)
     model = foreword.RecurrentLM("lstm", 8, 8, 1, training=training, device="cpu")
-    checkpoint = Checkpoint(place / f"{MODEL}.checkpoint", every=0.0)
+    checkpoint = Checkpoint(place / f"{MODEL}.checkpoint", every=OFTEN)
     for _ in model.train(_corpus(200), valid=_corpus(200)[:20], checkpoint=checkpoint):
         pass
     save(model, place / MODEL)

@@ -38,7 +38,7 @@ FUZZ = "fuzz, bounds checked" if CHECKED else "fuzz"
 
 PACKAGES = ("foreword", "numpy", "numba", "pyarrow", "torch")
 
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
 
 
 def main() -> int:
@@ -46,24 +46,25 @@ def main() -> int:
     stored: dict[str, Any] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     wrong = 0
     with scratch(options.keep) as folder:
-        for part, rows in _measured(options, stored, folder):
-            stored[part] = {"date": date.today().isoformat(), "machine": machine(PACKAGES), "rows": rows}
-            wrong += sum(len(row["found"]) for row in rows)
-            if not options.quick:
+        for part, row in _measured(options, stored, folder):
+            before = [old for old in stored.get(part, {}).get("rows", []) if old["name"] != row["name"]]
+            stored[part] = {"date": date.today().isoformat(), "machine": machine(PACKAGES), "rows": [*before, row]}
+            wrong += len(row["found"])
+            if not options.quick:  # after each, so that an interrupted run leaves what it has
                 RESULTS.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", "utf-8")
                 write_page(stored)
     print(json.dumps(stored, indent=1, ensure_ascii=False) if options.json else tables(stored))
     return 1 if wrong else 0
 
 
-def _measured(options: argparse.Namespace, stored: dict[str, Any], folder: Path) -> Iterator[tuple[str, Rows]]:
+def _measured(options: argparse.Namespace, stored: dict[str, Any], folder: Path) -> Iterator[tuple[str, Row]]:
     if options.kills:
-        yield "kills", list(_kills(options.kills, folder / "kills"))
+        yield from (("kills", row) for row in _kills(options.kills, folder / "kills"))
     if options.disk:
-        yield "disk", [asdict(fault) for fault in _told(disk_faults(folder / "disk"))]
+        yield from (("disk", asdict(fault)) for fault in _told(disk_faults(folder / "disk")))
     if options.fuzz:
         before = {row["name"]: row for row in stored.get(FUZZ, {}).get("rows", [])} if options.more else {}
-        yield FUZZ, list(_fuzzed(options.fuzz, folder / "fuzz", before))
+        yield from ((FUZZ, row) for row in _fuzzed(options.fuzz, folder / "fuzz", before))
 
 
 def _kills(kills: int, folder: Path) -> Iterator[dict[str, Any]]:

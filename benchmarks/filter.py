@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import random
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -15,7 +19,7 @@ import fasttext
 import kenlm  # type: ignore[import-not-found,unused-ignore]
 
 from benchmarks.data import ENWIKI, WIKITEXT, documents, megabytes, plain_file, scratch_folder
-from benchmarks.measure import interleaved, one_core
+from benchmarks.measure import FEW_PAIRS, interleaved, one_core
 from benchmarks.report import Row, compared
 from foreword.filtering import Filtering, filter_files
 from foreword.io.arpa import write_arpa
@@ -30,7 +34,9 @@ HOW = (
     "From a JSONL file to the file of what passes, one process on one core, ours with the opening of its model, the "
     "peer's model open already. Documents are one to twelve paragraphs of enwiki. The peer's loop is `json.loads`, the "
     "model's own call, and the line written if it passes; of fastText the inner `predict`, since the outer one fails "
-    "under NumPy 2. The kept lines are the same. Parquet: the same rows, Snappy, beside our own JSONL."
+    "under NumPy 2. The kept lines are the same. Parquet: the same rows, Snappy, beside our own JSONL. Two processes: "
+    "by the clock on the wall, their start included. Memory: what a process has for itself (anonymous pages); of the "
+    "model's pages its share, a page that ten have mapped being a tenth for each (PSS)."
 )
 
 LABEL, LEAST, MOST = "en", 0.65, 500.0
@@ -39,7 +45,8 @@ LABEL, LEAST, MOST = "en", 0.65, 500.0
 def run(quick: bool) -> list[Row]:
     web = make_web((20 if quick else 200) * 1_000_000)
     with one_core():
-        return [by_language(web), by_perplexity(web), parquet_beside_jsonl(web)]
+        rows = [by_language(web), by_perplexity(web), parquet_beside_jsonl(web)]
+    return [*rows, on_two_cores(web), memory_of(web, 1), memory_of(web.with_suffix(".parquet"), 1), memory_of(web, 10)]
 
 
 def make_web(size: int) -> Path:
@@ -56,10 +63,10 @@ def make_web(size: int) -> Path:
     return path
 
 
-def ours(source: Path, model: Path, rule: str) -> bytes:
+def ours(source: Path, model: Path, rule: str, processes: int = 1) -> bytes:
     out = scratch_folder() / "kept"
     shutil.rmtree(out, ignore_errors=True)
-    filter_files(str(source), out, Filtering([("", str(model))], keep=[rule]), processes=1)
+    filter_files(str(source), out, Filtering([("", str(model))], keep=[rule]), processes=processes)
     return (out / source.name).read_bytes()
 
 
@@ -122,3 +129,75 @@ def parquet_beside_jsonl(web: Path) -> Row:
 
     pairs = interleaved("Parquet", lambda: ours(table, folder, rule), lambda: ours(web, folder, rule), same)
     return compared("Parquet, 5-gram", "our own JSONL", pairs, bar=1, size=megabytes(web))
+
+
+def on_two_cores(web: Path) -> Row:
+    """Four parts of a file, two at a time."""
+    folder, rule = scratch_folder() / "5gram", f"perplexity<{MOST}"
+    pairs = interleaved(
+        "two processes", lambda: ours(web, folder, rule, 2), lambda: ours(web, folder, rule), bytes.__eq__,
+        pairs=FEW_PAIRS, wall=True,
+    )  # fmt: skip
+    return compared("JSONL, 5-gram, two processes", "one process", pairs, bar=1.8, size=megabytes(web))
+
+
+def memory_of(source: Path, processes: int) -> Row:
+    """The most that any process has for itself while a command runs, and what all of them have of the model."""
+    folder, out = scratch_folder() / "5gram", scratch_folder() / "kept"
+    shutil.rmtree(out, ignore_errors=True)
+    into = scratch_folder() / f"{processes}-{source.suffix[1:]}"
+    into.mkdir(exist_ok=True)
+    for number in range(processes):  # so that each has a file of its own
+        shutil.copy(source, into / f"{number}{source.suffix}")
+    words = [sys.executable, "-m", "foreword", "filter", str(folder), str(into), str(out), "-p", str(processes)]
+    alone, shared = watched([*words, "--quiet", "--keep", f"perplexity<{MOST}"], folder)
+    shutil.rmtree(into)
+    model = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
+    name = "ten processes" if processes == 10 else "a process"
+    return Row(
+        f"Memory of {name}, {source.suffix[1:]}",
+        ours=f"{alone:.0f} MB at most for itself; of the model, {model:.0f} MB, all together {shared:.0f} MB",
+        bar="< 300 MB, one model",
+        met=alone < 300 and shared < 1.1 * model,
+        figures={"alone": alone, "shared": shared, "model": model},
+    )
+
+
+def watched(words: list[str], model: Path) -> tuple[float, float]:
+    """While a command runs: the most anonymous megabytes of one process, and the most of the model's pages of all."""
+    child = subprocess.Popen(words, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    alone = shared = 0.0
+    while child.poll() is None:
+        seen = [_memory(process, str(model)) for process in _with_children(child.pid)]
+        alone = max(alone, *(anonymous for anonymous, _ in seen), 0.0)
+        shared = max(shared, sum(mapped for _, mapped in seen))
+        time.sleep(0.05)
+    if child.returncode:
+        raise AssertionError(f"{' '.join(words)} ended with status {child.returncode}")
+    return alone / 1e3, shared / 1e3
+
+
+def _with_children(process: int) -> list[int]:
+    try:
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:
+        return []
+    return [process, *(each for child in children for each in _with_children(int(child)))]
+
+
+def _memory(process: int, model: str) -> tuple[int, int]:
+    """Kilobytes: anonymous, and the share of what lies in the model's folder."""
+    anonymous = mapped = 0
+    inside = False
+    try:
+        lines = Path(f"/proc/{process}/smaps").read_text().splitlines()
+    except OSError:  # it has ended
+        return 0, 0
+    for line in lines:
+        name, _, rest = line.partition(" ")
+        if name.endswith(":"):
+            anonymous += int(rest.split()[0]) if name == "Anonymous:" else 0
+            mapped += int(rest.split()[0]) if name == "Pss:" and inside else 0
+        else:
+            inside = f"{model}/" in line
+    return anonymous, mapped

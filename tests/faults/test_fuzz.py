@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from benchmarks.faults import readers
 from benchmarks.fuzz import Target, fuzz, make_input
+from benchmarks.fuzz_models import NEURAL, PLAIN
 
 from foreword.errors import InputError
+from foreword.io.folder import KINDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits are set by means of Linux")
 
@@ -33,6 +35,11 @@ def test_every_reader_takes_or_refuses_broken_files(place: Path) -> None:
         assert outcome.refused
     assert found == []
     assert total > 3000
+
+
+def test_every_kind_of_model_is_damaged() -> None:
+    """A new kind joins by its line in ``benchmarks/fuzz_models.py``."""
+    assert KINDS.keys() - PLAIN.keys() - NEURAL.keys() == set()
 
 
 def reader(read: Callable[[Path], object]) -> Target:
