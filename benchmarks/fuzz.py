@@ -26,6 +26,8 @@ from typing import Any
 from foreword.errors import ForewordError
 
 SECONDS = 5.0
+WAITING = 12
+"""So many times as long by the clock on the wall."""
 TIMES = 10
 ROOM = 64 << 20
 """A reader may take ten times its file, and this much in any case: buffers that do not depend on the file."""
@@ -246,7 +248,8 @@ def _one_process(
     number = os.waitstatus_to_exitcode(status)
     if number > 0:
         raise RuntimeError(f"{target.name}: the fuzzer itself failed with input {shared.at}")
-    what = "over five seconds" if -number == signal.SIGALRM else signal.Signals(-number).name
+    hung = -number in (signal.SIGPROF, signal.SIGALRM)
+    what = "over five seconds" if hung else signal.Signals(-number).name
     outcome.found.append(_kept(target, shared.at, place, what))
     return int(shared.at) + 1
 
@@ -260,7 +263,10 @@ def _read_all(target: Target, at: int, until: int, place: Path, told: Path, shar
         size = make_input(target, number, place)
         allowed = _virtual_bytes() + max(ROOM, TIMES * size)
         resource.setrlimit(resource.RLIMIT_AS, (allowed, hard))
-        signal.setitimer(signal.ITIMER_REAL, seconds)  # SIGALRM ends the process, whatever code it is in
+        # SIGPROF and SIGALRM end the process, whatever code it is in. What counts is its own time, for the machine may
+        # be busy with other things; but it must not wait for ever either.
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.setitimer(signal.ITIMER_REAL, WAITING * seconds)
         try:
             target.read(place)
         except ForewordError as error:
@@ -273,6 +279,7 @@ def _read_all(target: Target, at: int, until: int, place: Path, told: Path, shar
         else:
             shared.taken += 1
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
     shutil.rmtree(place, ignore_errors=True)
 

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ os.environ["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = "0.2"
 def cluster() -> Iterator[Any]:
     """A head with two cores and no other node; tests add nodes that they will remove."""
     pytest.importorskip("ray", reason="Ray is not installed")
+    if not Path("/proc/self").is_dir():
+        pytest.skip("a process to be killed is looked for in /proc")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import ray
@@ -52,38 +54,51 @@ def victim(cluster: Any) -> Iterator[Any]:
         cluster.remove_node(node)
 
 
-class Ambush(threading.Thread):
-    """Waits until a process of the cluster has a file open whose path has ``word`` in it, and then does the deed.
+def trap(folder: Path, node: Any = None, after: int = 0) -> Callable[[], None]:
+    """What a task calls in the middle of its work: the first that does waits there until it is killed.
 
-    The process is killed; given a node, only its processes count, and the node is removed.
+    node: only tasks on that node do, after so many others; those elsewhere wait until it has happened.
     """
+    place, only = str(folder), None if node is None else node.node_id
 
-    def __init__(self, cluster: Any, word: str, node: Any = None) -> None:
+    def step() -> None:
+        caught = Path(place) / "caught"
+        if only is not None:
+            import ray
+
+            if ray.get_runtime_context().get_node_id() != only:
+                while not caught.exists():
+                    time.sleep(0.02)
+                return
+        for number in range(after + 1):
+            try:
+                os.close(os.open(Path(place) / f"came-{number}", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            if number == after:
+                Path(place, "writing").write_text(str(os.getpid()))
+                Path(place, "writing").rename(caught)
+                time.sleep(300)
+            return
+
+    return step
+
+
+class Ambush(threading.Thread):
+    """Kills the process that was caught in a trap, or removes the node it is on."""
+
+    def __init__(self, folder: Path, cluster: Any = None, node: Any = None) -> None:
         super().__init__(daemon=True)
-        self.cluster, self.word, self.node = cluster, word, node
+        self.caught, self.cluster, self.node = folder / "caught", cluster, node
         self.struck: int | None = None
 
     def run(self) -> None:
-        until = time.monotonic() + 40
-        while self.struck is None and time.monotonic() < until:
-            for process in Path("/proc").glob("[0-9]*"):
-                if self._is_prey(process):
-                    self.struck = int(process.name)
-                    if self.node is None:
-                        os.kill(self.struck, 9)
-                    else:
-                        self.cluster.remove_node(self.node, allow_graceful=False)
-                    break
-            time.sleep(0.002)
-
-    def _is_prey(self, process: Path) -> bool:
-        try:
-            if not process.joinpath("cmdline").read_bytes().startswith(b"ray::"):
-                return False
-            if self.node is not None:
-                parent = int(process.joinpath("stat").read_text().rsplit(")")[1].split()[1])
-                if parent not in [each.process.pid for each in self.node.all_processes["raylet"]]:
-                    return False
-            return any(self.word in str(each.readlink()) for each in process.joinpath("fd").iterdir())
-        except OSError:
-            return False
+        until = time.monotonic() + 120
+        while not self.caught.exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        if self.caught.exists():
+            self.struck = int(self.caught.read_text())
+            if self.node is None:
+                os.kill(self.struck, 9)
+            else:
+                self.cluster.remove_node(self.node, allow_graceful=False)

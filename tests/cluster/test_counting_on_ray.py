@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cli.conftest import Foreword
-from tests.cluster.conftest import Ambush
+from tests.cluster.conftest import Ambush, trap
 
 from foreword.errors import ForewordError, InputError
 from foreword.io.folder import save
@@ -24,6 +24,7 @@ from foreword.tokens.words import WordTokenizer
 pytestmark = pytest.mark.filterwarnings("ignore")
 pytest.importorskip("ray", reason="Ray is not installed")
 
+from foreword.cluster import ngrams  # noqa: E402
 from foreword.cluster.counting import fit_tokenizer  # noqa: E402
 from foreword.cluster.ngrams import fit_ngrams, range_cuts  # noqa: E402
 from foreword.cluster.stretches import read_stretch, stretches_of  # noqa: E402
@@ -116,15 +117,22 @@ def test_an_ngram_model_is_the_same(
     assert contents(tmp_path / "bpe-ray") == contents(tmp_path / "bpe-one")
 
 
-def test_a_node_lost_while_counting_changes_nothing(cluster: Any, victim: Any, tmp_path: Path) -> None:
-    (tmp_path / "long.txt").write_text(made_up(3, 40_000), "utf-8")
-    source = str(tmp_path / "long.txt")
-    words = WordTokenizer()
-    ambush = Ambush(cluster, source, victim)
+def test_a_node_lost_while_counting_changes_nothing(
+    cluster: Any, victim: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is lost in its second task; what its first one has counted is lost with it."""
+    (tmp_path / "long.txt").write_text(made_up(3, 4000), "utf-8")
+    source, words, model = str(tmp_path / "long.txt"), WordTokenizer(), NgramLM(3, memory=64 << 20)
+    stop, count = trap(tmp_path, victim, after=1), ngrams._count
+
+    def count_and_be_caught(*arguments: Any) -> Any:
+        stop()
+        return count(*arguments)
+
+    monkeypatch.setattr(ngrams, "_count", count_and_be_caught)
+    ambush = Ambush(tmp_path, cluster, victim)
     ambush.start()
-    model = NgramLM(3, memory=64 << 20)
-    seen = fit_ngrams(model, [source], Reading(), words, stretch_bytes=250_000, ranges=3)
-    ambush.join()
+    seen = fit_ngrams(model, [source], Reading(), words, stretch_bytes=25_000, ranges=3)
     assert ambush.struck is not None
     save(TextLM(words, model), tmp_path / "ray")
     plain = TextLM(WordTokenizer(), NgramLM(3)).fit(list(read_documents(source)))

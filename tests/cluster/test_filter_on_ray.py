@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 from tests.cli.conftest import Foreword
-from tests.cluster.conftest import Ambush
+from tests.cluster.conftest import Ambush, trap
 
 from foreword.classify.fasttext import FastTextClassifier
 from foreword.errors import InputError
 from foreword.filtering import shards
 from foreword.filtering.ledger import FOLDER
+from foreword.filtering.worker import perform
 from foreword.io.folder import save
 from foreword.lm.ngram import NgramLM
 from foreword.pipeline import TextLM
@@ -44,7 +45,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six files, 8 MB: one long enough to be cut into parts, one compressed, one of Parquet."""
+    """Six files, 2 MB: some long enough to be cut into parts, one compressed, one of Parquet."""
     folder, rng = tmp_path_factory.mktemp("web") / "in", random.Random(1)
     folder.mkdir()
     rows = [{"id": number, "text": text(rng, rng.randrange(60))} for number in range(12_000)]
@@ -123,16 +124,24 @@ def test_either_run_goes_on_where_the_other_was_stopped(
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("loss", ["a worker", "a node"])
 def test_what_dies_in_the_middle_changes_nothing(
-    foreword: Foreword, cluster: Any, victim: Any, models: Path, web: Path, tmp_path: Path, loss: str,
+    foreword: Foreword, cluster: Any, models: Path, web: Path, tmp_path: Path, loss: str,
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest,
 ) -> None:  # fmt: skip
-    command = ("filter", models / "ngram", web)
-    ambush = Ambush(cluster, "/parts/", victim if loss == "a node" else None)
+    node = request.getfixturevalue("victim") if loss == "a node" else None
+    stop = trap(tmp_path, node)
+
+    def perform_and_be_caught(run: str, folder: str, reading: Any, task: Any) -> tuple[Any, int]:
+        """A task that is caught between two batches, its result half written."""
+        return perform(reading.opened(), task, lambda size: stop()), 1
+
+    monkeypatch.setattr("foreword.cluster.filtering._perform", perform_and_be_caught)
+    ambush = Ambush(tmp_path, cluster, node)
     ambush.start()
-    ray = foreword(*command, tmp_path / "ray", "--keep", "perplexity<200", "--json", "--ray")
-    ambush.join()
-    assert ambush.struck is not None
+    command, rule = ("filter", models / "ngram", web), ("--keep", "perplexity<200", "--json")
+    ray = foreword(*command, tmp_path / "ray", *rule, "--ray")
     assert ray.exit_code == 0, ray.stderr
-    one = foreword(*command, tmp_path / "one", "--keep", "perplexity<200", "--json", "-p", 1)
+    assert ambush.struck is not None
+    one = foreword(*command, tmp_path / "one", *rule, "-p", 1)
     assert written(tmp_path / "ray") == written(tmp_path / "one")
     assert facts(ray.stdout) == facts(one.stdout)
 

@@ -6,6 +6,9 @@ import gzip
 import json
 import os
 import struct
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,16 @@ from benchmarks.fuzz_models import Saved
 
 import foreword
 from foreword.classify.fasttext import FastTextClassifier
+from foreword.classify.fasttext_lines import _kept_buckets
+from foreword.classify.quantize import quantize
 from foreword.errors import ForewordError, InputError
 from foreword.filtering.rules import read_table
 from foreword.io import folder as folder_module
+from foreword.io.fasttext import MOST_PRUNED, write_fasttext
 from foreword.io.folder import load, save
+from foreword.kernels.fasttext_lines import make_line_room
+from foreword.text.labelled import read_labelled
+from foreword.text.parquet import _rows_per_batch
 from foreword.text.sources import Reading, read_blocks
 
 TEXTS = ["the cat sat", "a dog and a cat", "on the mat"] * 4
@@ -122,3 +131,85 @@ def test_a_model_replaced_while_it_is_opened_is_opened_anew(place: Path, monkeyp
     with pytest.raises(ForewordError, match="damaged"):
         load(place / "model")
     assert np.isfinite(new.score(corpus))
+
+
+def test_pruned_buckets_do_not_take_the_memory_of_all_there_might_be(place: Path) -> None:
+    """A byte for each of two thousand million buckets was set aside."""
+    small = quantize(FastTextClassifier(4, buckets=50, word_ngrams=2).fit(TEXTS, LABELS), cutoff=9)
+    assert small.prune is not None
+    write_fasttext(replace(small, settings=replace(small.settings, bucket=MOST_PRUNED + 1)), place / "a.ftz")
+    with pytest.raises(InputError, match="a pruned model has at most"):
+        load(place / "a.ftz")
+    kept, before, rows = _kept_buckets(200, np.array([[130, 2], [3, 0], [64, 1]], np.int32))
+    assert kept.tolist() == [1 << 3, 1, 1 << 2, 0]
+    assert before.tolist() == [0, 1, 2, 3]
+    assert rows.tolist() == [0, 1, 2]
+
+
+def test_n_grams_of_a_thousand_lengths_are_held_in_little_room(place: Path) -> None:
+    FastTextClassifier(4, buckets=50, min_n=1, max_n=2, word_ngrams=2).fit(TEXTS, LABELS).write(place / "a.bin")
+    data = bytearray((place / "a.bin").read_bytes())
+    struct.pack_into("<2i", data, 8 + 9 * 4, 1, 1000)
+    (place / "a.bin").write_bytes(data)
+    model = load(place / "a.bin").model
+    assert make_line_room(10, model.reader, 4).rows.nbytes < 32 << 20
+    assert make_line_room(1 << 17, model.reader, 4).size == 1 << 17
+
+
+def test_a_table_of_nothing_but_commas_has_no_examples(place: Path) -> None:
+    (place / "a.csv").write_text(",\n,,\n")
+    with pytest.raises(InputError):
+        list(read_labelled(place / "a.csv"))
+
+
+def test_names_out_of_a_file_stay_on_one_line(place: Path) -> None:
+    (place / "a.jsonl").write_text('{"te\\nxt": "a"}\n')
+    with pytest.raises(InputError, match=r"it has: te\\nxt") as told:
+        list(read_blocks(place / "a.jsonl"))
+    assert "\n" not in str(told.value)
+
+
+def test_a_footer_is_asked_only_what_arrow_survives() -> None:
+    """Arrow 26 ends the process when it is asked for a column's facts in a damaged footer."""
+
+    class Group:
+        total_byte_size = 1000
+
+    class Footer:
+        num_row_groups, num_rows = 2, 100
+
+        def row_group(self, number: int) -> Group:
+            return Group()
+
+    assert _rows_per_batch(Footer(), 200) == 10
+
+
+def test_a_column_whose_name_is_no_text_is_one_line(place: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"textile": ["a"]}), place / "a.parquet", store_schema=False)
+    data = (place / "a.parquet").read_bytes()
+    (place / "a.parquet").write_bytes(data.replace(b"textile", b"text\xffle"))
+    with pytest.raises(InputError, match="not a Parquet file that can be read"):
+        list(read_blocks(place / "a.parquet"))
+
+
+def test_filtering_parquet_imports_no_pandas(place: Path) -> None:
+    """It would take longer than to filter ten megabytes, and forty megabytes of each worker."""
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.table({"text": [*TEXTS, None]}), place / "a.parquet")
+    save(foreword.TextLM(foreword.WordTokenizer(), foreword.NgramLM(2)).fit(TEXTS), place / "lm")
+    script = (
+        "import sys; from foreword.filtering import Filtering, filter_files\n"
+        "rules = Filtering([('', sys.argv[2])], keep=['perplexity<9'], with_scores=True)\n"
+        "print(filter_files(sys.argv[1], sys.argv[3], rules, processes=1).tally.documents, 'pandas' in sys.modules)"
+    )
+    words = [sys.executable, "-c", script, str(place / "a.parquet"), str(place / "lm"), str(place / "out")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == "13 False\n"
+    kept = parquet.read_table(place / "out" / "a.parquet")
+    assert kept.column_names == ["text", "score", "tokens", "oov", "perplexity"]
+    assert max(kept["perplexity"].to_pylist()) < 9

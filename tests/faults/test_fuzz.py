@@ -44,6 +44,10 @@ def test_what_must_not_be_is_found(place: Path) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     def hang(folder: Path) -> None:
+        while True:
+            pass
+
+    def wait(folder: Path) -> None:
         time.sleep(60)
 
     def eat(folder: Path) -> None:
@@ -58,11 +62,12 @@ def test_what_must_not_be_is_found(place: Path) -> None:
     for read, what in (
         (crash, "SIGKILL"),
         (hang, "over five seconds"),
+        (wait, "over five seconds"),
         (eat, "MemoryError"),
         (raise_another, "IndexError: out of bounds"),
         (refuse_in_two_lines, "not one line"),
     ):
-        outcome = fuzz(reader(read), 2, place, seconds=0.3)
+        outcome = fuzz(reader(read), 2, place, seconds=0.1)
         assert outcome.inputs == 2
         assert [line["what"][: len(what)] for line in outcome.found] == [what, what]
 

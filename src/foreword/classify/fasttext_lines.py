@@ -204,15 +204,14 @@ def _kept_buckets(
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
     """A bit for each bucket that has a row, how many come before each 64 bits, and the rows in the buckets' order."""
     size = -(-max(1, buckets) // 64) if prune is not None else 1
-    bits = np.zeros(size * 64, bool)
-    rows = np.zeros(1, np.int32)
+    kept, counts, rows = np.zeros(size, np.uint64), np.zeros(size, np.int32), np.zeros(1, np.int32)
     if prune is not None and len(prune):
         order = np.argsort(prune[:, 0], kind="stable")
-        bits[prune[:, 0]] = True
+        words, bits = np.divmod(prune[order, 0], 64)
+        np.bitwise_or.at(kept, words, np.uint64(1) << bits.astype(np.uint64))
+        counts = np.bincount(words, minlength=size).astype(np.int32)
         rows = np.ascontiguousarray(prune[order, 1])
-    kept = np.packbits(bits, bitorder="little").view(np.uint64)
-    counts = bits.reshape(size, 64).sum(axis=1)
-    return kept, (np.cumsum(counts) - counts).astype(np.int32), rows
+    return kept, np.cumsum(counts, dtype=np.int32) - counts, rows
 
 
 def label_tree(counts: list[int]) -> tuple[list[int], list[int]]:

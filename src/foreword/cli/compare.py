@@ -126,6 +126,8 @@ def compare(
         print_table(table_of(comparison.text, comparison.rows, comparison.mixed))
     if report is not None and not quiet:
         tell(f"report written to {report}")
+    elif sys.stdout.isatty() and not (quiet or as_json):
+        tell("--report report.html writes it all as a page, with pictures")
     if comparison.left_out and not quiet:
         tell(f"left out, for they need torch: {', '.join(comparison.left_out)} (pip install 'foreword[neural]')")
 

@@ -77,7 +77,7 @@ def _performed(
     try:
         while True:
             most = processes or AHEAD * cluster_cores(ray)
-            for task in islice(coming, most - len(running)):
+            for task in islice(coming, max(0, most - len(running))):  # fewer may be allowed than run: a node was lost
                 running[work.remote(run, folder, reading, task)] = task
             if not running:
                 return

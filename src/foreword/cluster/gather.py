@@ -35,7 +35,8 @@ def wait_for_all(refs: Sequence[Any], meter: Meter | None, phase: str) -> None:
     """Until all are there, or one has failed, which is raised at once."""
     ray, left = ray_module(), list(refs)
     while left:
-        finished, left = ray.wait(left, num_returns=1, timeout=None)
+        # Many at a time: asked for one, Ray would look through all that are left for each.
+        finished, left = ray.wait(left, num_returns=min(len(left), 100), timeout=1.0)
         for ref in finished:
             result_of(ref)
         if meter:

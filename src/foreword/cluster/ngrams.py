@@ -52,6 +52,9 @@ Longs = NDArray[np.int64]
 RANGES_A_CORE = 2
 """Ranges of first words for each core: no range holds much more than its share, and none waits for the largest."""
 
+MOST_RANGES = 64
+"""Every stretch gives an object for each range, and Ray keeps account of all of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -86,7 +89,8 @@ def fit_ngrams(
             if not counted.counts[0]:
                 raise no_text(list(names))
             tokenizer.fit_counted(counted)
-        scratch, ranges = Scratch(model.memory, model.scratch), ranges or RANGES_A_CORE * cluster_cores(ray)
+        scratch = Scratch(model.memory, model.scratch)
+        ranges = ranges or min(RANGES_A_CORE * cluster_cores(ray), MOST_RANGES)
         found, seen = tabulate_on_ray(tokenizer, stretches, reading, model.order, ranges, scratch, meter)
     if not seen.documents:
         raise no_text(list(names))

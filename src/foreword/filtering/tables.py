@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError
-from foreword.filtering.columns import Column
+from foreword.filtering.columns import Column, arrow_mask
 from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.files import Reader
 from foreword.text.parquet import ParquetRows, parquet_opened
@@ -79,7 +79,7 @@ class TableWriter:
     def write(self, batch: TableBatch, kept: Mask, columns: Sequence[Column]) -> None:
         import pyarrow
 
-        rows = batch.batch if kept.all() else batch.batch.filter(pyarrow.array(kept))
+        rows = batch.batch if kept.all() else batch.batch.filter(arrow_mask(kept))
         schema = batch.table.schema
         if columns:
             taken = next((column.name for column in columns if column.name in schema.names), None)
@@ -117,8 +117,10 @@ def _writer(stream: BinaryIO, schema: Any, table: ParquetRows) -> Any:
 
     metadata = table.metadata
     codec = "snappy"
-    if metadata.num_row_groups and metadata.num_columns:
-        codec = metadata.row_group(0).column(0).compression.lower()
+    filled = next((group for group in range(metadata.num_row_groups) if metadata.row_group(group).num_rows), None)
+    # Of a group that was read; of others Arrow may not be asked, as ``_rows_per_batch`` in text/parquet.py says.
+    if filled is not None and metadata.num_columns:
+        codec = metadata.row_group(filled).column(0).compression.lower()
     # Texts are all different: a dictionary of them is given up after a megabyte, and was work for nothing.
     repeated = [metadata.schema.column(place).path for place in range(metadata.num_columns)]
     repeated += [name for name in schema.names if name not in table.schema.names]

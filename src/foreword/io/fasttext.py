@@ -192,10 +192,17 @@ def check_sizes(
         raise ValueError(f"{outputs} rows of outputs for {wanted}")
 
 
+MOST_PRUNED = 1 << 27
+"""Buckets of a pruned model, each of which takes a bit and a half of memory, kept or not; fastText's default is two
+million."""
+
+
 def _pruned_rows(prune: NDArray[np.int32], buckets: int) -> int:
     """How many rows the kept buckets need."""
     if prune.ndim != 2 or prune.shape[1] != 2 or prune.dtype != np.int32:
         raise ValueError("the pruned buckets must be pairs of int32")
+    if buckets > MOST_PRUNED:
+        raise ValueError(f"{buckets} buckets: a pruned model has at most {MOST_PRUNED}")
     if not len(prune):
         return 0
     if prune.min() < 0 or prune[:, 0].max() >= buckets or len(np.unique(prune[:, 0])) < len(prune):

@@ -51,6 +51,9 @@ LINES = 256
 SHORT = 1 << 16
 """Bytes that are read at a time; a longer line is read alone."""
 
+MOST_ROWS = 1 << 22
+"""About so many rows are held at a time, where n-grams of hundreds of lengths make many out of few bytes."""
+
 KEPT = 1 << 14
 """Words whose n-grams are kept: one for each value of so many bits of a hash."""
 
@@ -135,9 +138,10 @@ class LineRoom(NamedTuple):
 
 def make_line_room(longest: int, reader: LineReader, stride: int) -> LineRoom:
     """Enough for lines of up to so many bytes."""
-    size = max(longest, SHORT)
+    lengths = max(0, reader.most - reader.least + 1) if reader.most else 0
+    size = max(longest, min(SHORT, MOST_ROWS // (2 * lengths + reader.word_ngrams + 1)))
     tokens = size // 2 + 2 * LINES
-    characters = (size + 2 * tokens) * max(0, reader.most - reader.least + 1) if reader.most else 0
+    characters = (size + 2 * tokens) * lengths
     rows = tokens + characters + tokens * max(0, reader.word_ngrams - 1)
     return LineRoom(
         size,

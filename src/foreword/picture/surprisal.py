@@ -84,7 +84,7 @@ def _legend(unknown: bool) -> str:
 
 
 def _caption(read: Mapping[str, Sequence[_Shaded]]) -> str:
-    said = "The darker a token, the less the model expected it"
+    said = "The stronger the colour behind a token, the less the model expected it"
     steps = [(token, name) for name, tokens in read.items() for token in tokens]
     if not steps:
         return f"{said}."

@@ -143,6 +143,8 @@ def csv_blocks(batches: Batches, told: Told) -> Iterator[LabelledBlock]:
     """CSV as Python's ``csv`` reads it: a quoted field may hold line ends."""
     rows = csv_rows(batches, told.name)
     sample = list(islice(rows, SAMPLE))
+    if not sample:  # nothing but commas
+        return
     columns = told_columns([row for _, row in sample], told)
     texts: list[str] = []
     labels: list[str] = []

@@ -159,6 +159,6 @@ def _put(fields: tuple[bytes, bytes], data: Bytes, start: int) -> tuple[int, int
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names on one line, not too many."""
-    names = list(names)
+    """Names on one line, not too many, whatever a file has for names."""
+    names = ["".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in name) for name in names]
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "none"

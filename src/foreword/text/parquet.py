@@ -46,7 +46,7 @@ def parquet_labelled(
         text, label = choose(schema.names)
         _check_column(schema, text, reader.name)
         _check_label(schema, label, reader.name)
-        size = _rows_per_batch(file.metadata, text, block_bytes)
+        size = _rows_per_batch(file.metadata, block_bytes)
         for batch in file.iter_batches(batch_size=size, columns=[text, label]):
             labels = _batch_labels(batch.column(label), done, reader.name)
             yield _batch_texts(batch.column(text), done, reader.name, errors), labels
@@ -58,7 +58,7 @@ def parquet_rows(file: SourceFile, column: str) -> Iterator[list[dict[str, Any]]
     """All columns of a Parquet file's rows, some rows at a time; ``column`` must hold text."""
     with opened(file) as reader, _parquet(reader) as table:
         _check_column(table.schema_arrow, column, reader.name)
-        for batch in table.iter_batches(batch_size=_rows_per_batch(table.metadata, column, BLOCK_BYTES)):
+        for batch in table.iter_batches(batch_size=_rows_per_batch(table.metadata, BLOCK_BYTES)):
             yield batch.to_pylist()
 
 
@@ -74,7 +74,7 @@ def _parquet(reader: Reader, buffer_bytes: int = 0) -> Iterator[Any]:
         raise InputError(f"{reader.name}: Parquet can be read from a file, not from a pipe")
     try:
         yield parquet.ParquetFile(reader.stream, buffer_size=buffer_bytes)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:  # a name need not be UTF-8
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{reader.name}: not a Parquet file that can be read ({reason})") from error
 
@@ -104,7 +104,7 @@ def _check_label(schema: Any, column: str, name: str) -> None:
 
 def _column_blocks(file: Any, column: str, errors: Errors, block_bytes: int, reader: Reader) -> Iterator[Block]:
     done, rows = 0, file.metadata.num_rows
-    batch_size = _rows_per_batch(file.metadata, column, block_bytes)
+    batch_size = _rows_per_batch(file.metadata, block_bytes)
     for batch in file.iter_batches(batch_size=batch_size, columns=[column]):
         block = _batch_block(batch.column(0), done, reader.name, errors)
         done += len(batch)
@@ -113,12 +113,13 @@ def _column_blocks(file: Any, column: str, errors: Errors, block_bytes: int, rea
             yield block
 
 
-def _rows_per_batch(metadata: Any, column: str, block_bytes: int) -> int:
-    """About a block of text: long rows must come a few at a time, short ones many."""
-    # By path: a column inside another one may have the same name.
-    place = next(each for each in range(metadata.num_columns) if metadata.schema.column(each).path == column)
-    groups = range(metadata.num_row_groups)
-    size: int = sum(metadata.row_group(group).column(place).total_uncompressed_size for group in groups)
+def _rows_per_batch(metadata: Any, block_bytes: int) -> int:
+    """About a block of text: long rows must come a few at a time, short ones many.
+
+    Sizes are those of all columns. A footer has them column by column too, but whoever asks Arrow for those of a
+    damaged one is ended by it (``terminate``, Arrow 26); its own reader is not.
+    """
+    size: int = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
     rows: int = metadata.num_rows
     return max(1, min(MOST_ROWS, block_bytes * rows // max(size, 1)))
 
@@ -133,7 +134,7 @@ def _batch_block(array: Any, done: int, name: str, errors: Errors) -> Block:
 def _batch_texts(array: Any, done: int, name: str, errors: Errors) -> Block:
     """Every row, null an empty text."""
     data, starts, stops = _text_buffers(array)
-    block = Block(data, starts, np.where(array.is_valid().to_numpy(zero_copy_only=False), stops, starts))
+    block = Block(data, starts, np.where(_valid(array), stops, starts) if array.null_count else stops)
     flaw = _first_invalid(block)
     if flaw is None:
         return block
@@ -166,6 +167,12 @@ def _text_buffers(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDA
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer else np.empty(0, np.uint8)
     places = offsets.astype(np.int64)
     return data, places[:-1], places[1:]
+
+
+def _valid(array: Any) -> NDArray[np.bool_]:
+    """Which rows are not null. Arrow would tell, but imports all of pandas for it."""
+    bits = np.frombuffer(array.is_valid().buffers()[1], np.uint8)
+    return np.unpackbits(bits, bitorder="little")[: len(array)].astype(np.bool_)
 
 
 def _first_invalid(block: Block) -> int | None:

@@ -197,7 +197,7 @@ def test_loss_falls_as_stanfords_does() -> None:
     iterations, for three seeds. On the way there it differs, for its biases learn at a rate of 1.
     """
     corpus = topics()
-    model = GloVe(20, window=3, x_max=10, epochs=25)
+    model = GloVe(20, window=3, x_max=10, epochs=25, rate=0.05)
     X = model.count(corpus)
     losses = [step.loss for step in model.train(X)]
     assert len(X) == 11564  # the records that its cooccur writes
