@@ -20,10 +20,10 @@ check: .venv/.test
 bench: .venv/.test peers
 	$(BIN)/python -m benchmarks
 
-# The documentation as a site, in site/; site/index.html opens by double click. A warning is an error.
+# The documentation as a site. A warning is an error. Pages open by double click too, but for the search, which needs a server.
 docs: .venv/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
-	@echo 'the documentation is in site/index.html'
+	@echo 'the documentation is in site/index.html; with its search: $(PYTHON) -m http.server -d site'
 
 setup: .venv/.setup
 

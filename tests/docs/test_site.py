@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
@@ -18,6 +24,7 @@ pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install 'fore
 pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed: pip install 'foreword[docs]'")
 
 ROOT = Path(__file__).parents[2]
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 class Page(HTMLParser):
@@ -119,3 +126,51 @@ def test_search_finds_its_words(site: Path) -> None:
     index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
     for word in ("Kneser", "perplexity", "BPETokenizer", "forget gate"):
         assert word in index
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *told: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium on this machine: install Debian's, or set $CHROMIUM")
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+def test_a_reader_searches_and_finds(browser: Any, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address)
+    page.fill("[data-md-component=search-query]", "Kneser-Ney")
+    page.wait_for_selector(".md-search-result__link")
+    assert "N-gram models" in page.inner_text(".md-search-result__list")
+    assert [url for url in asked if not url.startswith((address, "data:", "blob:"))] == []
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["index", "tutorial", "ngram", "classify", "reference/lm"])
+def test_a_page_fits_a_telephone_and_complains_of_nothing(browser: Any, address: str, name: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    complaints: list[str] = []
+    page.on("console", lambda told: complaints.append(told.text) if told.type in ("error", "warning") else None)
+    page.goto(f"{address}{name}.html")
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert page.get_attribute("body", "data-md-color-scheme") == "slate"
+    assert complaints == []
+    page.close()

@@ -21,7 +21,7 @@ from foreword.lm.ngram import NgramLM
 from foreword.lm.recurrent import RecurrentLM
 from foreword.pipeline import TextLM
 from foreword.search.text import TextSearch
-from foreword.serve.keeping import Keeper
+from foreword.serve.keeping import Keeper, warm
 from foreword.serve.limits import Limits
 from foreword.serve.running import Server, Service, address_of, listening
 from foreword.serve.shelf import Shelf
@@ -147,7 +147,7 @@ def models(texts: list[str]) -> dict[str, Any]:
 def shelf(models: dict[str, Any]) -> Shelf:
     shelf = Shelf()
     for name, model in models.items():
-        shelf.add(name, model)
+        warm(shelf.add(name, model))
     return shelf
 
 

@@ -95,7 +95,7 @@ def test_the_schema_of_the_server_finds_no_error_of_the_server(running: Running)
 
         def check(case: Any) -> None:
             asked.add(case.path)
-            case.call_and_validate(session=session, checks=checks)
+            case.call_and_validate(session=session, checks=checks, timeout=60)
 
         for found in schema.get_all_operations():
             for mode in list(schemathesis.GenerationMode):

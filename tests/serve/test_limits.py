@@ -165,6 +165,21 @@ def test_the_log_has_a_line_for_each_request_and_never_the_text(shelf: Shelf) ->
     assert "xylophonic" not in "".join(served.lines)
 
 
+def test_a_fault_of_the_server_is_told_by_its_place_alone(
+    running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(entry: Any, texts: Any, options: Any, most: int) -> list[Any]:
+        raise KeyError(texts[0])
+
+    monkeypatch.setitem(WORK, "tokenize", failing)
+    monkeypatch.setitem(WORK, "score", failing)
+    for path in ("tokenize", "score"):  # the long way and the short one
+        assert "the server's log says where" in running.refused(path, 500, model="ngram", text="xylophonic")
+    assert "KeyError at test_limits.py" in caplog.text
+    assert "xylophonic" not in caplog.text
+    running.made.metrics.requests.clear()  # other tests look for a 500
+
+
 def test_metrics_as_prometheus_reads_them(running: Running) -> None:
     running.ask("score", model="ngram", text="the list")
     answer = running.client.get("/metrics")

@@ -62,9 +62,12 @@ def told(events: Iterable[Event]) -> Iterator[Event]:
 def remark(event: Event) -> str | None:
     """What a person should know that no table says."""
     from foreword.evaluate.comparison import Resumed
+    from foreword.evaluate.facts import TextFacts
     from foreword.evaluate.sampling import Sampled
-    from foreword.picture.report_tables import sampled_in_words
+    from foreword.picture.report_tables import sampled_in_words, shortened_in_words
 
+    if isinstance(event, TextFacts) and event.test_share < 1:
+        return shortened_in_words(event).removesuffix(".") + " (--time-budget gives more)"
     if isinstance(event, Sampled):
         said = sampled_in_words(event).removesuffix(".")
         return f"a large text: {said[0].lower()}{said[1:]} (--sample takes more)"

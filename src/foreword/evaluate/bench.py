@@ -83,14 +83,16 @@ def prepare(
     if tokenizer is None:
         tokenizer = fitted_tokenizer(splits.train, min_count, max_size)
     train = Corpus.from_texts(splits.train, tokenizer, threads=None)
+    test_share = 1.0
     if most_scores is not None:
-        limit = int(most_scores / len(tokenizer.vocab) * train.text_bytes / max(1, len(train.ids)))
-        splits = Splits(splits.train, *(evenly(part, max(1, limit))[0] for part in (splits.valid, splits.test)))
+        limit = max(1, int(most_scores / len(tokenizer.vocab) * train.text_bytes / max(1, len(train.ids))))
+        held, (tested, told) = evenly(splits.valid, limit)[0], evenly(splits.test, limit)
+        splits, test_share = Splits(splits.train, held, tested), told.kept_bytes / told.bytes
     valid, test = (Corpus.from_texts(part, tokenizer, threads=None) for part in (splits.valid, splits.test))
     place = passage_place(test)
     passage = test[place : place + 1]
     shown = read_passage(tokenizer, splits.test[place], passage.ids)
-    facts = describe(name, taken.whole, (train, valid, test), shown)
+    facts = describe(name, taken.whole, (train, valid, test), shown, test_share)
     return Bench(facts, splits, tokenizer, train, valid if len(valid) else None, test, passage)
 
 

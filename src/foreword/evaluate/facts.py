@@ -47,6 +47,7 @@ class TextFacts:
     landmarks: (rank, unit) at ranks 1, 10, 100, ...
     vocabulary: tokens every model may predict, ``<unk>`` and ``</s>`` among them.
     train_tokens, valid_tokens, test_tokens: how many ids each part has, one ``</s>`` a document included.
+    test_share: how much of the test part is read, where the networks have no time for all of it.
     passage: the beginning of a test document, for every model to read.
     """
 
@@ -63,13 +64,16 @@ class TextFacts:
     train_tokens: int
     valid_tokens: int
     test_tokens: int
+    test_share: float
     passage: Passage
 
     def to_json(self) -> dict[str, Json]:
         return asdict(self)
 
 
-def describe(name: str, texts: Sequence[str], parts: tuple[Corpus, Corpus, Corpus], passage: Passage) -> TextFacts:
+def describe(
+    name: str, texts: Sequence[str], parts: tuple[Corpus, Corpus, Corpus], passage: Passage, test_share: float = 1.0
+) -> TextFacts:
     """Count a text as it came, and its three parts as the models are given them."""
     train, valid, test = parts
     spaceless = written_without_spaces(texts)
@@ -91,6 +95,7 @@ def describe(name: str, texts: Sequence[str], parts: tuple[Corpus, Corpus, Corpu
         train_tokens=len(train.ids),
         valid_tokens=len(valid.ids),
         test_tokens=len(test.ids),
+        test_share=test_share,
         passage=passage,
     )
 

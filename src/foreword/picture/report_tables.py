@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from foreword.evaluate.comparison import Comparison, Row
+from foreword.evaluate.facts import TextFacts
 from foreword.evaluate.sampling import Sampled
 from foreword.picture.picture import brief, duration, readable, size
 
@@ -47,7 +48,14 @@ def _lede(comparison: Comparison) -> str:
         told += " So short a test tells little: a longer text gives numbers to rely on."
     if comparison.sampled is not None:
         told += f" {sampled_in_words(comparison.sampled)}"
+    if text.test_share < 1:
+        told += f" {shortened_in_words(text)}"
     return told
+
+
+def shortened_in_words(text: TextFacts) -> str:
+    """A test part that networks have no time to read whole, in a sentence."""
+    return f"Of the test part {text.test_share:.0%} is read, documents evenly spread: all the time there is for it."
 
 
 def sampled_in_words(sampled: Sampled) -> str:

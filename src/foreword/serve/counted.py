@@ -7,11 +7,13 @@ the text that was sent, nor an address as the client wrote it, in which there ma
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
-from foreword.serve.limits import OPEN, App, Message, Receive, Scope, Send
+from foreword.serve.limits import OPEN, OWN_FAULT, App, Message, Receive, Refusal, Scope, Send, refuse
 from foreword.serve.metrics import Metrics
 
 METHODS = ("GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE")
@@ -21,6 +23,18 @@ GONE = 499
 
 LOG_EVERY = 0.2
 """Seconds after which lines are written, all that there are at once."""
+
+
+log = logging.getLogger("foreword.serve")
+
+
+def tell_place(error: Exception) -> None:
+    """Where something went wrong is logged; what was asked is not, and an error's message may hold it."""
+    trace, places = error.__traceback__, list[str]()
+    while trace is not None:
+        places.append(f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    log.error("%s at %s", type(error).__name__, " < ".join(reversed(places)))
 
 
 class Log:
@@ -68,9 +82,10 @@ class Counted:
         self.metrics.in_flight += 1
         try:
             await self.app(scope, receive, counting)
-        except Exception:
-            status = 500 if status == GONE else status
-            raise
+        except Exception as error:
+            tell_place(error)
+            if status == GONE:
+                await refuse(Refusal(500, OWN_FAULT), counting)
         finally:
             self.metrics.in_flight -= 1
             seconds = time.perf_counter() - began

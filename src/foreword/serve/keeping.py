@@ -32,16 +32,19 @@ Seal: TypeAlias = tuple[int, int, int]
 
 NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
-WARMING: dict[str, tuple[object, dict[str, object]]] = {
-    "score": ("a b", {}),
-    "surprisal": ("a b", {}),
-    "next": ("a b", {"k": 1, "temperature": 1.0}),
-    "tokenize": ("a b", {}),
-    "classify": ("a b", {"k": 1}),
-    "tag": ("a b", {"split": "punctuation"}),
-    "translate": ("a b", {"width": 2, "max_tokens": 2}),
-    "embed": ("a b", {"split": "punctuation", "pool": "words"}),
-    "search": ("a b", {"k": 1}),
+TEXTS = ("a b", "Ä b, 3")
+"""Asked first, alone and together: text that is ASCII and text that is not may take different kernels."""
+
+WARMING: dict[str, tuple[dict[str, object], ...]] = {
+    "score": ({},),
+    "surprisal": ({},),
+    "next": ({"k": 1, "temperature": 1.0},),
+    "tokenize": ({},),
+    "classify": ({"k": 1}, {"k": 2}),
+    "tag": ({"split": "punctuation"}, {"split": "space"}),
+    "translate": ({"width": 1, "max_tokens": 2}, {"width": 2, "max_tokens": 2}),
+    "embed": ({"split": "punctuation", "pool": "words"},),
+    "search": ({"k": 1},),
 }
 
 
@@ -149,14 +152,19 @@ def seal(path: str) -> Seal | None:
 
 
 def opened(source: Source) -> Entry:
-    """A model that has answered once, so that no client waits for kernels and networks to be made ready."""
+    """A model that is ready to be asked."""
     entry = entry_of(source.name, load(source.path))
     if not entry.can:
         raise InputError(f"{source.path}: its kind is {entry.kind}, which answers no text: serve a model that reads it")
-    for ability in entry.can:
-        if ability in WARMING:
-            question, options = WARMING[ability]
-            WORK[ability](entry, [question], options, 1000)
-        elif ability == "nearest" and len(entry.vectors):
-            WORK[ability](entry, [entry.vectors.word(0)], {"k": 1}, 1000)
+    warm(entry)
     return entry
+
+
+def warm(entry: Entry) -> None:
+    """Ask once all that can be asked: kernels and networks are made ready now, and not while a client waits."""
+    for ability in entry.can:
+        for options in WARMING.get(ability, ()):
+            for texts in (TEXTS[:1], TEXTS[1:], TEXTS):
+                WORK[ability](entry, texts, options, 1000)
+    if "nearest" in entry.can and len(entry.vectors):
+        WORK["nearest"](entry, [entry.vectors.word(0)], {"k": 1}, 1000)

@@ -38,6 +38,8 @@ OPEN = ("/health", "/ready")
 
 RETRY_SECONDS = 1
 
+OWN_FAULT = "something went wrong here: the server's log says where"
+
 COOKIE = "foreword-token"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 

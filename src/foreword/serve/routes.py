@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -45,7 +44,7 @@ from foreword.serve.bodies import (
 )
 from foreword.serve.docs_page import PAGE
 from foreword.serve.generating import OutOfTimeError, drawn, events
-from foreword.serve.limits import RETRY_SECONDS, out_of_time
+from foreword.serve.limits import OWN_FAULT, RETRY_SECONDS, out_of_time
 from foreword.serve.metrics import CONTENT_TYPE
 from foreword.serve.shelf import Entry, NotYetError, Shelf, UnknownModelError
 
@@ -59,8 +58,6 @@ except ImportError:
     raise MissingExtraError("fastapi", "lab", "a web page") from None
 
 __all__ = ["Asked", "about", "finite", "next_of", "no_word", "service", "spelled"]
-
-log = logging.getLogger("foreword.serve")
 
 
 def service(shelf: Shelf, title: str = "Foreword", desk: Desk | None = None) -> FastAPI:
@@ -283,13 +280,7 @@ def _later(sentence: str) -> JSONResponse:
 
 
 def _own_fault(_: Request, error: Exception) -> JSONResponse:
-    """Where it happened is logged; what was asked is not."""
-    trace, places = error.__traceback__, list[str]()
-    while trace is not None:
-        places.append(f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}")
-        trace = trace.tb_next
-    log.error("%s at %s", type(error).__name__, " < ".join(reversed(places)))
-    return JSONResponse({"error": "something went wrong here: the server's log says where"}, 500)
+    return JSONResponse({"error": OWN_FAULT}, 500)
 
 
 def _wrong_body(error: RequestValidationError) -> str:

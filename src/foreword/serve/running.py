@@ -90,7 +90,8 @@ class Server(uvicorn.Server):
         self._keeping: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        logging.getLogger("uvicorn").setLevel(logging.ERROR)  # what is no HTTP is counted, not told
+        # What is no HTTP, and what is cut off at the end, is counted; where errors are is told by ourselves.
+        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
         await super().startup(sockets)
         if self.keeper is not None:
             self._keeping = asyncio.create_task(self._keep(self.keeper))

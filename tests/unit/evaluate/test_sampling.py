@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from foreword.errors import SettingError
+from foreword.evaluate.bench import prepare, take
 from foreword.evaluate.compare import compare
 from foreword.evaluate.comparison import Comparison
 from foreword.evaluate.sampling import Sampled, Streams, evenly, shortened, together
 from foreword.evaluate.splits import Splits
+from foreword.picture.report_tables import shortened_in_words
 
 
 def test_a_text_that_fits_is_taken_whole() -> None:
@@ -104,3 +106,13 @@ def test_a_test_part_that_takes_networks_too_long_is_shortened() -> None:
 def test_a_limit_must_be_positive() -> None:
     with pytest.raises(SettingError, match="most_bytes=0"):
         compare(["a b c"], most_bytes=0)
+
+
+def test_a_test_part_that_networks_have_no_time_for_is_shortened_and_told() -> None:
+    texts = Splits(["a b c d e"] * 50, ["a b"] * 40, ["c d e"] * 40)
+    whole = prepare("text", take(texts, 1 << 20), None, None, None, None)
+    short = prepare("text", take(texts, 1 << 20), None, None, None, 40.0 * len(whole.tokenizer.vocab))
+    assert whole.facts.test_share == 1.0
+    assert short.facts.test_share == pytest.approx(len(short.test) / 40)
+    assert 0 < len(short.test) < 40
+    assert f"{short.facts.test_share:.0%}" in shortened_in_words(short.facts)
