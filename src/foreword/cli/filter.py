@@ -146,6 +146,9 @@ def filter(
     """
     from foreword.cli.progress import progress
     from foreword.filtering.run import Filtering, filter_files
+    from foreword.io.vanishing import tell_of_cut_files
+
+    tell_of_cut_files()  # with one process the models are mapped here
 
     models, source, out = _told_apart(words, model or [])
     filtering = Filtering(
