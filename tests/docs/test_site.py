@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -24,7 +23,6 @@ pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install 'fore
 pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed: pip install 'foreword[docs]'")
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 class Page(HTMLParser):
@@ -139,17 +137,6 @@ def address(site: Path) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/"
         server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium on this machine: install Debian's, or set $CHROMIUM")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 def test_a_reader_searches_and_finds(browser: Any, address: str) -> None:

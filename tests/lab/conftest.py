@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -32,8 +30,6 @@ from foreword.serve.shelf import Shelf
 from foreword.tag.hmm import HMMTagger
 from foreword.text.embedded import embedded_text
 from foreword.vectors.word2vec import Word2Vec
-
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 TREEBANK = [
     "The/DET old/ADJ man/NOUN reads/VERB the/DET book/NOUN ./PUNCT",
@@ -104,17 +100,6 @@ def running(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Itera
     served = Running(lab)
     yield served
     served.close()
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium on this machine: install Debian's, or set $CHROMIUM")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 class Visit:

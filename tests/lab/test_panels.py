@@ -89,6 +89,7 @@ def test_words_near_a_word_and_along_an_axis(running: Running, visit: Visit) -> 
     with page.expect_response(lambda answer: "/nearest" in answer.url and "file" in (answer.request.post_data or "")):
         page.fill("#words-word", "file")
     visit.settle()
+    page.wait_for_selector("#words-near-place li")
     shown = page.locator("#words-near-place li").evaluate_all("all => all.map(e => e.dataset.word)")
     vectors = running.lab.shelf["skip-gram"].vectors
     assert shown == [word for word, _ in vectors.nearest("file", 12)]

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import typer
@@ -54,10 +55,9 @@ class TellingGroup(TyperGroup):
 
 def ray_with_value(args: list[str]) -> list[str]:
     """``--ray`` may have an address behind it or none, which Typer has no word for: put none where there is none."""
-    ahead = [*args[1:], ""]
     return [
         f"{word}=" if word == "--ray" and not RAY_ADDRESS.fullmatch(next) else word
-        for word, next in zip(args, ahead, strict=True)
+        for word, next in pairwise([*args, ""])
     ]
 
 
