@@ -39,8 +39,10 @@ def _share_of_others(work: Callable[[], Measured]) -> tuple[Measured, float]:
 
 
 def _seconds_of_others() -> float:
-    """CPU seconds that everyone but this process has taken since the machine started; 0 where nobody counts them."""
+    """CPU seconds that all but this process and its children that have ended took since the machine started; 0 where
+    nobody counts them.
+    """
     if not _STAT.exists():
         return 0.0
     user, nice, system, _idle, _waiting, *rest = map(int, _STAT.read_text("utf-8").splitlines()[0].split()[1:9])
-    return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK") - time.process_time()
+    return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK") - sum(os.times()[:4])
