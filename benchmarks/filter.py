@@ -143,14 +143,13 @@ def on_two_cores(web: Path) -> Row:
         (many / f"{number}.jsonl").hardlink_to(web)
 
     def kept(processes: int) -> list[int]:
+        """Sizes of what was written; that the bytes are the same too is tested, and reading them would be timed."""
         out = scratch_folder() / "kept"
         shutil.rmtree(out, ignore_errors=True)
         filter_files(str(many), out, Filtering([("", str(folder))], keep=[rule]), processes=processes)
         return sorted(path.stat().st_size for path in out.glob("*.jsonl"))
 
-    pairs = interleaved(
-        "two processes", lambda: kept(2), lambda: kept(1), list.__eq__, pairs=FEW_PAIRS, wall=True
-    )  # fmt: skip
+    pairs = interleaved("two processes", lambda: kept(2), lambda: kept(1), list.__eq__, pairs=FEW_PAIRS, wall=True)
     shutil.rmtree(many)
     return compared("JSONL, 5-gram, two processes", "one process", pairs, bar=1.8, size=COPIES * megabytes(web))
 

@@ -15,52 +15,19 @@ import json
 import os
 import re
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
 
 import numpy as np
 import torch
+from elmo_page import learnt, talk
 
-from foreword import ELMo, RecurrentClassifier, load, read_documents, read_labelled, save
+from foreword import ELMo, RecurrentClassifier, read_documents, read_labelled
 from foreword.text.datasets import find
 from foreword.text.examples import LabelledReading
 
-PIECES = re.compile(r"\w+|[^\w\s]")
 STOPS = re.compile(r"(?<=[.!?])\s+|<br />")
-
-
-def sentences(words: int) -> Iterator[list[str]]:
-    """So many words of reviews, in sentences of 4 to 60."""
-    left = words
-    for document in read_documents(find("imdb:unsup")):
-        for line in STOPS.split(document.lower()):
-            found = PIECES.findall(line)
-            if 4 <= len(found) <= 60:
-                yield found
-                left -= len(found)
-            if left <= 0:
-                return
-
-
-def learnt(words: int, epochs: int, folder: Path | None) -> ELMo:
-    if folder is not None and folder.exists():
-        kept: ELMo = load(folder)
-        return kept
-    read = list(sentences(words))
-    train, held = read[:-200], read[-200:]
-    model = ELMo(units=128, sampled=1000, words=20_000, epochs=epochs, dropout=0.0)
-    began = told = time.perf_counter()
-    for step in model.train(train):
-        now = time.perf_counter()
-        if now - told > 10:
-            told = now
-            talk(f"{now - began:5.0f} s  {step.done / step.total:4.0%}  loss {step.loss:.3f}")
-    talk(f"perplexity of held-out sentences, both ways: {np.exp(-model.score(held)):.1f}")
-    if folder is not None:
-        save(model, folder)
-    return model
+"""Where sentences end that are in lower case."""
 
 
 def labelled(split: str) -> tuple[list[str], list[str]]:
@@ -83,11 +50,6 @@ def gains(model: ELMo, count: int, seeds: int, epochs: int) -> dict[str, list[fl
     return found
 
 
-def talk(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder of data sets; FOREWORD_DATA where it is not given")
@@ -102,7 +64,8 @@ def main() -> None:
     if given.data:
         os.environ["FOREWORD_DATA"] = str(given.data)
     torch.set_num_threads(given.threads)
-    model = learnt(given.words, given.epochs, given.keep)
+    lines = (line for text in read_documents(find("imdb:unsup")) for line in STOPS.split(text.lower()))
+    model = learnt(lines, given.words, given.epochs, given.keep)
     found = gains(model, given.texts, given.seeds, given.classifier_epochs)
     sys.stdout.write(
         json.dumps({"accuracy": found, "means": {name: mean(each) for name, each in found.items()}}) + "\n"

@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +37,10 @@ PAIRS = [
 ]
 
 
-def sentences(words: int) -> Iterator[list[str]]:
-    """So many words of Wikipedia, in sentences of 4 to 60."""
+def sentences(documents: Iterable[str], words: int) -> Iterator[list[str]]:
+    """So many words of them, in sentences of 4 to 60."""
     left = words
-    for document in read_documents(find("enwiki")):
+    for document in documents:
         for line in STOPS.split(document):
             found = PIECES.findall(line)
             if 4 <= len(found) <= 60:
@@ -50,13 +50,14 @@ def sentences(words: int) -> Iterator[list[str]]:
                 return
 
 
-def learnt(words: int, folder: Path | None, settings: dict[str, Any]) -> ELMo:
+def learnt(documents: Iterable[str], words: int, epochs: int, folder: Path | None) -> ELMo:
+    """A small ELMo that has read so many words, or the one that is in the folder."""
     if folder is not None and folder.exists():
         kept: ELMo = load(folder)
         return kept
-    read = list(sentences(words))
+    read = list(sentences(documents, words))
     train, held = read[:-200], read[-200:]
-    model = ELMo(**settings)
+    model = ELMo(units=128, sampled=1000, words=20_000, epochs=epochs, dropout=0.0)
     began = told = time.perf_counter()
     for step in model.train(train):
         now = time.perf_counter()
@@ -116,8 +117,7 @@ def main() -> None:
     if given.data:
         os.environ["FOREWORD_DATA"] = str(given.data)
     torch.set_num_threads(given.threads)
-    settings = {"units": 128, "sampled": 1000, "words": 20_000, "epochs": given.epochs, "dropout": 0.0}
-    model = learnt(given.words, given.keep, settings)
+    model = learnt(read_documents(find("enwiki")), given.words, given.epochs, given.keep)
     facts = {"distances": distances(model), "accuracy": gains(model, given.sentences, given.tagger_epochs)}
     sys.stdout.write(json.dumps(facts) + "\n")
 

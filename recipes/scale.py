@@ -44,7 +44,7 @@ NETWORK = 1.25e9
 CORES, MEMORY = 16, 64 << 30
 """Of a node, assumed; the price above covers both."""
 
-WORKER = 300e6
+WORKER = 350e6
 """Bytes that a process which filters takes at most, model pages apart: the bar that filtering is held to."""
 
 NUMBERED = (1 << 31) - 1
@@ -183,6 +183,8 @@ def rates() -> list[Rate]:
     each = bytes_a_document()
     found = []
     for row in stored["filter"]["rows"]:
+        if not row["ours"].endswith("MB/s") or "processes" in row["job"]:  # memory, or more than one core
+            continue
         speed = float(row["ours"].split(",")[1].split()[0]) * 1e6
         found.append(Rate(row["job"], speed, speed / each))
     return found
