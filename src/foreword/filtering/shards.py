@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import BinaryIO, Literal, cast
@@ -208,9 +208,13 @@ def write_part(
 ) -> Tally:
     """Read, score, judge and write a part. scores: what a first pass has kept, so that no model is asked again."""
     tally = Tally()
-    with written(path, name) as stream, scores.open("rb") if scores else nullcontext() as kept:
+    with ExitStack() as stack:
+        stream = stack.enter_context(written(path, name))
+        kept = stack.enter_context(scores.open("rb")) if scores else None
         is_table = (reading.format or format_of(part.source)) == "parquet"
         output = TableWriter(stream, part.source) if is_table else None
+        if output is not None:
+            stack.callback(output.abandon)
         lines = Output(stream, name, compressor_for(part.source))
         like = reading.columns() if kept else []
         for batch in reading.batches(part, tell):
