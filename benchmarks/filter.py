@@ -7,10 +7,12 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,7 @@ HOW = (
     "model's own call, and the line written if it passes; of fastText the inner `predict`, since the outer one fails "
     "under NumPy 2. The kept lines are the same. Parquet: the same rows, Snappy, beside our own JSONL. Two processes: "
     "by the clock on the wall, their start included. Memory: what a process has for itself (anonymous pages); of the "
-    "model's pages its share, a page that ten have mapped being a tenth for each (PSS)."
+    "model's pages its share, a page that ten have mapped being a tenth for each (PSS), all stopped while it is read."
 )
 
 LABEL, LEAST, MOST = "en", 0.65, 500.0
@@ -181,13 +183,31 @@ def watched(words: list[str], model: Path) -> tuple[float, float]:
     child = subprocess.Popen(words, env={**os.environ, "OMP_NUM_THREADS": "1"})
     alone = shared = 0.0
     while child.poll() is None:
-        seen = [_memory(process, str(model)) for process in _with_children(child.pid)]
+        seen = _stopped(_with_children(child.pid), str(model))
         alone = max(alone, *(anonymous for anonymous, _ in seen), 0.0)
         shared = max(shared, sum(mapped for _, mapped in seen))
         time.sleep(0.05)
     if child.returncode:
         raise AssertionError(f"{' '.join(words)} ended with status {child.returncode}")
     return alone / 1e3, shared / 1e3
+
+
+def _stopped(processes: list[int], model: str) -> list[tuple[int, int]]:
+    """What each has at one moment: they are stopped, for shares taken one after another of processes that map more and
+    more pages do not add up to the pages.
+    """
+    try:
+        for process in processes:
+            _signal(process, signal.SIGSTOP)
+        return [_memory(process, model) for process in processes]
+    finally:
+        for process in processes:
+            _signal(process, signal.SIGCONT)
+
+
+def _signal(process: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):  # it has ended
+        os.kill(process, number)
 
 
 def _with_children(process: int) -> list[int]:
