@@ -443,6 +443,25 @@ def test_wrong_calls(foreword: Foreword, models: Path, web: Path, tmp_path: Path
     assert 0 < len(lines(tmp_path / "done")) < 60
 
 
+def test_a_script_without_a_guard_is_told_so(models: Path, web: Path, tmp_path: Path) -> None:
+    calls = (
+        "from foreword.filtering import Filtering, filter_files",
+        f"rules = Filtering([('', {str(models / 'ngram')!r})], score_only=True)",
+        f"print(filter_files({str(web)!r}, {str(tmp_path / 'out')!r}, rules, processes=2).tally.kept)",
+    )
+    script = tmp_path / "script.py"
+    script.write_text("\n".join(calls))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    told = done.stderr.splitlines()
+    assert told[-1].startswith("foreword.errors.ForewordError: no process could begin: each imports your script")
+    assert 'if __name__ == "__main__":' in told[-1]
+    assert done.stderr.count("Error: ") == 2  # that one, and the cause that it names; nothing from the processes
+    script.write_text("\n".join([calls[0], 'if __name__ == "__main__":', *(f"    {call}" for call in calls[1:])]))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "60\n"), done.stderr
+
+
 def test_out_that_cannot_be_made(foreword: Foreword, models: Path, web: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     done = foreword("filter", models / "lid.bin", web, tmp_path / "file" / "out", "-p", 1, "--score-only")

@@ -23,7 +23,7 @@ from foreword.filtering.rules import Thresholds, check_rule, parse_rule, read_ta
 from foreword.filtering.scoring import PIECE_BYTES, label_column, main_column
 from foreword.filtering.shards import BUCKET, BUCKETS, Format, Judging, Part, format_of, lower_is_better, parts_of
 from foreword.filtering.summary import Tally
-from foreword.filtering.worker import Done, Perform, Reading, Task, perform_all
+from foreword.filtering.worker import Done, Perform, Reading, Task, end_if_imported, perform_all
 from foreword.io.folder import load, save
 from foreword.protocols import Meter
 from foreword.text.block import BLOCK_BYTES
@@ -125,6 +125,8 @@ def filter_files(
     they are spawned, so that a script has to be importable, as ``multiprocessing`` says. perform: who does the parts;
     ``foreword.cluster.filtering`` has another.
     """
+    if processes != 1:
+        end_if_imported()
     files = find_files(source)
     shards = [Shard.of(number, file, source, filtering.format) for number, file in enumerate(files)]
     check_apart(source, files, Path(out))
