@@ -77,6 +77,37 @@ def test_what_is_true_or_false_is_nothing_else(place: Path, model: Any, setting:
         load(changed(model.fit(TEXTS), place, **setting))
 
 
+@pytest.mark.parametrize("name", ["special_tokens", "added_tokens"])
+def test_tokens_that_are_no_texts_are_refused(place: Path, name: str) -> None:
+    model = foreword.BPETokenizer(vocab_size=60, kind="characters").fit(TEXTS)
+    with pytest.raises(InputError, match=f"{name} must be a list of texts"):
+        load(changed(model, place, **{name: [1000]}))
+
+
+def test_more_documents_than_can_be_counted_are_refused(place: Path) -> None:
+    with pytest.raises(InputError, match="documents should be a whole number"):
+        load(changed(foreword.TfIdf().fit(TEXTS), place, documents=10**400))
+
+
+def test_a_trie_whose_word_is_not_in_the_vocabulary_is_one_line(place: Path) -> None:
+    corpus = foreword.Corpus.from_texts(TEXTS, foreword.WordTokenizer().fit(TEXTS))
+    saved = Saved.of(foreword.NgramLM(3, layout="trie").fit(corpus), place / "model")
+    saved.arrays["words"] = np.full_like(saved.arrays["words"], 255)
+    saved.write(place / "changed")
+    model: foreword.NgramLM = load(place / "changed")
+    with pytest.raises(InputError, match="a word that is not in the vocabulary"):
+        model.next_logprobs(model.start(1))
+
+
+def test_a_tagger_with_chances_of_zero_does_not_divide_by_them(place: Path) -> None:
+    sentences = [["the", "cat"], ["a", "dog"]]
+    saved = Saved.of(foreword.HMMTagger().fit(sentences, [["D", "N"], ["D", "N"]]), place / "model")
+    saved.arrays["moves"] = np.full_like(saved.arrays["moves"], -1e30)
+    saved.write(place / "changed")
+    tagger: foreword.HMMTagger = load(place / "changed")
+    assert np.isneginf(tagger.predict_log_proba(sentences)[0]).all()
+
+
 def test_words_of_two_dimensions_are_refused(place: Path) -> None:
     saved = Saved.of(FastTextClassifier(4, buckets=50).fit(TEXTS, LABELS), place / "model")
     saved.arrays["word_offsets"] = saved.arrays["word_offsets"].reshape(-1, 1)
