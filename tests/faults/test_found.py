@@ -116,14 +116,31 @@ def test_words_of_two_dimensions_are_refused(place: Path) -> None:
         load(place / "changed")
 
 
-def test_layers_are_counted_before_there_is_room_for_them(place: Path) -> None:
+@pytest.mark.parametrize("setting", ["layers", "mogrify"])
+def test_layers_are_counted_before_there_is_room_for_them(place: Path, setting: str) -> None:
     pytest.importorskip("torch")
     from foreword.training.settings import Training
 
     model = foreword.RecurrentLM("lstm", 4, 6, 1, training=Training(epochs=1, batch=2, steps=4), device="cpu")
     model.fit(foreword.Corpus.from_texts(TEXTS, foreword.WordTokenizer().fit(TEXTS)))
+    with pytest.raises(InputError, match=f"2147483648 {setting}, but only"):
+        load(changed(model, place, **{setting: 2**31}))
+
+
+def test_layers_of_taggers_and_translators_are_counted_too(place: Path) -> None:
+    pytest.importorskip("torch")
+    sentences = [["the", "cat"], ["a", "dog"]]
+    tagger = foreword.BiLSTMTagger(units=4, words=4, letter_units=3, spelling=4, epochs=1, device="cpu")
     with pytest.raises(InputError, match="2147483648 layers, but only"):
-        load(changed(model, place, layers=2**31))
+        load(changed(tagger.fit(sentences, [["D", "N"], ["D", "N"]]), place, layers=2**31))
+    translator = foreword.TextTranslator(
+        foreword.WordTokenizer(),
+        foreword.WordTokenizer(),
+        foreword.Seq2Seq(6, words=4, epochs=1, batch=30, device="cpu"),
+    ).fit(TEXTS, TEXTS)
+    (place / "other").mkdir()
+    with pytest.raises(InputError, match="2147483648 layers, but only"):
+        load(changed(translator.model, place / "other", layers=2**31))
 
 
 def test_a_threshold_of_many_digits_is_one_line(place: Path) -> None:
