@@ -157,7 +157,7 @@ def _change_json(facts: dict[str, Any], rng: random.Random) -> None:
             other, name = rng.choice(places)
             holder[key] = deepcopy(other[name]) if name in range(len(other)) or name in other else None
         case _:
-            holder[key] = rng.choice(STRANGE)
+            holder[key] = deepcopy(rng.choice(STRANGE))  # which may be changed itself
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
