@@ -32,6 +32,7 @@ EXAMPLES = examples(
     "foreword filter -m lid=lid.176.ftz -m wiki=5gram.arpa web/ scored/ --score-only",
     'foreword filter -m lid=lid.176.ftz -m wiki=ngram web/ kept/ --keep "wiki_perplexity<table" --table t.tsv',
     "foreword filter -m lid=lid.176.ftz -m wiki=ngram web/ out/ --buckets 30,60 --each-label",
+    'zcat web.jsonl.gz | foreword filter lid.176.ftz - - --keep "label=en" | gzip > english.jsonl.gz',
     'foreword filter lid.176.ftz /shared/web /shared/english --keep "label=en and probability>0.65" --ray head:6379',
 )
 
@@ -46,7 +47,8 @@ def filter(
         typer.Argument(
             metavar="MODEL… IN OUT",
             help="Models, or none where --model names them; what to read: a file, a folder, a glob or an address, of "
-            "JSONL, Parquet or text, compressed or not; and the folder to write.",
+            "JSONL, Parquet or text, compressed or not, or - for standard input; and the folder to write, or - for "
+            "standard output.",
             show_default=False,
         ),
     ],
@@ -141,11 +143,14 @@ def filter(
     A run that was stopped or killed goes on where it was when it is started again. The exit status is 1 if a file was
     left out.
 
+    With OUT - the rows that pass go to standard output as they come, by one process, and nothing is remembered.
+
     With --ray the parts of the files are tasks of a Ray cluster; IN, OUT and the models have to lie where all its nodes
     see them. --processes says how many tasks run at a time.
     """
     from foreword.cli.progress import progress
     from foreword.filtering.run import Filtering, filter_files
+    from foreword.filtering.stream import STREAM, filter_stream
     from foreword.io.vanishing import tell_of_cut_files
 
     tell_of_cut_files()  # with one process the models are mapped here
@@ -155,6 +160,18 @@ def filter(
         models, tuple(keep or ()), keep_percentile, _buckets(buckets), by, each_label, table, score_only, with_scores,
         field, format, errors, _size(longest, "--longest"), _size(piece, "--piece"),
     )  # fmt: skip
+    if STREAM in (source, out):
+        if (processes or 1) > 1 or on_error == "skip" or restart or ray is not None or as_json:
+            raise typer.BadParameter(
+                "a stream is filtered by one process, as it passes by: without --processes, --ray, --on-error skip, "
+                "--restart and --json", param_hint="'-'",
+            )  # fmt: skip
+        if out != STREAM:
+            raise typer.BadParameter("standard input gives no name to a file in OUT: write to -", param_hint="'OUT'")
+        with progress(quiet) as meter:
+            done = filter_stream(source, sys.stdout.buffer, filtering, meter=meter)
+        _close(done, report, quiet, as_json)
+        return
     with progress(quiet or as_json) as meter:
         how: dict[str, Any] = {"on_error": on_error, "restart": restart, "meter": meter}
         if ray is None:
@@ -164,6 +181,10 @@ def filter(
 
             with ray_talking_to_stderr():
                 done = filter_on_ray(source, out, filtering, address=ray or None, processes=processes, **how)
+    _close(done, report, quiet, as_json)
+
+
+def _close(done: Report, report: str | None, quiet: bool, as_json: bool) -> None:
     if report:
         _draw(done, report)
     _tell(done, quiet, as_json)

@@ -210,6 +210,29 @@ def fingerprint(path: str) -> list[int | str]:
     return [size, digest.hexdigest()]
 
 
+def judging_of(chosen: Filtering, scores: list[Column]) -> Judging:
+    """The rules, checked against the columns that there will be."""
+    table: Thresholds = read_table(chosen.table) if chosen.table else {}
+    columns = [*scores, Column(BUCKET, np.empty(0, np.int32), BUCKETS)] if chosen.buckets else scores
+    rules = separate(parse_rule(text) for text in chosen.keep)
+    for rule in rules:
+        check_rule(rule, columns, table, label_column(scores))
+    by = chosen.by or main_column(scores)
+    found = next((column for column in scores if column.name == by), None)
+    if found is None or found.names is not None:
+        numbers = ", ".join(column.name for column in scores if column.names is None)
+        raise SettingError(f"--by {by}: expected one of {numbers}")
+    if (chosen.each_label or chosen.buckets == "table") and label_column(scores) is None:
+        raise SettingError("--each-label, and a table, need a model that gives labels")
+    if chosen.buckets == "table" and any(len(values) != 2 for values in table.values()):
+        raise SettingError(f"{chosen.table}: buckets take two thresholds for every label")
+    only_scores = chosen.score_only or (bool(chosen.buckets) and not rules)
+    return Judging(
+        rules, table, by, buckets=table if chosen.buckets == "table" else {} if chosen.buckets else None,
+        write_scores=only_scores or chosen.with_scores, keep_all=only_scores,
+    )  # fmt: skip
+
+
 class _Run:
     def __init__(
         self, filtering: Filtering, shards: list[Shard], ledger: Ledger, processes: int, on_error: OnError,
@@ -227,7 +250,7 @@ class _Run:
         thresholds: dict[str, list[float]] = {}
         if left:
             self._open(left)
-            judging = self._judging()
+            judging = judging_of(self.filtering, self.columns)
             if self.filtering.two_passes:
                 judging = self._with_thresholds(judging, left)
             self._write(judging, left)
@@ -263,28 +286,6 @@ class _Run:
         if not folder.exists():
             save(load(path), folder)
         return folder
-
-    def _judging(self) -> Judging:
-        chosen = self.filtering
-        table: Thresholds = read_table(chosen.table) if chosen.table else {}
-        columns = [*self.columns, Column(BUCKET, np.empty(0, np.int32), BUCKETS)] if chosen.buckets else self.columns
-        rules = separate(parse_rule(text) for text in chosen.keep)
-        for rule in rules:
-            check_rule(rule, columns, table, label_column(self.columns))
-        by = chosen.by or main_column(self.columns)
-        found = next((column for column in self.columns if column.name == by), None)
-        if found is None or found.names is not None:
-            numbers = ", ".join(column.name for column in self.columns if column.names is None)
-            raise SettingError(f"--by {by}: expected one of {numbers}")
-        if (chosen.each_label or chosen.buckets == "table") and label_column(self.columns) is None:
-            raise SettingError("--each-label, and a table, need a model that gives labels")
-        if chosen.buckets == "table" and any(len(values) != 2 for values in table.values()):
-            raise SettingError(f"{chosen.table}: buckets take two thresholds for every label")
-        only_scores = chosen.score_only or (bool(chosen.buckets) and not rules)
-        return Judging(
-            rules, table, by, buckets=table if chosen.buckets == "table" else {} if chosen.buckets else None,
-            write_scores=only_scores or chosen.with_scores, keep_all=only_scores,
-        )  # fmt: skip
 
     # The passes
 

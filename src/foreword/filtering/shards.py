@@ -219,14 +219,7 @@ def write_part(
         like = reading.columns() if kept else []
         for batch in reading.batches(part, tell):
             columns = read_columns(kept, like, len(batch)) if kept else reading.scores(batch.texts)
-            columns = judging.bucketed(columns)
-            passes = judging.judged(columns, tally.rejected, batch.rows)
-            tally.documents += int(np.count_nonzero(batch.rows))
-            tally.kept += int(np.count_nonzero(batch.rows if judging.keep_all else passes))
-            tally.count([column.at(batch.rows) for column in columns])
-            if judging.keep_all:
-                passes = np.ones(len(batch), np.bool_)
-            added = columns if judging.write_scores else []
+            passes, added = judged_batch(batch, columns, judging, tally)
             if isinstance(batch, TableBatch):
                 assert output is not None
                 output.write(batch, passes, added)
@@ -237,9 +230,21 @@ def write_part(
         else:
             lines.finish()
     tally.bytes_out = path.stat().st_size
-    if judging.keep_all:
-        tally.rejected = {}
     return tally
+
+
+def judged_batch(
+    batch: LineBatch | TableBatch, columns: list[Column], judging: Judging, tally: Tally
+) -> tuple[Mask, list[Column]]:
+    """Which rows are written, and what is added to them; the tally is told."""
+    columns = judging.bucketed(columns)
+    passes = judging.judged(columns, {} if judging.keep_all else tally.rejected, batch.rows)
+    tally.documents += int(np.count_nonzero(batch.rows))
+    tally.kept += int(np.count_nonzero(batch.rows if judging.keep_all else passes))
+    tally.count([column.at(batch.rows) for column in columns])
+    if judging.keep_all:
+        passes = np.ones(len(batch), np.bool_)
+    return passes, columns if judging.write_scores else []
 
 
 # --- parts of files
