@@ -29,6 +29,7 @@ EXAMPLES = examples(
     'foreword filter lid.176.ftz web/ english/ --keep "label=en and probability>0.65"',
     'foreword filter model "web/*.jsonl.zst" kept/ --keep "perplexity<500"',
     "foreword filter model web/ best/ --keep-percentile 10 --with-scores",
+    'foreword filter model s3://bucket/web s3://bucket/kept --keep "perplexity<500"',
     "foreword filter -m lid=lid.176.ftz -m wiki=5gram.arpa web/ scored/ --score-only",
     'foreword filter -m lid=lid.176.ftz -m wiki=ngram web/ kept/ --keep "wiki_perplexity<table" --table t.tsv',
     "foreword filter -m lid=lid.176.ftz -m wiki=ngram web/ out/ --buckets 30,60 --each-label",
@@ -47,8 +48,8 @@ def filter(
         typer.Argument(
             metavar="MODEL… IN OUT",
             help="Models, or none where --model names them; what to read: a file, a folder, a glob or an address, of "
-            "JSONL, Parquet or text, compressed or not, or - for standard input; and the folder to write, or - for "
-            "standard output.",
+            "JSONL, Parquet or text, compressed or not, or - for standard input; and the folder to write, an address "
+            "such as s3://…, or - for standard output.",
             show_default=False,
         ),
     ],
@@ -127,6 +128,14 @@ def filter(
     restart: Annotated[
         bool, typer.Option("--restart", help="Forget what an earlier run has done.", rich_help_panel=RUNNING)
     ] = False,
+    scratch: Annotated[
+        str | None,
+        typer.Option(
+            "--scratch", metavar="FOLDER", rich_help_panel=RUNNING,
+            help="Where shards are made that go to an address, until they are there.",
+            show_default="a temporary folder",
+        ),
+    ] = None,
     report: Annotated[
         str | None,
         typer.Option("--report", metavar="FILE.svg", help="Draw how the scores are spread.", rich_help_panel=RUNNING),
@@ -161,10 +170,10 @@ def filter(
         field, format, errors, _size(longest, "--longest"), _size(piece, "--piece"),
     )  # fmt: skip
     if STREAM in (source, out):
-        if (processes or 1) > 1 or on_error == "skip" or restart or ray is not None or as_json:
+        if (processes or 1) > 1 or on_error == "skip" or restart or ray is not None or scratch or as_json:
             raise typer.BadParameter(
                 "a stream is filtered by one process, as it passes by: without --processes, --ray, --on-error skip, "
-                "--restart and --json", param_hint="'-'",
+                "--restart, --scratch and --json", param_hint="'-'",
             )  # fmt: skip
         if out != STREAM:
             raise typer.BadParameter("standard input gives no name to a file in OUT: write to -", param_hint="'OUT'")
@@ -173,7 +182,7 @@ def filter(
         _close(done, report, quiet, as_json)
         return
     with progress(quiet or as_json) as meter:
-        how: dict[str, Any] = {"on_error": on_error, "restart": restart, "meter": meter}
+        how: dict[str, Any] = {"on_error": on_error, "restart": restart, "meter": meter, "scratch": scratch}
         if ray is None:
             done = filter_files(source, out, filtering, processes=processes, **how)
         else:
