@@ -417,7 +417,7 @@ class RecurrentClassifier:
                 words, lengths = side_by_side([ids[place] for place in group], self._flat.device)
                 around = self._context([texts[place] for place in group])
                 context = None if around is None else beside(around, self._flat.device)
-                states = network.read(weights, words, len(words), context=context)
+                states = network.read(weights, words, len(words), context=context, lengths=lengths)
                 yield group, network.pooled(weights, states, lengths), len(texts)
 
     def _ids(self, texts: list[str]) -> list[NDArray[np.int64]]:

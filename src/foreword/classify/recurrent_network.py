@@ -96,17 +96,24 @@ class ClassifierNetwork:
                 part.zero_()
 
     def read(
-        self, weights: Weights, ids: Tensor, reach: int, masks: Masks | None = None, context: Tensor | None = None
+        self,
+        weights: Weights,
+        ids: Tensor,
+        reach: int,
+        masks: Masks | None = None,
+        context: Tensor | None = None,
+        lengths: Tensor | None = None,
     ) -> Tensor:
         """(T, B) words to the states (T, B, D). Gradients go back ``reach`` words from the end of the batch; what comes
-        before is read as well, and remembered. context (T, B, n).
+        before is read as well, and remembered. context (T, B, n). lengths (B,): of texts, the longest first, which are
+        read whole, and nothing behind their ends.
         """
         more = None if context is None else linear(context.to(weights[CONTEXT].dtype), weights[CONTEXT])
         like = weights[layer_names(0)[0]]
         state: State = self.encoder.start(ids.shape[1], like)
         first = max(0, len(ids) - reach)
         if not first:
-            return self.encoder.read(weights, ids, state, masks, more)[0]
+            return self.encoder.read(weights, ids, state, masks, more, lengths)[0]
         far, near = (None, None) if more is None else (more[:first], more[first:])
         with torch.no_grad():
             before, state = self.encoder.read(weights, ids[:first], state, masks, far)
