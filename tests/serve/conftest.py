@@ -21,6 +21,7 @@ from foreword.lm.ngram import NgramLM
 from foreword.lm.recurrent import RecurrentLM
 from foreword.pipeline import TextLM
 from foreword.search.text import TextSearch
+from foreword.serve.door import ByH11
 from foreword.serve.keeping import Keeper, warm
 from foreword.serve.limits import Limits
 from foreword.serve.running import Server, Service, address_of, listening
@@ -56,9 +57,10 @@ class Running:
         limits: Limits | None = None,
         keeper: Any = None,
         look_every: float | None = None,
+        reading: Any = None,
     ) -> None:
         self.lines: list[str] = []
-        self.made = Service(shelf, token=token, limits=limits, log=self.lines.append)
+        self.made = Service(shelf, token=token, limits=limits, log=self.lines.append, reading=reading)
         self.keeper = None if keeper is None else Keeper(shelf, keeper, self.made.metrics)
         self.server = Server(self.made, self.keeper, grace=3.0, look_every=look_every)
         self.door = listening("127.0.0.1", 0)
@@ -149,6 +151,21 @@ def shelf(models: dict[str, Any]) -> Shelf:
     for name, model in models.items():
         warm(shelf.add(name, model))
     return shelf
+
+
+def reader(name: str) -> Any:
+    """What reads HTTP, of the two that there are."""
+    if name == "h11":
+        return ByH11
+    pytest.importorskip("httptools", reason="httptools is not installed: pip install 'foreword[lab]'")
+    from foreword.serve.parsed import Parsed
+
+    return Parsed
+
+
+@pytest.fixture(params=["httptools", "h11"])
+def reading(request: pytest.FixtureRequest) -> Any:
+    return reader(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -25,8 +25,8 @@ SCHEMA_CASES, SCHEMA_SECONDS = 40, 20.0
 
 
 @pytest.fixture
-def impatient(shelf: Shelf) -> Iterator[Running]:
-    served = Running(shelf, limits=Limits(arrival=0.4, seconds=1.0, connections=60))
+def impatient(shelf: Shelf, reading: object) -> Iterator[Running]:
+    served = Running(shelf, limits=Limits(arrival=0.3, seconds=0.7, connections=60), reading=reading)
     yield served
     served.close()
 
