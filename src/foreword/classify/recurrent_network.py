@@ -25,9 +25,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from foreword.kernels.pooling import last_sum_max
 from foreword.lm.neural_network import BIAS, EMBEDDING, OUTPUT, State, Weights
 from foreword.lm.recurrent_network import Masks, RecurrentNetwork, layer_names
 from foreword.nn.dropout import draw_mask
+from foreword.nn.fused import flat
 
 FIXED = ("centre", "scale", "context_centre", "context_scale")
 """Weights that are measured once and not trained."""
@@ -121,6 +123,9 @@ class ClassifierNetwork:
 
     def pooled(self, weights: Weights, states: Tensor, lengths: Tensor) -> Tensor:
         """(B, P), in float32."""
+        learning = torch.is_grad_enabled() and states.requires_grad
+        if self.pooling == "all" and states.device.type == "cpu" and states.dtype == torch.float32 and not learning:
+            return _all_at_once(states, lengths)
         there = (torch.arange(len(states), device=states.device)[:, None] < lengths)[:, :, None]
         found = []
         if self.pooling in ("last", "all"):
@@ -145,6 +150,18 @@ class ClassifierNetwork:
             x = linear(x, weights[name], weights[f"{name}_bias"])
             x = torch.tanh(x) if name == "head" else x
         return x
+
+
+def _all_at_once(states: Tensor, lengths: Tensor) -> Tensor:
+    """Last, mean and max by a kernel that looks at each state once."""
+    steps, texts, units = states.shape
+    sizes = lengths.numpy()
+    if sizes.shape != (texts,) or (texts and not 1 <= sizes.min() <= sizes.max() <= steps):
+        raise ValueError(f"expected {texts} lengths from 1 to {steps}")
+    out = states.new_empty(texts, 3 * units)
+    last_sum_max(flat(states), sizes, texts, units, out.view(-1).numpy())
+    out[:, units : 2 * units] /= lengths[:, None]
+    return out
 
 
 def attention(weights: Weights, states: Tensor, there: Tensor) -> Tensor:

@@ -70,6 +70,7 @@ class Service:
             lifespan="off",
             log_config=None,
             access_log=False,
+            proxy_headers=False,  # where a client is does not matter to anything here
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=max(1, round(grace)),
