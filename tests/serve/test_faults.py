@@ -163,6 +163,7 @@ def test_a_body_that_does_not_come(impatient: Running) -> None:
     client.sendall(head + b'{"model"')
     assert answer_of(client).startswith(b"HTTP/1.1 408")
     client.close()
+    assert impatient.made.metrics.requests["POST", "/api/score", 408] == 1
     slow = connected(impatient)  # a byte now and then
     slow.sendall(head)
     began = time.monotonic()
@@ -173,6 +174,7 @@ def test_a_body_that_does_not_come(impatient: Running) -> None:
     gone.sendall(head + b'{"mod')
     gone.close()
     still_answers(impatient)
+    assert impatient.made.metrics.requests["POST", "/api/score", 408] == 2
 
 
 def test_half_open_sockets_do_not_keep_others_out(impatient: Running) -> None:

@@ -12,7 +12,7 @@ import json
 from typing import Any
 
 from foreword.errors import MissingExtraError
-from foreword.serve.counted import OTHER
+from foreword.serve.counted import LATE, OTHER
 from foreword.serve.limits import RETRY_SECONDS, App, Limits, Receive, Scope, Send
 from foreword.serve.metrics import Metrics
 
@@ -60,8 +60,15 @@ class Corked:
 class ByH11(H11Protocol):
     """Where httptools is not installed."""
 
+    def current(self) -> Any:
+        """The request that is being answered, or was."""
+        return self.cycle
+
     def half_a_head(self) -> bool:
         return bool(self.conn.trailing_data[0])
+
+    def half_a_body(self) -> bool:
+        return self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete
 
     def send_400_response(self, msg: str) -> None:
         """In the middle of an answer there is nothing more to say."""
@@ -91,6 +98,7 @@ def door(limits: Limits, metrics: Metrics, reading: Any = None) -> Any:
         app: App
         waiting: asyncio.TimerHandle | None = None
         stalled: asyncio.TimerHandle | None = None
+        awaited: str | None = None
         answering: asyncio.Task[Any] | None = None
 
         def __init__(self, *given: Any, **named: Any) -> None:
@@ -114,33 +122,41 @@ def door(limits: Limits, metrics: Metrics, reading: Any = None) -> Any:
                 self.transport.write(_plain(503, "Service Unavailable", "too many connections: try again in a moment"))
                 self.transport.close()
                 return
-            self._watch_head()
+            self._watch()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            self._watch_head()
+            self._watch()
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
-            self._watch_head()
+            self._watch()
 
-        def _watch_head(self) -> None:
-            """From the first byte of a head, or from the beginning, until the head is whole."""
+        def _watch(self) -> None:
+            """From the first byte of a head, or from the beginning, until it is whole; then until the body is."""
+            awaited = None if self.transport.is_closing() else self._awaited()
+            if awaited != self.awaited:
+                self.awaited = awaited
+                if self.waiting is not None:
+                    self.waiting.cancel()
+                self.waiting = None if awaited is None else self.loop.call_later(limits.arrival, self._too_slow)
+
+        def _awaited(self) -> str | None:
+            if self.half_a_body():
+                return "body"
             idle = self.cycle is None or self.cycle.response_complete
-            begun = self.cycle is None or self.half_a_head()
-            if idle and begun and not self.transport.is_closing():
-                if self.waiting is None:
-                    self.waiting = self.loop.call_later(limits.arrival, self._too_slow)
-            elif self.waiting is not None:
-                self.waiting.cancel()
-                self.waiting = None
+            return "head" if idle and (self.cycle is None or self.half_a_head()) else None
 
         def _too_slow(self) -> None:
-            if not self.transport.is_closing():
+            if self.transport.is_closing():
+                return
+            if self.awaited == "head":
                 metrics.request(OTHER, OTHER, 408, limits.arrival)
-                sentence = f"the head of a request was not there after {limits.arrival:g} seconds"
-                self.transport.write(_plain(408, "Request Timeout", sentence))
-                self.transport.close()
+            else:
+                self.current().scope[LATE] = 408  # under which the request is counted that is given up
+            sentence = f"the {self.awaited} of a request was not there after {limits.arrival:g} seconds"
+            self.transport.write(_plain(408, "Request Timeout", sentence))
+            self.transport.close()
 
         def pause_writing(self) -> None:
             super().pause_writing()

@@ -45,8 +45,14 @@ class Parsed(HttpToolsProtocol):
     active: RequestResponseCycle | None = None
     held = b""
 
+    def current(self) -> RequestResponseCycle | None:
+        return self.active
+
     def half_a_head(self) -> bool:
         return self.in_head
+
+    def half_a_body(self) -> bool:
+        return self.active is not None and self.active.more_body and not self.active.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -56,7 +56,6 @@ class Service:
             Quick(app, shelf, self.desk),
             token=token,
             most_bytes=self.limits.body,
-            arrival=self.limits.arrival,
             at_once=self.limits.at_once,
         )
         self.app = Counted(guard, self.metrics, self.log, routes)
