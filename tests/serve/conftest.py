@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'foreword[lab]'")
 
 import httpx
+from tests.refusals import refused
 
 from foreword.classify.fasttext import FastTextClassifier
 from foreword.classify.naive_bayes import NaiveBayes
@@ -90,15 +91,12 @@ class Running:
         return self.client.get("/metrics").text
 
 
-def refused(answer: httpx.Response, status: int) -> str:
-    assert answer.status_code == status, answer.text
-    told = answer.json()
-    assert list(told) == ["error"]
-    sentence = told["error"]
-    assert isinstance(sentence, str)
-    assert "\n" not in sentence
-    assert "Traceback" not in sentence
-    return sentence
+def until(there: Callable[[], bool]) -> None:
+    """Wait for what another thread does, but not for ever."""
+    begin = time.monotonic()
+    while not there():
+        assert time.monotonic() - begin < 15
+        time.sleep(0.005)
 
 
 @pytest.fixture(scope="session")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
 import pytest
+from tests.refusals import refused
 
 from foreword.serve.answers import WORK
 from foreword.serve.limits import Limits
 from foreword.serve.shelf import Shelf
 
-from .conftest import Running, refused
+from .conftest import Running, until
 
 MODEL = "lstm-labels"
 
@@ -39,13 +39,6 @@ def served(shelf: Shelf, reading: object) -> Iterator[Running]:
     served = Running(shelf, limits=Limits(seconds=20, batch=1), reading=reading)
     yield served
     served.close()
-
-
-def until(there: Callable[[], bool]) -> None:
-    begin = time.monotonic()
-    while not there():
-        assert time.monotonic() - begin < 15
-        time.sleep(0.005)
 
 
 def asking(served: Running, text: str, **more: Any) -> socket.socket:
