@@ -64,7 +64,7 @@ def _measured(options: argparse.Namespace, stored: dict[str, Any], folder: Path)
         yield from (("disk", asdict(fault)) for fault in _told(disk_faults(folder / "disk")))
     if options.fuzz:
         before = {row["name"]: row for row in stored.get(FUZZ, {}).get("rows", [])} if options.more else {}
-        yield from ((FUZZ, row) for row in _fuzzed(options.fuzz, folder / "fuzz", before))
+        yield from ((FUZZ, row) for row in _fuzzed(options.fuzz, folder / "fuzz", before, options.reader))
 
 
 def _kills(kills: int, folder: Path) -> Iterator[dict[str, Any]]:
@@ -80,8 +80,10 @@ def _told(faults: Iterator[Any]) -> Iterator[Any]:
         yield fault
 
 
-def _fuzzed(inputs: int, folder: Path, before: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    targets = readers(folder / "whole")
+def _fuzzed(inputs: int, folder: Path, before: dict[str, dict[str, Any]], only: list[str]) -> Iterator[dict[str, Any]]:
+    targets = [target for target in readers(folder / "whole") if not only or target.name in only]
+    if unknown := set(only) - {target.name for target in targets}:
+        raise SystemExit(f"there is no reader {unknown.pop()!r}: docs/RELIABILITY.md lists them")
     weights = sum(target.weight for target in targets)
     for target in targets:
         old = before.get(target.name, {"taken": 0, "refused": 0, "found": [], "seconds": 0.0})
@@ -177,6 +179,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--no-disk", dest="disk", action="store_false", help="leave out disks, readers, writers, clocks"
+    )
+    parser.add_argument(
+        "--reader", action="append", default=[], metavar="NAME", help="fuzz only this one; may be given several times"
     )
     parser.add_argument("--more", action="store_true", help="go on from the inputs that were fuzzed before")
     parser.add_argument("--keep", action="store_true", help="keep the inputs that went wrong, and say where")

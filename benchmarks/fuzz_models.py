@@ -69,11 +69,11 @@ def model_targets(folder: Path, neural: bool = True) -> list[Target]:
     """folder: where the models are saved first."""
     folder.mkdir(parents=True, exist_ok=True)
     plain = {name: Saved.of(build(), folder / name) for name, build in PLAIN.items()}
-    found = [_as_it_lies("model folder", list(plain.values())), _sealed("model, sealed", plain, weight=4)]
-    found.append(_counting_checkpoint(folder))
+    found = [_as_it_lies("model folder", list(plain.values())), _sealed("model, sealed", plain, weight=12)]
+    found += [_counting_checkpoint(folder), _filter_ledger(folder)]
     if neural:
         networks = {name: Saved.of(build(), folder / name) for name, build in NEURAL.items()}
-        found += [_sealed("network, sealed", networks, weight=0.5), _training_checkpoint(folder)]
+        found += [_sealed("network, sealed", networks, weight=4), _training_checkpoint(folder)]
     return found
 
 
@@ -94,7 +94,7 @@ def _as_it_lies(name: str, seeds: Sequence[Saved]) -> Target:
             elif rng.random() < 0.98:
                 (folder / NAME / file).write_bytes(damaged(data, rng, others))
 
-    return Target(name, make, lambda folder: use(load(folder / NAME)), _whole(seeds))
+    return Target(name, make, lambda folder: use(load(folder / NAME)), _whole(seeds), weight=4)
 
 
 def _whole(seeds: Iterable[Saved]) -> list[Callable[[Path], object]]:
@@ -157,7 +157,7 @@ def _change_json(facts: dict[str, Any], rng: random.Random) -> None:
             other, name = rng.choice(places)
             holder[key] = deepcopy(other[name]) if name in range(len(other)) or name in other else None
         case _:
-            holder[key] = rng.choice(STRANGE)
+            holder[key] = deepcopy(rng.choice(STRANGE))  # which may be changed itself
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
@@ -363,6 +363,45 @@ def _counting_checkpoint(folder: Path) -> Target:
     return one_file("counting checkpoint", "counted", [seed], lambda path: count(path, resume=True))
 
 
+def _filter_ledger(folder: Path) -> Target:
+    """What ``foreword filter`` has finished of two files when it is started again: its second pass, and one shard."""
+    from foreword.filtering import Filtering, filter_files
+
+    source, out = folder / "web", folder / "out"
+    save(_text_lm(foreword.NgramLM(2)), folder / "lm")
+    source.mkdir()
+    for name in ("a.txt", "b.txt"):
+        (source / name).write_text("\n".join(TEXTS) + "\n", "utf-8")
+    rules = Filtering([("", str(folder / "lm"))], keep_percentile=50)
+
+    def go_on(out: Path) -> list[bytes]:
+        filter_files(str(source), out, rules, processes=1)
+        return [path.read_bytes() for path in sorted(out.glob("*.txt"))]
+
+    def read(folder: Path) -> None:
+        if go_on(folder / "out") != [kept, kept]:
+            raise AssertionError("other documents are kept")
+
+    kept, _ = go_on(out)
+    ledger = out / ".foreword-filter" / "ledger.jsonl"
+    finished = ledger.read_bytes()
+    seeds = [finished, b"".join(finished.splitlines(keepends=True)[:-1])]
+
+    def write(folder: Path, data: bytes) -> None:
+        place = folder / "out" / ".foreword-filter"
+        place.mkdir(parents=True)
+        (place / "ledger.jsonl").write_bytes(data)
+        (folder / "out" / "a.txt").write_bytes(kept)
+
+    def make(rng: random.Random, folder: Path) -> None:
+        write(
+            folder, damaged(rng.choice(seeds), rng, seeds, [b"null", b"[]", b"{}", b"-1", b'"key": ', b"1e999", b"\n"])
+        )
+
+    whole: list[Callable[[Path], object]] = [lambda folder: write(folder, finished)]
+    return Target("filter's ledger", make, read, whole, weight=2)
+
+
 def _training_checkpoint(folder: Path) -> Target:
     """That of ``foreword train --resume``: read, and gone on from by one step."""
     from foreword.training.checkpoint import Checkpoint
@@ -376,4 +415,4 @@ def _training_checkpoint(folder: Path) -> Target:
                 break
 
     seed = written(lambda path: train(path, 0.0, 2), folder, "run")
-    return one_file("training checkpoint", "run", [seed], train, weight=0.25)
+    return one_file("training checkpoint", "run", [seed], train, weight=2)

@@ -21,7 +21,7 @@ import math
 import os
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import torch
@@ -75,15 +75,16 @@ def corpora(folder: Path) -> dict[str, Corpus]:
     }
 
 
-def settings(epochs: int) -> Training:
+def settings(epochs: int, rate: float | None = None) -> Training:
     """What reached a test perplexity of 56.3 on the Penn Treebank in 320 epochs, eight minutes on one H200."""
     on_gpu = torch.cuda.is_available()
-    return Training(
+    training = Training(
         epochs=epochs,
         averages=(3.0, 10.0),
         evaluate_every=max(1, min(12, epochs // 10)),
         precision="float16" if on_gpu else "float32",
     )
+    return training if rate is None else replace(training, rate=rate)
 
 
 DROPOUT = {"ptb": Dropout(), "wikitext-2": Dropout(words=0.1, input=0.6, between=0.2, output=0.4, recurrent=0.5)}
@@ -100,8 +101,10 @@ def train(
     save_to: Path | None = None,
     mogrify: int = 0,
     softmaxes: int = 1,
+    rate: float | None = None,
 ) -> list[Row]:
-    model = AWDLSTM(mogrify=mogrify, softmaxes=softmaxes, dropout=dropout, training=settings(epochs), seed=seed)
+    training = settings(epochs, rate)
+    model = AWDLSTM(mogrify=mogrify, softmaxes=softmaxes, dropout=dropout, training=training, seed=seed)
     kept: list[tuple[float, float, Parts]] = []
     checkpoint = None if pause is None else Checkpoint(pause.path, every=pause.seconds)
     before = 0.0 if pause is None else pause.already
@@ -153,11 +156,12 @@ def main() -> None:
     parser.add_argument("--save", type=Path, help="where to put the model that valid has chosen in the end")
     parser.add_argument("--mogrify", type=int, default=0, help="rounds of the Mogrifier; 0 for none")
     parser.add_argument("--softmaxes", type=int, default=1, help="how many are mixed")
+    parser.add_argument("--rate", type=float, help="of learning, at the beginning; mixtures want a smaller one")
     parser.add_argument("--json", action="store_true", help="the table for machines")
     given = parser.parse_args()
     pause = None if given.checkpoint is None else Pause(given.checkpoint, given.pause, given.already)
     folder = given.data or Path(os.environ.get("FOREWORD_DATA", "."), given.text)
-    options = {"mogrify": given.mogrify, "softmaxes": given.softmaxes}
+    options = {"mogrify": given.mogrify, "softmaxes": given.softmaxes, "rate": given.rate}
     data, dropout = corpora(folder), DROPOUT[given.text]
     rows = train(data, dropout, given.epochs, given.marks, given.seed, pause, given.save, **options)
     if given.json:

@@ -158,6 +158,15 @@ class Parts:
             if name in self.settings and type(self.settings[name]) is not bool:
                 raise ValueError(f"{name} should be true or false")
 
+    def check_counts(self, *names: str) -> None:
+        """A ValueError where one of these settings, each a number of layers or the like, is greater than that of the
+        arrays, before room is made for what each layer would need.
+        """
+        for name in names:
+            value = self.settings.get(name, 0)
+            if isinstance(value, int | float) and value > len(self.arrays):
+                raise ValueError(f"{value} {name}, but only {len(self.arrays)} arrays")
+
 
 @runtime_checkable
 class Saveable(Protocol):

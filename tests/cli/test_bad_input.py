@@ -276,3 +276,10 @@ def test_other_errors_are_lines_too() -> None:
 
 def test_a_message_is_one_line_whatever_the_name_of_a_file() -> None:
     assert one_line("a\nb\x1b[31m é 猫 \udcff") == "a\\nb\\x1b[31m é 猫 \\udcff"
+
+
+def test_a_setting_given_as_an_option_is_told_how_to_be_given(foreword: Foreword) -> None:
+    result = foreword("train", "ngram", "--order", "3", "embedded", "-o", "model")
+    assert result.exit_code == 2
+    assert "--set order=VALUE" in result.stderr
+    assert "--set" not in foreword("score", "--order", "3", "model", "text").stderr

@@ -78,7 +78,9 @@ def facts(printed: str) -> dict[str, Any]:
 
 def records(folder: Path) -> list[Any]:
     """What the ledger says, without the times of files."""
-    lines = [json.loads(line) for line in (folder / FOLDER / "ledger.jsonl").read_text().splitlines()]
+    lines = [
+        json.loads(line.rpartition("\t")[0]) for line in (folder / FOLDER / "ledger.jsonl").read_text().splitlines()
+    ]
     return sorted(json.dumps(line, sort_keys=True) for line in lines)
 
 

@@ -73,3 +73,13 @@ def test_a_cluster_that_is_not_there_is_told_at_once(foreword: Foreword, tmp_pat
     done = foreword("train", "ngram", tmp_path / "text.txt", "-o", tmp_path / "m", "--ray", "127.0.0.1:1")
     assert done.exit_code == 1
     assert re.fullmatch(r"foreword: --ray 127.0.0.1:1: no Ray cluster answers there: .*\n", done.stderr)
+
+
+def test_a_model_that_is_not_there_is_told_before_a_cluster_is_started(
+    foreword: Foreword, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed")
+    monkeypatch.setattr("foreword.cluster.filtering.connected", None)  # nobody may call it
+    (tmp_path / "text.txt").write_text("a b\n")
+    done = foreword("filter", tmp_path / "m", tmp_path / "text.txt", tmp_path / "out", "--score-only", "--ray")
+    assert done.stderr == f"foreword: {tmp_path / 'm'}: no model there: No such file or directory\n"

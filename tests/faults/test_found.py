@@ -77,6 +77,37 @@ def test_what_is_true_or_false_is_nothing_else(place: Path, model: Any, setting:
         load(changed(model.fit(TEXTS), place, **setting))
 
 
+@pytest.mark.parametrize("name", ["special_tokens", "added_tokens"])
+def test_tokens_that_are_no_texts_are_refused(place: Path, name: str) -> None:
+    model = foreword.BPETokenizer(vocab_size=60, kind="characters").fit(TEXTS)
+    with pytest.raises(InputError, match=f"{name} must be a list of texts"):
+        load(changed(model, place, **{name: [1000]}))
+
+
+def test_more_documents_than_can_be_counted_are_refused(place: Path) -> None:
+    with pytest.raises(InputError, match="documents should be a whole number"):
+        load(changed(foreword.TfIdf().fit(TEXTS), place, documents=10**400))
+
+
+def test_a_trie_whose_word_is_not_in_the_vocabulary_is_one_line(place: Path) -> None:
+    corpus = foreword.Corpus.from_texts(TEXTS, foreword.WordTokenizer().fit(TEXTS))
+    saved = Saved.of(foreword.NgramLM(3, layout="trie").fit(corpus), place / "model")
+    saved.arrays["words"] = np.full_like(saved.arrays["words"], 255)
+    saved.write(place / "changed")
+    model: foreword.NgramLM = load(place / "changed")
+    with pytest.raises(InputError, match="a word that is not in the vocabulary"):
+        model.next_logprobs(model.start(1))
+
+
+def test_a_tagger_with_chances_of_zero_does_not_divide_by_them(place: Path) -> None:
+    sentences = [["the", "cat"], ["a", "dog"]]
+    saved = Saved.of(foreword.HMMTagger().fit(sentences, [["D", "N"], ["D", "N"]]), place / "model")
+    saved.arrays["moves"] = np.full_like(saved.arrays["moves"], -1e30)
+    saved.write(place / "changed")
+    tagger: foreword.HMMTagger = load(place / "changed")
+    assert np.isneginf(tagger.predict_log_proba(sentences)[0]).all()
+
+
 def test_words_of_two_dimensions_are_refused(place: Path) -> None:
     saved = Saved.of(FastTextClassifier(4, buckets=50).fit(TEXTS, LABELS), place / "model")
     saved.arrays["word_offsets"] = saved.arrays["word_offsets"].reshape(-1, 1)
@@ -85,14 +116,31 @@ def test_words_of_two_dimensions_are_refused(place: Path) -> None:
         load(place / "changed")
 
 
-def test_layers_are_counted_before_there_is_room_for_them(place: Path) -> None:
+@pytest.mark.parametrize("setting", ["layers", "mogrify"])
+def test_layers_are_counted_before_there_is_room_for_them(place: Path, setting: str) -> None:
     pytest.importorskip("torch")
     from foreword.training.settings import Training
 
     model = foreword.RecurrentLM("lstm", 4, 6, 1, training=Training(epochs=1, batch=2, steps=4), device="cpu")
     model.fit(foreword.Corpus.from_texts(TEXTS, foreword.WordTokenizer().fit(TEXTS)))
+    with pytest.raises(InputError, match=f"2147483648 {setting}, but only"):
+        load(changed(model, place, **{setting: 2**31}))
+
+
+def test_layers_of_taggers_and_translators_are_counted_too(place: Path) -> None:
+    pytest.importorskip("torch")
+    sentences = [["the", "cat"], ["a", "dog"]]
+    tagger = foreword.BiLSTMTagger(units=4, words=4, letter_units=3, spelling=4, epochs=1, device="cpu")
     with pytest.raises(InputError, match="2147483648 layers, but only"):
-        load(changed(model, place, layers=2**31))
+        load(changed(tagger.fit(sentences, [["D", "N"], ["D", "N"]]), place, layers=2**31))
+    translator = foreword.TextTranslator(
+        foreword.WordTokenizer(),
+        foreword.WordTokenizer(),
+        foreword.Seq2Seq(6, words=4, epochs=1, batch=30, device="cpu"),
+    ).fit(TEXTS, TEXTS)
+    (place / "other").mkdir()
+    with pytest.raises(InputError, match="2147483648 layers, but only"):
+        load(changed(translator.model, place / "other", layers=2**31))
 
 
 def test_a_threshold_of_many_digits_is_one_line(place: Path) -> None:

@@ -472,8 +472,7 @@ class RecurrentClassifier:
         if classes != sorted(set(classes)) or type(last) is not int or last < 1:
             raise ValueError("'classes' must be sorted, each of them once, and 'last' a number of units")
         model, tokenizer = cls(**settings), unnest("tokenizer", parts)
-        if model.layers > len(parts.arrays):
-            raise ValueError(f"{model.layers} layers, but only {len(parts.arrays)} arrays")
+        parts.check_counts("layers")
         if not isinstance(tokenizer, TextTokenizer):
             raise ValueError(f"a {type(tokenizer).__name__} is no tokenizer")
         model._embedder = model.embedder = embedders.taken(parts)

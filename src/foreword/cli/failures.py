@@ -42,6 +42,7 @@ class TellingGroup(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()  # here, where a reader that has gone away is still told quietly
         except BaseException as error:
+            _hint_at_settings(error)
             line, status = told(error)
             if status is None or (ctx.params.get("debug") and line):
                 raise
@@ -59,6 +60,15 @@ def ray_with_value(args: list[str]) -> list[str]:
         f"{word}=" if word == "--ray" and not RAY_ADDRESS.fullmatch(next) else word
         for word, next in pairwise([*args, ""])
     ]
+
+
+def _hint_at_settings(error: Any) -> None:
+    """To ``foreword train ngram --order 3``, which anyone tries first."""
+    unknown, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if unknown and context and any("--set" in param.opts for param in context.command.params):
+        setting = unknown.lstrip("-").replace("-", "_")
+        error.message = f"no option {unknown}: a setting of the model is given as --set {setting}=VALUE"
+        error.possibilities = None
 
 
 def told(error: BaseException) -> tuple[str, int | None]:

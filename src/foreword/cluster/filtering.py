@@ -26,7 +26,7 @@ from typing import Any
 from foreword.cluster.connect import cluster_cores, connected, ray_module
 from foreword.cluster.gather import lost, stand_in
 from foreword.errors import InputError
-from foreword.filtering.run import Filtering, OnError, Report, filter_files
+from foreword.filtering.run import Filtering, OnError, Report, filter_files, fingerprint
 from foreword.filtering.shards import ShardReader
 from foreword.filtering.summary import Tally
 from foreword.filtering.worker import Done, Reading, Task, perform
@@ -52,6 +52,9 @@ def filter_on_ray(
 
     processes: how many tasks run at a time; None is as many as the cluster has cores.
     """
+    ray_module()  # what is not there is told at once, and not when a cluster has been started
+    for _, path in filtering.models:
+        fingerprint(path)
     with connected(address) as ray:
 
         def perform_all(

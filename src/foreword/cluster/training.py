@@ -149,9 +149,10 @@ def _file_of(rank: int) -> str:
 
 
 class Group:
-    """The workers of a run, as ``torch.distributed`` knows them."""
+    """The workers of a run, as ``torch.distributed`` knows them. device: where they meet."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str) -> None:
+        self._device = device
         self.rank, self.size = distributed.get_rank(), distributed.get_world_size()
 
     def begin_alike(self, weights: Tensor) -> None:
@@ -162,9 +163,7 @@ class Group:
         gradient /= self.size
 
     def agree(self, number: float) -> float:
-        from ray.train.torch import get_device
-
-        told = tensor([number], dtype=float64, device=get_device())
+        told = tensor([number], dtype=float64, device=self._device)
         distributed.broadcast(told, 0)
         return float(told.item())
 
@@ -206,7 +205,7 @@ def _train(config: dict[str, Any]) -> None:
     torch.set_num_threads(config["threads"])
     model: NeuralLM = config["model"]
     model.device = get_device().type
-    together: Together = ALONE if distributed.get_world_size() == 1 else Group()
+    together: Together = ALONE if distributed.get_world_size() == 1 else Group(model.device)
     folder = Path(config["folder"])
     corpus = load(folder / "corpus")
     valid = load(folder / "valid") if (folder / "valid").exists() else None

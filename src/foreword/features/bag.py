@@ -236,7 +236,7 @@ class BagOfWords(Estimator):
         parts.check_flags("lowercase", "binary", "signed", "sublinear")
         bag = cls(**settings)
         memory = bag._new_memory()
-        if type(seen) is not int or seen < 0:
+        if type(seen) is not int or not 0 <= seen < 1 << 63:
             raise ValueError("documents should be a whole number")
         documents = parts.arrays["document_counts"]
         if isinstance(memory, HashedColumns):

@@ -7,7 +7,7 @@ Beside its results an output folder has a hidden one, ``.foreword-filter``::
     models/        foreign models in our own form, which processes share
 
 A line is written when what it says is on the disk; what a killed run has done without telling is done again, to the
-same bytes. A last line that breaks off counts for nothing.
+same bytes. A line is JSON, a tab and its CRC-32: one that broke off or was damaged counts for nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ from foreword.errors import InputError
 from foreword.filtering.output import sync_folder, telling
 
 FOLDER = ".foreword-filter"
-VERSION = 1
+VERSION = 2
 
 
 class Ledger:
@@ -82,9 +83,9 @@ class Ledger:
     def _begin(self) -> None:
         lines = self._path.read_bytes().split(b"\n") if self._path.exists() else []
         whole = lines[:-1]
+        if whole and (_parsed(whole[0]) or {}).get("version") != VERSION:
+            raise InputError(f"{self._path}: is damaged, or was written by another Foreword; --restart begins anew")
         records = [record for line in whole if (record := _parsed(line)) is not None]
-        if records and records[0].get("version") != VERSION:
-            raise InputError(f"{self._path}: was written by another Foreword; --restart begins anew")
         if len(records) == 1:  # nothing was done yet, so that other settings may be tried
             records, whole = [], []
         if records and records[0].get("settings") != self._settings:
@@ -102,7 +103,7 @@ class Ledger:
             sync_folder(self.folder)
 
     def _append(self, record: Mapping[str, Any]) -> None:
-        data = json.dumps(record, ensure_ascii=False).encode() + b"\n"
+        data = _line(record)
         while data:
             data = data[os.write(self._file, data) :]
         os.fsync(self._file)
@@ -134,12 +135,18 @@ def _check_folder(out: Path) -> None:
         raise InputError(f"cannot write {out}: the folder is not empty and holds no run of foreword filter")
 
 
+def _line(record: Mapping[str, Any]) -> bytes:
+    data = json.dumps(record, ensure_ascii=False).encode()
+    return b"%s\t%08x\n" % (data, zlib.crc32(data))
+
+
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        record = json.loads(line)
-    except ValueError:  # torn by a machine that went down
+    data, _, checksum = line.rpartition(b"\t")
+    if checksum != b"%08x" % zlib.crc32(data):  # torn by a machine that went down, or damaged since
         return None
-    return record if isinstance(record, dict) else None
+    record = json.loads(data)
+    assert isinstance(record, dict)
+    return record
 
 
 def _changed(old: Any, new: Mapping[str, Any]) -> str:

@@ -97,7 +97,40 @@ def described(tally: Tally, seconds: float | None = None, done_before: int = 0) 
     lines.append(f"{tally.bytes_in / 1e6:,.1f} MB read, {tally.bytes_out / 1e6:,.1f} MB written")
     if seconds:
         lines[-1] += f", {(tally.bytes_in - done_before) / 1e6 / seconds:,.1f} MB/s"
-    return lines
+    return lines + spread(tally)
+
+
+BLOCKS, MOST_BLOCKS, FEW_LABELS = "▁▂▃▄▅▆▇█", 40, 5
+
+
+def spread(tally: Tally) -> list[str]:
+    """How the values of each column are spread, a line each. A score says what its perplexity says."""
+    bins = {name: found for name, found in tally.histograms.items() if found and not name.endswith("score")}
+    width = max(map(len, bins), default=0)
+    return [
+        f"{name:{width}}  {_blocks(name, found) if _is_number(next(iter(found))) else _most_frequent(found)}"
+        for name, found in bins.items()
+    ]
+
+
+def _blocks(name: str, bins: Mapping[str, int]) -> str:
+    """Bars of text side by side, from the lowest value to the highest; any that is not empty can be seen."""
+    places = {int(key): count for key, count in bins.items()}
+    first, last = min(places), max(places)
+    step = -(-(last - first + 1) // MOST_BLOCKS)
+    bars = [0] * ((last - first) // step + 1)
+    for place, count in places.items():
+        bars[(place - first) // step] += count
+    most = max(bars)
+    drawn = "".join(BLOCKS[(len(BLOCKS) * bar - 1) // most] if bar else " " for bar in bars)
+    low, high = edges(name, first)[0], edges(name, last)[1]
+    return f"{readable(low)} {drawn} {readable(high)}, half below {readable(_middle(name, places))}"
+
+
+def _most_frequent(bins: Mapping[str, int]) -> str:
+    ranked, total = sorted(bins.items(), key=lambda item: (-item[1], item[0])), sum(bins.values())
+    shown = ", ".join(f"{each} {percent(count / total)}" for each, count in ranked[:FEW_LABELS])
+    return shown + (f", {len(ranked) - FEW_LABELS:,} others" if len(ranked) > FEW_LABELS else "")
 
 
 HEIGHT, BAR_ROW, LABEL_ROWS = 150, 24, 20

@@ -177,6 +177,8 @@ def _forward(room: Lattice, chances: NDArray[np.float64], place: int) -> None:
                 chance += room.pairs[place - 1, origin, second] * move
             room.pairs[place, second, third] = chance * np.exp(room.logs[place, third])
             total += room.pairs[place, second, third]
+    if total == 0:  # a model with chances of zero; Numba would refuse to divide
+        return
     for second in range(room.widths[place - 1]):
         for third in range(room.widths[place]):
             room.pairs[place, second, third] /= total
@@ -196,6 +198,8 @@ def _backward(
                 chance += move * np.exp(room.logs[place, third]) * later[second, third]
             earlier[origin, second] = chance
             largest = max(largest, chance)
+    if largest == 0:
+        return
     for origin in range(room.widths[place - 2]):
         for second in range(room.widths[place - 1]):
             earlier[origin, second] /= largest
@@ -209,6 +213,8 @@ def _gather_posterior(
     for before in range(room.widths[place - 1]):
         for choice in range(room.widths[place]):
             total += room.pairs[place, before, choice] * later[before, choice]
+    if total == 0:
+        return
     for before in range(room.widths[place - 1]):
         for choice in range(room.widths[place]):
             share = room.pairs[place, before, choice] * later[before, choice] / total

@@ -418,10 +418,8 @@ class NeuralLM:
         """Take a saved model up again, on whatever device there is."""
         if parts.vocab is None:
             raise ValueError("expected a vocabulary")
-        settings = _checked(cls, parts.settings)
-        if settings.get("layers", 0) > len(parts.arrays):  # before room is made for what each of them would need
-            raise ValueError(f"{settings['layers']} layers, but only {len(parts.arrays)} arrays")
-        model = cls(**settings)
+        parts.check_counts("layers", "mogrify")
+        model = cls(**_checked(cls, parts.settings))
         return model._take(parts.arrays, parts.vocab)
 
     def _take(self, arrays: dict[str, Array], vocab: Vocab) -> Self:

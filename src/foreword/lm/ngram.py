@@ -244,6 +244,8 @@ class NgramLM:
         found = self._kept.get((length, context))
         if found is None:
             found = self.layout_.extensions(length, context)
+            if found[0].max(initial=0) >= len(self.vocab):
+                raise InputError("the n-grams name a word that is not in the vocabulary")
             if len(found[0]) >= MANY_WORDS:
                 if self._kept_words > MOST_KEPT:
                     self._kept, self._kept_words = {}, 0

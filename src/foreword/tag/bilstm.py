@@ -402,6 +402,7 @@ class BiLSTMTagger:
         _check_tags(tags)
         if type(has_vectors) is not bool:
             raise ValueError(f"'has_vectors' is {has_vectors!r}: expected true or false")
+        parts.check_counts("layers")
         model = cls(**settings)
         if "embedder" in parts.settings:
             model._embedder = model.embedder = _checked_embedder(unnest("embedder", parts), "the embedder")

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from queue import Empty, SimpleQueue
-from typing import Literal, NamedTuple, Self, TypedDict, cast
+from typing import Any, Literal, NamedTuple, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -410,8 +410,11 @@ class BPETokenizer:
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
         parts.check_flags("lowercase", "ignore_merges", "prefix_space")
-        settings = dict(parts.settings)
-        tokenizer = cls(cast(int, settings.pop("vocab_size")), **settings)  # type: ignore[arg-type]
+        settings: dict[str, Any] = dict(parts.settings)
+        for name in ("special_tokens", "added_tokens"):
+            if not (isinstance(settings[name], list) and all(isinstance(token, str) for token in settings[name])):
+                raise InputError(f"{name} must be a list of texts")
+        tokenizer = cls(settings.pop("vocab_size"), **settings)
         if parts.vocab is None:
             raise InputError("a BPE tokenizer needs its vocabulary")
         return tokenizer.with_merges(list(parts.vocab), parts.arrays["record"], end=parts.vocab[parts.vocab.end])

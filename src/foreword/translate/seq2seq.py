@@ -320,6 +320,7 @@ class Seq2Seq:
             raise ValueError(f"'shared' is {shared!r}: expected true or false")
         if parts.vocab is None:
             raise ValueError("it has no vocabulary")
+        parts.check_counts("layers")
         model = cls(**settings)
         source = parts.vocab if shared else from_arrays(source_facts, parts.arrays)
         for name, shape in model._network_of(source, parts.vocab).tensors().items():  # before room is made for them

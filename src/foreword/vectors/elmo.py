@@ -300,8 +300,7 @@ class ELMo:
             raise ValueError(
                 f"mix has the shape {mix.shape}, and layers are {settings.get('layers')!r}: expected one more"
             )
-        if settings["layers"] > len(parts.arrays):
-            raise ValueError(f"{settings['layers']} layers, but only {len(parts.arrays)} arrays")
+        parts.check_counts("layers")
         model = cls(**settings)
         points = isinstance(alphabet, list) and all(type(point) is int and 0 <= point < 0x110000 for point in alphabet)
         if not points or alphabet != sorted(set(alphabet)):

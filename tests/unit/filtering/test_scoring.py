@@ -14,7 +14,7 @@ from foreword.filtering.columns import Column, find_column
 from foreword.filtering.percentiles import best_shares, sortable, unsortable
 from foreword.filtering.scoring import cut, scorer_of, stretches
 from foreword.filtering.shards import VALUE
-from foreword.filtering.summary import Tally, edges, histogram
+from foreword.filtering.summary import Tally, described, edges, histogram
 from foreword.lm.ngram import NgramLM
 from foreword.pipeline import TextLM
 from foreword.text.block import Block
@@ -134,3 +134,16 @@ def test_tallies_add_up_and_are_drawn() -> None:
         assert "<svg" in histogram(whole, name).markup
     assert "d&amp;e" in histogram(whole, "label").markup
     assert find_column(columns, "tokens") is columns[3]
+
+
+def test_the_spread_of_scores_is_told_in_a_line_each() -> None:
+    labels = dict(zip("abcdefg", (60, 20, 10, 5, 3, 1, 1), strict=True))
+    tally = Tally(
+        100, 10, histograms={"m_label": labels, "p_perplexity": {"8": 1, "9": 80, "11": 40}, "p_score": {"8": 9}}
+    )
+    *_, of_labels, of_numbers = described(tally)
+    assert of_labels == "m_label       a 60%, b 20%, c 10%, d 5%, e 3%, 2 others"
+    assert of_numbers == "p_perplexity  10.0 ▁█ ▄ 31.6, half below 17.8"
+    wide = described(Tally(histograms={"perplexity": {"0": 1, "399": 1}}))[-1]
+    assert wide.count("█") == 2
+    assert wide.count(" " * 38) == 1
