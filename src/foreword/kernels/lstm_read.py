@@ -41,22 +41,22 @@ def _gates(gates: Floats, at: int, h: Floats, c: Floats, own: int, out: Floats, 
 @kernel
 def read_together(
     table: Floats, words: Longs, counts: Longs, packed: Floats, gates: Floats, h: Floats, c: Floats, out: Floats,
-    texts: int, hidden: int,
+    texts: int, first: int, last: int, hidden: int,
 ) -> None:  # fmt: skip
-    """All steps. counts (T,): texts that still have a word, which never rise. packed: W_h with rows and columns
-    exchanged, (H, 4H), as ``add_product`` reads it; gates (B, 4H): room for one step. h and c become those after each
-    text's last word.
+    """All steps of the texts from ``first`` to ``last``. counts (T,): texts that still have a word, which never rise.
+    packed: W_h with rows and columns exchanged, (H, 4H), as ``add_product`` reads it; gates (last − first, 4H): room
+    for one step. h and c become those after each text's last word.
     """
     wide = 4 * hidden
     for step in range(len(counts)):
-        count, first = counts[step], step * texts
+        count, begin = min(counts[step], last) - first, step * texts + first
         for text in range(count):
-            at, to = words[first + text] * wide, text * wide
+            at, to = words[begin + text] * wide, text * wide
             for j in range(0, wide, LANES):
                 store_part(gates, to + j, load_part(table, at + j, wide - j), wide - j)
-        add_product(h, 0, hidden, count, packed, hidden, wide, gates)
+        add_product(h, first * hidden, hidden, max(count, 0), packed, hidden, wide, gates)
         for text in range(count):
-            _gates(gates, text * wide, h, c, text * hidden, out, (first + text) * hidden, hidden)
+            _gates(gates, text * wide, h, c, (first + text) * hidden, out, (begin + text) * hidden, hidden)
 
 
 @kernel
@@ -69,11 +69,11 @@ def read_few(
     """
     wide = 4 * hidden
     for step in range(len(counts)):
-        count, first = counts[step], step * texts
+        count, begin = counts[step], step * texts
         multiply_rows(recurrent, none, h, count, wide, hidden, gates)
         for text in range(count):
-            at, to = words[first + text] * wide, text * wide
+            at, to = words[begin + text] * wide, text * wide
             for j in range(0, wide, LANES):
                 few = wide - j
                 store_part(gates, to + j, plus(load_part(gates, to + j, few), load_part(table, at + j, few)), few)
-            _gates(gates, to, h, c, text * hidden, out, (first + text) * hidden, hidden)
+            _gates(gates, to, h, c, text * hidden, out, (begin + text) * hidden, hidden)

@@ -16,9 +16,13 @@ from torch import Tensor
 from foreword.kernels.lstm_read import read_few, read_together
 from foreword.kernels.recurrent_step import lstm_gates
 from foreword.nn.fused import flat, packed
+from foreword.nn.threads import in_threads
 
 TOGETHER = 4
 """Sentences from which on it pays to lay the recurrent weights out for a product of several states."""
+
+TEXTS_OF_A_THREAD = 16
+"""With fewer each would read the weights for little."""
 
 
 def only_read(x: Tensor, h: Tensor, c: Tensor, weights: Sequence[Tensor]) -> bool:
@@ -48,13 +52,22 @@ def read_words(
     places, counts = flat_longs(words), _counts(steps, texts, lengths)
     if len(places) and not 0 <= places.min() <= places.max() < len(table):
         raise IndexError(f"a word is not among the {len(table)} that were given")
-    gates = np.empty(4 * texts * units, np.float32)
-    held = gates, flat_of(h), flat_of(c), flat_of(out), texts, units
+    given, held = (flat_of(table), places, counts), (flat_of(h), flat_of(c), flat_of(out))
     if texts < TOGETHER:
-        read_few(flat_of(table), places, counts, flat(w_h), np.zeros(4 * units, np.float32), *held)
-    else:
-        read_together(flat_of(table), places, counts, packed(w_h.t()), *held)
+        read_few(*given, flat(w_h), np.zeros(4 * units, np.float32), _room(texts, units), *held, texts, units)
+        return out, h, c
+    turned = packed(w_h.t())
+
+    def work(first: int, last: int) -> None:
+        read_together(*given, turned, _room(last - first, units), *held, texts, first, last, units)
+
+    in_threads(work, texts, min(torch.get_num_threads(), texts // TEXTS_OF_A_THREAD))
     return out, h, c
+
+
+def _room(texts: int, units: int) -> NDArray[np.float32]:
+    """For the gates of one step."""
+    return np.empty(4 * texts * units, np.float32)
 
 
 def _counts(steps: int, texts: int, lengths: Tensor | None) -> NDArray[np.int64]:

@@ -9,8 +9,6 @@ Shapes: N words to score, D units, V words in the vocabulary.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -19,6 +17,7 @@ from torch.nn.functional import cross_entropy, linear
 from foreword.kernels.log_sums import WORDS, log_sums
 from foreword.kernels.recurrent import BLOCK
 from foreword.nn.fused import flat, packed
+from foreword.nn.threads import in_threads
 
 LOGITS_AT_ONCE = 1 << 22
 """Numbers that are held for scoring: 400 words at a vocabulary of 10,000."""
@@ -57,11 +56,5 @@ def _log_sums(hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         room = np.empty(WORDS * BLOCK, np.float32)
         log_sums(*given, first, last, states, units, words, room, tops, sums)
 
-    threads = min(torch.get_num_threads(), blocks, max(1, states * words // SCORES_OF_A_THREAD))
-    if threads == 1:
-        work(0, blocks)
-    else:
-        ends = [blocks * number // threads for number in range(threads + 1)]
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(work, ends[:-1], ends[1:]))
+    in_threads(work, blocks, min(torch.get_num_threads(), blocks, states * words // SCORES_OF_A_THREAD))
     return torch.from_numpy(tops[:states] + np.log(sums[:states]))

@@ -61,6 +61,18 @@ def test_nothing_is_read_behind_an_end(lengths: list[int]) -> None:
         assert not out[length:, column].any()
 
 
+def test_by_several_threads_it_is_the_same_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights, (h, c) = layer(20), start(12, 20)
+    x = torch.randn(STEPS, 12, INPUTS, generator=torch.Generator().manual_seed(3))
+    lengths = torch.tensor([7] * 3 + [5] * 3 + [2] * 5 + [0])
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    alone = lstm(x, h, c, weights, lengths)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    monkeypatch.setattr("foreword.nn.reading.TEXTS_OF_A_THREAD", 4)
+    for ours, wanted in zip(lstm(x, h, c, weights, lengths), alone, strict=True):
+        assert torch.equal(ours, wanted)
+
+
 def test_torch_says_the_same_and_has_the_gradients() -> None:
     weights, (h, c) = layer(20), start(3, 20)
     x = torch.randn(STEPS, 3, INPUTS, generator=torch.Generator().manual_seed(4))
