@@ -21,6 +21,9 @@ OTHER = "other"
 GONE = 499
 """Status of a request whose client left before the answer began, as other servers log it."""
 
+LATE = "foreword.late"
+"""Where a scope has the status of a request that was given up, if not this one."""
+
 LOG_EVERY = 0.2
 """Seconds after which lines are written, all that there are at once."""
 
@@ -89,6 +92,7 @@ class Counted:
         finally:
             self.metrics.in_flight -= 1
             seconds = time.perf_counter() - began
+            status = scope.get(LATE, GONE) if status == GONE else status
             route = scope["path"] if scope["path"] in self.routes else OTHER
             method = scope["method"] if scope["method"] in METHODS else OTHER
             self.metrics.request(method, route, status, seconds)
