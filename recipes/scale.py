@@ -44,8 +44,8 @@ NETWORK = 1.25e9
 CORES, MEMORY = 16, 64 << 30
 """Of a node, assumed; the price above covers both."""
 
-WORKER = 350e6
-"""Bytes that a process which filters takes at most, model pages apart: Parquet was seen at 334 MB."""
+WORKER = 300e6
+"""Bytes that a process which filters takes at most, model pages apart: what is held is bounded, see docs/filter.md."""
 
 NUMBERED = (1 << 31) - 1
 """N-grams of one order that a model can number."""

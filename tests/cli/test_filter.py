@@ -443,6 +443,68 @@ def test_wrong_calls(foreword: Foreword, models: Path, web: Path, tmp_path: Path
     assert 0 < len(lines(tmp_path / "done")) < 60
 
 
+def test_a_stream_passes_by(foreword: Foreword, models: Path, web: Path, tmp_path: Path) -> None:
+    rule = ("--keep", "label=en and probability>0.6", "--with-scores")
+    assert foreword("filter", models / "lid.bin", web, tmp_path / "out", *rule, "-p", 1).exit_code == 0
+    kept = b"".join(contents(tmp_path / "out").values())
+    assert kept
+    everything = b"".join(contents(web).values())
+    for data in (everything, gzip.compress(everything)):
+        done = foreword("filter", models / "lid.bin", "-", "-", *rule, input=data)
+        assert (done.exit_code, done.stdout_bytes) == (0, kept), done.stderr
+        assert "60 documents" in done.stderr
+    done = foreword("filter", models / "lid.bin", web, "-", *rule, "--quiet")
+    assert (done.exit_code, done.stdout_bytes, done.stderr) == (0, kept, "")
+    lines = "the cat\n\nder Hund\n"
+    done = foreword("filter", models / "lid.bin", "-", "-", "--keep", "label=de", "--format", "text", input=lines)
+    assert (done.exit_code, done.stdout) == (0, "der Hund\n")
+    assert not foreword("filter", models / "lid.bin", "-", "-", "--keep", "label=de", "-q", input="").stdout
+
+
+def test_a_stream_has_limits_that_are_told(foreword: Foreword, models: Path, tmp_path: Path) -> None:
+    def told(*words: object, status: int = 2) -> str:
+        done = foreword("filter", models / "lid.bin", *words, input=GOOD + b'{"txt": 1}\n')
+        assert done.exit_code == status, done.stderr
+        return " ".join(done.stderr.split())
+
+    keep = ("--keep", "label in en,de")
+    assert "gives no name to a file" in told("-", tmp_path / "out", *keep)
+    for words in (["-p", 2], ["--on-error", "skip"], ["--restart"], ["--json"]):
+        assert "by one process" in told("-", "-", *keep, *words)
+    assert "a stream passes by once" in told("-", "-", "--keep-percentile", 10, status=1)
+    assert "a stream passes by once" in told("-", "-", "--buckets", "30,60", status=1)
+    assert "Parquet" in told("-", "-", *keep, "--format", "parquet", status=1)
+    assert 'standard input: line 2 has no field "text" (it has: txt)' in told("-", "-", *keep, status=1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stream_ends_quietly_when_its_reader_has_enough(models: Path, tmp_path: Path) -> None:
+    row = as_jsonl(rows(1)).decode().strip()
+    filtering = f"{sys.executable} -m foreword filter {models / 'ngram'} - - --keep 'tokens>1'"
+    script = f"yes '{row}' | head -c 60000000 | {filtering} | head -1; echo ${{PIPESTATUS[2]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert (done.stdout.splitlines(), done.stderr) == ([row, "141"], "")
+
+
+def test_a_script_without_a_guard_is_told_so(models: Path, web: Path, tmp_path: Path) -> None:
+    calls = (
+        "from foreword.filtering import Filtering, filter_files",
+        f"rules = Filtering([('', {str(models / 'ngram')!r})], score_only=True)",
+        f"print(filter_files({str(web)!r}, {str(tmp_path / 'out')!r}, rules, processes=2).tally.kept)",
+    )
+    script = tmp_path / "script.py"
+    script.write_text("\n".join(calls))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    told = done.stderr.splitlines()
+    assert told[-1].startswith("foreword.errors.ForewordError: no process could begin: each imports your script")
+    assert 'if __name__ == "__main__":' in told[-1]
+    assert done.stderr.count("Error: ") == 2  # that one, and the cause that it names; nothing from the processes
+    script.write_text("\n".join([calls[0], 'if __name__ == "__main__":', *(f"    {call}" for call in calls[1:])]))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "60\n"), done.stderr
+
+
 def test_out_that_cannot_be_made(foreword: Foreword, models: Path, web: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     done = foreword("filter", models / "lid.bin", web, tmp_path / "file" / "out", "-p", 1, "--score-only")

@@ -29,9 +29,11 @@ EXAMPLES = examples(
     'foreword filter lid.176.ftz web/ english/ --keep "label=en and probability>0.65"',
     'foreword filter model "web/*.jsonl.zst" kept/ --keep "perplexity<500"',
     "foreword filter model web/ best/ --keep-percentile 10 --with-scores",
+    'foreword filter model s3://bucket/web s3://bucket/kept --keep "perplexity<500"',
     "foreword filter -m lid=lid.176.ftz -m wiki=5gram.arpa web/ scored/ --score-only",
     'foreword filter -m lid=lid.176.ftz -m wiki=ngram web/ kept/ --keep "wiki_perplexity<table" --table t.tsv',
     "foreword filter -m lid=lid.176.ftz -m wiki=ngram web/ out/ --buckets 30,60 --each-label",
+    'zcat web.jsonl.gz | foreword filter lid.176.ftz - - --keep "label=en" | gzip > english.jsonl.gz',
     'foreword filter lid.176.ftz /shared/web /shared/english --keep "label=en and probability>0.65" --ray head:6379',
 )
 
@@ -46,7 +48,8 @@ def filter(
         typer.Argument(
             metavar="MODEL… IN OUT",
             help="Models, or none where --model names them; what to read: a file, a folder, a glob or an address, of "
-            "JSONL, Parquet or text, compressed or not; and the folder to write.",
+            "JSONL, Parquet or text, compressed or not, or - for standard input; and the folder to write, an address "
+            "such as s3://…, or - for standard output.",
             show_default=False,
         ),
     ],
@@ -125,6 +128,14 @@ def filter(
     restart: Annotated[
         bool, typer.Option("--restart", help="Forget what an earlier run has done.", rich_help_panel=RUNNING)
     ] = False,
+    scratch: Annotated[
+        str | None,
+        typer.Option(
+            "--scratch", metavar="FOLDER", rich_help_panel=RUNNING,
+            help="Where shards are made that go to an address, until they are there.",
+            show_default="a temporary folder",
+        ),
+    ] = None,
     report: Annotated[
         str | None,
         typer.Option("--report", metavar="FILE.svg", help="Draw how the scores are spread.", rich_help_panel=RUNNING),
@@ -141,11 +152,14 @@ def filter(
     A run that was stopped or killed goes on where it was when it is started again. The exit status is 1 if a file was
     left out.
 
+    With OUT - the rows that pass go to standard output as they come, by one process, and nothing is remembered.
+
     With --ray the parts of the files are tasks of a Ray cluster; IN, OUT and the models have to lie where all its nodes
     see them. --processes says how many tasks run at a time.
     """
     from foreword.cli.progress import progress
     from foreword.filtering.run import Filtering, filter_files
+    from foreword.filtering.stream import STREAM, filter_stream
     from foreword.io.vanishing import tell_of_cut_files
 
     tell_of_cut_files()  # with one process the models are mapped here
@@ -155,8 +169,20 @@ def filter(
         models, tuple(keep or ()), keep_percentile, _buckets(buckets), by, each_label, table, score_only, with_scores,
         field, format, errors, _size(longest, "--longest"), _size(piece, "--piece"),
     )  # fmt: skip
+    if STREAM in (source, out):
+        if (processes or 1) > 1 or on_error == "skip" or restart or ray is not None or scratch or as_json:
+            raise typer.BadParameter(
+                "a stream is filtered by one process, as it passes by: without --processes, --ray, --on-error skip, "
+                "--restart, --scratch and --json", param_hint="'-'",
+            )  # fmt: skip
+        if out != STREAM:
+            raise typer.BadParameter("standard input gives no name to a file in OUT: write to -", param_hint="'OUT'")
+        with progress(quiet) as meter:
+            done = filter_stream(source, sys.stdout.buffer, filtering, meter=meter)
+        _close(done, report, quiet, as_json)
+        return
     with progress(quiet or as_json) as meter:
-        how: dict[str, Any] = {"on_error": on_error, "restart": restart, "meter": meter}
+        how: dict[str, Any] = {"on_error": on_error, "restart": restart, "meter": meter, "scratch": scratch}
         if ray is None:
             done = filter_files(source, out, filtering, processes=processes, **how)
         else:
@@ -164,6 +190,10 @@ def filter(
 
             with ray_talking_to_stderr():
                 done = filter_on_ray(source, out, filtering, address=ray or None, processes=processes, **how)
+    _close(done, report, quiet, as_json)
+
+
+def _close(done: Report, report: str | None, quiet: bool, as_json: bool) -> None:
     if report:
         _draw(done, report)
     _tell(done, quiet, as_json)

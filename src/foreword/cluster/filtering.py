@@ -10,7 +10,8 @@ other bytes (order of members, spelling of numbers, what is between them), the r
 another size, and nothing would say which shard is finished. As a Dataset of parts it was measured: with two cores and
 eight parts it kept 1.2 of them busy, tasks kept two. ``rows.py`` has the maps for those who work with Datasets.
 
-IN, OUT and the models have to lie where every node sees them: on a shared file system, or IN at an address.
+IN, OUT and the models have to lie where every node sees them: on a shared file system, or IN and OUT at an address; for
+OUT there, the scratch folder has to be shared.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from typing import Any
 
 from foreword.cluster.connect import cluster_cores, connected, ray_module
 from foreword.cluster.gather import lost, stand_in
-from foreword.errors import InputError
+from foreword.errors import InputError, SettingError
 from foreword.filtering.run import Filtering, OnError, Report, filter_files, fingerprint
 from foreword.filtering.shards import ShardReader
 from foreword.filtering.summary import Tally
 from foreword.filtering.worker import Done, Reading, Task, perform
 from foreword.protocols import Meter
+from foreword.text.files import ADDRESS
 
 AHEAD = 2
 """Tasks for each core that are handed out before they can begin: no core waits for the next one, and a cluster that
@@ -47,11 +49,14 @@ def filter_on_ray(
     on_error: OnError = "stop",
     restart: bool = False,
     meter: Meter | None = None,
+    scratch: str | Path | None = None,
 ) -> Report:
     """What ``filter_files`` does, by tasks of the cluster at ``address``, see ``connected``.
 
     processes: how many tasks run at a time; None is as many as the cluster has cores.
     """
+    if ADDRESS.match(str(out)) and scratch is None:
+        raise SettingError("--ray and an address to write to: --scratch names a folder that all nodes see")
     ray_module()  # what is not there is told at once, and not when a cluster has been started
     for _, path in filtering.models:
         fingerprint(path)
@@ -66,7 +71,7 @@ def filter_on_ray(
         several = max(2, processes or cluster_cores(ray))
         return filter_files(
             source, out, filtering, processes=several, on_error=on_error, restart=restart, meter=meter,
-            perform=perform_all,
+            perform=perform_all, scratch=scratch,
         )  # fmt: skip
 
 

@@ -67,6 +67,25 @@ class Ledger:
         with telling(str(self._path)):
             self._append({"key": key, **facts})
 
+    # Finished shards
+
+    def place(self, relative: str) -> str:
+        """What messages call a finished shard."""
+        return str(self.out / relative)
+
+    def stored(self, relative: str) -> int | None:
+        """How many bytes a finished shard has; None where it is not there."""
+        path = self.out / relative
+        return path.stat().st_size if path.is_file() else None
+
+    def put(self, made: Path, relative: str) -> None:
+        """Put a shard in place, whole; ``made`` is gone then."""
+        target = self.out / relative
+        with telling(str(target)):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            made.replace(target)
+            sync_folder(target.parent)
+
     def close(self, finished: bool = False) -> None:
         """Let others in. What only a run under way needs goes when it is finished; all of it if nothing was done."""
         if finished:
@@ -83,15 +102,15 @@ class Ledger:
     def _begin(self) -> None:
         lines = self._path.read_bytes().split(b"\n") if self._path.exists() else []
         whole = lines[:-1]
-        if whole and (_parsed(whole[0]) or {}).get("version") != VERSION:
+        if whole and (parsed(whole[0]) or {}).get("version") != VERSION:
             raise InputError(f"{self._path}: is damaged, or was written by another Foreword; --restart begins anew")
-        records = [record for line in whole if (record := _parsed(line)) is not None]
+        records = [record for line in whole if (record := parsed(line)) is not None]
         if len(records) == 1:  # nothing was done yet, so that other settings may be tried
             records, whole = [], []
         if records and records[0].get("settings") != self._settings:
-            changed = _changed(records[0].get("settings"), self._settings)
+            other = changed(records[0].get("settings"), self._settings)
             raise InputError(
-                f"{self.out} holds a run with another {changed}; --restart begins anew, or name another folder"
+                f"{self.out} holds a run with another {other}; --restart begins anew, or name another folder"
             )
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
         end = sum(len(line) + 1 for line in whole)
@@ -103,7 +122,7 @@ class Ledger:
             sync_folder(self.folder)
 
     def _append(self, record: Mapping[str, Any]) -> None:
-        data = _line(record)
+        data = line_of(record)
         while data:
             data = data[os.write(self._file, data) :]
         os.fsync(self._file)
@@ -135,12 +154,12 @@ def _check_folder(out: Path) -> None:
         raise InputError(f"cannot write {out}: the folder is not empty and holds no run of foreword filter")
 
 
-def _line(record: Mapping[str, Any]) -> bytes:
+def line_of(record: Mapping[str, Any]) -> bytes:
     data = json.dumps(record, ensure_ascii=False).encode()
     return b"%s\t%08x\n" % (data, zlib.crc32(data))
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def parsed(line: bytes) -> dict[str, Any] | None:
     data, _, checksum = line.rpartition(b"\t")
     if checksum != b"%08x" % zlib.crc32(data):  # torn by a machine that went down, or damaged since
         return None
@@ -149,7 +168,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     return record
 
 
-def _changed(old: Any, new: Mapping[str, Any]) -> str:
+def changed(old: Any, new: Mapping[str, Any]) -> str:
     """The first setting that is not the same."""
     if not isinstance(old, dict):
         return "form"

@@ -17,13 +17,13 @@ import numpy as np
 from foreword.errors import InputError, SettingError
 from foreword.filtering.columns import Column
 from foreword.filtering.ledger import Ledger
-from foreword.filtering.output import joined, sync_folder, telling, written
+from foreword.filtering.output import joined, written
 from foreword.filtering.percentiles import best_shares, values_in
 from foreword.filtering.rules import Thresholds, check_rule, parse_rule, read_table, separate
 from foreword.filtering.scoring import PIECE_BYTES, label_column, main_column
 from foreword.filtering.shards import BUCKET, BUCKETS, Format, Judging, Part, format_of, lower_is_better, parts_of
 from foreword.filtering.summary import Tally
-from foreword.filtering.worker import Done, Perform, Reading, Task, perform_all
+from foreword.filtering.worker import Done, Perform, Reading, Task, end_if_imported, perform_all
 from foreword.io.folder import load, save
 from foreword.protocols import Meter
 from foreword.text.block import BLOCK_BYTES
@@ -118,17 +118,21 @@ def filter_files(
     restart: bool = False,
     meter: Meter | None = None,
     perform: Perform = perform_all,
+    scratch: str | Path | None = None,
 ) -> Report:
-    """Filter or score ``source``, a file, folder, glob or address, into the folder ``out``.
+    """Filter or score ``source``, a file, folder, glob or address, into the folder ``out``, or an address.
 
     What an earlier run with the same settings has finished is not done again. Where ``processes`` is more than one,
     they are spawned, so that a script has to be importable, as ``multiprocessing`` says. perform: who does the parts;
-    ``foreword.cluster.filtering`` has another.
+    ``foreword.cluster.filtering`` has another. scratch: where shards are made that go to an address; None is a
+    folder among the temporary ones.
     """
+    if processes != 1:
+        end_if_imported()
     files = find_files(source)
     shards = [Shard.of(number, file, source, filtering.format) for number, file in enumerate(files)]
-    check_apart(source, files, Path(out))
-    ledger = Ledger(out, _settings(filtering), restart)
+    check_apart(source, files, str(out))
+    ledger = _ledger(str(out), _settings(filtering), restart, scratch)
     finished = False
     try:
         report = _Run(filtering, shards, ledger, processes or cores(), on_error, meter, perform).all()
@@ -136,6 +140,16 @@ def filter_files(
         return report
     finally:
         ledger.close(finished)
+
+
+def _ledger(out: str, settings: dict[str, Any], restart: bool, scratch: str | Path | None) -> Ledger:
+    if ADDRESS.match(out):
+        from foreword.filtering.address import AddressLedger
+
+        return AddressLedger(out, settings, restart, scratch)
+    if scratch is not None:
+        raise SettingError("--scratch is for an address: shards of a folder are made in the folder")
+    return Ledger(out, settings, restart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +188,23 @@ def relative_name(name: str, source: str) -> str:
     return os.path.relpath(name, base) if not ADDRESS.match(name) else name.removeprefix(base).lstrip("/")
 
 
-def check_apart(source: str, files: Sequence[SourceFile], out: Path) -> None:
+def check_apart(source: str, files: Sequence[SourceFile], out: str) -> None:
     """Refuse to write into what is read, or to read what is written."""
-    real = Path(os.path.realpath(out))
-    if not ADDRESS.match(source) and Path(source).is_dir() and real.is_relative_to(os.path.realpath(source)):
+    real = _real(out)
+    if (ADDRESS.match(source) or Path(source).is_dir()) and _is_below(real, _real(source)):
         raise SettingError(f"{out} lies inside {source}: the next run would read what this one writes")
     for file in files:
-        if not ADDRESS.match(file.name) and Path(os.path.realpath(file.name)).is_relative_to(real):
+        if _is_below(_real(file.name), real):
             raise SettingError(f"{file.name} lies inside {out}, which is to be written")
+
+
+def _real(name: str) -> str:
+    name = name.removeprefix("file://").removeprefix("local://")
+    return name.rstrip("/") if ADDRESS.match(name) else os.path.realpath(name)
+
+
+def _is_below(name: str, folder: str) -> bool:
+    return name == folder or name.startswith(f"{folder.rstrip('/')}/")
 
 
 def _settings(filtering: Filtering) -> dict[str, Any]:
@@ -208,6 +231,29 @@ def fingerprint(path: str) -> list[int | str]:
     return [size, digest.hexdigest()]
 
 
+def judging_of(chosen: Filtering, scores: list[Column]) -> Judging:
+    """The rules, checked against the columns that there will be."""
+    table: Thresholds = read_table(chosen.table) if chosen.table else {}
+    columns = [*scores, Column(BUCKET, np.empty(0, np.int32), BUCKETS)] if chosen.buckets else scores
+    rules = separate(parse_rule(text) for text in chosen.keep)
+    for rule in rules:
+        check_rule(rule, columns, table, label_column(scores))
+    by = chosen.by or main_column(scores)
+    found = next((column for column in scores if column.name == by), None)
+    if found is None or found.names is not None:
+        numbers = ", ".join(column.name for column in scores if column.names is None)
+        raise SettingError(f"--by {by}: expected one of {numbers}")
+    if (chosen.each_label or chosen.buckets == "table") and label_column(scores) is None:
+        raise SettingError("--each-label, and a table, need a model that gives labels")
+    if chosen.buckets == "table" and any(len(values) != 2 for values in table.values()):
+        raise SettingError(f"{chosen.table}: buckets take two thresholds for every label")
+    only_scores = chosen.score_only or (bool(chosen.buckets) and not rules)
+    return Judging(
+        rules, table, by, buckets=table if chosen.buckets == "table" else {} if chosen.buckets else None,
+        write_scores=only_scores or chosen.with_scores, keep_all=only_scores,
+    )  # fmt: skip
+
+
 class _Run:
     def __init__(
         self, filtering: Filtering, shards: list[Shard], ledger: Ledger, processes: int, on_error: OnError,
@@ -225,7 +271,7 @@ class _Run:
         thresholds: dict[str, list[float]] = {}
         if left:
             self._open(left)
-            judging = self._judging()
+            judging = judging_of(self.filtering, self.columns)
             if self.filtering.two_passes:
                 judging = self._with_thresholds(judging, left)
             self._write(judging, left)
@@ -262,28 +308,6 @@ class _Run:
             save(load(path), folder)
         return folder
 
-    def _judging(self) -> Judging:
-        chosen = self.filtering
-        table: Thresholds = read_table(chosen.table) if chosen.table else {}
-        columns = [*self.columns, Column(BUCKET, np.empty(0, np.int32), BUCKETS)] if chosen.buckets else self.columns
-        rules = separate(parse_rule(text) for text in chosen.keep)
-        for rule in rules:
-            check_rule(rule, columns, table, label_column(self.columns))
-        by = chosen.by or main_column(self.columns)
-        found = next((column for column in self.columns if column.name == by), None)
-        if found is None or found.names is not None:
-            numbers = ", ".join(column.name for column in self.columns if column.names is None)
-            raise SettingError(f"--by {by}: expected one of {numbers}")
-        if (chosen.each_label or chosen.buckets == "table") and label_column(self.columns) is None:
-            raise SettingError("--each-label, and a table, need a model that gives labels")
-        if chosen.buckets == "table" and any(len(values) != 2 for values in table.values()):
-            raise SettingError(f"{chosen.table}: buckets take two thresholds for every label")
-        only_scores = chosen.score_only or (bool(chosen.buckets) and not rules)
-        return Judging(
-            rules, table, by, buckets=table if chosen.buckets == "table" else {} if chosen.buckets else None,
-            write_scores=only_scores or chosen.with_scores, keep_all=only_scores,
-        )  # fmt: skip
-
     # The passes
 
     def _with_thresholds(self, judging: Judging, left: list[Shard]) -> Judging:
@@ -315,7 +339,7 @@ class _Run:
                 path = self.ledger.parts / shard.file_of(part, "part")
                 scores = self._scores(shard, part) if self.filtering.two_passes else None
                 if not self._is_done(f"part {shard.relative} {part.number}", shard, path):
-                    tasks.append(Task(part, judging, path, str(self.ledger.out / shard.relative), scores))
+                    tasks.append(Task(part, judging, path, self.ledger.place(shard.relative), scores))
         waiting = {task.part.shard for task in tasks}
         for shard in self._whole(left):
             if shard.parts[0].shard not in waiting:  # all parts were there, but not yet put together
@@ -374,28 +398,27 @@ class _Run:
         )
 
     def _in_place(self, shard: Shard) -> bool:
-        return self._is_done(f"shard {shard.relative}", shard, self.ledger.out / shard.relative)
+        record = self.ledger.get(f"shard {shard.relative}")
+        return (
+            record is not None
+            and record["state"] == list(shard.state)
+            and record["bytes"] == self.ledger.stored(shard.relative)
+        )
 
     def _put_in_place(self, shard: Shard) -> None:
         """Rename the one part, or put the parts together and rename that."""
-        target = self.ledger.out / shard.relative
         parts = [self.ledger.parts / shard.file_of(part, "part") for part in shard.parts]
-        with telling(str(target)):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if len(parts) > 1:
-                whole = self.ledger.parts / shard.file_of(shard.parts[0], "whole")
-                with written(whole, str(target)) as stream:
-                    joined(parts, stream)
-                whole.replace(target)
-            else:
-                parts[0].replace(target)
-            sync_folder(target.parent)
+        made = parts[0]
+        if len(parts) > 1:
+            made = self.ledger.parts / shard.file_of(shard.parts[0], "whole")
+            with written(made, self.ledger.place(shard.relative)) as stream:
+                joined(parts, stream)
+        size = made.stat().st_size
+        self.ledger.put(made, shard.relative)
         tally = Tally()
         for part in shard.parts:
             tally.add(Tally.from_json(self.ledger[f"part {shard.relative} {part.number}"]["tally"]))
         tally.bytes_in = shard.size
-        self.ledger.record(
-            f"shard {shard.relative}", state=list(shard.state), bytes=target.stat().st_size, tally=tally.to_json()
-        )
+        self.ledger.record(f"shard {shard.relative}", state=list(shard.state), bytes=size, tally=tally.to_json())
         for path in (*parts, *(self._scores(shard, part) for part in shard.parts)):
             path.unlink(missing_ok=True)

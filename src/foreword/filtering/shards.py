@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import BinaryIO, Literal, cast
@@ -208,21 +208,18 @@ def write_part(
 ) -> Tally:
     """Read, score, judge and write a part. scores: what a first pass has kept, so that no model is asked again."""
     tally = Tally()
-    with written(path, name) as stream, scores.open("rb") if scores else nullcontext() as kept:
+    with ExitStack() as stack:
+        stream = stack.enter_context(written(path, name))
+        kept = stack.enter_context(scores.open("rb")) if scores else None
         is_table = (reading.format or format_of(part.source)) == "parquet"
         output = TableWriter(stream, part.source) if is_table else None
+        if output is not None:
+            stack.callback(output.abandon)
         lines = Output(stream, name, compressor_for(part.source))
         like = reading.columns() if kept else []
         for batch in reading.batches(part, tell):
             columns = read_columns(kept, like, len(batch)) if kept else reading.scores(batch.texts)
-            columns = judging.bucketed(columns)
-            passes = judging.judged(columns, tally.rejected, batch.rows)
-            tally.documents += int(np.count_nonzero(batch.rows))
-            tally.kept += int(np.count_nonzero(batch.rows if judging.keep_all else passes))
-            tally.count([column.at(batch.rows) for column in columns])
-            if judging.keep_all:
-                passes = np.ones(len(batch), np.bool_)
-            added = columns if judging.write_scores else []
+            passes, added = judged_batch(batch, columns, judging, tally)
             if isinstance(batch, TableBatch):
                 assert output is not None
                 output.write(batch, passes, added)
@@ -233,9 +230,21 @@ def write_part(
         else:
             lines.finish()
     tally.bytes_out = path.stat().st_size
-    if judging.keep_all:
-        tally.rejected = {}
     return tally
+
+
+def judged_batch(
+    batch: LineBatch | TableBatch, columns: list[Column], judging: Judging, tally: Tally
+) -> tuple[Mask, list[Column]]:
+    """Which rows are written, and what is added to them; the tally is told."""
+    columns = judging.bucketed(columns)
+    passes = judging.judged(columns, {} if judging.keep_all else tally.rejected, batch.rows)
+    tally.documents += int(np.count_nonzero(batch.rows))
+    tally.kept += int(np.count_nonzero(batch.rows if judging.keep_all else passes))
+    tally.count([column.at(batch.rows) for column in columns])
+    if judging.keep_all:
+        passes = np.ones(len(batch), np.bool_)
+    return passes, columns if judging.write_scores else []
 
 
 # --- parts of files

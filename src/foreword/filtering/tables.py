@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -18,9 +19,12 @@ from foreword.text.utf8 import Errors
 
 Mask = NDArray[np.bool_]
 
-GROUP_BYTES = 32 << 20
-"""Rows of about so many bytes make a row group of the output."""
+GROUP_BYTES, LONG_BYTES = 16 << 20, 6 << 20
+"""Rows of about so many bytes make a row group of the output. A batch that is longer than the second of these, because
+of long rows, makes one alone."""
 
+HELD_PAGES = 6
+"""How many times ``longest`` the pages may be that have to be held to read a row."""
 
 PAGE_ROWS = 64
 """After so many rows it is asked whether a page is full. By the default of 1024 one of long rows would be huge, and
@@ -45,7 +49,7 @@ class TableBatch:
 
 def table_batches(reader: Reader, field: str, errors: Errors, longest: int) -> Iterator[TableBatch]:
     done = 0
-    with parquet_opened(reader, field) as table:
+    with parquet_opened(reader, field, HELD_PAGES * longest) as table:
         for batch, texts in table.batches(errors, BLOCK_BYTES):
             lengths = texts.stops - texts.starts
             if lengths.max(initial=0) > longest:
@@ -93,16 +97,25 @@ class TableWriter:
             rows = pyarrow.RecordBatch.from_arrays([*rows.columns, *added], schema=schema)
         if self._writer is None:
             self._writer = _writer(self._stream, schema, batch.table)
+        size = rows.nbytes
+        if size > LONG_BYTES:
+            self._flush()
         if len(rows):
             self._held.append(rows)
-            self._bytes += rows.nbytes
-        if self._bytes >= GROUP_BYTES:
+            self._bytes += size
+        if self._bytes >= (LONG_BYTES if size > LONG_BYTES else GROUP_BYTES):
             self._flush()
 
     def close(self) -> None:
         self._flush()
         if self._writer is not None:
             self._writer.close()
+
+    def abandon(self) -> None:
+        """Close what nobody will read, for Arrow would try to as it is deleted, and complain that the file is gone."""
+        if self._writer is not None:
+            with suppress(Exception):
+                self._writer.close()
 
     def _flush(self) -> None:
         import pyarrow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+import traceback
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -20,6 +21,12 @@ from foreword.filtering.shards import Format, Judging, Part, ShardReader, keep_s
 from foreword.filtering.summary import Tally
 from foreword.io.vanishing import tell_of_cut_files
 from foreword.text.utf8 import Errors
+
+KILLED = "a process was killed, perhaps for want of memory; run it again to go on"
+NOT_BEGUN = (
+    "no process could begin: each imports your script, which has to be a file that does its work under "
+    'if __name__ == "__main__": (or give processes=1)'
+)
 
 POLL = 0.2
 """Seconds between two looks at how far the processes are."""
@@ -125,11 +132,11 @@ def _side_by_side(
 ) -> Generator[Done, None, None]:
     """One thread of this process works too: it has the models open while the others are still starting."""
     context = multiprocessing.get_context("spawn")
-    counter = context.Value("q", 0)
+    counter, begun = context.Value("q", 0), context.Value("b", 0)
     coming, running = iter(tasks), set[Future[Done]]()
     own: Future[Done] | None = None
     with (
-        ProcessPoolExecutor(processes - 1, context, _begin, (reading, counter)) as pool,
+        ProcessPoolExecutor(processes - 1, context, _begin, (reading, counter, begun)) as pool,
         ThreadPoolExecutor(1) as thread,
     ):
         try:
@@ -147,9 +154,19 @@ def _side_by_side(
                 for future in finished:
                     yield future.result()
         except BrokenProcessPool as error:
-            raise ForewordError("a process was killed, perhaps for want of memory; run it again to go on") from error
+            raise ForewordError(KILLED if begun.value else NOT_BEGUN) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def end_if_imported() -> None:
+    """End a process that was begun by this very call, because it imports a script that makes the call unguarded.
+
+    ``multiprocessing`` would stop it in any case, with a page of text; the one that began it says it in a line.
+    """
+    for frame, _ in traceback.walk_stack(None):
+        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__mp_main__":
+            raise SystemExit(1)
 
 
 def _adding(counter: Any) -> Callable[[int], None]:
@@ -164,7 +181,8 @@ def _adding(counter: Any) -> Callable[[int], None]:
 _here: list[Any] = []
 
 
-def _begin(reading: Reading, counter: Any) -> None:
+def _begin(reading: Reading, counter: Any, begun: Any) -> None:
+    begun.value = 1
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _here[:] = [reading.opened(), _adding(counter)]
     tell_of_cut_files()

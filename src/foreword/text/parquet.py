@@ -16,6 +16,7 @@ from foreword.errors import InputError, MissingExtraError
 from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.files import Reader, SourceFile, opened
 from foreword.text.jsonl import listed
+from foreword.text.parquet_pages import LargePagesError, LongRowsError, WatchedPages
 from foreword.text.utf8 import Errors, is_utf8
 from foreword.text.whitespace import blank
 
@@ -26,8 +27,9 @@ MOST_ROWS = 16 << 10
 FEW = 32
 """What part of a block is read at a time where rows of all sizes are passed on."""
 
-PAGE_BYTES = 1 << 20
-"""How much of a column is read from disk at a time where a row group must not be held whole."""
+BUFFERS = 16 << 20
+LEAST_BUFFER, MOST_BUFFER = 16 << 10, 1 << 20
+"""How much is read from disk at a time where a row group must not be held whole: of all columns, and of one."""
 
 
 def parquet_blocks(reader: Reader, column: str, errors: Errors, block_bytes: int) -> Iterator[Block]:
@@ -63,8 +65,8 @@ def parquet_rows(file: SourceFile, column: str) -> Iterator[list[dict[str, Any]]
 
 
 @contextmanager
-def _parquet(reader: Reader, buffer_bytes: int = 0) -> Iterator[Any]:
-    """The file; whatever goes wrong with it while inside is told in one line."""
+def _parquet(reader: Reader, pages: WatchedPages | None = None) -> Iterator[Any]:
+    """The file; whatever goes wrong with it while inside is told in one line. pages: read a page at a time, from it."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -73,7 +75,13 @@ def _parquet(reader: Reader, buffer_bytes: int = 0) -> Iterator[Any]:
     if not reader.stream.seekable():
         raise InputError(f"{reader.name}: Parquet can be read from a file, not from a pipe")
     try:
-        yield parquet.ParquetFile(reader.stream, buffer_size=buffer_bytes)
+        if pages is None:
+            yield parquet.ParquetFile(reader.stream)
+        else:
+            metadata = parquet.read_metadata(reader.stream)
+            buffer = max(LEAST_BUFFER, min(MOST_BUFFER, BUFFERS // max(1, metadata.num_columns)))
+            # Without the last of these Arrow fetches whole column chunks before it decodes any of them.
+            yield parquet.ParquetFile(pages, metadata=metadata, buffer_size=buffer, pre_buffer=False)
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:  # a name need not be UTF-8
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{reader.name}: not a Parquet file that can be read ({reason})") from error
@@ -198,12 +206,12 @@ class ParquetRows:
     rows that stand together among many short ones are not all held at once. A page is the least that can be read.
     """
 
-    def __init__(self, reader: Reader, file: Any, column: str) -> None:
+    def __init__(self, reader: Reader, file: Any, pages: WatchedPages, column: str) -> None:
         _check_column(file.schema_arrow, column, reader.name)
         self.schema = file.schema_arrow
         self.metadata = file.metadata
         self.column = column
-        self._reader, self._file = reader, file
+        self._reader, self._file, self._pages = reader, file, pages
 
     def batches(self, errors: Errors, block_bytes: int) -> Iterator[tuple[Any, Block]]:
         """Record batches, and the text of each row; null is an empty text."""
@@ -214,28 +222,64 @@ class ParquetRows:
             self._reader.taken = (self._reader.size or 0) * done // max(1, self.metadata.num_rows)
 
     def _gathered(self, block_bytes: int) -> Iterator[Any]:
-        import pyarrow
-
         held: list[Any] = []
         size = 0
-        for batch in self._few_rows(block_bytes // FEW):
-            held.append(batch)
-            size += batch.nbytes
-            if size >= block_bytes:
-                yield pyarrow.Table.from_batches(held).combine_chunks().to_batches()[0]
-                held, size = [], 0
-        if held:
-            yield pyarrow.Table.from_batches(held).combine_chunks().to_batches()[0]
-
-    def _few_rows(self, size: int) -> Iterator[Any]:
         for group in range(self.metadata.num_row_groups):
-            facts = self.metadata.row_group(group)
-            rows = max(1, min(MOST_ROWS, size * int(facts.num_rows) // max(int(facts.total_byte_size), 1)))
-            yield from self._file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False)
+            for batch in self._few_rows(group, block_bytes // FEW):
+                held.append(batch)
+                size += batch.nbytes
+                if size >= block_bytes:
+                    yield _joined(held)
+                    size = 0
+        if held:
+            yield _joined(held)
+
+    def _few_rows(self, group: int, size: int) -> Iterator[Any]:
+        """A row group, as many rows at a time as take about ``size`` bytes."""
+        facts = self.metadata.row_group(group)
+        rows = max(1, min(MOST_ROWS, size * int(facts.num_rows) // max(int(facts.total_byte_size), 1)))
+        done = 0
+        while True:
+            try:
+                for batch in self._rows(group, rows, size, done):
+                    yield batch
+                    done += len(batch)
+                return
+            except LongRowsError as long:  # how long could not be known; read it again from there, more carefully
+                rows = long.rows
+            except LargePagesError as large:
+                raise InputError(
+                    f"{self._reader.name}: row group {group} has pages that take {large.size / 1e6:,.0f} MB at a time, "
+                    f"packed and unpacked, of {large.columns} column{'s' * (large.columns > 1)}; --longest allows more"
+                ) from None
+
+    def _rows(self, group: int, rows: int, size: int, skipped: int) -> Iterator[Any]:
+        self._pages.begin(int(self.metadata.row_group(group).num_rows))
+        batches = self._file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False)
+        while True:
+            with self._pages.taking(rows, size):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            if skipped < len(batch):
+                yield batch.slice(skipped)
+            skipped = max(0, skipped - len(batch))
+
+
+def _joined(held: list[Any]) -> Any:
+    """The batches as one; the list is emptied, so that they do not stay beside it."""
+    import pyarrow
+
+    if len(held) == 1:
+        return held.pop()
+    joined = pyarrow.Table.from_batches(held).combine_chunks().to_batches()[0]
+    held.clear()
+    return joined
 
 
 @contextmanager
-def parquet_opened(reader: Reader, column: str) -> Iterator[ParquetRows]:
-    """The file; whatever goes wrong with it while inside is told in one line."""
-    with _parquet(reader, PAGE_BYTES) as file:
-        yield ParquetRows(reader, file, column)
+def parquet_opened(reader: Reader, column: str, most: int) -> Iterator[ParquetRows]:
+    """The file; whatever goes wrong with it while inside is told in one line. most: bytes of pages that are held."""
+    pages = WatchedPages(reader.stream, most)
+    with _parquet(reader, pages) as file:
+        yield ParquetRows(reader, file, pages, column)
