@@ -21,6 +21,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -428,6 +429,10 @@ class RecurrentClassifier:
         """Each text between two ends, as the language model has read it; of a long one the middle is left out."""
         corpus = Corpus.from_texts(texts, self._tokenizer)
         end = self.vocab.end
+        if not self.from_end and int(np.diff(corpus.offsets).max(initial=0)) <= self.words:  # as most are
+            joined = np.insert(corpus.ids.astype(np.int64), corpus.offsets[:-1], end)
+            bounds = (corpus.offsets + np.arange(len(corpus.offsets))).tolist()
+            return [joined[first:last] for first, last in pairwise(bounds)]
         read = (self._as_read(np.asarray(document[:-1], np.int64)) for document in corpus.documents())
         return [np.concatenate(([end], inner, [end])) for inner in read]
 

@@ -18,8 +18,8 @@ from foreword.kernels.recurrent_step import lstm_gates
 from foreword.nn.fused import flat, packed
 from foreword.nn.threads import in_threads
 
-TOGETHER = 4
-"""Sentences from which on it pays to lay the recurrent weights out for a product of several states."""
+TOGETHER, MANY = 4, 24
+"""Sentences, and words in all, from which on it pays to lay the recurrent weights out for products of many states."""
 
 TEXTS_OF_A_THREAD = 16
 """With fewer each would read the weights for little."""
@@ -53,7 +53,7 @@ def read_words(
     if len(places) and not 0 <= places.min() <= places.max() < len(table):
         raise IndexError(f"a word is not among the {len(table)} that were given")
     given, held = (flat_of(table), places, counts), (flat_of(h), flat_of(c), flat_of(out))
-    if texts < TOGETHER:
+    if texts < TOGETHER or steps * texts < MANY:
         read_few(*given, flat(w_h), np.zeros(4 * units, np.float32), _room(texts, units), *held, texts, units)
         return out, h, c
     turned = packed(w_h.t())

@@ -46,13 +46,18 @@ class Log:
     def __init__(self, write: Callable[[str], object] | None) -> None:
         self._write = write
         self._lines: list[str] = []
+        self._second, self._told = 0, ""
 
     def add(self, method: str, route: str, status: int, seconds: float, read: int, sent: int) -> None:
         if self._write is None:
             return
         if not self._lines:
             asyncio.get_running_loop().call_later(LOG_EVERY, self.flush)
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        second, thousandths = divmod(int(1000 * time.time()), 1000)
+        if second != self._second:
+            told = datetime.fromtimestamp(second, UTC).isoformat().removesuffix("+00:00")
+            self._second, self._told = second, told
+        now = f"{self._told}.{thousandths:03}Z"
         self._lines.append(f"{now} {method} {route} {status} {1000 * seconds:.1f}ms {read}B {sent}B\n")
 
     def flush(self) -> None:
