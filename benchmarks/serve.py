@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -195,8 +195,12 @@ def together(model: Path, route: str, about: str, texts: list[str], quick: bool)
 
 
 @contextmanager
-def serving(model: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    command = [sys.executable, "-m", "foreword", "serve", str(model), "--port", "0", "--json", *options]
+def serving(
+    model: Path, *options: str, beside: Sequence[Path] = ()
+) -> Iterator[tuple[subprocess.Popen[str], int]]:  # fmt: skip
+    """A server of a model, and of others beside it: its process and port."""
+    models = [str(model), *map(str, beside)]
+    command = [sys.executable, "-m", "foreword", "serve", *models, "--port", "0", "--json", *options]
     # The log is written, as it would be.
     with (model.parent / "access.log").open("a") as log, subprocess.Popen(
         [*command, "--log", log.name], stdout=subprocess.PIPE, text=True

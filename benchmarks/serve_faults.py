@@ -1,8 +1,9 @@
 """``foreword serve`` against nonsense for as long as one likes: ``python -m benchmarks.serve_faults [--cases 500]``.
 
-A server with a 5-gram model, in a process of its own. schemathesis asks what the schema of the
-server allows and what it forbids; sockets send random bytes, break off and stay open. It prints what was sent and what
-came back, and ends with status 1 if there was a 500, a crash, or a server that answers no more.
+A server with small models of every family, in a process of its own. schemathesis asks what the schema of the server
+allows and what it forbids, and looks whether answers are as it says; sockets send random bytes, break off and stay
+open. It prints what was sent and what came back, and ends with status 1 if there was a 500, an answer that is not as
+the schema says, a crash, or a server that answers no more.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,11 +26,21 @@ import httpx
 
 from benchmarks.progress import say
 from benchmarks.serve import serving
+from foreword.classify.naive_bayes import NaiveBayes
+from foreword.classify.recurrent import RecurrentClassifier
+from foreword.classify.text import TextClassifier
 from foreword.io.folder import save
 from foreword.lm.ngram import NgramLM
+from foreword.lm.recurrent import RecurrentLM
 from foreword.pipeline import TextLM
+from foreword.protocols import Saveable
+from foreword.search.text import TextSearch
+from foreword.tag.bilstm import BiLSTMTagger
+from foreword.tag.hmm import HMMTagger
 from foreword.text.embedded import embedded_text
 from foreword.tokens.words import WordTokenizer
+from foreword.vectors.elmo import ELMo
+from foreword.vectors.fasttext import FastText
 
 HEAD = b"POST /api/score HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 BODY = b'{"model": "5-gram", "text": ["the list", "a b"]}'
@@ -40,9 +52,8 @@ def main() -> int:
     parser.add_argument("--random", type=int, default=100_000, help="requests of random bytes")
     options = parser.parse_args()
     with TemporaryDirectory() as folder:
-        model = Path(folder, "5-gram")
-        save(TextLM(WordTokenizer(min_count=2), NgramLM(5)).fit(embedded_text()), model)
-        with serving(model) as (server, port):
+        models = make_models(Path(folder))
+        with serving(models[0], beside=models[1:]) as (server, port):
             statuses = Counter[int]()
             attacks: dict[str, Callable[[], Counter[int]]] = {
                 "random bytes": lambda: random_bytes(port, options.random),
@@ -62,6 +73,31 @@ def main() -> int:
     wrong = sum(count for status, count in statuses.items() if status >= 500)
     print(f"{sum(statuses.values()):,} requests, {wrong} answers of 500 or more")
     return 1 if wrong or 'status="500"' in metrics else 0
+
+
+def make_models(folder: Path) -> list[Path]:
+    """One of each family, the first a 5-gram model; how good they are does not matter."""
+    texts = embedded_text()
+    few = [text for text in texts if len(text.split()) > 3][:60]
+    words = [text.split() for text in few]
+    labels, tags = ["a", "b"] * 30, [["a" if len(word) % 2 else "b" for word in line] for line in words]
+    tokenizer = WordTokenizer(min_count=2)
+    counted = TextLM(tokenizer, NgramLM(5)).fit(texts)
+    learnt = RecurrentLM("lstm", 16, 16, layers=1, training=replace(RecurrentLM.TRAINING, epochs=1, steps=5))
+    made: dict[str, Saveable] = {
+        "5-gram": counted,
+        "lstm": TextLM(tokenizer, learnt.fit(counted.corpus(few))),
+        "bayes": TextClassifier(model=NaiveBayes()).fit(few, labels),
+        "lstm-labels": RecurrentClassifier(embedding=8, hidden=8, epochs=1).fit(few, labels),
+        "hmm": HMMTagger().fit(words, tags),
+        "bilstm": BiLSTMTagger(8, epochs=1).fit(words, tags),
+        "fasttext": FastText(8, epochs=1, buckets=1000).fit(counted.corpus(texts)),
+        "elmo": ELMo(8, 1, epochs=1).fit(words[:20]),
+        "search": TextSearch().fit(few),
+    }
+    for name, model in made.items():
+        save(model, folder / name)
+    return [folder / name for name in made]
 
 
 def random_bytes(port: int, requests: int) -> Counter[int]:
@@ -104,7 +140,14 @@ def by_schema(port: int, cases: int) -> Counter[int]:
     import schemathesis
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis.errors import Unsatisfiable
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.specs.openapi.checks import (
+        content_type_conformance,
+        response_schema_conformance,
+        status_code_conformance,
+    )
 
+    checks = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
     statuses = Counter[int]()
     schema: Any = schemathesis.openapi.from_url(f"http://127.0.0.1:{port}/openapi.json")
     bounded: Any = settings(
@@ -114,7 +157,9 @@ def by_schema(port: int, cases: int) -> Counter[int]:
     with requests.Session() as session:
 
         def check(case: Any) -> None:
-            statuses[case.call(session=session).status_code] += 1
+            answer = case.call(session=session)
+            statuses[answer.status_code] += 1
+            case.validate_response(answer, checks=checks)
 
         for found in schema.get_all_operations():
             for mode in list(schemathesis.GenerationMode):

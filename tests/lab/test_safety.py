@@ -8,6 +8,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.refusals import refused
 
 from foreword.errors import SettingError
 from foreword.lab.app import Lab
@@ -16,17 +17,6 @@ from foreword.serve.limits import check_address
 from foreword.serve.shelf import Shelf
 
 from .conftest import Running
-
-
-def refused(answer: httpx.Response, status: int) -> str:
-    assert answer.status_code == status, answer.text
-    told = answer.json()
-    assert list(told) == ["error"]
-    sentence = told["error"]
-    assert isinstance(sentence, str)
-    assert "\n" not in sentence
-    assert "Traceback" not in sentence
-    return sentence
 
 
 def test_a_body_of_a_hundred_megabytes(running: Running) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'foreword[lab]'")
 
 import httpx
+from tests.refusals import refused
 
 from foreword.classify.fasttext import FastTextClassifier
 from foreword.classify.naive_bayes import NaiveBayes
@@ -21,6 +22,7 @@ from foreword.lm.ngram import NgramLM
 from foreword.lm.recurrent import RecurrentLM
 from foreword.pipeline import TextLM
 from foreword.search.text import TextSearch
+from foreword.serve.door import ByH11
 from foreword.serve.keeping import Keeper, warm
 from foreword.serve.limits import Limits
 from foreword.serve.running import Server, Service, address_of, listening
@@ -56,9 +58,10 @@ class Running:
         limits: Limits | None = None,
         keeper: Any = None,
         look_every: float | None = None,
+        reading: Any = None,
     ) -> None:
         self.lines: list[str] = []
-        self.made = Service(shelf, token=token, limits=limits, log=self.lines.append)
+        self.made = Service(shelf, token=token, limits=limits, log=self.lines.append, reading=reading)
         self.keeper = None if keeper is None else Keeper(shelf, keeper, self.made.metrics)
         self.server = Server(self.made, self.keeper, grace=3.0, look_every=look_every)
         self.door = listening("127.0.0.1", 0)
@@ -88,15 +91,12 @@ class Running:
         return self.client.get("/metrics").text
 
 
-def refused(answer: httpx.Response, status: int) -> str:
-    assert answer.status_code == status, answer.text
-    told = answer.json()
-    assert list(told) == ["error"]
-    sentence = told["error"]
-    assert isinstance(sentence, str)
-    assert "\n" not in sentence
-    assert "Traceback" not in sentence
-    return sentence
+def until(there: Callable[[], bool]) -> None:
+    """Wait for what another thread does, but not for ever."""
+    begin = time.monotonic()
+    while not there():
+        assert time.monotonic() - begin < 15
+        time.sleep(0.005)
 
 
 @pytest.fixture(scope="session")
@@ -149,6 +149,21 @@ def shelf(models: dict[str, Any]) -> Shelf:
     for name, model in models.items():
         warm(shelf.add(name, model))
     return shelf
+
+
+def reader(name: str) -> Any:
+    """What reads HTTP, of the two that there are."""
+    if name == "h11":
+        return ByH11
+    pytest.importorskip("httptools", reason="httptools is not installed: pip install 'foreword[lab]'")
+    from foreword.serve.parsed import Parsed
+
+    return Parsed
+
+
+@pytest.fixture(params=["httptools", "h11"])
+def reading(request: pytest.FixtureRequest) -> Any:
+    return reader(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -16,17 +16,17 @@ from hypothesis.errors import Unsatisfiable
 from foreword.serve.limits import Limits
 from foreword.serve.shelf import Shelf
 
-from .conftest import Running
+from .conftest import Running, until
 
-RANDOM_REQUESTS = 10_000
-SCHEMA_CASES, SCHEMA_SECONDS = 40, 20.0
-"""For each route and mode: a thousand or so in all, or what there is time for and a few of each;
-``benchmarks/serve_faults.py`` sends more."""
+RANDOM_REQUESTS = 2_000
+SCHEMA_CASES, SCHEMA_SECONDS = 8, 8.0
+"""For each route and mode, or what there is time for and a few of each. ``benchmarks/serve_faults.py`` sends five
+hundred of each, and a hundred thousand requests of random bytes."""
 
 
 @pytest.fixture
-def impatient(shelf: Shelf) -> Iterator[Running]:
-    served = Running(shelf, limits=Limits(arrival=0.4, seconds=1.0, connections=60))
+def impatient(shelf: Shelf, reading: object) -> Iterator[Running]:
+    served = Running(shelf, limits=Limits(arrival=0.3, seconds=0.7, connections=60), reading=reading)
     yield served
     served.close()
 
@@ -107,7 +107,7 @@ def test_the_schema_of_the_server_finds_no_error_of_the_server(running: Running)
     still_answers(running)
 
 
-def test_ten_thousand_requests_of_random_bytes(running: Running) -> None:
+def test_requests_of_random_bytes(running: Running) -> None:
     rng = random.Random(5)
     head = (
         b"POST /api/score HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
@@ -163,6 +163,7 @@ def test_a_body_that_does_not_come(impatient: Running) -> None:
     client.sendall(head + b'{"model"')
     assert answer_of(client).startswith(b"HTTP/1.1 408")
     client.close()
+    until(lambda: impatient.made.metrics.requests["POST", "/api/score", 408] == 1)
     slow = connected(impatient)  # a byte now and then
     slow.sendall(head)
     began = time.monotonic()
@@ -173,6 +174,8 @@ def test_a_body_that_does_not_come(impatient: Running) -> None:
     gone.sendall(head + b'{"mod')
     gone.close()
     still_answers(impatient)
+    until(lambda: impatient.made.metrics.requests["POST", "/api/score", 408] == 2)
+    until(lambda: impatient.made.metrics.requests["POST", "/api/score", 499] == 1)
 
 
 def test_half_open_sockets_do_not_keep_others_out(impatient: Running) -> None:

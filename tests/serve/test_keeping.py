@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.refusals import refused
 
 from foreword.errors import InputError, SettingError
 from foreword.io.folder import save
@@ -18,7 +19,7 @@ from foreword.serve.keeping import Source, opened, sources_of
 from foreword.serve.shelf import Shelf
 from foreword.tokens.words import WordTokenizer
 
-from .conftest import Running, refused
+from .conftest import Running
 
 TEXT = "the old man reads the book"
 

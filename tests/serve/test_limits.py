@@ -10,12 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.refusals import refused
 
 from foreword.serve.answers import WORK
 from foreword.serve.limits import Limits
 from foreword.serve.shelf import Shelf
 
-from .conftest import Running, refused
+from .conftest import Running
 
 
 @pytest.fixture

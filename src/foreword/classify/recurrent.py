@@ -21,6 +21,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
+from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -143,6 +144,7 @@ class RecurrentClassifier:
         self._tokenizer: TextTokenizer
         self._network: ClassifierNetwork
         self._flat: Tensor
+        self._named: tuple[Tensor, Weights] | None = None
         self._check_settings()
 
     def __repr__(self) -> str:
@@ -162,7 +164,9 @@ class RecurrentClassifier:
     def weights_(self) -> Weights:
         """What was learnt, by name."""
         _ = self.classes_
-        return views(self._flat, self._network.tensors())
+        if self._named is None or self._named[0] is not self._flat:
+            self._named = self._flat, views(self._flat, self._network.tensors())
+        return self._named[1]
 
     # Learning
 
@@ -374,11 +378,10 @@ class RecurrentClassifier:
 
     def predict_log_proba(self, texts: Iterable[str]) -> Logs:
         """float64 (texts, K): natural logs of the posteriors."""
-        logs = np.zeros((0, len(self.classes_)))
+        logs, weights = np.zeros((0, len(self.classes_))), self.weights_
         for group, pooled, count in self._read(_not_one_string(texts)):
             logs = logs if len(logs) else np.zeros((count, len(self.classes_)))
-            scores = self._network.scores(self.weights_, pooled)
-            logs[group] = log_softmax(scores.double(), 1).cpu().numpy()
+            logs[group] = log_softmax(self._network.scores(weights, pooled).double(), 1).cpu().numpy()
         return logs
 
     def predict_proba(self, texts: Iterable[str]) -> Logs:
@@ -388,9 +391,11 @@ class RecurrentClassifier:
         """The k likeliest labels of each text with their probabilities, the likeliest first."""
         if k < 1:
             raise SettingError(f"k={k}: expected at least 1")
-        for shares in self.predict_proba(texts):
-            order = np.argsort(-shares, kind="stable")[:k].tolist()
-            yield [(self.classes_[place], float(shares[place])) for place in order]
+        classes, shares = self.classes_, self.predict_proba(texts)
+        order = np.argsort(-shares, axis=1, kind="stable")[:, :k]
+        best = np.take_along_axis(shares, order, 1).tolist()
+        for places, chances in zip(order.tolist(), best, strict=True):
+            yield [(classes[place], chance) for place, chance in zip(places, chances, strict=True)]
 
     def score(self, texts: Iterable[str], labels: Sequence[Any]) -> float:
         """The share that is right."""
@@ -417,13 +422,17 @@ class RecurrentClassifier:
                 words, lengths = side_by_side([ids[place] for place in group], self._flat.device)
                 around = self._context([texts[place] for place in group])
                 context = None if around is None else beside(around, self._flat.device)
-                states = network.read(weights, words, len(words), context=context)
+                states = network.read(weights, words, len(words), context=context, lengths=lengths)
                 yield group, network.pooled(weights, states, lengths), len(texts)
 
     def _ids(self, texts: list[str]) -> list[NDArray[np.int64]]:
         """Each text between two ends, as the language model has read it; of a long one the middle is left out."""
         corpus = Corpus.from_texts(texts, self._tokenizer)
         end = self.vocab.end
+        if not self.from_end and int(np.diff(corpus.offsets).max(initial=0)) <= self.words:  # as most are
+            joined = np.insert(corpus.ids.astype(np.int64), corpus.offsets[:-1], end)
+            bounds = (corpus.offsets + np.arange(len(corpus.offsets))).tolist()
+            return [joined[first:last] for first, last in pairwise(bounds)]
         read = (self._as_read(np.asarray(document[:-1], np.int64)) for document in corpus.documents())
         return [np.concatenate(([end], inner, [end])) for inner in read]
 

@@ -25,9 +25,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from foreword.kernels.pooling import last_sum_max
 from foreword.lm.neural_network import BIAS, EMBEDDING, OUTPUT, State, Weights
 from foreword.lm.recurrent_network import Masks, RecurrentNetwork, layer_names
 from foreword.nn.dropout import draw_mask
+from foreword.nn.fused import flat
 
 FIXED = ("centre", "scale", "context_centre", "context_scale")
 """Weights that are measured once and not trained."""
@@ -96,17 +98,24 @@ class ClassifierNetwork:
                 part.zero_()
 
     def read(
-        self, weights: Weights, ids: Tensor, reach: int, masks: Masks | None = None, context: Tensor | None = None
+        self,
+        weights: Weights,
+        ids: Tensor,
+        reach: int,
+        masks: Masks | None = None,
+        context: Tensor | None = None,
+        lengths: Tensor | None = None,
     ) -> Tensor:
         """(T, B) words to the states (T, B, D). Gradients go back ``reach`` words from the end of the batch; what comes
-        before is read as well, and remembered. context (T, B, n).
+        before is read as well, and remembered. context (T, B, n). lengths (B,): of texts, the longest first, which are
+        read whole, and nothing behind their ends.
         """
         more = None if context is None else linear(context.to(weights[CONTEXT].dtype), weights[CONTEXT])
         like = weights[layer_names(0)[0]]
         state: State = self.encoder.start(ids.shape[1], like)
         first = max(0, len(ids) - reach)
         if not first:
-            return self.encoder.read(weights, ids, state, masks, more)[0]
+            return self.encoder.read(weights, ids, state, masks, more, lengths)[0]
         far, near = (None, None) if more is None else (more[:first], more[first:])
         with torch.no_grad():
             before, state = self.encoder.read(weights, ids[:first], state, masks, far)
@@ -114,6 +123,9 @@ class ClassifierNetwork:
 
     def pooled(self, weights: Weights, states: Tensor, lengths: Tensor) -> Tensor:
         """(B, P), in float32."""
+        learning = torch.is_grad_enabled() and states.requires_grad
+        if self.pooling == "all" and states.device.type == "cpu" and states.dtype == torch.float32 and not learning:
+            return _all_at_once(states, lengths)
         there = (torch.arange(len(states), device=states.device)[:, None] < lengths)[:, :, None]
         found = []
         if self.pooling in ("last", "all"):
@@ -138,6 +150,18 @@ class ClassifierNetwork:
             x = linear(x, weights[name], weights[f"{name}_bias"])
             x = torch.tanh(x) if name == "head" else x
         return x
+
+
+def _all_at_once(states: Tensor, lengths: Tensor) -> Tensor:
+    """Last, mean and max by a kernel that looks at each state once."""
+    steps, texts, units = states.shape
+    sizes = lengths.numpy()
+    if sizes.shape != (texts,) or (texts and not 1 <= sizes.min() <= sizes.max() <= steps):
+        raise ValueError(f"expected {texts} lengths from 1 to {steps}")
+    out = states.new_empty(texts, 3 * units)
+    last_sum_max(flat(states), sizes, texts, units, out.view(-1).numpy())
+    out[:, units : 2 * units] /= lengths[:, None]
+    return out
 
 
 def attention(weights: Weights, states: Tensor, there: Tensor) -> Tensor:

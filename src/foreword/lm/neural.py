@@ -330,13 +330,15 @@ class NeuralLM:
         weights, network, flat = self.weights_, self.network(self.vocab), self._learnt()
         ids = torch.from_numpy(words).to(flat.device)
         state = network.start(len(group), flat)
-        scored = [torch.empty(0, len(group), device=flat.device)]
+        there = torch.from_numpy(np.arange(longest)[:, None] < lengths).to(flat.device)
+        scored = torch.zeros(longest, len(group), device=flat.device)
         stretch = max(1, READ_AT_ONCE // len(group))
         for begin in range(0, longest, stretch):
             inputs, targets = ids[begin : begin + stretch][: longest - begin], ids[begin + 1 : begin + stretch + 1]
             hidden, state = network.read(weights, inputs, state)
-            scored.append(word_logs(weights, hidden, targets))
-        found = torch.cat(scored).cpu().numpy()
+            here = there[begin : begin + stretch]
+            scored[begin : begin + stretch][here] = word_logs(weights, hidden[here], targets[here])
+        found = scored.cpu().numpy()
         for row, (document, length) in enumerate(zip(group.tolist(), lengths.tolist(), strict=True)):
             logs[corpus.offsets[document] : corpus.offsets[document] + length] = found[:length, row]
 

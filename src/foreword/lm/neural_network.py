@@ -13,9 +13,10 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, embedding, linear
+from torch.nn.functional import embedding, linear
 
 from foreword.nn.mixture import mixture_logs, mixture_word_logs
+from foreword.nn.word_logs import linear_word_logs
 
 Weights = Mapping[str, Tensor]
 State = tuple[Tensor, ...]
@@ -25,9 +26,6 @@ EMBEDDING, OUTPUT, BIAS = "embedding", "output", "bias"
 
 MIXTURE = ("mixture.prior", "mixture.latent", "mixture.latent_bias")
 """Weights of a mixture of K softmaxes: P (K, D), L (K · D, D), l (K · D,); see ``nn/mixture.py``."""
-
-LOGITS_AT_ONCE = 1 << 22
-"""Numbers that are held for scoring: 400 words at a vocabulary of 10,000."""
 
 
 class Network(Protocol):
@@ -111,15 +109,9 @@ def next_logs(weights: Weights, hidden: Tensor) -> Tensor:
 
 
 def word_logs(weights: Weights, hidden: Tensor, ids: Tensor) -> Tensor:
-    """Log-probabilities of given words: hidden (…, D) and ids (…) to float32 (…), a few rows of logits at a time."""
+    """Log-probabilities of given words: hidden (…, D) and ids (…) to float32 (…)."""
     if mixed(weights):
         z, log_shares = mixture_of(weights, hidden.flatten(0, -2))
         return mixture_word_logs(z, log_shares, output_weight(weights), weights[BIAS], ids.reshape(-1)).view_as(ids)
-    rows = max(1, LOGITS_AT_ONCE // len(weights[BIAS]))
-    scored = [
-        -cross_entropy(linear(part, output_weight(weights), weights[BIAS]), wanted, reduction="none")
-        for part, wanted in zip(
-            torch.split(hidden.flatten(0, -2), rows), torch.split(ids.reshape(-1), rows), strict=True
-        )
-    ]
-    return torch.cat(scored).view_as(ids)
+    flat_logs = linear_word_logs(hidden.flatten(0, -2), output_weight(weights), weights[BIAS], ids.reshape(-1))
+    return flat_logs.view_as(ids)

@@ -12,10 +12,11 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from foreword.lm.neural_network import State, Weights, embed, initialise_words, mixture_tensors, word_tensors
+from foreword.lm.neural_network import EMBEDDING, State, Weights, embed, initialise_words, mixture_tensors, word_tensors
 from foreword.nn.dropout import Dropout, draw_mask, locked_mask
 from foreword.nn.layers import gru, lstm, min_gru, rnn
 from foreword.nn.mogrifier import mogrifier_lstm, round_shapes
+from foreword.nn.reading import only_read, read_words
 
 GATES = {"rnn": 1, "irnn": 1, "lstm": 4, "gru": 3, "min-gru": 2}
 """The cells, and how many rows of W_x each unit has; ``irnn`` is a ReLU network that begins with W_h = 1."""
@@ -118,16 +119,29 @@ class RecurrentNetwork:
         )
 
     def read(
-        self, weights: Weights, ids: Tensor, state: State, masks: Masks | None = None, more: Tensor | None = None
+        self,
+        weights: Weights,
+        ids: Tensor,
+        state: State,
+        masks: Masks | None = None,
+        more: Tensor | None = None,
+        lengths: Tensor | None = None,
     ) -> tuple[Tensor, State]:
         """Words (T, B) in; what the last layer says at each step (T, B, units), not dropped from yet, and the state.
 
-        more (T, B, D): added to the words' vectors.
+        more (T, B, D): added to the words' vectors. lengths (B,): of the texts, the longest first, where what is said
+        behind their ends does not matter.
         """
-        x = embed(weights, ids, masks)
-        x = x if more is None else x + more
-        new: list[Tensor] = []
-        for layer in range(self.layers):
+        first: list[Tensor] = []
+        if masks is None and more is None and self._reads_words(weights, ids, state):
+            of_layer = [weights[name] for name in layer_names(0)]
+            distinct, places = torch.unique(ids, return_inverse=True)
+            x, *first = read_words(embed(weights, distinct), places, state[0], state[1], of_layer, lengths)
+        else:
+            x = embed(weights, ids, masks)
+            x = x if more is None else x + more
+        new = first
+        for layer in range(1 if first else 0, self.layers):
             of_layer = [weights[name] for name in layer_names(layer) if name in weights]
             if masks is not None and masks.recurrent:
                 of_layer[1] = of_layer[1] * masks.recurrent[layer]
@@ -136,17 +150,25 @@ class RecurrentNetwork:
                 rounds = [weights[name] for name in round_names(layer, self.mogrify)]
                 x, *after = mogrifier_lstm(x, parts[0], parts[1], of_layer, rounds)
             else:
-                x, *after = self._layer(x, parts, of_layer)
+                x, *after = self._layer(x, parts, of_layer, lengths)
             new += after
             if masks is not None and layer < self.layers - 1:
                 x = x * masks.between[layer]
         return x, tuple(new)
 
-    def _layer(self, x: Tensor, state: State, weights: list[Tensor]) -> tuple[Tensor, ...]:
+    def _reads_words(self, weights: Weights, ids: Tensor, state: State) -> bool:
+        """Whether the first layer multiplies each distinct word once, and looks the rest up."""
+        of_layer = [weights[name] for name in layer_names(0) if name in weights]
+        plain = self.cell == "lstm" and not self.mogrify and ids.numel() > 0
+        return plain and only_read(weights[EMBEDDING], state[0], state[1], of_layer)
+
+    def _layer(
+        self, x: Tensor, state: State, weights: list[Tensor], lengths: Tensor | None
+    ) -> tuple[Tensor, ...]:  # fmt: skip
         h = state[0]
         match self.cell:
             case "lstm":
-                return lstm(x, h, state[1], weights)
+                return lstm(x, h, state[1], weights, lengths)
             case "gru":
                 return gru(x, h, weights)
             case "min-gru":

@@ -24,6 +24,7 @@ from foreword.errors import SettingError
 from foreword.nn.fused import fused_gru, fused_rnn
 from foreword.nn.fused_lstm import fused_lstm
 from foreword.nn.padding import is_worth_padding, padded
+from foreword.nn.reading import only_read, read_words
 
 Weights = Sequence[Tensor]
 Layer = Callable[[Tensor], Tensor]
@@ -57,10 +58,18 @@ def gru(x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
     return _by_torch(torch._VF.gru, x, h, weights)
 
 
-def lstm(x: Tensor, h: Tensor, c: Tensor, weights: Weights) -> tuple[Tensor, Tensor, Tensor]:
-    """i, f, o = σ(…), g = tanh(…), c = f·c + i·g, h = o·tanh(c), by torch's own kernel but for large layers in training
-    on a CPU; the weights are in the order i, f, g, o.
+def lstm(
+    x: Tensor, h: Tensor, c: Tensor, weights: Weights, lengths: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """i, f, o = σ(…), g = tanh(…), c = f·c + i·g, h = o·tanh(c); the weights are in the order i, f, g, o.
+
+    On a CPU by our kernels where it only reads, and for large layers in training; else by torch's own.
+    lengths (B,): of the texts, the longest first, where what comes behind their ends does not matter: no time is spent
+    on it where our kernels read.
     """
+    if x.dim() == 3 and only_read(x, h, c, weights):
+        places = torch.arange(x.shape[0] * x.shape[1]).view(x.shape[:2])
+        return read_words(x.flatten(0, 1), places, h, c, weights, lengths)
     if h.shape[-1] >= LARGE and torch.is_grad_enabled() and _trained(weights) and _ours(x, h, weights):
         out, last_c = fused_lstm(x, h, c, *weights)
         return out, out[-1], last_c

@@ -1,6 +1,6 @@
 """Models over HTTP. A request passes, from outside in:
 
-    door       a socket, with an end for those that neither ask nor read
+    door       a socket, with an end for those that neither ask nor read; ``parsed`` is the quick way to read HTTP
     counted    counts, times, a line of the log
     limits     strangers, forged pages, too much at once
     quick      the shortest way for what is asked most

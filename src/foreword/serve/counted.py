@@ -21,6 +21,9 @@ OTHER = "other"
 GONE = 499
 """Status of a request whose client left before the answer began, as other servers log it."""
 
+LATE = "foreword.late"
+"""Where a scope has the status of a request that was given up, if not this one."""
+
 LOG_EVERY = 0.2
 """Seconds after which lines are written, all that there are at once."""
 
@@ -43,13 +46,18 @@ class Log:
     def __init__(self, write: Callable[[str], object] | None) -> None:
         self._write = write
         self._lines: list[str] = []
+        self._second, self._told = 0, ""
 
     def add(self, method: str, route: str, status: int, seconds: float, read: int, sent: int) -> None:
         if self._write is None:
             return
         if not self._lines:
             asyncio.get_running_loop().call_later(LOG_EVERY, self.flush)
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        second, thousandths = divmod(int(1000 * time.time()), 1000)
+        if second != self._second:
+            told = datetime.fromtimestamp(second, UTC).isoformat().removesuffix("+00:00")
+            self._second, self._told = second, told
+        now = f"{self._told}.{thousandths:03}Z"
         self._lines.append(f"{now} {method} {route} {status} {1000 * seconds:.1f}ms {read}B {sent}B\n")
 
     def flush(self) -> None:
@@ -89,6 +97,7 @@ class Counted:
         finally:
             self.metrics.in_flight -= 1
             seconds = time.perf_counter() - began
+            status = scope.get(LATE, GONE) if status == GONE else status
             route = scope["path"] if scope["path"] in self.routes else OTHER
             method = scope["method"] if scope["method"] in METHODS else OTHER
             self.metrics.request(method, route, status, seconds)

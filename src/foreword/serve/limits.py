@@ -8,7 +8,6 @@ any other address asks for a token.
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -123,13 +122,11 @@ class Guard:
         *,
         token: str | None = None,
         most_bytes: int = MOST_BYTES,
-        arrival: float | None = None,
         at_once: int | None = None,
     ) -> None:
         self.app = app
         self.token = token
         self.most_bytes = most_bytes
-        self.arrival = arrival
         self.at_once = at_once
         self.inside = 0
 
@@ -143,7 +140,7 @@ class Guard:
             refused = self._refused(scope, headers)
             body = b""
             if refused is None:
-                body, refused = await self._arrived(headers, receive)
+                body, refused = await self._body(receive)
             scope["foreword.bytes"] = len(body)
             if refused is not None:
                 await refuse(refused, send)
@@ -151,16 +148,6 @@ class Guard:
             await self.app(scope, _replay(body, receive), self._with_headers(scope, send))
         finally:
             self.inside -= 1
-
-    async def _arrived(self, headers: dict[str, str], receive: Receive) -> tuple[bytes, Refusal | None]:
-        """The body, if it comes in time."""
-        if self.arrival is None:
-            return await self._body(headers, receive)
-        try:
-            async with asyncio.timeout(self.arrival):
-                return await self._body(headers, receive)
-        except TimeoutError:
-            return b"", Refusal(408, f"the request was not there after {self.arrival:g} seconds", closing=True)
 
     def _refused(self, scope: Scope, headers: dict[str, str]) -> Refusal | None:
         host = headers.get("host", "")
@@ -185,7 +172,7 @@ class Guard:
         # Compared in a time that tells nothing of where they differ.
         return any(hmac.compare_digest(each.encode(), wanted) for each in given)
 
-    async def _body(self, headers: dict[str, str], receive: Receive) -> tuple[bytes, Refusal | None]:
+    async def _body(self, receive: Receive) -> tuple[bytes, Refusal | None]:
         """The whole body, which is short, or why not."""
         parts, size = [], 0
         while True:

@@ -34,7 +34,7 @@ KEEP_ALIVE = 15
 
 
 class Service:
-    """Models, and all that stands between them and a client."""
+    """Models, and all that stands between them and a client. reading: what reads HTTP, see ``door``."""
 
     def __init__(
         self,
@@ -43,8 +43,9 @@ class Service:
         token: str | None = None,
         limits: Limits | None = None,
         log: Callable[[str], object] | None = None,
+        reading: Any = None,
     ) -> None:
-        self.shelf = shelf
+        self.shelf, self.reading = shelf, reading
         self.limits = Limits() if limits is None else limits
         self.metrics = Metrics()
         self.desk = Desk(self.limits, self.metrics)
@@ -55,7 +56,6 @@ class Service:
             Quick(app, shelf, self.desk),
             token=token,
             most_bytes=self.limits.body,
-            arrival=self.limits.arrival,
             at_once=self.limits.at_once,
         )
         self.app = Counted(guard, self.metrics, self.log, routes)
@@ -63,12 +63,13 @@ class Service:
     def config(self, grace: float) -> uvicorn.Config:
         return uvicorn.Config(
             self.app,
-            http=door(self.limits, self.metrics),
+            http=door(self.limits, self.metrics, self.reading),
             ws="none",
             loop="asyncio",
             lifespan="off",
             log_config=None,
             access_log=False,
+            proxy_headers=False,  # where a client is does not matter to anything here
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=max(1, round(grace)),

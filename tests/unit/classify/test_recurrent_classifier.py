@@ -65,6 +65,21 @@ def test_negation_is_learnt_with_every_pooling(pooling: Any) -> None:
     assert model.score(*reviews(150, seed=1)) > 0.93
 
 
+@pytest.mark.parametrize("units", [1, 16, 21])
+def test_all_poolings_at_once_are_the_three_one_by_one(units: int) -> None:
+    encoder = RecurrentNetwork(5, units, units, 1, last=units)
+    states = torch.randn(9, 4, units, generator=torch.Generator().manual_seed(units)) - 1
+    lengths = torch.tensor([9, 5, 1, 8])
+    parts = [ClassifierNetwork(encoder, name, 3, 2).pooled({}, states, lengths) for name in ("last", "mean", "max")]
+    network = ClassifierNetwork(encoder, "all", 3, 2)
+    found = network.pooled({}, states, lengths)
+    assert_allclose(found, torch.cat(parts, 1), rtol=1e-6, atol=1e-6)
+    assert_allclose(network.pooled({}, states.requires_grad_(), lengths).detach(), found, rtol=1e-6, atol=1e-6)
+    for wrong in ([9, 5, 1, 10], [9, 5, 0, 8], [9, 5, 1]):
+        with pytest.raises(ValueError, match="4 lengths from 1 to 9"):
+            network.pooled({}, states.detach(), torch.tensor(wrong))
+
+
 def test_pooling_by_hand() -> None:
     """Padding behind a text's end has no part in it."""
     encoder = RecurrentNetwork(5, 2, 2, 1, last=2)
