@@ -37,11 +37,11 @@ TITLE = "Filtering"
 HOW = (
     "From a JSONL file to the file of what passes, one process on one core, ours with the opening of its model, the "
     "peer's model open already. Documents are one to twelve paragraphs of enwiki; 1 GB is the same file under ten "
-    "names. The peer's loop is `json.loads`, the model's own call, and the line written if it passes; of fastText the "
-    "inner `predict`, since the outer one fails under NumPy 2. The kept lines are the same. Parquet: the same rows, "
-    "Snappy, beside our own JSONL. Two processes: by the clock on the wall, their start included. Memory: what a "
-    "process has for itself (anonymous pages); of the model's pages its share, a page that ten have mapped being a "
-    "tenth for each (PSS), all stopped while it is read."
+    "names. The peer's loop is `json.loads`, the model's own call, and the line written if it passes; of fastText "
+    "the inner `predict`, since the outer one fails under NumPy 2. The kept lines are the same. Parquet: the same "
+    "rows, by Snappy or not compressed, beside our own JSONL. Two processes: by the clock on the wall, their start "
+    "included. Memory: what a process has for itself (anonymous pages); of the model's pages its share, a page that "
+    "ten have mapped being a tenth for each (PSS), all stopped while it is read."
 )
 
 LABEL, LEAST, MOST = "en", 0.65, 500.0
@@ -53,7 +53,7 @@ COPIES = 10
 def run(quick: bool) -> list[Row]:
     web = make_web((20 if quick else 200) * 1_000_000)
     with one_core():
-        rows = [by_language(web), by_perplexity(web), parquet_beside_jsonl(web)]
+        rows = [by_language(web), by_perplexity(web), parquet_beside_jsonl(web), parquet_beside_jsonl(web, "none")]
         if not quick:
             with many_copies(web) as many:
                 rows += [by_language(many, "1 GB of ", pairs=2), by_perplexity(many, "1 GB of ", pairs=2)]
@@ -169,13 +169,14 @@ def by_perplexity(web: Path, size: str = "", pairs: int = PAIRS) -> Row:
     return compared(f"{size}JSONL, 5-gram", "json and kenlm", taken, bar=1.5, size=size_of(web))
 
 
-def parquet_beside_jsonl(web: Path) -> Row:
+def parquet_beside_jsonl(web: Path, codec: str = "snappy") -> Row:
     import pyarrow
     from pyarrow import parquet
 
-    table, (folder, _) = web.with_suffix(".parquet"), five_grams()
+    table = web.with_suffix(".parquet") if codec == "snappy" else web.with_name(f"{codec}.parquet")
+    folder, _ = five_grams()
     with web.open(encoding="utf-8") as lines:
-        parquet.write_table(pyarrow.Table.from_pylist([json.loads(line) for line in lines]), table)
+        parquet.write_table(pyarrow.Table.from_pylist([json.loads(line) for line in lines]), table, compression=codec)
     rule = f"perplexity<{MOST}"
 
     def same(one: Path, other: Path) -> bool:
@@ -183,9 +184,10 @@ def parquet_beside_jsonl(web: Path) -> Row:
         return bool(parquet.ParquetFile(one / table.name).metadata.num_rows == rows)
 
     pairs = interleaved(
-        "Parquet", lambda: ours(table, folder, rule), lambda: ours(web, folder, rule, out="jsonl"), same
+        f"Parquet, {codec}", lambda: ours(table, folder, rule), lambda: ours(web, folder, rule, out="jsonl"), same
     )
-    return compared("Parquet, 5-gram", "our own JSONL", pairs, bar=1, size=megabytes(web))
+    name = "Parquet, 5-gram" if codec == "snappy" else "Parquet not compressed, 5-gram"
+    return compared(name, "our own JSONL", pairs, bar=1, size=megabytes(web))
 
 
 def on_two_cores(web: Path) -> Row:

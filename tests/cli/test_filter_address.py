@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -162,7 +163,7 @@ def test_a_store_that_fails_is_told_and_nothing_is_lost(
 ) -> None:
     from fsspec.implementations.memory import MemoryFileSystem
 
-    put, calls = MemoryFileSystem.put_file, []
+    put, calls = MemoryFileSystem.put_file, list[object]()
 
     def failing(self: MemoryFileSystem, *words: object, **how: object) -> None:
         calls.append(words)
@@ -175,9 +176,9 @@ def test_a_store_that_fails_is_told_and_nothing_is_lost(
         patched.setattr(MemoryFileSystem, "put_file", failing)
         done = foreword(*words)
     assert done.exit_code == 1
-    assert "cannot write memory://bucket/kept/b.jsonl: the bucket is on holiday" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert list(below(memory)) == ["a.jsonl"]
+    told = re.match(r"foreword: cannot write memory://bucket/kept/(\S+): the bucket is on holiday$", done.stderr)
+    assert told, done.stderr
+    assert told[1] not in below(memory)
     assert foreword(*words).exit_code == 0
     assert list(below(memory)) == ["a.jsonl", "b.jsonl", "deep/c.jsonl"]
 
@@ -207,5 +208,5 @@ def test_killed_at_random_moments_ends_in_the_same_bytes(
     done = foreword(*words[:3], address, *words[3:])
     assert done.exit_code == 0, done.stderr
     assert below(address) == below(f"file://{tmp_path}/clean")
-    assert sorted(path.name for path in (tmp_path / "far" / FOLDER / "new").iterdir()) == []
+    assert list((tmp_path / "far" / FOLDER).glob("new/*")) == []
     assert list(temporary.iterdir()) == []

@@ -36,6 +36,8 @@ WHOLE_AT_ONCE = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oss", 
 class AddressLedger(Ledger):
     """A scratch folder with the parts, and an address for what is finished."""
 
+    at_once = 4
+
     def __init__(
         self, address: str, settings: Mapping[str, Any], restart: bool = False, scratch: str | Path | None = None
     ) -> None:
@@ -73,7 +75,7 @@ class AddressLedger(Ledger):
             if self._is_store():
                 self._system.put_file(str(made), str(path))
             else:
-                new = PurePosixPath(self._hidden, "new", self._mark)
+                new = PurePosixPath(self._hidden, "new", f"{self._mark}-{made.name}")
                 for folder in (path.parent, new.parent):
                     self._system.makedirs(str(folder), exist_ok=True)
                 self._system.put_file(str(made), str(new))

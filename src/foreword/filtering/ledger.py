@@ -31,6 +31,9 @@ VERSION = 2
 class Ledger:
     """An output folder that this process alone writes to."""
 
+    at_once = 0
+    """How many threads may put shards in place; to rename a file takes none."""
+
     def __init__(self, out: str | Path, settings: Mapping[str, Any], restart: bool = False) -> None:
         self.out = Path(out)
         self.folder = self.out / FOLDER

@@ -6,8 +6,10 @@ import glob
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -340,20 +342,23 @@ class _Run:
                 scores = self._scores(shard, part) if self.filtering.two_passes else None
                 if not self._is_done(f"part {shard.relative} {part.number}", shard, path):
                     tasks.append(Task(part, judging, path, self.ledger.place(shard.relative), scores))
-        waiting = {task.part.shard for task in tasks}
-        for shard in self._whole(left):
-            if shard.parts[0].shard not in waiting:  # all parts were there, but not yet put together
-                self._put_in_place(shard)
-        missing = {shard: sum(task.part.shard == shard for task in tasks) for shard in waiting}
-        for done in self._perform(tasks, "reading again" if self.filtering.two_passes else "reading"):
-            shard, part = self._shard(done), done.task.part
-            tally = done.tally.to_json()
-            self.ledger.record(
-                f"part {shard.relative} {part.number}", state=list(shard.state), bytes=done.tally.bytes_out, tally=tally
-            )
-            missing[part.shard] -= 1
-            if not missing[part.shard] and shard.relative not in self.problems:
-                self._put_in_place(shard)
+        missing = Counter(task.part.shard for task in tasks)
+        with self._placing() as put_in_place:
+            for shard in self._whole(left):
+                if not missing[shard.parts[0].shard]:  # all parts were there, but not yet put together
+                    put_in_place(shard)
+            for done in self._perform(tasks, "reading again" if self.filtering.two_passes else "reading"):
+                shard, part = self._shard(done), done.task.part
+                tally = done.tally.to_json()
+                self.ledger.record(
+                    f"part {shard.relative} {part.number}",
+                    state=list(shard.state),
+                    bytes=done.tally.bytes_out,
+                    tally=tally,
+                )
+                missing[part.shard] -= 1
+                if not missing[part.shard] and shard.relative not in self.problems:
+                    put_in_place(shard)
 
     def _perform(self, tasks: list[Task], phase: str) -> Iterator[Done]:
         """What was finished; what could not be read is remembered, or stops the run."""
@@ -404,6 +409,25 @@ class _Run:
             and record["state"] == list(shard.state)
             and record["bytes"] == self.ledger.stored(shard.relative)
         )
+
+    @contextmanager
+    def _placing(self) -> Iterator[Callable[[Shard], None]]:
+        """What puts shards in place; at the end all of them are there. On the way to an address are several at once."""
+        if not self.ledger.at_once:
+            yield self._put_in_place
+            return
+        under_way = deque[Future[None]]()
+        with ThreadPoolExecutor(self.ledger.at_once) as threads:
+
+            def put(shard: Shard) -> None:
+                under_way.append(threads.submit(self._put_in_place, shard))
+                most = 2 * self.ledger.at_once  # more would wait on this disk
+                while under_way and (under_way[0].done() or len(under_way) > most):
+                    under_way.popleft().result()
+
+            yield put
+            for future in under_way:
+                future.result()
 
     def _put_in_place(self, shard: Shard) -> None:
         """Rename the one part, or put the parts together and rename that."""

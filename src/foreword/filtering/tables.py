@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -29,6 +33,21 @@ HELD_PAGES = 6
 PAGE_ROWS = 64
 """After so many rows it is asked whether a page is full. By the default of 1024 one of long rows would be huge, and
 whoever reads a row has to hold its page."""
+
+
+def choose_allocator() -> None:
+    """In a process that does nothing else, before Arrow is loaded: have it allocate by jemalloc.
+
+    That took 50 to 70 MB less than mimalloc, the default, which keeps what is freed, and no longer. Arrow can be told
+    by the environment alone, and complains where it has no jemalloc: its own wheels for Linux, with the library inside,
+    have it. A choice of the user's stands.
+    """
+    if sys.platform != "linux" or "pyarrow" in sys.modules:
+        return
+    found = importlib.util.find_spec("pyarrow")
+    places = found.submodule_search_locations if found else None
+    if any(next(Path(place).glob("libarrow.so*"), None) for place in places or ()):
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from foreword.filtering.output import WriteError
 from foreword.filtering.scoring import open_scorer
 from foreword.filtering.shards import Format, Judging, Part, ShardReader, keep_scores, lines_before, write_part
 from foreword.filtering.summary import Tally
+from foreword.filtering.tables import choose_allocator
 from foreword.io.vanishing import tell_of_cut_files
 from foreword.text.utf8 import Errors
 
@@ -183,6 +184,7 @@ _here: list[Any] = []
 
 def _begin(reading: Reading, counter: Any, begun: Any) -> None:
     begun.value = 1
+    choose_allocator()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _here[:] = [reading.opened(), _adding(counter)]
     tell_of_cut_files()

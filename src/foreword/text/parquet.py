@@ -254,15 +254,10 @@ class ParquetRows:
                 ) from None
 
     def _rows(self, group: int, rows: int, size: int, skipped: int) -> Iterator[Any]:
-        self._pages.begin(int(self.metadata.row_group(group).num_rows))
-        batches = self._file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False)
-        while True:
-            with self._pages.taking(rows, size):
-                batch = next(batches, None)
-            if batch is None:
-                return
+        self._pages.begin(int(self.metadata.row_group(group).num_rows), rows, size)
+        for batch in self._file.iter_batches(batch_size=rows, row_groups=[group], use_threads=False):
             if skipped < len(batch):
-                yield batch.slice(skipped)
+                yield batch.slice(skipped) if skipped else batch
             skipped = max(0, skipped - len(batch))
 
 

@@ -11,7 +11,6 @@ and packed, then one of 5, 7, 8, a struct whose field 1 is the number of values.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -54,18 +53,10 @@ class WatchedPages:
         self._finished = self._rows = 0
         self._few = self._bytes = 0
 
-    def begin(self, rows: int) -> None:
-        """A row group of so many rows will be read next."""
+    def begin(self, rows: int, few: int, size: int) -> None:
+        """A row group of so many rows is read next, ``few`` at a time, which should be about ``size`` bytes."""
         self._columns, self._finished, self._rows = {}, 0, rows
-
-    @contextmanager
-    def taking(self, rows: int, size: int) -> Iterator[None]:
-        """Inside, ``rows`` are read at a time, which should be about ``size`` bytes: else LongRowsError is raised."""
-        self._few, self._bytes = rows, size
-        try:
-            yield
-        finally:
-            self._few = 0
+        self._few, self._bytes = few, size
 
     def read(self, size: int = -1) -> bytes:
         if self._columns is None:

@@ -121,6 +121,6 @@ def test_a_damaged_header_is_left_to_arrow(tmp_path: Path) -> None:
         rows_read(path, 10 << 20)
     with path.open("rb") as stream:
         pages = WatchedPages(stream, 1)
-        pages.begin(3000)
+        pages.begin(3000, 1, 1)
         stream.seek(4)
         assert pages.read(100) == bytes(data[4:104])
