@@ -196,9 +196,10 @@ def filter(
 
 
 def _close(done: Report, report: str | None, quiet: bool, as_json: bool) -> None:
-    if report:
-        _draw(done, report)
+    drawn = _draw(done, report) if report else []
     _tell(done, quiet, as_json)
+    if drawn and not (quiet or as_json):
+        sys.stderr.write(f"drawn in {', '.join(drawn)}\n")
     if done.problems:
         raise typer.Exit(1)
 
@@ -271,13 +272,14 @@ def _thresholds(done: Report) -> list[tuple[str, str]]:
     ]
 
 
-def _draw(done: Report, path: str) -> None:
-    """One picture, or a file for each column where there are several: its name comes before the suffix."""
+def _draw(done: Report, path: str) -> list[str]:
+    """One picture, or a file for each column where there are several: its name comes before the suffix. Their names."""
     from foreword.filtering.summary import histogram
     from foreword.picture.standalone import write_standalone
 
-    drawn = [name for name, bins in done.tally.histograms.items() if bins]
+    drawn, place, targets = [name for name, bins in done.tally.histograms.items() if bins], Path(path), list[str]()
     for name in drawn:
-        place = Path(path)
         target = place if len(drawn) == 1 else place.with_name(f"{place.stem}-{name}{place.suffix or '.svg'}")
         write_standalone(histogram(done.tally, name), target)
+        targets.append(str(target))
+    return targets
