@@ -8,12 +8,10 @@ export FOREWORD_DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data
 demo: setup
 	$(BIN)/foreword compare --report report.html
 
-# A process a core and one more, for some tests mostly wait (for a cluster, a browser, a kill); a file's tests in one of
-# them, each with one thread for its products. In the order of the folders: the long files are not among the last, which
-# would leave a core idle.
+# A process a core, a file's tests in one of them; so each has one thread for its products. tests/conftest.py has the
+# order of the files.
 test: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $$($(BIN)/python -c 'import os; print(1 + (os.cpu_count() or 1))') \
-		--dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 check: .venv/.test
 	$(BIN)/ruff check .

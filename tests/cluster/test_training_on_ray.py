@@ -93,11 +93,11 @@ class Killer(threading.Thread):
 def test_one_of_two_workers_is_killed_and_nothing_changes(corpus: Corpus, tmp_path: Path) -> None:
     killer = Killer(tmp_path / "run")
     killer.start()
-    killed = fit_on_ray(new(epochs=6), corpus, folder=tmp_path / "run", workers=2, every=0.0)
+    killed = fit_on_ray(new(epochs=3), corpus, folder=tmp_path / "run", workers=2, every=0.0)
     killer.ended = True
     killer.join()
     assert killer.killed
-    assert weights(killed).tobytes() == weights(in_threads(new, corpus, 2, epochs=6)[0]).tobytes()
+    assert weights(killed).tobytes() == weights(in_threads(new, corpus, 2, epochs=3)[0]).tobytes()
 
 
 def test_what_cannot_be_shared_is_refused_at_once(corpus: Corpus, tmp_path: Path, foreword: Foreword) -> None:
