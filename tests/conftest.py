@@ -19,8 +19,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
     half = -(-len(files) // 2)
-    in_turn = zip_longest(files[:half], files[half:], fillvalue=[])
-    items[:] = chain.from_iterable(chain.from_iterable(in_turn))
+    nothing: list[pytest.Item] = []
+    in_turn = chain.from_iterable(zip_longest(files[:half], files[half:], fillvalue=nothing))
+    items[:] = chain.from_iterable(in_turn)
 
 
 @pytest.fixture(scope="session")
