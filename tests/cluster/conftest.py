@@ -1,4 +1,4 @@
-"""A cluster of several nodes on this machine, made once for all tests of Ray; they skip where Ray is absent."""
+"""A cluster of several nodes on this machine, made once for a file of tests; they skip where Ray is absent."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_TRAIN_HEALTH_CHECK_INTERVAL_S"] = "0.2"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A head with two cores and no other node; tests add nodes that they will remove."""
+    """A head with two cores and no other node; tests add nodes that they will remove. It ends with the file: one that
+    nobody asks for anything takes a tenth of a core all the same.
+    """
     pytest.importorskip("ray", reason="Ray is not installed")
     if not Path("/proc/self").is_dir():
         pytest.skip("a process to be killed is looked for in /proc")
