@@ -16,9 +16,9 @@ from benchmarks.measure import interleaved, one_core
 from benchmarks.progress import say
 from benchmarks.report import Row, compared
 from foreword.classify.naive_bayes import NaiveBayes
-from foreword.classify.text import TextClassifier
 from foreword.evaluate.classification import Confusion, cross_validate, measure_classifier
 from foreword.features.bag import BagOfWords
+from foreword.pipeline.classifier import TextClassifier
 from foreword.text.block import Block
 from foreword.text.datasets import labelled
 from foreword.text.examples import LabelledReading

@@ -19,16 +19,16 @@ from typing import Any
 
 import foreword
 from benchmarks.fault_kills import MODEL, WORKS, files_of, texts
-from foreword.classify.fasttext import FastTextClassifier
 from foreword.errors import ForewordError
-from foreword.io.arpa import write_arpa
-from foreword.io.folder import load, save
-from foreword.io.tokenizer_json import write_tokenizer_json
-from foreword.io.vanishing import LINE
-from foreword.io.word2vec import write_vectors
+from foreword.fasttext.classifier import FastTextClassifier
+from foreword.ngram.arpa import write_arpa
+from foreword.storage.folder import load, save
+from foreword.storage.sigbus import LINE
 from foreword.text.block import Block, blocks_of
 from foreword.text.labelled import read_labelled
 from foreword.text.sources import read_blocks
+from foreword.tokens.tokenizer_json import write_tokenizer_json
+from foreword.vectors.word2vec_file import write_vectors
 
 NOBODY = 65534
 

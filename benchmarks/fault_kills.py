@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import foreword
-from foreword.io.folder import load, save
+from foreword.storage.folder import load, save
 from foreword.text.block import Block, blocks_of
 
 MODEL = "model"

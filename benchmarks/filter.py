@@ -26,10 +26,10 @@ from benchmarks.data import ENWIKI, WIKITEXT, documents, megabytes, plain_file, 
 from benchmarks.measure import FEW_PAIRS, PAIRS, interleaved, one_core
 from benchmarks.report import Row, compared
 from foreword.filtering import Filtering, filter_files
-from foreword.io.arpa import write_arpa
-from foreword.io.folder import save
-from foreword.lm.ngram import NgramLM
-from foreword.pipeline import TextLM
+from foreword.ngram.arpa import write_arpa
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
+from foreword.storage.folder import save
 from foreword.text.block import blocks_of
 from foreword.tokens.words import WordTokenizer
 

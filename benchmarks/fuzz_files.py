@@ -18,26 +18,26 @@ import numpy as np
 import foreword
 from benchmarks.fuzz import Target, damaged
 from benchmarks.fuzz_use import use
-from foreword.classify.fasttext import FastTextClassifier
-from foreword.classify.quantize import quantize
 from foreword.evaluate.analogies import read_questions
 from foreword.evaluate.similarity import read_pairs
+from foreword.fasttext.classifier import FastTextClassifier
+from foreword.fasttext.files import write_fasttext
+from foreword.fasttext.quantize import quantize
 from foreword.filtering.columns import Column
 from foreword.filtering.rows import line_batches
 from foreword.filtering.rules import read_table
 from foreword.filtering.tables import TableWriter, table_batches
-from foreword.io.arpa import write_arpa
-from foreword.io.conll import read_conll
-from foreword.io.conllu import read_conllu
-from foreword.io.fasttext import write_fasttext
-from foreword.io.folder import load
-from foreword.io.tokenizer_json import write_tokenizer_json
-from foreword.io.word2vec import write_vectors
+from foreword.ngram.arpa import write_arpa
+from foreword.storage.folder import load
+from foreword.tag.conll import read_conll
+from foreword.tag.conllu import read_conllu
 from foreword.text.files import find_files, opened
 from foreword.text.labelled import read_labelled
 from foreword.text.sources import Reading, read_documents
 from foreword.tokens.bpe import BPETokenizer
+from foreword.tokens.tokenizer_json import write_tokenizer_json
 from foreword.tokens.words import WordTokenizer
+from foreword.vectors.word2vec_file import write_vectors
 
 TEXTS = [
     "the cat sat on the mat",

@@ -21,9 +21,9 @@ from benchmarks.fuzz import NUMBERS, Target, damaged
 from benchmarks.fuzz_files import LABELS, TEXTS, one_file, written
 from benchmarks.fuzz_use import SENTENCES, use
 from foreword.errors import ForewordError
-from foreword.io.folder import ARRAYS, VOCAB, _file_facts, _render_manifest, _sha256, load, save
-from foreword.io.safetensors import read_arrays, write_arrays
 from foreword.protocols import Array, Json
+from foreword.storage.folder import ARRAYS, VOCAB, _file_facts, _render_manifest, _sha256, load, save
+from foreword.storage.safetensors import read_arrays, write_arrays
 
 TAGS = [["DET", "NOUN"], ["NOUN", "X", "NUM"]]
 NAME = "model"
@@ -290,14 +290,14 @@ def _static() -> Any:
 
 
 def _classifier(**how: Any) -> Any:
-    from foreword.classify.fasttext import FastTextClassifier
+    from foreword.fasttext.classifier import FastTextClassifier
 
     return FastTextClassifier(4, epochs=2, buckets=20, **how).fit(TEXTS, LABELS)
 
 
 def _quantised() -> Any:
-    from foreword.classify.fasttext import FastTextClassifier
-    from foreword.classify.quantize import quantize
+    from foreword.fasttext.classifier import FastTextClassifier
+    from foreword.fasttext.quantize import quantize
 
     return FastTextClassifier.from_file(quantize(_classifier(word_ngrams=2), cutoff=12))
 
@@ -310,7 +310,7 @@ def _neural_lm(name: str, *sizes: Any, **settings: Any) -> Any:
 
 
 def _neural_cache() -> Any:
-    from foreword.lm.neural_cache import NeuralCache
+    from foreword.mix.neural_cache import NeuralCache
 
     return NeuralCache(_neural_lm("RecurrentLM", "lstm", 4, 6, 1).fit(_corpus()), size=3)
 

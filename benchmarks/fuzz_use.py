@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from foreword.classify.text import TextClassifier
 from foreword.features.bag import BagOfWords
-from foreword.pipeline import TextLM
-from foreword.search.text import TextSearch
+from foreword.pipeline.classifier import TextClassifier
+from foreword.pipeline.language import TextLM
+from foreword.pipeline.search import TextSearch
+from foreword.pipeline.translator import TextTranslator
 from foreword.tokens.corpus import Corpus
-from foreword.translate.text import TextTranslator
 from foreword.vectors.wordvectors import WordVectors
 
 TEXTS = ["the cat sat", "größe zebra, on  the mat 12", ""]

@@ -21,10 +21,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmarks.report import Row, section_of
-from foreword.lm.neural_network import BIAS, output_weight
-from foreword.lm.recurrent import RecurrentLM
-from foreword.lm.recurrent_network import RecurrentNetwork, layer_names
+from foreword.neural.recurrent import RecurrentLM
 from foreword.nn.dropout import NO_DROPOUT
+from foreword.nn.network import BIAS, output_weight
+from foreword.nn.recurrent_network import RecurrentNetwork, layer_names
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 from foreword.training.flat import views

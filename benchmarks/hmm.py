@@ -15,8 +15,8 @@ from nltk.tag.hmm import HiddenMarkovModelTagger
 from benchmarks.data import WIKITEXT, documents, plain_file
 from benchmarks.measure import FEW_PAIRS, PAIRS, interleaved, one_core
 from benchmarks.report import Row, compared
-from foreword.io.conllu import Tagged, read_conllu
-from foreword.lm.hmm import HMM, Step
+from foreword.hmm.model import HMM, Step
+from foreword.tag.conllu import Tagged, read_conllu
 from foreword.tag.hmm import HMMTagger
 from foreword.text.datasets import find
 from foreword.tokens.corpus import Corpus

@@ -19,10 +19,10 @@ from typing import Any
 
 from benchmarks.progress import say
 from benchmarks.report import Row
-from foreword.io.folder import save
-from foreword.lm.ngram import NgramLM
-from foreword.lm.recurrent import RecurrentLM
-from foreword.pipeline import TextLM
+from foreword.neural.recurrent import RecurrentLM
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
+from foreword.storage.folder import save
 from foreword.text.embedded import embedded_text
 from foreword.tokens.words import WordTokenizer
 

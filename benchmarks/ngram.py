@@ -30,10 +30,10 @@ from benchmarks.data import ENWIKI, WIKITEXT, documents, plain_file, scratch_fol
 from benchmarks.measure import FEW_PAIRS, PAIRS, Pairs, interleaved, one_core
 from benchmarks.progress import say
 from benchmarks.report import Row, compared
-from foreword.io.arpa import write_arpa
-from foreword.io.folder import load, save
-from foreword.lm.ngram import NgramLM
-from foreword.pipeline import TextLM
+from foreword.ngram.arpa import write_arpa
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
+from foreword.storage.folder import load, save
 from foreword.text.sources import read_blocks
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer

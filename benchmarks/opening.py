@@ -18,8 +18,8 @@ from benchmarks.data import scratch_folder
 from benchmarks.measure import PAIRS, seconds
 from benchmarks.progress import say
 from benchmarks.report import Row
-from foreword.classify.fasttext import open_fasttext
-from foreword.io.fasttext import (
+from foreword.fasttext.classifier import open_fasttext
+from foreword.fasttext.files import (
     LABEL,
     NEGATIVE,
     SKIP_GRAM,
@@ -30,7 +30,7 @@ from foreword.io.fasttext import (
     Settings,
     write_fasttext,
 )
-from foreword.io.folder import load, save
+from foreword.storage.folder import load, save
 
 WORDS, BUCKETS, DIMENSIONS, LABELS = 500_000, 2_000_000, 100, 20
 PROCESSES = 10

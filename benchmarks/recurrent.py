@@ -19,8 +19,8 @@ from torch.nn.functional import cross_entropy
 from benchmarks.measure import FEW_PAIRS, PAIRS, interleaved, one_core
 from benchmarks.progress import say
 from benchmarks.report import Row, compared
-from foreword.lm.recurrent import RecurrentLM
-from foreword.lm.streaming import Streaming
+from foreword.neural.recurrent import RecurrentLM
+from foreword.neural.streaming import Streaming
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.nn.layers import gru, lstm, rnn
 from foreword.nn.weights import to_torch

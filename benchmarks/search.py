@@ -13,8 +13,8 @@ import numpy as np
 from benchmarks.measure import Pairs, interleaved, one_core
 from benchmarks.progress import say
 from benchmarks.report import Row, compared
-from foreword.features.bm25 import BM25
-from foreword.features.inverted import Found
+from foreword.search.bm25 import BM25
+from foreword.search.inverted import Found
 from foreword.text.block import blocks_of
 from foreword.text.datasets import labelled
 from foreword.tokens.corpus import Corpus

@@ -25,7 +25,7 @@ from typing import Any
 
 from benchmarks.progress import say
 from benchmarks.report import Row
-from foreword.io.folder import save
+from foreword.storage.folder import save
 from foreword.text.embedded import embedded_text
 
 TITLE = "The server"
@@ -88,13 +88,13 @@ def run(quick: bool) -> list[Row]:
 def make_models(folder: Path) -> list[tuple[Path, str, str]]:
     """A 5-gram model, and networks that are trained for seconds: how good they are does not matter here."""
     from foreword.classify.recurrent import RecurrentClassifier
-    from foreword.lm.ngram import NgramLM
-    from foreword.lm.recurrent import RecurrentLM
-    from foreword.pipeline import TextLM
+    from foreword.neural.recurrent import RecurrentLM
+    from foreword.ngram.model import NgramLM
+    from foreword.pipeline.language import TextLM
+    from foreword.pipeline.translator import TextTranslator
     from foreword.tag.bilstm import BiLSTMTagger
     from foreword.tokens.words import WordTokenizer
     from foreword.translate.seq2seq import Seq2Seq
-    from foreword.translate.text import TextTranslator
 
     texts = [text for text in embedded_text() if len(text.split()) > 3]
     few = [" ".join(text.split()[:WORDS]) for text in texts[:400]]

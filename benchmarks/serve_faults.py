@@ -28,19 +28,19 @@ from benchmarks.progress import say
 from benchmarks.serve import serving
 from foreword.classify.naive_bayes import NaiveBayes
 from foreword.classify.recurrent import RecurrentClassifier
-from foreword.classify.text import TextClassifier
-from foreword.io.folder import save
-from foreword.lm.ngram import NgramLM
-from foreword.lm.recurrent import RecurrentLM
-from foreword.pipeline import TextLM
+from foreword.fasttext.vectors import FastText
+from foreword.neural.recurrent import RecurrentLM
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.classifier import TextClassifier
+from foreword.pipeline.language import TextLM
+from foreword.pipeline.search import TextSearch
 from foreword.protocols import Saveable
-from foreword.search.text import TextSearch
+from foreword.storage.folder import save
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tag.hmm import HMMTagger
 from foreword.text.embedded import embedded_text
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors.elmo import ELMo
-from foreword.vectors.fasttext import FastText
 
 HEAD = b"POST /api/score HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 BODY = b'{"model": "5-gram", "text": ["the list", "a b"]}'

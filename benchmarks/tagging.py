@@ -13,7 +13,7 @@ from nltk.tag.perceptron import PerceptronTagger
 
 from benchmarks.measure import FEW_PAIRS, PAIRS, interleaved, one_core
 from benchmarks.report import Row, compared
-from foreword.io.conllu import Tagged, read_conllu
+from foreword.tag.conllu import Tagged, read_conllu
 from foreword.tag.features import FeatureTagger
 from foreword.text.datasets import find
 

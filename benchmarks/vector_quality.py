@@ -15,8 +15,8 @@ from benchmarks.report import Row
 from benchmarks.vectors import SHARED, WORDS, gensim_fasttext, gensim_word2vec, read, words_file
 from foreword.evaluate.analogies import measure_analogies, read_questions
 from foreword.evaluate.similarity import measure_similarity, read_pairs
+from foreword.fasttext.vectors import FastText
 from foreword.text.datasets import find
-from foreword.vectors.fasttext import FastText
 from foreword.vectors.glove import GloVe
 from foreword.vectors.word2vec import Word2Vec
 from foreword.vectors.wordvectors import WordVectors

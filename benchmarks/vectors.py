@@ -27,12 +27,12 @@ from benchmarks.measure import FEW_PAIRS, PAIRS, Pairs, interleaved, one_core, s
 from benchmarks.opening import opening
 from benchmarks.progress import say
 from benchmarks.report import Row, compared
-from foreword.classify.fasttext import FastTextClassifier
+from foreword.fasttext.classifier import FastTextClassifier
+from foreword.fasttext.vectors import FastText
 from foreword.text.datasets import labelled
 from foreword.text.sources import read_blocks
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
-from foreword.vectors.fasttext import FastText
 from foreword.vectors.glove import GloVe
 from foreword.vectors.word2vec import Word2Vec
 

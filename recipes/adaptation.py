@@ -23,10 +23,10 @@ from typing import Any
 import torch
 from awd_lstm import corpora, talk
 
-from foreword.io.folder import load
-from foreword.lm.dynamic import DynamicEvaluation
-from foreword.lm.neural import NeuralLM
-from foreword.lm.neural_cache import NeuralCache
+from foreword.mix.neural_cache import NeuralCache
+from foreword.neural.dynamic import DynamicEvaluation
+from foreword.neural.model import NeuralLM
+from foreword.storage.folder import load
 from foreword.tokens.corpus import Corpus
 
 

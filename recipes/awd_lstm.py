@@ -26,10 +26,10 @@ from pathlib import Path
 
 import torch
 
-from foreword.io.folder import save
-from foreword.lm.awd_lstm import AWDLSTM
+from foreword.neural.awd_lstm import AWDLSTM
 from foreword.nn.dropout import Dropout
 from foreword.protocols import Parts
+from foreword.storage.folder import save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.checkpoint import Checkpoint

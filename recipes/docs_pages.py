@@ -90,7 +90,7 @@ def tokens_length() -> None:
 def classify_reasons() -> None:
     """Why a message is spam, by the model of docs/classify.md."""
     from foreword import NBLogistic, TextClassifier, TfIdf
-    from foreword.picture.reasons import reasons
+    from foreword.lessons.picture_reasons import reasons
     from foreword.text.datasets import labelled
 
     labels, texts = zip(*labelled("sms_spam"), strict=True)
@@ -173,7 +173,7 @@ def min_gru_gates() -> None:
 def transformer_looks() -> None:
     """The head of a small Transformer that looks furthest back."""
     from foreword import TextLM, TransformerLM, WordTokenizer, embedded_text
-    from foreword.evaluate.looking import looks
+    from foreword.lessons.attention_maps import looks
     from foreword.picture.heat import heat_map
 
     quick = replace(TransformerLM.TRAINING, epochs=3, batch=10, steps=20, rate=2e-3, sampled=200)
@@ -219,7 +219,7 @@ def awd_lstm_dropping() -> None:
 def tagging_posteriors() -> None:
     """What a linear tagger thinks each word may be."""
     from foreword import FeatureTagger, dataset
-    from foreword.io.conllu import read_conllu
+    from foreword.tag.conllu import read_conllu
 
     tagger = FeatureTagger().fit(*read_conllu(dataset("ud_english_ewt").path("train")))
     _posteriors(tagger, "Time flies like an arrow .", "What each word may be", "tagging-posteriors")
@@ -228,7 +228,7 @@ def tagging_posteriors() -> None:
 def bilstm_posteriors() -> None:
     """What a BiLSTM thinks of names."""
     from foreword import BiLSTMTagger, dataset
-    from foreword.io.conll import read_conll
+    from foreword.tag.conll import read_conll
     from foreword.tag.schemes import convert_all
 
     sentences, tags = (part[:4000] for part in read_conll(dataset("conll2003").path("train")))

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from foreword import BiLSTMTagger, ELMo, load, read_documents, save
-from foreword.io.conllu import Tagged, read_conllu
+from foreword.tag.conllu import Tagged, read_conllu
 from foreword.text.datasets import find
 
 PIECES = re.compile(r"\w+|[^\w\s]")

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from foreword import HMM, Corpus, WordTokenizer, embedded_text
-from foreword.evaluate.fading import fading as measure_fading
-from foreword.evaluate.fading import total_variation
-from foreword.picture.fading import fading
+from foreword.lessons.fading import fading as measure_fading
+from foreword.lessons.fading import total_variation
+from foreword.lessons.picture_fading import fading
 from foreword.picture.standalone import write_standalone
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"

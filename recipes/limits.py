@@ -16,15 +16,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from foreword.lm.recurrent import RecurrentLM
-from foreword.lm.recurrent_network import RecurrentNetwork
-from foreword.lm.transformer import TransformerLM, TransformerNetwork
+from foreword.lessons.bottleneck import bottleneck
+from foreword.neural.recurrent import RecurrentLM
+from foreword.neural.transformer import TransformerLM, TransformerNetwork
 from foreword.nn.attention import attend, scaled_scores
 from foreword.nn.layers import both_ways, gru, lstm, rnn
+from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.settings import Training
-from foreword.translate.bottleneck import bottleneck
 
 UNITS, WIDE, FAR = 64, 256, 100
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}

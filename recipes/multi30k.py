@@ -28,8 +28,8 @@ from typing import Any
 import torch
 
 from foreword import BPETokenizer, Seq2Seq, TextTranslator, save
+from foreword.pipeline.translator import measure_translations, read_pairs
 from foreword.text.datasets import find
-from foreword.translate.text import measure_translations, read_pairs
 
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     "de": ("de", {}),

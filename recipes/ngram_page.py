@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from foreword import Corpus, NgramLM, TextLM, WordTokenizer, embedded_text, read_documents
-from foreword.evaluate.growth import ORDERS, Growth, ngram_growth
+from foreword.evaluate.compare.growth import ORDERS, Growth, ngram_growth
 from foreword.picture.curves import curves, tick_name
 from foreword.picture.growth import growth
 from foreword.picture.standalone import write_standalone

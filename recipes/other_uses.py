@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from foreword import WordTokenizer
+from foreword.pipeline.translator import TextTranslator
 from foreword.translate.seq2seq import Seq2Seq
-from foreword.translate.text import TextTranslator
 
 NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 NAMES, PLACES = ("anna", "bob", "carla", "dan", "eva"), ("rome", "oslo", "paris", "madrid", "vienna", "porto")

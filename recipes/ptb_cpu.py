@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 from ptb_ladder import corpora
 
-from foreword.lm.recurrent import MODEST, RecurrentLM
+from foreword.neural.recurrent import MODEST, RecurrentLM
 from foreword.nn.dropout import Dropout
 
 

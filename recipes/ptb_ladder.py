@@ -31,12 +31,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from foreword.lm.awd_lstm import AWDLSTM
-from foreword.lm.bengio import BengioLM
-from foreword.lm.neural import NeuralLM
-from foreword.lm.ngram import NgramLM
-from foreword.lm.recurrent import MODEST, RecurrentLM
-from foreword.lm.transformer import TransformerLM
+from foreword.neural.awd_lstm import AWDLSTM
+from foreword.neural.bengio import BengioLM
+from foreword.neural.model import NeuralLM
+from foreword.neural.recurrent import MODEST, RecurrentLM
+from foreword.neural.transformer import TransformerLM
+from foreword.ngram.model import NgramLM
 from foreword.nn.dropout import Dropout
 from foreword.protocols import Logs
 from foreword.tokens.corpus import Corpus

@@ -22,8 +22,6 @@ import numpy as np
 import torch
 
 from foreword import Corpus, NgramLM, RecurrentLM, WordTokenizer, embedded_text, perplexity
-from foreword.evaluate.agreement import agreement, generate_sentences, texts_of
-from foreword.evaluate.cost import cell_table, cost_by_length, path_length, unrolled_depth
 from foreword.evaluate.gates import Layers, gate_traces
 from foreword.evaluate.gradients import (
     growth_per_step,
@@ -33,16 +31,18 @@ from foreword.evaluate.gradients import (
     saturation,
     silent_from,
 )
-from foreword.evaluate.horizon import KINDS, Learning, capacity, horizon, learn
-from foreword.evaluate.probing import probe
-from foreword.evaluate.tasks import Adding, Copying, Recall
-from foreword.lm.neural_network import parameter_count
-from foreword.lm.recurrent import MODEST
+from foreword.lessons.agreement import agreement, generate_sentences, texts_of
+from foreword.lessons.cost import cell_table, cost_by_length, path_length, unrolled_depth
+from foreword.lessons.horizon import KINDS, Learning, capacity, horizon, learn
+from foreword.lessons.picture_horizon import horizon as draw_horizon
+from foreword.lessons.probing import probe
+from foreword.lessons.tasks import Adding, Copying, Recall
+from foreword.neural.recurrent import MODEST
 from foreword.nn.cells import cross_entropy
 from foreword.nn.dropout import NO_DROPOUT
+from foreword.nn.network import parameter_count
 from foreword.picture.gates import gates as draw_gates
 from foreword.picture.gradients import gradients as draw_gradients
-from foreword.picture.horizon import horizon as draw_horizon
 from foreword.picture.standalone import write_standalone
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"

@@ -22,7 +22,7 @@ import numpy as np
 
 from foreword.cluster.counting import TOGETHER
 from foreword.filtering.ledger import Ledger
-from foreword.lm.ngram_merge import merge_windows, tables_of, windows_of
+from foreword.ngram.merge import merge_windows, tables_of, windows_of
 from foreword.text.block import Block
 from foreword.text.datasets import lookup
 from foreword.text.sources import read_blocks
@@ -253,7 +253,7 @@ def heaps(growth: Sequence[Growth], laws: Sequence[Law], windows: Law) -> list[s
         "| β | " + " | ".join(f"{law.beta:.3f}" for law in (*laws, windows)) + " |",
         "| k | " + " | ".join(f"{law.k:.3g}" for law in (*laws, windows)) + " |",
     ]
-    before = f"""Distinct n-grams of English Wikipedia, counted; a window is what is sent about (`lm/ngram_merge.py`),
+    before = f"""Distinct n-grams of English Wikipedia, counted; a window is what is sent about (`ngram/merge.py`),
         {ORDER} words at most."""
     law = f"""Heaps' law, distinct = k · tokens^β, fitted to these (at worst
         {max(law.worst for law in (*laws, windows)):.0%} off):"""

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 
 from foreword import CharacterTokenizer, Corpus, RecurrentLM, TransformerLM, embedded_text
-from foreword.evaluate.scaling import PowerLaw, fit_power_law
-from foreword.lm.neural_network import parameter_count
-from foreword.lm.recurrent import MODEST
+from foreword.lessons.picture_scaling import scaling
+from foreword.lessons.scaling import PowerLaw, fit_power_law
+from foreword.neural.recurrent import MODEST
 from foreword.nn.dropout import NO_DROPOUT
-from foreword.picture.scaling import scaling
+from foreword.nn.network import parameter_count
 from foreword.picture.standalone import write_standalone
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"

@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 from foreword.decode import generate
-from foreword.lm.recurrent import MODEST, RecurrentLM
+from foreword.neural.recurrent import MODEST, RecurrentLM
 from foreword.nn.dropout import Dropout
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus

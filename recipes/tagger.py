@@ -24,8 +24,8 @@ import torch
 
 from foreword import BiLSTMTagger, save
 from foreword.evaluate.spans import measure_spans
-from foreword.io.conll import read_conll
-from foreword.io.conllu import Tagged, read_conllu
+from foreword.tag.conll import read_conll
+from foreword.tag.conllu import Tagged, read_conllu
 from foreword.text.datasets import find
 
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from foreword import Word2Vec
-from foreword.io.word2vec import write_vectors
 from foreword.text.datasets import find
 from foreword.text.sources import read_documents
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
+from foreword.vectors.word2vec_file import write_vectors
 
 WORD = re.compile(r"\w+(?:[-.]\w+)*|'\w+|[^\w\s]")
 """Letters and digits, joined by a hyphen or a dot inside (``U.S``, ``1.5``, ``mid-air``); a clitic; or one sign."""

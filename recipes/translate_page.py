@@ -13,10 +13,10 @@ import numpy as np
 import torch
 
 from foreword import Seq2Seq, TextTranslator, WordTokenizer
+from foreword.lessons.bottleneck import bottleneck
+from foreword.lessons.picture_bottleneck import bottleneck as bottleneck_picture
 from foreword.picture.attention import attention, attention_text
-from foreword.picture.bottleneck import bottleneck as bottleneck_picture
 from foreword.picture.standalone import write_standalone
-from foreword.translate.bottleneck import bottleneck
 
 NOUNS = {"maison": "house", "voiture": "car", "fleur": "flower", "table": "table", "chaise": "chair", "robe": "dress"}
 ADJECTIVES = {"bleue": "blue", "verte": "green", "noire": "black", "blanche": "white", "ronde": "round"}

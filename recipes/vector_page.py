@@ -21,13 +21,8 @@ from scipy import sparse
 
 from foreword import LSA, Corpus, FastText, GloVe, Word2Vec, WordTokenizer, WordVectors, read_documents
 from foreword.evaluate.analogies import measure_analogies, read_questions
-from foreword.evaluate.embedding import intrinsic_dimension
 from foreword.evaluate.similarity import measure_similarity, read_pairs
-from foreword.evaluate.vector_tables import glove_against_fasttext
-from foreword.picture.space import cbow_against_skip_gram, parallelogram, word_map
-from foreword.picture.standalone import write_standalone
-from foreword.text.datasets import dataset
-from foreword.vectors.bias import (
+from foreword.lessons.bias import (
     bias_direction,
     clustering_bias,
     debias,
@@ -36,6 +31,11 @@ from foreword.vectors.bias import (
     read_word_sets,
     weat,
 )
+from foreword.lessons.embedding import intrinsic_dimension
+from foreword.lessons.vector_tables import glove_against_fasttext
+from foreword.picture.space import cbow_against_skip_gram, parallelogram, word_map
+from foreword.picture.standalone import write_standalone
+from foreword.text.datasets import dataset
 from foreword.vectors.cooccurrence import Cooccurrence
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"

@@ -20,13 +20,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from foreword.kernels.pieces import WORDS
 from foreword.text.block import Block, blocks_of
 from foreword.text.datasets import DATASETS, dataset
 from foreword.text.embedded import embedded_text
 from foreword.text.sources import read_blocks
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.counting import Counted, count_pieces_of
+from foreword.tokens.pieces import WORDS
 
 SIZES = (500, 1000, 2000, 4000, 8000, 16_000, 32_000, 64_000, 100_000)
 """Up to what is used in practice: 30,000 to 100,000."""

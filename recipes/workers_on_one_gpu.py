@@ -23,7 +23,7 @@ from awd_lstm import corpora
 from torch import distributed
 
 from foreword.cluster.training import Group
-from foreword.lm.recurrent import RecurrentLM
+from foreword.neural.recurrent import RecurrentLM
 from foreword.tokens.corpus import Corpus
 from foreword.training.together import ALONE, Together
 

@@ -14,31 +14,33 @@ if TYPE_CHECKING:
     from foreword.classify.naive_bayes import NaiveBayes
     from foreword.classify.nb_logistic import NBLogistic
     from foreword.classify.recurrent import RecurrentClassifier
-    from foreword.classify.text import TextClassifier
     from foreword.decode import beam_search, generate
     from foreword.errors import ForewordError
-    from foreword.evaluate.compare import compare
-    from foreword.evaluate.perplexity import Measures, measure, perplexity
+    from foreword.evaluate.compare.ladder import compare
+    from foreword.fasttext.vectors import FastText
     from foreword.features.bag import BagOfWords, OneHot
-    from foreword.features.bm25 import BM25
-    from foreword.features.cosine import CosineSearch
     from foreword.features.lsa import LSA
     from foreword.features.tfidf import TfIdf
-    from foreword.io.folder import load, save
-    from foreword.lm.awd_lstm import AWDLSTM
-    from foreword.lm.bengio import BengioLM
-    from foreword.lm.combine import cached, interpolate
-    from foreword.lm.dynamic import DynamicEvaluation
-    from foreword.lm.hmm import HMM
-    from foreword.lm.neural_cache import NeuralCache
-    from foreword.lm.ngram import NgramLM
-    from foreword.lm.recurrent import RecurrentLM
-    from foreword.lm.streaming import Streaming
-    from foreword.lm.transformer import TransformerLM
-    from foreword.lm.unigram import UnigramLM
-    from foreword.picture.cloud import word_cloud
-    from foreword.pipeline import TextLM
-    from foreword.search.text import TextSearch
+    from foreword.hmm.model import HMM
+    from foreword.lessons.cloud import word_cloud
+    from foreword.measures.perplexity import Measures, measure, perplexity
+    from foreword.mix.combine import cached, interpolate
+    from foreword.mix.neural_cache import NeuralCache
+    from foreword.neural.awd_lstm import AWDLSTM
+    from foreword.neural.bengio import BengioLM
+    from foreword.neural.dynamic import DynamicEvaluation
+    from foreword.neural.recurrent import RecurrentLM
+    from foreword.neural.streaming import Streaming
+    from foreword.neural.transformer import TransformerLM
+    from foreword.ngram.model import NgramLM
+    from foreword.ngram.unigram import UnigramLM
+    from foreword.pipeline.classifier import TextClassifier
+    from foreword.pipeline.language import TextLM
+    from foreword.pipeline.search import TextSearch
+    from foreword.pipeline.translator import TextTranslator
+    from foreword.search.bm25 import BM25
+    from foreword.search.cosine import CosineSearch
+    from foreword.storage.folder import load, save
     from foreword.tag.bilstm import BiLSTMTagger
     from foreword.tag.features import FeatureTagger
     from foreword.tag.hmm import HMMTagger
@@ -53,9 +55,7 @@ if TYPE_CHECKING:
     from foreword.tokens.words import WordTokenizer
     from foreword.translate.pairs import Pairs
     from foreword.translate.seq2seq import Seq2Seq
-    from foreword.translate.text import TextTranslator
     from foreword.vectors.elmo import ELMo
-    from foreword.vectors.fasttext import FastText
     from foreword.vectors.glove import GloVe
     from foreword.vectors.word2vec import Word2Vec
     from foreword.vectors.wordvectors import WordVectors
@@ -63,63 +63,63 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "AWDLSTM": "foreword.lm.awd_lstm",
-    "BM25": "foreword.features.bm25",
+    "AWDLSTM": "foreword.neural.awd_lstm",
+    "BM25": "foreword.search.bm25",
     "BPETokenizer": "foreword.tokens.bpe",
     "BagOfWords": "foreword.features.bag",
-    "BengioLM": "foreword.lm.bengio",
+    "BengioLM": "foreword.neural.bengio",
     "BiLSTMTagger": "foreword.tag.bilstm",
     "ByteTokenizer": "foreword.tokens.characters",
     "CharacterTokenizer": "foreword.tokens.characters",
     "Corpus": "foreword.tokens.corpus",
-    "CosineSearch": "foreword.features.cosine",
-    "DynamicEvaluation": "foreword.lm.dynamic",
+    "CosineSearch": "foreword.search.cosine",
+    "DynamicEvaluation": "foreword.neural.dynamic",
     "ELMo": "foreword.vectors.elmo",
-    "FastText": "foreword.vectors.fasttext",
+    "FastText": "foreword.fasttext.vectors",
     "GloVe": "foreword.vectors.glove",
-    "Measures": "foreword.evaluate.perplexity",
+    "Measures": "foreword.measures.perplexity",
     "FeatureTagger": "foreword.tag.features",
     "ForewordError": "foreword.errors",
-    "HMM": "foreword.lm.hmm",
+    "HMM": "foreword.hmm.model",
     "HMMTagger": "foreword.tag.hmm",
     "LSA": "foreword.features.lsa",
     "LogisticRegression": "foreword.classify.logistic",
     "NBLogistic": "foreword.classify.nb_logistic",
     "NaiveBayes": "foreword.classify.naive_bayes",
-    "NeuralCache": "foreword.lm.neural_cache",
-    "NgramLM": "foreword.lm.ngram",
+    "NeuralCache": "foreword.mix.neural_cache",
+    "NgramLM": "foreword.ngram.model",
     "OneHot": "foreword.features.bag",
     "Pairs": "foreword.translate.pairs",
     "RecurrentClassifier": "foreword.classify.recurrent",
-    "RecurrentLM": "foreword.lm.recurrent",
+    "RecurrentLM": "foreword.neural.recurrent",
     "Seq2Seq": "foreword.translate.seq2seq",
-    "Streaming": "foreword.lm.streaming",
-    "TextClassifier": "foreword.classify.text",
-    "TextLM": "foreword.pipeline",
-    "TextSearch": "foreword.search.text",
-    "TextTranslator": "foreword.translate.text",
+    "Streaming": "foreword.neural.streaming",
+    "TextClassifier": "foreword.pipeline.classifier",
+    "TextLM": "foreword.pipeline.language",
+    "TextSearch": "foreword.pipeline.search",
+    "TextTranslator": "foreword.pipeline.translator",
     "TfIdf": "foreword.features.tfidf",
-    "TransformerLM": "foreword.lm.transformer",
-    "UnigramLM": "foreword.lm.unigram",
+    "TransformerLM": "foreword.neural.transformer",
+    "UnigramLM": "foreword.ngram.unigram",
     "Vocab": "foreword.tokens.vocab",
     "Word2Vec": "foreword.vectors.word2vec",
     "WordTokenizer": "foreword.tokens.words",
     "WordVectors": "foreword.vectors.wordvectors",
     "beam_search": "foreword.decode",
-    "cached": "foreword.lm.combine",
+    "cached": "foreword.mix.combine",
     "calibrated": "foreword.classify.calibration",
-    "compare": "foreword.evaluate.compare",
+    "compare": "foreword.evaluate.compare.ladder",
     "dataset": "foreword.text.datasets",
     "embedded_text": "foreword.text.embedded",
-    "measure": "foreword.evaluate.perplexity",
-    "perplexity": "foreword.evaluate.perplexity",
+    "measure": "foreword.measures.perplexity",
+    "perplexity": "foreword.measures.perplexity",
     "generate": "foreword.decode",
-    "interpolate": "foreword.lm.combine",
-    "load": "foreword.io.folder",
+    "interpolate": "foreword.mix.combine",
+    "load": "foreword.storage.folder",
     "read_documents": "foreword.text.sources",
     "read_labelled": "foreword.text.labelled",
-    "save": "foreword.io.folder",
-    "word_cloud": "foreword.picture.cloud",
+    "save": "foreword.storage.folder",
+    "word_cloud": "foreword.lessons.cloud",
 }
 
 __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant

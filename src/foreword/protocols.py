@@ -170,7 +170,7 @@ class Parts:
 
 @runtime_checkable
 class Saveable(Protocol):
-    """``save(model, folder)`` and ``load(folder)`` in ``io/folder.py`` do the rest."""
+    """``save(model, folder)`` and ``load(folder)`` in ``storage/folder.py`` do the rest."""
 
     def to_parts(self) -> Parts: ...
     @classmethod

@@ -15,9 +15,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
-from foreword.features.bm25 import BM25, Variant
-from foreword.features.cosine import CosineSearch
 from foreword.protocols import Ids
+from foreword.search.bm25 import BM25, Variant
+from foreword.search.cosine import CosineSearch
 from foreword.text.block import blocks_of
 from foreword.text.datasets import labelled
 from foreword.tokens.corpus import Corpus

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import foreword
-from foreword.classify.fasttext import FastTextClassifier
-from foreword.classify.quantize import quantize
 from foreword.errors import InputError
-from foreword.io.fasttext import FastTextFile, read_fasttext, write_fasttext
+from foreword.fasttext.classifier import FastTextClassifier
+from foreword.fasttext.files import FastTextFile, read_fasttext, write_fasttext
+from foreword.fasttext.quantize import quantize
+from foreword.fasttext.vectors import FastText, vectors_of_file
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
-from foreword.vectors.fasttext import FastText, vectors_of_file
 
 fasttext = pytest.importorskip("fasttext", reason="fasttext is not installed (it needs a C++ compiler)")
 

@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 import foreword
-from foreword.classify.fasttext import FastTextClassifier
 from foreword.cli import app
+from foreword.fasttext.classifier import FastTextClassifier
+from foreword.fasttext.vectors import FastText
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
-from foreword.vectors.fasttext import FastText
 
 fasttext = pytest.importorskip("fasttext", reason="fasttext is not installed (it needs a C++ compiler)")
 

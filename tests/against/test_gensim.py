@@ -11,7 +11,7 @@ import pytest
 
 from foreword.evaluate.analogies import Question, measure_analogies, read_questions
 from foreword.evaluate.similarity import measure_similarity, read_pairs
-from foreword.io.word2vec import Form, read_vectors, write_vectors
+from foreword.vectors.word2vec_file import Form, read_vectors, write_vectors
 from foreword.vectors.wordvectors import WordVectors
 
 models: Any = pytest.importorskip("gensim.models")

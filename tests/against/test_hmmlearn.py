@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from foreword.lm.hmm import HMM
+from foreword.hmm.model import HMM
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from foreword.evaluate.perplexity import measure
-from foreword.io.arpa import read_arpa, write_arpa
-from foreword.lm.ngram import NgramLM
+from foreword.measures.perplexity import measure
+from foreword.ngram.arpa import read_arpa, write_arpa
+from foreword.ngram.model import NgramLM
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 

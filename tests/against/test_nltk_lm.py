@@ -21,9 +21,9 @@ import pytest
 from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
-from foreword.lm.ngram import NgramLM
-from foreword.lm.ngram_counts import count_continuations, count_ngrams
-from foreword.lm.smoothing import METHODS, Method
+from foreword.ngram.counts import count_continuations, count_ngrams
+from foreword.ngram.model import NgramLM
+from foreword.ngram.smoothing import METHODS, Method
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 

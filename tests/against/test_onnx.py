@@ -13,10 +13,10 @@ import torch
 from numpy.testing import assert_allclose
 
 from foreword.errors import InputError
-from foreword.io.onnx import write_onnx
-from foreword.lm.awd_lstm import AWDLSTM
-from foreword.lm.neural_network import next_logs
-from foreword.lm.recurrent import RecurrentLM
+from foreword.neural.awd_lstm import AWDLSTM
+from foreword.neural.recurrent import RecurrentLM
+from foreword.nn.network import next_logs
+from foreword.nn.onnx import write_onnx
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.settings import Training

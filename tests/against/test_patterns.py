@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from foreword.io.tokenizer_json import CHARACTERS_REGEX, REGEXES
-from foreword.kernels.pieces import (
+from foreword.text.block import Block
+from foreword.tokens.pieces import (
     CL100K,
     GPT2,
     LETTER,
@@ -28,8 +28,8 @@ from foreword.kernels.pieces import (
     WORDS,
     character_classes,
 )
-from foreword.kernels.table import StringTable
-from foreword.text.block import Block
+from foreword.tokens.strings import StringTable
+from foreword.tokens.tokenizer_json import CHARACTERS_REGEX, REGEXES
 
 peer = pytest.importorskip("tokenizers")
 

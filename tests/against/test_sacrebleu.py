@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foreword.evaluate.translation import bleu, chrf, sentence_bleu, sentence_chrf, tokens_13a
+from foreword.measures.translation import bleu, chrf, sentence_bleu, sentence_chrf, tokens_13a
 
 sacrebleu = pytest.importorskip("sacrebleu")
 tokenizer_13a = pytest.importorskip("sacrebleu.tokenizers.tokenizer_13a").Tokenizer13a()

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from foreword.errors import SettingError
-from foreword.evaluate.tsne import affinities, divergence, principal_components, tsne
+from foreword.lessons.tsne import affinities, divergence, principal_components, tsne
 
 manifold = pytest.importorskip("sklearn.manifold", reason="scikit-learn is not installed")
 

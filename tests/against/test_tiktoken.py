@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from foreword.io.tokenizer_json import REGEXES
 from foreword.text.embedded import embedded_text
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.bytelevel import spelling_of
+from foreword.tokens.tokenizer_json import REGEXES
 
 tiktoken = pytest.importorskip("tiktoken")
 

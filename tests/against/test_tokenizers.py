@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from foreword.io.tokenizer_json import REGEXES, read_tokenizer_json, write_tokenizer_json
 from foreword.text.block import blocks_of
 from foreword.text.clean import Form
 from foreword.text.datasets import dataset
 from foreword.text.sources import read_documents
 from foreword.tokens.bpe import BPETokenizer, Pattern
+from foreword.tokens.tokenizer_json import REGEXES, read_tokenizer_json, write_tokenizer_json
 
 peer = pytest.importorskip("tokenizers")
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from foreword.lm.recurrent import RecurrentLM
+from foreword.neural.recurrent import RecurrentLM
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.nn.weights import to_torch
 from foreword.tokens.corpus import Corpus

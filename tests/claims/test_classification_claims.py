@@ -14,10 +14,10 @@ from numpy.testing import assert_allclose
 
 from foreword.classify.explain import Explanation
 from foreword.classify.naive_bayes import NaiveBayes
-from foreword.classify.text import TextClassifier
 from foreword.evaluate.classification import confusion, measure_classifier
 from foreword.features.bag import BagOfWords
-from foreword.io.conllu import read_conllu
+from foreword.pipeline.classifier import TextClassifier
+from foreword.tag.conllu import read_conllu
 from foreword.text.datasets import find, labelled
 from foreword.text.embedded import embedded_text
 from foreword.text.examples import LabelledReading

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from foreword.evaluate.keywords import count_words
-from foreword.picture.cloud import Placed, lay_out, word_cloud
+from foreword.lessons.cloud import Placed, lay_out, word_cloud
+from foreword.lessons.keywords import count_words
 from foreword.text.block import blocks_of
 from foreword.text.embedded import embedded_text
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foreword.lm.hmm import HMM
+from foreword.hmm.model import HMM
 from foreword.nn.cells import GRUCell, LSTMCell, RNNCell, run
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from foreword.errors import InputError
-from foreword.evaluate.cost import cell_table
 from foreword.evaluate.gradients import jacobian_products, norms_by_lag, step_jacobians
+from foreword.lessons.cost import cell_table
 from foreword.nn import attention
 from foreword.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, run
 from foreword.picture.gradients import gradients

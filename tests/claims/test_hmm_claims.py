@@ -13,10 +13,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.errors import SettingError
-from foreword.evaluate.fading import dobrushin, fading, total_variation
-from foreword.evaluate.perplexity import perplexity
-from foreword.io.conllu import Tagged, read_conllu
-from foreword.lm.hmm import HMM
+from foreword.hmm.model import HMM
+from foreword.lessons.fading import dobrushin, fading, total_variation
+from foreword.measures.perplexity import perplexity
+from foreword.tag.conllu import Tagged, read_conllu
 from foreword.tag.hmm import HMMTagger, most_frequent_tags
 from foreword.text.datasets import find
 from foreword.tokens.corpus import Corpus

@@ -9,13 +9,13 @@ from itertools import product
 import numpy as np
 import torch
 
-from foreword.evaluate.perplexity import perplexity
-from foreword.lm.bengio import BengioLM
-from foreword.lm.combine import interpolate
-from foreword.lm.ngram import NgramLM
-from foreword.lm.recurrent import RecurrentLM
+from foreword.measures.perplexity import perplexity
+from foreword.mix.combine import interpolate
+from foreword.neural.bengio import BengioLM
+from foreword.neural.recurrent import RecurrentLM
+from foreword.ngram.model import NgramLM
 from foreword.nn.dropout import NO_DROPOUT
-from foreword.pipeline import TextLM
+from foreword.pipeline.language import TextLM
 from foreword.text.embedded import embedded_text
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from foreword.decode import generate
 from foreword.errors import ForewordError, SettingError
-from foreword.evaluate.growth import ORDERS, free_parameters, ngram_growth, step_parameters
-from foreword.evaluate.perplexity import perplexity
-from foreword.lm.ngram import NgramLM
-from foreword.lm.ngram_estimate import estimate
-from foreword.lm.smoothing import METHODS
+from foreword.evaluate.compare.growth import ORDERS, free_parameters, ngram_growth, step_parameters
+from foreword.measures.perplexity import perplexity
+from foreword.ngram.estimate import estimate
+from foreword.ngram.model import NgramLM
+from foreword.ngram.smoothing import METHODS
 from foreword.protocols import Logs
 from foreword.text.datasets import lookup
 from foreword.text.embedded import embedded_text

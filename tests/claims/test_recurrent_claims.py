@@ -16,7 +16,6 @@ import torch
 from numpy.testing import assert_allclose
 
 from foreword.decode import generate
-from foreword.evaluate.agreement import agreement, generate_sentences, texts_of
 from foreword.evaluate.gates import Layers, gate_traces
 from foreword.evaluate.gradients import (
     forget_products,
@@ -26,13 +25,14 @@ from foreword.evaluate.gradients import (
     published_experiment,
     step_jacobians,
 )
-from foreword.evaluate.horizon import Learning, learn
-from foreword.evaluate.perplexity import perplexity
-from foreword.evaluate.probing import probe
-from foreword.evaluate.tasks import Recall
-from foreword.lm.ngram import NgramLM
-from foreword.lm.recurrent import MODEST, RecurrentLM
-from foreword.lm.unigram import UnigramLM
+from foreword.lessons.agreement import agreement, generate_sentences, texts_of
+from foreword.lessons.horizon import Learning, learn
+from foreword.lessons.probing import probe
+from foreword.lessons.tasks import Recall
+from foreword.measures.perplexity import perplexity
+from foreword.neural.recurrent import MODEST, RecurrentLM
+from foreword.ngram.model import NgramLM
+from foreword.ngram.unigram import UnigramLM
 from foreword.nn.cells import GRUCell, LSTMCell, RNNCell, cross_entropy, run, run_back
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.tokens.characters import CharacterTokenizer

@@ -7,9 +7,9 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from foreword.features.bm25 import BM25, Variant
-from foreword.features.cosine import CosineSearch
-from foreword.search.text import TextSearch
+from foreword.pipeline.search import TextSearch
+from foreword.search.bm25 import BM25, Variant
+from foreword.search.cosine import CosineSearch
 
 HAPPY, GLAD, DISHWASHER = "a happy day for the happy family", "the family is glad today", "the dishwasher is broken"
 RANKERS: dict[str, BM25 | CosineSearch] = {

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from foreword.evaluate.tagging import ablation
-from foreword.io.conllu import Tagged, read_conllu
+from foreword.tag.conllu import Tagged, read_conllu
 from foreword.tag.features import FeatureTagger
 from foreword.tag.hmm import HMMTagger, most_frequent_tags
 from foreword.tag.rules import judge_rules, learn_exceptions, tags_by_rule

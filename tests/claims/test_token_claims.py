@@ -15,7 +15,6 @@ from types import ModuleType
 import pytest
 from numpy.testing import assert_array_equal
 
-from foreword.io.tokenizer_json import read_tokenizer_json
 from foreword.text.block import blocks_of
 from foreword.text.datasets import dataset
 from foreword.text.embedded import embedded_text
@@ -23,6 +22,7 @@ from foreword.text.sources import read_blocks
 from foreword.tokens.bpe import BPETokenizer, Kind
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.merges import Merge, plain_merges
+from foreword.tokens.tokenizer_json import read_tokenizer_json
 from foreword.tokens.words import WordTokenizer
 
 TESTS = Path(__file__).parents[1]

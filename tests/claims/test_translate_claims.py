@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import torch
 
+from foreword.lessons.bottleneck import Bottleneck, bottleneck
+from foreword.lessons.picture_bottleneck import bottleneck as bottleneck_picture
 from foreword.picture.attention import attention, attention_text
-from foreword.picture.bottleneck import bottleneck as bottleneck_picture
+from foreword.pipeline.translator import TextTranslator
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
-from foreword.translate.bottleneck import Bottleneck, bottleneck
 from foreword.translate.pairs import Pairs
 from foreword.translate.seq2seq import Seq2Seq
-from foreword.translate.text import TextTranslator
 
 Report = Callable[[str, object], None]
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from foreword.evaluate.perplexity import measure, perplexity, surprisal
-from foreword.lm.unigram import UnigramLM
+from foreword.measures.perplexity import measure, perplexity, surprisal
+from foreword.ngram.unigram import UnigramLM
 from foreword.tokens.characters import ByteTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab

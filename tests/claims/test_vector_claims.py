@@ -17,17 +17,10 @@ from numpy.typing import NDArray
 
 from foreword.errors import ForewordError
 from foreword.evaluate.analogies import Question, measure_analogies, read_questions
-from foreword.evaluate.embedding import distinct_vectors, intrinsic_dimension, shared_ngrams
-from foreword.evaluate.polysemy import between, with_pseudo_word
 from foreword.evaluate.similarity import measure_similarity, read_pairs
-from foreword.evaluate.vector_tables import glove_against_fasttext, static_against_contextual, static_embedder
-from foreword.io.word2vec import Form, read_vectors, write_vectors
-from foreword.lm.hmm import HMM
-from foreword.text.datasets import labelled, lookup
-from foreword.text.sources import read_documents
-from foreword.tokens.corpus import Corpus
-from foreword.tokens.words import WordTokenizer
-from foreword.vectors.bias import (
+from foreword.fasttext.vectors import FastText
+from foreword.hmm.model import HMM
+from foreword.lessons.bias import (
     bias_direction,
     clustering_bias,
     debias,
@@ -37,9 +30,16 @@ from foreword.vectors.bias import (
     read_word_sets,
     weat,
 )
-from foreword.vectors.fasttext import FastText
+from foreword.lessons.embedding import distinct_vectors, intrinsic_dimension, shared_ngrams
+from foreword.lessons.polysemy import between, with_pseudo_word
+from foreword.lessons.vector_tables import glove_against_fasttext, static_against_contextual, static_embedder
+from foreword.text.datasets import labelled, lookup
+from foreword.text.sources import read_documents
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.words import WordTokenizer
 from foreword.vectors.glove import GloVe
 from foreword.vectors.word2vec import Word2Vec
+from foreword.vectors.word2vec_file import Form, read_vectors, write_vectors
 from foreword.vectors.wordvectors import WordVectors
 
 Report = Callable[[str, object], None]

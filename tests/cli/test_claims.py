@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import foreword as package
-from foreword.claims.table import CLAIMS
+from foreword.lessons.claims.table import CLAIMS
 
 from .conftest import Foreword
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from foreword import TextClassifier, load
-from foreword.classify.fasttext import FastTextClassifier
 from foreword.classify.naive_bayes import NaiveBayes
+from foreword.fasttext.classifier import FastTextClassifier
 from foreword.protocols import Step
 
 from .conftest import Foreword

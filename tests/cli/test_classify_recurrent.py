@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from foreword.classify.recurrent import RecurrentClassifier
-from foreword.io.folder import load
+from foreword.storage.folder import load
 
 from .conftest import Foreword
 

@@ -16,7 +16,7 @@ from .conftest import TEXT, Foreword
 @pytest.fixture(scope="module")
 def recurrent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch")
-    from foreword.lm.recurrent import MODEST, RecurrentLM
+    from foreword.neural.recurrent import MODEST, RecurrentLM
 
     folder = tmp_path_factory.mktemp("doctor") / "model"
     training = replace(MODEST, epochs=2, batch=2, steps=6)

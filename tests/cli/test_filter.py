@@ -19,15 +19,15 @@ import numpy as np
 import pytest
 from tests.cli.conftest import Foreword
 
-from foreword.classify.fasttext import FastTextClassifier
 from foreword.classify.naive_bayes import NaiveBayes
-from foreword.classify.text import TextClassifier
+from foreword.fasttext.classifier import FastTextClassifier
 from foreword.filtering.ledger import FOLDER
-from foreword.io.arpa import write_arpa
-from foreword.io.folder import save
-from foreword.lm.hmm import HMM
-from foreword.lm.ngram import NgramLM
-from foreword.pipeline import TextLM
+from foreword.hmm.model import HMM
+from foreword.ngram.arpa import write_arpa
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.classifier import TextClassifier
+from foreword.pipeline.language import TextLM
+from foreword.storage.folder import save
 from foreword.tokens.words import WordTokenizer
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -176,7 +176,7 @@ def test_learnt_weights_filter_too(foreword: Foreword, tmp_path: Path, name: str
 
         model = TextClassifier(model=LogisticRegression()).fit(texts, labels)
     elif name == "lstm":
-        from foreword.lm.recurrent import RecurrentLM
+        from foreword.neural.recurrent import RecurrentLM
 
         model = TextLM(WordTokenizer(), RecurrentLM("lstm", 8, 8, 1, device="cpu")).fit(texts)
     else:

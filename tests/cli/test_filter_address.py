@@ -20,9 +20,9 @@ from foreword.errors import ForewordError
 from foreword.filtering import Filtering, filter_files
 from foreword.filtering.address import AddressLedger
 from foreword.filtering.ledger import FOLDER
-from foreword.io.folder import save
-from foreword.lm.ngram import NgramLM
-from foreword.pipeline import TextLM
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
+from foreword.storage.folder import save
 from foreword.tokens.words import WordTokenizer
 
 fsspec = pytest.importorskip("fsspec")

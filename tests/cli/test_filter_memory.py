@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from tests.cli.conftest import Foreword
 
-from foreword.io.folder import save
-from foreword.lm.ngram import NgramLM
-from foreword.pipeline import TextLM
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
+from foreword.storage.folder import save
 from foreword.tokens.words import WordTokenizer
 
 pyarrow = pytest.importorskip("pyarrow")

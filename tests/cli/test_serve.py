@@ -22,9 +22,9 @@ import httpx
 from typer.testing import CliRunner
 
 from foreword.cli import app
-from foreword.io.folder import save
-from foreword.lm.ngram import NgramLM
-from foreword.pipeline import TextLM
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
+from foreword.storage.folder import save
 from foreword.tokens.words import WordTokenizer
 
 DOCS = Path(__file__).parents[2] / "docs" / "serve.md"

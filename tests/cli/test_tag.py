@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from foreword.io.conllu import read_conllu, write_conllu
-from foreword.io.folder import load
+from foreword.storage.folder import load
+from foreword.tag.conllu import read_conllu, write_conllu
 
 from .conftest import Foreword
 

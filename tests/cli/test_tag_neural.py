@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from foreword.io.conll import read_conll
-from foreword.io.conllu import write_conllu
-from foreword.io.folder import load
+from foreword.storage.folder import load
+from foreword.tag.conll import read_conll
+from foreword.tag.conllu import write_conllu
 
 from .conftest import Foreword
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from foreword.cli.neural import NEURAL
-from foreword.lm.neural import NeuralLM
+from foreword.neural.model import NeuralLM
 from foreword.protocols import Step
 
 from .conftest import TEXT, Foreword

@@ -15,9 +15,9 @@ from tests.cli.conftest import Foreword
 from tests.cluster.conftest import Ambush, trap
 
 from foreword.errors import ForewordError, InputError
-from foreword.io.folder import save
-from foreword.lm.ngram import NgramLM
-from foreword.pipeline import TextLM
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
+from foreword.storage.folder import save
 from foreword.text.sources import Reading, read_documents
 from foreword.tokens.words import WordTokenizer
 
@@ -27,7 +27,7 @@ pytest.importorskip("ray", reason="Ray is not installed")
 from foreword.cluster import ngrams  # noqa: E402
 from foreword.cluster.counting import fit_tokenizer  # noqa: E402
 from foreword.cluster.ngrams import fit_ngrams, range_cuts  # noqa: E402
-from foreword.cluster.stretches import read_stretch, stretches_of  # noqa: E402
+from foreword.cluster.segments import read_stretch, stretches_of  # noqa: E402
 
 STRETCH = 60_000
 

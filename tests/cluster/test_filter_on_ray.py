@@ -12,14 +12,14 @@ import pytest
 from tests.cli.conftest import Foreword
 from tests.cluster.conftest import Ambush, trap
 
-from foreword.classify.fasttext import FastTextClassifier
 from foreword.errors import InputError
+from foreword.fasttext.classifier import FastTextClassifier
 from foreword.filtering import shards
 from foreword.filtering.ledger import FOLDER
 from foreword.filtering.worker import perform
-from foreword.io.folder import save
-from foreword.lm.ngram import NgramLM
-from foreword.pipeline import TextLM
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
+from foreword.storage.folder import save
 from foreword.tokens.words import WordTokenizer
 
 pytestmark = pytest.mark.filterwarnings("ignore")

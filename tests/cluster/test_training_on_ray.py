@@ -25,8 +25,8 @@ pytest.importorskip("ray", reason="Ray is not installed")
 torch = pytest.importorskip("torch")
 
 from foreword.cluster.training import fit_on_ray  # noqa: E402
-from foreword.lm.neural import NeuralLM  # noqa: E402
-from foreword.lm.recurrent import MODEST, RecurrentLM  # noqa: E402
+from foreword.neural.model import NeuralLM  # noqa: E402
+from foreword.neural.recurrent import MODEST, RecurrentLM  # noqa: E402
 
 
 @pytest.fixture(scope="module")

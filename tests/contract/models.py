@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
-from foreword.lm.combine import cached, interpolate
-from foreword.lm.hmm import HMM
-from foreword.lm.ngram import NgramLM
-from foreword.lm.unigram import UnigramLM
-from foreword.pipeline import TextTokenizer
+from foreword.hmm.model import HMM
+from foreword.mix.combine import cached, interpolate
+from foreword.ngram.model import NgramLM
+from foreword.ngram.unigram import UnigramLM
+from foreword.pipeline.language import TextTokenizer
 from foreword.protocols import LanguageModel
 from foreword.text.block import Block
 from foreword.tokens.bpe import BPETokenizer
@@ -56,7 +56,7 @@ def _neural(name: str, *sizes: Any, **settings: Any) -> LanguageModel[Any]:
 
 
 def _with_neural_cache() -> LanguageModel[Any]:
-    from foreword.lm.neural_cache import NeuralCache
+    from foreword.mix.neural_cache import NeuralCache
 
     model: Any = _neural("RecurrentLM", "lstm", 4, 6, 1)
     return NeuralCache(model, size=3, theta=1.0, weight=0.3)

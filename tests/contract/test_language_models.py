@@ -16,8 +16,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.decode import generate
 from foreword.errors import ForewordError
-from foreword.io.folder import load, save
 from foreword.protocols import LanguageModel, Logs, Saveable
+from foreword.storage.folder import load, save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 

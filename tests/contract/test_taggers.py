@@ -12,8 +12,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.evaluate.tagging import KnowingTagger, measure_tagger
-from foreword.io.folder import load, save
 from foreword.protocols import Saveable, Tagger
+from foreword.storage.folder import load, save
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tag.features import FeatureTagger
 from foreword.tag.hmm import HMMTagger

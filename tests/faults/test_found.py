@@ -17,15 +17,15 @@ import pytest
 from benchmarks.fuzz_models import Saved
 
 import foreword
-from foreword.classify.fasttext import FastTextClassifier
-from foreword.classify.fasttext_lines import _kept_buckets
-from foreword.classify.quantize import quantize
 from foreword.errors import ForewordError, InputError
+from foreword.fasttext.classifier import FastTextClassifier
+from foreword.fasttext.files import MOST_PRUNED, write_fasttext
+from foreword.fasttext.kernels_lines import make_line_room
+from foreword.fasttext.lines import _kept_buckets
+from foreword.fasttext.quantize import quantize
 from foreword.filtering.rules import read_table
-from foreword.io import folder as folder_module
-from foreword.io.fasttext import MOST_PRUNED, write_fasttext
-from foreword.io.folder import load, save
-from foreword.kernels.fasttext_lines import make_line_room
+from foreword.storage import folder as folder_module
+from foreword.storage.folder import load, save
 from foreword.text.labelled import read_labelled
 from foreword.text.parquet import _rows_per_batch
 from foreword.text.sources import Reading, read_blocks

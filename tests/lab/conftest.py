@@ -16,17 +16,17 @@ pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'fo
 import httpx
 import uvicorn
 
+from foreword.hmm.model import HMM
 from foreword.lab.app import Lab, application
 from foreword.lab.cells import page_data, trained_cells
 from foreword.lab.dates import dates
 from foreword.lab.serving import address_of, listening
 from foreword.lab.trainings import Room, small_bilstm
 from foreword.lab.translating import date_translator
-from foreword.lm.hmm import HMM
-from foreword.lm.ngram import NgramLM
-from foreword.lm.recurrent import RecurrentLM
-from foreword.pipeline import TextLM
-from foreword.serve.shelf import Shelf
+from foreword.neural.recurrent import RecurrentLM
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
+from foreword.serve.registry import Shelf
 from foreword.tag.hmm import HMMTagger
 from foreword.text.embedded import embedded_text
 from foreword.vectors.word2vec import Word2Vec

@@ -12,7 +12,7 @@ from foreword.decode import beam_search
 from foreword.evaluate.gates import NAMES
 from foreword.lab.beams import beam_tree
 from foreword.lab.translating import MOST_TOKENS
-from foreword.pipeline import TextLM
+from foreword.pipeline.language import TextLM
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.translate.network import ATTENTIONS

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from foreword.evaluate.compare import compare
-from foreword.evaluate.comparison import Comparison
+from foreword.evaluate.compare.ladder import compare
+from foreword.evaluate.compare.results import Comparison
 from foreword.picture.report import write_report
 
 from .conftest import Visit

@@ -14,7 +14,7 @@ from foreword.errors import SettingError
 from foreword.lab.app import Lab
 from foreword.lab.trainings import Room
 from foreword.serve.limits import check_address
-from foreword.serve.shelf import Shelf
+from foreword.serve.registry import Shelf
 
 from .conftest import Running
 

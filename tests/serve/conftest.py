@@ -15,24 +15,24 @@ pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'fo
 import httpx
 from tests.refusals import refused
 
-from foreword.classify.fasttext import FastTextClassifier
 from foreword.classify.naive_bayes import NaiveBayes
-from foreword.classify.text import TextClassifier
-from foreword.lm.ngram import NgramLM
-from foreword.lm.recurrent import RecurrentLM
-from foreword.pipeline import TextLM
-from foreword.search.text import TextSearch
-from foreword.serve.door import ByH11
-from foreword.serve.keeping import Keeper, warm
+from foreword.fasttext.classifier import FastTextClassifier
+from foreword.fasttext.vectors import FastText
+from foreword.neural.recurrent import RecurrentLM
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.classifier import TextClassifier
+from foreword.pipeline.language import TextLM
+from foreword.pipeline.search import TextSearch
+from foreword.serve.connection import ByH11
 from foreword.serve.limits import Limits
+from foreword.serve.loading import Keeper, warm
+from foreword.serve.registry import Shelf
 from foreword.serve.running import Server, Service, address_of, listening
-from foreword.serve.shelf import Shelf
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tag.hmm import HMMTagger
 from foreword.text.embedded import embedded_text
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors.elmo import ELMo
-from foreword.vectors.fasttext import FastText
 from foreword.vectors.wordvectors import WordVectors
 
 TREEBANK = [

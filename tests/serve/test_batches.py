@@ -15,7 +15,7 @@ from foreword.errors import ForewordError, InputError
 from foreword.serve.answers import WORK, TooLongError
 from foreword.serve.batches import Desk
 from foreword.serve.limits import Limits
-from foreword.serve.shelf import Shelf
+from foreword.serve.registry import Shelf
 
 from .conftest import Running
 

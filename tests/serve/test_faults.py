@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
 from foreword.serve.limits import Limits
-from foreword.serve.shelf import Shelf
+from foreword.serve.registry import Shelf
 
 from .conftest import Running, until
 

@@ -12,11 +12,11 @@ import pytest
 from tests.refusals import refused
 
 from foreword.errors import InputError, SettingError
-from foreword.io.folder import save
-from foreword.lm.ngram import NgramLM
-from foreword.pipeline import TextLM
-from foreword.serve.keeping import Source, opened, sources_of
-from foreword.serve.shelf import Shelf
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
+from foreword.serve.loading import Source, opened, sources_of
+from foreword.serve.registry import Shelf
+from foreword.storage.folder import save
 from foreword.tokens.words import WordTokenizer
 
 from .conftest import Running
@@ -68,7 +68,7 @@ def test_ready_when_every_model_is_loaded(tmp_path: Path, monkeypatch: pytest.Mo
         gate.wait(10)
         return opened(source)
 
-    monkeypatch.setattr("foreword.serve.keeping.opened", slowly)
+    monkeypatch.setattr("foreword.serve.loading.opened", slowly)
     served = Running(Shelf(), keeper=[Source("lm", str(tmp_path / "lm"))])
     try:
         assert served.client.get("/health").json() == {"status": "alive"}

@@ -14,7 +14,7 @@ from tests.refusals import refused
 
 from foreword.serve.answers import WORK
 from foreword.serve.limits import Limits
-from foreword.serve.shelf import Shelf
+from foreword.serve.registry import Shelf
 
 from .conftest import Running
 

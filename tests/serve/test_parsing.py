@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from foreword.serve.limits import Limits
-from foreword.serve.shelf import Shelf
+from foreword.serve.registry import Shelf
 
 from .conftest import Running, reader
 from .test_faults import answer_of, is_cut_off, one_answer

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foreword.serve.shelf import ABILITIES, VECTOR_ABILITIES
+from foreword.serve.registry import ABILITIES, VECTOR_ABILITIES
 
 from .conftest import Running
 

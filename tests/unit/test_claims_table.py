@@ -9,13 +9,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from foreword.claims.claim import VERDICTS, Claim
-from foreword.claims.page import SECTIONS, write_page
-from foreword.claims.proofs import find_proofs, ids_of
-from foreword.claims.running import read_report, run_tests
-from foreword.claims.stored import Ran, read_stored, this_machine, write_stored
-from foreword.claims.table import CLAIMS, chosen, rows_of
 from foreword.errors import InputError
+from foreword.lessons.claims.claim import VERDICTS, Claim
+from foreword.lessons.claims.page import SECTIONS, write_page
+from foreword.lessons.claims.proofs import find_proofs, ids_of
+from foreword.lessons.claims.running import read_report, run_tests
+from foreword.lessons.claims.stored import Ran, read_stored, this_machine, write_stored
+from foreword.lessons.claims.table import CLAIMS, chosen, rows_of
 
 ROOT = Path(__file__).parents[2]
 MISSION = ROOT.parent / "shared" / "MISSION.md"

@@ -27,8 +27,8 @@ from foreword.decode import (
     pieces,
 )
 from foreword.errors import ForewordError, SettingError
-from foreword.lm.unigram import UnigramLM
-from foreword.pipeline import TextLM
+from foreword.ngram.unigram import UnigramLM
+from foreword.pipeline.language import TextLM
 from foreword.protocols import Ids, Logs
 from foreword.tokens.characters import ByteTokenizer, CharacterTokenizer
 from foreword.tokens.vocab import Vocab

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.evaluate.perplexity import measure
-from foreword.io.folder import load, save
-from foreword.lm.unigram import UnigramLM
-from foreword.pipeline import TextLM
+from foreword.measures.perplexity import measure
+from foreword.ngram.unigram import UnigramLM
+from foreword.pipeline.language import TextLM
 from foreword.protocols import Parts
+from foreword.storage.folder import load, save
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.characters import ByteTokenizer
 from foreword.tokens.corpus import Corpus

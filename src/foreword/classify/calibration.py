@@ -25,8 +25,8 @@ from scipy import sparse
 from foreword.classify.linear import Doubles, NotTrainedError, classes_of, list_of_labels, log_softmax, numbers_of
 from foreword.errors import SettingError
 from foreword.features.estimator import Estimator
-from foreword.io.folder import nest, unnest
 from foreword.protocols import Classifier, Counts, Logs, Meter, Parts, Saveable
+from foreword.storage.folder import nest, unnest
 
 COLDEST, HOTTEST = 1e-2, 1e3
 """Bounds of T: where every held-out document is right, or none, there is no best."""

@@ -36,10 +36,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.classify import kernels_logistic as logistic
 from foreword.classify.linear import Doubles, Rows
 from foreword.classify.newton import polish
-from foreword.kernels import logistic
-from foreword.kernels.simd import LANES
+from foreword.native.simd import LANES
 from foreword.protocols import Meter
 
 Longs = NDArray[np.int64]

@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from foreword.errors import InputError, SettingError
-from foreword.io.folder import nest, unnest
 from foreword.protocols import Array, Embedder, Parts, Saveable
+from foreword.storage.folder import nest, unnest
 from foreword.tokens.vocab import Vocab
 
 EMBEDDER = "embedder"

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from foreword.classify import kernels_linear as kernels
 from foreword.errors import InputError
 from foreword.features.estimator import Estimator, NotLearntError
-from foreword.kernels import linear as kernels
 from foreword.protocols import Counts, Json, Logs
 
 Doubles = NDArray[np.float64]

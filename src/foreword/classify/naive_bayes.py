@@ -24,6 +24,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
+from foreword.classify import kernels_linear as kernels
 from foreword.classify.linear import (
     DataError,
     Doubles,
@@ -40,7 +41,6 @@ from foreword.classify.linear import (
     saved_classes,
 )
 from foreword.errors import SettingError
-from foreword.kernels import linear as kernels
 from foreword.protocols import Counts, Json, Meter, Parts
 
 Kind: TypeAlias = Literal["multinomial", "complement", "bernoulli"]

@@ -28,6 +28,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from foreword.classify import kernels_linear as kernels
 from foreword.classify.dual import Problem, Search, solve
 from foreword.classify.linear import Doubles, LinearModel, Rows, read_labels
 from foreword.classify.logistic import (
@@ -38,7 +39,6 @@ from foreword.classify.logistic import (
     warn_unless_converged,
 )
 from foreword.errors import SettingError
-from foreword.kernels import linear as kernels
 from foreword.protocols import Counts, Meter, Parts
 
 

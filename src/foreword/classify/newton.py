@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from foreword.classify import kernels_linear as linear
+from foreword.classify import kernels_logistic as logistic
 from foreword.classify.linear import Doubles, log_softmax
-from foreword.kernels import linear, logistic
 from foreword.protocols import Meter
 
 

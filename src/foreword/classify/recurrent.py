@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.classify import embedder as embedders
-from foreword.classify.text import Prediction, check_classes, names_of
 from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
-from foreword.io.folder import load, nest, unnest
-from foreword.pipeline import TextLM, TextTokenizer
+from foreword.pipeline.classifier import Prediction, check_classes, names_of
+from foreword.pipeline.language import TextLM, TextTokenizer
 from foreword.protocols import Array, Embedder, Json, Logs, Meter, Parts, Saveable, Step
+from foreword.storage.folder import load, nest, unnest
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
@@ -46,10 +46,10 @@ except ImportError:
 from torch.nn.functional import cross_entropy, log_softmax
 
 from foreword.classify.recurrent_network import POOLINGS, ClassifierNetwork
-from foreword.lm.neural import NeuralLM
-from foreword.lm.neural_network import EMBEDDING, Weights
-from foreword.lm.recurrent_network import CELLS, RecurrentNetwork
+from foreword.neural.model import NeuralLM
 from foreword.nn.dropout import Dropout, locked_mask
+from foreword.nn.network import EMBEDDING, Weights
+from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
 from foreword.training.batches import beside, bucketed, like_lengths, side_by_side
 from foreword.training.flat import new_flat, views
 from foreword.training.optimisers import Adam

@@ -25,11 +25,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from foreword.kernels.pooling import last_sum_max
-from foreword.lm.neural_network import BIAS, EMBEDDING, OUTPUT, State, Weights
-from foreword.lm.recurrent_network import Masks, RecurrentNetwork, layer_names
+from foreword.classify.kernels_pooling import last_sum_max
 from foreword.nn.dropout import draw_mask
 from foreword.nn.fused import flat
+from foreword.nn.network import BIAS, EMBEDDING, OUTPUT, State, Weights
+from foreword.nn.recurrent_network import Masks, RecurrentNetwork, layer_names
 
 FIXED = ("centre", "scale", "context_centre", "context_scale")
 """Weights that are measured once and not trained."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from foreword.evaluate.perplexity import Measures
+    from foreword.measures.perplexity import Measures
     from foreword.protocols import Json, Meter
     from foreword.tokens.corpus import Corpus
 
@@ -45,7 +45,7 @@ class Adapting:
         self, model: Any, corpus: Corpus, corpus_of: Callable[[list[str]], Corpus], meter: Meter | None
     ) -> tuple[Measures, dict[str, Json]]:
         """What the model makes of the corpus while it adapts, and how it did; ``corpus_of`` reads named texts."""
-        from foreword.evaluate.perplexity import measure
+        from foreword.measures.perplexity import measure
 
         adapted = self._cache(model, corpus_of, meter) if self.kind == CACHE else self._dynamic(model, corpus_of, meter)
         names = ("size", "theta", "weight") if self.kind == CACHE else ("rate", "decay", "steps")
@@ -56,7 +56,7 @@ class Adapting:
 
     def _cache(self, model: Any, corpus_of: Callable[[list[str]], Corpus], meter: Meter | None) -> Any:
         from foreword.cli.settings import parse_settings
-        from foreword.lm.neural_cache import SIZES, NeuralCache
+        from foreword.mix.neural_cache import SIZES, NeuralCache
 
         given = parse_settings(self.settings, CACHE, NeuralCache)
         cache = NeuralCache(model, **given)
@@ -69,7 +69,7 @@ class Adapting:
 
     def _dynamic(self, model: Any, corpus_of: Callable[[list[str]], Corpus], meter: Meter | None) -> Any:
         from foreword.cli.settings import parse_settings
-        from foreword.lm.dynamic import DynamicEvaluation
+        from foreword.neural.dynamic import DynamicEvaluation
 
         given = parse_settings(self.settings, DYNAMIC, DynamicEvaluation)
         if self.tune is not None and set(given) - {"steps"}:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from foreword.claims.stored import Ran
-    from foreword.claims.table import Row
+    from foreword.lessons.claims.stored import Ran
+    from foreword.lessons.claims.table import Row
 
 EXAMPLES = examples(
     "foreword claims",
@@ -44,10 +44,10 @@ def claims(
     Without --fast or --run the numbers are those of the last run that was kept. Running needs a checkout of the
     repository with what make test installs; the exit status is 1 if a test fails.
     """
-    from foreword.claims.proofs import checkout, find_proofs, needed_checkout
-    from foreword.claims.stored import read_stored
-    from foreword.claims.table import chosen, rows_of
     from foreword.cli.printing import tell, write_json
+    from foreword.lessons.claims.proofs import checkout, find_proofs, needed_checkout
+    from foreword.lessons.claims.stored import read_stored
+    from foreword.lessons.claims.table import chosen, rows_of
 
     asked = chosen(ids or [])
     stored = read_stored()
@@ -73,9 +73,9 @@ def claims(
 
 
 def _run(root: Path, tests: Sequence[str], proofs: Mapping[str, list[str]], quiet: bool) -> dict[str, Ran]:
-    from foreword.claims.running import run_tests
-    from foreword.claims.stored import Ran, this_machine, today
     from foreword.cli.progress import progress
+    from foreword.lessons.claims.running import run_tests
+    from foreword.lessons.claims.stored import Ran, this_machine, today
 
     if not tests:
         return {}
@@ -91,11 +91,11 @@ def _run(root: Path, tests: Sequence[str], proofs: Mapping[str, list[str]], quie
 
 def _write(root: Path, runs: Mapping[str, Ran]) -> None:
     """Keep the runs of tests that are still there, and write the page from them."""
-    from foreword.claims.page import write_page
-    from foreword.claims.proofs import find_proofs
-    from foreword.claims.stored import write_stored
-    from foreword.claims.table import CLAIMS, rows_of
-    from foreword.io.atomic import atomic_file
+    from foreword.lessons.claims.page import write_page
+    from foreword.lessons.claims.proofs import find_proofs
+    from foreword.lessons.claims.stored import write_stored
+    from foreword.lessons.claims.table import CLAIMS, rows_of
+    from foreword.storage.atomic import atomic_file
 
     there = find_proofs(root)
     kept = {test: replace(ran, claims=there[test]) for test, ran in runs.items() if test in there}
@@ -152,7 +152,7 @@ def _told(row: Row) -> dict[str, str]:
 
 
 def _closing(rows: Sequence[Row], stored: Mapping[str, Ran], new: Mapping[str, Ran], in_checkout: bool) -> str:
-    from foreword.claims.claim import VERDICTS
+    from foreword.lessons.claims.claim import VERDICTS
 
     verdicts = [row.claim.verdict for row in rows]
     counted = ", ".join(f"{verdicts.count(name)} {name}" for name in VERDICTS if name in verdicts)

@@ -64,9 +64,9 @@ def cloud(
     from foreword.cli.progress import progress
     from foreword.cli.texts import blocks_in
     from foreword.errors import InputError
-    from foreword.evaluate.keywords import count_words, is_common, keyness
-    from foreword.io.atomic import atomic_file
-    from foreword.picture.cloud import heaviest, word_cloud
+    from foreword.lessons.cloud import heaviest, word_cloud
+    from foreword.lessons.keywords import count_words, is_common, keyness
+    from foreword.storage.atomic import atomic_file
 
     check_output(out, folder=False)
     named, reading = texts or ["embedded"], reading_of(document, field, format, errors)

@@ -26,8 +26,8 @@ from foreword.cli.options import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from foreword.evaluate.comparison import Event
-    from foreword.evaluate.sampling import Streams
+    from foreword.evaluate.compare.results import Event
+    from foreword.evaluate.compare.sampling import Streams
     from foreword.text.sources import Reading
 
 EXAMPLES = examples(
@@ -88,7 +88,7 @@ def compare(
     from foreword.cli.compared import drawn, result_of, table_of, told
     from foreword.cli.models import check_output, load_tokenizer
     from foreword.cli.printing import print_table, tell, write_json, write_text
-    from foreword.evaluate.compare import compare as run
+    from foreword.evaluate.compare.ladder import compare as run
     from foreword.picture.report import report as page
     from foreword.picture.report import write_report
 
@@ -138,7 +138,7 @@ def compare(
 def splits_of(names: list[str], reading: Reading) -> Streams | Iterable[str]:
     """A text as its makers split it, or its documents for ``compare`` to split."""
     from foreword.cli.texts import EMBEDDED, documents_in, is_embedded, whole_dataset
-    from foreword.evaluate.sampling import Streams
+    from foreword.evaluate.compare.sampling import Streams
 
     parts = ("train", "valid", "test")
     only = names[0] if len(names) == 1 else ""

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from foreword.evaluate.comparison import Comparison, Event, Progress, Row
-    from foreword.evaluate.facts import TextFacts
-    from foreword.evaluate.mixing import Mixed
+    from foreword.evaluate.compare.facts import TextFacts
+    from foreword.evaluate.compare.mixing import Mixed
+    from foreword.evaluate.compare.results import Comparison, Event, Progress, Row
 
 NUMBERS = ("perplexity", "bits per byte", "parameters", "on disk", "learns tokens/s", "scores tokens/s")
 BAR = 12
@@ -24,7 +24,7 @@ ROOM = ((130, 6), (110, 4), (95, 2), (0, 1))
 
 def result_of(events: Iterable[Event]) -> Comparison:
     """The last event. Who stops before it is told how to go on."""
-    from foreword.evaluate.comparison import Comparison, Row
+    from foreword.evaluate.compare.results import Comparison, Row
 
     done, last = 0, None
     try:
@@ -40,7 +40,7 @@ def result_of(events: Iterable[Event]) -> Comparison:
 def told(events: Iterable[Event]) -> Iterator[Event]:
     """The same events, a line for each model that is done, for whoever reads no terminal."""
     from foreword.cli.printing import tell
-    from foreword.evaluate.comparison import Plan, Row
+    from foreword.evaluate.compare.results import Plan, Row
     from foreword.picture.picture import duration, readable
 
     done = of = 0
@@ -61,9 +61,9 @@ def told(events: Iterable[Event]) -> Iterator[Event]:
 
 def remark(event: Event) -> str | None:
     """What a person should know that no table says."""
-    from foreword.evaluate.comparison import Resumed
-    from foreword.evaluate.facts import TextFacts
-    from foreword.evaluate.sampling import Sampled
+    from foreword.evaluate.compare.facts import TextFacts
+    from foreword.evaluate.compare.results import Resumed
+    from foreword.evaluate.compare.sampling import Sampled
     from foreword.picture.report_tables import sampled_in_words, shortened_in_words
 
     if isinstance(event, TextFacts) and event.test_share < 1:
@@ -81,8 +81,8 @@ def drawn(events: Iterable[Event]) -> Iterator[Event]:
     from rich.console import Console
     from rich.live import Live
 
-    from foreword.evaluate.comparison import Plan, Progress, Row
-    from foreword.evaluate.facts import TextFacts
+    from foreword.evaluate.compare.facts import TextFacts
+    from foreword.evaluate.compare.results import Plan, Progress, Row
 
     console = Console(stderr=True)
     scene = Scene(console.width)

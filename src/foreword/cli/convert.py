@@ -9,11 +9,11 @@ import typer
 from foreword.cli.options import AsJson, examples
 
 if TYPE_CHECKING:
-    from foreword.classify.fasttext import FastTextClassifier
-    from foreword.lm.ngram import NgramLM
-    from foreword.pipeline import TextLM
+    from foreword.fasttext.classifier import FastTextClassifier
+    from foreword.fasttext.vectors import FastText
+    from foreword.ngram.model import NgramLM
+    from foreword.pipeline.language import TextLM
     from foreword.tokens.bpe import BPETokenizer
-    from foreword.vectors.fasttext import FastText
     from foreword.vectors.wordvectors import WordVectors
 
 EXAMPLES = examples(
@@ -65,14 +65,14 @@ def convert(
     binary; for classifiers .bin and .ftz are fastText's, the second quantised. A recurrent language model can become
     .onnx.
     """
-    from foreword.classify.fasttext import FastTextClassifier
     from foreword.cli.models import check_output, is_tokenizer_json, load_any
     from foreword.cli.printing import tell, write_json
     from foreword.cli.vectors import has_vectors, vectors_in
     from foreword.errors import InputError
-    from foreword.io.folder import kind_of
-    from foreword.lm.ngram import NgramLM
-    from foreword.pipeline import TextLM
+    from foreword.fasttext.classifier import FastTextClassifier
+    from foreword.ngram.model import NgramLM
+    from foreword.pipeline.language import TextLM
+    from foreword.storage.folder import kind_of
     from foreword.tokens.bpe import BPETokenizer
 
     if as_json and out == "-":
@@ -103,13 +103,13 @@ def convert(
 
 def _convert_to_onnx(found: object, source: str, out: str) -> dict[str, int]:
     from foreword.errors import InputError
-    from foreword.io.folder import kind_of
-    from foreword.pipeline import TextLM
+    from foreword.pipeline.language import TextLM
+    from foreword.storage.folder import kind_of
 
     model: Any = found.model if isinstance(found, TextLM) else found
     if not hasattr(model, "network"):
         raise InputError(f"{source}: its kind is {kind_of(model)}; ONNX files hold recurrent language models here")
-    from foreword.io.onnx import write_onnx
+    from foreword.nn.onnx import write_onnx
 
     write_onnx(model, out)
     return {"vocabulary": len(model.vocab), "parameters": model.parameter_count}
@@ -123,8 +123,8 @@ def _convert_tokenizer(tokenizer: BPETokenizer, out: str) -> dict[str, int]:
 
 
 def _convert_ngrams(joined: TextLM, model: NgramLM, out: str) -> dict[str, int]:
-    from foreword.io.arpa import write_arpa
-    from foreword.io.folder import save
+    from foreword.ngram.arpa import write_arpa
+    from foreword.storage.folder import save
 
     if out.endswith(ARPA):
         write_arpa(model, out)
@@ -135,10 +135,10 @@ def _convert_ngrams(joined: TextLM, model: NgramLM, out: str) -> dict[str, int]:
 
 def _convert_classifier(classifier: FastTextClassifier, source: str, out: str, store: Stored | None) -> dict[str, int]:
     """A ``.ftz`` is quantised, if it is not yet; a ``.bin`` never is."""
-    from foreword.classify.quantize import quantize
     from foreword.errors import InputError
-    from foreword.io.fasttext import write_fasttext
-    from foreword.io.folder import save
+    from foreword.fasttext.files import write_fasttext
+    from foreword.fasttext.quantize import quantize
+    from foreword.storage.folder import save
 
     if store is not None:
         raise typer.BadParameter("only word vectors are stored in another precision", param_hint="'--store'")
@@ -155,8 +155,8 @@ def _convert_classifier(classifier: FastTextClassifier, source: str, out: str, s
 
 
 def _convert_subwords(found: FastText | WordVectors, out: str, store: Stored | None) -> dict[str, int]:
-    from foreword.io.fasttext import write_fasttext
-    from foreword.vectors.fasttext import FastText, file_of_vectors
+    from foreword.fasttext.files import write_fasttext
+    from foreword.fasttext.vectors import FastText, file_of_vectors
 
     _refuse(store, out)
     file = found.to_file() if isinstance(found, FastText) else file_of_vectors(found)
@@ -173,8 +173,8 @@ def _convert_vectors(
     found: FastText | WordVectors, vectors: WordVectors, out: str, store: Stored | None
 ) -> dict[str, int]:
     from foreword.cli.printing import tell
-    from foreword.io.folder import save
-    from foreword.io.word2vec import write_vectors
+    from foreword.storage.folder import save
+    from foreword.vectors.word2vec_file import write_vectors
 
     if not out.endswith(VECTORS):
         save(vectors if store is None else vectors.stored_as(store), out)

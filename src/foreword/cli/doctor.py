@@ -62,8 +62,8 @@ def doctor(
     from foreword.cli.texts import EMBEDDED, blocks_in
     from foreword.evaluate.doctor import Diagnosis, examine
     from foreword.evaluate.gates import has_layers
-    from foreword.io.folder import verify
-    from foreword.pipeline import TextLM
+    from foreword.pipeline.language import TextLM
+    from foreword.storage.folder import verify
     from foreword.tokens.corpus import Corpus
 
     if picture is not None:

@@ -23,8 +23,8 @@ from foreword.cli.options import (
 
 if TYPE_CHECKING:
     from foreword.evaluate.classification import Confusion, TextModel
-    from foreword.evaluate.perplexity import Measures
     from foreword.evaluate.tagging import TagMeasures
+    from foreword.measures.perplexity import Measures
     from foreword.protocols import Json, Meter
     from foreword.text.examples import LabelledReading, Tell
 
@@ -130,8 +130,8 @@ def evaluate(
     from foreword.cli.vector_measures import VectorMeasures, measure_vectors, print_vector_measures
     from foreword.cli.vectors import has_vectors, vectors_in
     from foreword.evaluate.classification import Confusion
-    from foreword.evaluate.perplexity import Measures, measure
-    from foreword.io.folder import kind_of
+    from foreword.measures.perplexity import Measures, measure
+    from foreword.storage.folder import kind_of
     from foreword.tokens.corpus import Corpus
 
     measures: Measures | Confusion | TagMeasures | VectorMeasures

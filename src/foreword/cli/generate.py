@@ -12,7 +12,7 @@ from foreword.cli.options import AsJson, ModelFolder, Seed, examples
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
-    from foreword.pipeline import TextLM
+    from foreword.pipeline.language import TextLM
 
 EXAMPLES = examples(
     "foreword generate model --prompt 'the market' --max-tokens 50",

@@ -62,7 +62,7 @@ def lab(
     from foreword.cli.texts import documents_in
     from foreword.lab.serving import serve
     from foreword.serve.limits import check_address
-    from foreword.serve.shelf import Shelf
+    from foreword.serve.registry import Shelf
     from foreword.text.sources import Reading
 
     check_address(host, token)

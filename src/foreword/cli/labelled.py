@@ -148,7 +148,7 @@ def gathered(blocks: Iterable[LabelledBlock]) -> tuple[list[Block], list[str]]:
 
 def read_by(model: object, texts: list[Block]) -> list[Block] | list[str]:
     """The texts as this model takes them: fastText wants strings."""
-    from foreword.io.folder import kind_of
+    from foreword.storage.folder import kind_of
 
     if kind_of(model) == "text-classifier":
         return texts
@@ -157,6 +157,6 @@ def read_by(model: object, texts: list[Block]) -> list[Block] | list[str]:
 
 def lines_for(model: object, texts: list[str]) -> list[str]:
     """The same for strings: fastText reads no further than the end of a line."""
-    from foreword.io.folder import kind_of
+    from foreword.storage.folder import kind_of
 
     return texts if kind_of(model) == "text-classifier" else [text.replace("\n", " ") for text in texts]

@@ -16,7 +16,7 @@ from foreword.errors import InputError
 
 if TYPE_CHECKING:
     from foreword.evaluate.classification import TextModel
-    from foreword.pipeline import TextLM, TextTokenizer
+    from foreword.pipeline.language import TextLM, TextTokenizer
 
 STDIO = "-"
 
@@ -27,8 +27,8 @@ def load_language_model(path: str) -> TextLM:
 
 def language_model(found: object, path: str) -> TextLM:
     """What was found at ``path``, which must be a language model that reads text."""
-    from foreword.io.folder import kind_of
-    from foreword.pipeline import TextLM
+    from foreword.pipeline.language import TextLM
+    from foreword.storage.folder import kind_of
 
     if not isinstance(found, TextLM):
         raise InputError(f"{path}: its kind is {kind_of(found)}, not text-lm: foreword train makes one")
@@ -40,7 +40,7 @@ CLASSIFIERS = ("text-classifier", "fasttext-classifier", "recurrent-classifier")
 
 
 def load_classifier(path: str) -> TextModel:
-    from foreword.io.folder import kind_of
+    from foreword.storage.folder import kind_of
 
     found: TextModel = load_any(path)
     if kind_of(found) not in CLASSIFIERS:
@@ -52,8 +52,8 @@ def load_classifier(path: str) -> TextModel:
 
 def load_tokenizer(path: str) -> TextTokenizer:
     """A tokenizer's folder, a tokenizer.json, or the tokenizer of a model."""
-    from foreword.io.folder import kind_of
-    from foreword.pipeline import TextLM, TextTokenizer
+    from foreword.pipeline.language import TextLM, TextTokenizer
+    from foreword.storage.folder import kind_of
 
     found = load_any(path)
     tokenizer = found.tokenizer if isinstance(found, TextLM) else found
@@ -64,7 +64,7 @@ def load_tokenizer(path: str) -> TextTokenizer:
 
 def save_tokenizer(tokenizer: TextTokenizer, out: str) -> None:
     """A folder, or tokenizer.json where the name ends in .json or is standard output."""
-    from foreword.io.folder import save
+    from foreword.storage.folder import save
 
     if is_tokenizer_json(out):
         _write_json(tokenizer, out)
@@ -78,7 +78,7 @@ def is_tokenizer_json(out: str) -> bool:
 
 def check_output(out: str, *, folder: bool) -> None:
     """Refuse what could not be written before the work begins: nobody should learn that after an hour."""
-    from foreword.io.atomic import check_replaceable
+    from foreword.storage.atomic import check_replaceable
 
     if folder and out == STDIO:
         raise typer.BadParameter("a model is a folder and cannot go to standard output", param_hint="'-o'")
@@ -96,8 +96,8 @@ def check_output(out: str, *, folder: bool) -> None:
 
 def load_any(path: str) -> Any:
     """Whatever is there, told by what it holds."""
-    from foreword.io.folder import load
-    from foreword.io.vanishing import tell_of_cut_files
+    from foreword.storage.folder import load
+    from foreword.storage.sigbus import tell_of_cut_files
 
     with _as_file(path) as file:
         found = load(file)
@@ -119,9 +119,9 @@ def _as_file(path: str) -> Iterator[str]:
 
 def _write_json(tokenizer: TextTokenizer, out: str) -> None:
     from foreword.cli.printing import write_bytes
-    from foreword.io.folder import kind_of
-    from foreword.io.tokenizer_json import write_tokenizer_json
+    from foreword.storage.folder import kind_of
     from foreword.tokens.bpe import BPETokenizer
+    from foreword.tokens.tokenizer_json import write_tokenizer_json
 
     if not isinstance(tokenizer, BPETokenizer):
         raise InputError(

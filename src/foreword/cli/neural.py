@@ -17,19 +17,19 @@ from foreword.errors import SettingError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from foreword.lm.neural import NeuralLM
+    from foreword.neural.model import NeuralLM
     from foreword.protocols import Meter
     from foreword.tokens.corpus import Corpus
 
 NEURAL = {
-    "bengio": "foreword.lm.bengio:BengioLM",
-    "rnn": "foreword.lm.recurrent:RecurrentLM",
-    "irnn": "foreword.lm.recurrent:RecurrentLM",
-    "gru": "foreword.lm.recurrent:RecurrentLM",
-    "lstm": "foreword.lm.recurrent:RecurrentLM",
-    "min-gru": "foreword.lm.recurrent:RecurrentLM",
-    "awd-lstm": "foreword.lm.awd_lstm:AWDLSTM",
-    "transformer": "foreword.lm.transformer:TransformerLM",
+    "bengio": "foreword.neural.bengio:BengioLM",
+    "rnn": "foreword.neural.recurrent:RecurrentLM",
+    "irnn": "foreword.neural.recurrent:RecurrentLM",
+    "gru": "foreword.neural.recurrent:RecurrentLM",
+    "lstm": "foreword.neural.recurrent:RecurrentLM",
+    "min-gru": "foreword.neural.recurrent:RecurrentLM",
+    "awd-lstm": "foreword.neural.awd_lstm:AWDLSTM",
+    "transformer": "foreword.neural.transformer:TransformerLM",
 }
 """Kinds that need torch, and where their classes live."""
 

@@ -16,7 +16,7 @@ from foreword.errors import InputError
 
 if TYPE_CHECKING:
     from foreword.cli.lines import Batch
-    from foreword.pipeline import TextLM
+    from foreword.pipeline.language import TextLM
     from foreword.text.utf8 import Errors
 
 EXAMPLES = examples(

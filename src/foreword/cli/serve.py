@@ -67,8 +67,8 @@ def serve(
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # many small requests: a second thread costs more than it gives
 
     from foreword.cli.printing import flush, tell, write_json
-    from foreword.serve.keeping import sources_of
     from foreword.serve.limits import Limits, check_address
+    from foreword.serve.loading import sources_of
     from foreword.serve.running import serve as run
 
     check_address(host, token)

@@ -33,19 +33,19 @@ from foreword.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from foreword.io.scratch import Scratch
-    from foreword.pipeline import TextTokenizer
+    from foreword.pipeline.language import TextTokenizer
     from foreword.protocols import LanguageModel, Meter
+    from foreword.storage.scratch import Scratch
     from foreword.text.block import Block
     from foreword.text.sources import Reading
     from foreword.tokens.corpus import Corpus
 
 KINDS = {
-    "unigram": "foreword.lm.unigram:UnigramLM",
-    "ngram": "foreword.lm.ngram:NgramLM",
-    "hmm": "foreword.lm.hmm:HMM",
+    "unigram": "foreword.ngram.unigram:UnigramLM",
+    "ngram": "foreword.ngram.model:NgramLM",
+    "hmm": "foreword.hmm.model:HMM",
     "word2vec": "foreword.vectors.word2vec:Word2Vec",
-    "fasttext": "foreword.vectors.fasttext:FastText",
+    "fasttext": "foreword.fasttext.vectors:FastText",
     "glove": "foreword.vectors.glove:GloVe",
     **NEURAL,
 }
@@ -166,9 +166,9 @@ def train(
     from foreword.cli.settings import parse_settings
     from foreword.cli.texts import blocks_in
     from foreword.cli.vectors import MIN_COUNT, begin_or_resume, train_model
-    from foreword.io.folder import save
-    from foreword.io.scratch import Scratch
-    from foreword.pipeline import TextLM
+    from foreword.pipeline.language import TextLM
+    from foreword.storage.folder import save
+    from foreword.storage.scratch import Scratch
 
     kind_class = _class_of(kind)
     given = {} if kind in NEURAL else parse_settings(settings or [], kind, kind_class)

@@ -36,7 +36,7 @@ def load_vectors(path: str) -> WordVectors:
     """Vectors from a folder, which is mapped at once, or from a file, which is read, with progress."""
     from foreword.cli.models import load_any
     from foreword.cli.progress import progress
-    from foreword.io.word2vec import looks_like_vectors, read_vectors
+    from foreword.vectors.word2vec_file import looks_like_vectors, read_vectors
 
     if Path(path).is_file() and looks_like_vectors(path):
         with progress() as meter:
@@ -53,7 +53,7 @@ def has_vectors(found: object) -> bool:
 
 def vectors_in(found: Any, path: str) -> WordVectors:
     """The vectors themselves, or those that a trained model holds."""
-    from foreword.io.folder import kind_of
+    from foreword.storage.folder import kind_of
     from foreword.vectors.wordvectors import WordVectors
 
     if not has_vectors(found):
@@ -71,7 +71,7 @@ def begin_or_resume(kind_class: type[Any], settings: dict[str, Any], out: str, *
     """
     if not resume or not Path(out).exists():
         return kind_class(**settings)
-    from foreword.io.folder import load
+    from foreword.storage.folder import load
 
     model = load(out)
     if not isinstance(model, kind_class):
@@ -90,7 +90,7 @@ def train_model(model: Any, corpus: Corpus, out: str, meter: Meter | None) -> fl
 
     Ctrl-C stops after the step at hand, saves, and says how to go on.
     """
-    from foreword.io.folder import save
+    from foreword.storage.folder import save
 
     counted = model.count(corpus, meter) if hasattr(model, "count") else corpus
     phase = "training" if counted is corpus else "training on pairs"
@@ -103,7 +103,7 @@ def run_steps(
     model: Any, steps: Iterator[Step], out: str, meter: Meter | None, phase: str = "training"
 ) -> float | None:
     """Go through the steps of training, saving on the way but not at the end; the loss of the last one."""
-    from foreword.io.folder import save
+    from foreword.storage.folder import save
     from foreword.tokens.resume import interrupts_noted
 
     loss, saved = None, time.monotonic()

@@ -15,7 +15,7 @@ import numpy as np
 
 from foreword.cluster.connect import connected, ray_module
 from foreword.cluster.gather import result_of, stand_in, wait_for_all
-from foreword.cluster.stretches import STRETCH_BYTES, Stretch, read_stretch, stretches_of
+from foreword.cluster.segments import STRETCH_BYTES, Stretch, read_stretch, stretches_of
 from foreword.protocols import Meter
 from foreword.text.block import Block
 from foreword.text.sources import Reading, no_text

@@ -6,7 +6,7 @@
     tables      a range's n-grams of all orders
     here        the ranges one behind the other, suffixes, and the estimates
 
-``lm/ngram_merge.py`` says what windows are and why ranges need nothing of each other. What is sent about is 4 bytes
+``ngram/merge.py`` says what windows are and why ranges need nothing of each other. What is sent about is 4 bytes
 for each word of a distinct window and 8 for its count. Estimates need all tables at once, so the program that was
 started has to hold them: 16 bytes for each n-gram of each order, and 8 more for its suffix and continuations; in files
 where the model has a limit of memory.
@@ -27,11 +27,9 @@ from numpy.typing import NDArray
 from foreword.cluster.connect import cluster_cores, connected, ray_module
 from foreword.cluster.counting import TOGETHER, count_on_ray
 from foreword.cluster.gather import result_of, stand_in, wait_for_all
-from foreword.cluster.stretches import STRETCH_BYTES, Stretch, read_stretch, stretches_of
-from foreword.io.scratch import Scratch
-from foreword.lm.ngram import NgramLM
-from foreword.lm.ngram_counts import Tabulated
-from foreword.lm.ngram_merge import (
+from foreword.cluster.segments import STRETCH_BYTES, Stretch, read_stretch, stretches_of
+from foreword.ngram.counts import Tabulated
+from foreword.ngram.merge import (
     Tables,
     Windows,
     first_places,
@@ -41,8 +39,10 @@ from foreword.lm.ngram_merge import (
     tables_of,
     windows_of,
 )
-from foreword.pipeline import TextTokenizer
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextTokenizer
 from foreword.protocols import Meter
+from foreword.storage.scratch import Scratch
 from foreword.text.sources import Reading, no_text
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer

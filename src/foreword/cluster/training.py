@@ -30,11 +30,11 @@ from torch import Tensor, distributed, float64, tensor
 from foreword.cluster.connect import connected
 from foreword.cluster.gather import lost
 from foreword.errors import ForewordError, SettingError
-from foreword.io.atomic import atomic_file
-from foreword.io.folder import load, save
-from foreword.io.safetensors import read_arrays
-from foreword.lm.neural import NeuralLM
+from foreword.neural.model import NeuralLM
 from foreword.protocols import Array, Meter
+from foreword.storage.atomic import atomic_file
+from foreword.storage.folder import load, save
+from foreword.storage.safetensors import read_arrays
 from foreword.tokens.corpus import Corpus
 from foreword.training.checkpoint import Checkpoint
 from foreword.training.together import ALONE, Together

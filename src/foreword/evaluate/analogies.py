@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.folding import KnownWords
-from foreword.kernels.analogies import best_answers
+from foreword.evaluate.kernels_analogies import best_answers
 from foreword.protocols import Json
 from foreword.text.sources import read_lines
 from foreword.vectors.wordvectors import MUL_EPSILON, Method, WordVectors

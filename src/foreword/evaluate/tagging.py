@@ -15,9 +15,9 @@ from typing import Any, Protocol, runtime_checkable
 
 from foreword.evaluate.classification import Confusion, confusion
 from foreword.evaluate.spans import SpanMeasures, measure_spans
-from foreword.io.conllu import Tagged
 from foreword.protocols import Json, Sentences, Tagger, Tags
 from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
+from foreword.tag.conllu import Tagged
 from foreword.tag.features import ALL_GROUPS, FeatureTagger
 
 

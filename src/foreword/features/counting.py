@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from foreword.features import kernels_bag as kernels
 from foreword.features.cutting import Cutter, Cutting, Pieces, room
 from foreword.features.numbering import longer
 from foreword.features.texts import Texts, document_blocks
-from foreword.kernels import bag as kernels
 from foreword.protocols import Counts
 
 Ints = NDArray[np.int32]

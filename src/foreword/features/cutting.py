@@ -1,4 +1,4 @@
-"""Blocks of documents cut into the pieces that are counted; the kernels are in ``kernels/bag_cut.py``."""
+"""Blocks of documents cut into the pieces that are counted; the kernels are in ``features/kernels_cut.py``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.features import kernels_cut as kernels
 from foreword.features.plain import Split
-from foreword.kernels import bag_cut as kernels
-from foreword.kernels.pieces import character_classes
 from foreword.text.block import Block
+from foreword.tokens.pieces import character_classes
 
 Bytes = NDArray[np.uint8]
 Longs = NDArray[np.int64]

@@ -25,7 +25,7 @@ from scipy import sparse
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.features.estimator import Estimator, NotLearntError
-from foreword.kernels.lanczos import BLOCK, orthonormalise, take_out
+from foreword.features.kernels_lanczos import BLOCK, orthonormalise, take_out
 from foreword.protocols import Counts, Json, Parts
 
 Doubles = NDArray[np.float64]

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.features.cutting import Pieces
-from foreword.kernels.bag import following, hash_runs, number_pairs, number_spans, rehash_pairs
-from foreword.kernels.table import BATCH, empty_rows, rehash
+from foreword.features.kernels_bag import following, hash_runs, number_pairs, number_spans, rehash_pairs
+from foreword.tokens.strings import BATCH, empty_rows, rehash
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -22,7 +22,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class StringNumbers:
-    """Distinct strings, numbered from 0: the table of ``kernels/table.py``."""
+    """Distinct strings, numbered from 0: the table of ``tokens/strings.py``."""
 
     def __init__(self) -> None:
         self.size = 0

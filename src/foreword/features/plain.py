@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Literal, TypeAlias
 
-from foreword.kernels.pieces import OTHER, character_classes
+from foreword.tokens.pieces import OTHER, character_classes
 
 Split: TypeAlias = Literal["words", "space", "punctuation", "characters", "characters in words", "whole"]
 

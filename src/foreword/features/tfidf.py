@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from foreword.errors import SettingError
 from foreword.features.bag import BagOfWords, with_data
+from foreword.features.kernels_bag import weigh
 from foreword.features.plain import Split
-from foreword.kernels.bag import weigh
 from foreword.protocols import Counts
 
 Idf: TypeAlias = Literal["smooth", "plain", "plain+1"]

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from foreword.errors import InputError, SettingError
 from foreword.features.counting import Tally
 from foreword.features.cutting import Pieces
+from foreword.features.kernels_terms import alphabetical, spell
 from foreword.features.numbering import TermNumbers
 from foreword.features.terms import Terms
-from foreword.kernels.bag_terms import alphabetical, spell
 
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]

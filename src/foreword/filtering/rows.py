@@ -57,7 +57,7 @@ class LineBatch:
 
     def written(self, kept: Mask, columns: Sequence[Column]) -> memoryview:
         """The kept lines, with these columns put in; blank lines get none."""
-        from foreword.kernels.row_bytes import copy_rows
+        from foreword.filtering.kernels import copy_rows
 
         lines, chosen = self.lines, np.flatnonzero(kept)
         stops = _with_returns(lines)
@@ -86,7 +86,7 @@ class LineBatch:
         return np.frombuffer(b"".join(members), np.uint8), ends
 
     def _braces(self) -> Longs:
-        from foreword.kernels.row_bytes import closing_braces
+        from foreword.filtering.kernels import closing_braces
 
         places = np.empty(len(self.lines), np.int64)
         if closing_braces(self.lines.data, self.lines.starts, self.lines.stops, places):
@@ -144,7 +144,7 @@ def _plain_texts(lines: Lines, name: str, field: str, errors: Errors, offset: in
 
 def _json_texts(lines: Lines, name: str, field: str, errors: Errors, offset: int) -> tuple[Block, Mask]:
     """Each row's text, unescaped in a copy of the lines. What the kernel leaves is read by Python's ``json``."""
-    from foreword.kernels.json_rows import BLANK, LOOK, find_fields
+    from foreword.text.kernels_json import BLANK, LOOK, find_fields
 
     data = lines.data.copy()
     spans = np.zeros((len(lines), 4), np.int64)

@@ -26,12 +26,12 @@ from foreword.filtering.scoring import PIECE_BYTES, label_column, main_column
 from foreword.filtering.shards import BUCKET, BUCKETS, Format, Judging, Part, format_of, lower_is_better, parts_of
 from foreword.filtering.summary import Tally
 from foreword.filtering.worker import Done, Perform, Reading, Task, end_if_imported, perform_all
-from foreword.io.folder import load, save
+from foreword.native.parallel import cores
 from foreword.protocols import Meter
+from foreword.storage.folder import load, save
 from foreword.text.block import BLOCK_BYTES
 from foreword.text.files import ADDRESS, SourceFile, find_files
 from foreword.text.utf8 import Errors
-from foreword.tokens.parallel import cores
 
 OnError = Literal["stop", "skip"]
 

@@ -21,16 +21,16 @@ from numpy.typing import NDArray
 
 from foreword.errors import InputError
 from foreword.filtering.columns import Column
-from foreword.io.folder import kind_of, load
+from foreword.storage.folder import kind_of, load
 from foreword.text.block import Block
 from foreword.text.whitespace import IS_ASCII_WHITE, blank, character_start
 from foreword.tokens.corpus import Corpus
 
 if TYPE_CHECKING:
-    from foreword.classify.fasttext import FastTextClassifier
     from foreword.classify.recurrent import RecurrentClassifier
-    from foreword.classify.text import TextClassifier
-    from foreword.pipeline import TextLM
+    from foreword.fasttext.classifier import FastTextClassifier
+    from foreword.pipeline.classifier import TextClassifier
+    from foreword.pipeline.language import TextLM
 
 Floats = NDArray[np.float64]
 Longs = NDArray[np.int64]
@@ -214,7 +214,7 @@ class NetworkClassScorer(ClassScorer):
 
 def one_line(texts: Block) -> Block:
     """The same texts, each on one line, as fastText wants them."""
-    from foreword.kernels.row_bytes import on_one_line
+    from foreword.filtering.kernels import on_one_line
 
     if not len(texts):
         return texts

@@ -20,7 +20,7 @@ from foreword.filtering.scoring import open_scorer
 from foreword.filtering.shards import Format, Judging, Part, ShardReader, keep_scores, lines_before, write_part
 from foreword.filtering.summary import Tally
 from foreword.filtering.tables import choose_allocator
-from foreword.io.vanishing import tell_of_cut_files
+from foreword.storage.sigbus import tell_of_cut_files
 from foreword.text.utf8 import Errors
 
 KILLED = "a process was killed, perhaps for want of memory; run it again to go on"

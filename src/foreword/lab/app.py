@@ -20,8 +20,8 @@ from foreword.lab.jobs import Job, Jobs, Point
 from foreword.lab.page import PANELS, STATIC, page
 from foreword.lab.trainings import KINDS, Room, start_starters, start_training
 from foreword.serve.limits import Guard
+from foreword.serve.registry import Shelf
 from foreword.serve.routes import Asked, service
-from foreword.serve.shelf import Shelf
 
 OWN_TEXT = 500_000
 """Characters of a text that is sent to be learnt from."""

@@ -70,7 +70,7 @@ def trained_cells(texts: Sequence[str], seconds: float = TRAINED_SECONDS, seed: 
     embedding: a row a word, in the order of ``words``; the first is what an unknown word is read as.
     """
     from foreword.evaluate.gates import Layers
-    from foreword.lm.recurrent import RecurrentLM
+    from foreword.neural.recurrent import RecurrentLM
     from foreword.tokens.corpus import Corpus
     from foreword.tokens.words import WordTokenizer
 

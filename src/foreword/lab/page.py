@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import foreword
-from foreword.io.atomic import atomic_file
 from foreword.protocols import Json
+from foreword.storage.atomic import atomic_file
 
 STATIC = Path(__file__).with_name("static")
 

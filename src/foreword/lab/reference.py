@@ -21,7 +21,7 @@ from foreword.evaluate.gradients import gradient_by_lag
 from foreword.lab.cells import SENTENCE, UNITS, drawn_cells, inputs_of
 from foreword.lab.dates import dates
 from foreword.nn.cells import Floats, LSTMCell, MinGRUCell, parameters, run
-from foreword.serve.shelf import Shelf
+from foreword.serve.registry import Shelf
 
 STEPS = 200
 """Length of the texts that limits are shown with."""
@@ -92,7 +92,7 @@ def score_table() -> Table:
 
 def limit_table() -> Table:
     """The four limits of recurrence, each with its cause, what attention does about it, and a number for either."""
-    from foreword.evaluate.cost import layer_seconds, path_length, unrolled_depth
+    from foreword.lessons.cost import layer_seconds, path_length, unrolled_depth
 
     depths = [unrolled_depth(kind, STEPS) for kind in ("rnn", "attention")]
     paths = [path_length(kind, 0, STEPS - 1) for kind in ("rnn", "attention")]

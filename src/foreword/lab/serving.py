@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from foreword.errors import MissingExtraError
 from foreword.lab.app import Lab, application
 from foreword.lab.trainings import Room
+from foreword.serve.registry import Shelf
 from foreword.serve.running import address_of, listening
-from foreword.serve.shelf import Shelf
 
 try:
     import uvicorn

@@ -8,10 +8,10 @@ from fastapi import FastAPI
 from pydantic import Field
 
 from foreword.errors import InputError
-from foreword.lm.hmm import HMM
-from foreword.pipeline import TextLM
+from foreword.hmm.model import HMM
+from foreword.pipeline.language import TextLM
+from foreword.serve.registry import Entry, Shelf
 from foreword.serve.routes import Asked
-from foreword.serve.shelf import Entry, Shelf
 from foreword.tag.hmm import HMMTagger
 from foreword.tag.trellis import Trellis, hmm_trellis, tagger_trellis
 from foreword.tokens.words import WordTokenizer

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foreword.errors import InputError, SettingError
-from foreword.evaluate.keywords import is_common
-from foreword.evaluate.splits import split, written_without_spaces
+from foreword.evaluate.compare.splits import split, written_without_spaces
 from foreword.lab.jobs import Job, Jobs, Point
-from foreword.pipeline import TextLM, TextTokenizer
+from foreword.lessons.keywords import is_common
+from foreword.pipeline.language import TextLM, TextTokenizer
+from foreword.serve.registry import Entry, Shelf
 from foreword.serve.routes import next_of
-from foreword.serve.shelf import Entry, Shelf
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
@@ -145,18 +145,18 @@ def warm(entry: Entry) -> None:
 def build(kind: str, seconds: float, units: int) -> Any:
     """The model, with nothing learnt."""
     if kind in ("bigram", "5-gram"):
-        from foreword.lm.ngram import NgramLM
+        from foreword.ngram.model import NgramLM
 
         return NgramLM(2 if kind == "bigram" else 5)
     if kind == "hmm":
-        from foreword.lm.hmm import HMM
+        from foreword.hmm.model import HMM
 
         return HMM(STARTER_STATES if units == STARTER_UNITS else units, iterations=25, dtype="float32", threads=1)
     if kind in ("skip-gram", "cbow"):
         from foreword.vectors.word2vec import Word2Vec
 
         return Word2Vec(50, model=kind, window=4, epochs=8, sample=1e-3)  # type: ignore[arg-type]
-    from foreword.lm.recurrent import RecurrentLM
+    from foreword.neural.recurrent import RecurrentLM
 
     training = replace(
         RecurrentLM.TRAINING, rate=NEURAL[kind], steps=20, sampled=500, hold=0.3, last_rate=0.01, epochs=100,
@@ -206,7 +206,7 @@ def start_tagger(jobs: Jobs, shelf: Shelf) -> None:
         return
 
     def work(_: Job) -> Iterator[Point]:
-        from foreword.io.conllu import read_conllu
+        from foreword.tag.conllu import read_conllu
         from foreword.tag.hmm import HMMTagger
         from foreword.tag.trellis import tagger_trellis
 
@@ -230,7 +230,7 @@ def start_neural_tagger(jobs: Jobs, shelf: Shelf) -> None:
     title = "BiLSTM tagger, UD English"
 
     def work(_: Job) -> Iterator[Point]:
-        from foreword.io.conllu import read_conllu
+        from foreword.tag.conllu import read_conllu
 
         yield Point(0.0)
         tagger = small_bilstm(epochs=2)

@@ -11,15 +11,15 @@ from fastapi import FastAPI
 from pydantic import Field
 
 from foreword.errors import InputError
-from foreword.evaluate.keywords import count_words, is_common, keyness
-from foreword.evaluate.tsne import principal_components, tsne
-from foreword.picture.cloud import word_cloud
+from foreword.lessons.bias import bias_direction, projections
+from foreword.lessons.cloud import word_cloud
+from foreword.lessons.keywords import count_words, is_common, keyness
+from foreword.lessons.tsne import principal_components, tsne
 from foreword.picture.picture import Picture
 from foreword.picture.space import cbow_against_skip_gram, parallelogram
+from foreword.serve.registry import Shelf
 from foreword.serve.routes import Asked, no_word
-from foreword.serve.shelf import Shelf
 from foreword.text.block import blocks_of
-from foreword.vectors.bias import bias_direction, projections
 from foreword.vectors.word2vec import Word2Vec
 from foreword.vectors.wordvectors import WordVectors
 

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from foreword.errors import InputError
-from foreword.kernels.crf import plain_viterbi, share_paths, sum_paths
-from foreword.kernels.crf import viterbi as fill_tags
-from foreword.kernels.simd import LANES
+from foreword.native.simd import LANES
+from foreword.nn.kernels_crf import plain_viterbi, share_paths, sum_paths
+from foreword.nn.kernels_crf import viterbi as fill_tags
 from foreword.protocols import Array
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from foreword.errors import InputError, SettingError
-from foreword.kernels.ctc import align
+from foreword.nn.kernels_ctc import align
 from foreword.protocols import Array
 
 

@@ -2,7 +2,7 @@
 
 torch runs these two as a chain of small operations for each step. Here all products with the input are one matrix
 product before the first step, those of the weights' gradients one after the last, and what is between them a kernel
-(``kernels/recurrent.py``). ``layers.py`` has the equations, ``cells.py`` the gradients to be read.
+(``nn/kernels_recurrent.py``). ``layers.py`` has the equations, ``cells.py`` the gradients to be read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from foreword.kernels.recurrent import BLOCK, gru_through, gru_through_back, rnn_through, rnn_through_back
+from foreword.nn.kernels_recurrent import BLOCK, gru_through, gru_through_back, rnn_through, rnn_through_back
 
 
 def fused_gru(x: Tensor, h: Tensor, w_x: Tensor, w_h: Tensor, b_x: Tensor, b_h: Tensor) -> Tensor:

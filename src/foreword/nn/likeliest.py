@@ -2,7 +2,7 @@
 
 The products with all words are most of the work of a decoder. Where the processor multiplies bytes (VNNI), they are
 made of numbers rounded to int8, six times as fast, and only the few words that may be the best by the bounds of
-``kernels/likeliest.py`` are multiplied out in float32: the same word, but for a tie to the last digit.
+``nn/kernels_likeliest.py`` are multiplied out in float32: the same word, but for a tie to the last digit.
 Shapes: n texts, V words, D units.
 """
 
@@ -16,7 +16,7 @@ from llvmlite.binding import get_host_cpu_features
 from numpy.typing import NDArray
 from torch import Tensor
 
-from foreword.kernels.likeliest import best_words
+from foreword.nn.kernels_likeliest import best_words
 
 LIMIT = 127
 

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from foreword.kernels.lstm_read import read_few, read_together
-from foreword.kernels.recurrent_step import lstm_gates
+from foreword.native.threads import in_threads
 from foreword.nn.fused import flat, packed
-from foreword.nn.threads import in_threads
+from foreword.nn.kernels_lstm_read import read_few, read_together
+from foreword.nn.kernels_step import lstm_gates
 
 TOGETHER, MANY = 4, 24
 """Sentences, and words in all, from which on it pays to lay the recurrent weights out for products of many states."""

@@ -20,7 +20,7 @@ from scipy.linalg.blas import sgemm
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from foreword.kernels.softmax import to_gradient
+from foreword.nn.kernels_softmax import to_gradient
 from foreword.nn.softmax_gpu import can_fuse, loss_and_gradients
 
 ROWS = 1024

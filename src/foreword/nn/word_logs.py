@@ -3,7 +3,7 @@
     log p(y) = h · w_y + b_y − log Σ_v exp(h · w_v + b_v)
 
 The plain way makes all N × V scores, some rows at a time, to take one of each row. On a CPU our kernel
-(``kernels/log_sums.py``) makes the sum without keeping the scores, in less than half the time.
+(``nn/kernels_log_sums.py``) makes the sum without keeping the scores, in less than half the time.
 Shapes: N words to score, D units, V words in the vocabulary.
 """
 
@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from foreword.kernels.log_sums import WORDS, log_sums
-from foreword.kernels.recurrent import BLOCK
+from foreword.native.threads import in_threads
 from foreword.nn.fused import flat, packed
-from foreword.nn.threads import in_threads
+from foreword.nn.kernels_log_sums import WORDS, log_sums
+from foreword.nn.kernels_recurrent import BLOCK
 
 LOGITS_AT_ONCE = 1 << 22
 """Numbers that are held for scoring: 400 words at a vocabulary of 10,000."""

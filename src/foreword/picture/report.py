@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 
 import foreword
-from foreword.evaluate.comparison import Comparison, Row
-from foreword.evaluate.facts import TextFacts
-from foreword.io.atomic import atomic_file
+from foreword.evaluate.compare.facts import TextFacts
+from foreword.evaluate.compare.results import Comparison, Row
 from foreword.picture.gates import gates
 from foreword.picture.gradients import gradients
 from foreword.picture.growth import growth
@@ -31,6 +30,7 @@ from foreword.picture.report_tables import cost_sentence, costs, header, method,
 from foreword.picture.style import STYLE
 from foreword.picture.surprisal import surprisal
 from foreword.picture.zipf import zipf
+from foreword.storage.atomic import atomic_file
 
 LAGS = (0, 1, 2, 3, 5, 8, 12, 16, 20, 30, 40)
 """Steps back at which a gradient is drawn, as far as it was followed."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from foreword.errors import SettingError
-from foreword.io.atomic import atomic_file
 from foreword.picture.picture import Picture
+from foreword.storage.atomic import atomic_file
 
 WIDTH, MARGIN, HEADING = 760, 28, 34
 

@@ -15,8 +15,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.kernels.gather import gather_strings
 from foreword.text.block import Block
+from foreword.tokens.kernels_gather import gather_strings
 
 Bytes = NDArray[np.uint8]
 Longs = NDArray[np.int64]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from foreword.decode import INCOMPLETE
 from foreword.errors import ForewordError, InputError
-from foreword.pipeline import TextLM
-from foreword.serve.shelf import Entry
+from foreword.pipeline.language import TextLM
+from foreword.serve.registry import Entry
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors.wordvectors import WordVectors

@@ -21,7 +21,7 @@ from foreword.errors import ForewordError
 from foreword.serve.answers import WORK, Answer
 from foreword.serve.limits import Limits
 from foreword.serve.metrics import Metrics
-from foreword.serve.shelf import Entry
+from foreword.serve.registry import Entry
 
 SMALL = 20_000
 """Characters that a cheap model reads on the event loop: a few milliseconds at most."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from foreword.decode import generate, pieces
 from foreword.serve.answers import check_tokens
 from foreword.serve.batches import Desk
-from foreword.serve.shelf import Entry
+from foreword.serve.registry import Entry
 
 if TYPE_CHECKING:
     from foreword.serve.bodies import AskGenerate

@@ -15,7 +15,7 @@ from foreword.errors import ForewordError
 from foreword.serve.batches import Desk
 from foreword.serve.bodies import MOST_CHARACTERS, MOST_TEXTS, AskClassify, AskTag, AskTranslate
 from foreword.serve.limits import App, Message, Receive, Scope, Send, out_of_time, refuse
-from foreword.serve.shelf import Entry, Shelf
+from foreword.serve.registry import Entry, Shelf
 
 
 def _defaults(body: Any, *names: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from foreword.errors import ForewordError, MissingExtraError
-from foreword.pipeline import TextLM
+from foreword.pipeline.language import TextLM
 from foreword.serve.answers import TooLongError, finite, next_of, no_word, spelled
 from foreword.serve.batches import Desk
 from foreword.serve.bodies import (
@@ -46,7 +46,7 @@ from foreword.serve.docs_page import PAGE
 from foreword.serve.generating import OutOfTimeError, drawn, events
 from foreword.serve.limits import OWN_FAULT, RETRY_SECONDS, out_of_time
 from foreword.serve.metrics import CONTENT_TYPE
-from foreword.serve.shelf import Entry, NotYetError, Shelf, UnknownModelError
+from foreword.serve.registry import Entry, NotYetError, Shelf, UnknownModelError
 
 try:
     from fastapi import FastAPI, Request

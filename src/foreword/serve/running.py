@@ -12,14 +12,14 @@ from typing import Any
 
 from foreword.errors import InputError, MissingExtraError
 from foreword.serve.batches import Desk
+from foreword.serve.connection import door
 from foreword.serve.counted import Counted, Log
-from foreword.serve.door import door
-from foreword.serve.keeping import Keeper, Source, beside
 from foreword.serve.limits import Guard, Limits
+from foreword.serve.loading import Keeper, Source, beside
 from foreword.serve.metrics import Metrics
 from foreword.serve.quick import Quick
+from foreword.serve.registry import Shelf
 from foreword.serve.routes import service
-from foreword.serve.shelf import Shelf
 
 try:
     import uvicorn

@@ -1,6 +1,6 @@
 """Speech to symbols: an LSTM that reads frames both ways, and CTC, which finds out by itself where each symbol lies.
 
-    p_t = softmax(W [LSTM→(x)_t; LSTM←(x)_t] + b),    loss: ``nn/ctc.py``,    search: ``nn/ctc_search.py``
+    p_t = softmax(W [LSTM→(x)_t; LSTM←(x)_t] + b),    loss: ``nn/ctc.py``,    search: ``speech/search.py``
 
 A. Graves, A. Mohamed and G. Hinton, "Speech recognition with deep recurrent neural networks" (2013).
 Shapes: T frames, B sounds, M bands, V symbols and the blank behind them.
@@ -19,10 +19,10 @@ from torch.nn.functional import linear, log_softmax
 
 from foreword.errors import InputError
 from foreword.nn.ctc import ctc_loss
-from foreword.nn.ctc_search import greedy, prefix_search
 from foreword.nn.dropout import locked_mask
 from foreword.nn.layers import lstm, reversing, turned
 from foreword.protocols import NextToken, Step
+from foreword.speech.search import greedy, prefix_search
 from foreword.training.batches import beside, bucketed, longs, side_by_side
 from foreword.training.flat import new_flat, views
 from foreword.training.optimisers import Adam

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
-from foreword.io.folder import load, nest, unnest
 from foreword.protocols import Array, Embedder, Json, Logs, Meter, Parts, Saveable, Sentences, Step, Tags
+from foreword.storage.folder import load, nest, unnest
 from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
 from foreword.tag.bilstm_words import UNSEEN, Words
 from foreword.tag.schemes import letters_of
@@ -40,9 +40,9 @@ except ImportError:
 
 from torch.nn.functional import cross_entropy, linear, log_softmax
 
-from foreword.lm.neural_network import Weights
 from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viterbi
 from foreword.nn.layers import lstm
+from foreword.nn.network import Weights
 from foreword.tag.bilstm_network import PARTS, Distinct, TaggerNetwork, numbered
 from foreword.tag.bilstm_reading import Reader
 from foreword.training.batches import beside, bucketed, like_lengths, side_by_side

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import conv1d, embedding, linear
 
-from foreword.lm.neural_network import Weights
 from foreword.nn.crf import Chain
 from foreword.nn.dropout import locked_mask
 from foreword.nn.layers import lstm, reversing, turned
+from foreword.nn.network import Weights
 from foreword.tag.bilstm_words import NO_LETTER, Words
 from foreword.training.batches import longs
 

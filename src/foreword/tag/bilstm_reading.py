@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
-from foreword.lm.neural_network import Weights
+from foreword.nn.network import Weights
 from foreword.nn.reading import read_lstm
 from foreword.tag.bilstm_network import PARTS, TaggerNetwork
 

@@ -27,10 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.io.conllu import column_place
-from foreword.kernels import tagger as kernels
-from foreword.kernels.tagger import ABSENT, FIRST_VALUE, PARTS, Model, Sight
 from foreword.protocols import Json, Logs, Parts, Sentences, Step, Tags
+from foreword.tag import kernels_features as kernels
 from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
 from foreword.tag.attributes import (
     ATTRIBUTES,
@@ -42,6 +40,8 @@ from foreword.tag.attributes import (
     lexicon_of,
     templates_of,
 )
+from foreword.tag.conllu import column_place
+from foreword.tag.kernels_features import ABSENT, FIRST_VALUE, PARTS, Model, Sight
 
 Longs = NDArray[np.int64]
 Ints = NDArray[np.int32]

@@ -31,11 +31,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.io.conllu import column_place
-from foreword.kernels import hmm_tags as kernels
-from foreword.kernels.hmm_tags import Lexicon
 from foreword.protocols import Json, Logs, Parts, Sentences, Tags
+from foreword.tag import kernels_hmm as kernels
 from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
+from foreword.tag.conllu import column_place
+from foreword.tag.kernels_hmm import Lexicon
 
 Doubles = NDArray[np.float64]
 Longs = NDArray[np.int64]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.lm.hmm import HMM
+from foreword.hmm.model import HMM
 from foreword.tag.hmm import HMMTagger
 from foreword.tokens.corpus import Corpus
 

@@ -1,6 +1,6 @@
 """Rows of JSONL: the text of each, and its label where one is asked for, as spans of the bytes that were read.
 
-``kernels/json_rows.py`` walks over the lines and finds nearly all of them whole. A line that it does not take goes
+``text/kernels_json.py`` walks over the lines and finds nearly all of them whole. A line that it does not take goes
 the plain road below, through Python's ``json``, which either reads it too or says what is wrong with it.
 """
 
@@ -49,7 +49,7 @@ def jsonl_blocks(chunks: Iterable[Chunk], name: str, field: str, errors: Errors)
 
 def json_rows(lines: Lines, name: str, text: str, label: str | None, errors: Errors) -> JsonRows:
     """The fields ``text`` and ``label`` of some lines, whose bytes are overwritten."""
-    from foreword.kernels.json_rows import BLANK, LOOK, find_fields
+    from foreword.text.kernels_json import BLANK, LOOK, find_fields
 
     spans = np.zeros((len(lines), 4), np.int64)
     fate = np.empty(len(lines), np.uint8)

@@ -22,10 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.kernels.bpe_train import symbols_of_characters
-from foreword.kernels.encode import encode_bpe, fill_merges
-from foreword.kernels.pieces import CL100K, GPT2, QWEN2, SPACE_BEFORE, WHOLE, character_classes
-from foreword.kernels.table import BATCH, StringTable, add_strings, empty_rows
 from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.clean import Cleaning, Form
@@ -33,7 +29,11 @@ from foreword.tokens.bytelevel import ALPHABET, printable, spelling_of
 from foreword.tokens.characters import CODE_POINTS, REPLACEMENT, character_ids
 from foreword.tokens.corpus import Encoded, block_room, encode_text, encode_texts
 from foreword.tokens.counting import Counted, count_pieces_of
+from foreword.tokens.kernels_bpe import symbols_of_characters
+from foreword.tokens.kernels_encode import encode_bpe, fill_merges
 from foreword.tokens.merges import Merge, fast_merges
+from foreword.tokens.pieces import CL100K, GPT2, QWEN2, SPACE_BEFORE, WHOLE, character_classes
+from foreword.tokens.strings import BATCH, StringTable, add_strings, empty_rows
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 Kind = Literal["bytes", "characters"]
@@ -198,7 +198,7 @@ class BPETokenizer:
         return printable(spelling) if self.kind == "bytes" else spelling.decode()
 
     def _settle(self, names: list[str], record: NDArray[np.int64], end: str | None = None) -> None:
-        """Take the vocabulary and the merges. A pair can come twice (see kernels/bpe_train.py); the last one stays.
+        """Take the vocabulary and the merges. A pair can come twice (see tokens/kernels_bpe.py); the last one stays.
 
         A merge that spells a token that stands for itself is recorded but never done, or a text could forge one.
         """

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError
-from foreword.kernels.encode import encode_symbols
 from foreword.protocols import Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.clean import Cleaning, Form
 from foreword.tokens.bytelevel import CHARACTER_OF
 from foreword.tokens.corpus import Encoded, block_room, encode_text, encode_texts
+from foreword.tokens.kernels_encode import encode_symbols
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 CODE_POINTS = 0x110000

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
-from foreword.io.scratch import Scratch
+from foreword.native.parallel import ordered_map
 from foreword.protocols import Ids, Parts
+from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
-from foreword.tokens.parallel import ordered_map
 from foreword.tokens.vocab import Vocab
 
 Offsets = NDArray[np.int64]
@@ -147,7 +147,7 @@ class Corpus:
 
     @classmethod
     def _on_disk(cls, blocks: Iterable[Block], tokenizer: BlockEncoder, threads: int | None, folder: Path) -> Corpus:
-        from foreword.io.folder import load, save
+        from foreword.storage.folder import load, save
 
         layout = Layout()
         small = id_type(len(tokenizer.vocab))

@@ -19,10 +19,10 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.kernels.gather import gather_strings, hash_strings
-from foreword.kernels.table import StringTable
+from foreword.native.parallel import cores, ordered_map
 from foreword.text.block import Block
-from foreword.tokens.parallel import cores, ordered_map
+from foreword.tokens.kernels_gather import gather_strings, hash_strings
+from foreword.tokens.strings import StringTable
 
 Bytes = NDArray[np.uint8]
 Longs = NDArray[np.int64]

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.kernels.bpe_train import initial_pairs, learn_merges
-from foreword.kernels.table import add_strings, empty_rows
 from foreword.protocols import Meter
+from foreword.tokens.kernels_bpe import initial_pairs, learn_merges
+from foreword.tokens.strings import add_strings, empty_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from types import FrameType
 import numpy as np
 
 from foreword.errors import InputError
-from foreword.io.atomic import atomic_file
-from foreword.io.safetensors import read_arrays, write_arrays
 from foreword.protocols import Array
+from foreword.storage.atomic import atomic_file
+from foreword.storage.safetensors import read_arrays, write_arrays
 from foreword.text.block import Block
 from foreword.tokens.bpe import DEFAULT_MEMORY, BPETokenizer
 from foreword.tokens.counting import Counted, count_pieces_of

@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.io.scratch import Scratch
-from foreword.kernels.encode import encode_words
-from foreword.kernels.gather import renumber
-from foreword.kernels.pieces import PUNCTUATION, WORDS, character_classes
-from foreword.kernels.table import BATCH, StringTable
+from foreword.native.parallel import cores, ordered_map
 from foreword.protocols import Json, Parts
+from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
 from foreword.text.clean import Cleaning, Form
 from foreword.tokens.corpus import Corpus, Encoded, Layout, block_room, encode_text, encode_texts, id_type
 from foreword.tokens.counting import Counted, count_pieces_of, merge_tables, with_base
-from foreword.tokens.parallel import cores, ordered_map
+from foreword.tokens.kernels_encode import encode_words
+from foreword.tokens.kernels_gather import renumber
+from foreword.tokens.pieces import PUNCTUATION, WORDS, character_classes
+from foreword.tokens.strings import BATCH, StringTable
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 Split = Literal["space", "punctuation"]

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from foreword.errors import InputError
-from foreword.io.atomic import atomic_file
-from foreword.io.safetensors import read_arrays, write_arrays
 from foreword.protocols import Array, Json
+from foreword.storage.atomic import atomic_file
+from foreword.storage.safetensors import read_arrays, write_arrays
 
 VERSION = 2
 ABOUT = "about"

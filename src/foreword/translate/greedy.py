@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from foreword.kernels.recurrent_step import lstm_gates
-from foreword.lm.neural_network import Weights
+from foreword.nn.kernels_step import lstm_gates
 from foreword.nn.likeliest import Likeliest
+from foreword.nn.network import Weights
 from foreword.nn.reading import flat_of, read_lstm
 from foreword.translate.network import PARTS, TranslationNetwork
 

@@ -27,10 +27,10 @@ from torch import Tensor
 from torch.nn.functional import embedding, linear
 
 from foreword.errors import SettingError
-from foreword.lm.neural_network import Weights
 from foreword.nn.attention import Attended, attend, dot_scores, scaled_scores
 from foreword.nn.dropout import draw_mask
 from foreword.nn.layers import gru, lstm, reversing, turned
+from foreword.nn.network import Weights
 
 ATTENTIONS = ("additive", "dot", "general", "scaled", "none")
 GATES = {"lstm": 4, "gru": 3}

@@ -20,7 +20,7 @@ from torch.nn.functional import linear, log_softmax
 
 from foreword.decode import Goal, Hypothesis
 from foreword.errors import SettingError
-from foreword.lm.neural_network import Weights
+from foreword.nn.network import Weights
 from foreword.protocols import Array, Ids, Logs, Rows
 from foreword.tokens.vocab import Vocab
 from foreword.translate.network import Memory, State, TranslationNetwork

@@ -32,7 +32,7 @@ except ImportError:
 
 from torch.nn.functional import linear, log_softmax
 
-from foreword.lm.neural_network import Weights
+from foreword.nn.network import Weights
 from foreword.training.batches import side_by_side
 from foreword.training.checkpoint import Checkpoint
 from foreword.training.flat import new_flat, views

@@ -30,12 +30,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
-from foreword.io.scratch import Scratch
-from foreword.kernels import cooccurrence as kernels
+from foreword.native.parallel import ordered_map
 from foreword.protocols import Array, Json, Meter, Parts
+from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.parallel import ordered_map
 from foreword.tokens.vocab import Vocab
+from foreword.vectors import kernels_cooccurrence as kernels
 from foreword.vectors.plain import pairs
 
 Ints = NDArray[np.int32]

@@ -37,7 +37,7 @@ except ImportError:
 
 from torch.nn.functional import cross_entropy, linear
 
-from foreword.lm.neural_network import Weights, word_logs
+from foreword.nn.network import Weights, word_logs
 from foreword.nn.sampled import Noise, sampled_cross_entropy, unigram
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.training.batches import bucketed, like_lengths, longs, side_by_side

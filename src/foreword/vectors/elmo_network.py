@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv1d, embedding, linear
 
-from foreword.lm.neural_network import Weights
 from foreword.nn.dropout import locked_mask
 from foreword.nn.layers import lstm, reversing, turned
+from foreword.nn.network import Weights
 
 NO_LETTER, UNSEEN_LETTER, BEGINS, ENDS, BORDER = range(5)
 MARKS = 5

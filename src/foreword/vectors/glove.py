@@ -26,11 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.kernels.glove import RECORD, gather_block, residual_sums, train_block
 from foreword.protocols import Array, Json, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.vectors.cooccurrence import LONGEST_WINDOW, Cooccurrence, check_pairs
+from foreword.vectors.kernels_glove import RECORD, gather_block, residual_sums, train_block
 from foreword.vectors.training import (
     check_choice,
     check_enough_words,
@@ -288,7 +288,7 @@ def _learnt(kind: int, dimensions: int) -> NDArray[np.int64]:
 
 
 def _rows_of(parts: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-    """The four parts, each (V, d + 1), as the kernel has them: (V, 4, width), as ``kernels/glove.py`` says."""
+    """The four parts, each (V, d + 1), as the kernel has them: (V, 4, width), as ``vectors/kernels_glove.py`` says."""
     d = parts[0].shape[1] - 1
     rows = _aligned((len(parts[0]), 4, padded(d + 2)))
     rows[:, :2], rows[:, 2:] = 0, 1

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.kernels.counts import fill_aliases
-from foreword.kernels.skipgram import AliasTable, Paths
+from foreword.vectors.kernels_counts import fill_aliases
+from foreword.vectors.kernels_skipgram import AliasTable, Paths
 
 Floats = NDArray[np.float64]
 

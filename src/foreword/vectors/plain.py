@@ -1,4 +1,4 @@
-"""word2vec as it stands in the papers, in NumPy: the slow twins of ``kernels/skipgram.py``, and the full softmax.
+"""word2vec as it stands in the papers, in NumPy: the slow twins of ``vectors/kernels_skipgram.py``, and the full softmax.
 
 Read this file to learn what is computed, and the kernels to learn how to hurry. Shapes: V words, d dimensions, m words
 in the window, n outputs; E (V, d) are the inputs, U (V, d) the outputs.
@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.kernels.skipgram import AliasTable, Paths
 from foreword.protocols import Array, Ids
+from foreword.vectors.kernels_skipgram import AliasTable, Paths
 
 Floats = NDArray[np.floating[Any]]
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
-from foreword.kernels.nearest import BLOCK, GROUP, QUERIES, keep_best, scan_bytes, scan_floats, widen_halves
-from foreword.kernels.simd import LANES
-from foreword.kernels.simd_small import WIDTH
+from foreword.native.simd import LANES
+from foreword.native.simd_small import WIDTH
+from foreword.vectors.kernels_nearest import BLOCK, GROUP, QUERIES, keep_best, scan_bytes, scan_floats, widen_halves
 from foreword.vectors.words import frozen
 
 Stored = Literal["float32", "float16", "int8"]

@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.io.folder import nest, unnest
 from foreword.protocols import Parts, Sentences
+from foreword.storage.folder import nest, unnest
 from foreword.vectors.wordvectors import WordVectors
 
 

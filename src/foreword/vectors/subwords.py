@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import SettingError
-from foreword.kernels.subword_hash import buckets_of_words, hash_bytes
+from foreword.vectors.kernels_subwords import buckets_of_words, hash_bytes
 
 ESCAPE = "surrogateescape"
 

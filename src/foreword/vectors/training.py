@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
-from foreword.kernels.counts import COUNT_LANES, count_ids
-from foreword.kernels.random_rows import fill_rows
-from foreword.kernels.simd import LANES
+from foreword.native.parallel import ordered_map
+from foreword.native.simd import LANES
 from foreword.protocols import Array, Step
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.parallel import ordered_map
+from foreword.vectors.kernels_counts import COUNT_LANES, count_ids
+from foreword.vectors.kernels_rows import fill_rows
 from foreword.vectors.words import frozen
 
 Work = Callable[[int, int, int, float], None]

@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError
-from foreword.kernels.skipgram import CONTEXTS, OUTPUTS, AliasTable, Paths, make_room, train_windows
 from foreword.protocols import Array, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
+from foreword.vectors.kernels_skipgram import CONTEXTS, OUTPUTS, AliasTable, Paths, make_room, train_windows
 from foreword.vectors.noise import alias_table, huffman_paths, keep_shares
 from foreword.vectors.training import (
     SENTENCE,

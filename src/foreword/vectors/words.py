@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.kernels.word_table import fill_table, find_words, rows_for
+from foreword.vectors.kernels_words import fill_table, find_words, rows_for
 from foreword.vectors.subwords import ESCAPE
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -30,7 +30,7 @@ SMALL = 10_000
 class Words:
     """data, offsets: word i is ``data[offsets[i]:offsets[i + 1]]``. A word that stands twice is at its first place.
 
-    table: what ``kernels/word_table.py`` makes of them, if it was kept.
+    table: what ``vectors/kernels_words.py`` makes of them, if it was kept.
     """
 
     def __init__(

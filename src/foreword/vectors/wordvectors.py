@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
-from foreword.kernels.word_table import rows_for
 from foreword.protocols import Parts
 from foreword.tokens.vocab import Vocab
+from foreword.vectors.kernels_words import rows_for
 from foreword.vectors.rows import NotFiniteError, Rows, Stored, unit
 from foreword.vectors.subwords import SubwordTable, check_lengths
 from foreword.vectors.words import SMALL, Words

@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import foreword
-from foreword.classify.autotune import autotune
-from foreword.classify.fasttext import FastTextClassifier
-from foreword.classify.fasttext_lines import label_paths, label_tree
-from foreword.classify.quantize import quantize, quantize_matrix
 from foreword.errors import InputError, SettingError
-from foreword.io.fasttext import read_fasttext, write_fasttext
+from foreword.fasttext.autotune import autotune
+from foreword.fasttext.classifier import FastTextClassifier
+from foreword.fasttext.files import read_fasttext, write_fasttext
+from foreword.fasttext.lines import label_paths, label_tree
+from foreword.fasttext.quantize import quantize, quantize_matrix
 
 WARM, COLD = ["sun", "beach", "sand", "heat"], ["snow", "ice", "frost", "wind"]
 

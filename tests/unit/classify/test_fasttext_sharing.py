@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from foreword import load, save
-from foreword.classify.fasttext import FastTextClassifier
-from foreword.io.fasttext import LABEL, SOFTMAX, SUPERVISED, WORD, FastTextFile, Settings
+from foreword.fasttext.classifier import FastTextClassifier
+from foreword.fasttext.files import LABEL, SOFTMAX, SUPERVISED, WORD, FastTextFile, Settings
 
 SMAPS = Path("/proc/self/smaps")
 WORDS, BUCKETS, DIMENSIONS = 50_000, 250_000, 50

@@ -15,6 +15,7 @@ from scipy.special import expit
 
 import foreword
 from foreword.classify import dual
+from foreword.classify import kernels_logistic as kernels
 from foreword.classify.dual import Problem, Search, is_slow, solve
 from foreword.classify.linear import Rows, read_labels, rows_of
 from foreword.classify.logistic import LogisticRegression, NotConvergedWarning
@@ -22,7 +23,6 @@ from foreword.classify.nb_logistic import NBLogistic, log_count_ratios, presence
 from foreword.classify.newton import Objective, polish
 from foreword.classify.plain import Ascent, objective, settle
 from foreword.errors import InputError, SettingError
-from foreword.kernels import logistic as kernels
 from foreword.protocols import Classifier, LinearClassifier, Saveable
 
 MAKERS = {"logistic": LogisticRegression, "nb-logistic": NBLogistic}

@@ -13,13 +13,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from foreword.classify.recurrent import RecurrentClassifier, slanted
 from foreword.classify.recurrent_network import POOLINGS, ClassifierNetwork, attention
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.io.folder import load, save
-from foreword.lm.awd_lstm import AWDLSTM
-from foreword.lm.ngram import NgramLM
-from foreword.lm.recurrent import RecurrentLM
-from foreword.lm.recurrent_network import RecurrentNetwork
-from foreword.pipeline import TextLM
+from foreword.neural.awd_lstm import AWDLSTM
+from foreword.neural.recurrent import RecurrentLM
+from foreword.ngram.model import NgramLM
+from foreword.nn.recurrent_network import RecurrentNetwork
+from foreword.pipeline.language import TextLM
 from foreword.protocols import Classifier, Parts, Saveable
+from foreword.storage.folder import load, save
 from foreword.tokens.words import WordTokenizer
 from foreword.training.flat import new_flat, views
 from foreword.training.settings import Training

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from foreword.classify.recurrent import RecurrentClassifier
 from foreword.errors import InputError, SettingError
-from foreword.io.folder import load, save
 from foreword.protocols import Parts, Sentences
+from foreword.storage.folder import load, save
 from foreword.vectors.elmo import ELMo
 from foreword.vectors.static import StaticEmbedder
 from foreword.vectors.wordvectors import WordVectors

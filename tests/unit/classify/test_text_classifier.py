@@ -18,10 +18,10 @@ from foreword.classify.explain import Explanation, against_others
 from foreword.classify.logistic import LogisticRegression
 from foreword.classify.naive_bayes import NaiveBayes
 from foreword.classify.nb_logistic import NBLogistic
-from foreword.classify.text import TextClassifier
 from foreword.errors import InputError, SettingError
 from foreword.features.bag import BagOfWords
 from foreword.features.tfidf import TfIdf
+from foreword.pipeline.classifier import TextClassifier
 from foreword.text.block import Block
 
 TEXTS = [

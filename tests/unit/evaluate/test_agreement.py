@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from foreword.errors import InputError, SettingError
-from foreword.evaluate.agreement import VERBS, Sentence, agreement, generate_sentences, texts_of
-from foreword.lm.ngram import NgramLM
+from foreword.lessons.agreement import VERBS, Sentence, agreement, generate_sentences, texts_of
+from foreword.ngram.model import NgramLM
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from foreword.errors import InputError, SettingError
-from foreword.evaluate import compare as module
-from foreword.evaluate.compare import LADDER, Rung, compare, draw_sample, weigh
-from foreword.evaluate.comparison import Comparison, Event, Plan, Progress, Row
-from foreword.evaluate.facts import TextFacts
-from foreword.evaluate.perplexity import measure
-from foreword.evaluate.splits import Splits
-from foreword.io.folder import save
-from foreword.lm.unigram import UnigramLM
+from foreword.evaluate.compare.facts import TextFacts
+from foreword.evaluate.compare.ladder import LADDER, Rung, compare, draw_sample, weigh
+from foreword.evaluate.compare.ladder import ladder as module
+from foreword.evaluate.compare.results import Comparison, Event, Plan, Progress, Row
+from foreword.evaluate.compare.splits import Splits
+from foreword.measures.perplexity import measure
+from foreword.ngram.unigram import UnigramLM
+from foreword.storage.folder import save
 from foreword.tokens.characters import ByteTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer

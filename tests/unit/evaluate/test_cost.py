@@ -8,7 +8,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from foreword.errors import SettingError
-from foreword.evaluate.cost import (
+from foreword.lessons.cost import (
     LengthCost,
     cell_table,
     cost_by_length,

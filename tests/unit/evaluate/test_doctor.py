@@ -11,7 +11,7 @@ import torch
 
 from foreword.errors import InputError
 from foreword.evaluate.doctor import WARM_UP, Check, Diagnosis, examine
-from foreword.lm.recurrent import MODEST, RecurrentLM
+from foreword.neural.recurrent import MODEST, RecurrentLM
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.gates import Layers, gate_traces, gates_of, kept_shares
 from foreword.evaluate.gradients import step_jacobians
-from foreword.lm.unigram import UnigramLM
+from foreword.ngram.unigram import UnigramLM
 from foreword.nn.cells import LSTMCell, run, run_back, sigmoid
 from foreword.picture.gates import gates
 from foreword.tokens.corpus import Corpus
@@ -59,7 +59,7 @@ def test_a_model_taken_apart_reads_as_torch_does(gate_count: int, kind: str, tor
 
 def test_a_trained_awd_lstm_taken_apart_says_the_same() -> None:
     pytest.importorskip("torch")
-    from foreword.lm.awd_lstm import AWDLSTM
+    from foreword.neural.awd_lstm import AWDLSTM
     from foreword.training.settings import Training
 
     corpus = Corpus.from_ids([[2, 3, 4] * 4 for _ in range(6)], VOCAB)

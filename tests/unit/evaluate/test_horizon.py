@@ -11,7 +11,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.errors import SettingError
-from foreword.evaluate.horizon import (
+from foreword.lessons.horizon import (
     KINDS,
     Horizon,
     Learning,
@@ -21,9 +21,9 @@ from foreword.evaluate.horizon import (
     learn,
     run_layer,
 )
-from foreword.evaluate.tasks import Adding, Copying, Recall
+from foreword.lessons.picture_horizon import horizon as draw_horizon
+from foreword.lessons.tasks import Adding, Copying, Recall
 from foreword.nn.cells import GRUCell, LSTMCell, RNNCell, run
-from foreword.picture.horizon import horizon as draw_horizon
 
 torch.set_num_threads(1)
 TINY = Learning(hidden=16, updates=300)

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foreword.evaluate.facts import Passage
+from foreword.evaluate.compare.facts import Passage
+from foreword.evaluate.compare.insides import LAGS, WINDOWS, cut_windows, gradient_norms, layers_of, passage_gates
+from foreword.evaluate.compare.mixing import best_pair
+from foreword.evaluate.compare.wordlists import asked_words, is_word, merged, neighbourhoods
 from foreword.evaluate.gates import Layers
-from foreword.evaluate.insides import LAGS, WINDOWS, cut_windows, gradient_norms, layers_of, passage_gates
-from foreword.evaluate.mixing import best_pair
-from foreword.evaluate.wordlists import asked_words, is_word, merged, neighbourhoods
-from foreword.lm.combine import interpolate
-from foreword.lm.ngram import NgramLM
-from foreword.lm.unigram import UnigramLM
+from foreword.mix.combine import interpolate
+from foreword.ngram.model import NgramLM
+from foreword.ngram.unigram import UnigramLM
 from foreword.nn.cells import Floats, GRUCell, LSTMCell, RNNCell, run
 from foreword.protocols import LanguageModel
 from foreword.tokens.corpus import Corpus

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from foreword.evaluate.keywords import EVENNESS, count_words, evenly_spread, is_common, keyness, words_in
+from foreword.lessons.keywords import EVENNESS, count_words, evenly_spread, is_common, keyness, words_in
 from foreword.text.block import blocks_of
 
 

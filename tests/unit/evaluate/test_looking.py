@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="torch is not installed")
 
 from foreword import Corpus, TransformerLM, WordTokenizer
 from foreword.errors import InputError
-from foreword.evaluate.looking import looks
+from foreword.lessons.attention_maps import looks
 
 TEXTS = ["the cat sat on the mat", "the dog sat on the log", "a cat and a dog"] * 4
 

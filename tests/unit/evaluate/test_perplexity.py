@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from foreword.errors import ForewordError
-from foreword.evaluate.perplexity import Measures, chunks, measure, perplexity, surprisal
-from foreword.lm.unigram import UnigramLM
+from foreword.measures.perplexity import Measures, chunks, measure, perplexity, surprisal
+from foreword.ngram.unigram import UnigramLM
 from foreword.protocols import LanguageModel, Logs
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -66,7 +66,7 @@ def test_chunks_are_whole_documents_and_miss_none(monkeypatch: pytest.MonkeyPatc
         assert all(len(part.ids) <= tokens or len(part) == 1 for part in parts)
     model = UnigramLM().fit(corpus)
     whole = measure(model, corpus)
-    monkeypatch.setattr("foreword.evaluate.perplexity.chunks", lambda corpus: chunks(corpus, 7))
+    monkeypatch.setattr("foreword.measures.perplexity.chunks", lambda corpus: chunks(corpus, 7))
     assert measure(model, corpus).perplexity == pytest.approx(whole.perplexity, rel=1e-13)
 
 

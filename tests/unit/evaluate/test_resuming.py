@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foreword.evaluate import compare as module
-from foreword.evaluate import resuming
-from foreword.evaluate.compare import LADDER, compare
-from foreword.evaluate.comparison import Comparison, Curve, Event, Gates, Progress, Resumed, Row
-from foreword.evaluate.perplexity import Measures
-from foreword.evaluate.resuming import Kept
+from foreword.evaluate.compare.ladder import LADDER, compare
+from foreword.evaluate.compare.ladder import ladder as module
+from foreword.evaluate.compare.ladder import run_cache as resuming
+from foreword.evaluate.compare.results import Comparison, Curve, Event, Gates, Progress, Resumed, Row
+from foreword.evaluate.compare.run_cache import Kept
+from foreword.measures.perplexity import Measures
 
 DOCUMENTS = [f"the {animal} saw the {thing}" for animal in ("cat", "dog", "owl") for thing in ("mat", "hat")] * 8
 MODELS = ["unigram", "5-gram", "rnn"]

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from foreword.errors import SettingError
-from foreword.evaluate.bench import prepare, take
-from foreword.evaluate.compare import compare
-from foreword.evaluate.comparison import Comparison
-from foreword.evaluate.sampling import Sampled, Streams, evenly, shortened, together
-from foreword.evaluate.splits import Splits
+from foreword.evaluate.compare.ladder import compare
+from foreword.evaluate.compare.results import Comparison
+from foreword.evaluate.compare.sampling import Sampled, Streams, evenly, shortened, together
+from foreword.evaluate.compare.setup import prepare, take
+from foreword.evaluate.compare.splits import Splits
 from foreword.picture.report_tables import shortened_in_words
 
 

@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from foreword.errors import SettingError
-from foreword.evaluate.scaling import fit_power_law
-from foreword.picture.scaling import even_ticks, scaling
+from foreword.lessons.picture_scaling import even_ticks, scaling
+from foreword.lessons.scaling import fit_power_law
 
 SIZES = [1e4, 4e4, 1.6e5, 6.4e5, 2.56e6, 1e7]
 

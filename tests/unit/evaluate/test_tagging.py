@@ -6,7 +6,7 @@ import pytest
 
 from foreword.errors import InputError
 from foreword.evaluate.tagging import ablation, measure_tagger
-from foreword.io.conllu import Tagged
+from foreword.tag.conllu import Tagged
 from foreword.tag.features import FeatureTagger
 from foreword.tag.hmm import HMMTagger
 

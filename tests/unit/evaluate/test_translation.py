@@ -5,7 +5,7 @@ import math
 import pytest
 
 from foreword.errors import InputError, SettingError
-from foreword.evaluate.translation import bleu, chrf, sentence_bleu, sentence_chrf, tokens_13a
+from foreword.measures.translation import bleu, chrf, sentence_bleu, sentence_chrf, tokens_13a
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,13 @@ from numpy.testing import assert_array_equal
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.features.bag import BagOfWords, OneHot
+from foreword.features.kernels_cut import word_characters
+from foreword.features.kernels_terms import alphabetical
 from foreword.features.lexicon import HashedColumns
 from foreword.features.plain import Split, bag_of, hashed
 from foreword.features.tfidf import TfIdf
-from foreword.io.folder import load, save
-from foreword.kernels.bag_cut import word_characters
-from foreword.kernels.bag_terms import alphabetical
 from foreword.protocols import Parts
+from foreword.storage.folder import load, save
 from foreword.text.block import Block, blocks_of
 from foreword.text.sources import Reading, read_blocks
 from foreword.tokens.words import WordTokenizer

@@ -12,12 +12,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.features import inverted
-from foreword.features.bm25 import BM25, Variant
-from foreword.features.cosine import CosineSearch
-from foreword.features.inverted import Found
-from foreword.io.folder import load, save
 from foreword.protocols import Parts
+from foreword.search import inverted
+from foreword.search.bm25 import BM25, Variant
+from foreword.search.cosine import CosineSearch
+from foreword.search.inverted import Found
+from foreword.storage.folder import load, save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 

@@ -10,10 +10,10 @@ from scipy import sparse
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.features import lsa
+from foreword.features.kernels_lanczos import BLOCK, orthonormalise, take_out
 from foreword.features.lsa import LSA
-from foreword.io.folder import load, save
-from foreword.kernels.lanczos import BLOCK, orthonormalise, take_out
 from foreword.protocols import Parts
+from foreword.storage.folder import load, save
 
 
 def counts(documents: int, terms: int, density: float = 0.1, seed: int = 0) -> Any:

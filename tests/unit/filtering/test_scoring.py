@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from foreword.classify.fasttext import FastTextClassifier
 from foreword.classify.naive_bayes import NaiveBayes
-from foreword.classify.text import TextClassifier
+from foreword.fasttext.classifier import FastTextClassifier
 from foreword.filtering.columns import Column, find_column
 from foreword.filtering.percentiles import best_shares, sortable, unsortable
 from foreword.filtering.scoring import cut, scorer_of, stretches
 from foreword.filtering.shards import VALUE
 from foreword.filtering.summary import Tally, described, edges, histogram
-from foreword.lm.ngram import NgramLM
-from foreword.pipeline import TextLM
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.classifier import TextClassifier
+from foreword.pipeline.language import TextLM
 from foreword.text.block import Block
 from foreword.tokens.words import WordTokenizer
 

@@ -14,9 +14,9 @@ from foreword.errors import InputError, SettingError
 from foreword.filtering import Filtering, filter_files
 from foreword.filtering.ledger import FOLDER, Ledger
 from foreword.filtering.run import relative_name
-from foreword.io.folder import save
-from foreword.lm.unigram import UnigramLM
-from foreword.pipeline import TextLM
+from foreword.ngram.unigram import UnigramLM
+from foreword.pipeline.language import TextLM
+from foreword.storage.folder import save
 from foreword.tokens.words import WordTokenizer
 
 

@@ -18,11 +18,11 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError
-from foreword.io import arpa, arpa_plain
-from foreword.io.arpa import write_arpa
-from foreword.io.arpa_plain import plain_entries, read_arpa_plainly
-from foreword.lm.ngram import NgramLM
-from foreword.lm.ngram_layouts import mixed_keys, word_bits
+from foreword.ngram import arpa, arpa_plain
+from foreword.ngram.arpa import write_arpa
+from foreword.ngram.arpa_plain import plain_entries, read_arpa_plainly
+from foreword.ngram.layouts import mixed_keys, word_bits
+from foreword.ngram.model import NgramLM
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from foreword.errors import InputError
-from foreword.io import atomic
-from foreword.io.atomic import atomic_file, atomic_folder, left_aside
+from foreword.storage import atomic
+from foreword.storage.atomic import atomic_file, atomic_folder, left_aside
 
 MARK = '{"format": "foreword"}'
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="not every system lets folders change places at once")
@@ -255,8 +255,8 @@ def test_only_plain_files_are_replaced(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from foreword.io import atomic
-from foreword.io.atomic import atomic_folder
+from foreword.storage import atomic
+from foreword.storage.atomic import atomic_folder
 
 moment, target, rename, exchange = sys.argv[1], Path(sys.argv[2]), Path.rename, atomic._exchanged
 
@@ -338,7 +338,7 @@ def test_what_the_living_and_others_have_beside_it_stays(tmp_path: Path) -> None
 FULL = """
 import resource, sys
 from foreword.errors import InputError
-from foreword.io.atomic import atomic_file, atomic_folder
+from foreword.storage.atomic import atomic_file, atomic_folder
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from foreword.errors import InputError, SettingError
-from foreword.io.conll import Sentence, columns_of, parse_conll, read_conll, sentence_text, stream_conll, write_conll
+from foreword.tag.conll import Sentence, columns_of, parse_conll, read_conll, sentence_text, stream_conll, write_conll
 from foreword.tag.schemes import convert_all, spans_of
 from foreword.text.datasets import find
 

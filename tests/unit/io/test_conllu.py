@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from foreword.errors import InputError, SettingError
-from foreword.io.conllu import BlockReader, read_conllu, sentence_text, write_conllu
+from foreword.tag.conllu import BlockReader, read_conllu, sentence_text, write_conllu
 
 TEXT = """\
 # sent_id = 1

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.io import folder as folder_module
-from foreword.io.folder import FORMAT_VERSION, KINDS, kind_of, load, nest, pack, save, unnest, unpack, verify
-from foreword.io.safetensors import write_arrays
 from foreword.protocols import Array, Json, Parts
+from foreword.storage import folder as folder_module
+from foreword.storage.folder import FORMAT_VERSION, KINDS, kind_of, load, nest, pack, save, unnest, unpack, verify
+from foreword.storage.safetensors import write_arrays
 from foreword.tokens.vocab import Vocab
 
 
@@ -489,9 +489,9 @@ def test_opening_reads_nothing_of_a_large_file(tmp_path: Path) -> None:
 
 
 def test_a_tokenizer_json_goes_to_its_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = types.ModuleType("foreword.io.tokenizer_json")
+    reader = types.ModuleType("foreword.tokens.tokenizer_json")
     reader.__dict__["read_tokenizer_json"] = lambda path: ("read", path)
-    monkeypatch.setitem(sys.modules, "foreword.io.tokenizer_json", reader)
+    monkeypatch.setitem(sys.modules, "foreword.tokens.tokenizer_json", reader)
     path = tmp_path / "whatever.bin"
     path.write_text(' {"version": "1.0", "model": {"type": "BPE"}}')
     assert load(path) == ("read", path)
@@ -542,7 +542,7 @@ SAVER = """
 import os, resource, signal, sys
 import numpy as np
 from foreword.errors import InputError
-from foreword.io import folder
+from foreword.storage import folder
 from foreword.protocols import Parts
 
 class Tiny:

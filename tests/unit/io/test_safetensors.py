@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foreword.errors import InputError
-from foreword.io.safetensors import DTYPES, HEADER_LIMIT, parse_json_object, read_arrays, write_arrays
 from foreword.protocols import Array
+from foreword.storage.safetensors import DTYPES, HEADER_LIMIT, parse_json_object, read_arrays, write_arrays
 
 
 def some_arrays() -> dict[str, Array]:

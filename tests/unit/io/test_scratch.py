@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from foreword.errors import InputError, SettingError
-from foreword.io.scratch import LEAST, LINE, Scratch
+from foreword.storage.scratch import LEAST, LINE, Scratch
 
 
 def test_without_a_limit_everything_fits_and_nothing_is_on_disk() -> None:
@@ -142,7 +142,7 @@ FULL = """
 import resource, sys
 import numpy as np
 from foreword.errors import InputError
-from foreword.io.scratch import Scratch
+from foreword.storage.scratch import Scratch
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 scratch = Scratch(1 << 20, sys.argv[1])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from foreword import load, save
-from foreword.lm.ngram import NgramLM
+from foreword.ngram.model import NgramLM
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 

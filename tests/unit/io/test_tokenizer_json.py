@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from foreword.errors import InputError, SettingError
-from foreword.io import tokenizer_json
-from foreword.io.folder import load, save
-from foreword.io.tokenizer_json import CL100K_REGEX, GPT2_REGEX, REGEXES, read_tokenizer_json, write_tokenizer_json
+from foreword.storage.folder import load, save
+from foreword.tokens import tokenizer_json
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.bytelevel import CHARACTER_OF
+from foreword.tokens.tokenizer_json import CL100K_REGEX, GPT2_REGEX, REGEXES, read_tokenizer_json, write_tokenizer_json
 
 TEXTS = ["the cat sat on the mat", "the then there", "größer 漢字 😀", "a\tb  c\r\n", "12345 don't"]
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foreword.errors import InputError, SettingError
-from foreword.io import vocab_txt
-from foreword.io.vocab_txt import MANY, read_vocab, write_vocab
+from foreword.storage import vocab_txt
+from foreword.storage.vocab_txt import MANY, read_vocab, write_vocab
 from foreword.tokens.vocab import Vocab
 
 AWKWARD = [

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 import foreword
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.io import word2vec
-from foreword.io.word2vec import Form, form_of, looks_like_vectors, read_vectors, write_vectors
-from foreword.io.word2vec_plain import parse_line, read_binary_plain, read_text_plain
+from foreword.vectors import word2vec_file as word2vec
+from foreword.vectors.word2vec_file import Form, form_of, looks_like_vectors, read_vectors, write_vectors
+from foreword.vectors.word2vec_file_plain import parse_line, read_binary_plain, read_text_plain
 from foreword.vectors.wordvectors import WordVectors
 
 FORMS: list[Form] = ["word2vec", "word2vec-binary", "glove"]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foreword.kernels.fasttext_cut import SLACK, cut_lines
+from foreword.fasttext.kernels_cut import SLACK, cut_lines
 from foreword.text.block import Block
 
 pieces = st.sampled_from([b" ", b"  ", b"\t", b"\0", b"\r", b"\x0b", b"\n", b"a", b"bc", b"\x1f", b"!", "é".encode()])

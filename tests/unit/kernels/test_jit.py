@@ -14,7 +14,7 @@ import pytest
 from numba.core import caching
 
 import foreword
-from foreword.kernels.jit import STAMP, allocating, forget_if_changed, kernel
+from foreword.native.jit import STAMP, allocating, forget_if_changed, kernel
 
 
 def add_one(number: int) -> int:
@@ -66,8 +66,8 @@ def test_machine_code_of_other_sources_is_forgotten(tmp_path: Path) -> None:
 
 SCRIPT = """
 import numpy as np
-import foreword.kernels.bpe_train, foreword.kernels.encode, foreword.kernels.table
-from foreword.kernels.gather import gather_strings
+import foreword.tokens.kernels_bpe, foreword.tokens.kernels_encode, foreword.tokens.strings
+from foreword.tokens.kernels_gather import gather_strings
 out = np.zeros(4, np.uint8)
 gather_strings(np.frombuffer(b"abbc", np.uint8), np.array([0, 1, 3, 4]), np.array([1, 0]), out, 1)
 print(out.tobytes())

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
-from foreword.io.scratch import Scratch
-from foreword.kernels import ngram_sort, ngram_table
-from foreword.kernels.ngram_sort import DIGIT, KEY_BITS, TALLY
-from foreword.lm import ngram_pack
-from foreword.lm.ngram_counts import cut, plan_rounds
-from foreword.lm.ngram_layouts import homes_of, mixed_keys, most_rows
+from foreword.ngram import kernels_sort as ngram_sort
+from foreword.ngram import kernels_table as ngram_table
+from foreword.ngram import pack as ngram_pack
+from foreword.ngram.counts import cut, plan_rounds
+from foreword.ngram.kernels_sort import DIGIT, KEY_BITS, TALLY
+from foreword.ngram.layouts import homes_of, mixed_keys, most_rows
+from foreword.storage.scratch import Scratch
 
 # Sorting
 

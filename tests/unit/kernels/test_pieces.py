@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from foreword.kernels.pieces import (
+from foreword.text.block import Block
+from foreword.tokens.pieces import (
     CL100K,
     GPT2,
     LETTER,
@@ -22,8 +23,7 @@ from foreword.kernels.pieces import (
     WORDS,
     character_classes,
 )
-from foreword.kernels.table import StringTable
-from foreword.text.block import Block
+from foreword.tokens.strings import StringTable
 
 TILING = [GPT2, CL100K, QWEN2, SPACE_BEFORE, WHOLE]
 hard_bytes = st.lists(

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from foreword.kernels.gather import hash_strings
-from foreword.kernels.pieces import WHOLE, WORDS
-from foreword.kernels.table import StringTable, empty_rows
 from foreword.text.block import Block
+from foreword.tokens.kernels_gather import hash_strings
+from foreword.tokens.pieces import WHOLE, WORDS
+from foreword.tokens.strings import StringTable, empty_rows
 
 Longs = NDArray[np.int64]
 

@@ -11,13 +11,13 @@ import torch
 from numpy.testing import assert_allclose
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.lm.combine import Cached
-from foreword.lm.dynamic import EPSILON, DynamicEvaluation
-from foreword.lm.neural_cache import NeuralCache
-from foreword.lm.neural_network import next_logs
-from foreword.lm.recurrent import MODEST, RecurrentLM
-from foreword.lm.unigram import UnigramLM
+from foreword.mix.combine import Cached
+from foreword.mix.neural_cache import NeuralCache
+from foreword.neural.dynamic import EPSILON, DynamicEvaluation
+from foreword.neural.recurrent import MODEST, RecurrentLM
+from foreword.ngram.unigram import UnigramLM
 from foreword.nn.dropout import NO_DROPOUT
+from foreword.nn.network import next_logs
 from foreword.protocols import LanguageModel, Logs
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -76,8 +76,8 @@ def test_a_cache_that_sees_no_likeness_counts(model: RecurrentLM) -> None:
 def test_the_stretches_of_a_long_document_do_not_show(model: RecurrentLM, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = NeuralCache(model, size=33, theta=1.0, weight=0.3)
     whole = cache.logprobs(TEST.joined())
-    monkeypatch.setattr("foreword.lm.neural_cache.STRETCH", 7)
-    monkeypatch.setattr("foreword.lm.neural.READ_AT_ONCE", 50)
+    monkeypatch.setattr("foreword.mix.neural_cache.STRETCH", 7)
+    monkeypatch.setattr("foreword.neural.model.READ_AT_ONCE", 50)
     assert_allclose(cache.logprobs(TEST.joined()), whole, rtol=1e-5)
 
 

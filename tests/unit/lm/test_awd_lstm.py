@@ -13,10 +13,10 @@ import torch
 from numpy.testing import assert_array_equal
 
 from foreword.errors import InputError, SettingError
-from foreword.lm.awd_lstm import AWDLSTM
-from foreword.lm.neural_network import output_weight
-from foreword.lm.recurrent_network import RecurrentNetwork, layer_names
+from foreword.neural.awd_lstm import AWDLSTM
 from foreword.nn.dropout import NO_DROPOUT, Dropout
+from foreword.nn.network import output_weight
+from foreword.nn.recurrent_network import RecurrentNetwork, layer_names
 from foreword.protocols import Iterative, Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -135,7 +135,7 @@ def test_another_seed_gives_another_model() -> None:
 def test_documents_longer_than_one_block_are_scored_as_they_are_stepped(monkeypatch: pytest.MonkeyPatch) -> None:
     model = small().fit(CORPUS)
     whole = model.logprobs(CORPUS)
-    monkeypatch.setattr("foreword.lm.neural.READ_AT_ONCE", 5)
+    monkeypatch.setattr("foreword.neural.model.READ_AT_ONCE", 5)
     np.testing.assert_allclose(model.logprobs(CORPUS), whole, rtol=1e-5)
 
 
@@ -189,7 +189,7 @@ def test_a_file_that_does_not_fit_is_refused(where: str) -> None:
 def test_without_torch_foreword_imports_and_the_model_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['torch'] = None; import foreword\n"
-        "try: import foreword.lm.awd_lstm\n"
+        "try: import foreword.neural.awd_lstm\n"
         "except foreword.ForewordError as error: print(error)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

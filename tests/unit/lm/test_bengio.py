@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from foreword.errors import SettingError
-from foreword.lm.bengio import BengioLM, BengioNetwork
+from foreword.neural.bengio import BengioLM, BengioNetwork
 from foreword.nn.dropout import NO_DROPOUT, Dropout
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab

@@ -16,9 +16,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.decode import beam_search, generate
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.evaluate.perplexity import perplexity
-from foreword.io.folder import load, save
-from foreword.lm.combine import (
+from foreword.measures.perplexity import perplexity
+from foreword.mix.combine import (
     NEAR_ENOUGH,
     Cached,
     Mixture,
@@ -28,9 +27,10 @@ from foreword.lm.combine import (
     recent_counts,
     weight_steps,
 )
-from foreword.lm.ngram import NgramLM
-from foreword.lm.unigram import UnigramLM
+from foreword.ngram.model import NgramLM
+from foreword.ngram.unigram import UnigramLM
 from foreword.protocols import LanguageModel
+from foreword.storage.folder import load, save
 from foreword.text.datasets import dataset
 from foreword.text.sources import read_documents
 from foreword.tokens.corpus import Corpus

@@ -11,12 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.evaluate.fading import dobrushin, total_variation
-from foreword.kernels import hmm as kernels
-from foreword.kernels.hmm import document_groups
-from foreword.lm import hmm
-from foreword.lm.hmm import HMM
-from foreword.lm.hmm_tables import count_paths
+from foreword.hmm import kernels
+from foreword.hmm import model as hmm
+from foreword.hmm.kernels import document_groups
+from foreword.hmm.model import HMM
+from foreword.hmm.tables import count_paths
+from foreword.lessons.fading import dobrushin, total_variation
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab

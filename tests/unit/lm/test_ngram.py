@@ -22,12 +22,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.io.folder import load, save
-from foreword.lm.ngram import NgramLM
-from foreword.lm.ngram_counts import count_ngrams
-from foreword.lm.ngram_estimate import Estimate, estimate
-from foreword.lm.smoothing import FALLBACK, METHODS
+from foreword.ngram.counts import count_ngrams
+from foreword.ngram.estimate import Estimate, estimate
+from foreword.ngram.model import NgramLM
+from foreword.ngram.smoothing import FALLBACK, METHODS
 from foreword.protocols import Parts
+from foreword.storage.folder import load, save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 

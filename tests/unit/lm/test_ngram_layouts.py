@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from foreword.errors import InputError
-from foreword.io.arpa import write_arpa
-from foreword.io.folder import load, save
-from foreword.lm.ngram import NgramLM
-from foreword.lm.ngram_layouts import mixed_keys, word_bits
+from foreword.ngram.arpa import write_arpa
+from foreword.ngram.layouts import mixed_keys, word_bits
+from foreword.ngram.model import NgramLM
 from foreword.protocols import Parts
+from foreword.storage.folder import load, save
 from foreword.text.embedded import embedded_text
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer

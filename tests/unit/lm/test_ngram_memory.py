@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from foreword.errors import InputError, SettingError
-from foreword.io.folder import load, save
-from foreword.io.scratch import Scratch
-from foreword.lm.ngram import NgramLM
-from foreword.lm.ngram_counts import count_ngrams
-from foreword.lm.ngram_estimate import estimate_logs
-from foreword.lm.ngram_pack import hash_arrays, trie_arrays
-from foreword.lm.smoothing import GIVEN, METHODS
+from foreword.ngram.counts import count_ngrams
+from foreword.ngram.estimate import estimate_logs
+from foreword.ngram.model import NgramLM
+from foreword.ngram.pack import hash_arrays, trie_arrays
+from foreword.ngram.smoothing import GIVEN, METHODS
+from foreword.storage.folder import load, save
+from foreword.storage.scratch import Scratch
 from foreword.text.block import blocks_of
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -219,11 +219,11 @@ def test_a_run_keeps_to_its_limit_and_ends_in_the_same_model(long_text: Path, tm
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-import foreword.io.folder
-from foreword.io.folder import save
-from foreword.io.scratch import Scratch
-from foreword.lm.ngram import NgramLM
-from foreword.pipeline import TextLM
+import foreword.storage.folder
+from foreword.storage.folder import save
+from foreword.storage.scratch import Scratch
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
 from foreword.text.block import blocks_of
 from foreword.tokens.words import WordTokenizer
 
@@ -233,12 +233,12 @@ def die(phase, *_):
     if phase == moment:
         os.kill(os.getpid(), signal.SIGKILL)
 
-write_arrays = foreword.io.folder.write_arrays
+write_arrays = foreword.storage.folder.write_arrays
 def write_and_die(path, arrays, **how):
     write_arrays(path, arrays, **how)
     die("writing")
 
-foreword.io.folder.write_arrays = write_and_die
+foreword.storage.folder.write_arrays = write_and_die
 tokenizer = WordTokenizer()
 texts = [f"a b{number % 70} c{number % 11} d" for number in range(5000)]
 corpus = tokenizer.fit_corpus(blocks_of(texts), threads=1, scratch=Scratch(1 << 20, str(target.parent)))

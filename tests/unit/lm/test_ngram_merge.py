@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from foreword.errors import SettingError
-from foreword.io.scratch import Scratch
-from foreword.lm.ngram import NgramLM
-from foreword.lm.ngram_counts import tabulate
-from foreword.lm.ngram_merge import Windows, merge_windows, plain_windows, tables_of, tabulate_in_parts, windows_of
+from foreword.ngram.counts import tabulate
+from foreword.ngram.merge import Windows, merge_windows, plain_windows, tables_of, tabulate_in_parts, windows_of
+from foreword.ngram.model import NgramLM
+from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from foreword.decode import generate
-from foreword.lm import ngram
-from foreword.lm.ngram import NgramLM
+from foreword.ngram import model as ngram
+from foreword.ngram.model import NgramLM
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 

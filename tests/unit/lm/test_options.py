@@ -15,13 +15,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from foreword.classify.recurrent import RecurrentClassifier
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.gates import has_layers
-from foreword.io.onnx import write_onnx
-from foreword.lm.awd_lstm import AWDLSTM
-from foreword.lm.dynamic import DynamicEvaluation
-from foreword.lm.neural_network import MIXTURE, next_logs
-from foreword.lm.recurrent import RecurrentLM
+from foreword.neural.awd_lstm import AWDLSTM
+from foreword.neural.dynamic import DynamicEvaluation
+from foreword.neural.recurrent import RecurrentLM
 from foreword.nn.dropout import NO_DROPOUT, Dropout
-from foreword.pipeline import TextLM
+from foreword.nn.network import MIXTURE, next_logs
+from foreword.nn.onnx import write_onnx
+from foreword.pipeline.language import TextLM
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from foreword.decode import generate
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.lm.awd_lstm import AWDLSTM
-from foreword.lm.recurrent import RecurrentLM
-from foreword.lm.recurrent_network import CELLS, GATES, RecurrentNetwork, layer_names
+from foreword.neural.awd_lstm import AWDLSTM
+from foreword.neural.recurrent import RecurrentLM
 from foreword.nn.dropout import NO_DROPOUT, Dropout
-from foreword.pipeline import TextLM
+from foreword.nn.recurrent_network import CELLS, GATES, RecurrentNetwork, layer_names
+from foreword.pipeline.language import TextLM
 from foreword.protocols import Parts
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.characters import CharacterTokenizer
@@ -129,7 +129,7 @@ def test_a_long_document_is_scored_in_stretches(monkeypatch: pytest.MonkeyPatch)
     model = small("gru").fit(CORPUS)
     long = Corpus.from_ids([[2, 3, 4, 5] * 30, [3], [2, 2]], VOCAB)
     whole = model.logprobs(long)
-    monkeypatch.setattr("foreword.lm.neural.READ_AT_ONCE", 7)
+    monkeypatch.setattr("foreword.neural.model.READ_AT_ONCE", 7)
     monkeypatch.setattr("foreword.nn.word_logs.LOGITS_AT_ONCE", 20)
     np.testing.assert_allclose(model.logprobs(long), whole, rtol=1e-5)
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from foreword.errors import ForewordError, SettingError
-from foreword.lm.smoothing import FALLBACK, GIVEN, METHODS, Method, estimate_discounts, method
+from foreword.ngram.smoothing import FALLBACK, GIVEN, METHODS, Method, estimate_discounts, method
 
 
 def test_three_discounts_are_those_of_chen_and_goodman() -> None:

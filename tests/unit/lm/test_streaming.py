@@ -13,13 +13,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.decode import Shortlisting, beam_search, generate
 from foreword.errors import InputError, SettingError
-from foreword.lm import streaming
-from foreword.lm.awd_lstm import AWDLSTM
-from foreword.lm.bengio import BengioLM
-from foreword.lm.recurrent import RecurrentLM
-from foreword.lm.streaming import Streaming
-from foreword.lm.streaming_weights import Screened, Whole, matrix
-from foreword.pipeline import TextLM
+from foreword.neural import streaming
+from foreword.neural.awd_lstm import AWDLSTM
+from foreword.neural.bengio import BengioLM
+from foreword.neural.recurrent import RecurrentLM
+from foreword.neural.streaming import Streaming
+from foreword.neural.streaming_weights import Screened, Whole, matrix
+from foreword.pipeline.language import TextLM
 from foreword.protocols import NextToken, QuickSteps
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab

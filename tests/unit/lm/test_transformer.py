@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, softmax
 
 from foreword.errors import SettingError
-from foreword.lm.transformer import TransformerLM, TransformerNetwork
+from foreword.neural.transformer import TransformerLM, TransformerNetwork
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from foreword.errors import ForewordError, SettingError
-from foreword.lm.unigram import UnigramLM
+from foreword.ngram.unigram import UnigramLM
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab

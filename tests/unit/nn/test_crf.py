@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from foreword.errors import InputError
-from foreword.kernels.crf import plain_viterbi
 from foreword.nn.crf import (
     Chain,
     constrained,
@@ -23,6 +22,7 @@ from foreword.nn.crf import (
     plain_log_partition,
     viterbi,
 )
+from foreword.nn.kernels_crf import plain_viterbi
 from foreword.tag.schemes import allowed_moves
 
 K, T = 3, 4

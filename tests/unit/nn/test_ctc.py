@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn.functional import ctc_loss as torch_ctc_loss
 
 from foreword.errors import InputError, SettingError
-from foreword.kernels.ctc import plain_log_likelihood
-from foreword.lm.ngram import NgramLM
+from foreword.ngram.model import NgramLM
 from foreword.nn.ctc import ctc_loss
-from foreword.nn.ctc_search import collapsed, greedy, prefix_search
+from foreword.nn.kernels_ctc import plain_log_likelihood
+from foreword.speech.search import collapsed, greedy, prefix_search
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
 

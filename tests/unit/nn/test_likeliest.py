@@ -7,7 +7,7 @@ import pytest
 import torch
 from numpy.testing import assert_array_equal
 
-from foreword.kernels.likeliest import best_words
+from foreword.nn.kernels_likeliest import best_words
 from foreword.nn.likeliest import Likeliest, _rounded, multiplies_bytes
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from foreword.lm.recurrent_network import RecurrentNetwork
 from foreword.nn.cells import LSTMCell, run
 from foreword.nn.layers import lstm
 from foreword.nn.reading import only_read, read_words
+from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.training.flat import new_flat, views
 
 STEPS, INPUTS = 7, 5

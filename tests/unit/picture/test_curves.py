@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from foreword.errors import SettingError
+from foreword.lessons.picture_fading import FIRST, fading
 from foreword.picture.curves import BOTTOM, TOP, curves, spread, tick_name, ticks
-from foreword.picture.fading import FIRST, fading
 from foreword.picture.growth import growth
 from foreword.picture.picture import Picture
 from foreword.picture.standalone import standalone, write_standalone

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from foreword.errors import SettingError
+from foreword.lessons.picture_reasons import reasons
 from foreword.picture.heat import heat_map
-from foreword.picture.reasons import reasons
 
 
 def test_reasons_point_both_ways() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from foreword.errors import InputError
-from foreword.evaluate.compare import compare
-from foreword.evaluate.comparison import Comparison
+from foreword.evaluate.compare.ladder import compare
+from foreword.evaluate.compare.results import Comparison
 from foreword.picture.picture import brief, duration, size
 from foreword.picture.report import report, write_report
 

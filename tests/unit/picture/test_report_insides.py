@@ -9,9 +9,9 @@ from html.parser import HTMLParser
 import pytest
 
 from foreword.errors import SettingError
-from foreword.evaluate.compare import compare
-from foreword.evaluate.comparison import Comparison, Curve
-from foreword.evaluate.sampling import Sampled
+from foreword.evaluate.compare.ladder import compare
+from foreword.evaluate.compare.results import Comparison, Curve
+from foreword.evaluate.compare.sampling import Sampled
 from foreword.picture.learning import Learning, learning
 from foreword.picture.merges import merges
 from foreword.picture.mixing import mixing

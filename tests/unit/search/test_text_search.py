@@ -11,10 +11,10 @@ import pytest
 
 from foreword import BM25, BPETokenizer, CosineSearch, TextSearch, WordTokenizer, load, save
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.io.folder import pack, unpack
+from foreword.pipeline.search import Hit
 from foreword.search.snippet import BEFORE, WIDTH, snippet
 from foreword.search.store import Names, Strings, TextKeeper
-from foreword.search.text import Hit
+from foreword.storage.folder import pack, unpack
 from foreword.text.block import Block, blocks_of
 
 TEXTS = [
@@ -56,7 +56,7 @@ def test_k_may_be_larger_than_there_are_documents() -> None:
 
 
 def test_a_stream_of_queries_is_answered_one_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("foreword.search.text.QUERIES_AT_ONCE", 2)
+    monkeypatch.setattr("foreword.pipeline.search.QUERIES_AT_ONCE", 2)
     queries = ["happy", "", "glad people", "the", "zebra"]
     assert list(search().stream(iter(queries), 2)) == [search().query(query, 2) for query in queries]
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
-from foreword.lm.ngram import NgramLM
+from foreword.ngram.model import NgramLM
 from foreword.speech.features import log_mel, mel_bands, mfcc, normalised
 from foreword.speech.recogniser import Recogniser, error_rate
 from foreword.tokens.corpus import Corpus

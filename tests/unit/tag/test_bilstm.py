@@ -13,9 +13,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.evaluate.spans import measure_spans
-from foreword.io.folder import load, save
 from foreword.nn.layers import reversing, turned
 from foreword.protocols import Parts
+from foreword.storage.folder import load, save
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tag.bilstm_network import TaggerNetwork
 from foreword.tag.bilstm_reading import Reader

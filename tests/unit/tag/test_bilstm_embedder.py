@@ -11,7 +11,7 @@ import torch
 from numpy.testing import assert_allclose
 
 from foreword.errors import InputError, SettingError
-from foreword.io.folder import load, save
+from foreword.storage.folder import load, save
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.vectors.elmo import ELMo
 from foreword.vectors.static import StaticEmbedder

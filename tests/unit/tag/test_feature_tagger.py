@@ -10,12 +10,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.io.folder import load, save
-from foreword.kernels import tagger as kernels
-from foreword.kernels.tagger import Model
 from foreword.protocols import Parts, Tagger
+from foreword.storage.folder import load, save
+from foreword.tag import kernels_features as kernels
 from foreword.tag.attributes import ATTRIBUTES, GROUPS, attributes_of, feature_name, lexicon_of, templates_of
 from foreword.tag.features import FeatureTagger
+from foreword.tag.kernels_features import Model
 from foreword.tag.rules import RULES, judge_rules, learn_exceptions, rule_of, tags_by_rule
 
 SENTENCES = [

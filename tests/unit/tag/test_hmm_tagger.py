@@ -10,9 +10,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.io.folder import load, save
-from foreword.kernels import hmm_tags as kernels
 from foreword.protocols import Parts, Tagger
+from foreword.storage.folder import load, save
+from foreword.tag import kernels_hmm as kernels
 from foreword.tag.hmm import HMMTagger, deleted_interpolation, most_frequent_tags
 
 SENTENCES = [

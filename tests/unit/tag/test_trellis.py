@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from foreword.lm.hmm import HMM
+from foreword.hmm.model import HMM
 from foreword.tag.hmm import HMMTagger
 from foreword.tag.trellis import hmm_trellis, state_names, tagger_trellis
 from foreword.tokens.corpus import Corpus

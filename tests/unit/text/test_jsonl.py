@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from foreword.errors import InputError
-from foreword.kernels.json_rows import BLANK, FOUND, LOOK, find_fields
 from foreword.text import jsonl
 from foreword.text.chunk import Chunk, chunk_of
 from foreword.text.jsonl import json_rows
+from foreword.text.kernels_json import BLANK, FOUND, LOOK, find_fields
 from foreword.text.lines import Lines, whole_lines
 
 NESTED = st.recursive(

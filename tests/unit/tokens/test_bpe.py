@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.kernels.encode import SHORT
 from foreword.protocols import Parts
 from foreword.text.block import blocks_of
 from foreword.tokens.bpe import BPETokenizer, Kind, Pattern, _Encoder
 from foreword.tokens.corpus import Corpus
+from foreword.tokens.kernels_encode import SHORT
 
 TEXTS = [
     "the cat sat on the mat, the then there theory",

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from foreword.errors import InputError
-from foreword.lm.hmm import HMM
-from foreword.lm.ngram import NgramLM
+from foreword.hmm.model import HMM
+from foreword.ngram.model import NgramLM
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foreword.kernels.pieces import GPT2, WORDS
-from foreword.kernels.table import StringTable
 from foreword.text.block import Block, blocks_of
 from foreword.tokens import counting
 from foreword.tokens.counting import Counted, count_pieces_of, merge_tables
+from foreword.tokens.pieces import GPT2, WORDS
+from foreword.tokens.strings import StringTable
 
 TINY = 1
 """A memory limit that no table keeps to: everything is spilt after every block."""

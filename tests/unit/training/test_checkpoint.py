@@ -15,11 +15,11 @@ import torch
 from numpy.testing import assert_array_equal
 
 from foreword.errors import ForewordError, InputError
-from foreword.io.safetensors import read_arrays, write_arrays
-from foreword.lm.awd_lstm import AWDLSTM
-from foreword.lm.neural import NeuralLM
-from foreword.lm.recurrent import MODEST, RecurrentLM
-from foreword.lm.transformer import TransformerLM
+from foreword.neural.awd_lstm import AWDLSTM
+from foreword.neural.model import NeuralLM
+from foreword.neural.recurrent import MODEST, RecurrentLM
+from foreword.neural.transformer import TransformerLM
+from foreword.storage.safetensors import read_arrays, write_arrays
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.checkpoint import Checkpoint

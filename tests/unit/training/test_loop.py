@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from foreword.errors import ForewordError, SettingError
-from foreword.lm.neural_network import output_weight
-from foreword.lm.recurrent_network import RecurrentNetwork
+from foreword.nn.network import output_weight
+from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.training.flat import new_flat, views
 from foreword.training.gradients import norm_of

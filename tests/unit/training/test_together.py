@@ -17,8 +17,8 @@ from foreword.tokens.words import WordTokenizer
 
 torch = pytest.importorskip("torch")
 
-from foreword.lm.neural import NeuralLM  # noqa: E402
-from foreword.lm.recurrent import MODEST, RecurrentLM  # noqa: E402
+from foreword.neural.model import NeuralLM  # noqa: E402
+from foreword.neural.recurrent import MODEST, RecurrentLM  # noqa: E402
 from foreword.nn.dropout import Dropout  # noqa: E402
 from foreword.training.reading import Reading  # noqa: E402
 

@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from torch.nn.functional import cross_entropy, linear
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.io.folder import load, save
 from foreword.protocols import Parts
+from foreword.storage.folder import load, save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.checkpoint import Checkpoint

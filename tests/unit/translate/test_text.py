@@ -11,11 +11,11 @@ import torch
 from numpy.testing import assert_allclose
 
 from foreword.errors import InputError
-from foreword.io.folder import load, save
+from foreword.pipeline.translator import TextTranslator, read_pairs
+from foreword.storage.folder import load, save
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.words import WordTokenizer
 from foreword.translate.seq2seq import Seq2Seq
-from foreword.translate.text import TextTranslator, read_pairs
 
 SMALL: dict[str, Any] = {"units": 16, "words": 16, "epochs": 1, "batch": 60, "device": "cpu"}
 SOURCES = ["der Hund bellt", "die Katze schläft", "der Hund schläft", "die Katze bellt", ""] * 4

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from foreword.errors import InputError, SettingError
-from foreword.text.datasets import dataset
-from foreword.vectors.bias import (
+from foreword.lessons.bias import (
     EXACT,
     WordSets,
     bias_direction,
@@ -25,6 +24,7 @@ from foreword.vectors.bias import (
     two_means,
     weat,
 )
+from foreword.text.datasets import dataset
 from foreword.vectors.wordvectors import WordVectors
 
 ANGLES: dict[str, float] = {

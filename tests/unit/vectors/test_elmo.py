@@ -13,8 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.io.folder import load, save
 from foreword.protocols import Embedder, Parts, Saveable
+from foreword.storage.folder import load, save
 from foreword.vectors.elmo import ELMo
 from foreword.vectors.elmo_network import WIDTHS, ELMoNetwork
 from foreword.vectors.static import StaticEmbedder

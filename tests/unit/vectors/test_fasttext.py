@@ -10,11 +10,11 @@ import pytest
 
 import foreword
 from foreword.errors import InputError, SettingError
-from foreword.kernels.subword import Subwords, make_subword_room, train_subwords
+from foreword.fasttext.kernels_subword import Subwords, make_subword_room, train_subwords
+from foreword.fasttext.vectors import FastText
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors import plain
-from foreword.vectors.fasttext import FastText
 from foreword.vectors.noise import alias_table, keep_shares
 from foreword.vectors.subwords import character_ngrams, fasttext_hash, hashed_ngrams
 from foreword.vectors.training import padded, widened

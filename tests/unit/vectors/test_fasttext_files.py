@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foreword.io.fasttext import read_fasttext
-from foreword.vectors.fasttext import vectors_of_file
+from foreword.fasttext.files import read_fasttext
+from foreword.fasttext.vectors import vectors_of_file
 from foreword.vectors.subwords import character_ngrams
 
 pytestmark = pytest.mark.data

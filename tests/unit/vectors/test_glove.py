@@ -13,13 +13,13 @@ import pytest
 
 import foreword
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.kernels.glove import RECORD, gather_block, train_block
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors.cooccurrence import Cooccurrence, plain_cooccurrence, weights_of
 from foreword.vectors.glove import GloVe, pair_loss, plain_step, residuals
+from foreword.vectors.kernels_glove import RECORD, gather_block, train_block
 
 
 def corpus_of(texts: list[str], min_count: int = 1) -> Corpus:

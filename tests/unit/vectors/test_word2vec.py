@@ -10,11 +10,11 @@ import pytest
 
 import foreword
 from foreword.errors import InputError, SettingError
-from foreword.kernels.skipgram import Paths, make_room, train_windows
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors import plain
+from foreword.vectors.kernels_skipgram import Paths, make_room, train_windows
 from foreword.vectors.noise import alias_table, huffman_paths, keep_shares, plain_alias_table
 from foreword.vectors.training import padded, widened, word_counts
 from foreword.vectors.word2vec import Word2Vec

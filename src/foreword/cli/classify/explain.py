@@ -34,11 +34,11 @@ def explain(
     A positive number speaks for the class, a negative one against it: with two classes it is the log-odds that the
     word is worth. All of them and the prior, added up, are the log-odds of the whole text.
     """
-    from foreword.classify.text import TextClassifier
     from foreword.cli.lines import line_batches
     from foreword.cli.models import load_classifier
     from foreword.cli.printing import flush, print_table, write_json
-    from foreword.io.folder import kind_of
+    from foreword.pipeline.classifier import TextClassifier
+    from foreword.storage.folder import kind_of
 
     loaded = load_classifier(model)
     if not isinstance(loaded, TextClassifier):

@@ -34,7 +34,7 @@ KINDS = {
     "naive-bayes": Kind("foreword.classify.naive_bayes:NaiveBayes", "bag-of-words"),
     "logistic": Kind("foreword.classify.logistic:LogisticRegression", "tf-idf", WORDS_AND_PAIRS),
     "lstm": Kind("foreword.classify.recurrent:RecurrentClassifier", None),
-    "fasttext": Kind("foreword.classify.fasttext:FastTextClassifier", None),
+    "fasttext": Kind("foreword.fasttext.classifier:FastTextClassifier", None),
 }
 """A kind joins by adding its line."""
 
@@ -52,8 +52,8 @@ def maker(
 ) -> Callable[[], Any]:
     """What makes a fresh text classifier of this kind; the settings are shared out between features and model."""
     from foreword.classify.calibration import Calibrated
-    from foreword.classify.text import TextClassifier
     from foreword.cli.settings import HINT, parse_settings
+    from foreword.pipeline.classifier import TextClassifier
 
     chosen = KINDS[kind]
     model_class = class_of(chosen.home)

@@ -154,7 +154,7 @@ def silent(line: str) -> None: ...
 
 
 def save_model(model: Any, out: str) -> None:
-    from foreword.io.folder import save
+    from foreword.storage.folder import save
 
     save(model, out)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from foreword.classify.fasttext import FastTextClassifier
+    from foreword.fasttext.classifier import FastTextClassifier
     from foreword.protocols import Meter
     from foreword.text.block import Block
     from foreword.text.examples import LabelledBlock, Tell
@@ -46,10 +46,10 @@ def check_options(
 
 def begun_or_resumed(settings: Iterable[str], out: str, *, resume: bool) -> FastTextClassifier:
     """A classifier to be trained: a fresh one, or the stopped one at ``out``; or a finished one that is there."""
-    from foreword.classify.fasttext import FastTextClassifier
     from foreword.cli.settings import parse_settings
     from foreword.cli.vectors import begin_or_resume
-    from foreword.io.folder import load
+    from foreword.fasttext.classifier import FastTextClassifier
+    from foreword.storage.folder import load
 
     if resume and Path(out).exists():
         found = load(out)
@@ -70,10 +70,10 @@ def tuned(
     say: Tell,
 ) -> tuple[FastTextClassifier, dict[str, Any]]:
     """The best classifier that was found in so many seconds, and how many were tried; ``settings`` stay as they are."""
-    from foreword.classify.autotune import autotune
-    from foreword.classify.fasttext import FastTextClassifier
     from foreword.cli.labelled import gathered, lines_for
     from foreword.cli.settings import parse_settings
+    from foreword.fasttext.autotune import autotune
+    from foreword.fasttext.classifier import FastTextClassifier
 
     def lines(blocks: list[Block]) -> list[str]:
         return lines_for(FastTextClassifier(), [text for block in blocks for text in block.strings()])
@@ -97,6 +97,6 @@ def tuned(
 
 def smaller(model: FastTextClassifier, cutoff: int | None) -> FastTextClassifier:
     """The quantised model; what it says is what its ``.ftz`` will say."""
-    from foreword.classify.quantize import quantize
+    from foreword.fasttext.quantize import quantize
 
     return type(model).from_file(quantize(model, cutoff=cutoff))

@@ -25,7 +25,7 @@ from foreword.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from foreword.search.text import Ranker
+    from foreword.pipeline.search import Ranker
 
 Ranking: TypeAlias = Literal["lucene", "robertson", "atire", "bm25l", "bm25+", "tfidf"]
 
@@ -94,8 +94,8 @@ def index(
     from foreword.cli.printing import tell, write_json
     from foreword.cli.progress import progress
     from foreword.cli.search.reading import named_blocks
-    from foreword.io.folder import save
-    from foreword.search.text import TextSearch
+    from foreword.pipeline.search import TextSearch
+    from foreword.storage.folder import save
     from foreword.text.sources import read_documents
     from foreword.tokens.words import WordTokenizer
 
@@ -140,8 +140,8 @@ def refuse_useless(
 
 
 def ranker_of(variant: Ranking, given: dict[str, float | None]) -> Ranker:
-    from foreword.features.bm25 import BM25
-    from foreword.features.cosine import CosineSearch
+    from foreword.search.bm25 import BM25
+    from foreword.search.cosine import CosineSearch
 
     if variant == "tfidf":
         return CosineSearch()

@@ -13,7 +13,7 @@ from foreword.cli.options import AsJson, ErrorsOption, Threads, examples
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
-    from foreword.search.text import Hit, TextSearch
+    from foreword.pipeline.search import Hit, TextSearch
 
 EXAMPLES = examples(
     "foreword search query index 'happy people'",
@@ -75,8 +75,8 @@ def query_batches(file: str, errors: Any) -> Iterator[list[str]]:
 
 def load_search(path: str) -> TextSearch:
     from foreword.cli.models import load_any
-    from foreword.io.folder import kind_of
-    from foreword.search.text import TextSearch
+    from foreword.pipeline.search import TextSearch
+    from foreword.storage.folder import kind_of
 
     found = load_any(path)
     if not isinstance(found, TextSearch):

@@ -16,8 +16,8 @@ from foreword.errors import InputError
 if TYPE_CHECKING:
     from foreword.cli.lines import Batch
     from foreword.evaluate.tagging import KnowingTagger
-    from foreword.io.conll import Sentence
-    from foreword.io.conllu import Block
+    from foreword.tag.conll import Sentence
+    from foreword.tag.conllu import Block
 
 OutputFormat: TypeAlias = Literal["conllu", "conll", "tsv", "text"]
 InputFormat: TypeAlias = Literal["conllu", "conll", "text"]
@@ -102,7 +102,7 @@ def told_format(name: str, batches: Iterator[list[str]]) -> tuple[InputFormat, I
 
     A stream that begins with comments is held back until that line has come.
     """
-    from foreword.io.conllu import COLUMNS
+    from foreword.tag.conllu import COLUMNS
     from foreword.text.compression import without_suffix
 
     suffix = PurePath(without_suffix(name)).suffix.lower()
@@ -131,9 +131,9 @@ def tagged_text(tagger: KnowingTagger, batches: Iterable[list[str]], format: str
 
 def written(tagger: KnowingTagger, words: Sequence[str], tags: Sequence[str], format: str) -> str:
     """A sentence. In a file with a word a line an empty one leaves nothing."""
-    from foreword.io.conll import Sentence
-    from foreword.io.conll import sentence_text as conll_text
-    from foreword.io.conllu import sentence_text
+    from foreword.tag.conll import Sentence
+    from foreword.tag.conll import sentence_text as conll_text
+    from foreword.tag.conllu import sentence_text
 
     if format == "json":
         return json.dumps({"words": list(words), "tags": list(tags)}, ensure_ascii=False) + "\n"
@@ -152,7 +152,7 @@ def written(tagger: KnowingTagger, words: Sequence[str], tags: Sequence[str], fo
 
 
 def tagged_conllu(tagger: KnowingTagger, name: str, batches: Iterable[list[str]], format: str) -> Iterator[str]:
-    from foreword.io.conllu import BlockReader
+    from foreword.tag.conllu import BlockReader
 
     reader = BlockReader(name)
     for lines in batches:
@@ -175,7 +175,7 @@ AT_ONCE = 256
 
 
 def tagged_conll(tagger: KnowingTagger, name: str, batches: Iterable[list[str]], format: str) -> Iterator[str]:
-    from foreword.io.conll import parse_conll
+    from foreword.tag.conll import parse_conll
 
     coming = parse_conll(chain.from_iterable(batches), name)
     while sentences := list(islice(coming, AT_ONCE)):
@@ -186,7 +186,7 @@ def tagged_conll(tagger: KnowingTagger, name: str, batches: Iterable[list[str]],
 def _filled(tagger: KnowingTagger, name: str, sentence: Sentence, tags: Sequence[str], format: str) -> str:
     """With its tags in the column that was learnt, or behind the words where there is nothing else."""
     from foreword.cli.tag.treebank import is_number
-    from foreword.io.conll import Sentence, sentence_text
+    from foreword.tag.conll import Sentence, sentence_text
 
     if format != "conll":
         return written(tagger, sentence.words, tags, format) if sentence.rows else ""

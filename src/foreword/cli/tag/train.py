@@ -12,8 +12,8 @@ from foreword.cli.options import AsJson, Quiet, examples
 from foreword.cli.tag.treebank import Treebanks
 
 if TYPE_CHECKING:
-    from foreword.io.conllu import Tagged
     from foreword.protocols import Meter
+    from foreword.tag.conllu import Tagged
 
 Kind: TypeAlias = Literal["hmm", "features", "bilstm"]
 Scheme: TypeAlias = Literal["bio", "iob1", "bioes"]
@@ -78,7 +78,7 @@ def train(
     from foreword.cli.settings import parse_settings
     from foreword.cli.tag.treebank import is_number, read_treebanks, usual_column
     from foreword.evaluate.tagging import measure_tagger
-    from foreword.io.folder import save
+    from foreword.storage.folder import save
 
     module, name = KINDS[kind].split(":")
     tagger_class = getattr(import_module(module), name)

@@ -13,8 +13,8 @@ from foreword.errors import InputError
 if TYPE_CHECKING:
     from foreword.evaluate.spans import SpanMeasures
     from foreword.evaluate.tagging import KnowingTagger, TagMeasures
-    from foreword.io.conllu import Tagged
     from foreword.protocols import Meter
+    from foreword.tag.conllu import Tagged
 
 TREEBANK_HELP = (
     "CoNLL-U or CoNLL columns, compressed or not; [bold]-[/] for standard input, or a data set such as "
@@ -42,8 +42,8 @@ def usual_column(names: Sequence[str], scheme: str | None) -> str:
 
 def read_treebanks(names: Sequence[str], column: str, meter: Meter | None = None) -> Tagged:
     """The sentences of all files, and a column of each: of CoNLL-U by its name, of CoNLL by its number."""
-    from foreword.io.conll import read_conll
-    from foreword.io.conllu import EMPTY, Tagged, read_conllu
+    from foreword.tag.conll import read_conll
+    from foreword.tag.conllu import EMPTY, Tagged, read_conllu
 
     tagged = Tagged([], [])
     for name in names:
@@ -75,7 +75,7 @@ def treebank_path(name: str, format: str, meter: Meter | None = None) -> str:
 def load_tagger(path: str) -> KnowingTagger:
     from foreword.cli.models import load_any
     from foreword.evaluate.tagging import KnowingTagger
-    from foreword.io.folder import kind_of
+    from foreword.storage.folder import kind_of
 
     found = load_any(path)
     if not isinstance(found, KnowingTagger):

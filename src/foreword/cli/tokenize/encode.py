@@ -24,7 +24,7 @@ from foreword.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from foreword.pipeline import TextTokenizer
+    from foreword.pipeline.language import TextTokenizer
     from foreword.text.block import Block
     from foreword.tokens.corpus import Encoded
     from foreword.tokens.vocab import Vocab
@@ -66,7 +66,7 @@ def encode(
     from foreword.cli.printing import write_text
     from foreword.cli.progress import progress
     from foreword.cli.texts import blocks_in
-    from foreword.tokens.parallel import ordered_map
+    from foreword.native.parallel import ordered_map
 
     if corpus is not None:
         check_output(corpus, folder=True)

@@ -12,7 +12,7 @@ from foreword.cli.translate.sides import Beam, Coverage, LengthPenalty, Normalis
 
 if TYPE_CHECKING:
     from foreword.picture.picture import Picture
-    from foreword.translate.text import TextTranslator
+    from foreword.pipeline.translator import TextTranslator
 
 EXAMPLES = examples(
     "echo 'A dog runs on the beach.' | foreword translate predict en-de",
@@ -94,8 +94,8 @@ def draw(translator: TextTranslator, line: str, said: str, path: str) -> None:
 def write_page(picture: Picture, path: str) -> None:
     from html import escape
 
-    from foreword.io.atomic import atomic_file
     from foreword.picture.style import STYLE
+    from foreword.storage.atomic import atomic_file
 
     title, caption = escape(picture.title), escape(picture.caption)
     with atomic_file(path) as new:

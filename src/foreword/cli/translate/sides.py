@@ -10,8 +10,8 @@ import typer
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
+    from foreword.pipeline.translator import TextTranslator
     from foreword.protocols import Meter
-    from foreword.translate.text import TextTranslator
 
 SIDE_HELP = (
     "A sentence a line, compressed or not, or a data set such as [bold]multi30k:train.en[/]; as many lines as the "
@@ -54,7 +54,7 @@ def side_path(name: str, meter: Meter | None = None) -> str:
 
 
 def read_sides(source: str, target: str, meter: Meter | None = None) -> tuple[list[str], list[str]]:
-    from foreword.translate.text import read_pairs
+    from foreword.pipeline.translator import read_pairs
 
     if source == target == "-":
         raise InputError("standard input cannot be both the source and the target")
@@ -63,8 +63,8 @@ def read_sides(source: str, target: str, meter: Meter | None = None) -> tuple[li
 
 def load_translator(path: str) -> TextTranslator:
     from foreword.cli.models import load_any
-    from foreword.io.folder import kind_of
-    from foreword.translate.text import TextTranslator
+    from foreword.pipeline.translator import TextTranslator
+    from foreword.storage.folder import kind_of
 
     found = load_any(path)
     if not isinstance(found, TextTranslator):

@@ -11,8 +11,8 @@ from foreword.cli.options import AsJson, Quiet, examples
 from foreword.cli.translate.sides import SIDE_HELP
 
 if TYPE_CHECKING:
+    from foreword.pipeline.translator import TextTranslator
     from foreword.protocols import Meter
-    from foreword.translate.text import TextTranslator
 
 Attention: TypeAlias = Literal["additive", "dot", "general", "scaled", "none"]
 
@@ -56,7 +56,7 @@ def train(
     from foreword.cli.progress import progress
     from foreword.cli.settings import parse_settings
     from foreword.cli.translate.sides import read_sides
-    from foreword.io.folder import save
+    from foreword.storage.folder import save
     from foreword.translate.seq2seq import Seq2Seq
 
     source, target = _one(source, source_option, "SOURCE"), _one(target, target_option, "TARGET")
@@ -94,9 +94,9 @@ def _one(argument: str | None, option: str | None, name: str) -> str:
 
 
 def _translator(tokens: str, vocab: int | None, min_count: int, model: Any) -> TextTranslator:
+    from foreword.pipeline.translator import TextTranslator
     from foreword.tokens.bpe import BPETokenizer
     from foreword.tokens.words import WordTokenizer
-    from foreword.translate.text import TextTranslator
 
     if tokens == "bpe":
         joint = BPETokenizer(vocab or 8000, prefix_space=True)

@@ -1,0 +1,497 @@
+"""A line of text as fastText's classifiers read it: the rows of its words, of their character n-grams and of its word
+n-grams; and its labels.
+
+Tokens stand between blanks, tabs, returns, NULs; a line feed, or the end of the text, is a token of its own, ``</s>``,
+and ends the line. Words that begin with the label prefix are labels.
+
+Four things make it fast. Tokens are cut sixty-four bytes at a time (``fasttext_cut.py``). They are taken in batches,
+and each step is a loop of its own over a batch: keys, hashes, a word to memory that their places in the table will be
+wanted, a look there; none has a branch that depends on the text. The n-grams of a word are hashed once and kept, for
+most words come again soon. And a batch goes on from one line to the next, so that short lines are no slower than long.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.fasttext.kernels_cut import SLACK, cut_lines
+from foreword.native.jit import inlined, kernel
+from foreword.native.memory import load_unaligned, ones, prefetch
+from foreword.tokens.strings import ID_BITS, make_key, mixed_key, same_bytes
+from foreword.vectors.kernels_subwords import FIRST, LAST, hash_byte, word_buckets
+
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+Longs = NDArray[np.int64]
+Ints = NDArray[np.int32]
+
+_BASIS = np.uint32(2166136261)
+_PRIME = np.uint32(16777619)
+_NEXT_WORD = np.uint64(116049371)  # fastText's multiplier for the hash of several words
+_SPREAD = np.uint32(2654435769)
+_LONG = np.uint64(1 << 63)
+_TAG = np.uint64(0xFFFFFFFF00000000)
+_ZERO = np.uint64(0)
+
+MARKED = 64
+"""Room for a word with its marks; longer ones take the slower road."""
+
+BATCH = 128
+"""Tokens that are looked up together."""
+
+SPECIAL = -2
+"""Stands for an entry where a line ends."""
+
+LINES = 256
+"""Lines that are read at a time, if they are short."""
+
+SHORT = 1 << 16
+"""Bytes that are read at a time; a longer line is read alone."""
+
+MOST_ROWS = 1 << 22
+"""About so many rows are held at a time, where n-grams of hundreds of lengths make many out of few bytes."""
+
+KEPT = 1 << 14
+"""Words whose n-grams are kept: one for each value of so many bits of a hash."""
+
+KEPT_ROWS = 32
+"""Room for a kept word: how many rows it has, and the rows."""
+
+
+def _end_hash() -> np.int32:
+    hashed = 2166136261
+    for byte in b"</s>":
+        hashed = ((hashed ^ byte) * 16777619) & 0xFFFFFFFF
+    return np.uint32(hashed).astype(np.int32)
+
+
+END_HASH = _end_hash()
+"""What ``</s>`` hashes to."""
+
+_END_MARK = np.uint64(int.from_bytes(b"</s>", "little"))
+_END_LENGTH = np.uint64(4 << 32)
+
+_MASKS = np.array(
+    [(1 << 8 * min(8, max(0, length - skipped))) - 1 for length in range(25) for skipped in (0, 8, 16)], np.uint64
+)
+"""Which bits of three words belong to a token of so many bytes."""
+
+
+class LineReader(NamedTuple):
+    """What turns text into rows.
+
+    slots: a StringTable's, in which entry i has the number i + 1; arena, starts: the entries themselves.
+    words: how many entries are words, the rest being labels; end: the entry of ``</s>``, or −1.
+    least, most: the lengths of character n-grams; word_ngrams: up to how many words together; buckets: for both.
+    kept, ranks, kept_rows: where buckets were pruned, which are kept (a bit each), how many before each 64, and the
+    row of each; else empty.
+    prefix: how a label begins; distinct: whether a row counts once however often it comes.
+    """
+
+    slots: Words
+    arena: Bytes
+    starts: Longs
+    words: int
+    end: int
+    least: int
+    most: int
+    word_ngrams: int
+    buckets: int
+    pruned: bool
+    kept: Words
+    ranks: Ints
+    kept_rows: Ints
+    prefix: Bytes
+    distinct: bool
+
+
+class LineRoom(NamedTuple):
+    """Room for some lines, ``size`` bytes in all.
+
+    rows, row_ends: those of line i are ``rows[row_ends[i]:row_ends[i + 1]]``; hashes: of one line's words.
+    edges: where each token starts and stops. Of a batch, keys: its tokens' four words, the first ones first; spreads:
+    where to look for each; entries: what was found there; late: tokens that were not found at the first look.
+    known, known_rows: words and their rows, kept for the next time they come.
+    largest, smallest: which row each column's extreme came from; seen: for telling rows apart.
+    """
+
+    size: int
+    rows: Ints
+    row_ends: Longs
+    hashes: Ints
+    edges: Longs
+    spreads: Longs
+    entries: Longs
+    late: Longs
+    keys: Words
+    one_key: Words
+    marked: Bytes
+    known: Words
+    known_rows: Ints
+    largest: Ints
+    smallest: Ints
+    seen: Ints
+
+
+def make_line_room(longest: int, reader: LineReader, stride: int) -> LineRoom:
+    """Enough for lines of up to so many bytes."""
+    lengths = max(0, reader.most - reader.least + 1) if reader.most else 0
+    size = max(longest, min(SHORT, MOST_ROWS // (2 * lengths + reader.word_ngrams + 1)))
+    tokens = size // 2 + 2 * LINES
+    characters = (size + 2 * tokens) * lengths
+    rows = tokens + characters + tokens * max(0, reader.word_ngrams - 1)
+    return LineRoom(
+        size,
+        np.empty(rows + 4, np.int32),
+        np.zeros(LINES + 1, np.int64),
+        np.empty(tokens + 1, np.int32),
+        np.empty(2 * tokens + SLACK, np.int64),
+        np.empty(BATCH, np.int64),
+        np.empty(BATCH, np.int64),
+        np.empty(BATCH, np.int64),
+        np.zeros(BATCH * 4, np.uint64),
+        np.empty(4, np.uint64),
+        np.empty(MARKED, np.uint8),
+        np.zeros(KEPT * 4 if reader.most else 4, np.uint64),
+        np.zeros(KEPT * KEPT_ROWS if reader.most else 1, np.int32),
+        np.zeros(stride, np.int32),
+        np.zeros(stride, np.int32),
+        np.empty(2 << (rows + 1).bit_length() if reader.distinct else 1, np.int32),
+    )
+
+
+@inlined
+def bucket_row(reader: LineReader, bucket: int) -> int:
+    """The row of a bucket, or −1 where it was pruned."""
+    if not reader.pruned:
+        return reader.words + bucket
+    word = reader.kept[bucket >> 6]
+    bit = np.uint64(1) << np.uint64(bucket & 63)
+    if (word & bit) == np.uint64(0):
+        return -1
+    rank = np.int64(reader.ranks[bucket >> 6]) + ones(word & (bit - np.uint64(1)))
+    return reader.words + np.int64(reader.kept_rows[rank])
+
+
+@inlined
+def entry_of(reader: LineReader, data: Bytes, start: int, stop: int, keys: Words, token: int, place: int) -> int:
+    """The entry of a token, or −1. The table may come from a file, so no number in it is trusted."""
+    slots = reader.slots
+    tag = keys[3 * BATCH + token]
+    at = place * 4
+    for _ in range(len(slots) // 4):
+        last = slots[at + 3]
+        if last == _ZERO:
+            return -1
+        if (
+            slots[at] == keys[token]
+            and (last & _TAG) == tag
+            and slots[at + 1] == keys[BATCH + token]
+            and slots[at + 2] == keys[2 * BATCH + token]
+        ):
+            entry = np.int64(last & ID_BITS) - 2
+            if not 0 <= entry < len(reader.starts) - 1:
+                return -1
+            if tag < _LONG or same_bytes(
+                data, start, stop, reader.arena, reader.starts[entry], reader.starts[entry + 1]
+            ):
+                return entry
+        at = (at + 4) & (len(slots) - 1)
+    return -1
+
+
+@inlined
+def find_entries(reader: LineReader, data: Bytes, batch: int, filled: int, room: LineRoom) -> None:
+    """The entries of the tokens from ``batch`` on: −1 for those the table has not, SPECIAL for ends of lines."""
+    edges, keys, entries, late = room.edges, room.keys, room.entries, room.late
+    inside = len(reader.slots) // 4 - 1
+    for number in range(look_once(reader, filled, room)):
+        token = late[number]
+        start, stop = edges[2 * (batch + token)], edges[2 * (batch + token) + 1]
+        if start == stop or (keys[token] == _END_MARK and keys[3 * BATCH + token] == _END_LENGTH):
+            entries[token] = SPECIAL
+        else:
+            entries[token] = entry_of(reader, data, start, stop, keys, token, room.spreads[token] & inside)
+
+
+@inlined
+def look_once(reader: LineReader, filled: int, room: LineRoom) -> int:
+    """The entries of tokens that are where they are looked for first, which nearly all are. The others' numbers are
+    written to ``late``; how many they are. There is no branch, which would be guessed wrongly once in twelve times.
+    """
+    slots, keys, entries, late = reader.slots, room.keys, room.entries, room.late
+    known = len(reader.starts) - 1
+    inside = len(slots) // 4 - 1
+    missing = 0
+    for token in range(filled):
+        at = (room.spreads[token] & inside) * 4
+        last, tag = slots[at + 3], keys[3 * BATCH + token]
+        differs = (slots[at] ^ keys[token]) | (slots[at + 1] ^ keys[BATCH + token])
+        differs |= (slots[at + 2] ^ keys[2 * BATCH + token]) | ((last ^ tag) & _TAG) | (tag & _LONG)
+        entry = np.int64(last & ID_BITS) - 2
+        free = last == _ZERO
+        entries[token], late[missing] = -1 if free else entry, token
+        special = (tag == _ZERO) | ((keys[token] == _END_MARK) & (tag == _END_LENGTH))
+        missing += np.int64(special | ~free & ((differs != _ZERO) | (entry < 0) | (entry >= known)))
+    return missing
+
+
+@inlined
+def begins_with(data: Bytes, start: int, stop: int, prefix: Bytes) -> bool:
+    if stop - start < len(prefix):
+        return False
+    same = True
+    for place in range(len(prefix)):
+        same &= data[start + place] == prefix[place]
+    return same
+
+
+@inlined
+def hash_token(data: Bytes, start: int, stop: int) -> np.int32:
+    hashed = _BASIS
+    for place in range(start, stop):
+        hashed = hash_byte(hashed, data[place])
+    return np.int32(hashed)
+
+
+@inlined
+def mark(data: Bytes, start: int, stop: int, marked: Bytes) -> bool:
+    """Write ``<word>`` to ``marked``; whether it is ASCII and fits."""
+    if stop - start + 2 > len(marked):
+        return False
+    marked[0], marked[stop - start + 1] = FIRST, LAST
+    high = np.uint8(0)
+    for place in range(start, stop):
+        marked[place - start + 1] = data[place]
+        high |= data[place]
+    return high < 128
+
+
+@inlined
+def add_ngrams(reader: LineReader, data: Bytes, start: int, stop: int, rows: Ints, count: int, marked: Bytes) -> int:
+    """Append the rows of a word's n-grams. Most words are short and ASCII, where a byte is a character."""
+    least, most, divisor = reader.least, reader.most, np.uint32(reader.buckets)
+    if mark(data, start, stop, marked):
+        length = stop - start + 2
+        for first in range(length):
+            hashed = _BASIS
+            for last in range(first, min(first + most, length)):
+                hashed = np.uint32((hashed ^ np.uint32(marked[last])) * _PRIME)
+                if last - first + 1 < least or (last == first and (first == 0 or last == length - 1)):
+                    continue
+                row = bucket_row(reader, np.int64(hashed % divisor))
+                if row >= 0:
+                    rows[count] = row
+                    count += 1
+        return count
+    # Buckets are written where the rows go, and then taken for rows one by one.
+    end = word_buckets(data, start, stop, least, most, reader.buckets, rows, count)
+    for place in range(count, end):
+        row = bucket_row(reader, np.int64(rows[place]))
+        if row >= 0:
+            rows[count] = row
+            count += 1
+    return count
+
+
+@inlined
+def add_word_ngrams(reader: LineReader, hashes: Ints, tokens: int, rows: Ints, count: int) -> int:
+    """Append the rows of 2 to ``word_ngrams`` words in a row; hashes are signed, and widen as signed numbers do."""
+    for first in range(tokens):
+        hashed = np.uint64(np.int64(hashes[first]))
+        for last in range(first + 1, min(tokens, first + reader.word_ngrams)):
+            hashed = hashed * _NEXT_WORD + np.uint64(np.int64(hashes[last]))
+            row = bucket_row(reader, np.int64(hashed % np.uint64(reader.buckets)))
+            if row >= 0:
+                rows[count] = row
+                count += 1
+    return count
+
+
+@inlined
+def is_known(room: LineRoom, token: int, place: int) -> bool:
+    """Whether the rows of that token are kept at that place."""
+    keys, known, at = room.keys, room.known, place * 4
+    return (
+        known[at] == keys[token]
+        and known[at + 1] == keys[BATCH + token]
+        and known[at + 2] == keys[2 * BATCH + token]
+        and known[at + 3] == keys[3 * BATCH + token]
+    )
+
+
+@inlined
+def add_known(known_rows: Ints, place: int, rows: Ints, count: int) -> int:
+    """Append kept rows. Four at once are enough for most words, and faster than a loop, which LLVM makes long."""
+    kept = np.int64(known_rows[place])
+    one, two, three, four = (
+        known_rows[place + 1], known_rows[place + 2], known_rows[place + 3], known_rows[place + 4],
+    )  # fmt: skip
+    rows[count], rows[count + 1], rows[count + 2], rows[count + 3] = one, two, three, four
+    if kept > 4:
+        for number in range(4, kept):
+            rows[count + number] = known_rows[place + 1 + number]
+    return count + kept
+
+
+@inlined
+def keep(room: LineRoom, token: int, place: int, first: int, last: int) -> None:
+    """Keep ``rows[first:last]``, if there is room for them and the key holds all of the word."""
+    if room.keys[3 * BATCH + token] >= _LONG or last - first >= KEPT_ROWS:
+        return
+    for part in range(4):
+        room.known[place * 4 + part] = room.keys[part * BATCH + token]
+    room.known_rows[place * KEPT_ROWS] = last - first
+    for number in range(last - first):
+        room.known_rows[place * KEPT_ROWS + 1 + number] = room.rows[first + number]
+
+
+@inlined
+def add_word(reader: LineReader, data: Bytes, start: int, stop: int, token: int, room: LineRoom, count: int) -> int:
+    """Append the rows of a word: its own and those of its n-grams; −1 where it is not a word but a label."""
+    spread = room.spreads[token]
+    place = spread & (KEPT - 1)
+    if reader.most and is_known(room, token, place):
+        return add_known(room.known_rows, place * KEPT_ROWS, room.rows, count)
+    entry = room.entries[token]
+    if reader.most:
+        entry = entry_of(reader, data, start, stop, room.keys, token, spread & (len(reader.slots) // 4 - 1))
+    if entry >= reader.words or (entry < 0 and begins_with(data, start, stop, reader.prefix)):
+        return -1
+    last = count
+    if entry >= 0:
+        room.rows[last] = entry
+        last += 1
+    if reader.most:
+        last = add_ngrams(reader, data, start, stop, room.rows, last, room.marked)
+        keep(room, token, place, count, last)
+    return last
+
+
+@inlined
+def make_keys(data: Bytes, edges: Longs, first: int, filled: int, keys: Words, one_key: Words) -> None:
+    """The keys of so many tokens from ``first`` on: their first words, then their second ones, third and fourth.
+
+    All lengths up to 24 bytes go one way, for a branch for each could not be foreseen; what does not belong to a short
+    one is masked.
+    """
+    for token in range(filled):
+        start, stop = edges[2 * (first + token)], edges[2 * (first + token) + 1]
+        length = stop - start
+        if length <= 24 and start + 24 <= len(data):
+            keys[token] = load_unaligned(data, start) & _MASKS[3 * length]
+            keys[BATCH + token] = load_unaligned(data, start + 8) & _MASKS[3 * length + 1]
+            keys[2 * BATCH + token] = load_unaligned(data, start + 16) & _MASKS[3 * length + 2]
+            keys[3 * BATCH + token] = np.uint64(length) << np.uint64(32)
+        else:
+            make_key(data, start, stop, one_key, 0)
+            for part in range(4):
+                keys[part * BATCH + token] = one_key[part]
+
+
+@inlined
+def ask_for_places(reader: LineReader, filled: int, room: LineRoom) -> None:
+    """Where to look for each token, and a word to memory that it will be wanted. The hashes have a loop of their own,
+    which LLVM makes eight at a time; what is left over from the batch before does no harm.
+    """
+    keys, spreads = room.keys, room.spreads
+    mask = np.uint64(max(len(reader.slots) // 4, KEPT) - 1)
+    for token in range(BATCH):
+        words = keys[token], keys[BATCH + token], keys[2 * BATCH + token], keys[3 * BATCH + token]
+        spreads[token] = np.int64(mixed_key(*words) & mask)
+    inside = len(reader.slots) // 4 - 1
+    for token in range(filled):
+        spread = spreads[token]
+        if reader.most:
+            prefetch(room.known, (spread & (KEPT - 1)) * 4)
+            prefetch(room.known_rows, (spread & (KEPT - 1)) * KEPT_ROWS)
+        else:
+            prefetch(reader.slots, (spread & inside) * 4)
+
+
+@inlined
+def lines_that_fit(begins: Longs, ends: Longs, first: int, size: int) -> int:
+    """How many lines from ``first`` on there is room for; at least one."""
+    last, held = first, 0
+    while last < len(begins) and last - first < LINES and (last == first or held + ends[last] - begins[last] <= size):
+        held += ends[last] - begins[last]
+        last += 1
+    return last - first
+
+
+@kernel
+def read_lines(reader: LineReader, data: Bytes, begins: Longs, ends: Longs, first: int, room: LineRoom) -> int:
+    """Fill ``room`` with the rows of the next lines; how many lines. None may be longer than ``room.size``."""
+    rows, hashes, edges, keys, entries = room.rows, room.hashes, room.edges, room.keys, room.entries
+    plain = reader.most == 0 and reader.word_ngrams <= 1
+    lines = lines_that_fit(begins, ends, first, room.size)
+    tokens = cut_lines(data, begins, ends, first, first + lines, edges)
+    count, words, line, over = 0, 0, 0, False
+    for batch in range(0, tokens, BATCH):
+        filled = min(BATCH, tokens - batch)
+        make_keys(data, edges, batch, filled, keys, room.one_key)
+        ask_for_places(reader, filled, room)
+        if not reader.most:
+            find_entries(reader, data, batch, filled, room)
+        for token in range(filled):
+            entry = entries[token]
+            if plain and entry != SPECIAL and entry != reader.end and not over:
+                rows[count] = entry
+                count += np.int64((entry >= 0) & (entry < reader.words))
+                continue
+            start, stop = edges[2 * (batch + token)], edges[2 * (batch + token) + 1]
+            if start == stop:
+                count = end_line(reader, rows, room.row_ends[line], count, hashes, words, room.seen)
+                line += 1
+                room.row_ends[line] = count
+                words, over = 0, False
+                continue
+            over |= keys[token] == _END_MARK and keys[3 * BATCH + token] == _END_LENGTH
+            if over:
+                continue
+            added = add_word(reader, data, start, stop, token, room, count)
+            if added < 0:
+                continue
+            count = added
+            if reader.word_ngrams > 1:
+                hashes[words] = hash_token(data, start, stop)
+                words += 1
+    return lines
+
+
+@inlined
+def end_line(reader: LineReader, rows: Ints, first: int, count: int, hashes: Ints, words: int, seen: Ints) -> int:
+    """What the end of a line adds to its rows, which begin at ``first``: ``</s>`` and the word n-grams."""
+    if reader.end >= 0:
+        rows[count] = reader.end
+        count += 1
+    if reader.word_ngrams > 1 and reader.buckets:
+        hashes[words] = END_HASH
+        count = add_word_ngrams(reader, hashes, words + 1, rows, count)
+    return keep_distinct(rows, first, count, seen) if reader.distinct else count
+
+
+@inlined
+def keep_distinct(rows: Ints, first: int, last: int, seen: Ints) -> int:
+    """Each of ``rows[first:last]`` once, in the order they first come; where they end then. ``seen`` is room for a
+    table of them.
+    """
+    size = 16
+    while size < 2 * (last - first):
+        size *= 2
+    for place in range(size):
+        seen[place] = -1
+    kept = first
+    for place in range(first, last):
+        row = rows[place]
+        at = np.int64((np.uint32(row) * _SPREAD) >> np.uint32(7)) & (size - 1)
+        while seen[at] >= 0 and seen[at] != row:
+            at = (at + 1) & (size - 1)
+        if seen[at] < 0:
+            seen[at] = row
+            rows[kept] = row
+            kept += 1
+    return kept

@@ -1,0 +1,393 @@
+"""fastText's classifier: the mean of a line's rows, and which label that says.
+
+fastText adds 0.00001 to a probability before it takes the logarithm, at every turn of a tree, and what it gives out is
+the exponential of those logarithms' sum. Thresholds in use were chosen on such numbers, so they are kept; here they are
+multiplied, which spares the logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.fasttext.kernels_lines import Bytes, Ints, LineReader, LineRoom, Longs, read_lines
+from foreword.native import simd
+from foreword.native.jit import inlined, kernel
+from foreword.native.memory import prefetch_far
+from foreword.vectors.kernels_skipgram import Floats, Paths, below, next_random
+
+AHEAD = 32
+"""How many rows ahead are asked for."""
+
+MORE = 1e-5
+"""What fastText adds to every probability."""
+
+
+class Answers(NamedTuple):
+    """How a hidden vector becomes labels.
+
+    pools: 1 where it is the mean of the rows; 3 where their largest and smallest values stand behind it.
+
+    outputs: flat float32, a row a label, or an inner node of the tree; labels: how many; tree: whether there is one.
+    left, right: int32 (2 · labels − 1,), the children of a node, −1 for a leaf, whose number is its label's.
+    softmax: whether the scores share one probability; else each label has its own.
+    weighted, weights: whether rows count differently in the mean, and how much each does.
+    """
+
+    pools: int
+    outputs: Floats
+    labels: int
+    tree: bool
+    left: Ints
+    right: Ints
+    softmax: bool
+    weighted: bool
+    weights: Floats
+
+
+class Best(NamedTuple):
+    """Room for the k best and for the way through the tree."""
+
+    scores: Floats
+    values: NDArray[np.float64]
+    names: Ints
+    stack: Ints
+    stack_values: NDArray[np.float64]
+
+
+def make_best(labels: int, k: int) -> Best:
+    return Best(
+        np.empty(labels + simd.LANES, np.float32),
+        np.empty(k, np.float64),
+        np.empty(k, np.int32),
+        np.empty(2 * labels + 2, np.int32),
+        np.empty(2 * labels + 2, np.float64),
+    )
+
+
+@inlined
+def ask_for_row(matrix: Floats, place: int, stride: int) -> None:
+    for part in range(0, stride, 16):
+        prefetch_far(matrix, place + part)
+
+
+@inlined
+def pool_rows(
+    inputs: Floats, rows: Ints, first: int, count: int, soon: int, stride: int, answers: Answers, hidden: Floats,
+    largest: Ints, smallest: Ints,
+) -> np.float32:  # fmt: skip
+    """``hidden[:stride]`` becomes the mean of the rows ``rows[first:first + count]``, and with three pools what follows
+    their largest and smallest values, column by column; ``largest`` and ``smallest`` say which row each came from.
+    Rows up to ``rows[:soon]`` will be wanted next. Returns what the sum was divided by.
+    """
+    for k in range(0, stride, 16):
+        simd.store(hidden, k, simd.zeros())
+    last = first + count
+    if answers.weighted:
+        total = add_weighted(inputs, rows, first, last, soon, stride, answers.weights, hidden)
+    else:
+        add_rows(inputs, rows, first, last, soon, stride, hidden)
+        total = np.float32(count)
+    share = np.float32(1.0) / total
+    for k in range(0, stride, 16):
+        simd.store(hidden, k, simd.scaled(share, simd.load(hidden, k)))
+    if answers.pools == 3:
+        find_extremes(inputs, rows, first, last, stride, hidden, largest, smallest)
+    return total
+
+
+@inlined
+def add_weighted(
+    inputs: Floats, rows: Ints, first: int, last: int, soon: int, stride: int, weights: Floats, hidden: Floats
+) -> np.float32:
+    """Add the rows, each times its weight; the sum of the weights."""
+    total = np.float32(0.0)
+    for place in range(first, last):
+        if place + AHEAD < soon:
+            ask_for_row(inputs, np.int64(rows[place + AHEAD]) * stride, stride)
+        weight, row = weights[rows[place]], np.int64(rows[place]) * stride
+        total += weight
+        for k in range(0, stride, 16):
+            simd.store(hidden, k, simd.scaled_add(weight, simd.load(inputs, row + k), simd.load(hidden, k)))
+    return total
+
+
+@inlined
+def add_rows(inputs: Floats, rows: Ints, first: int, last: int, soon: int, stride: int, hidden: Floats) -> None:
+    place = first
+    while place + 4 <= last:  # four at a time, so that the sum is taken up and put down less often
+        for ahead in range(place + AHEAD, min(place + AHEAD + 4, soon)):
+            ask_for_row(inputs, np.int64(rows[ahead]) * stride, stride)
+        one, two = np.int64(rows[place]) * stride, np.int64(rows[place + 1]) * stride
+        three, four = np.int64(rows[place + 2]) * stride, np.int64(rows[place + 3]) * stride
+        for k in range(0, stride, 16):
+            left = simd.add(simd.load(inputs, one + k), simd.load(inputs, two + k))
+            right = simd.add(simd.load(inputs, three + k), simd.load(inputs, four + k))
+            simd.store(hidden, k, simd.add(simd.load(hidden, k), simd.add(left, right)))
+        place += 4
+    while place < last:
+        row = np.int64(rows[place]) * stride
+        for k in range(0, stride, 16):
+            simd.store(hidden, k, simd.add(simd.load(hidden, k), simd.load(inputs, row + k)))
+        place += 1
+
+
+@inlined
+def find_extremes(
+    inputs: Floats, rows: Ints, first: int, last: int, stride: int, hidden: Floats, largest: Ints, smallest: Ints
+) -> None:
+    for place in range(first, last):
+        row = np.int64(rows[place]) * stride
+        for k in range(stride):
+            value = inputs[row + k]
+            if place == first or value > hidden[stride + k]:
+                hidden[stride + k], largest[k] = value, rows[place]
+            if place == first or value < hidden[2 * stride + k]:
+                hidden[2 * stride + k], smallest[k] = value, rows[place]
+
+
+@inlined
+def row_dot(hidden: Floats, outputs: Floats, row: int, width: int) -> np.float32:
+    held = simd.zeros()
+    for k in range(0, width, 16):
+        held = simd.multiply_add(simd.load(hidden, k), simd.load(outputs, row * width + k), held)
+    return simd.total(held)
+
+
+@inlined
+def keep_best(best: Best, k: int, value: float, label: int) -> None:
+    """Put a label into the k best, if it is one; equal ones stay in the order they came."""
+    if value <= best.values[k - 1]:
+        return
+    place = k - 1
+    while place > 0 and best.values[place - 1] < value:
+        best.values[place], best.names[place] = best.values[place - 1], best.names[place - 1]
+        place -= 1
+    best.values[place], best.names[place] = value, label
+
+
+@inlined
+def stepped_sigmoid(score: np.float32) -> float:
+    """FastText looks the sigmoids of single labels up in a table with steps of 1/32, and takes them as 0 and 1 beyond
+    ±8; so do we, because the steps are large enough to see.
+    """
+    if score < -8.0:
+        return 0.0
+    if score > 8.0:
+        return 1.0
+    return 1.0 / (1.0 + math.exp(-(math.floor((score + 8.0) * 32.0) / 32.0 - 8.0)))
+
+
+@inlined
+def best_of_all(hidden: Floats, answers: Answers, width: int, k: int, least: float, best: Best) -> None:
+    """Every label's score, its share of the softmax or its own sigmoid, and the k best of them."""
+    highest = np.float32(-np.inf)
+    for label in range(answers.labels):
+        best.scores[label] = row_dot(hidden, answers.outputs, label, width)
+        highest = max(highest, best.scores[label])
+    total = 0.0
+    if answers.softmax:
+        for label in range(answers.labels):
+            best.scores[label] = np.float32(math.exp(best.scores[label] - highest))
+            total += best.scores[label]
+    for label in range(answers.labels):
+        score = best.scores[label]
+        p = score / total if answers.softmax else stepped_sigmoid(score)
+        if p >= least:
+            keep_best(best, k, p + MORE, label)
+
+
+@inlined
+def best_of_tree(hidden: Floats, answers: Answers, width: int, k: int, least: float, best: Best) -> None:
+    """Down the tree, the likelier child first, and not where the k best cannot be beaten any more."""
+    size = 1
+    best.stack[0], best.stack_values[0] = 2 * answers.labels - 2, 1.0
+    while size:
+        size -= 1
+        node, value = np.int64(best.stack[size]), best.stack_values[size]
+        if value < least + MORE or value <= best.values[k - 1]:
+            continue
+        if answers.left[node] < 0:
+            keep_best(best, k, value, node)
+            continue
+        f = 1.0 / (1.0 + math.exp(-row_dot(hidden, answers.outputs, node - answers.labels, width)))
+        left, right = value * (1.0 - f + MORE), value * (f + MORE)
+        rightwards = left < right
+        # The better one last, so that it is taken first.
+        best.stack[size] = answers.left[node] if rightwards else answers.right[node]
+        best.stack_values[size] = left if rightwards else right
+        best.stack[size + 1] = answers.right[node] if rightwards else answers.left[node]
+        best.stack_values[size + 1] = right if rightwards else left
+        size += 2
+
+
+@kernel
+def predict_lines(
+    data: Bytes, begins: Longs, ends: Longs, reader: LineReader, inputs: Floats, stride: int, answers: Answers,
+    k: int, least: float, room: LineRoom, hidden: Floats, best: Best, labels: NDArray[np.int32],
+    probabilities: NDArray[np.float32],
+) -> None:  # fmt: skip
+    """The k best labels of every line, −1 where there are fewer, and what fastText calls their probabilities."""
+    done = 0
+    while done < len(begins):
+        lines = read_lines(reader, data, begins, ends, done, room)
+        soon = room.row_ends[lines]
+        for line in range(lines):
+            first = room.row_ends[line]
+            count = room.row_ends[line + 1] - first
+            for place in range(k):
+                best.values[place], best.names[place] = 0.0, -1
+            if count:
+                pool_rows(inputs, room.rows, first, count, soon, stride, answers, hidden, room.largest, room.smallest)
+                if answers.tree:
+                    best_of_tree(hidden, answers, answers.pools * stride, k, least, best)
+                else:
+                    best_of_all(hidden, answers, answers.pools * stride, k, least, best)
+            for place in range(k):
+                labels[done + line, place] = best.names[place]
+                probabilities[done + line, place] = best.values[place]
+        done += lines
+
+
+@inlined
+def step_towards(hidden: Floats, outputs: Floats, row: int, width: int, gradient: np.float32, change: Floats) -> None:
+    """One output row: ``change += g u`` and ``u += g h``, both from the old values."""
+    at = row * width
+    for k in range(0, width, 16):
+        u = simd.load(outputs, at + k)
+        simd.store(change, k, simd.scaled_add(gradient, u, simd.load(change, k)))
+        simd.store(outputs, at + k, simd.scaled_add(gradient, simd.load(hidden, k), u))
+
+
+@inlined
+def softmax_step(
+    hidden: Floats, answers: Answers, width: int, target: int, rate: np.float32, change: Floats, scores: Floats
+) -> float:
+    """The log-likelihood of the target label before a step of the full softmax."""
+    highest = np.float32(-np.inf)
+    for label in range(answers.labels):
+        scores[label] = row_dot(hidden, answers.outputs, label, width)
+        highest = max(highest, scores[label])
+    total = 0.0
+    for label in range(answers.labels):
+        scores[label] = np.float32(math.exp(scores[label] - highest))
+        total += scores[label]
+    share = np.float32(1.0 / total)
+    likelihood = math.log(max(scores[target] / total, 1e-30))
+    for label in range(answers.labels):
+        wanted = np.float32(1.0) if label == target else np.float32(0.0)
+        step_towards(hidden, answers.outputs, label, width, rate * (wanted - scores[label] * share), change)
+    return likelihood
+
+
+@inlined
+def logistic_step(
+    hidden: Floats, outputs: Floats, row: int, width: int, wanted: bool, rate: np.float32, change: Floats
+) -> float:
+    """The log-likelihood of one yes or no before its step."""
+    p = 1.0 / (1.0 + math.exp(-row_dot(hidden, outputs, row, width)))
+    step_towards(hidden, outputs, row, width, rate * np.float32((1.0 if wanted else 0.0) - p), change)
+    return math.log(max(p if wanted else 1.0 - p, 1e-30))
+
+
+@inlined
+def label_step(
+    hidden: Floats, answers: Answers, width: int, marks: Ints, first: int, last: int, chosen: int, paths: Paths,
+    rate: np.float32, change: Floats, scores: Floats,
+) -> float:  # fmt: skip
+    """A step towards a line's labels ``marks[first:last]``: all of them where each label stands for itself, else the
+    one that was chosen.
+    """
+    for k in range(0, width, 16):
+        simd.store(change, k, simd.zeros())
+    likelihood = 0.0
+    if answers.tree:
+        for turn in range(paths.offsets[chosen], paths.offsets[chosen + 1]):
+            likelihood += logistic_step(
+                hidden, answers.outputs, np.int64(paths.nodes[turn]), width, paths.turns[turn] > 0, rate, change
+            )
+    elif answers.softmax:
+        likelihood = softmax_step(hidden, answers, width, chosen, rate, change, scores)
+    else:
+        for label in range(answers.labels):
+            wanted = False
+            for mark in range(first, last):
+                wanted |= marks[mark] == label
+            likelihood += logistic_step(hidden, answers.outputs, label, width, wanted, rate, change)
+    return likelihood
+
+
+@inlined
+def pass_to_rows(
+    inputs: Floats, rows: Ints, first: int, count: int, stride: int, answers: Answers, total: np.float32,
+    change: Floats, largest: Ints, smallest: Ints,
+) -> None:  # fmt: skip
+    """Every row gets its share of the mean's change; those of the extremes go where they came from."""
+    share = np.float32(1.0) / total
+    for k in range(0, stride, 16):
+        simd.store(change, k, simd.scaled(share, simd.load(change, k)))
+    for place in range(first, first + count):
+        row = np.int64(rows[place]) * stride
+        weight = answers.weights[rows[place]] if answers.weighted else np.float32(1.0)
+        for k in range(0, stride, 16):
+            simd.store(inputs, row + k, simd.scaled_add(weight, simd.load(change, k), simd.load(inputs, row + k)))
+    if answers.pools == 3:
+        for k in range(stride):
+            inputs[np.int64(largest[k]) * stride + k] += change[stride + k]
+            inputs[np.int64(smallest[k]) * stride + k] += change[2 * stride + k]
+
+
+@kernel
+def train_lines(
+    rows: Ints, row_ends: Longs, marks: Ints, mark_ends: Longs, first: int, last: int,
+    inputs: Floats, stride: int, answers: Answers, paths: Paths, first_rate: float, last_rate: float,
+    random: NDArray[np.uint64], room: LineRoom, hidden: Floats, change: Floats, scores: Floats,
+    report: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Train on lines ``first`` to ``last``, the rate falling from line to line.
+
+    Line i has the rows ``rows[row_ends[i]:row_ends[i + 1]]`` and the labels ``marks[mark_ends[i]:mark_ends[i + 1]]``.
+    ``report`` gets the log-likelihood and the lines that had both added.
+    """
+    width = answers.pools * stride
+    for line in range(first, last):
+        some = mark_ends[line + 1] - mark_ends[line]
+        begin = row_ends[line]
+        count = row_ends[line + 1] - begin
+        if count == 0 or some == 0:
+            continue
+        rate = np.float32(first_rate + (last_rate - first_rate) * (line - first) / (last - first))
+        chosen = np.int64(marks[mark_ends[line] + below(next_random(random), some)])
+        total = pool_rows(
+            inputs, rows, begin, count, begin + count, stride, answers, hidden, room.largest, room.smallest
+        )
+        report[0] += label_step(
+            hidden, answers, width, marks, mark_ends[line], mark_ends[line + 1], chosen, paths, rate, change, scores
+        )
+        for ahead in range(begin + count, min(begin + count + AHEAD, len(rows))):
+            ask_for_row(inputs, np.int64(rows[ahead]) * stride, stride)
+        pass_to_rows(inputs, rows, begin, count, stride, answers, total, change, room.largest, room.smallest)
+        report[1] += 1
+
+
+@kernel
+def read_rows(
+    data: Bytes, begins: Longs, ends: Longs, line: int, reader: LineReader, room: LineRoom, rows: Ints, row_ends: Longs
+) -> int:
+    """Write the rows of the lines from ``line`` on one after another; ``row_ends[i + 1]`` says where those of line i
+    stop. Returns the first line that there was no room for.
+    """
+    while line < len(begins):
+        lines = read_lines(reader, data, begins, ends, line, room)
+        at = row_ends[line]
+        if at + room.row_ends[lines] > len(rows):
+            return line
+        for place in range(room.row_ends[lines]):
+            rows[at + place] = room.rows[place]
+        for number in range(1, lines + 1):
+            row_ends[line + number] = at + room.row_ends[number]
+        line += lines
+    return line

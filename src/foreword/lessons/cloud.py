@@ -1,0 +1,284 @@
+"""A word cloud: every word at its size, none on another (rows T10 and F01).
+
+The size of a word goes with the square root of its weight, so that the ink goes with the weight itself. The heaviest
+word stands in the middle, each following one as near to it as there is room, by boxes on a grid of whole numbers; what
+comes out is scaled to the frame. Nothing is asked of the machine it is made on: the room a word takes comes from
+``letters.py``, ``textLength`` fits the reader's font into it, and every number is a sum, a product or a square root,
+which have one answer everywhere. So the same weights and seed give the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import SettingError
+from foreword.lessons.kernels_cloud import place_boxes
+from foreword.lessons.letters import Extent, extent
+from foreword.picture.picture import Picture, readable
+
+LEAST_SHARE = 0.1
+"""The lightest words are drawn at this share of the heaviest one's size, or nobody could read them."""
+
+LEAST_SIZE = 8.0
+"""Pixels; a picture that would need smaller letters grows instead."""
+
+LARGEST_SHARE = 0.3
+"""Of the picture's height, for the letters of a word that has much room."""
+
+CELLS_A_WORD, LEAST_CELLS, MOST_CELLS = 300, 30, 4_000_000
+"""How finely the grid is divided: so many of its cells a word has on average, fewer where there are very many words.
+Finer packs no better."""
+
+GAP = 0.14
+"""Kept free around a word, as a share of its size."""
+
+UNEVENNESS = 0.12
+"""How far, as a share, a nearer place may be passed over for another: none looks like brickwork, much like confetti."""
+
+MARGIN = 0.03
+"""Kept free on each side, as a share of the picture."""
+
+DESCRIBED = 100
+"""So many of the heaviest words are told to readers who listen."""
+
+LEAST_SIDE, MOST_SIDE = 100, 20_000
+
+# Colours that keep a contrast of at least 4.5 : 1 with the paper, for light and for dark.
+PAPERS = ("#fdfcf9", "#191817")
+INKS = (
+    ("#1f6f78", "#6bbcc3"),
+    ("#3d3a36", "#d8d3c9"),
+    ("#a34f0c", "#e0a063"),
+    ("#35598a", "#92b4e3"),
+    ("#84406f", "#d298c2"),
+)
+_FONT = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;font-weight:600"
+
+_UNSPEAKABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no XML file may hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A word and its box, in pixels from the upper left corner; ``size`` is the font's. Upright words read upwards."""
+
+    word: str
+    weight: float
+    size: float
+    left: float
+    top: float
+    width: float
+    height: float
+    upright: bool
+
+
+def word_cloud(
+    weights: Mapping[str, float],
+    *,
+    counts: Mapping[str, int] | None = None,
+    width: int = 960,
+    height: int = 600,
+    seed: int = 0,
+    max_words: int | None = None,
+    upright: float = 0.0,
+) -> Picture:
+    """Every word at a size that rises with its weight, which is a positive number; the heaviest ``max_words`` if said.
+
+    counts: how often each word occurs, told where the pointer rests on it; without them its weight is.
+    width, height: pixels; where they are too few for letters that can be read, the picture is larger in both.
+    upright: the share of words that may stand on end, by chance. seed: also decides colours and places.
+    """
+    placed, size = lay_out(weights, width=width, height=height, seed=seed, max_words=max_words, upright=upright)
+    inks = np.random.Generator(np.random.PCG64([seed, 1])).integers(len(INKS), size=len(placed)).tolist()
+    told = weights if counts is None else counts
+    shapes = [_text(each, ink, told.get(each.word)) for each, ink in zip(placed, inks, strict=True)]
+    title = f"Word cloud of {len(placed):,} word{'s' * (len(placed) > 1)}"
+    return Picture(_svg(title, size, placed, shapes), title, _caption(placed))
+
+
+# Where the words go
+
+
+def lay_out(
+    weights: Mapping[str, float],
+    *,
+    width: int = 960,
+    height: int = 600,
+    seed: int = 0,
+    max_words: int | None = None,
+    upright: float = 0.0,
+) -> tuple[list[Placed], tuple[float, float]]:
+    """The words, heaviest first and equals in the order of the alphabet, and how large the picture came out."""
+    _check(width, height, seed, max_words, upright)
+    ranked = heaviest(weights, max_words)
+    random = np.random.Generator(np.random.PCG64(seed))
+    extents = [extent(word) for word, _ in ranked]
+    shares = np.maximum(np.sqrt(np.array([weight / ranked[0][1] for _, weight in ranked])), LEAST_SHARE)
+    stands = _upright(extents, random, upright)
+    across = shares * [each.width + GAP for each in extents]
+    down = shares * [each.above + each.below + GAP for each in extents]
+    across, down = np.where(stands, down, across), np.where(stands, across, down)
+    # One em of the heaviest word in cells, such that the words have their cells on average.
+    cells = max(LEAST_CELLS, min(CELLS_A_WORD, MOST_CELLS // len(ranked)))
+    em = math.sqrt(cells * len(ranked) / math.fsum((across * down).tolist()))  # exact, in whatever order
+    boxes = np.ceil(np.stack((across, down)) * em).astype(np.int64)
+    lefts, tops = _pack(boxes, width / height, random)
+    columns = (shares * em, lefts, tops, *boxes, stands)
+    placed = [
+        Placed(*word, *numbers) for word, *numbers in zip(ranked, *(each.tolist() for each in columns), strict=True)
+    ]
+    return _fitted(placed, width, height)
+
+
+def heaviest(weights: Mapping[str, float], max_words: int | None) -> list[tuple[str, float]]:
+    """The words with the largest weights, largest first; of equals the first in the order of code points."""
+    if not weights:
+        raise SettingError("a word cloud needs at least one word")
+    for word, weight in weights.items():
+        if not word.strip():
+            raise SettingError(f"a word cloud cannot draw the word {word!r}")
+        if not (math.isfinite(weight) and weight > 0):
+            raise SettingError(f"the weight of {word!r} is {weight}: expected a positive number")
+    ranked = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
+    return [(word, float(weight)) for word, weight in ranked[:max_words]]
+
+
+def _upright(extents: Sequence[Extent], random: np.random.Generator, share: float) -> NDArray[np.bool_]:
+    """Which words stand on end: never the heaviest, nor one of which nothing is gained, such as a single letter."""
+    stands: NDArray[np.bool_] = random.random(len(extents)) < share
+    stands &= np.array([each.width > each.above + each.below for each in extents])
+    stands[0] = False
+    return stands
+
+
+def _pack(
+    boxes: NDArray[np.int64], shape: float, random: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The left and the upper edge of each box in cells; the grid is made larger until all have found a place."""
+    least = np.minimum.accumulate(boxes[:, ::-1], axis=1)[:, ::-1].T.copy()
+    lefts, tops = np.empty_like(boxes)
+    area = 1.6 * float((boxes[0] * boxes[1]).sum())
+    while True:
+        columns = max(math.ceil(math.sqrt(area * shape)), int(boxes[0].max()))
+        rows = max(math.ceil(math.sqrt(area / shape)), int(boxes[1].max()))
+        cells = _from_the_middle(columns, rows, random)
+        found = place_boxes(
+            boxes[0], boxes[1], least, cells, np.empty(len(cells) + 1, np.int32),
+            np.zeros((boxes[1].max() + 1, boxes[0].max() + 1), np.int32), np.zeros((rows, columns), np.uint8),
+            lefts, tops,
+        )  # fmt: skip
+        if found == len(lefts):
+            return lefts, tops
+        area *= 1.5
+
+
+def _from_the_middle(columns: int, rows: int, random: np.random.Generator) -> NDArray[np.int32]:
+    """All cells of a grid, y · columns + x, from the middle outwards, a little out of turn.
+
+    Distance is the sum of cubes: circles of that measure are rounded rectangles, which fill a frame better than
+    ellipses do.
+    """
+    across = np.abs(2 * np.arange(columns) + 1 - columns) * 1000 // columns
+    down = np.abs(2 * np.arange(rows) + 1 - rows) * 1000 // rows
+    distances = (down**3)[:, None] + (across**3)[None, :]
+    noise = random.integers(1000, 1000 + int(3 * 1000 * UNEVENNESS), size=(rows, columns))
+    return np.argsort((distances * noise).ravel(), kind="stable").astype(np.int32)
+
+
+def _fitted(placed: Sequence[Placed], width: float, height: float) -> tuple[list[Placed], tuple[float, float]]:
+    """Cells as pixels: what is drawn fills the frame one way or the other, and stands in the middle of it."""
+    left, right = min(each.left for each in placed), max(each.left + each.width for each in placed)
+    top, bottom = min(each.top for each in placed), max(each.top + each.height for each in placed)
+    room = 1 - 2 * MARGIN
+    scale = min(room * width / (right - left), room * height / (bottom - top), LARGEST_SHARE * height / placed[0].size)
+    grown = max(1.0, LEAST_SIZE / (scale * placed[-1].size))
+    scale, width, height = scale * grown, width * grown, height * grown
+    x, y = (width - scale * (left + right)) / 2, (height - scale * (top + bottom)) / 2
+    return [
+        replace(
+            each,
+            size=scale * each.size,
+            left=x + scale * each.left,
+            top=y + scale * each.top,
+            width=scale * each.width,
+            height=scale * each.height,
+        )
+        for each in placed
+    ], (width, height)
+
+
+# Drawing them
+
+
+def _text(placed: Placed, ink: int, told: float | None) -> str:
+    """A word in the middle of its box, at the width that was kept for it whatever the font."""
+    room = extent(placed.word)
+    thickness = (room.above + room.below) * placed.size
+    if placed.upright:
+        x = placed.left + (placed.width - thickness) / 2 + room.above * placed.size
+        at = f'transform="translate({x:.1f} {placed.top + placed.height / 2:.1f}) rotate(-90)"'
+    else:
+        y = placed.top + (placed.height - thickness) / 2 + room.above * placed.size
+        at = f'x="{placed.left + placed.width / 2:.1f}" y="{y:.1f}"'
+    word = _speakable(placed.word)
+    hint = "" if told is None else f"<title>{word}: {_number(told)}</title>"
+    length = f'textLength="{room.width * placed.size:.1f}" lengthAdjust="spacingAndGlyphs"'
+    return f'<text class="ink{ink}" {at} font-size="{placed.size:.1f}" {length}>{hint}{word}</text>\n'
+
+
+def _speakable(text: str) -> str:
+    return escape(_UNSPEAKABLE.sub("\ufffd", text))
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else readable(value)
+
+
+def _svg(title: str, size: tuple[float, float], placed: Sequence[Placed], shapes: Sequence[str]) -> str:
+    width, height = (f"{side:.0f}" for side in size)
+    words = " ".join(_speakable(each.word) for each in placed[:DESCRIBED])
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="picture cloud" role="img" aria-label="{title}" '
+        f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
+        f"<title>{title}</title><desc>{words}</desc><style>{_style()}</style>"
+        f'<rect class="paper" width="100%" height="100%"/>\n{"".join(shapes)}</svg>'
+    )
+
+
+def _style() -> str:
+    """Paper and inks change together, so that a cloud can be read on whatever page it stands."""
+
+    def colours(side: int) -> str:
+        inks = "".join(f".cloud .ink{number}{{fill:{pair[side]}}}" for number, pair in enumerate(INKS))
+        return f".cloud .paper{{fill:{PAPERS[side]}}}{inks}"
+
+    return (
+        f".cloud{{max-width:100%;height:auto}}.cloud text{{{_FONT};text-anchor:middle}}{colours(0)}"
+        f"@media screen and (prefers-color-scheme:dark){{{colours(1)}}}"
+    )
+
+
+def _caption(placed: Sequence[Placed]) -> str:
+    first = f"“{placed[0].word}”"
+    if len(placed) == 1:
+        return f"The only word is {first}."
+    return f"{len(placed):,} words, the larger the heavier: {first} weighs most."
+
+
+def _check(width: int, height: int, seed: int, max_words: int | None, upright: float) -> None:
+    for name, value in (("width", width), ("height", height)):
+        if not LEAST_SIDE <= value <= MOST_SIDE:
+            raise SettingError(f"{name}={value}: expected {LEAST_SIDE} to {MOST_SIDE} pixels")
+    if max_words is not None and max_words < 1:
+        raise SettingError(f"max_words={max_words} must be at least 1, or None for all")
+    if not 0 <= upright <= 1:
+        raise SettingError(f"upright={upright}: expected a share from 0 to 1")
+    if seed < 0:
+        raise SettingError(f"seed={seed} must not be negative")

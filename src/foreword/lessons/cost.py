@@ -1,0 +1,286 @@
+"""What a recurrent layer costs beside attention: numbers to learn, operations, time against length, paths.
+
+    parameters of a cell     gates · H · (I + H) and its biases; gates = 1 (RNN), 3 (GRU), 4 (LSTM)
+    operations of a step     2 · gates · H · (I + H), and a few more for each unit
+    path from step i to j    j − i states in a recurrent layer, 1 in an attention layer: counted in autograd's graph
+
+Time is measured and never modelled: a step cannot begin before the one before it has ended, so however many cores there
+are, T steps take T times one step, and how busy that keeps them is ``utilisation``: operations a second against those
+of one large product of matrices on the same machine. Shapes: T steps, B texts, I inputs, H hidden units.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import MissingExtraError, SettingError
+from foreword.protocols import Meter
+
+try:
+    import torch
+    from torch import Tensor
+    from torch.nn.functional import linear, scaled_dot_product_attention
+except ImportError:
+    raise MissingExtraError("torch", "neural", "measuring what recurrent layers cost") from None
+
+from foreword.lessons.horizon import GATES, first_weights, run_layer
+
+LAYERS = ("rnn", "gru", "lstm", "min-gru", "attention")
+
+
+# Sizes
+
+
+@dataclass(frozen=True, slots=True)
+class CellCost:
+    """One line of the table of cells.
+
+    gates: those that are open or shut, 0, 2 or 3. matrices: small networks inside, gates and candidate: 1, 3, 4.
+    parameters: without biases, with one bias each, with the two that PyTorch keeps. operations: multiplications and
+    additions of the products of one step of one text. microseconds: CPU time of that step, measured; NaN if it was not.
+    """
+
+    kind: str
+    gates: int
+    matrices: int
+    states: int
+    parameters: int
+    with_bias: int
+    with_two_biases: int
+    operations: int
+    microseconds: float
+
+
+def cell_table(inputs: int, hidden: int, *, timed: bool = True) -> list[CellCost]:
+    """RNN, GRU and LSTM of one size side by side. A GRU has three matrices, whatever is said about two gates."""
+    rows = []
+    for kind, states in (("rnn", 1), ("gru", 1), ("lstm", 2)):
+        matrices = GATES[kind]
+        plain = matrices * hidden * (inputs + hidden)
+        bias = matrices * hidden
+        taken = 1e6 * layer_seconds(kind, 200, hidden, batch=1, inputs=inputs, back=False) / 200 if timed else math.nan
+        rows.append(
+            CellCost(kind, matrices - 1, matrices, states, plain, plain + bias, plain + 2 * bias, 2 * plain, taken)
+        )
+    return rows
+
+
+def hidden_for(kind: str, parameters: int, inputs: int) -> int:
+    """The units with which a cell, biases not counted, comes nearest to so many parameters: gates·H² + gates·I·H."""
+    if kind not in GATES or parameters < 1:
+        raise SettingError(f"kind={kind!r}, parameters={parameters}: expected one of {', '.join(GATES)} and at least 1")
+    gates = GATES[kind]
+    exact = (-inputs + math.sqrt(inputs**2 + 4 * parameters / gates)) / 2
+    return min(
+        (math.floor(exact) or 1, math.ceil(exact)), key=lambda units: abs(gates * units * (inputs + units) - parameters)
+    )
+
+
+# Time against length
+
+
+@dataclass(frozen=True, slots=True)
+class LengthCost:
+    """seconds (kinds, lengths) of one reading and its gradient; operations: of its products; peak: operations a second
+    of one large product on the same device.
+    """
+
+    kinds: list[str]
+    lengths: list[int]
+    seconds: NDArray[np.float64]
+    operations: NDArray[np.float64]
+    peak: float
+
+    def utilisation(self) -> NDArray[np.float64]:
+        """The share of what the device can do that was done: (kinds, lengths)."""
+        return self.operations / self.seconds / self.peak
+
+
+def cost_by_length(
+    lengths: Sequence[int],
+    kinds: Sequence[str] = LAYERS,
+    *,
+    hidden: int = 256,
+    batch: int = 1,
+    device: str = "cpu",
+    repeats: int = 3,
+    meter: Meter | None = None,
+) -> LengthCost:
+    """Layers of one width over texts of rising length. Kinds take turns, and the median of the rounds counts."""
+    taken = np.empty((repeats, len(kinds), len(lengths)))
+    for turn in range(repeats):
+        for row, kind in enumerate(kinds):
+            for column, length in enumerate(lengths):
+                if meter:
+                    meter(f"{kind}, {length} steps", taken[:turn].size + row * len(lengths) + column, taken.size)
+                taken[turn, row, column] = layer_seconds(kind, length, hidden, batch=batch, device=device)
+    operations = np.array([[operations_of(kind, length, hidden, batch) for length in lengths] for kind in kinds])
+    return LengthCost(list(kinds), list(lengths), np.median(taken, axis=0), operations, peak_operations(device))
+
+
+def operations_of(kind: str, steps: int, hidden: int, batch: int, inputs: int | None = None) -> float:
+    """Multiplications and additions of the products in a layer, read and gone back through: the way back is two times
+    the way there.
+    """
+    inputs = hidden if inputs is None else inputs
+    if kind == "attention":  # four products with weights, and two of length by length, half of which is masked
+        once = 2 * steps * 4 * hidden * hidden + 2 * 2 * steps * steps * hidden / 2
+    elif kind == "min-gru":
+        once = 2 * steps * 2 * hidden * inputs
+    else:
+        once = 2 * steps * GATES[kind] * hidden * (inputs + hidden)
+    return 3.0 * batch * once
+
+
+def layer_seconds(
+    kind: str,
+    steps: int,
+    hidden: int,
+    *,
+    batch: int = 1,
+    inputs: int | None = None,
+    device: str = "cpu",
+    back: bool = True,
+) -> float:
+    """One reading of ``steps`` steps, with its gradient where ``back``: CPU time, or the clock on a GPU."""
+    inputs = hidden if inputs is None else inputs
+    generator = torch.Generator().manual_seed(0)
+    weights = [weight.to(device).requires_grad_(back) for weight in _weights(kind, inputs, hidden, generator)]
+    x = torch.randn(steps, batch, inputs, generator=generator).to(device)
+
+    def once() -> None:
+        with torch.set_grad_enabled(back):
+            out = _attend(x, weights) if kind == "attention" else run_layer(kind, x, weights)
+            if back:
+                torch.autograd.grad(out.sum(), weights)
+
+    return _timed(once, device)
+
+
+def peak_operations(device: str = "cpu", size: int = 1024) -> float:
+    """Operations a second of a product of two square matrices in float32: what the device can do, in practice."""
+    size = size if device == "cpu" else 8 * size
+    a = torch.randn(size, size, device=device)
+
+    def once() -> None:
+        torch.mm(a, a)
+
+    return 2 * size**3 / min(_timed(once, device) for _ in range(3))
+
+
+# Paths, counted in the graph that autograd keeps
+
+
+def path_length(kind: str, first: int, last: int, steps: int | None = None) -> int:
+    """How many states lie on the shortest way back from what is said at ``last`` to what stood at ``first``.
+
+    For "rnn" the states are h_t, and the way is h_last → … → h_first; for "attention" it is from an output straight to
+    an input. Nothing is assumed: the graph of a small network is built and searched.
+    """
+    steps = last + 1 if steps is None else steps
+    if not 0 <= first <= last < steps:
+        raise SettingError(f"first={first}, last={last} of {steps} steps: expected 0 ≤ first ≤ last < steps")
+    reads, says = _graph(kind, steps)
+    marked = {id(node) for node in (*reads, *says)}
+    start, goal = says[last], says[first] if kind == "rnn" else reads[first]
+    if start is goal:
+        return 0
+    queue, seen = deque([(start, 0)]), {id(start): 0}
+    best: int | None = None
+    while queue:  # ways that pass fewer marked nodes are followed first
+        node, passed = queue.popleft()
+        if node is goal:
+            best = passed
+            break
+        for after, _ in node.next_functions:
+            if after is None:
+                continue
+            cost = passed + (id(after) in marked)
+            if cost < seen.get(id(after), cost + 1):
+                seen[id(after)] = cost
+                (queue.append if cost > passed else queue.appendleft)((after, cost))
+    if best is None:
+        raise SettingError(f"nothing said at {last} depends on {first}")
+    return best
+
+
+def unrolled_depth(kind: str, steps: int) -> int:
+    """The most layers that a gradient passes one after the other: the longest way through the graph, in states."""
+    _, says = _graph(kind, steps)
+    layers = {id(node) for node in says}
+    depths: dict[int, int] = {}
+    stack: list[tuple[Any, bool]] = [(says[-1], False)]
+    while stack:
+        node, ready = stack.pop()
+        if id(node) in depths:
+            continue
+        later = [after for after, _ in node.next_functions if after is not None]
+        if ready:
+            depths[id(node)] = (id(node) in layers) + max((depths[id(after)] for after in later), default=0)
+        else:
+            stack += [(node, True), *((after, False) for after in later)]
+    return depths[id(says[-1])]
+
+
+def _graph(kind: str, steps: int) -> tuple[list[Any], list[Any]]:
+    """A small layer over ``steps`` inputs: autograd's nodes of what it read and of what it said, one for each step."""
+    inputs = [torch.randn(1, 2, requires_grad=True) for _ in range(steps)]
+    held = [x * 1 for x in inputs]  # a node of its own for each input
+    weights = [torch.randn(2, 2, requires_grad=True) for _ in range(3)]
+    said = []
+    if kind == "rnn":
+        h = torch.zeros(1, 2)
+        for x in held:
+            h = torch.tanh(linear(x, weights[0]) + linear(h, weights[1]))
+            said.append(h)
+    elif kind == "attention":
+        for place in range(steps):
+            before = torch.cat(held[: place + 1])
+            query, key, value = linear(held[place], weights[0]), linear(before, weights[1]), linear(before, weights[2])
+            said.append(torch.softmax(query @ key.T, -1) @ value)
+    else:
+        raise SettingError(f"kind={kind!r}: expected 'rnn' or 'attention'")
+    return [x.grad_fn for x in held], [state.grad_fn for state in said]
+
+
+def _weights(kind: str, inputs: int, hidden: int, generator: torch.Generator) -> list[Tensor]:
+    if kind != "attention":
+        return first_weights(kind, inputs, hidden, generator)
+    return [hidden**-0.5 * torch.randn(hidden, hidden, generator=generator) for _ in range(4)]
+
+
+def _attend(x: Tensor, weights: Sequence[Tensor], heads: int = 4) -> Tensor:
+    """Causal attention with all its products: x (T, B, H) → (T, B, H)."""
+    steps, batch, hidden = x.shape
+    query, key, value = (
+        linear(x, weight).view(steps, batch, heads, hidden // heads).permute(1, 2, 0, 3) for weight in weights[:3]
+    )
+    mixed = scaled_dot_product_attention(query, key, value, is_causal=True)
+    return linear(mixed.permute(2, 0, 1, 3).reshape(steps, batch, hidden), weights[3])
+
+
+def _timed(once: Callable[[], None], device: str) -> float:
+    """Seconds of a call, after one that warms up; repeated until a hundredth of a second has passed."""
+    on_gpu = device != "cpu"
+    clock = time.perf_counter if on_gpu else time.process_time
+
+    def finish() -> float:
+        if on_gpu:
+            torch.cuda.synchronize(device)
+        return clock()
+
+    once()
+    start, calls = finish(), 0
+    while True:
+        once()
+        calls += 1
+        if (end := finish()) - start > 0.01:
+            return (end - start) / calls

@@ -1,0 +1,247 @@
+"""How far a network can learn to remember: trained on tasks that need memory and nothing else, lag by lag.
+
+One layer reads a task of ``tasks.py`` and a linear layer answers from its last states. Lags are drawn between 1 and the
+one that is asked for, anew for each update, so that there is always something near enough to begin with; the answer is
+tested at the full lag. Networks of one size get the same updates, and what is told is in which share of the seeds a
+task was solved.
+
+The kinds, all by ``nn/layers.py``: "rnn" (tanh, W_h normal of size 1/√H), "relu" (the same with ReLU, of size √(2/H)),
+"irnn" (ReLU, W_h = 1; Q. Le et al. 2015), "gru", "lstm" (forget bias 1) and "min-gru". Shapes: H hidden units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import MissingExtraError, SettingError
+from foreword.lessons.tasks import Copying, Task
+from foreword.protocols import Meter
+
+try:
+    import torch
+    from torch import Tensor
+    from torch.nn.functional import cross_entropy, linear, mse_loss
+except ImportError:
+    raise MissingExtraError("torch", "neural", "a network that learns to remember") from None
+
+from foreword.nn.layers import gru, lstm, min_gru, rnn
+
+KINDS = ("rnn", "relu", "irnn", "gru", "lstm", "min-gru")
+
+GATES = {"rnn": 1, "relu": 1, "irnn": 1, "gru": 3, "lstm": 4}
+
+NEAR = 0.1
+"""An answer that is a number counts as right within this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """hidden: units. batch, updates, rate, clip: of Adam, whose gradients are clipped by norm. solved: the share of
+    answers that must be right. check_every: updates between two tests, on ``tested`` fresh examples; the run ends when
+    one is passed. forget_bias: what an LSTM's begins with. mixed: lags from 1 on, not the full one alone.
+    """
+
+    hidden: int = 32
+    batch: int = 32
+    updates: int = 800
+    rate: float = 0.01
+    clip: float = 1.0
+    solved: float = 0.95
+    check_every: int = 50
+    tested: int = 256
+    forget_bias: float = 1.0
+    mixed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """right: the share of right answers at the last test. updates: until then. diverged: the loss was no number."""
+
+    right: float
+    updates: int
+    diverged: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """right, updates, diverged: (kinds, lags, seeds). ``solved`` is the share that counts as such."""
+
+    kinds: list[str]
+    lags: list[int]
+    right: NDArray[np.float64]
+    updates: NDArray[np.int64]
+    diverged: NDArray[np.bool_]
+    solved: float
+
+    def success(self) -> NDArray[np.float64]:
+        """In which share of the seeds the task was solved: (kinds, lags)."""
+        shares: NDArray[np.float64] = (self.right >= self.solved).mean(axis=2)
+        return shares
+
+    def reach(self) -> dict[str, int]:
+        """The longest lag up to which every one was solved in at least half the seeds; 0 where not even the first."""
+        won = self.success() >= 0.5
+        steps = np.where(won.all(axis=1), won.shape[1], won.argmin(axis=1))
+        return {kind: self.lags[count - 1] if count else 0 for kind, count in zip(self.kinds, steps, strict=True)}
+
+
+def horizon(
+    task: Callable[[int], Task],
+    lags: Sequence[int],
+    kinds: Sequence[str] = KINDS,
+    seeds: Sequence[int] = (0, 1, 2),
+    learning: Learning | None = None,
+    *,
+    rates: Mapping[str, float] | None = None,
+    meter: Meter | None = None,
+) -> Horizon:
+    """Train each kind at each lag with each seed. rates: learning rates of single kinds, where they differ."""
+    learning = Learning() if learning is None else learning
+    total = len(kinds) * len(lags) * len(seeds)
+    outcomes: list[Outcome] = []
+    for kind in kinds:
+        own = replace(learning, rate=(rates or {}).get(kind, learning.rate))
+        for lag in lags:
+            for seed in seeds:
+                if meter:
+                    meter(f"{kind} at lag {lag}", len(outcomes), total)
+                outcomes.append(learn(task(lag), kind, own, seed))
+    shape = (len(kinds), len(lags), len(seeds))
+    return Horizon(
+        list(kinds),
+        list(lags),
+        np.array([outcome.right for outcome in outcomes]).reshape(shape),
+        np.array([outcome.updates for outcome in outcomes]).reshape(shape),
+        np.array([outcome.diverged for outcome in outcomes]).reshape(shape),
+        learning.solved,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """right (sizes, items, seeds): the share of ``items`` random symbols that a state of so many numbers gave back."""
+
+    sizes: list[int]
+    items: list[int]
+    right: NDArray[np.float64]
+
+
+def capacity(
+    items: Sequence[int],
+    sizes: Sequence[int],
+    kind: str = "gru",
+    seeds: Sequence[int] = (0,),
+    learning: Learning | None = None,
+    *,
+    symbols: int = 8,
+    meter: Meter | None = None,
+) -> Capacity:
+    """A state of fixed size holds so much and no more: symbols given back in order, against how many there were."""
+    learning = Learning() if learning is None else learning
+    right = np.empty((len(sizes), len(items), len(seeds)))
+    for row, size in enumerate(sizes):
+        for column, count in enumerate(items):
+            for place, seed in enumerate(seeds):
+                if meter:
+                    meter(f"{count} items in {size} units", right[:row].size + column * len(seeds) + place, right.size)
+                outcome = learn(Copying(0, count, symbols), kind, replace(learning, hidden=size, mixed=False), seed)
+                right[row, column, place] = outcome.right
+    return Capacity(list(sizes), list(items), right)
+
+
+def learn(task: Task, kind: str, learning: Learning | None = None, seed: int = 0) -> Outcome:
+    """Train one network on one task from one seed, which decides everything."""
+    learning = Learning() if learning is None else learning
+    random, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
+    weights = first_weights(kind, task.inputs, learning.hidden, generator, learning.forget_bias)
+    head = _normal((task.outputs, learning.hidden), learning.hidden**-0.5, generator), torch.zeros(task.outputs)
+    learnt = [weight.requires_grad_() for weight in (*weights, *head)]
+    optimiser = torch.optim.Adam(learnt, lr=learning.rate)
+    right = 0.0
+    for update in range(1, learning.updates + 1):
+        lag = int(random.integers(1, task.lag + 1)) if learning.mixed and task.lag > 1 else None
+        examples = task.draw(learning.batch, random, lag)
+        said, wanted = _answer(kind, weights, head, examples.x, examples.wanted)
+        loss = (
+            cross_entropy(said.flatten(0, 1), wanted.flatten())
+            if not wanted.is_floating_point()
+            else mse_loss(said[..., 0], wanted)
+        )
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        norm = torch.nn.utils.clip_grad_norm_(learnt, learning.clip)
+        if not bool(torch.isfinite(loss)) or not bool(torch.isfinite(norm)):
+            return Outcome(right, update, diverged=True)
+        optimiser.step()
+        if update % learning.check_every == 0 or update == learning.updates:
+            right = _tested(task, kind, weights, head, learning.tested, random)
+            if right >= learning.solved:
+                break
+    return Outcome(right, update, diverged=False)
+
+
+def first_weights(
+    kind: str, inputs: int, hidden: int, generator: torch.Generator, forget_bias: float = 1.0
+) -> list[Tensor]:
+    """Before anything is learnt."""
+    if kind == "min-gru":
+        return [_normal((2 * hidden, inputs), inputs**-0.5, generator), torch.zeros(2 * hidden)]
+    if kind not in GATES:
+        raise SettingError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
+    size = GATES[kind] * hidden
+    w_x = _normal((size, inputs), hidden**-0.5, generator)
+    w_h = _normal((size, hidden), (2 / hidden) ** 0.5 if kind == "relu" else hidden**-0.5, generator)
+    b_x, b_h = torch.zeros(size), torch.zeros(size)
+    if kind == "irnn":
+        w_h = torch.eye(hidden)
+    if kind == "lstm":
+        b_x[hidden : 2 * hidden] = forget_bias
+    return [w_x, w_h, b_x, b_h]
+
+
+def run_layer(kind: str, x: Tensor, weights: Sequence[Tensor]) -> Tensor:
+    """Every state (T, B, H) from a state of zeros."""
+    h = x.new_zeros(x.shape[1], weights[1].shape[-1] if kind != "min-gru" else len(weights[1]) // 2)
+    if kind == "lstm":
+        return lstm(x, h, torch.zeros_like(h), weights)[0]
+    if kind == "gru":
+        return gru(x, h, weights)[0]
+    if kind == "min-gru":
+        return min_gru(x, h, weights)[0]
+    return rnn(x, h, weights, "tanh" if kind == "rnn" else "relu")[0]
+
+
+def _answer(
+    kind: str,
+    weights: Sequence[Tensor],
+    head: tuple[Tensor, Tensor],
+    x: NDArray[np.float32],
+    wanted: NDArray[Any],
+) -> tuple[Tensor, Tensor]:
+    """What the network says at the scored steps (n, B, outputs), and what was wanted (n, B)."""
+    states = run_layer(kind, torch.from_numpy(x), weights)[-len(wanted) :]
+    return linear(states, *head), torch.from_numpy(wanted)
+
+
+@torch.no_grad()
+def _tested(
+    task: Task,
+    kind: str,
+    weights: Sequence[Tensor],
+    head: tuple[Tensor, Tensor],
+    count: int,
+    random: np.random.Generator,
+) -> float:
+    examples = task.draw(count, random)
+    said, wanted = _answer(kind, weights, head, examples.x, examples.wanted)
+    right = (said[..., 0] - wanted).abs() < NEAR if wanted.is_floating_point() else said.argmax(-1) == wanted
+    return float(right.double().mean())
+
+
+def _normal(shape: tuple[int, ...], size: float, generator: torch.Generator) -> Tensor:
+    return size * torch.randn(shape, generator=generator)

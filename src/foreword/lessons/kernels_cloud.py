@@ -1,0 +1,128 @@
+"""Finding free places for boxes: the inner loop of the word cloud."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.native.jit import inlined, kernel
+
+
+def place_plainly(
+    widths: NDArray[np.int64], heights: NDArray[np.int64], cells: NDArray[np.int32], rows: int, columns: int
+) -> list[tuple[int, int]]:
+    """What ``place_boxes`` does, as one would say it: the left and upper edge of each box, until one finds no room."""
+    taken = np.zeros((rows, columns), bool)
+    found: list[tuple[int, int]] = []
+    for width, height in zip(widths.tolist(), heights.tolist(), strict=True):
+        for cell in cells.tolist():
+            left, top = cell % columns - width // 2, cell // columns - height // 2
+            inside = left >= 0 and top >= 0 and left + width <= columns and top + height <= rows
+            if inside and not taken[top : top + height, left : left + width].any():
+                taken[top : top + height, left : left + width] = True
+                found.append((left, top))
+                break
+        else:
+            break
+    return found
+
+
+@inlined
+def is_free(taken: NDArray[np.uint8], left: int, top: int, width: int, height: int, step_x: int, step_y: int) -> bool:
+    """Whether a box lies within the grid and on no other.
+
+    What is taken is a union of boxes at least ``step_x`` wide and ``step_y`` high, so it is enough to look at the
+    points of a lattice as dense as that: no such box slips through.
+    """
+    rows, columns = taken.shape
+    if left < 0 or top < 0 or left + width > columns or top + height > rows:
+        return False
+    y = top
+    while True:
+        x = left
+        while True:
+            if taken[y, x]:
+                return False
+            if x == left + width - 1:
+                break
+            x = min(x + step_x, left + width - 1)
+        if y == top + height - 1:
+            break
+        y = min(y + step_y, top + height - 1)
+    return True
+
+
+@inlined
+def strike_out(
+    cells: NDArray[np.int32],
+    live: int,
+    taken: NDArray[np.uint8],
+    least_x: int,
+    least_y: int,
+    step_x: int,
+    step_y: int,
+    moved: NDArray[np.int32],
+) -> int:
+    """Keep only cells around which the smallest box to come is free; how many, and where each place has moved to."""
+    columns = taken.shape[1]
+    kept = 0
+    for place in range(live):
+        moved[place] = kept
+        y, x = cells[place] // columns, cells[place] % columns
+        if is_free(taken, x - least_x // 2, y - least_y // 2, least_x, least_y, step_x, step_y):
+            cells[kept] = cells[place]
+            kept += 1
+    moved[live] = kept
+    return kept
+
+
+@kernel
+def place_boxes(
+    widths: NDArray[np.int64],
+    heights: NDArray[np.int64],
+    least: NDArray[np.int64],
+    cells: NDArray[np.int32],
+    moved: NDArray[np.int32],
+    reached: NDArray[np.int32],
+    taken: NDArray[np.uint8],
+    lefts: NDArray[np.int64],
+    tops: NDArray[np.int64],
+) -> int:
+    """Put each box, in turn, around the first cell of a list where it is free; how many were put before one failed.
+
+    least: int64 (n, 2), the smallest width and height from each box on.
+    cells: int32 (c,), the grid's cells, y · columns + x, in the order in which they are tried; spoilt on the way.
+    moved: int32 (c + 1,), work space. reached: int32 (largest height + 1, largest width + 1), zeros: before which place
+    a box of that size is never free. taken: uint8 (rows, columns), zeros. lefts, tops: int64 (n,), what is found.
+    """
+    rows, columns = taken.shape
+    live = len(cells)
+    step_x, step_y = columns, rows
+    tried = 0
+    for number in range(len(widths)):
+        width, height = widths[number], heights[number]
+        if tried > live:  # as much was tried as looking at all of them takes: it pays to have fewer
+            live = strike_out(cells, live, taken, least[number, 0], least[number, 1], step_x, step_y, moved)
+            for row in range(reached.shape[0]):
+                for column in range(reached.shape[1]):
+                    reached[row, column] = moved[reached[row, column]]
+            tried = 0
+        # Where a smaller box was not free, this one is not either.
+        place = np.int32(0)
+        for row in range(height + 1):
+            for column in range(width + 1):
+                place = max(place, reached[row, column])
+        before = place
+        while place < live:
+            y, x = cells[place] // columns, cells[place] % columns
+            if not taken[y, x] and is_free(taken, x - width // 2, y - height // 2, width, height, step_x, step_y):
+                break
+            place += np.int32(1)
+        reached[height, width] = place
+        tried += place - before
+        if place == live:
+            return number
+        lefts[number], tops[number] = x - width // 2, y - height // 2
+        taken[tops[number] : tops[number] + height, lefts[number] : lefts[number] + width] = 1
+        step_x, step_y = min(step_x, width), min(step_y, height)
+    return len(widths)

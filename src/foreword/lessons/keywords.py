@@ -1,0 +1,149 @@
+"""What a text is about: its words, weighed against English that is about something else.
+
+The embedded text is the measure. A word that has the share p here and q there weighs
+
+    keyness = count · log₂(1 + p / q)
+
+so that of two words equally frequent here the one that is rare there weighs more, and none less than nothing.
+
+Words without a subject are left out, and which those are is not a list either: a word of grammar is spread evenly over
+a text, a word with a meaning comes in bursts (K. W. Church and W. A. Gale, "Inverse document frequency (IDF): a measure
+of deviations from Poisson", 1995). If n occurrences fell evenly on N passages, 1 − e^(−n/N) of them would have one; a
+word is common if the passages of the embedded text that do have one are nearly as many. Documentation speaks of nobody,
+so only the words for persons have to be named.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain
+
+import numpy as np
+
+from foreword.evaluate.compare.splits import written_without_spaces
+from foreword.text.block import Block
+from foreword.text.embedded import embedded_text
+from foreword.tokens.bpe import BPETokenizer
+from foreword.tokens.words import WordTokenizer
+
+PASSAGE_WORDS = 500
+EVENNESS = 0.8
+LEAST_COUNT = 40
+"""A word is common if it occurs so often in the embedded text, and its passages are at least this share of those that
+an even spread would give. Looked at by hand: lower takes nouns in, higher leaves prepositions out."""
+
+_PERSONS = (
+    "i me my mine myself we us our ours ourselves you your yours yourself he him his himself she her hers herself they "
+    "them their theirs themselves who whom whose am was were had did n't"
+)
+PERSONS = frozenset(_PERSONS.split())
+
+ADDRESS = re.compile(r"://|^www\.|@\w")
+_WORD = re.compile(r"(?<!\w)[^\W\d_]\w*(?:['’-]\w+)*")
+_POSSESSIVE = re.compile(r"['’]s$")
+
+LONGEST = 40
+"""Letters; what is longer is no word."""
+
+LEARNT_WORDS = 8000
+"""Size of the vocabulary that is learnt where a text is written without spaces."""
+
+
+def count_words(blocks: Iterable[Block]) -> dict[str, int]:
+    """How often each word occurs, whatever its case; it is spelled as it mostly is. Commonest first.
+
+    A word begins with a letter and may have hyphens and apostrophes inside; addresses and single letters are none.
+    Where words are not divided by spaces, strings of characters that often stand together are taken for words.
+    """
+    spellings: dict[str, Counter[str]] = {}
+    for token, count in _tokens(blocks):
+        for word in words_in(token):
+            spellings.setdefault(word.casefold(), Counter())[word] += count
+    counts = {_usual(seen): seen.total() for seen in spellings.values()}
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def words_in(token: str) -> Iterator[str]:
+    """The words in what stands between two spaces."""
+    if ADDRESS.search(token):
+        return
+    for found in _WORD.findall(token):
+        word = _POSSESSIVE.sub("", found.replace("’", "'"))
+        if 1 < len(word) <= LONGEST:
+            yield word
+
+
+def _usual(seen: Counter[str]) -> str:
+    return min(seen, key=lambda word: (-seen[word], word))
+
+
+def _tokens(blocks: Iterable[Block]) -> Iterator[tuple[str, int]]:
+    blocks = iter(blocks)
+    first = next(blocks, None)
+    if first is None:
+        return iter(())
+    all_blocks = chain([first], blocks)
+    return _learnt(all_blocks) if written_without_spaces(list(first.strings())) else _between_spaces(all_blocks)
+
+
+def _between_spaces(blocks: Iterable[Block]) -> Iterator[tuple[str, int]]:
+    vocab = WordTokenizer().fit_blocks(blocks).vocab
+    assert vocab.counts is not None
+    # The first two are <unk>, which a prepared text may hold, and the ends of documents.
+    return zip(vocab.tokens[2:], vocab.counts[2:].tolist(), strict=True)
+
+
+def _learnt(blocks: Iterable[Block]) -> Iterator[tuple[str, int]]:
+    """Byte-pair encoding over characters: what it has merged is what often stands together."""
+    tokenizer = BPETokenizer(LEARNT_WORDS, kind="characters", min_frequency=2)
+    counted = tokenizer.count(blocks)
+    tokenizer.fit_counted(counted)
+    encoded = tokenizer.encode_block(Block(counted.data, counted.offsets[:-1], counted.offsets[1:]))
+    times = np.repeat(counted.counts, np.diff(encoded.ends, prepend=0))
+    counts = np.bincount(encoded.ids, times, len(tokenizer.vocab)).astype(np.int64).tolist()
+    return ((token, count) for token, count in zip(tokenizer.vocab.tokens, counts, strict=True) if count)
+
+
+# The measure
+
+
+@cache
+def _embedded() -> tuple[Counter[str], frozenset[str]]:
+    """How often each word occurs in the embedded text, and which words are common; in small letters."""
+    words = [word.casefold() for text in embedded_text() for token in text.split() for word in words_in(token)]
+    passages = [words[place : place + PASSAGE_WORDS] for place in range(0, len(words), PASSAGE_WORDS)]
+    return Counter(words), PERSONS | evenly_spread(passages)
+
+
+def evenly_spread(passages: Sequence[Sequence[str]]) -> set[str]:
+    """The words of passages of equal length that are in nearly as many of them as an even spread would put them."""
+    counts = Counter(chain.from_iterable(passages))
+    found = Counter(word for passage in passages for word in set(passage))
+    n = len(passages)
+    return {
+        word
+        for word, count in counts.items()
+        if count >= LEAST_COUNT and found[word] >= EVENNESS * n * -math.expm1(-count / n)
+    }
+
+
+def is_common(word: str) -> bool:
+    """A word of grammar, or one that begins with it: I'll, she'd, can't."""
+    small = word.casefold()
+    head, _, tail = small.partition("'")
+    common = _embedded()[1]
+    return small in common or head in common or tail == "t"
+
+
+def keyness(counts: Mapping[str, int]) -> dict[str, float]:
+    """Words with their counts in, the same words with their weights out."""
+    here, there = sum(counts.values()), _embedded()[0]
+    total = there.total() + 0.5
+    return {
+        word: count * math.log2(1 + count / here * total / (there[word.casefold()] + 0.5))
+        for word, count in counts.items()
+    }

@@ -1,0 +1,385 @@
+"""Language models made of language models.
+
+``interpolate`` mixes what several models say of the next word,
+
+    p(w | h) = Σ_i λ_i p_i(w | h),    λ_i ≥ 0,    Σ_i λ_i = 1
+
+and learns the weights from text that none of them was trained on, by expectation and maximisation: each word is
+credited to the models in proportion to what they gave it, and a model's new weight is its share of all the credit,
+
+    λ_i ← λ_i g_i,    g_i = (1/N) Σ_n p_i(w_n | h_n) / p(w_n | h_n)
+
+The likelihood never falls. It is concave in λ, so the way up from anywhere inside leads to the highest point, and no
+weights score more than log max_i g_i above the present ones, for Σ_i λ*_i g_i is the mean of p*/p, and the mean of a
+logarithm is at most the logarithm of the mean: what is still to be gained is known at every step. Between models that
+hardly differ the way is long, so steps are stretched to λ_i g_i^η, with η growing until the likelihood would fall.
+
+``cached`` mixes a model with what the document itself has said so far, for a word once used is likely to come back,
+
+    p(w | h) = (1 − λ) p_model(w | h) + λ count(w among the last words) / number of the last words
+
+F. Jelinek and R. L. Mercer, "Interpolated estimation of Markov source parameters from sparse data", Pattern Recognition
+in Practice (1980). T. M. Cover, "An algorithm for maximizing expected log investment return", IEEE Transactions on
+Information Theory 30 (1984), for the bound. R. Salakhutdinov and S. Roweis, "Adaptive overrelaxed bound optimization
+methods", ICML 2003, for the stretching. R. Kuhn and R. De Mori, "A cache-based natural language model for speech
+recognition", IEEE Transactions on Pattern Analysis and Machine Intelligence 12 (1990); E. Grave, A. Joulin and
+N. Usunier, "Improving neural language models with a continuous cache", ICLR 2017, for neural ones.
+Shapes: M = models mixed, N = tokens, V = tokens in the vocabulary, n = texts read side by side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Self, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import ForewordError, InputError, SettingError
+from foreword.protocols import Ids, Json, LanguageModel, Logs, Parts, Rows, Saveable
+from foreword.storage.folder import nest, unnest
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+
+Floats = NDArray[np.float64]
+Longs = NDArray[np.int64]
+
+NEAR_ENOUGH = 1e-6
+"""Weights are learnt until no others could gain more than this, in nats a token; in practice far less is missing."""
+
+
+FAINTEST = 1e-12
+"""No weight is learnt to be less, so that one that a long step has taken too low can rise again."""
+
+
+def interpolate(models: Sequence[LanguageModel[Any]], weights: Sequence[float] | None = None) -> Mixture:
+    """Mix models that share a vocabulary. Without weights they are equal until ``learn_weights`` or ``fit``."""
+    return Mixture(models, weights)
+
+
+def cached(model: LanguageModel[Any], *, weight: float = 0.1, size: int = 500) -> Cached:
+    """Let a model listen to the last ``size`` words of the document it reads."""
+    return Cached(model, weight=weight, size=size)
+
+
+# Several models
+
+
+@dataclass(frozen=True, slots=True)
+class MixtureState:
+    """What each model of a mixture remembers of the same n texts."""
+
+    of_models: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        return len(self.of_models[0])
+
+    def __getitem__(self, rows: Rows) -> MixtureState:
+        return MixtureState(tuple(state[rows] for state in self.of_models))
+
+
+class Mixture:
+    """Σ_i λ_i p_i(w | h).
+
+    weights: float64 (M,), those to begin with. weights_: the present ones, learnt if there was text to learn them from.
+    """
+
+    def __init__(self, models: Sequence[LanguageModel[Any]], weights: Sequence[float] | None = None) -> None:
+        if not models:
+            raise SettingError("a mixture needs at least one model")
+        self.models = tuple(models)
+        self.weights = _equal(len(models)) if weights is None else _checked(weights, len(models))
+        self.weights_ = self.weights
+        _check_shared([vocab for vocab in map(_vocab_if_learnt, models) if vocab is not None])
+
+    def __repr__(self) -> str:
+        return f"Mixture({list(self.models)!r}, {self.weights_.tolist()!r})"
+
+    @property
+    def vocab(self) -> Vocab:
+        vocabs = [model.vocab for model in self.models]
+        _check_shared(vocabs)
+        return vocabs[0]
+
+    def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:
+        """Fit every model, then learn the weights from ``valid``.
+
+        Without ``valid`` the weights stay as they were given: on its own training text the model that remembers most
+        would get all the weight. Models that have learnt already need only ``learn_weights``.
+        """
+        for model in self.models:
+            model.fit(corpus, valid=valid)
+        self.weights_ = self.weights
+        return self if valid is None else self.learn_weights(valid)
+
+    def learn_weights(self, held_out: Corpus) -> Self:
+        """The likeliest weights for a text that the models were not trained on, within ``NEAR_ENOUGH``."""
+        if len(held_out.ids) == 0:
+            raise InputError("the held-out text is empty: there is nothing to learn weights from")
+        logs = np.stack([np.asarray(model.logprobs(held_out), np.float64) for model in self.models])
+        for step in weight_steps(logs):
+            self.weights_ = step.weights
+            if step.gain_left < NEAR_ENOUGH:
+                break
+        return self
+
+    def logprobs(self, corpus: Corpus) -> Logs:
+        return self._mix(model.logprobs(corpus) for model in self.models)
+
+    def score(self, corpus: Corpus) -> float:
+        return _mean(self.logprobs(corpus))
+
+    def start(self, n: int = 1) -> MixtureState:
+        _ = self.vocab  # which refuses models of different vocabularies
+        return MixtureState(tuple(model.start(n) for model in self.models))
+
+    def next_logprobs(self, state: MixtureState) -> Logs:
+        return self._mix(model.next_logprobs(own) for model, own in zip(self.models, state.of_models, strict=True))
+
+    def advance(self, state: MixtureState, ids: Ids) -> MixtureState:
+        pairs = zip(self.models, state.of_models, strict=True)
+        return MixtureState(tuple(model.advance(own, ids) for model, own in pairs))
+
+    def _mix(self, logs: Iterable[Logs]) -> Floats:
+        """Log of the weighted sum, whatever the shape; one model's logs are held at a time."""
+        with np.errstate(divide="ignore"):  # a weight of zero
+            log_weights = np.log(self.weights_).tolist()
+        weighted = (np.asarray(each, np.float64) + weight for each, weight in zip(logs, log_weights, strict=True))
+        return reduce(np.logaddexp, weighted)
+
+    def to_parts(self) -> Parts:
+        learnt = cast(Json, self.weights_.tolist())
+        parts = Parts({"weights": cast(Json, self.weights.tolist()), "learnt_weights": learnt}, vocab=self.vocab)
+        for number, model in enumerate(self.models):
+            nest(f"model-{number}", cast(Saveable, model), parts)  # which refuses what cannot be saved
+        return parts
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        weights, learnt = (_numbers(parts.settings.get(name)) for name in ("weights", "learnt_weights"))
+        mixture = cls([_nested_model(f"model-{number}", parts) for number in range(len(weights))], weights)
+        mixture.weights_ = _checked(learnt, len(weights))
+        return mixture
+
+
+@dataclass(frozen=True, slots=True)
+class WeightStep:
+    """One round of EM.
+
+    weights: float64 (M,), that the round began with. score: log-probability per token under them.
+    gains: float64 (M,), g, by which plain EM would multiply the weights.
+    """
+
+    weights: Floats
+    gains: Floats
+    score: float
+
+    @property
+    def gain_left(self) -> float:
+        """No weights whatever score more than this above ``score``."""
+        return math.log(self.gains.max())
+
+    def next_weights(self, stretch: float) -> Floats:
+        with np.errstate(divide="ignore"):  # a model that gives no token any probability
+            logs = np.log(self.weights) + stretch * np.log(self.gains)
+        weights: Floats = np.maximum(np.exp(logs - logs.max()), FAINTEST)
+        weights /= weights.sum()
+        return weights
+
+
+def weight_steps(logs: Floats) -> Iterator[WeightStep]:
+    """EM for the weights of a mixture, from equal ones on and without end; logs: (M, N), what each model gave a token.
+
+    A token that no model gives a probability is left out: no weights could help it.
+    """
+    best = logs.max(axis=0)
+    if not (best < np.inf).all():
+        raise ForewordError("a model of the mixture gave a token a log-probability that is infinite or not a number")
+    possible = best > -np.inf
+    if not possible.any():
+        raise InputError("no model of the mixture gives any token of the held-out text a probability")
+    best = best[possible]
+    relative = np.exp(logs[:, possible] - best)  # to the best model of each token, so that nothing underflows
+    step, stretch = _weigh(_equal(len(logs)), relative, best), 1.0
+    while True:
+        yield step
+        further = _weigh(step.next_weights(stretch), relative, best)
+        if further.score < step.score:
+            further, stretch = _weigh(step.next_weights(1.0), relative, best), 1.0
+        step, stretch = further, 1.5 * stretch
+
+
+def _weigh(weights: Floats, relative: Floats, best: Floats) -> WeightStep:
+    """How well some weights do; ``relative`` (M, N) to ``best`` (N,) is what each model gave each token."""
+    # Not products of matrices: in what order those add up depends on the threads there are.
+    mixed = np.einsum("m,mn->n", weights, relative)
+    gains = np.einsum("mn,n->m", relative, 1 / mixed) / len(mixed)
+    return WeightStep(weights, gains, float((np.log(mixed) + best).mean()))
+
+
+# A model and the document's own words
+
+
+@dataclass(frozen=True, slots=True)
+class CachedState:
+    """What the model remembers of n texts, and the last words of each.
+
+    recent: int64 (n, words), oldest first. All rows have read equally many tokens, so no row needs a length of its own.
+    """
+
+    of_model: Any
+    recent: Longs
+
+    def __len__(self) -> int:
+        return len(self.recent)
+
+    def __getitem__(self, rows: Rows) -> CachedState:
+        return CachedState(self.of_model[rows], self.recent[rows])
+
+
+class Cached:
+    """(1 − λ) p_model(w | h) + λ count(w among the last words) / number of the last words; at first the model alone.
+
+    weight: λ. size: how many words are kept; the document's, so nothing is carried from one to the next.
+    """
+
+    def __init__(self, model: LanguageModel[Any], *, weight: float = 0.1, size: int = 500) -> None:
+        if not 0 <= weight < 1:
+            raise SettingError(f"weight={weight} must be zero or more and less than one")
+        if size < 1:
+            raise SettingError(f"size={size} must be at least 1")
+        self.model = model
+        self.weight = weight
+        self.size = size
+
+    def __repr__(self) -> str:
+        return f"Cached({self.model!r}, weight={self.weight!r}, size={self.size})"
+
+    @property
+    def vocab(self) -> Vocab:
+        return self.model.vocab
+
+    def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:
+        """Fit the model; the cache fills while a text is read."""
+        self.model.fit(corpus, valid=valid)
+        return self
+
+    def logprobs(self, corpus: Corpus) -> Logs:
+        logs = np.asarray(self.model.logprobs(corpus), np.float64)
+        counts, words = recent_counts(corpus, self.size)
+        return np.where(words > 0, self._mix(logs, counts, np.maximum(words, 1)), logs)
+
+    def score(self, corpus: Corpus) -> float:
+        return _mean(self.logprobs(corpus))
+
+    def start(self, n: int = 1) -> CachedState:
+        return CachedState(self.model.start(n), np.empty((n, 0), np.int64))
+
+    def next_logprobs(self, state: CachedState) -> Logs:
+        logs = self.model.next_logprobs(state.of_model)
+        words = state.recent.shape[1]
+        if words == 0:
+            return logs
+        mixed = np.asarray(logs, np.float64) + math.log1p(-self.weight)
+        for row, recent in enumerate(state.recent):
+            seen, counts = np.unique(recent, return_counts=True)
+            mixed[row, seen] = self._mix(logs[row, seen], counts, words)
+        return mixed
+
+    def advance(self, state: CachedState, ids: Ids) -> CachedState:
+        keep = max(0, state.recent.shape[1] + 1 - self.size)
+        recent = np.column_stack((state.recent[:, keep:], np.asarray(ids, np.int64)))
+        return CachedState(self.model.advance(state.of_model, ids), recent)
+
+    def _mix(self, logs: Logs, counts: Longs, words: Longs | int) -> Floats:
+        """What the model gives some tokens, and how many of the last words they were."""
+        with np.errstate(divide="ignore"):  # not one of them, or no weight
+            from_cache = np.log(self.weight * counts / words)
+        mixed: Floats = np.logaddexp(np.asarray(logs, np.float64) + math.log1p(-self.weight), from_cache)
+        return mixed
+
+    def to_parts(self) -> Parts:
+        parts = Parts({"weight": float(self.weight), "size": self.size}, vocab=self.vocab)
+        nest("model", cast(Saveable, self.model), parts)  # which refuses what cannot be saved
+        return parts
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        size = parts.settings.get("size")
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise ValueError("expected 'size', a whole number")
+        return cls(_nested_model("model", parts), weight=_number(parts.settings.get("weight")), size=size)
+
+
+def recent_counts(corpus: Corpus, size: int) -> tuple[Longs, Longs]:
+    """For each token, how often it stands among the ``size`` tokens before it in its document, and how many those are.
+
+    Equal tokens of a document are brought together, in the order of their places; then the ones that are near enough
+    lie side by side and a binary search finds the first of them.
+    """
+    places = np.arange(len(corpus.ids))
+    reach = min(size, len(places))
+    documents = np.repeat(np.arange(len(corpus)), np.diff(corpus.offsets))
+    order = np.lexsort((corpus.ids, documents))
+    ids, sorted_documents = corpus.ids[order], documents[order]
+    groups = np.cumsum((np.diff(ids, prepend=ids[:1]) != 0) | (np.diff(sorted_documents, prepend=0) != 0))
+    keys = groups * (len(places) + reach) + order  # so far apart that no group reaches back into another
+    counts = np.empty(len(places), np.int64)
+    counts[order] = places - np.searchsorted(keys, keys - reach)
+    return counts, np.minimum(places - corpus.offsets[documents], reach)
+
+
+# Small parts
+
+
+def _equal(count: int) -> Floats:
+    return np.full(count, 1 / count)
+
+
+def _checked(weights: Sequence[float], count: int) -> Floats:
+    checked = np.array(weights, np.float64)
+    if checked.shape != (count,):
+        raise SettingError(f"{count} models but {len(weights)} weights")
+    if not (checked >= 0).all() or not math.isclose(checked.sum(), 1, rel_tol=1e-9):
+        raise SettingError(f"weights={checked.tolist()} must not be negative and must sum to one")
+    return checked
+
+
+def _check_shared(vocabs: Sequence[Vocab]) -> None:
+    if any(vocab != vocabs[0] for vocab in vocabs):
+        raise InputError("the models of a mixture must share one vocabulary, but these do not")
+
+
+def _vocab_if_learnt(model: LanguageModel[Any]) -> Vocab | None:
+    try:
+        return model.vocab
+    except ForewordError:  # fit will give it one
+        return None
+
+
+def _mean(logs: Logs) -> float:
+    if len(logs) == 0:
+        raise InputError("the text is empty: there is nothing to score")
+    return float(logs.mean())
+
+
+def _numbers(values: Json) -> list[float]:
+    if not isinstance(values, list):
+        raise ValueError("expected a list of weights")
+    return [_number(value) for value in values]
+
+
+def _number(value: Json) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"a weight should be a number, not a {type(value).__name__}")
+    return float(value)
+
+
+def _nested_model(prefix: str, parts: Parts) -> LanguageModel[Any]:
+    model = unnest(prefix, parts)
+    if not isinstance(model, LanguageModel):
+        raise ValueError(f"a {type(model).__name__} is not a language model")
+    return model

@@ -1,0 +1,229 @@
+"""A cache that a neural model looks up by what it is thinking of.
+
+While a text is read, every word is kept with the hidden state h_i that it was told from. When the present state h is
+like an earlier one, the word that came then is likely to come again,
+
+    p_cache(w) ∝ Σ_i [w_i = w] exp(θ h · h_i),    p(w) = (1 − λ) p_model(w) + λ p_cache(w)
+
+over the last words of the document. Nothing is trained. θ = 0 makes it the cache of ``combine.py``, which counts.
+
+This is adaptation to the text that is scored: what has been read of it changes what is said of the rest. Numbers with a
+cache are not comparable with numbers without one.
+
+E. Grave, A. Joulin and N. Usunier, "Improving neural language models with a continuous cache", ICLR 2017.
+Shapes: n texts side by side, k words kept, T words of a stretch, N words of a document, D units, V words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from foreword.errors import InputError, SettingError
+from foreword.mix.combine import NEAR_ENOUGH, weight_steps
+from foreword.neural.model import NeuralLM, NeuralState, exact
+from foreword.nn.network import word_logs
+from foreword.protocols import Ids, Json, Logs, Meter, Parts, Rows, Saveable
+from foreword.storage.folder import nest, unnest
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+
+STRETCH = 256
+"""Words that look into the cache at once: more of them compute more products that lie outside of everybody's reach."""
+
+THETAS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0)
+SIZES = (100, 500, 2000, 5000)
+"""What is tried where the settings are chosen by a held-out text."""
+
+
+@dataclass(frozen=True, slots=True)
+class NeuralCacheState:
+    """keys (n, k, D): what the last words were told from; words (n, k): what they were; oldest first."""
+
+    of_model: NeuralState
+    keys: NDArray[np.float32]
+    words: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __getitem__(self, rows: Rows) -> NeuralCacheState:
+        return NeuralCacheState(self.of_model[rows], self.keys[rows], self.words[rows])
+
+
+class NeuralCache:
+    """A neural language model that looks back into the document it reads; at its first word the model alone.
+
+    size: words that are kept. theta: θ, how much a likeness counts. weight: λ.
+    """
+
+    def __init__(self, model: NeuralLM, *, size: int = 500, theta: float = 0.3, weight: float = 0.1) -> None:
+        if not isinstance(model, NeuralLM):
+            raise SettingError(f"a neural cache needs a neural language model, not a {type(model).__name__}")
+        if size < 1:
+            raise SettingError(f"size={size} must be at least 1")
+        if not 0 <= theta < math.inf:
+            raise SettingError(f"theta={theta} must be a number that is not negative")
+        if not 0 <= weight < 1:
+            raise SettingError(f"weight={weight} must be zero or more and less than one")
+        self.model = model
+        self.size = size
+        self.theta = theta
+        self.weight = weight
+
+    def __repr__(self) -> str:
+        return f"NeuralCache({self.model!r}, size={self.size}, theta={self.theta:g}, weight={self.weight:g})"
+
+    @classmethod
+    def tuned(
+        cls,
+        model: NeuralLM,
+        held_out: Corpus,
+        *,
+        sizes: Sequence[int] = SIZES,
+        thetas: Sequence[float] = THETAS,
+        meter: Meter | None = None,
+    ) -> Self:
+        """The settings under which a held-out text is likeliest: every size with every θ, the best λ for each by EM."""
+        model.check_text(held_out)
+        if len(held_out.ids) == 0:
+            raise InputError("the held-out text is empty: there is nothing to choose a cache's settings by")
+        found = [_looked_up(model, ids, sizes, thetas, meter) for ids in held_out.documents()]
+        logs, caches = np.concatenate([each[0] for each in found]), np.concatenate([each[1] for each in found], axis=2)
+        best, chosen = -np.inf, (sizes[0], thetas[0], 0.0)
+        for row, size in enumerate(sizes):
+            for column, theta in enumerate(thetas):
+                weight, score = _best_weight(logs, caches[row, column])
+                if score > best:
+                    best, chosen = score, (size, theta, weight)
+        return cls(model, size=chosen[0], theta=chosen[1], weight=chosen[2])
+
+    @property
+    def vocab(self) -> Vocab:
+        return self.model.vocab
+
+    def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:
+        """Fit the model; the cache fills while a text is read."""
+        self.model.fit(corpus, valid=valid)
+        return self
+
+    def logprobs(self, corpus: Corpus, *, meter: Meter | None = None) -> Logs:
+        """float64 (ids,). To have the cache carried through a test set, make it one document: ``corpus.joined()``."""
+        self.model.check_text(corpus)
+        logs = np.empty(len(corpus.ids))
+        for number, ids in enumerate(corpus.documents()):
+            plain, cache = _looked_up(self.model, ids, [self.size], [self.theta], meter)
+            logs[corpus.offsets[number] : corpus.offsets[number + 1]] = self._mix(plain, cache[0, 0])
+        return logs
+
+    def score(self, corpus: Corpus) -> float:
+        if len(corpus.ids) == 0:
+            raise InputError("the text is empty: there is nothing to score")
+        return float(self.logprobs(corpus).mean())
+
+    def start(self, n: int = 1) -> NeuralCacheState:
+        state = self.model.start(n)
+        keys = np.empty((n, 0, state.hidden.shape[1]), np.float32)
+        return NeuralCacheState(state, keys, np.empty((n, 0), np.int64))
+
+    def next_logprobs(self, state: NeuralCacheState) -> Logs:
+        logs = np.asarray(self.model.next_logprobs(state.of_model), np.float64)
+        if state.words.shape[1] == 0:
+            return logs
+        likeness = self.theta * np.einsum("nd,nkd->nk", state.of_model.hidden, state.keys).astype(np.float64)
+        shares = np.exp(likeness - likeness.max(axis=1, initial=-np.inf, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        cache = np.zeros_like(logs)
+        np.add.at(cache, (np.arange(len(cache))[:, None], state.words), shares)
+        with np.errstate(divide="ignore"):  # words that are not in the cache
+            return self._mix(logs, np.log(cache))
+
+    def advance(self, state: NeuralCacheState, ids: Ids) -> NeuralCacheState:
+        after = self.model.advance(state.of_model, ids)
+        first = max(0, state.words.shape[1] + 1 - self.size)
+        keys = np.concatenate((state.keys[:, first:], state.of_model.hidden[:, None]), axis=1)
+        words = np.column_stack((state.words[:, first:], np.asarray(ids, np.int64)))
+        return NeuralCacheState(after, keys, words)
+
+    def _mix(self, logs: Logs, cache: Logs) -> Logs:
+        """NaN in the cache's logs: there was nothing in it."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # no weight; nothing in it
+            mixed = np.logaddexp(logs + math.log1p(-self.weight), cache + np.log(self.weight))
+        found: Logs = np.where(np.isnan(cache), logs, mixed)
+        return found
+
+    def to_parts(self) -> Parts:
+        settings: dict[str, Json] = {"size": self.size, "theta": float(self.theta), "weight": float(self.weight)}
+        parts = Parts(settings, vocab=self.vocab)
+        nest("model", cast(Saveable, self.model), parts)
+        return parts
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        size, theta, weight = (parts.settings.get(name) for name in ("size", "theta", "weight"))
+        if type(size) is not int or type(theta) is not float or type(weight) is not float:
+            raise ValueError("expected 'size', a whole number, 'theta' and 'weight', numbers")
+        model: Any = unnest("model", parts)
+        return cls(model, size=size, theta=theta, weight=weight)
+
+
+def _best_weight(logs: Logs, cache: Logs) -> tuple[float, float]:
+    """λ, and the mean log-probability under it; where there is nothing in the cache the model speaks alone."""
+    empty = np.isnan(cache)
+    if empty.all():
+        return 0.0, float(logs.mean())
+    for step in weight_steps(np.stack((logs[~empty], cache[~empty]))):
+        if step.gain_left < NEAR_ENOUGH:
+            break
+    score = (step.score * np.count_nonzero(~empty) + logs[empty].sum()) / len(logs)
+    return float(step.weights[1]), float(score)
+
+
+def _looked_up(
+    model: NeuralLM, ids: Ids, sizes: Sequence[int], thetas: Sequence[float], meter: Meter | None
+) -> tuple[Logs, Logs]:
+    """What the model gives each word of a document (N,), and what the cache does (sizes, thetas, N): −∞ for a word that
+    is not in it, NaN where it is empty.
+    """
+    reach, plain, found = max(sizes), [np.empty(0)], [np.empty((len(sizes), len(thetas), 0))]
+    keys, words = None, None
+    for hidden, targets in model.hidden_states(ids):
+        with exact():
+            plain.append(word_logs(model.weights_, hidden, targets).double().cpu().numpy())
+            for begin in range(0, len(hidden), STRETCH):
+                some, wanted = hidden[begin : begin + STRETCH], targets[begin : begin + STRETCH]
+                keys = some if keys is None else torch.cat((keys, some))
+                words = wanted if words is None else torch.cat((words, wanted))
+                found.append(_cache_logs(some, wanted, keys, words, sizes, thetas).cpu().numpy())
+                keys, words = keys[-reach:], words[-reach:]
+                if meter is not None:
+                    meter("reading with a cache", sum(each.shape[2] for each in found), len(ids))
+    return np.concatenate(plain), np.concatenate(found, axis=2)
+
+
+def _cache_logs(
+    hidden: Tensor, targets: Tensor, keys: Tensor, words: Tensor, sizes: Sequence[int], thetas: Sequence[float]
+) -> Tensor:
+    """A stretch (T, D) that has been put at the end of the keys (k, D) already; each word sees those before it."""
+    likeness = hidden @ keys.t()
+    same = targets[:, None] == words
+    places = torch.arange(len(keys), device=keys.device)
+    back = places[-len(hidden) :, None] - places
+    found = torch.empty(len(sizes), len(thetas), len(hidden), dtype=torch.float64)
+    for row, size in enumerate(sizes):
+        within = slice(max(0, len(keys) - len(hidden) - size), None)
+        hidden_from = (back[:, within] <= 0) | (back[:, within] > size)
+        unlike, empty = hidden_from | ~same[:, within], hidden_from.all(1)
+        for column, theta in enumerate(thetas):
+            weighed = (theta * likeness[:, within]).masked_fill_(hidden_from, -torch.inf)
+            all_of_it = torch.logsumexp(weighed, 1)
+            logs = torch.logsumexp(weighed.masked_fill_(unlike, -torch.inf), 1) - all_of_it
+            found[row, column] = logs.masked_fill(empty, torch.nan)
+    return found

@@ -1,0 +1,215 @@
+"""Dynamic evaluation: a neural model goes on learning from the text that it is scored on.
+
+A stretch of words is scored first; then its loss L moves the weights w a little, and the next stretch is read with what
+they have become. Weights are drawn back towards the trained ones w₀, so that what was learnt is not forgotten:
+
+    w ← w − rate · ∂L/∂w / (r + ε) + min(1, decay · r) (w₀ − w)
+
+r is how large the weight's gradients were on the training text: the root of their mean square, beside the mean of these
+roots over all weights. A weight whose gradients are small takes longer steps, and is held less tightly. Without
+a training text to measure it by, r is 1 for all. (The paper divides by the root itself; here the rate is that of plain
+gradient descent, and the paper's is this one divided by the mean root.)
+
+This is adaptation to the text that is scored. Numbers by dynamic evaluation are not comparable with others.
+
+B. Krause, E. Kahembwe, I. Murray and S. Renals, "Dynamic evaluation of neural sequence models", ICML 2018.
+Shapes: N words of a document, T words of a stretch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from foreword.errors import ForewordError, InputError, SettingError
+from foreword.neural.model import NeuralLM
+from foreword.nn.network import BIAS, mixed, output_weight, word_logs
+from foreword.nn.softmax import linear_cross_entropy
+from foreword.protocols import Ids, Logs, Meter
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+
+RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+DECAYS = (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03)
+"""What is tried where the settings are chosen by a held-out text."""
+
+EPSILON = 0.05
+"""The smallest r that counts, about: a weight that training never moved must not run away."""
+
+TEXTS, UPDATES = 20, 500
+"""Places in which the training text is read at once to measure gradients, and stretches that are read, at most."""
+
+
+class DynamicEvaluation:
+    """A neural language model that learns while it is scored; a document begins with the trained weights.
+
+    rate, decay: of the update above. steps: words between two updates.
+    roots_: r by weight, all 1 until ``measure_gradients``.
+    """
+
+    def __init__(self, model: NeuralLM, *, rate: float = 0.1, decay: float = 0.001, steps: int = 5) -> None:
+        if not isinstance(model, NeuralLM):
+            raise SettingError(f"dynamic evaluation needs a neural language model, not a {type(model).__name__}")
+        for name, value in (("rate", rate), ("decay", decay)):
+            if not 0 <= value < math.inf:
+                raise SettingError(f"{name}={value} must be a number that is not negative")
+        if steps < 1:
+            raise SettingError(f"steps={steps} must be at least 1")
+        self.model = model
+        self.rate = rate
+        self.decay = decay
+        self.steps = steps
+        self.roots_: dict[str, Tensor] = {}
+
+    def __repr__(self) -> str:
+        return f"DynamicEvaluation({self.model!r}, rate={self.rate:g}, decay={self.decay:g}, steps={self.steps})"
+
+    @property
+    def vocab(self) -> Vocab:
+        return self.model.vocab
+
+    def measure_gradients(
+        self, corpus: Corpus, *, texts: int = TEXTS, updates: int = UPDATES, meter: Meter | None = None
+    ) -> Self:
+        """Learn r from the training text: stretches of ``steps`` words in ``texts`` places, spread over all of it."""
+        self.model.check_text(corpus)
+        rows = min(texts, len(corpus.ids) // (self.steps + 1))
+        if rows == 0:
+            raise InputError(f"the training text has {len(corpus.ids)} tokens: expected more than {self.steps}")
+        length = len(corpus.ids) // rows
+        updates = min(updates, (length - 1) // self.steps)
+        ids = torch.from_numpy(np.asarray(corpus.ids[: rows * length], np.int64)).view(rows, length).t()
+        leaves = _leaves(self.model.weights_)
+        squares = {name: torch.zeros_like(part) for name, part in leaves.items()}
+        state = self._start(rows)
+        for number in range(updates):
+            begin = number * self.steps
+            words = ids[begin : begin + self.steps + 1].to(leaves[BIAS].device)
+            loss, _, state = self._read(leaves, words, state, scored=False)
+            for name, gradient in _gradients(loss, leaves).items():
+                squares[name].addcmul_(gradient, gradient)
+            if meter is not None:
+                meter("measuring gradients", number + 1, updates)
+        roots = {name: part.div_(updates).sqrt_() for name, part in squares.items()}
+        count = sum(part.numel() for part in roots.values())
+        mean = sum(float(part.sum(dtype=torch.float64)) for part in roots.values()) / count
+        if not 0 < mean < math.inf:
+            raise ForewordError("the gradients of the training text are all zero, or no numbers")
+        self.roots_ = {name: part.div_(mean) for name, part in roots.items()}
+        return self
+
+    def tune(
+        self,
+        held_out: Corpus,
+        *,
+        rates: Sequence[float] = RATES,
+        decays: Sequence[float] = DECAYS,
+        meter: Meter | None = None,
+    ) -> Self:
+        """Choose rate and decay by a held-out text: rates from the lowest on until it gets worse, then decays, then the
+        rates beside the best once more.
+        """
+        tried: dict[tuple[float, float], float] = {}
+
+        def score(rate: float, decay: float) -> float:
+            if (rate, decay) not in tried:
+                self.rate, self.decay = rate, decay
+                tried[rate, decay] = self._score_or_worst(held_out, meter)
+            return tried[rate, decay]
+
+        decay = self.decay
+        best = score(rates[0], decay)
+        for rate in rates[1:]:
+            if score(rate, decay) < best:
+                break
+            best = score(rate, decay)
+        (rate, _), _ = max(tried.items(), key=lambda each: each[1])
+        for decay in decays:
+            score(rate, decay)
+        (rate, decay), _ = max(tried.items(), key=lambda each: each[1])
+        for low, high in pairwise(rates):
+            if rate in (low, high):
+                score(math.sqrt(low * high), decay)
+        (self.rate, self.decay), _ = max(tried.items(), key=lambda each: each[1])
+        return self
+
+    def _score_or_worst(self, corpus: Corpus, meter: Meter | None) -> float:
+        """A rate that runs away is a bad rate, and no reason to stop looking."""
+        logs = self.logprobs(corpus, meter=meter)
+        return float(logs.mean()) if np.isfinite(logs).all() else -math.inf
+
+    def logprobs(self, corpus: Corpus, *, meter: Meter | None = None) -> Logs:
+        """float64 (ids,). To have it learn through a test set, make that one document: ``corpus.joined()``."""
+        self.model.check_text(corpus)
+        logs = np.empty(len(corpus.ids))
+        for number, ids in enumerate(corpus.documents()):
+            logs[corpus.offsets[number] : corpus.offsets[number + 1]] = self._document(ids, meter)
+        return logs
+
+    def score(self, corpus: Corpus) -> float:
+        if len(corpus.ids) == 0:
+            raise InputError("the text is empty: there is nothing to score")
+        return float(self.logprobs(corpus).mean())
+
+    def _document(self, ids: Ids, meter: Meter | None) -> Logs:
+        trained = self.model.weights_
+        leaves = _leaves({name: part.clone() for name, part in trained.items()})
+        speeds, pulls = self._speeds(trained), self._pulls(trained)
+        words = torch.from_numpy(np.append(self.vocab.end, np.asarray(ids, np.int64))).to(leaves[BIAS].device)
+        state, found = self._start(1), []
+        for begin in range(0, len(ids), self.steps):
+            loss, logs, state = self._read(leaves, words[begin : begin + self.steps + 1, None], state)
+            found.append(logs)
+            if self.rate > 0 and begin + self.steps < len(ids):
+                gradients = _gradients(loss, leaves)
+                with torch.no_grad():
+                    for name, weight in leaves.items():
+                        weight.addcmul_(gradients[name], speeds[name], value=-1).lerp_(trained[name], pulls[name])
+            if meter is not None:
+                meter("learning while scoring", begin, len(ids))
+        return torch.cat(found).double().cpu().numpy() if found else np.empty(0)
+
+    def _read(
+        self, leaves: Mapping[str, Tensor], words: Tensor, state: tuple[Tensor, ...], *, scored: bool = True
+    ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+        """Words (T + 1, B): the mean loss, each word's log-probability (T,) where wanted, the state, its past cut."""
+        with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+            hidden, after = self.model.network(self.vocab).read(leaves, words[:-1], state)
+        layer = hidden.flatten(0, 1), output_weight(leaves), leaves[BIAS]
+        targets = words[1:].flatten()
+        if mixed(leaves):
+            nats = -word_logs(leaves, layer[0], targets)
+            return nats.mean(), -nats.detach(), tuple(part.detach() for part in after)
+        if not scored:
+            return linear_cross_entropy(*layer, targets), targets, tuple(part.detach() for part in after)
+        nats = torch.nn.functional.cross_entropy(torch.nn.functional.linear(*layer), targets, reduction="none")
+        return nats.mean(), -nats.detach(), tuple(part.detach() for part in after)
+
+    def _start(self, texts: int) -> tuple[Tensor, ...]:
+        return self.model.network(self.vocab).start(texts, self.model.weights_[BIAS])
+
+    def _speeds(self, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """How far a gradient moves each weight: rate / (r + ε)."""
+        if not self.roots_:
+            return {name: part.new_full((1,), self.rate).expand_as(part) for name, part in like.items()}
+        return {name: self.rate / (part + EPSILON) for name, part in self.roots_.items()}
+
+    def _pulls(self, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """How far each is drawn back: min(1, decay · r)."""
+        if not self.roots_:
+            return {name: part.new_full((1,), min(1.0, self.decay)).expand_as(part) for name, part in like.items()}
+        return {name: (self.decay * part).clamp(max=1.0) for name, part in self.roots_.items()}
+
+
+def _leaves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: part.detach().requires_grad_() for name, part in weights.items()}
+
+
+def _gradients(loss: Tensor, leaves: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))

@@ -1,0 +1,94 @@
+"""Recurrent language models: one cell, read a word, remember, tell the next.
+
+    x_t = E[w_t],    h_t = cell(x_t, h_(t−1)),    p(w_(t+1) = v | w_≤t) = softmax(W h_t + b)_v
+
+The same weights at every step, so the number of parameters does not depend on how long a text is, and no word is ever
+out of reach in principle. How far back the cell really remembers is what the cells differ in: ``nn/cells.py`` has
+their equations.
+
+T. Mikolov et al., "Recurrent neural network based language model" (2010); W. Zaremba, I. Sutskever and O. Vinyals,
+"Recurrent neural network regularization" (2014); R. Jozefowicz, W. Zaremba and I. Sutskever, "An empirical exploration
+of recurrent network architectures" (2015) for the forget bias of 1; L. Feng et al., "Were RNNs all we needed?" (2024).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from foreword.errors import SettingError
+from foreword.neural.model import NeuralLM, check_sizes
+from foreword.nn.dropout import Dropout
+from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
+from foreword.tokens.vocab import Vocab
+from foreword.training.settings import Training
+
+MODEST = Training(
+    epochs=10,
+    batch=20,
+    optimiser="adam",
+    rate=2e-3,
+    hold=0.0,
+    last_rate=0.05,
+    clip=5.0,
+    weight_decay=0.0,
+    activation=0.0,
+    change=0.0,
+    averages=(),
+    shuffle=True,
+)
+"""How small models are usually trained: by Adam, the rate falling as a cosine."""
+
+
+class RecurrentLM(NeuralLM):
+    """A language model of stacked recurrent layers.
+
+    cell: "rnn", "irnn" (ReLU, beginning with the identity), "lstm", "gru" or "min-gru".
+    embedding: units of the embedding. hidden: units of a layer.
+    tied: embedding and output layer are one tensor, and the last layer has as many units as the embedding.
+    forget_bias: what an LSTM's forget gates begin with.
+    mogrify: rounds in which a layer's input and state gate each other before the cell, an LSTM, sees them: 5 in the
+        paper, 0 for none; slow, see ``nn/mogrifier.py``.
+    softmaxes: how many are mixed to tell the next word (15 in the paper), see ``nn/mixture.py``.
+    dropout, training: what is dropped, and how it is trained.
+    device: "cuda" or "cpu"; by default the GPU, where there is one.
+    """
+
+    TRAINING: ClassVar[Training] = MODEST
+    DROPOUT: ClassVar[Dropout] = Dropout(words=0.0, input=0.2, between=0.2, output=0.2, recurrent=0.0)
+
+    def __init__(
+        self,
+        cell: str = "lstm",
+        embedding: int = 200,
+        hidden: int = 200,
+        layers: int = 2,
+        *,
+        tied: bool = True,
+        forget_bias: float = 1.0,
+        mogrify: int = 0,
+        softmaxes: int = 1,
+        dropout: Dropout | None = None,
+        training: Training | None = None,
+        seed: int = 0,
+        device: str | None = None,
+    ) -> None:
+        super().__init__(dropout, training, seed, device)
+        self.cell = cell
+        self.embedding = embedding
+        self.hidden = hidden
+        self.layers = layers
+        self.tied = tied
+        self.mogrify = mogrify
+        self.softmaxes = softmaxes
+        self.forget_bias = forget_bias
+
+    def network(self, vocab: Vocab) -> RecurrentNetwork:
+        check_sizes(self, "embedding", "hidden", "layers", "softmaxes")
+        check_sizes(self, "mogrify", least=0)
+        if self.cell not in CELLS:
+            raise SettingError(f"cell is {self.cell!r}: expected {', '.join(CELLS)}")
+        if self.mogrify and self.cell != "lstm":
+            raise SettingError(f"mogrify is {self.mogrify}, which is for cell 'lstm', not {self.cell!r}")
+        last = self.embedding if self.tied else self.hidden
+        sizes = (len(vocab), self.embedding, self.hidden, self.layers)
+        return RecurrentNetwork(*sizes, self.tied, self.cell, last, self.forget_bias, self.mogrify, self.softmaxes)

@@ -1,0 +1,326 @@
+r"""ARPA files: n-gram models as text, which every n-gram tool since the 1990s reads and writes.
+
+Logs are to the base ten there and natural here. A file may leave out a back-off weight (it is 0 then), the unknown
+word (its log10 is -100 then, as in KenLM), and shorter n-grams that longer ones contain; those are put in with the
+probability that backing off gives them, so no score changes.
+
+Entries are read and written by kernels, a block of lines at a time, and all else by ``arpa_plain.py``, which also says
+what the format is. Nothing is set aside for what a header only promises.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import InputError
+from foreword.ngram.arpa_plain import (
+    FOREWORD_LINES,
+    NEVER,
+    NO_UNKNOWN,
+    START,
+    UPPER_UNKNOWN,
+    Lines,
+    check_words,
+    natural,
+    open_section,
+    plain_entries,
+    read_end,
+    read_entry,
+    read_header,
+    twice,
+)
+from foreword.ngram.growing import CHUNK, Entries, GrowingHash
+from foreword.ngram.kernels_arpa import (
+    ENOUGH,
+    ENTRIES,
+    FULL,
+    LINE,
+    MORE,
+    ODD,
+    PENDING,
+    ROWS,
+    Strings,
+    batch_of,
+    read_ngrams,
+    read_unigrams,
+)
+from foreword.ngram.kernels_arpa_write import write_entries
+from foreword.ngram.layouts import Singles, Spelled
+from foreword.ngram.model import HIGHEST_ORDER, NgramLM
+from foreword.ngram.smoothing import GIVEN, method
+from foreword.pipeline.language import TextLM
+from foreword.protocols import Json, Parts
+from foreword.storage.atomic import atomic_file
+from foreword.tokens.kernels_gather import gather_strings
+from foreword.tokens.strings import StringTable
+from foreword.tokens.vocab import END, UNKNOWN, Vocab
+from foreword.tokens.words import WordTokenizer
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int32]
+
+WORDS_AT_ONCE = 1 << 16
+BYTES_AT_ONCE = 1 << 22
+
+LEAST_BYTES = 4
+"""What an n-gram takes at least: six bytes as text, and in xz files about five."""
+
+
+def looks_like_arpa(path: str | Path) -> bool:
+    """Whether the line that begins an ARPA file's data stands among the first ones."""
+    try:
+        lines = Lines(path)
+        while lines.number < FOREWORD_LINES:
+            if lines.next("\\data\\").lower() == "\\data\\":
+                return True
+    except InputError:
+        pass
+    return False
+
+
+def load_arpa(path: str | Path) -> TextLM:
+    """An ARPA file as a model that speaks text: words are what stands between white space."""
+    model = read_arpa(path)
+    tokenizer = WordTokenizer.from_parts(Parts({}, {}, model.vocab))
+    return TextLM(tokenizer, model)
+
+
+# Reading
+
+
+def read_arpa(path: str | Path) -> NgramLM:
+    """Read an ARPA file, plain or compressed."""
+    lines = Lines(path)
+    sizes = read_header(lines)
+    words = _Words()
+    words.read(lines, sizes[0])
+    vocab, unigrams = words.settle()
+    # A header is believed if the file is long enough for what it declares, be it compressed.
+    model = GrowingHash(unigrams, sizes[1:] if LEAST_BYTES * sum(sizes) <= lines.stored else ())
+    for order, size in enumerate(sizes[1:], 2):
+        open_section(lines, order)
+        _Section(lines, order, size, highest=order == len(sizes)).read(words, model)
+    read_end(lines)
+    arrays = model.arrays()
+    settings: dict[str, Json] = {"order": len(sizes), "smoothing": GIVEN, "sizes": [*model.sizes], "discounts": []}
+    return NgramLM.from_parts(Parts(settings, arrays, vocab))
+
+
+class _Words:
+    """The unigrams of a file. A word's number in the table is one more than its entry's in the file.
+
+    ids: int32, by number, what the model calls each string.
+    """
+
+    def __init__(self) -> None:
+        self.table = StringTable()
+        self.ids = np.empty(0, np.int32)
+        self._values: list[Singles] = []
+
+    def read(self, lines: Lines, declared: int) -> None:
+        position = lines.position
+        position[ENTRIES] = position[ROWS] = 0
+        offsets, numbers = np.empty(WORDS_AT_ONCE + 1, np.int64), np.empty(WORDS_AT_ONCE, np.int64)
+        values, spelled = np.empty(2 * WORDS_AT_ONCE, np.float32), np.empty(0, np.uint8)
+        spans, logs = np.empty(2, np.int64), np.empty(2)
+        status = MORE
+        while status != ENOUGH:
+            if len(spelled) < len(lines.data):
+                spelled = np.empty(len(lines.data), np.uint8)
+            status = read_unigrams(lines.data, declared, spelled, offsets, values, numbers, spans, logs, position)
+            count = int(position[ROWS])
+            position[ROWS] = 0
+            self._add(lines, spelled, offsets[: count + 1], values[: 2 * count].copy(), numbers)
+            if status == ODD or (status == MORE and not lines.fill()):
+                words, log, backoff = read_entry(lines, 1, int(position[ENTRIES]), declared)
+                word = np.frombuffer(bytearray(words[0].encode()), np.uint8)
+                single = np.array([natural(log), natural(backoff)], np.float32)
+                self._add(lines, word, np.array([0, len(word)]), single, np.array([lines.number]))
+                position[ENTRIES] += 1
+
+    def _add(
+        self, lines: Lines, words: Bytes, offsets: NDArray[np.int64], values: Singles, numbers: NDArray[np.int64]
+    ) -> None:
+        before, none = self.table.size, np.zeros(len(offsets) - 1, np.int64)
+        places = self.table.add(words, offsets, none, none)
+        again = np.flatnonzero(places != np.arange(before, before + len(places)))
+        if len(again):
+            lines.position[LINE] = numbers[again[0]]
+            raise twice(lines, [bytes(words[offsets[again[0]] : offsets[again[0] + 1]]).decode()])
+        self._values.append(values)
+
+    def settle(self) -> tuple[Vocab, Singles]:
+        """The vocabulary, and the logs of its words and of ``<s>`` as ``GrowingHash`` takes them."""
+        table, listed = self.table, np.arange(1, self.table.size)
+        special = [name.encode() for name in (UNKNOWN, UPPER_UNKNOWN, END, START)]
+        unknown, upper, end, start = table.add(*_packed(special), np.zeros(4, np.int64), np.zeros(4, np.int64)).tolist()
+        ordinary = np.setdiff1d(listed, [unknown, end, start], assume_unique=True)
+        self.ids = np.empty(table.size, np.int32)
+        self.ids[ordinary] = np.arange(2, len(ordinary) + 2)
+        self.ids[[0, unknown, upper]], self.ids[end], self.ids[start] = 0, 1, len(ordinary) + 2
+        unigrams = np.zeros(2 * (len(ordinary) + 3), np.float32)
+        unigrams[::2] = natural(NEVER)
+        unigrams[0] = natural(NO_UNKNOWN)
+        values = np.concatenate(self._values)
+        unigrams[2 * self.ids[listed]], unigrams[2 * self.ids[listed] + 1] = values[::2], values[1::2]
+        numbers = np.concatenate((np.array([unknown, end]), ordinary))
+        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.diff(table.offsets)[numbers])))
+        data = np.empty(int(offsets[-1]), np.uint8)
+        gather_strings(table.arena, table.offsets, numbers, data, 0)
+        return Vocab.from_bytes(data, offsets, unknown=0, end=1), unigrams
+
+    def ids_of(self, words: list[str]) -> Ints:
+        """What the model calls words, -1 for those that are not among the unigrams."""
+        numbers = self.table.ids_of(*_packed([word.encode() for word in words]))
+        return np.where(numbers >= 0, self.ids[numbers], np.int32(-1))
+
+
+def _packed(strings: list[bytes]) -> tuple[Bytes, NDArray[np.int64]]:
+    offsets = np.zeros(len(strings) + 1, np.int64)
+    np.cumsum([len(string) for string in strings], out=offsets[1:])
+    return np.frombuffer(bytearray(b"".join(strings)), np.uint8), offsets
+
+
+class _Section:
+    """The n-grams of one order, two or more, as they stand in the file.
+
+    rows, pending, places: room for the next of them, as ``read_ngrams`` fills it.
+    """
+
+    def __init__(self, lines: Lines, order: int, declared: int, *, highest: bool) -> None:
+        self.lines = lines
+        self.order = order
+        self.declared = declared
+        self.highest = highest
+        self.entries = Entries(order)
+        self.rows = np.empty(2 * CHUNK, np.uint64)
+        self.pending = np.empty((CHUNK, order), np.int32)
+        self.places = np.empty(CHUNK, np.int64)
+
+    def read(self, words: _Words, model: GrowingHash) -> None:
+        """Read all n-grams and put them into the model's tables."""
+        self.lines.position[[ENTRIES, ROWS, PENDING]] = 0
+        try:
+            self._read(words, model)
+        except InputError:
+            self._enter(model)  # an n-gram that stands there twice comes before what is wrong further down
+            raise
+        self._enter(model)
+
+    def _read(self, words: _Words, model: GrowingHash) -> None:
+        lines, batch = self.lines, batch_of(self.order)
+        # Of more n-grams than there can be, one stands there twice: no small file unpacks to any number of them.
+        enough = min(self.declared, (model.vocab_size + 1) ** self.order + 1)
+        strings = Strings(words.table.slots, words.table.arena, words.table.starts, words.ids)
+        status = MORE
+        while status != ENOUGH:
+            status = read_ngrams(
+                lines.data, enough, self.order, self.highest, strings, model.tables(),
+                self.rows, self.rows.view(np.float32), self.pending.reshape(-1), self.places, batch, lines.position,
+            )  # fmt: skip
+            if status == FULL:
+                self._keep()
+            if status == ODD or (status == MORE and not lines.fill()):
+                self._read_one(words)
+
+    def _read_one(self, words: _Words) -> None:
+        """Read an entry that the kernel left to Python: it is wrong, or unusual and found its place at the end."""
+        position = self.lines.position
+        spelled, log, backoff = read_entry(self.lines, self.order, int(position[ENTRIES]), self.declared)
+        ids = words.ids_of(spelled)
+        check_words(self.lines, spelled, ids.tolist())
+        row, place = position[ROWS], position[PENDING]
+        self.rows[2 * row] = 0
+        self.rows[2 * row + 1 : 2 * row + 2].view(np.float32)[:] = natural(log), 0 if self.highest else natural(backoff)
+        self.pending[place], self.places[place] = ids, row
+        position[[ENTRIES, ROWS, PENDING]] += 1
+
+    def _keep(self) -> None:
+        rows, pending = self.lines.position[[ROWS, PENDING]].tolist()
+        self.entries.add(self.rows[: 2 * rows], self.pending[:pending].copy(), self.places[:pending].copy())
+        self.rows = np.empty(2 * CHUNK, np.uint64)
+        self.lines.position[[ROWS, PENDING]] = 0
+
+    def _enter(self, model: GrowingHash) -> None:
+        self._keep()
+        number = model.add_order(self.entries)
+        if number is not None:
+            raise self._twice(number)
+
+    def _twice(self, number: int) -> InputError:
+        """Entry ``number`` has been there before: read so far again, to say in which line."""
+        lines = Lines(self.lines.path)
+        sizes = read_header(lines)
+        for order in range(1, self.order + 1):
+            for _ in range(sizes[order - 1] if order < self.order else number):
+                lines.next("an entry")
+            if order < self.order:
+                open_section(lines, order + 1)
+        return twice(lines, read_entry(lines, self.order, number, self.declared)[0])
+
+
+# Writing
+
+
+def write_arpa(model: NgramLM, path: str | Path) -> None:
+    """Write a model as ARPA text, to a ``.gz`` if the name says so.
+
+    Numbers have nine digits, which give every float32 back to the last bit.
+    """
+    if method(model.smoothing, model.add).uniform:
+        raise InputError(
+            f"a model with smoothing={model.smoothing} cannot be an ARPA file: what a context does not know is spread "
+            "evenly there, and readers of ARPA would ask shorter contexts"
+        )
+    names = _Names(model.vocab)
+    opener = gzip.open if str(path).endswith(".gz") else open
+    with atomic_file(Path(path)) as temporary, opener(temporary, "wb") as file:
+        file.write(b"\\data\\\n")
+        file.writelines(f"ngram {order}={size}\n".encode() for order, size in enumerate(model.sizes_, 1))
+        for spelled in model.ngrams():
+            file.write(f"\n\\{spelled[0]}-grams:\n".encode())
+            file.writelines(names.lines(spelled, highest=spelled[0] == model.order))
+        file.write(b"\n\\end\\\n")
+
+
+class _Names:
+    """The words of a model as a file has them, ``<s>`` after the last."""
+
+    def __init__(self, vocab: Vocab) -> None:
+        self.vocab = vocab
+        self.data = np.append(vocab.data, np.frombuffer(START.encode(), np.uint8))
+        self.offsets = np.append(vocab.offsets, vocab.offsets[-1] + len(START))
+        wrong = np.flatnonzero(np.isin(self.data, np.frombuffer(b" \t\r\n", np.uint8)))
+        bad = np.union1d(
+            np.searchsorted(self.offsets, wrong, side="right") - 1, np.flatnonzero(np.diff(self.offsets) == 0)
+        )
+        if len(bad):
+            raise InputError(f"the token {vocab[int(bad[0])]!r} has white space in it, which an ARPA file cannot hold")
+        self._out = np.empty(max(BYTES_AT_ONCE, HIGHEST_ORDER * (int(np.diff(self.offsets).max()) + 64)), np.uint8)
+
+    def lines(self, spelled: Spelled, *, highest: bool) -> Iterator[memoryview | bytes]:
+        """The lines of one order, some at a time."""
+        _, ngrams, logs, weights = spelled
+        if not 0 <= ngrams.min(initial=0) <= ngrams.max(initial=0) <= len(self.vocab):
+            raise InputError("the model holds a word that is not in its vocabulary")
+        logs, weights = np.ascontiguousarray(logs), np.ascontiguousarray(weights)
+        position = np.zeros(2, np.int64)
+        status = FULL
+        while status != ENOUGH:
+            status = write_entries(ngrams, logs, weights, highest, self.data, self.offsets, NEVER, self._out, position)
+            yield self._out[: position[1]].data
+            position[1] = 0
+            if status == ODD:
+                number = int(position[0])
+                one = slice(number, number + 1)
+                named = {word: self._name(word) for word in ngrams[number].tolist()}
+                yield "".join(plain_entries(named, ngrams[one], logs[one], weights[one], highest)).encode()
+                position[0] += 1
+
+    def _name(self, word: int) -> str:
+        return START if word == len(self.vocab) else self.vocab[word]

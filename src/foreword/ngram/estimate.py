@@ -1,0 +1,371 @@
+"""From counts to probabilities, order by order: every method of ``smoothing.py`` in one pass over the n-grams.
+
+``estimate`` gives them in float64, which is what the formulas are checked with. ``estimate_logs``, which models are
+made of, writes natural logs in float32 over what the tables of n-grams held before, so that it takes hardly any memory
+of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import SettingError
+from foreword.ngram import kernels_table as ngram_table
+from foreword.ngram.counts import Order, Tabulated, count_continuations, find_ngram, tabulate
+from foreword.ngram.kernels_count import counts_of_counts, first_extension
+from foreword.ngram.kernels_sort import COUNT, PARENT
+from foreword.ngram.pack import LOG, WEIGHT
+from foreword.ngram.smoothing import Method, estimate_discounts
+from foreword.protocols import Meter
+from foreword.storage.scratch import Scratch
+from foreword.tokens.corpus import Corpus
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+CHUNK = 1 << 15
+"""Contexts that are worked on together: they and their n-grams stay in the cache."""
+
+Discounts = list[tuple[float, ...]]
+
+
+@dataclass(slots=True)
+class Estimate:
+    """Probabilities of one order in float64, and the back-off weight of each of its n-grams as a context.
+
+    words, parents: int32 (n,), the last word, and the number of the n-gram before it in the order below.
+    """
+
+    words: Ints
+    parents: Ints
+    probabilities: Floats
+    backoffs: Floats
+
+
+@dataclass(slots=True)
+class Logged:
+    """The same as natural logs, ready to be packed.
+
+    unigrams: float32 (words + 1, 2), of each word and of ``<s>``: probability, weight.
+    tables: of each order from two on, int32 (n, 4): word, parent, and the same two as float32.
+    """
+
+    unigrams: Singles
+    tables: list[Ints]
+
+
+@dataclass(slots=True)
+class Chunk:
+    """The extensions of some contexts, n-grams from ``first`` up to ``last``."""
+
+    first: int
+    last: int
+    probabilities: Floats
+    first_context: int
+    last_context: int
+    weights: Floats
+
+
+@dataclass(slots=True)
+class Counted:
+    """What the formulas work with.
+
+    kept: uint8 (n,) for each order from two on, zero for what is to be pruned; empty where nothing is.
+    """
+
+    unigrams: Longs
+    orders: list[Order]
+    kept: list[Bytes]
+    discounts: Discounts
+
+
+def estimate(
+    corpus: Corpus | Tabulated,
+    order: int,
+    how: Method,
+    *,
+    prune: Sequence[int] = (),
+    fallback: bool = True,
+    meter: Meter | None = None,
+) -> tuple[list[Estimate], Discounts]:
+    """Probabilities of all orders in float64, and the discounts of each order.
+
+    corpus: a text, or what was counted of one before; the tables of that are written over.
+    prune: for each order, n-grams seen at most that often are left out; the last number goes on for higher orders.
+    """
+    scratch = Scratch()
+    counted = count(corpus, order, how, prune, fallback, scratch, meter)
+    found = [
+        _unigram_estimate(counted.unigrams, how, counted.discounts[0]),
+        *(
+            Estimate(each.words.copy(), each.parents.copy(), np.empty(len(each)), np.ones(len(each)))
+            for each in counted.orders
+        ),
+    ]
+
+    def put(k: int, chunk: Chunk) -> None:
+        found[k - 1].probabilities[chunk.first : chunk.last] = chunk.probabilities
+        found[k - 2].backoffs[chunk.first_context : chunk.last_context] = chunk.weights
+
+    smooth(counted, how, found[0].probabilities, scratch, put, meter)
+    return _pruned(found, counted.kept), counted.discounts
+
+
+def estimate_logs(
+    corpus: Corpus | Tabulated,
+    order: int,
+    how: Method,
+    *,
+    prune: Sequence[int] = (),
+    fallback: bool = True,
+    scratch: Scratch | None = None,
+    meter: Meter | None = None,
+) -> tuple[Logged, Discounts]:
+    """The same as logs, within what memory ``scratch`` allows."""
+    scratch = scratch or Scratch()
+    counted = count(corpus, order, how, prune, fallback, scratch, meter)
+    lowest = _unigram_estimate(counted.unigrams, how, counted.discounts[0])
+    unigrams = np.zeros((len(lowest.words), 2), np.float32)
+    tables = [each.grams for each in counted.orders]
+    as_logs = [each.view(np.float32) for each in tables]
+
+    def put(k: int, chunk: Chunk) -> None:
+        as_logs[k - 2][chunk.first : chunk.last, LOG] = np.log(chunk.probabilities, out=chunk.probabilities)
+        weights = np.log(chunk.weights, out=chunk.weights)
+        if k == 2:
+            unigrams[chunk.first_context : chunk.last_context, 1] = weights
+        else:
+            as_logs[k - 3][chunk.first_context : chunk.last_context, WEIGHT] = weights
+        if k == order:
+            as_logs[k - 2][chunk.first : chunk.last, WEIGHT] = 0.0
+
+    with np.errstate(divide="ignore"):
+        unigrams[:, 0] = np.log(lowest.probabilities)
+        smooth(counted, how, lowest.probabilities, scratch, put, meter)
+    for each in counted.orders[:1]:  # those of the other orders are parts of the same arrays
+        scratch.release(each.suffixes)
+        scratch.release(each.continuations)
+    return Logged(unigrams, _drop_rare(tables, counted.kept, scratch)), counted.discounts
+
+
+# Counts
+
+
+def count(
+    corpus: Corpus | Tabulated,
+    order: int,
+    how: Method,
+    prune: Sequence[int],
+    fallback: bool,
+    scratch: Scratch,
+    meter: Meter | None,
+) -> Counted:
+    limits = prune_limits(prune, order)
+    kenlm = how.continuations
+    found = corpus if isinstance(corpus, Tabulated) else tabulate(corpus, order, scratch, meter, last=kenlm)
+    unigrams, orders, last = found.unigrams, found.orders, found.last if kenlm else []
+    kept = [_kept(each, limit, scratch) for each, limit in zip(orders, limits[1:], strict=True)]
+    raw = _counts_of_ends(unigrams, orders, last)
+    if how.continuations and orders:
+        unigrams = count_continuations(len(unigrams), orders)
+    tallies = _tallies(unigrams, orders)
+    # KenLM tallies one n-gram of each lower order, the last in its sort, by how often it was seen instead of by how
+    # many words stand before it. In a large text that is nothing; for equal digits in a small one we do the same.
+    for tally, was, now in zip(tallies, raw, _counts_of_ends(unigrams, orders, last), strict=False):
+        for number, change in ((now, -1), (was, 1)):
+            if number < 5:
+                tally[number] += change
+    discounts = [
+        estimate_discounts(tally.tolist(), how.discounts, order=k, fallback=fallback)
+        for k, tally in enumerate(tallies, 1)
+    ]
+    return Counted(unigrams, orders, kept, list(discounts))
+
+
+def _kept(counted: Order, limit: int, scratch: Scratch) -> Bytes:
+    kept = scratch.empty(len(counted) if limit else 0, np.uint8)
+    if limit:
+        ngram_table.mark_frequent(counted.grams, limit, kept)
+    return kept
+
+
+def _tallies(unigrams: Longs, orders: Sequence[Order]) -> Longs:
+    """How many n-grams of each order have the count 1, 2, 3, 4: int64 (orders, 5)."""
+    tallies = np.zeros((len(orders) + 1, 5), np.int64)
+    tallies[0, 1:] = np.bincount(unigrams[(unigrams > 0) & (unigrams < 5)], minlength=5)[1:]
+    for tally, counted in zip(tallies[1:], orders, strict=True):
+        counts_of_counts(counted.grams, tally)
+    return tallies
+
+
+def _counts_of_ends(unigrams: Longs, orders: list[Order], ngram: list[int]) -> list[int]:
+    """The counts of an n-gram's last word, of its last two words, and so on."""
+    found = [int(unigrams[ngram[-1]])] if ngram else []
+    for length in range(2, len(ngram) + 1):
+        number = find_ngram(orders, ngram[-length:])
+        found.append(int(orders[length - 2].grams[number, COUNT]))
+    return found
+
+
+def prune_limits(prune: Sequence[int], order: int) -> list[int]:
+    limits = [*prune, *[prune[-1] if prune else 0] * order][:order]
+    if any(limit < 0 for limit in limits) or limits != sorted(limits):
+        raise SettingError(f"prune={list(prune)}: expected numbers that do not fall from order to order")
+    if limits[0]:
+        raise SettingError("prune: unigrams are not pruned; limit the vocabulary instead")
+    return limits
+
+
+# Probabilities
+
+
+def smooth(
+    counted: Counted,
+    how: Method,
+    unigrams: Floats,
+    scratch: Scratch,
+    put: Callable[[int, Chunk], None],
+    meter: Meter | None,
+) -> None:
+    """Hand ``put`` the probabilities of every order from two on, a chunk at a time, and the weights of their contexts.
+
+    A chunk's arrays are the next one's too: what is to be kept has to be copied, and what is there may be written over.
+    """
+    size = len(counted.unigrams)
+    lower = unigrams
+    for k, (each, kept) in enumerate(zip(counted.orders, counted.kept, strict=True), 2):
+        own = scratch.empty(len(each) if k <= len(counted.orders) and not how.uniform else 0, np.float64)
+        discounts = np.array(counted.discounts[k - 1])
+        buffers = _Buffers()
+        low = _Lower(each.suffixes, lower, scratch, 1 / size if how.uniform else None)
+        for first, last, contexts in _chunks(each):
+            totals, weights = buffers.of("totals", len(contexts)), buffers.of("weights", len(contexts))
+            probabilities, shorter = buffers.of("probabilities", last - first), buffers.of("shorter", last - first)
+            grams = each.grams[first:last]
+            ngram_table.weigh_contexts(
+                grams, kept[first:last], contexts.start, discounts, how.per_type, how.per_word * size, totals, weights
+            )
+            ngram_table.share_out(
+                grams, contexts.start, discounts, how.backoff is None, totals, weights,
+                low.take(first, last, shorter), probabilities,
+            )  # fmt: skip
+            if how.backoff is not None:
+                weights[totals > 0] = how.backoff
+            if len(own):
+                own[first:last] = probabilities
+            put(k, Chunk(first, last, probabilities, contexts.start, contexts.stop, weights))
+        scratch.release(lower)
+        lower = own
+        if meter is not None:
+            meter("estimating", k, len(counted.orders) + 1)
+
+
+def _chunks(counted: Order) -> Iterator[tuple[int, int, range]]:
+    """n-grams from … up to …, and the contexts that they extend; few of both, but where one context has many."""
+    first = context = 0
+    grams = counted.grams
+    while context < counted.below:
+        next_context = min(context + CHUNK, counted.below)
+        if first + 2 * CHUNK < len(grams):
+            next_context = min(next_context, max(context + 1, int(grams[first + 2 * CHUNK, PARENT])))
+        last = first_extension(grams[first:], next_context) + first
+        yield first, last, range(context, next_context)
+        first, context = last, next_context
+
+
+class _Buffers:
+    """Arrays that are used again and grow where they have to."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Floats] = {}
+
+    def of(self, name: str, size: int) -> Floats:
+        if name not in self._held or len(self._held[name]) < size:
+            self._held[name] = np.empty(max(size, 2 * CHUNK))
+        return self._held[name][:size]
+
+
+class _Lower:
+    """The probability of each n-gram's suffix in the order below.
+
+    Where the order below does not fit into the memory there is, all are looked up beforehand, a range at a time.
+    """
+
+    def __init__(self, suffixes: Ints, lower: Floats, scratch: Scratch, constant: float | None) -> None:
+        self.suffixes = suffixes
+        self.lower = lower
+        self.constant = constant
+        ranges = list(scratch.ranges(len(lower), 8))
+        self.found: Floats | None = None
+        if len(ranges) > 1 and constant is None:
+            self.found = scratch.empty(len(suffixes), np.float64)
+            for first, last in ranges:
+                ngram_table.look_up_lower(suffixes, first, last, lower[first:last], self.found)
+
+    def take(self, first: int, last: int, out: Floats) -> Floats:
+        """For n-grams from ``first`` up to ``last``."""
+        if self.constant is not None:
+            out.fill(self.constant)
+        elif self.found is None:
+            ngram_table.look_up_lower(self.suffixes[first:last], 0, len(self.lower), self.lower, out)
+        else:
+            out[:] = self.found[first:last]
+        return out
+
+
+def _unigram_estimate(counts: Longs, how: Method, discounts: tuple[float, ...]) -> Estimate:
+    """Unigrams are mixed with the uniform distribution, of which every word has one part, ``<unk>`` too."""
+    size = len(counts)
+    taken = np.array(discounts)[np.minimum(counts, 3)]
+    extra = how.per_type * int((counts > 0).sum()) + how.per_word * size
+    total = counts.sum() + extra
+    if how.backoff is not None:
+        probabilities = np.where(counts > 0, counts / total, how.backoff / size)
+    else:
+        probabilities = (counts - taken) / total + (taken.sum() + extra) / total / size
+    # <s> is never predicted; its row is there because it is a context.
+    return Estimate(
+        np.arange(size + 1, dtype=np.int32), np.zeros(size + 1, np.int32), np.append(probabilities, 0.0),
+        np.ones(size + 1),
+    )  # fmt: skip
+
+
+# Pruning. Limits do not fall with the order, so what a kept n-gram needs is kept too.
+
+
+def _pruned(found: list[Estimate], kept: Sequence[Bytes]) -> list[Estimate]:
+    left = found[:1]
+    renumbered: Ints | None = None
+    for marks, order in zip(kept, found[1:], strict=True):
+        if not len(marks):
+            left.append(order)
+            continue
+        keep = marks == 1
+        parents = order.parents[keep] if renumbered is None else renumbered[order.parents[keep]]
+        left.append(Estimate(order.words[keep], parents, order.probabilities[keep], order.backoffs[keep]))
+        renumbered = (np.cumsum(keep) - 1).astype(np.int32)
+    return left
+
+
+def _drop_rare(tables: Sequence[Ints], kept: Sequence[Bytes], scratch: Scratch) -> list[Ints]:
+    """The same with tables, in place."""
+    left = []
+    below = np.empty(0, np.int32)
+    for grams, marks in zip(tables, kept, strict=True):
+        if not len(marks):
+            left.append(grams)
+            continue
+        renumbered = scratch.empty(len(grams), np.int32)
+        left.append(grams[: ngram_table.drop_rare(grams, marks, below, renumbered)])
+        scratch.release(below)
+        scratch.release(marks)
+        below = renumbered
+    scratch.release(below)
+    return left

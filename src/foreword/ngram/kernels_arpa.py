@@ -1,0 +1,441 @@
+"""ARPA entries, from bytes to rows of a model's hash table.
+
+Reading waits for memory three times: where a word's string is, where the n-gram without its last word is, and where
+the one without its first is. So lines are taken in batches: one pass cuts them and asks for their words, the next
+finds the words and asks for the shortest contexts, and each longer context is asked for when the shorter one is found.
+
+A kernel takes only what it understands at once, which is nearly every line of every file. Any other one, be it broken
+or only unusual, it leaves to Python, whose judgement is that of the plain reader.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.native.jit import inlined, kernel
+from foreword.native.memory import load8, prefetch
+from foreword.ngram.kernels_table import FIRST, HALF, SECOND, find, home_of, mixed_key
+from foreword.tokens.strings import ID_BITS, make_key, row_of
+from foreword.tokens.strings import find as find_string
+
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+LINES = 32
+"""Lines in a batch."""
+
+MORE, ENOUGH, ODD, FULL = range(4)
+"""Why a reader stopped: the bytes are used up, all declared entries are there, a line for Python, no room left."""
+
+AT, LINE, ENTRIES, ROWS, PENDING = range(5)
+"""What ``position`` holds: the next byte, its line's number less one, how many entries of the section have been read,
+and how many rows and pending n-grams have been written since the caller last emptied those."""
+
+_NEWLINE, _RETURN, _SPACE, _TAB = 10, 13, 32, 9
+_PLUS, _MINUS, _POINT, _ZERO, _NINE, _LITTLE_E, _BIG_E = 43, 45, 46, 48, 57, 101, 69
+_FREE = np.uint64(0)
+_UNDO_FIRST, _UNDO_SECOND = (np.uint64(pow(int(factor), -1, 1 << 64)) for factor in (FIRST, SECOND))
+_UPPER_UNKNOWN = np.uint64(int.from_bytes(b"<UNK>", "little"))
+_LN10 = math.log(10)
+_EXACT = 1 << 53
+"""Whole numbers up to here are float64s, and so are powers of ten up to the 22nd."""
+
+POWERS = np.array([10.0**power for power in range(23)])
+_MANY = (1 << 63) // 10 - 1
+"""A whole number up to here has room for another digit in an int64."""
+
+
+# Numbers
+
+
+@inlined
+def product_error(a: float, b: float, product: float) -> float:
+    """What a float64 product lost to rounding, exactly (Dekker, 1971)."""
+    scale = 134217729.0  # 2^27 + 1
+    a_high = a * scale - (a * scale - a)
+    b_high = b * scale - (b * scale - b)
+    a_low, b_low = a - a_high, b - b_high
+    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+@inlined
+def _quotient(digits: int, power: int) -> float:
+    """``digits`` / 10^``power``, correctly rounded, or NaN where that is not certain.
+
+    Up to 2^53 one division rounds once. Beyond, the digits are a float64 and a small rest; so is the quotient, and if
+    it rounds the same with its rest a little larger or smaller, then it is right: the rest's own error is far less.
+    """
+    if digits <= _EXACT:
+        return np.float64(digits) / POWERS[power]
+    high = np.float64(digits)
+    low = np.float64(digits - np.int64(high))
+    ten = POWERS[power]
+    first = high / ten
+    product = first * ten
+    rest = ((high - product) - product_error(first, ten, product) + low) / ten
+    little = rest * 2.0**-40
+    value = first + rest
+    return value if first + (rest + little) == value and first + (rest - little) == value else np.nan
+
+
+@inlined
+def _read_number(data: Bytes, at: int, stop: int, numbers: Floats, place: int) -> int:
+    """Read a decimal number into ``numbers[place]``; where it ends, or -1 if it is not certain what it is."""
+    negative = at < stop and data[at] == _MINUS
+    if at < stop and (negative or data[at] == _PLUS):
+        at += 1
+    digits = np.int64(0)
+    fraction = read = 0
+    pointed = False
+    while at < stop:
+        byte = data[at]
+        if _ZERO <= byte <= _NINE:
+            if digits > _MANY:
+                return -1
+            digits = digits * 10 + np.int64(byte - _ZERO)
+            read += 1
+            fraction += pointed
+        elif byte == _POINT and not pointed:
+            pointed = True
+        else:
+            break
+        at += 1
+    if read == 0:
+        return -1
+    exponent = np.int64(0)
+    if at < stop and (data[at] == _LITTLE_E or data[at] == _BIG_E):
+        at += 1
+        falling = at < stop and data[at] == _MINUS
+        if at < stop and (falling or data[at] == _PLUS):
+            at += 1
+        begin = at
+        while at < stop and _ZERO <= data[at] <= _NINE and at - begin < 4:
+            exponent = exponent * 10 + np.int64(data[at] - _ZERO)
+            at += 1
+        if at == begin:
+            return -1
+        if falling:
+            exponent = -exponent
+    exponent -= fraction
+    value = 0.0
+    if digits > 0:
+        if -22 <= exponent <= 0:
+            value = _quotient(digits, -exponent)
+        elif 0 < exponent <= 22 and digits <= _EXACT:
+            value = np.float64(digits) * POWERS[exponent]
+        else:
+            return -1
+        if np.isnan(value):
+            return -1
+    numbers[place] = -value if negative else value
+    return at
+
+
+# Lines
+
+
+@inlined
+def _skip_blanks(data: Bytes, at: int, stop: int) -> int:
+    while at < stop and (data[at] == _SPACE or data[at] == _TAB):
+        at += 1
+    return at
+
+
+@inlined
+def _skip_line_ends(data: Bytes, at: int, stop: int, position: Longs) -> int:
+    """To the next byte that is no blank and no end of a line; lines are counted on the way."""
+    while at < stop and data[at] <= _SPACE:
+        if data[at] == _NEWLINE:
+            position[LINE] += 1
+        elif data[at] != _SPACE and data[at] != _TAB and data[at] != _RETURN:
+            break
+        at += 1
+    return at
+
+
+@inlined
+def _cut(data: Bytes, at: int, stop: int, order: int, spans: Longs, place: int, numbers: Floats, number: int) -> int:
+    """Cut the entry that begins at ``at``: its words' ends go to ``spans[place:]``, its two logs to
+    ``numbers[number:]``. Where its line ends, or -1 if it is for Python.
+    """
+    at = _read_number(data, at, stop, numbers, number)
+    if at < 0 or numbers[number] > 0 or at == stop or (data[at] != _SPACE and data[at] != _TAB):
+        return -1
+    for word in range(order):
+        at = _skip_blanks(data, at, stop)
+        spans[place + 2 * word] = at
+        while at < stop and (
+            data[at] > _SPACE
+            or (data[at] != _SPACE and data[at] != _NEWLINE and data[at] != _TAB and data[at] != _RETURN)
+        ):
+            at += 1
+        if at == spans[place + 2 * word]:
+            return -1
+        spans[place + 2 * word + 1] = at
+    at = _skip_blanks(data, at, stop)
+    numbers[number + 1] = 0.0
+    if at < stop and data[at] != _NEWLINE and data[at] != _RETURN:
+        at = _read_number(data, at, stop, numbers, number + 1)
+        if at < 0:
+            return -1
+    while at < stop and (data[at] == _SPACE or data[at] == _TAB or data[at] == _RETURN):
+        at += 1
+    return -1 if at < stop and data[at] != _NEWLINE else at
+
+
+@kernel
+def read_unigrams(
+    data: Bytes, declared: int, words: Bytes, offsets: Longs, values: Singles, lines: Longs,
+    spans: Longs, numbers: Floats, position: Longs,
+) -> int:  # fmt: skip
+    """Copy the words of unigrams to ``words``, their ends to ``offsets``, their logs to ``values``; why it stopped.
+
+    words: as long as data. offsets, lines: (n + 1,), values: (2 * n,), for the n entries that there is room for.
+    lines[i], out: the line that entry i stands in. spans, numbers: (2,), scratch.
+    """
+    offsets[0] = 0
+    while position[ENTRIES] < declared:
+        row = position[ROWS]
+        if row + 1 == len(offsets):
+            return FULL
+        position[AT] = _skip_line_ends(data, position[AT], len(data), position)
+        if position[AT] == len(data):
+            return MORE
+        end = _cut(data, position[AT], len(data), 1, spans, 0, numbers, 0)
+        if end < 0 or (spans[1] - spans[0] == 5 and load8(data, spans[0], spans[1]) == _UPPER_UNKNOWN):
+            return ODD
+        written = offsets[row]
+        for place in range(spans[0], spans[1]):
+            words[written] = data[place]
+            written += 1
+        offsets[row + 1] = written
+        lines[row] = position[LINE] + 1
+        values[2 * row] = np.float32(numbers[0] * _LN10)
+        values[2 * row + 1] = np.float32(numbers[1] * _LN10)
+        position[AT] = end
+        position[ROWS] += 1
+        position[ENTRIES] += 1
+    return ENOUGH
+
+
+class Strings(NamedTuple):
+    """A table of strings (``table.StringTable``), and what the model calls each of them, ``words`` for ``<s>``."""
+
+    slots: Words
+    arena: Bytes
+    starts: Longs
+    ids: Ints
+
+
+class Tables(NamedTuple):
+    """The orders read before, each a hash table in ``table``: that of k + 1 words begins at row ``firsts[k]`` and has
+    ``homes[k]``. words: how many there are, without ``<s>``; bits: what a word takes in a key.
+    """
+
+    table: Words
+    firsts: Longs
+    homes: Longs
+    words: int
+    bits: int
+
+
+class Batch(NamedTuple):
+    """Room for LINES entries.
+
+    spans, keys, found: of each word, where it begins and ends, its key, and its row, then its id.
+    numbers: the two logs of each entry. places: its first byte and its line. contexts, mixes: what it is called
+    without its last word, and without its first, and their keys.
+    """
+
+    spans: Longs
+    keys: Words
+    found: Longs
+    numbers: Floats
+    places: Longs
+    contexts: Longs
+    mixes: Words
+
+
+def batch_of(order: int) -> Batch:
+    words = order * LINES
+    spans, keys, found = np.empty(2 * words, np.int64), np.empty(4 * words, np.uint64), np.empty(words, np.int64)
+    numbers, mixes = np.empty(2 * LINES), np.empty(2 * LINES, np.uint64)
+    places, contexts = np.empty(2 * LINES, np.int64), np.empty(2 * LINES, np.int64)
+    return Batch(spans, keys, found, numbers, places, contexts, mixes)
+
+
+@inlined
+def _cut_batch(data: Bytes, declared: int, order: int, slots: Words, batch: Batch, position: Longs) -> tuple[int, bool]:
+    """Cut up to LINES entries and ask for their words' rows: how many, and whether an odd one follows."""
+    filled = 0
+    while filled < LINES and position[ENTRIES] + filled < declared:
+        at = _skip_line_ends(data, position[AT], len(data), position)
+        position[AT] = at
+        if at == len(data):
+            break
+        end = _cut(data, at, len(data), order, batch.spans, 2 * order * filled, batch.numbers, 2 * filled)
+        if end < 0:
+            return filled, True
+        for word in range(order * filled, order * filled + order):
+            make_key(data, batch.spans[2 * word], batch.spans[2 * word + 1], batch.keys, 4 * word)
+            batch.found[word] = row_of(batch.keys, 4 * word, len(slots) // 4)
+            prefetch(slots, 4 * batch.found[word])
+        batch.places[2 * filled], batch.places[2 * filled + 1] = at, position[LINE]
+        position[AT] = end
+        filled += 1
+    return filled, False
+
+
+@inlined
+def _find_words(data: Bytes, order: int, strings: Strings, start: int, batch: Batch, filled: int) -> int:
+    """``found`` become the words' ids; how many entries have nothing but words that may stand there."""
+    for entry in range(filled):
+        for word in range(order * entry, order * entry + order):
+            begin, end = batch.spans[2 * word], batch.spans[2 * word + 1]
+            at = find_string(
+                strings.slots, strings.arena, strings.starts, batch.found[word], batch.keys, 4 * word, data, begin, end
+            )
+            number = np.int64(strings.slots[at + 3] & ID_BITS) - 1
+            if number < 0 or (strings.ids[number] == start and word > order * entry):
+                return entry
+            batch.found[word] = strings.ids[number]
+    return filled
+
+
+@inlined
+def _find_contexts(order: int, tables: Tables, batch: Batch, filled: int) -> None:
+    """``contexts`` become what each entry is called without its last word and without its first, -1 if unknown."""
+    contexts, found = batch.contexts, batch.found
+    for side in range(2 * filled):
+        contexts[side] = found[order * (side >> 1) + (side & 1)]
+    for depth in range(1, order - 1):
+        first, homes = tables.firsts[depth], tables.homes[depth]
+        for side in range(2 * filled):
+            if contexts[side] >= 0:
+                word = found[order * (side >> 1) + depth + (side & 1)]
+                batch.mixes[side] = mixed_key(contexts[side], word, tables.bits)
+                row = first + home_of(batch.mixes[side], homes)
+                prefetch(tables.table, 2 * row)
+                prefetch(tables.table, 2 * row + 6)  # a search may run into the next line
+        for side in range(2 * filled):
+            if contexts[side] >= 0:
+                row = find(tables.table, first, homes, batch.mixes[side])
+                contexts[side] = tables.words + 1 + row if row >= 0 else -1
+
+
+@kernel
+def read_ngrams(
+    data: Bytes, declared: int, order: int, highest: bool, strings: Strings, tables: Tables,
+    rows: Words, values: Singles, pending: Ints, places: Longs, batch: Batch, position: Longs,
+) -> int:  # fmt: skip
+    """Read n-grams, of two words or more, as rows of a hash table yet to be put in place; why it stopped.
+
+    rows: uint64 (2 * n,), out; values: the same bytes as float32.
+    pending, places: n-grams of which a shorter end is not in the tables, as ids, and their rows, which have no key.
+    """
+    while position[ENTRIES] < declared:
+        if 2 * (position[ROWS] + LINES) > len(rows) or position[PENDING] + LINES > len(places):
+            return FULL
+        filled, odd = _cut_batch(data, declared, order, strings.slots, batch, position)
+        good = _find_words(data, order, strings, tables.words, batch, filled)
+        if good < filled:
+            filled, odd = good, True
+            position[AT], position[LINE] = batch.places[2 * good], batch.places[2 * good + 1]
+        _find_contexts(order, tables, batch, filled)
+        for entry in range(filled):
+            row = position[ROWS]
+            if batch.contexts[2 * entry] >= 0 and batch.contexts[2 * entry + 1] >= 0:
+                last = batch.found[order * entry + order - 1]
+                rows[2 * row] = mixed_key(batch.contexts[2 * entry], last, tables.bits)
+            else:
+                rows[2 * row] = _FREE
+                for word in range(order):
+                    pending[position[PENDING] * order + word] = batch.found[order * entry + word]
+                places[position[PENDING]] = row
+                position[PENDING] += 1
+            values[4 * row + 2] = np.float32(batch.numbers[2 * entry] * _LN10)
+            values[4 * row + 3] = np.float32(0.0 if highest else batch.numbers[2 * entry + 1] * _LN10)
+            position[ROWS] += 1
+            position[ENTRIES] += 1
+        if odd:
+            return ODD
+        if position[AT] == len(data):
+            return MORE if position[ENTRIES] < declared else ENOUGH
+    return ENOUGH
+
+
+# Tables
+
+
+@kernel
+def insert_rows(table: Words, first: int, homes: int, last: int, rows: Words) -> int:
+    """Put rows into the table that begins at row ``first``; rows with a free key are left out.
+
+    Returns how many rows are done: all of them, or the number of one whose key is there already. -1: the table has no
+    room, row ``last`` must stay free. What is in it is of no use then.
+    """
+    count = len(rows) // 2
+    for number in range(count):
+        ahead = min(number + LINES, count - 1)
+        prefetch(table, 2 * (first + home_of(rows[2 * ahead], homes)))
+        key, value = rows[2 * number], rows[2 * number + 1]
+        if key == _FREE:
+            continue
+        row = first + home_of(key, homes)
+        while table[2 * row] != _FREE and table[2 * row] < key:
+            row += 1
+        if table[2 * row] == key:
+            return number
+        while table[2 * row] != _FREE:
+            held, held_value = table[2 * row], table[2 * row + 1]
+            table[2 * row], table[2 * row + 1] = key, value
+            key, value = held, held_value
+            row += 1
+        if row >= last:
+            return -1
+        table[2 * row], table[2 * row + 1] = key, value
+    return count
+
+
+@kernel
+def contexts_of(ngrams: NDArray[np.int32], tables: Tables, out: Longs) -> None:
+    """What each n-gram, (n, words), is called as a context, -1 where it is not in the tables."""
+    for number in range(len(out)):
+        context = np.int64(ngrams[number, 0])
+        for depth in range(1, ngrams.shape[1]):
+            if context >= 0:
+                mixed = mixed_key(context, np.int64(ngrams[number, depth]), tables.bits)
+                row = find(tables.table, tables.firsts[depth], tables.homes[depth], mixed)
+                context = tables.words + 1 + row if row >= 0 else -1
+        out[number] = context
+
+
+@kernel
+def rename_contexts(rows: Words, names: Longs, vocab_size: int, bits: int) -> None:
+    """Rows of n-grams whose contexts have moved: what was row r of the tables is now called ``names[r]``."""
+    for number in range(len(rows) // 2):
+        key = rows[2 * number]
+        if key != _FREE:
+            key *= _UNDO_SECOND
+            key ^= key >> HALF
+            key = key * _UNDO_FIRST - np.uint64(1)
+            context = np.int64(key >> np.uint64(bits))
+            if context > vocab_size:
+                word = np.int64(key & ((np.uint64(1) << np.uint64(bits)) - np.uint64(1)))
+                rows[2 * number] = mixed_key(names[context - vocab_size - 1], word, bits)
+
+
+@kernel
+def find_rows(rows: Words, table: Words, first: int, homes: int, out: Longs) -> None:
+    """The table's row of each of ``rows``, by its key; -1 for a free key."""
+    for number in range(len(out)):
+        key = rows[2 * number]
+        out[number] = find(table, first, homes, key) if key != _FREE else -1

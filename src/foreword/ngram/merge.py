@@ -1,0 +1,230 @@
+"""N-grams that were counted in parts of a text, put together: the tables that ``ngram_counts.py`` lists from all of it.
+
+At every place of a text begins a *window*: the word there and the ``order`` - 1 behind it, fewer where the document
+ends. All counts of n-grams follow from how often each window came: a k-gram was seen as often as windows begin with
+it. So a part of a text gives its distinct windows, sorted, with their counts; two such lists are merged like any sorted
+lists, equal windows added; and since windows with different first words share no n-gram, the lists can be merged for
+each range of first words by itself, by whoever. Then one pass over the sorted windows lists the n-grams of all orders.
+
+Shapes: a window is a row of ``order`` numbers, a word's id + 1, ``words`` + 1 for ``<s>``, and 0 behind the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import ForewordError
+from foreword.ngram.counts import Order, Tabulated, count_ngrams
+from foreword.ngram.kernels_count import list_extensions
+from foreword.ngram.kernels_merge import fill_tables, find_suffixes, list_windows, merge_rows, table_sizes
+from foreword.ngram.kernels_sort import PARENT, WORD
+from foreword.storage.scratch import Scratch
+from foreword.tokens.corpus import Corpus
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+MOST = (1 << 31) - 1
+"""What a table can count, and how many n-grams of an order it can number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """rows: int32 (n, order), sorted, all different; counts: int64 (n,)."""
+
+    rows: Ints
+    counts: Longs
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, which: slice) -> Windows:
+        return Windows(self.rows[which], self.counts[which])
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes + self.counts.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The n-grams of a range of first words.
+
+    unigrams: int64 (words + 1,), how often each word was seen, ``<s>`` last; zero outside the range.
+    tables: of each order from two on, int32 (n, 4) as in ``ngram_counts.Order``; parents are numbered within the range,
+    those of bigrams, which are words, as ever.
+    """
+
+    unigrams: Longs
+    tables: list[Ints]
+
+
+# From text to windows
+
+
+def plain_windows(corpus: Corpus, order: int) -> Windows:
+    """What ``windows_of`` gives, word by word."""
+    start, seen = len(corpus.vocab) + 1, Counter[tuple[int, ...]]()
+    for document in corpus.documents():
+        words = [start, *(int(id) + 1 for id in document)]
+        for place in range(len(words)):
+            window = words[place : place + order]
+            seen[*window, *[0] * (order - len(window))] += 1
+    rows = sorted(seen)
+    counts = np.array([seen[row] for row in rows], np.int64)
+    return Windows(np.array(rows, np.int32).reshape(-1, order), counts)
+
+
+def windows_of(corpus: Corpus, order: int) -> Windows:
+    """The distinct windows of a text, by way of its sorted n-grams: a window that ends where an n-gram does is what is
+    left of that n-gram's count when those of its extensions are taken away.
+    """
+    counts, orders = count_ngrams(corpus, order)
+    unigrams = np.append(counts, len(corpus))
+    begins = np.cumsum([0, *map(len, orders)])
+    grams = np.concatenate([np.empty((0, 4), np.int32), *(each.grams for each in orders)])
+    room = len(corpus.ids) + len(corpus)
+    rows, found = np.empty((room, order), np.int32), np.empty(room, np.int64)
+    nodes, seen = np.empty(order + 1, np.int64), np.empty(order + 1, np.int64)
+    size = list_windows(unigrams, grams, begins, begins.copy(), nodes, seen, np.empty(order, np.int32), rows, found)
+    return Windows(rows[:size].copy(), found[:size].copy())
+
+
+def merge_windows(parts: Sequence[Windows], order: int) -> Windows:
+    """All lists as one, two by two, so that each window is moved as often as the number of lists can be halved."""
+    left = [part for part in parts if len(part)]
+    if not left:
+        return Windows(np.empty((0, order), np.int32), np.empty(0, np.int64))
+    while len(left) > 1:
+        pairs = [_merged(*left[place : place + 2]) for place in range(0, len(left) - 1, 2)]
+        left = pairs + left[2 * len(pairs) :]
+    return left[0]
+
+
+def _merged(one: Windows, other: Windows) -> Windows:
+    rows = np.empty((len(one) + len(other), one.rows.shape[1]), np.int32)
+    counts = np.empty(len(rows), np.int64)
+    size = merge_rows(one.rows, one.counts, other.rows, other.counts, rows, counts)
+    return Windows(rows[:size], counts[:size])
+
+
+# From windows to tables
+
+
+def tables_of(windows: Windows, vocab_size: int) -> Tables:
+    """The n-grams of sorted windows, and the words: of a text, or of a range of first words."""
+    order = windows.rows.shape[1]
+    sizes = np.zeros(order + 1, np.int64)
+    table_sizes(windows.rows, sizes)
+    begins = np.append(0, np.cumsum(sizes[2:]))
+    grams = np.zeros((int(begins[-1]), 4), np.int32)
+    unigrams = np.zeros(vocab_size + 1, np.int64)
+    latest = np.full(order + 1, -1, np.int64)
+    if not fill_tables(windows.rows, windows.counts, begins, latest, unigrams, grams, MOST):
+        raise ForewordError("an n-gram was seen more than two thousand million times: leave out what is repeated")
+    return Tables(unigrams, [grams[begins[k] : begins[k + 1]] for k in range(order - 1)])
+
+
+def join_tables(
+    parts: Iterable[Tables], sizes: Sequence[int], vocab_size: int, scratch: Scratch | None = None
+) -> tuple[Longs, list[Order]]:
+    """Ranges of first words, in their order, as the tables of the whole text: word counts, and n-grams from two on.
+
+    parts: taken one after another, so that no two need be there at once; sizes: how many n-grams of each order from two
+    on they have together.
+    """
+    if max(sizes, default=0) > MOST:
+        raise ForewordError("more than two thousand million n-grams of one order: take a lower one, or fewer words")
+    scratch = scratch or Scratch()
+    unigrams, tables = np.zeros(vocab_size + 1, np.int64), [scratch.empty((size, 4), np.int32) for size in sizes]
+    filled = [0] * len(tables)
+    for part in parts:
+        unigrams += part.unigrams
+        before = filled.copy()
+        for k, grams in enumerate(part.tables):
+            here = tables[k][before[k] : before[k] + len(grams)]
+            here[:] = grams
+            if k:  # parents have been numbered within their range
+                here[:, PARENT] += before[k - 1]
+            filled[k] += len(grams)
+    return unigrams[:vocab_size], _linked(tables, vocab_size, scratch)
+
+
+def _linked(tables: list[Ints], vocab_size: int, scratch: Scratch) -> list[Order]:
+    """Tables with their suffixes, and how many different words stand before each: one for each whose suffix it is."""
+    suffixes: list[Ints] = []
+    for place, grams in enumerate(tables):
+        found = scratch.empty(len(grams), np.int32)
+        found[:] = grams[:, WORD]
+        if place:
+            shorter = tables[place - 1]
+            below = len(tables[place - 2]) if place > 1 else vocab_size + 1
+            children = np.empty(below + 1, np.int64)
+            list_extensions(shorter, children)
+            find_suffixes(grams, suffixes[-1], shorter, children, found)
+        suffixes.append(found)
+    sizes = [vocab_size + 1, *map(len, tables)]
+    before = [
+        np.bincount(longer, minlength=len(grams)).astype(np.int32)
+        for grams, longer in zip(tables, suffixes[1:], strict=False)
+    ]
+    none = np.empty(0, np.int32)
+    return [
+        Order(grams, found, continuations, below)
+        for grams, found, continuations, below in zip(tables, suffixes, [*before, none], sizes, strict=False)
+    ]
+
+
+# What KenLM's sort has last
+
+
+def first_places(ids: NDArray[np.integer]) -> Longs:
+    """The distinct ids of a text in the order they first come."""
+    found, places = np.unique(ids, return_index=True)
+    return np.asarray(found, np.int64)[np.argsort(places)]
+
+
+def last_in_kenlms_sort(orders: Sequence[Order], in_order: Longs, end: int, vocab_size: int) -> list[int]:
+    """What ``Text.last_in_kenlms_sort`` finds in the text, from the tables. in_order: all ids as they first come."""
+    ranks = np.full(vocab_size + 1, -1, np.int64)  # <s>, the last, has none
+    rest = in_order[in_order != end]
+    ranks[end], ranks[rest] = 0, np.arange(1, len(rest) + 1)
+    word = int(rest[-1]) if len(rest) else end
+    if len(orders) == 1:
+        return [word]
+    ending = [
+        words.tolist()
+        for length in range(2, len(orders) + 1)
+        for words in _spelled(orders, length, word)
+        if length == len(orders) or words[0] == vocab_size
+    ]
+    return max(ending, key=lambda words: [int(ranks[each]) for each in reversed(words[:-1])])
+
+
+def _spelled(orders: Sequence[Order], length: int, word: int) -> Longs:
+    """The n-grams of so many words that end in ``word``: (n, length)."""
+    numbers: NDArray[np.integer] = np.flatnonzero(orders[length - 2].words == word)
+    words = np.empty((len(numbers), length), np.int64)
+    for place in range(length - 1, 0, -1):
+        table = orders[place - 1]
+        words[:, place], numbers = table.words[numbers], table.parents[numbers]
+    words[:, 0] = numbers
+    return words
+
+
+def tabulate_in_parts(corpus: Corpus, order: int, parts: int) -> Tabulated:
+    """A corpus by way of windows, in so many parts: what a cluster does, in one process."""
+    size = len(corpus.vocab)
+    windows = merge_windows([windows_of(corpus.shard(place, parts), order) for place in range(parts)], order)
+    cuts = np.searchsorted(windows.rows[:, 0], np.linspace(0, size + 2, parts + 1).astype(np.int64))
+    ranges = [tables_of(windows[int(a) : int(b)], size) for a, b in pairwise(cuts)]
+    totals = [sum(len(part.tables[k]) for part in ranges) for k in range(order - 1)]
+    unigrams, orders = join_tables(ranges, totals, size)
+    last = last_in_kenlms_sort(orders, first_places(corpus.ids), corpus.vocab.end, size) if orders else []
+    return Tabulated(corpus.vocab, unigrams, orders, last)

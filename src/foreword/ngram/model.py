@@ -1,0 +1,320 @@
+"""N-gram language models: the next word given the last few (Shannon, 1948).
+
+    p(w_i | w_1 … w_(i-1)) ≈ p(w_i | w_(i-n+1) … w_(i-1))
+
+Counts of the longest contexts are the sharpest and the rarest, so every method of ``smoothing.py`` mixes them with
+those of shorter ones. The default, modified Kneser-Ney (Chen and Goodman, 1999), gives KenLM's estimates
+(Heafield et al., 2013: https://aclanthology.org/P13-2121) to the last digit KenLM prints.
+
+Counting is in ``ngram_counts.py``, the estimates in ``ngram_estimate.py``, in float64. A fitted model keeps natural
+logs as float32 in a few flat arrays, which is what is saved and mapped into memory again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import ForewordError, InputError, SettingError
+from foreword.native.parallel import cores, ordered_map
+from foreword.ngram import kernels_query as ngram_query
+from foreword.ngram.counts import Tabulated
+from foreword.ngram.estimate import estimate_logs, prune_limits
+from foreword.ngram.layouts import HashLayout, Logged, Spelled, TrieLayout, in_order, most_rows
+from foreword.ngram.pack import hash_arrays, table_of, trie_arrays
+from foreword.ngram.smoothing import GIVEN, method
+from foreword.protocols import Ids, Json, Logs, Meter, Parts
+from foreword.storage.scratch import Scratch
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+
+HIGHEST_ORDER = 10
+
+MANY_WORDS, MOST_KEPT = 100, 1 << 20
+"""Rows of so many words are kept while a model writes, until they are so many words in all: 16 MB."""
+
+
+class NgramLM:
+    """The next word given the last ``order`` - 1.
+
+    smoothing: a name from ``smoothing.METHODS``; add: Lidstone's addition, for smoothing="lidstone".
+    prune: for each order, n-grams seen at most that often are left out, e.g. (0, 0, 1).
+    discount_fallback: use KenLM's fixed discounts where the text is too small to estimate them; else that is an error.
+    layout: "hash" is the fastest, "trie" the smallest (see ``ngram_layouts``); quantize: eight bits for each log, in a
+    trie. threads: for scoring; None is all cores.
+    memory: how many bytes learning may take, with the vocabulary and 16 bytes a document; None is no limit. What does
+    not fit goes to files in ``scratch``, by default the system's folder for temporary ones. The result is the same.
+    """
+
+    def __init__(
+        self,
+        order: int = 5,
+        smoothing: str = "modified-kneser-ney",
+        *,
+        add: float | None = None,
+        prune: Sequence[int] = (),
+        discount_fallback: bool = True,
+        layout: Literal["hash", "trie"] = "hash",
+        quantize: bool = False,
+        threads: int | None = None,
+        memory: int | None = None,
+        scratch: str | None = None,
+    ) -> None:
+        if not 1 <= order <= HIGHEST_ORDER:
+            raise SettingError(f"order={order}: expected 1 to {HIGHEST_ORDER}")
+        if layout not in ("hash", "trie"):
+            raise SettingError(f"layout={layout!r}: expected 'hash' or 'trie'")
+        if quantize and layout != "trie":
+            raise SettingError("quantize is for layout='trie' only")
+        self._method = method(smoothing, add)
+        self.layout = layout
+        self.quantize = quantize
+        self.order = order
+        self.smoothing = smoothing
+        self.add = add
+        self.prune = tuple(prune)
+        self.discount_fallback = discount_fallback
+        self.threads = threads
+        self.memory = memory
+        self.scratch = scratch
+        prune_limits(self.prune, order)
+        Scratch(memory)
+
+    def __repr__(self) -> str:
+        return f"NgramLM(order={self.order}, smoothing={self.smoothing!r})"
+
+    @property
+    def vocab(self) -> Vocab:
+        if not hasattr(self, "vocab_"):
+            raise ForewordError("this NgramLM has learnt nothing yet: call fit(corpus) first")
+        return self.vocab_
+
+    # Learning
+
+    def fit(self, corpus: Corpus, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
+        self._check_unread()
+        if len(corpus.ids) == 0:
+            raise ForewordError("there is nothing to learn from: the corpus is empty")
+        if len(corpus.ids) + len(corpus) >= 1 << 31:
+            raise ForewordError("a corpus of more than two thousand million tokens is too large: prune or shard it")
+        scratch = Scratch(self.memory, self.scratch)
+        # What counting needs and the finished tables do not follow each other: one block is enough for both.
+        scratch.reserve(16 * (self.order - 1) * most_rows(len(corpus.ids)) if self.layout == "hash" else 0)
+        return self._estimate(corpus, scratch, meter)
+
+    def fit_tabulated(self, tabulated: Tabulated, *, meter: Meter | None = None) -> Self:
+        """Learn from n-grams of this order that were counted elsewhere; the tables are written over."""
+        self._check_unread()
+        if len(tabulated.orders) != self.order - 1:
+            raise SettingError(f"counts of order {len(tabulated.orders) + 1} for a model of order {self.order}")
+        return self._estimate(tabulated, Scratch(self.memory, self.scratch), meter)
+
+    def _check_unread(self) -> None:
+        if self.smoothing == GIVEN:
+            raise ForewordError("this model was read from a file and cannot be fitted: make a new NgramLM")
+
+    def _estimate(self, counted: Corpus | Tabulated, scratch: Scratch, meter: Meter | None) -> Self:
+        found, discounts = estimate_logs(
+            counted, self.order, self._method, prune=self.prune, fallback=self.discount_fallback,
+            scratch=scratch, meter=meter,
+        )  # fmt: skip
+        self._enter(counted.vocab, found.unigrams, found.tables, scratch, meter)
+        self.discounts_ = discounts
+        return self
+
+    def _enter(
+        self, vocab: Vocab, unigrams: Singles, tables: Sequence[Ints], scratch: Scratch, meter: Meter | None = None
+    ) -> None:
+        sizes = [len(unigrams), *map(len, tables)]
+        self.layout_: HashLayout | TrieLayout
+        if self.layout == "hash":
+            arrays = hash_arrays(unigrams, tables, scratch, meter)
+            self.layout_ = HashLayout.open(arrays, sizes, len(vocab), self._method.uniform)
+        else:
+            arrays = trie_arrays(unigrams, tables, scratch, quantize=self.quantize, meter=meter)
+            self.layout_ = TrieLayout.open(arrays, sizes, len(vocab), self._method.uniform)
+        self.vocab_ = vocab
+
+    @classmethod
+    def from_logs(
+        cls,
+        vocab: Vocab,
+        orders: Sequence[Logged],
+        *,
+        layout: Literal["hash", "trie"] = "hash",
+        quantize: bool = False,
+    ) -> Self:
+        """A model whose probabilities come from elsewhere, such as an ARPA file; it cannot be fitted again."""
+        model = cls(len(orders), GIVEN, layout=layout, quantize=quantize)
+        model.discounts_ = []
+        orders = in_order(orders) if layout == "trie" else orders
+        unigrams = np.stack((orders[0].probabilities, orders[0].backoffs), axis=1)
+        model._enter(vocab, unigrams, [table_of(order) for order in orders[1:]], Scratch())
+        return model
+
+    @property
+    def sizes_(self) -> list[int]:
+        """How many n-grams there are of each order; ``<s>`` counts as a unigram."""
+        return self.layout_.sizes
+
+    # Reading
+
+    @property
+    def _start(self) -> Longs:
+        start = np.full(self.order - 1, -1, np.int64)
+        start[:1] = len(self.vocab)
+        return start
+
+    def start(self, n: int = 1) -> Longs:
+        return np.tile(self._start, (n, 1))
+
+    def advance(self, state: Longs, ids: Ids) -> Longs:
+        new, words = np.array(state, np.int64), np.asarray(ids, np.int64)
+        if words.shape != (len(new),):
+            raise SettingError(f"{len(new)} texts need as many next words, not {words.size}")
+        if len(words) and not 0 <= words.min() <= words.max() < len(self.vocab):
+            raise SettingError(f"an id is not in the vocabulary of {len(self.vocab)} tokens")
+        ngram_query.advance(self.layout_.model, new.reshape(-1), words, self.order - 1)
+        return new
+
+    def logprobs(self, corpus: Corpus) -> Logs:
+        return self.full_scores(corpus, matched=False)[0]
+
+    def full_scores(self, corpus: Corpus, *, matched: bool = True) -> tuple[Floats, NDArray[np.uint8]]:
+        """Log-probability of every id, and the order of the n-gram that matched, 1 for a word on its own."""
+        if corpus.vocab != self.vocab:
+            raise ForewordError("the corpus was made with another vocabulary than the model")
+        corpus.check_ids()
+        logs = np.empty(len(corpus.ids))
+        orders = np.empty(len(corpus.ids) if matched else 0, np.uint8)
+
+        def work(part: tuple[int, int]) -> None:
+            states = np.empty(ngram_query.LANES * (self.order - 1), np.int64)
+            at = np.empty(ngram_query.LANES * 2, np.int64)
+            ngram_query.score(
+                self.layout_.model, self._start, corpus.ids, corpus.offsets, part[0], part[1], states, at, logs, orders
+            )
+
+        for _ in ordered_map(work, _parts(corpus, self.threads or cores()), self.threads):
+            pass
+        return logs, orders
+
+    def score(self, corpus: Corpus) -> float:
+        if len(corpus.ids) == 0:
+            raise ForewordError("there is nothing to score: the corpus is empty")
+        return float(self.logprobs(corpus).mean())
+
+    def next_logprobs(self, state: Longs) -> Logs:
+        """(n, words): unigrams first, then what each longer known context says, over it."""
+        contexts = np.asarray(state, np.int64)
+        logs = np.empty((len(contexts), len(self.vocab)))
+        for row, known in zip(logs, contexts, strict=True):
+            self._fill_next(known, row)
+        return logs
+
+    def _fill_next(self, contexts: Longs, logs: Floats) -> None:
+        layout = self.layout_
+        known = [(length, context) for length, context in enumerate(contexts.tolist()) if context >= 0]
+        weights = [layout.backoff(length, context) for length, context in known]
+        unigrams = layout.model.unigrams[: 2 * len(self.vocab) : 2]
+        if self._method.uniform and known:
+            logs[:] = layout.model.floor + weights[-1]
+            known, weights = known[-1:], weights[-1:]
+        else:
+            np.add(unigrams, _sum_in_order(weights), out=logs, dtype=np.float64)
+        for place, (length, context) in enumerate(known):
+            words, values = self._extensions(length, context)
+            logs[words] = values + _sum_in_order(weights[place + 1 :])
+
+    def _extensions(self, length: int, context: int) -> tuple[Longs, Floats]:
+        """What was seen after a context. A text meets the same few contexts with many words again and again, and
+        gathering those from a table larger than the cache is most of the work: they are kept.
+        """
+        if self.__dict__.get("_kept_of") is not self.layout_:
+            self._kept_of, self._kept_words = self.layout_, 0
+            self._kept: dict[tuple[int, int], tuple[Longs, Floats]] = {}
+        found = self._kept.get((length, context))
+        if found is None:
+            found = self.layout_.extensions(length, context)
+            if found[0].max(initial=0) >= len(self.vocab):
+                raise InputError("the n-grams name a word that is not in the vocabulary")
+            if len(found[0]) >= MANY_WORDS:
+                if self._kept_words > MOST_KEPT:
+                    self._kept, self._kept_words = {}, 0
+                self._kept[length, context] = found
+                self._kept_words += len(found[0])
+        return found
+
+    def normalisation_loss(self, steps: int = 200, seed: int = 0) -> float:
+        """How far from one the probabilities of all next words sum up to, at worst, in contexts met while sampling.
+
+        Float32 costs about 1e-6; eight bits for each log cost what this says.
+        """
+        random = np.random.default_rng(seed)
+        state, worst = self.start(), 0.0
+        for _ in range(steps):
+            shares = np.exp(self.next_logprobs(state)[0])
+            total = float(shares.sum())
+            worst = max(worst, abs(total - 1))
+            word = int(random.choice(len(shares), p=shares / total))
+            state = self.start() if word == self.vocab.end else self.advance(state, np.array([word]))
+        return worst
+
+    def ngrams(self) -> Iterator[Spelled]:
+        """For each order: its number, the words (n, order) sorted, log-probabilities and log back-off weights."""
+        return self.layout_.ngrams()
+
+    # Saving
+
+    def to_parts(self) -> Parts:
+        settings: dict[str, Json] = {
+            "order": self.order,
+            "smoothing": self.smoothing,
+            "add": self.add,
+            "prune": list(self.prune),
+            "discount_fallback": self.discount_fallback,
+            "layout": self.layout,
+            "quantize": self.quantize,
+            "sizes": list(self.sizes_),
+            "discounts": [list(found) for found in self.discounts_],
+        }
+        return Parts(settings, self.layout_.arrays(), self.vocab)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        settings: dict[str, Any] = dict(parts.settings)
+        sizes, discounts = settings.pop("sizes"), settings.pop("discounts")
+        model = cls(**settings)
+        if parts.vocab is None:
+            raise InputError("an n-gram model needs its vocabulary")
+        if len(sizes) != model.order or not all(type(size) is int for size in sizes):
+            raise InputError("the numbers of n-grams do not fit the order")
+        layout = HashLayout if model.layout == "hash" else TrieLayout
+        model.vocab_ = parts.vocab
+        model.layout_ = layout.open(parts.arrays, sizes, len(parts.vocab), model._method.uniform)
+        model.discounts_ = [tuple(found) for found in discounts]
+        return model
+
+
+def _sum_in_order(weights: Sequence[float]) -> float:
+    """From the shortest context to the longest, as the kernel adds them, so that both roads agree to the last bit."""
+    total = 0.0
+    for weight in weights:
+        total += weight
+    return total
+
+
+def _parts(corpus: Corpus, threads: int) -> list[tuple[int, int]]:
+    """Ranges of documents of about the same number of ids."""
+    pieces = 1 if threads == 1 else 8 * threads
+    cuts = np.searchsorted(corpus.offsets, np.linspace(0, len(corpus.ids), pieces + 1)[1:-1])
+    cuts = np.unique(np.concatenate(([0], cuts, [len(corpus)])))
+    return list(zip(cuts.tolist(), cuts[1:].tolist(), strict=False))

@@ -1,0 +1,192 @@
+"""The recursions of a linear chain of tags: the highest path, the sum over all paths, and each tag's share of it.
+
+    best_t(j) = e_t(j) + max_i [best_(t−1)(i) + moves(i, j)],    best_1(j) = start(j) + e_1(j)
+
+and ``end`` is added at the last word. The sum is taken of the scores' exponentials, scaled at every word to sum to one,
+as for a hidden Markov model. Shapes: B sentences, T words of the longest, K tags.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.native.jit import inlined, kernel
+from foreword.native.simd import LANES, load, store
+from foreword.native.simd_gates import broadcast, load_part, maximum, plus
+from foreword.protocols import Logs
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Longs = NDArray[np.int64]
+
+
+def plain_viterbi(emissions: Logs, start: Logs, moves: Logs, end: Logs) -> tuple[list[int], float]:
+    """The best tags of one sentence, emissions (T, K), and their score; of equals the lowest."""
+    if len(emissions) == 0:
+        return [], 0.0
+    best = start + emissions[0]
+    back = []
+    for emission in emissions[1:]:
+        through = best[:, None] + moves
+        back.append(through.argmax(0))
+        best = through.max(0) + emission
+    best = best + end
+    tags = [int(best.argmax())]
+    for origins in reversed(back):
+        tags.append(int(origins[tags[-1]]))
+    return tags[::-1], float(best.max())
+
+
+@kernel
+def viterbi(
+    emissions: Floats,
+    lengths: NDArray[np.int64],
+    longest: int,
+    start: Floats,
+    moves: Floats,
+    end: Floats,
+    best: Floats,
+    tags: NDArray[np.int32],
+    scores: Floats,
+) -> None:
+    """Fill ``tags`` (B, T) up to each sentence's length, and ``scores`` (B,).
+
+    emissions: (B · T · K,); moves: (K · W,), K rows padded to W, a multiple of 16; best: (T · W,), room for a sentence.
+    On the way up only maxima are taken, K² a word, sixteen at a time; where one came from is asked on the way back, of
+    one tag a word.
+    """
+    kinds = len(start)
+    width = len(moves) // kinds
+    for sentence in range(len(lengths)):
+        length = lengths[sentence]
+        if length == 0:
+            scores[sentence] = 0
+            continue
+        first = sentence * longest * kinds
+        for tag in range(kinds):
+            best[tag] = start[tag] + emissions[first + tag]
+        for place in range(1, length):
+            _step(best, place * width, width, moves, kinds, emissions, first + place * kinds)
+        row = (length - 1) * width
+        last, highest = 0, best[row] + end[0]
+        for tag in range(1, kinds):
+            score = best[row + tag] + end[tag]
+            if score > highest:
+                last, highest = tag, score
+        scores[sentence] = highest
+        for place in range(length - 1, 0, -1):
+            tags[sentence, place] = last
+            row -= width
+            last = _origin(best, row, width, moves, kinds, last)
+        tags[sentence, 0] = last
+
+
+@inlined
+def _step(best: Floats, row: int, width: int, moves: Floats, kinds: int, emissions: Floats, word: int) -> None:
+    """One word: best[row + j] = e(j) + max_i best[row − width + i] + moves[i, j]."""
+    before = row - width
+    for tag in range(0, kinds, LANES):
+        held = plus(broadcast(best[before]), load(moves, tag))
+        for origin in range(1, kinds):
+            through = plus(broadcast(best[before + origin]), load(moves, origin * width + tag))
+            held = maximum(through, held)
+        store(best, row + tag, plus(held, load_part(emissions, word + tag, kinds - tag)))
+
+
+@inlined
+def _origin(best: Floats, row: int, width: int, moves: Floats, kinds: int, tag: int) -> int:
+    """The tag from which the best path came to ``tag``; of equals the lowest."""
+    origin, highest = 0, best[row] + moves[tag]
+    for other in range(1, kinds):
+        score = best[row + other] + moves[other * width + tag]
+        if score > highest:
+            origin, highest = other, score
+    return origin
+
+
+@kernel
+def sum_paths(
+    powers: Doubles,
+    lengths: Longs,
+    start: Doubles,
+    moves: Doubles,
+    end: Doubles,
+    forward: Doubles,
+    scales: Doubles,
+    found: Doubles,
+) -> None:
+    """Fill ``found`` (B,) with log Σ over all paths, −∞ where nothing is left; all scores come as exponentials.
+
+    powers: (B, T, K), of the emissions; start, end: (K,), moves: (K, K). What the way back needs is kept:
+    forward: (B, T, K), the shares of paths up to a word, each row summing to one; scales: (B, T), what they were
+    divided by.
+    """
+    kinds = len(start)
+    for sentence in range(len(lengths)):
+        total = 0.0
+        for place in range(lengths[sentence]):
+            now = forward[sentence, place]
+            for tag in range(kinds):
+                now[tag] = start[tag] if place == 0 else 0.0
+            for origin in range(kinds if place > 0 else 0):
+                share = forward[sentence, place - 1, origin]
+                for tag in range(kinds):
+                    now[tag] += share * moves[origin, tag]
+            scale = 0.0
+            for tag in range(kinds):
+                now[tag] *= powers[sentence, place, tag]
+                scale += now[tag]
+            scales[sentence, place] = scale
+            total += np.log(scale) if scale > 0 else -np.inf
+            for tag in range(kinds):
+                now[tag] = now[tag] / scale if scale > 0 else 0.0
+        if lengths[sentence] > 0:
+            last = 0.0
+            for tag in range(kinds):
+                last += forward[sentence, lengths[sentence] - 1, tag] * end[tag]
+            total += np.log(last) if last > 0 else -np.inf
+        found[sentence] = total
+
+
+@kernel
+def share_paths(
+    powers: Doubles,
+    lengths: Longs,
+    moves: Doubles,
+    end: Doubles,
+    forward: Doubles,
+    scales: Doubles,
+    weights: Doubles,
+    later: Doubles,
+    arriving: Doubles,
+    shares: Doubles,
+    pairs: Doubles,
+) -> None:
+    """The way back, after ``sum_paths``. Fill ``shares`` (B, T, K) with weight · p(y_t = k), zeros before, and add
+    weight · p(y_(t−1) = i, y_t = j) / moves(i, j) to ``pairs`` (K, K); weights: (B,).
+
+    later, arriving: (K,), room: what follows a word, and what its own score and scale make of it.
+    """
+    kinds = len(end)
+    for sentence in range(len(lengths)):
+        length, weight = lengths[sentence], weights[sentence]
+        whole = 0.0
+        for tag in range(kinds):
+            whole += forward[sentence, length - 1, tag] * end[tag] if length > 0 else 0.0
+        for tag in range(kinds):
+            later[tag] = end[tag] / whole if whole > 0 else 0.0
+        for place in range(length - 1, -1, -1):
+            scale = scales[sentence, place]
+            for tag in range(kinds):
+                shares[sentence, place, tag] = weight * forward[sentence, place, tag] * later[tag]
+                arriving[tag] = powers[sentence, place, tag] * later[tag] / scale
+            if place == 0:
+                break
+            before = forward[sentence, place - 1]
+            for origin in range(kinds):
+                way, share = 0.0, weight * before[origin]
+                for tag in range(kinds):
+                    way += moves[origin, tag] * arriving[tag]
+                    pairs[origin, tag] += share * arriving[tag]
+                later[origin] = way

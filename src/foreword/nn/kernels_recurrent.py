@@ -1,0 +1,227 @@
+"""RNN and GRU layers through time: products with the state, gates, and their gradients, all steps in one go.
+
+All arrays are flat float32 and hold rows of T steps and B texts: states (T + 1, B, H), the first of them the state that
+is given; from_x (T, B, gates · H), the products with the input, biases included. ``nn/fused.py`` makes them, and
+``nn/layers.py`` has the equations.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.native.jit import inlined, kernel
+from foreword.native.simd import LANES, load, multiply_add, scaled_add, sigmoid, subtract, zeros
+from foreword.native.simd_gates import load_part, multiply, one_minus, plus, positive, store_part, tanh
+
+Floats = NDArray[np.float32]
+
+BLOCK = 4 * LANES
+"""Columns of a matrix that are multiplied together; a packed matrix holds them side by side."""
+
+
+@inlined
+def add_product(
+    v: Floats, v_at: int, stride: int, texts: int, packed: Floats, rows: int, columns: int, out: Floats
+) -> None:  # fmt: skip
+    """``out += v @ matrix`` for v (texts, rows), the rows ``stride`` apart from ``v_at`` on, and out (texts, columns).
+
+    packed: the matrix (rows, columns) as (columns / 64, rows, 64), zeros where columns are lacking. Sixteen sixteens of
+    sums, four texts by 64 columns, stay in registers while the rows go by.
+    """
+    whole = texts - texts % 4
+    for block in range(0, columns, BLOCK):
+        left = columns - block
+        for text in range(0, whole, 4):
+            to = text * columns + block
+            _four_texts(v, v_at + text * stride, stride, packed, block * rows, rows, out, to, columns, left)
+        for text in range(whole, texts):
+            _one_text(v, v_at + text * stride, packed, block * rows, rows, out, text * columns + block, left)
+
+
+@inlined
+def _one_text(v: Floats, v_at: int, packed: Floats, place: int, rows: int, out: Floats, to: int, left: int) -> None:
+    a, b, c, d = zeros(), zeros(), zeros(), zeros()
+    for row in range(rows):
+        x = v[v_at + row]
+        a = scaled_add(x, load(packed, place), a)
+        b = scaled_add(x, load(packed, place + 16), b)
+        c = scaled_add(x, load(packed, place + 32), c)
+        d = scaled_add(x, load(packed, place + 48), d)
+        place += BLOCK
+    _add(out, to, a, b, c, d, left)
+
+
+@inlined
+def _four_texts(
+    v: Floats, v_at: int, stride: int, packed: Floats, place: int, rows: int, out: Floats, to: int, columns: int,
+    left: int,
+) -> None:  # fmt: skip
+    a0, b0, c0, d0 = zeros(), zeros(), zeros(), zeros()
+    a1, b1, c1, d1 = zeros(), zeros(), zeros(), zeros()
+    a2, b2, c2, d2 = zeros(), zeros(), zeros(), zeros()
+    a3, b3, c3, d3 = zeros(), zeros(), zeros(), zeros()
+    second, third, fourth = v_at + stride, v_at + 2 * stride, v_at + 3 * stride
+    for row in range(rows):
+        a, b = load(packed, place), load(packed, place + 16)
+        c, d = load(packed, place + 32), load(packed, place + 48)
+        place += BLOCK
+        x = v[v_at + row]
+        a0, b0, c0, d0 = scaled_add(x, a, a0), scaled_add(x, b, b0), scaled_add(x, c, c0), scaled_add(x, d, d0)
+        x = v[second + row]
+        a1, b1, c1, d1 = scaled_add(x, a, a1), scaled_add(x, b, b1), scaled_add(x, c, c1), scaled_add(x, d, d1)
+        x = v[third + row]
+        a2, b2, c2, d2 = scaled_add(x, a, a2), scaled_add(x, b, b2), scaled_add(x, c, c2), scaled_add(x, d, d2)
+        x = v[fourth + row]
+        a3, b3, c3, d3 = scaled_add(x, a, a3), scaled_add(x, b, b3), scaled_add(x, c, c3), scaled_add(x, d, d3)
+    _add(out, to, a0, b0, c0, d0, left)
+    _add(out, to + columns, a1, b1, c1, d1, left)
+    _add(out, to + 2 * columns, a2, b2, c2, d2, left)
+    _add(out, to + 3 * columns, a3, b3, c3, d3, left)
+
+
+@inlined
+def _add(out, to, a, b, c, d, left):  # type: ignore[no-untyped-def]  # sixteen floats have no type in Python
+    """Of 64 columns those that are there."""
+    store_part(out, to, plus(load_part(out, to, left), a), left)
+    store_part(out, to + 16, plus(load_part(out, to + 16, left - 16), b), left - 16)
+    store_part(out, to + 32, plus(load_part(out, to + 32, left - 32), c), left - 32)
+    store_part(out, to + 48, plus(load_part(out, to + 48, left - 48), d), left - 48)
+
+
+# The GRU. kept: (T, B, 4H), the gates r, z, n and the product that r works on. d_kept: (T, B, 4H), the gradients of
+# what goes into n from the input, into r, into z, and into n from the state, in this order: the first three are those
+# of W_x x, the last three those of W_h h.
+
+
+@inlined
+def _gru_row(
+    from_x: Floats, x_at: int, from_h: Floats, h_at: int, bias: Floats, states: Floats, at: int, after: int,
+    kept: Floats, k_at: int, hidden: int,
+) -> None:  # fmt: skip
+    """One text, one step. bias (H,): the candidate's inner one."""
+    for j in range(0, hidden, LANES):
+        few = hidden - j
+        r = sigmoid(plus(load_part(from_x, x_at + j, few), load_part(from_h, h_at + j, few)))
+        second = hidden + j
+        z = sigmoid(plus(load_part(from_x, x_at + second, few), load_part(from_h, h_at + second, few)))
+        third = 2 * hidden + j
+        inner = plus(load_part(from_h, h_at + third, few), load_part(bias, j, few))
+        n = tanh(multiply_add(r, inner, load_part(from_x, x_at + third, few)))
+        before = load_part(states, at + j, few)
+        store_part(states, after + j, multiply_add(z, subtract(before, n), n), few)
+        store_part(kept, k_at + j, r, few)
+        store_part(kept, k_at + second, z, few)
+        store_part(kept, k_at + third, n, few)
+        store_part(kept, k_at + 3 * hidden + j, inner, few)
+
+
+@inlined
+def _gru_row_back(
+    d_out: Floats, carry: Floats, c_at: int, states: Floats, at: int, kept: Floats, d_kept: Floats, k_at: int,
+    hidden: int,
+) -> None:  # fmt: skip
+    """One text, one step back. carry (B, H): in, the gradient from the step after; out, that part of the gradient of
+    the state before which does not go through W_h.
+    """
+    for j in range(0, hidden, LANES):
+        few = hidden - j
+        second, third, fourth = hidden + j, 2 * hidden + j, 3 * hidden + j
+        r, z = load_part(kept, k_at + j, few), load_part(kept, k_at + second, few)
+        n, inner = load_part(kept, k_at + third, few), load_part(kept, k_at + fourth, few)
+        d = plus(load_part(d_out, at + j, few), load_part(carry, c_at + j, few))
+        store_part(carry, c_at + j, multiply(d, z), few)
+        rest = one_minus(z)
+        d_n = multiply(multiply(d, rest), one_minus(multiply(n, n)))
+        d_z = multiply(multiply(d, subtract(load_part(states, at + j, few), n)), multiply(z, rest))
+        d_r = multiply(multiply(d_n, inner), multiply(r, one_minus(r)))
+        store_part(d_kept, k_at + j, d_n, few)
+        store_part(d_kept, k_at + second, d_r, few)
+        store_part(d_kept, k_at + third, d_z, few)
+        store_part(d_kept, k_at + fourth, multiply(d_n, r), few)
+
+
+@kernel
+def gru_through(
+    steps: int, from_x: Floats, from_h: Floats, bias: Floats, states: Floats, kept: Floats, texts: int, hidden: int,
+    packed: Floats,
+) -> None:  # fmt: skip
+    """All steps. packed: W_h with rows and columns exchanged, (H, 3H); from_h (B, 3H): room for a step's product."""
+    wide = 3 * hidden
+    for t in range(steps):
+        from_h[: texts * wide] = 0
+        first = t * texts * hidden
+        add_product(states, first, hidden, texts, packed, hidden, wide, from_h)
+        for b in range(texts):
+            at = first + b * hidden
+            _gru_row(from_x, 3 * at, from_h, b * wide, bias, states, at, at + texts * hidden, kept, 4 * at, hidden)
+
+
+@kernel
+def gru_through_back(
+    steps: int, d_out: Floats, carry: Floats, states: Floats, kept: Floats, d_kept: Floats, texts: int, hidden: int,
+    packed: Floats,
+) -> None:  # fmt: skip
+    """All steps, from the last; packed: W_h (3H, H)."""
+    for t in range(steps - 1, -1, -1):
+        first = t * texts * hidden
+        for b in range(texts):
+            at = first + b * hidden
+            _gru_row_back(d_out, carry, b * hidden, states, at, kept, d_kept, 4 * at, hidden)
+        add_product(d_kept, 4 * first + hidden, 4 * hidden, texts, packed, 3 * hidden, hidden, carry)
+
+
+# The plain RNN: all texts of a step lie in a row, and are one.
+
+
+@inlined
+def _rnn_row(from_x: Floats, states: Floats, after: int, at: int, hidden: int, relu: bool) -> None:
+    for j in range(0, hidden, LANES):
+        few = hidden - j
+        a = plus(load_part(from_x, at + j, few), load_part(states, after + j, few))
+        store_part(states, after + j, positive(a, a) if relu else tanh(a), few)
+
+
+@inlined
+def _rnn_row_back(
+    d_out: Floats, carry: Floats, c_at: int, states: Floats, after: int, d_a: Floats, at: int, hidden: int, relu: bool
+) -> None:
+    for j in range(0, hidden, LANES):
+        few = hidden - j
+        d = plus(load_part(d_out, at + j, few), load_part(carry, c_at + j, few))
+        h = load_part(states, after + j, few)
+        slope = positive(d, h) if relu else multiply(d, one_minus(multiply(h, h)))
+        store_part(d_a, at + j, slope, few)
+
+
+@kernel
+def rnn_through(
+    steps: int, from_x: Floats, states: Floats, from_h: Floats, texts: int, hidden: int, relu: bool, packed: Floats
+) -> None:
+    """All steps. packed: W_h with rows and columns exchanged; from_h (B, H): room for a step's product."""
+    size = texts * hidden
+    for t in range(steps):
+        from_h[:size] = 0
+        add_product(states, t * size, hidden, texts, packed, hidden, hidden, from_h)
+        for j in range(0, size, LANES):
+            few = size - j
+            a = plus(load_part(from_x, t * size + j, few), load_part(from_h, j, few))
+            store_part(states, (t + 1) * size + j, positive(a, a) if relu else tanh(a), few)
+
+
+@kernel
+def rnn_through_back(
+    steps: int, d_out: Floats, carry: Floats, states: Floats, d_a: Floats, texts: int, hidden: int, relu: bool,
+    packed: Floats,
+) -> None:  # fmt: skip
+    """All steps, from the last; packed: W_h (H, H). carry (B, H): in and out, the gradient from the step after."""
+    size = texts * hidden
+    for t in range(steps - 1, -1, -1):
+        for j in range(0, size, LANES):
+            few = size - j
+            d = plus(load_part(d_out, t * size + j, few), load_part(carry, j, few))
+            h = load_part(states, (t + 1) * size + j, few)
+            slope = positive(d, h) if relu else multiply(d, one_minus(multiply(h, h)))
+            store_part(d_a, t * size + j, slope, few)
+        carry[:size] = 0
+        add_product(d_a, t * size, hidden, texts, packed, hidden, hidden, carry)

@@ -1,0 +1,136 @@
+"""A tokenizer and a model together: text in, words out.
+
+Models know ids, never text. ``TextLM`` joins one with the tokenizer whose vocabulary it speaks, for people who have
+text and want numbers or more text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, Self, runtime_checkable
+
+from foreword.decode import INCOMPLETE, generate, pieces
+from foreword.errors import InputError, SettingError
+from foreword.measures.perplexity import Measures, measure, surprisal
+from foreword.protocols import LanguageModel, Parts, QuickSteps, Saveable, Tokenizer
+from foreword.storage.folder import nest, unnest
+from foreword.tokens.corpus import BlockEncoder, Corpus
+from foreword.tokens.vocab import Vocab
+
+
+@runtime_checkable
+class TextTokenizer(Tokenizer, BlockEncoder, Protocol):
+    """A tokenizer that also encodes many documents at once, as all of ours do."""
+
+
+class TextLM:
+    """A language model that speaks text.
+
+    ``TextLM(WordTokenizer(), UnigramLM()).fit(texts)`` learns both from text; where each has already learnt, they are
+    joined as they are.
+    """
+
+    def __init__(self, tokenizer: TextTokenizer, model: LanguageModel[Any]) -> None:
+        self.tokenizer = tokenizer
+        self.model = model
+
+    def __repr__(self) -> str:
+        return f"TextLM({self.tokenizer!r}, {self.model!r})"
+
+    @property
+    def vocab(self) -> Vocab:
+        return self.tokenizer.vocab
+
+    def fit(self, texts: Iterable[str], *, valid: Iterable[str] | None = None) -> Self:
+        """Learn a vocabulary from the texts, one document each, then the model from their ids."""
+        kept = _readable_twice(texts)
+        self.tokenizer.fit(kept)
+        self.model.fit(self.corpus(kept), valid=None if valid is None else self.corpus(valid))
+        return self
+
+    def corpus(self, texts: Iterable[str]) -> Corpus:
+        """The texts as the model reads them."""
+        return Corpus.from_texts(_not_one_string(texts), self.tokenizer)
+
+    def score(self, text: str) -> float:
+        """Natural log-probability of the whole document, its end included; higher is likelier."""
+        return float(self.model.logprobs(self.corpus([text])).sum())
+
+    def perplexity(self, texts: Iterable[str]) -> float:
+        return self.measure(texts).perplexity
+
+    def measure(self, texts: Iterable[str]) -> Measures:
+        return measure(self.model, self.corpus(texts))
+
+    def surprisal(self, text: str) -> list[tuple[str, float]]:
+        """Each token of the text and the bits of surprise it was, ``</s>`` last."""
+        corpus = self.corpus([text])
+        return list(zip(map(self._spelled, corpus.ids.tolist()), surprisal(self.model, corpus).tolist(), strict=True))
+
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        max_tokens: int = 100,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 0,
+    ) -> str:
+        """What the model says after the prompt, which is not repeated: the two joined read as one text."""
+        stream = self.stream(
+            prompt, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
+        )
+        return "".join(stream)
+
+    def stream(
+        self,
+        prompt: str = "",
+        *,
+        max_tokens: int = 100,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 0,
+    ) -> Iterator[str]:
+        """What ``generate`` returns, piece by piece as it is drawn."""
+        read = self.tokenizer.encode(prompt).tolist()
+        model = self.model.stepping() if isinstance(self.model, QuickSteps) else self.model
+        ids = generate(model, read, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+        return filter(None, pieces(self.tokenizer, ids, after=read))
+
+    def to_parts(self) -> Parts:
+        """Both, each under its own name; they share the one vocabulary."""
+        parts = Parts({})
+        nest("tokenizer", _saveable(self.tokenizer), parts)
+        nest("model", _saveable(self.model), parts)
+        return parts
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        tokenizer, model = unnest("tokenizer", parts), unnest("model", parts)
+        if not isinstance(tokenizer, TextTokenizer) or not isinstance(model, LanguageModel):
+            raise ValueError(f"a {type(tokenizer).__name__} and a {type(model).__name__} make no text model")
+        return cls(tokenizer, model)
+
+    def _spelled(self, id: int) -> str:
+        """A token on its own: as text, or as the vocabulary writes it where it is the end or part of a character."""
+        text = "" if id == self.vocab.end else self.tokenizer.decode([id])
+        return text if text and INCOMPLETE not in text else self.vocab[id]
+
+
+def _saveable(part: Tokenizer | LanguageModel[Any]) -> Saveable:
+    if not isinstance(part, Saveable):
+        raise SettingError(f"a {type(part).__name__} cannot be saved")
+    return part
+
+
+def _readable_twice(texts: Iterable[str]) -> Iterable[str]:
+    """An iterator is used up by one reading, and fitting needs two: first the vocabulary, then the ids."""
+    return list(texts) if isinstance(texts, Iterator) else _not_one_string(texts)
+
+
+def _not_one_string(texts: Iterable[str]) -> Iterable[str]:
+    if isinstance(texts, str):
+        raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+    return texts

@@ -1,0 +1,260 @@
+"""Search that speaks text: a tokenizer, an index and the documents' own names and texts together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from foreword.errors import ForewordError, InputError, SettingError
+from foreword.pipeline.language import TextTokenizer
+from foreword.protocols import Ids, Json, Meter, Parts, Saveable
+from foreword.search.bm25 import BM25
+from foreword.search.inverted import Found
+from foreword.search.snippet import Snippet, snippet
+from foreword.search.store import Names, NameTable, Strings, TextKeeper
+from foreword.storage.folder import nest, unnest
+from foreword.text.block import Block, blocks_of
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+from foreword.tokens.words import WordTokenizer
+
+QUERIES_AT_ONCE = 4096
+"""How many queries ``stream`` gathers."""
+
+
+@runtime_checkable
+class Ranker(Protocol):
+    """What ranks documents for queries: ``BM25`` and ``CosineSearch``."""
+
+    @property
+    def vocab(self) -> Vocab: ...
+    def __len__(self) -> int: ...
+    def fit(self, corpus: Corpus, *, threads: int | None = 1, meter: Meter | None = None) -> Self: ...
+    def search(self, queries: Corpus, k: int = 10, *, threads: int | None = 1) -> Found: ...
+    def contributions(self, query: Ids, document: int) -> dict[str, float]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document that was found.
+
+    rank: from 1. document: its number, from 0. name: as it was given, or the number.
+    snippet: some of its text; empty where no text is kept. marks: where words of the query stand in that.
+    """
+
+    rank: int
+    score: float
+    document: int
+    name: str
+    snippet: str
+    marks: tuple[tuple[int, int], ...] = ()
+
+
+class TextSearch:
+    """Documents in, hits out.
+
+    tokenizer: if none is given, a word is a run of letters, digits and underscores, or a punctuation mark, in lower
+    case.
+    One that has a vocabulary already keeps it; one that has none learns it from the documents.
+    ranker: ``BM25()`` if none is given.
+    keep_text: whether the documents' texts are kept, all of them, in one buffer beside the index.
+    stop_words: words that are left out of queries; none by default, since their idf weighs them down already.
+    """
+
+    def __init__(
+        self,
+        tokenizer: TextTokenizer | None = None,
+        ranker: Ranker | None = None,
+        *,
+        keep_text: bool = True,
+        stop_words: Sequence[str] = (),
+    ) -> None:
+        self.tokenizer = WordTokenizer(split="punctuation", lowercase=True) if tokenizer is None else tokenizer
+        self.ranker = BM25() if ranker is None else ranker
+        self.keep_text = keep_text
+        self.stop_words = [stop_words] if isinstance(stop_words, str) else list(stop_words)
+        self.texts_: Strings | None = None
+        self.names_: NameTable | None = None
+
+    def __repr__(self) -> str:
+        return f"TextSearch({self.tokenizer!r}, {self.ranker!r})"
+
+    def __len__(self) -> int:
+        """How many documents can be found."""
+        return len(self.ranker)
+
+    @property
+    def vocab(self) -> Vocab:
+        return self.ranker.vocab
+
+    # Indexing
+
+    def fit(self, texts: Iterable[str], names: Iterable[str] | None = None) -> Self:
+        """Index texts, one document each; their names are their numbers unless given."""
+        if isinstance(texts, str):
+            raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+        if not self._has_vocab() and not isinstance(self.tokenizer, WordTokenizer):
+            texts = list(texts)
+            self.tokenizer.fit(texts)
+        given = None
+        if names is not None:
+            given = Names()
+            for name in names:
+                given.add(str(name))
+        return self.fit_blocks(blocks_of(texts), given, threads=1)
+
+    def fit_blocks(
+        self,
+        blocks: Iterable[Block],
+        names: Names | None = None,
+        *,
+        threads: int | None = None,
+        scratch: str | Path | None = None,
+        meter: Meter | None = None,
+    ) -> Self:
+        """Index a stream of documents in one pass, on all cores.
+
+        names: may be filled while the blocks are read; it is looked at when they are at their end.
+        scratch: a folder for the documents' texts, which are otherwise held in memory until the index is saved.
+        """
+        with TextKeeper(Path(scratch) if scratch is not None and self.keep_text else None) as keeper:
+            corpus = self._corpus(_kept(blocks, keeper) if self.keep_text else blocks, threads)
+            if names is not None and len(names) != len(corpus):
+                raise InputError(f"{len(names)} names for {len(corpus)} documents")
+            self.ranker.fit(corpus, threads=threads, meter=meter)
+            self.texts_ = keeper.finished() if self.keep_text else None
+        self.names_ = None if names is None else names.finished()
+        return self
+
+    def _corpus(self, blocks: Iterable[Block], threads: int | None) -> Corpus:
+        if self._has_vocab():
+            return Corpus.from_blocks(blocks, self.tokenizer, threads=threads)
+        if isinstance(self.tokenizer, WordTokenizer):
+            return self.tokenizer.fit_corpus(blocks, threads=threads)
+        raise SettingError(f"this {type(self.tokenizer).__name__} has no vocabulary yet: fit it first")
+
+    def _has_vocab(self) -> bool:
+        try:
+            return len(self.tokenizer.vocab) > 0
+        except ForewordError:
+            return False
+
+    # Asking
+
+    def query(self, text: str, k: int = 10) -> list[Hit]:
+        """The k best documents that hold a word of the query; fewer where fewer do, none for an empty query."""
+        return self.query_batch([text], k)[0]
+
+    def query_batch(self, texts: Sequence[str], k: int = 10, *, threads: int | None = 1) -> list[list[Hit]]:
+        """The same for many queries, far quicker than one by one."""
+        if isinstance(texts, str):
+            raise InputError("expected a list of queries, but got a single string: use query, or put it in a list")
+        queries = self._queries(texts)
+        found = self.ranker.search(queries, k, threads=threads)
+        return [
+            self._hits(ids, documents, scores)
+            for ids, documents, scores in zip(
+                queries.documents(), found.documents.tolist(), found.scores.tolist(), strict=True
+            )
+        ]
+
+    def stream(self, texts: Iterable[str], k: int = 10, *, threads: int | None = 1) -> Iterator[list[Hit]]:
+        """The hits of each query of a stream, some thousand queries at a time."""
+        texts = iter(texts)
+        while batch := list(islice(texts, QUERIES_AT_ONCE)):
+            yield from self.query_batch(batch, k, threads=threads)
+
+    def explain(self, text: str, document: int) -> dict[str, float]:
+        """What each word of the query adds to a document's score; words that no document holds are left out."""
+        return self.ranker.contributions(self._queries([text]).ids[:-1], document)
+
+    def name(self, document: int) -> str:
+        self._check_number(document)
+        return str(document) if self.names_ is None else self.names_[document]
+
+    def text(self, document: int) -> str:
+        """A whole document, as it was read."""
+        self._check_number(document)
+        if self.texts_ is None:
+            raise SettingError("this index keeps no texts")
+        return self.texts_[document]
+
+    def _check_number(self, document: int) -> None:
+        if not 0 <= document < len(self):
+            raise SettingError(f"document {document}: expected 0 to {len(self) - 1}")
+
+    def _queries(self, texts: Sequence[str]) -> Corpus:
+        """Queries as documents of ids, without the words that are left out."""
+        corpus = Corpus.from_texts(texts, self.tokenizer)
+        stopped = np.concatenate([np.empty(0, np.int64), *(self.tokenizer.encode(word) for word in self.stop_words)])
+        if not len(stopped):
+            return corpus
+        dropped = np.isin(corpus.ids, stopped) & (corpus.ids != corpus.vocab.end)
+        before = np.concatenate((np.zeros(1, np.int64), np.cumsum(dropped)))
+        offsets = corpus.offsets - before[corpus.offsets]
+        return Corpus(corpus.ids[~dropped], offsets, corpus.byte_offsets, corpus.vocab)
+
+    def _hits(self, ids: Ids, documents: list[int], scores: list[float]) -> list[Hit]:
+        vocab = self.vocab
+        said = [vocab[id] for id in sorted(set(ids.tolist()) - {vocab.end, vocab.unknown})]
+        words = [word for word in said if any(map(str.isalnum, word))] or said  # punctuation stands everywhere
+        hits = []
+        for rank, (document, score) in enumerate(zip(documents, scores, strict=True), 1):
+            if document < 0:
+                break
+            shown = self._snippet(document, words)
+            hits.append(Hit(rank, score, document, self.name(document), shown.text, shown.marks))
+        return hits
+
+    def _snippet(self, document: int, words: list[str]) -> Snippet:
+        if self.texts_ is None:
+            return Snippet("")
+        cleaning = getattr(self.tokenizer, "cleaning", None)
+        return snippet(self.texts_[document], words, any_case=bool(cleaning and cleaning.lowercase))
+
+    # Saving
+
+    def to_parts(self) -> Parts:
+        stop_words: list[Json] = [*self.stop_words]
+        parts = Parts({"keep_text": self.keep_text, "stop_words": stop_words})
+        for prefix, part in (("tokenizer", self.tokenizer), ("ranker", self.ranker)):
+            if not isinstance(part, Saveable):
+                raise SettingError(f"a {type(part).__name__} cannot be saved")
+            nest(prefix, part, parts)
+        if self.texts_ is not None:
+            parts.arrays |= {"texts": self.texts_.data, "text_offsets": self.texts_.offsets}
+        if self.names_ is not None:
+            strings = self.names_.strings
+            parts.arrays |= {"names": strings.data, "name_offsets": strings.offsets, "name_firsts": self.names_.firsts}
+        return parts
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        keep_text, stop_words = parts.settings["keep_text"], parts.settings["stop_words"]
+        if not isinstance(keep_text, bool) or not isinstance(stop_words, list):
+            raise ValueError("keep_text should be true or false, and stop_words a list")
+        tokenizer, ranker = unnest("tokenizer", parts), unnest("ranker", parts)
+        if not isinstance(tokenizer, TextTokenizer) or not isinstance(ranker, Ranker):
+            raise ValueError(f"a {type(tokenizer).__name__} and a {type(ranker).__name__} make no text search")
+        search = cls(tokenizer, ranker, keep_text=keep_text, stop_words=[str(word) for word in stop_words])
+        arrays = parts.arrays
+        if "texts" in arrays:
+            search.texts_ = Strings(arrays["texts"], arrays["text_offsets"])
+            search.texts_.check("texts")
+            if len(search.texts_) != len(search):
+                raise ValueError(f"{len(search.texts_)} texts for {len(search)} documents")
+        if "names" in arrays:
+            search.names_ = NameTable(Strings(arrays["names"], arrays["name_offsets"]), arrays["name_firsts"])
+            search.names_.check(len(search))
+        return search
+
+
+def _kept(blocks: Iterable[Block], keeper: TextKeeper) -> Iterator[Block]:
+    for block in blocks:
+        keeper.add(block)
+        yield block

@@ -1,0 +1,175 @@
+"""The models that a server holds, by the names its operator gave them. A client says a name, never a path."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from foreword.errors import ForewordError, InputError
+from foreword.pipeline.language import TextLM
+from foreword.protocols import NextToken, QuickSteps, Tagger
+from foreword.storage.folder import kind_of
+from foreword.vectors.wordvectors import WordVectors
+
+ABILITIES: dict[str, tuple[str, ...]] = {
+    "text-lm": ("score", "surprisal", "next", "generate", "tokenize"),
+    "text-classifier": ("classify",),
+    "fasttext-classifier": ("classify",),
+    "recurrent-classifier": ("classify",),
+    "hmm-tagger": ("tag",),
+    "bilstm-tagger": ("tag",),
+    "feature-tagger": ("tag",),
+    "text-translator": ("translate",),
+    "elmo": ("embed",),
+    "text-search": ("search",),
+    "word": ("tokenize",),
+    "character": ("tokenize",),
+    "byte": ("tokenize",),
+    "bpe": ("tokenize",),
+}
+"""What each kind can be asked. What has word vectors, of whatever kind, has VECTOR_ABILITIES."""
+
+VECTOR_ABILITIES = ("embed", "nearest", "analogy")
+
+CHEAP_MODELS = ("ngram", "unigram")
+CHEAP_KINDS = ("text-classifier", "fasttext-classifier", "hmm-tagger", "feature-tagger")
+CHEAP_CELLS = 1 << 20
+"""Numbers of a matrix of word vectors that is searched in less time than it takes to hand the work to a thread."""
+
+
+class UnknownModelError(InputError):
+    """A name that nothing on the shelf has."""
+
+
+class CannotError(InputError):
+    """A model that is asked for what its kind cannot do."""
+
+
+class NotYetError(ForewordError):
+    """A model that is still being loaded."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Entry:
+    """A model and what it is called. task: "text", "vectors", "tags", "translate" or "other", by what it can be asked.
+
+    kind: as in ``KINDS``; can: the names of the routes that take it.
+    steps: the form of a language model that is quickest for one token at a time. lock: held by who works with the
+    model, for kernels write into room that belongs to it.
+    """
+
+    name: str
+    title: str
+    model: Any
+    task: str
+    kind: str
+    can: tuple[str, ...]
+    steps: NextToken[Any] | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def language_model(self) -> TextLM:
+        if not isinstance(self.model, TextLM):
+            raise InputError(f"{self.name} is no language model that reads text: its kind is {self.kind}")
+        return self.model
+
+    @property
+    def vectors(self) -> WordVectors:
+        found = vectors_of(self.model)
+        if found is None:
+            raise InputError(f"{self.name} has no word vectors: its kind is {self.kind}")
+        return found
+
+    def check(self, ability: str) -> None:
+        if ability not in self.can:
+            able = ", ".join(self.can) or "nothing"
+            raise CannotError(f"{self.name} cannot be asked to {ability}: its kind is {self.kind}, which does {able}")
+
+    def is_cheap(self, ability: str) -> bool:
+        """Whether a short question takes less time than handing it to another thread would."""
+        if ability in ("score", "surprisal"):
+            return isinstance(self.model, TextLM) and kind_of(self.model.model) in CHEAP_MODELS
+        if ability in ("nearest", "analogy"):
+            return len(self.vectors) * self.vectors.dimensions <= CHEAP_CELLS
+        return ability == "tokenize" or self.kind in CHEAP_KINDS or (ability == "embed" and self.kind != "elmo")
+
+
+class Shelf:
+    """Names to models; any thread may look while another adds.
+
+    coming: names of models that are still being loaded.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._lock = threading.Lock()
+        self.coming: frozenset[str] = frozenset()
+
+    def add(self, name: str, model: Any, title: str | None = None) -> Entry:
+        """Put a model there; one of the same name is replaced for whoever asks from now on."""
+        entry = entry_of(name, model, title)
+        self.put(entry)
+        return entry
+
+    def put(self, entry: Entry) -> None:
+        with self._lock:
+            self._entries = {**self._entries, entry.name: entry}
+            self.coming -= {entry.name}
+
+    def __getitem__(self, name: str) -> Entry:
+        found = self._entries.get(name)
+        if found is None:
+            if name in self.coming:
+                raise NotYetError(f"{name} is still being loaded: ask again soon")
+            there = ", ".join(self._entries) or "none yet"
+            raise UnknownModelError(f"there is no model {name[:80]!r} here: there are {there}")
+        return found
+
+    def get(self, name: str) -> Entry | None:
+        return self._entries.get(name)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def entries(self, task: str | None = None) -> list[Entry]:
+        return [entry for entry in self._entries.values() if task in (None, entry.task)]
+
+    def able(self, ability: str) -> list[str]:
+        """The names of those that can be asked this."""
+        return [entry.name for entry in self._entries.values() if ability in entry.can]
+
+    def free_name(self, wanted: str) -> str:
+        """The name itself, or with a number behind it where it is taken."""
+        taken = self._entries
+        return next(
+            name for name in (wanted, *(f"{wanted}-{n}" for n in range(2, len(taken) + 3))) if name not in taken
+        )
+
+
+def entry_of(name: str, model: Any, title: str | None = None) -> Entry:
+    steps = None
+    if isinstance(model, TextLM):
+        inner = model.model
+        steps = inner.stepping() if isinstance(inner, QuickSteps) else inner
+        if kind_of(inner) == "ngram":
+            inner.threads = 1  # type: ignore[attr-defined]  # a short text is scored sooner than a thread begins
+    kind = kind_of(model)
+    can = ABILITIES.get(kind, ()) if vectors_of(model) is None else VECTOR_ABILITIES
+    return Entry(name, title or name, model, task_of(model), kind, can, steps)
+
+
+def task_of(model: Any) -> str:
+    if isinstance(model, TextLM):
+        return "text"
+    if isinstance(model, Tagger):
+        return "tags"
+    if hasattr(model, "translate") and hasattr(model, "look"):  # its class would bring torch along
+        return "translate"
+    return "other" if vectors_of(model) is None else "vectors"
+
+
+def vectors_of(model: Any) -> WordVectors | None:
+    """A model's word vectors: the value itself, or that of what was trained."""
+    found = model if isinstance(model, WordVectors) else getattr(model, "vectors", None)
+    return found if isinstance(found, WordVectors) else None

@@ -1,0 +1,441 @@
+"""A saved model is a folder: ``model.json``, ``arrays.safetensors`` and ``vocab.txt``, and no code.
+
+``model.json`` says what the model is and what the other files must be::
+
+    {
+      "files": {"arrays.safetensors": {"bytes": 1024, "sha256": "..."}, "vocab.txt": {...}},
+      "foreword": "0.1.0",                                  which Foreword wrote it
+      "format": "foreword",
+      "kind": "unigram",                                    a name in KINDS
+      "settings": {...},                                    what the model's to_parts gave, keys sorted
+      "sha256": "...",                                      of all the rest
+      "version": 1,                                         of this format
+      "vocab": {"end": 1, "tokens": 50000, "unknown": 0}    or null
+    }
+
+The same model gives the same bytes. Nothing is trusted before it is checked: names, sizes and checksums here, dtypes
+and shapes in ``safetensors.py``, tokens in ``vocab_txt.py``, and what they mean in the model's own ``from_parts``.
+Files over 64 MB are mapped without being read, and checksummed only when asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import foreword
+from foreword.errors import ForewordError, InputError, SettingError
+from foreword.protocols import Array, Json, Parts, Saveable
+from foreword.storage.atomic import MODEL_JSON, atomic_folder, is_model_json, left_aside
+from foreword.storage.safetensors import parse_json_object, read_arrays, shown, write_arrays
+from foreword.storage.vocab_txt import read_vocab, write_vocab
+from foreword.tokens.vocab import Vocab
+
+FORMAT = "foreword"
+FORMAT_VERSION = 1
+
+KINDS: dict[str, str] = {
+    "unigram": "foreword.ngram.unigram:UnigramLM",
+    "ngram": "foreword.ngram.model:NgramLM",
+    "mixture": "foreword.mix.combine:Mixture",
+    "cached": "foreword.mix.combine:Cached",
+    "neural-cache": "foreword.mix.neural_cache:NeuralCache",
+    "hmm": "foreword.hmm.model:HMM",
+    "bengio": "foreword.neural.bengio:BengioLM",
+    "recurrent": "foreword.neural.recurrent:RecurrentLM",
+    "awd-lstm": "foreword.neural.awd_lstm:AWDLSTM",
+    "transformer": "foreword.neural.transformer:TransformerLM",
+    "hmm-tagger": "foreword.tag.hmm:HMMTagger",
+    "bilstm-tagger": "foreword.tag.bilstm:BiLSTMTagger",
+    "feature-tagger": "foreword.tag.features:FeatureTagger",
+    "seq2seq": "foreword.translate.seq2seq:Seq2Seq",
+    "text-translator": "foreword.pipeline.translator:TextTranslator",
+    "lsa": "foreword.features.lsa:LSA",
+    "text-lm": "foreword.pipeline.language:TextLM",
+    "text-classifier": "foreword.pipeline.classifier:TextClassifier",
+    "naive-bayes": "foreword.classify.naive_bayes:NaiveBayes",
+    "logistic": "foreword.classify.logistic:LogisticRegression",
+    "nb-logistic": "foreword.classify.nb_logistic:NBLogistic",
+    "calibrated": "foreword.classify.calibration:Calibrated",
+    "bm25": "foreword.search.bm25:BM25",
+    "cosine-search": "foreword.search.cosine:CosineSearch",
+    "text-search": "foreword.pipeline.search:TextSearch",
+    "word-vectors": "foreword.vectors.wordvectors:WordVectors",
+    "word2vec": "foreword.vectors.word2vec:Word2Vec",
+    "fasttext": "foreword.fasttext.vectors:FastText",
+    "glove": "foreword.vectors.glove:GloVe",
+    "cooccurrence": "foreword.vectors.cooccurrence:Cooccurrence",
+    "recurrent-classifier": "foreword.classify.recurrent:RecurrentClassifier",
+    "elmo": "foreword.vectors.elmo:ELMo",
+    "static-embedder": "foreword.vectors.static:StaticEmbedder",
+    "fasttext-classifier": "foreword.fasttext.classifier:FastTextClassifier",
+    "word": "foreword.tokens.words:WordTokenizer",
+    "character": "foreword.tokens.characters:CharacterTokenizer",
+    "byte": "foreword.tokens.characters:ByteTokenizer",
+    "bpe": "foreword.tokens.bpe:BPETokenizer",
+    "corpus": "foreword.tokens.corpus:Corpus",
+    "bag-of-words": "foreword.features.bag:BagOfWords",
+    "one-hot": "foreword.features.bag:OneHot",
+    "tf-idf": "foreword.features.tfidf:TfIdf",
+}
+"""What a folder may hold, and the class that reads it: no other code is ever imported."""
+
+ARRAYS = "arrays.safetensors"
+VOCAB = "vocab.txt"
+VOCAB_COUNTS = "vocab.counts"
+"""The reserved name of the vocabulary's counts among the arrays."""
+
+MODEL_JSON_LIMIT = 64 << 20
+CHECKSUM_LIMIT = 64 << 20
+"""Files up to this size are always checksummed, which takes a fraction of a second; larger ones when asked."""
+
+T = TypeVar("T")
+
+
+def save(model: Saveable, folder: str | Path) -> None:
+    """Write the model; a model that is already there is replaced, and stays whole until the new one is."""
+    packed = pack(model)
+    with atomic_folder(folder) as new:
+        _write(packed, new)
+
+
+def load(path: str | Path, *, verify: bool = False) -> Any:
+    """Open a saved model, or a foreign file that we read, told by what it holds.
+
+    ``verify`` reads and checksums every file, also the large ones that are otherwise mapped without being read.
+    """
+    path = Path(path)
+    try:
+        if path.is_dir():
+            return _load_folder(path, everything=verify)
+        if path.is_file():
+            return _load_file(path, verify=verify)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    aside = left_aside(path)
+    hint = f"; a save that was cut short left the old one in {aside}" if aside else ""
+    raise InputError(f"{path}: no such file or folder{hint}")
+
+
+def verify(folder: str | Path) -> list[str]:
+    """Everything that is wrong with a saved model, a line each, with all files read and checksummed; [] if whole."""
+    folder = Path(folder)
+    try:
+        manifest = _read_manifest(folder)
+        problems = list(_damages(folder, manifest, everything=True))
+        if not problems:
+            _build(folder, manifest, thorough=True)
+    except ForewordError as error:
+        return [str(error)]
+    except OSError as error:
+        return [f"{folder}: cannot be read: {error.strerror}"]
+    return problems
+
+
+def kind_of(model: object) -> str:
+    """The name of the model's class in KINDS."""
+    place = f"{type(model).__module__}:{type(model).__qualname__}"
+    for kind, home in KINDS.items():
+        if home == place:
+            return kind
+    raise SettingError(f"a {type(model).__name__} cannot be saved")
+
+
+def pack(model: Saveable) -> Parts:
+    """The model's parts, its settings wrapped together with its kind, so that ``unpack`` needs nothing else."""
+    kind, parts = kind_of(model), model.to_parts()
+    return Parts({"kind": kind, "settings": parts.settings}, parts.arrays, parts.vocab)
+
+
+def unpack(packed: Parts) -> Any:
+    """The model that ``pack`` packed; a ValueError, KeyError or TypeError if there is none in it."""
+    kind = _field(packed.settings, "kind", str)
+    settings = _field(packed.settings, "settings", dict)
+    return _class_of(kind).from_parts(Parts(settings, packed.arrays, packed.vocab))
+
+
+def nest(prefix: str, model: Saveable, into: Parts) -> None:
+    """Put a model inside another's parts: its kind and settings under ``prefix``, its arrays under ``prefix.name``.
+
+    All models in one folder share one vocabulary.
+    """
+    inner = pack(model)
+    if "." in prefix or prefix in into.settings:
+        raise ValueError(f"{prefix!r} cannot name a nested model: it holds a dot or is taken")
+    into.settings[prefix] = inner.settings
+    into.arrays.update({f"{prefix}.{name}": array for name, array in inner.arrays.items()})
+    if into.vocab is None:
+        into.vocab = inner.vocab
+    elif inner.vocab is not None and inner.vocab != into.vocab:
+        raise ValueError(f"the {prefix} has a vocabulary of its own, but a folder holds only one")
+
+
+def unnest(prefix: str, parts: Parts) -> Any:
+    """Build back what ``nest`` put there."""
+    settings = _field(parts.settings, prefix, dict)
+    start = f"{prefix}."
+    arrays = {name.removeprefix(start): array for name, array in parts.arrays.items() if name.startswith(start)}
+    return unpack(Parts(settings, arrays, parts.vocab))
+
+
+# Writing
+
+
+def _write(packed: Parts, folder: Path) -> None:
+    arrays = _with_counts(packed.arrays, packed.vocab)
+    files: dict[str, Json] = {}
+    if arrays:
+        digest = hashlib.sha256()
+        write_arrays(folder / ARRAYS, arrays, digest=digest)
+        files[ARRAYS] = _file_facts(folder / ARRAYS, digest.hexdigest())
+    if packed.vocab is not None:
+        write_vocab(folder / VOCAB, packed.vocab)
+        files[VOCAB] = _file_facts(folder / VOCAB, _sha256(folder / VOCAB))
+    facts: dict[str, Json] = {
+        "files": files,
+        "foreword": foreword.__version__,
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "vocab": _vocab_facts(packed.vocab),
+        **packed.settings,
+    }
+    (folder / MODEL_JSON).write_bytes(_render_manifest(facts))
+
+
+def _with_counts(arrays: Mapping[str, Array], vocab: Vocab | None) -> dict[str, Array]:
+    if VOCAB_COUNTS in arrays:
+        raise ValueError(f"the array name {VOCAB_COUNTS!r} is reserved")
+    if vocab is None or vocab.counts is None:
+        return dict(arrays)
+    return {**arrays, VOCAB_COUNTS: vocab.counts}
+
+
+def _file_facts(path: Path, sha256: str) -> Json:
+    return {"bytes": path.stat().st_size, "sha256": sha256}
+
+
+def _vocab_facts(vocab: Vocab | None) -> Json:
+    return None if vocab is None else {"tokens": len(vocab), "unknown": vocab.unknown, "end": vocab.end}
+
+
+def _render_manifest(facts: dict[str, Json]) -> bytes:
+    try:
+        text = _render({**facts, "sha256": _own_sha256(facts)}).encode()
+    except ValueError as error:  # NaN, infinity, or half a surrogate pair
+        raise SettingError(f"the settings of the {facts['kind']} model cannot be saved: {error}") from error
+    if len(text) > MODEL_JSON_LIMIT:
+        raise SettingError(f"the settings of the {facts['kind']} model take more than {_megabytes(MODEL_JSON_LIMIT)}")
+    return text
+
+
+def _render(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True) + "\n"
+
+
+def _own_sha256(facts: Mapping[str, Json]) -> str:
+    """What ``model.json`` says of itself: the checksum of its text without the checksum."""
+    rest = {name: value for name, value in facts.items() if name != "sha256"}
+    return hashlib.sha256(_render(rest).encode(errors="surrogatepass")).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# Reading
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    """What ``model.json`` says, its form checked.
+
+    packed: kind and settings, as ``unpack`` takes them.
+    vocab: tokens, unknown and end; None if the model has no vocabulary.
+    files: size and SHA-256 of each.
+    """
+
+    packed: dict[str, Json]
+    vocab: tuple[int, int | None, int] | None
+    files: dict[str, tuple[int, str]]
+
+
+def _load_folder(folder: Path, *, everything: bool) -> Any:
+    """What stands there. Another process may save over it between two of its files, which takes their place all at
+    once; then everything is read anew.
+    """
+    for _ in range(TRIES):
+        before = folder.stat().st_ino
+        try:
+            model = _load_once(folder, everything=everything)
+        except (InputError, OSError):
+            if folder.stat().st_ino == before:
+                raise
+        else:
+            if folder.stat().st_ino == before:
+                return model
+    raise InputError(f"{folder}: is being replaced again and again while it is read")
+
+
+TRIES = 100
+
+
+def _load_once(folder: Path, *, everything: bool) -> Any:
+    manifest = _read_manifest(folder)
+    damage = next(_damages(folder, manifest, everything=everything), None)
+    if damage:
+        raise InputError(damage)
+    return _build(folder, manifest, thorough=everything)
+
+
+def _load_file(path: Path, *, verify: bool) -> Any:
+    if is_model_json(path):
+        return load(path.parent, verify=verify)
+    if _looks_like_tokenizer_json(path):
+        return import_module("foreword.tokens.tokenizer_json").read_tokenizer_json(path)
+    if import_module("foreword.ngram.arpa").looks_like_arpa(path):
+        return import_module("foreword.ngram.arpa").load_arpa(path)
+    with path.open("rb") as file:
+        head = file.read(64)
+    if import_module("foreword.fasttext.files").is_fasttext(head):
+        return import_module("foreword.fasttext.classifier").open_fasttext(path)
+    if import_module("foreword.vectors.word2vec_file").looks_like_vectors(path):
+        return import_module("foreword.vectors.word2vec_file").read_vectors(path)
+    raise InputError(f"{path}: neither a saved model nor a file of a kind that Foreword reads")
+
+
+def _looks_like_tokenizer_json(path: Path) -> bool:
+    """A JSON object with a "model" in it. It is only searched here, not parsed: its reader does that once."""
+    if path.stat().st_size == 0:  # which cannot be mapped
+        return False
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        return text[:1024].lstrip().startswith(b"{") and text.find(b'"model"') >= 0
+
+
+def _read_manifest(folder: Path) -> _Manifest:
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder")
+    problem = _place_problem(folder, MODEL_JSON)
+    if problem:
+        raise InputError(f"{folder}: not a saved model: {problem}")
+    path = folder / MODEL_JSON
+    size = path.stat().st_size
+    if size > MODEL_JSON_LIMIT:
+        raise InputError(f"{path}: {size} bytes, but no model.json has more than {_megabytes(MODEL_JSON_LIMIT)}")
+    try:
+        facts = parse_json_object(path.read_bytes())
+        _check_version(facts, folder)
+        return _parse_manifest(facts)
+    except ValueError as error:
+        raise InputError(f"{path}: not a valid model.json ({_one_line(error)})") from error
+
+
+def _check_version(facts: Mapping[str, Json], folder: Path) -> None:
+    """Before anything else is looked at, which a later version may have changed."""
+    if facts.get("format") != FORMAT:
+        raise ValueError(f"its format is {shown(facts.get('format'))}, not {FORMAT!r}")
+    version = _field(facts, "version", int)
+    if version > FORMAT_VERSION:
+        raise InputError(
+            f"{folder}: was written by a newer Foreword (version {shown(version)}, this one reads {FORMAT_VERSION})"
+        )
+    if version < 1:
+        raise ValueError(f"there is no version {shown(version)}")
+
+
+def _parse_manifest(facts: dict[str, Json]) -> _Manifest:
+    if _field(facts, "sha256", str) != _own_sha256(facts):
+        raise ValueError("it does not match its own checksum: the file is damaged, or was edited")
+    kind = _field(facts, "kind", str)
+    if kind not in KINDS:
+        raise ValueError(f"{shown(kind)} is not a kind of model that this Foreword knows")
+    packed: dict[str, Json] = {"kind": kind, "settings": _field(facts, "settings", dict)}
+    files = {name: _parse_file(name, listed) for name, listed in _field(facts, "files", dict).items()}
+    vocab = _parse_vocab(facts.get("vocab"))
+    if (vocab is None) != (VOCAB not in files):
+        raise ValueError(f"its vocab and its files disagree whether there is a {VOCAB}")
+    return _Manifest(packed, vocab, files)
+
+
+def _parse_file(name: str, listed: Json) -> tuple[int, str]:
+    if name in ("", ".", "..", MODEL_JSON) or any(mark in name for mark in "/\\\0"):
+        raise ValueError(f"{shown(name)} is not the name of a file in the folder")
+    return _field(listed, "bytes", int), _field(listed, "sha256", str)
+
+
+def _parse_vocab(vocab: Json) -> tuple[int, int | None, int] | None:
+    if vocab is None:
+        return None
+    end = _field(vocab, "end", int)
+    unknown = None if isinstance(vocab, dict) and vocab.get("unknown") is None else _field(vocab, "unknown", int)
+    return _field(vocab, "tokens", int), unknown, end
+
+
+def _field(facts: Json | Mapping[str, Json], name: str, kind: type[T]) -> T:
+    """One value of an object, of the type it should have; true and false do not pass for numbers."""
+    if not isinstance(facts, Mapping) or type(facts.get(name)) is not kind:
+        names = {int: "a whole number", str: "a string", dict: "an object"}
+        raise ValueError(f"{shown(name)} should be {names[kind]}")
+    return cast(T, facts[name])
+
+
+def _damages(folder: Path, manifest: _Manifest, *, everything: bool) -> Iterator[str]:
+    """What is wrong with the listed files, a line each; files that are not listed are nobody's business."""
+    for name, (size, sha256) in sorted(manifest.files.items()):
+        path = folder / name
+        problem = _place_problem(folder, name)
+        if problem:
+            yield f"{folder}: {problem}"
+        elif path.stat().st_size != size:
+            yield f"{folder}: {name} has {path.stat().st_size} bytes, not {shown(size)}: the file is damaged"
+        elif (everything or size <= CHECKSUM_LIMIT) and _sha256(path) != sha256:
+            yield f"{folder}: {name} does not match its checksum: the file is damaged"
+
+
+def _place_problem(folder: Path, name: str) -> str | None:
+    """What keeps a file from being a plain one in this very folder; links that lead elsewhere are not followed."""
+    real = os.path.realpath(folder / name)
+    if Path(real).parent != Path(os.path.realpath(folder)):
+        return f"{name} is a link that leads out of the folder"
+    if not os.path.lexists(real):
+        return f"{name} is missing"
+    return None if Path(real).is_file() else f"{name} is not a plain file"
+
+
+def _build(folder: Path, manifest: _Manifest, *, thorough: bool) -> Any:
+    """The model, out of files whose sizes and checksums are right."""
+    arrays = read_arrays(folder / ARRAYS) if ARRAYS in manifest.files else {}
+    counts = arrays.pop(VOCAB_COUNTS, None)
+    vocab = None
+    if manifest.vocab is not None:
+        tokens, unknown, end = manifest.vocab
+        vocab = read_vocab(folder / VOCAB, tokens=tokens, unknown=unknown, end=end, counts=counts, thorough=thorough)
+    try:
+        return unpack(Parts(manifest.packed, arrays, vocab))
+    except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, SettingError) as error:
+        kind = manifest.packed["kind"]
+        raise InputError(f"{folder}: not a valid {kind} model ({_one_line(error)})") from error
+
+
+def _class_of(kind: str) -> type[Saveable]:
+    if kind not in KINDS:
+        raise ValueError(f"{shown(kind)} is not a kind of model that this Foreword knows")
+    module, name = KINDS[kind].split(":")
+    return cast(type[Saveable], getattr(import_module(module), name))
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"it has no {shown(error.args[0])}" if error.args else "something is missing"
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _megabytes(size: int) -> str:
+    return f"{size >> 20} MB"

@@ -1,0 +1,130 @@
+"""CoNLL's columns: a word a line with its tags behind it, a blank line after each sentence.
+
+    -DOCSTART- -X- O O          a document begins; kept apart, for it is no word
+
+    EU NNP I-NP I-ORG
+    rejects VBZ I-VP O
+
+CoNLL-2000 has word, part of speech and chunk; CoNLL-2003 a name as well, in IOB1. Columns lie between blanks, or tabs
+where a line has one, and every word has as many as the first.
+
+https://www.clips.uantwerpen.be/conll2000/chunking/, https://www.clips.uantwerpen.be/conll2003/ner/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from foreword.errors import InputError, SettingError
+from foreword.protocols import Sentences, Tags
+from foreword.storage.atomic import atomic_file
+from foreword.tag.conllu import Tagged
+from foreword.text.sources import read_lines
+
+DOCUMENT = "-DOCSTART-"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Words with their columns.
+
+    rows: the columns of each word, the word itself first. openings: the lines that begin documents right before this
+    sentence, in columns; a file that ends with one has a last sentence without words. line: that of the first word.
+    """
+
+    rows: list[list[str]]
+    openings: list[list[str]] = field(default_factory=list)
+    line: int = 0
+
+    @property
+    def words(self) -> list[str]:
+        return self.column(0)
+
+    def column(self, place: int) -> list[str]:
+        return [row[place] for row in self.rows]
+
+
+def parse_conll(lines: Iterable[str], name: str | Path) -> Iterator[Sentence]:
+    """Sentences out of lines, each as soon as it is complete. name: of the file, for messages."""
+    now, first = Sentence([]), (0, 0)
+    for number, line in enumerate(lines, 1):
+        row = line.split("\t") if "\t" in line else line.split()
+        if not any(row) or row[0] == DOCUMENT:
+            if now.rows:
+                yield now
+                now = Sentence([])
+            if any(row):
+                now.openings.append(row)
+            continue
+        first = first if first[0] else (len(row), number)
+        if len(row) != first[0]:
+            raise InputError(f"{name}: line {number} has {len(row)} columns, not {first[0]} as line {first[1]} has")
+        if not now.rows:
+            now = Sentence([], now.openings, number)
+        now.rows.append(row)
+    if now.rows or now.openings:
+        yield now
+
+
+def stream_conll(path: str | Path) -> Iterator[Sentence]:
+    """The sentences of a file, plain or compressed, one after the other."""
+    return parse_conll(read_lines(path), path)
+
+
+def read_conll(path: str | Path, column: int = -1) -> Tagged:
+    """The words of a file, and what one column says of each: 1 the first behind the word, −1 the last."""
+    tagged = Tagged([], [])
+    for sentence in stream_conll(path):
+        if sentence.rows:
+            _check_column(column, len(sentence.rows[0]), path)
+            tagged.sentences.append(sentence.words)
+            tagged.tags.append(sentence.column(column))
+    if not tagged.sentences:
+        raise InputError(f"{path}: no sentence in it")
+    return tagged
+
+
+def columns_of(sentences: Sentences, *tags: Tags) -> Iterator[Sentence]:
+    """Sentences to be written: words, and any number of tags for each of them."""
+    for place, columns in enumerate(zip(sentences, *tags, strict=True)):
+        if len(set(map(len, columns))) > 1:
+            raise InputError(f"sentence {place} has {len(columns[0])} words but {len(columns[-1])} tags")
+        yield Sentence([list(row) for row in zip(*columns, strict=True)])
+
+
+def write_conll(path: str | Path, sentences: Iterable[Sentence], *, separator: str = " ") -> None:
+    """Write sentences as they come. separator: a blank, as the CoNLL tasks have it, or a tab, if words have blanks."""
+    if separator not in (" ", "\t"):
+        raise SettingError(f"separator={separator!r} must be a blank or a tab")
+    with atomic_file(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
+        for sentence in sentences:
+            file.write(sentence_text(sentence, separator))
+
+
+def sentence_text(sentence: Sentence, separator: str = " ") -> str:
+    """One sentence with the blank line that ends it, and a blank line behind each line that begins a document."""
+    openings = [separator.join(row) + "\n\n" for row in sentence.openings]
+    rows = [separator.join(_cells(row, separator)) + "\n" for row in sentence.rows]
+    return "".join([*openings, *rows, "\n" if rows else ""])
+
+
+def _cells(row: Sequence[str], separator: str) -> Sequence[str]:
+    for cell in row:
+        blank = not cell.strip() if separator == "\t" else cell.split() != [cell]
+        if blank or "\t" in cell or "\n" in cell or "\r" in cell:
+            expected = "no tabs or line ends" if separator == "\t" else "no blanks"
+            raise InputError(f"{cell!r} cannot stand in a CoNLL file: a cell is not empty and has {expected}")
+    if row[0] == DOCUMENT:
+        raise InputError(f"the word {DOCUMENT} cannot be written: it would begin a document")
+    if separator == "\t" and len(row) == 1 and " " in row[0]:
+        raise InputError(f"{row[0]!r} cannot stand alone on a line: without a tab its blanks would divide it")
+    return row
+
+
+def _check_column(column: int, columns: int, path: str | Path) -> None:
+    if column == 0 or not -columns < column < columns:
+        raise SettingError(
+            f"column={column}: {path} has {columns} columns, so expected 1 to {columns - 1} or -1 to {1 - columns}"
+        )

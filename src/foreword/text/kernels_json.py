@@ -1,0 +1,393 @@
+r"""Two fields of JSON objects, one object a line, found and unescaped where they lie.
+
+Python's ``json`` builds every key and value of a row as an object of its own. Here the row is only walked over: the
+scanner checks that it is JSON, remembers where the two fields are, and then undoes their escapes in place, which never
+makes a text longer. What is rare is left to Python: the scanner says so and has changed nothing. It is never more
+lenient than ``json.loads``; ``tests/unit/text/test_jsonl.py`` holds the two against each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.native.jit import inlined, kernel
+from foreword.native.memory import load_unaligned, lowest_one
+
+Bytes = NDArray[np.uint8]
+Places = NDArray[np.int64]
+
+FOUND, BLANK, LOOK = 0, 1, 2
+"""What became of a line: both fields found; nothing but white space; for Python to look at."""
+
+_QUOTE, _BACKSLASH, _COMMA, _COLON, _MINUS, _PLUS, _POINT = 0x22, 0x5C, 0x2C, 0x3A, 0x2D, 0x2B, 0x2E
+_OPEN, _CLOSE, _OPEN_LIST, _CLOSE_LIST = 0x7B, 0x7D, 0x5B, 0x5D
+_ZERO, _NINE = 0x30, 0x39
+
+_DEEPEST = 60  # one bit of a number for each level: whether it is an object
+_LONGEST_NUMBER = 1000  # Python refuses whole numbers of more than 4,300 digits
+
+
+@inlined
+def is_white(byte: np.uint8) -> bool:
+    return byte == 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D
+
+
+@inlined
+def skip_white(data: Bytes, place: int, stop: int) -> int:
+    while place < stop and is_white(data[place]):
+        place += 1
+    return place
+
+
+@inlined
+def is_digit(data: Bytes, place: int, stop: int) -> bool:
+    return place < stop and _ZERO <= data[place] <= _NINE
+
+
+@inlined
+def hex_value(data: Bytes, place: int, stop: int) -> int:
+    """The number that four hexadecimal digits at ``place`` spell, or -1."""
+    if place + 4 > stop:
+        return -1
+    value = 0
+    for each in range(place, place + 4):
+        byte = np.int64(data[each])
+        if 0x30 <= byte <= 0x39:
+            digit = byte - 0x30
+        elif 0x41 <= byte <= 0x46:
+            digit = byte - 0x41 + 10
+        elif 0x61 <= byte <= 0x66:
+            digit = byte - 0x61 + 10
+        else:
+            return -1
+        value = value * 16 + digit
+    return value
+
+
+@inlined
+def plain_run(data: Bytes, place: int, stop: int) -> int:
+    """The first quotation mark, backslash or control character from ``place`` on, eight bytes at a glance."""
+    low, high = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+    limit = min(stop, len(data) - 8)
+    while place < limit:
+        word = load_unaligned(data, place)
+        quote = word ^ np.uint64(0x2222222222222222)
+        slash = word ^ np.uint64(0x5C5C5C5C5C5C5C5C)
+        # A byte that is zero (in the first term: below 0x20) borrows into its own top bit; the lowest mark is exact.
+        marks = ((word - np.uint64(0x2020202020202020)) & ~word) | ((quote - low) & ~quote) | ((slash - low) & ~slash)
+        marks &= high
+        if marks:
+            return min(stop, place + (lowest_one(marks) >> 3))
+        place += 8
+    while place < stop:
+        byte = data[place]
+        if byte in (_QUOTE, _BACKSLASH) or byte < 0x20:
+            return place
+        place += 1
+    return stop
+
+
+@kernel
+def string_end(data: Bytes, place: int, stop: int) -> tuple[int, bool, bool]:
+    """Where the string that begins at ``place``, after its quotation mark, ends; -1 if it is no JSON string.
+
+    With it: whether it holds escapes, and whether one of them is half of a surrogate pair.
+    """
+    escaped = False
+    halved = False
+    while True:
+        place = plain_run(data, place, stop)
+        if place >= stop or data[place] < 0x20:
+            return -1, escaped, halved
+        if data[place] == _QUOTE:
+            return place, escaped, halved
+        escaped = True
+        if place + 1 >= stop:
+            return -1, escaped, halved
+        byte = data[place + 1]
+        if byte == 0x75:  # u
+            value = hex_value(data, place + 2, stop)
+            if value < 0:
+                return -1, escaped, halved
+            place += 6
+            if 0xD800 <= value < 0xDC00 and place + 1 < stop and data[place] == _BACKSLASH and data[place + 1] == 0x75:
+                low = hex_value(data, place + 2, stop)
+                if 0xDC00 <= low < 0xE000:
+                    place += 6
+                    continue
+            halved |= 0xD800 <= value < 0xE000
+        elif byte in (_QUOTE, _BACKSLASH, 0x2F, 0x62, 0x66, 0x6E, 0x72, 0x74):  # / b f n r t
+            place += 2
+        else:
+            return -1, escaped, halved
+
+
+@inlined
+def number_end(data: Bytes, place: int, stop: int) -> int:
+    """Where the number at ``place`` ends; -1 if there is none."""
+    start = place
+    if place < stop and data[place] == _MINUS:
+        place += 1
+    if not is_digit(data, place, stop):
+        return -1
+    if data[place] == _ZERO:
+        place += 1
+    else:
+        while is_digit(data, place, stop):
+            place += 1
+    if place < stop and data[place] == _POINT:
+        if not is_digit(data, place + 1, stop):
+            return -1
+        place += 1
+        while is_digit(data, place, stop):
+            place += 1
+    if place < stop and (data[place] == 0x65 or data[place] == 0x45):  # e E
+        place += 1
+        if place < stop and (data[place] == _PLUS or data[place] == _MINUS):
+            place += 1
+        if not is_digit(data, place, stop):
+            return -1
+        while is_digit(data, place, stop):
+            place += 1
+    return place if place - start <= _LONGEST_NUMBER else -1
+
+
+@inlined
+def word_end(data: Bytes, place: int, stop: int) -> int:
+    """Where ``true``, ``false`` or ``null`` at ``place`` ends; -1 if it is none of them."""
+    if place + 4 > stop:
+        return -1
+    first, second, third, fourth = data[place], data[place + 1], data[place + 2], data[place + 3]
+    if first == 0x74 and second == 0x72 and third == 0x75 and fourth == 0x65:
+        return place + 4
+    if first == 0x6E and second == 0x75 and third == 0x6C and fourth == 0x6C:
+        return place + 4
+    if first == 0x66 and second == 0x61 and third == 0x6C and fourth == 0x73:
+        return place + 5 if place + 5 <= stop and data[place + 4] == 0x65 else -1
+    return -1
+
+
+@inlined
+def after_key(data: Bytes, place: int, stop: int) -> int:
+    """Where the value begins whose key begins at ``place``; -1 if there is no key."""
+    if place >= stop or data[place] != _QUOTE:
+        return -1
+    end, _, _ = string_end(data, place + 1, stop)
+    if end < 0:
+        return -1
+    place = skip_white(data, end + 1, stop)
+    if place >= stop or data[place] != _COLON:
+        return -1
+    return skip_white(data, place + 1, stop)
+
+
+@kernel
+def value_end(data: Bytes, place: int, stop: int) -> int:
+    """Where the value at ``place`` ends, whatever is nested in it; -1 if it is not JSON, or too deep for us."""
+    depth = 0
+    objects = np.int64(0)
+    while True:
+        if place >= stop:
+            return -1
+        byte = data[place]
+        if byte in (_OPEN, _OPEN_LIST):
+            depth += 1
+            if depth > _DEEPEST:
+                return -1
+            is_object = byte == _OPEN
+            objects = objects << 1 | np.int64(is_object)
+            place = skip_white(data, place + 1, stop)
+            if place >= stop:
+                return -1
+            if data[place] != (_CLOSE if is_object else _CLOSE_LIST):
+                if is_object:
+                    place = after_key(data, place, stop)
+                    if place < 0:
+                        return -1
+                continue
+        elif byte == _QUOTE:
+            end, _, _ = string_end(data, place + 1, stop)
+            if end < 0:
+                return -1
+            place = end + 1
+        else:
+            place = number_end(data, place, stop) if byte == _MINUS or byte <= _NINE else word_end(data, place, stop)
+            if place < 0:
+                return -1
+        while True:  # a value has ended: what it stands in may end too
+            if depth == 0:
+                return place
+            place = skip_white(data, place, stop)
+            if place >= stop:
+                return -1
+            is_object = objects & 1 == 1
+            if data[place] == (_CLOSE if is_object else _CLOSE_LIST):
+                objects >>= 1
+                depth -= 1
+                place += 1
+            elif data[place] == _COMMA:
+                place = skip_white(data, place + 1, stop)
+                if is_object:
+                    place = after_key(data, place, stop)
+                    if place < 0:
+                        return -1
+                break
+            else:
+                return -1
+
+
+@kernel
+def unescaped(data: Bytes, start: int, stop: int) -> int:
+    """Undo the escapes of a string that ``string_end`` has found whole, in place; where it ends now."""
+    into = place = plain_run(data, start, stop)
+    while place < stop:
+        byte = data[place]
+        if byte != _BACKSLASH:
+            data[into] = byte
+            into += 1
+            place += 1
+            continue
+        byte = data[place + 1]
+        place += 2
+        if byte == 0x75:
+            value = hex_value(data, place, stop)
+            place += 4
+            if 0xD800 <= value < 0xDC00:
+                value = 0x10000 + ((value - 0xD800) << 10) + hex_value(data, place + 2, stop) - 0xDC00
+                place += 6
+            into += put_character(data, into, value)
+            continue
+        if byte == 0x6E:
+            byte = np.uint8(0x0A)
+        elif byte == 0x74:
+            byte = np.uint8(0x09)
+        elif byte == 0x72:
+            byte = np.uint8(0x0D)
+        elif byte == 0x62:
+            byte = np.uint8(0x08)
+        elif byte == 0x66:
+            byte = np.uint8(0x0C)
+        data[into] = byte
+        into += 1
+    return into
+
+
+@inlined
+def put_character(data: Bytes, place: int, point: int) -> int:
+    """Write a code point as UTF-8; how many bytes that took."""
+    if point < 0x80:
+        data[place] = point
+        return 1
+    if point < 0x800:
+        data[place] = 0xC0 | point >> 6
+        data[place + 1] = 0x80 | point & 0x3F
+        return 2
+    if point < 0x10000:
+        data[place] = 0xE0 | point >> 12
+        data[place + 1] = 0x80 | point >> 6 & 0x3F
+        data[place + 2] = 0x80 | point & 0x3F
+        return 3
+    data[place] = 0xF0 | point >> 18
+    data[place + 1] = 0x80 | point >> 12 & 0x3F
+    data[place + 2] = 0x80 | point >> 6 & 0x3F
+    data[place + 3] = 0x80 | point & 0x3F
+    return 4
+
+
+@inlined
+def equal(data: Bytes, start: int, stop: int, wanted: Bytes) -> bool:
+    if stop - start != len(wanted):
+        return False
+    for place in range(len(wanted)):  # noqa: SIM110 - Numba knows no generators here
+        if data[start + place] != wanted[place]:
+            return False
+    return True
+
+
+@kernel
+def find_fields(
+    data: Bytes, starts: Places, stops: Places, text: Bytes, label: Bytes, spans: Places, fate: Bytes
+) -> int:
+    """Find and unescape the fields ``text`` and ``label`` of each line; how many lines are for Python to look at.
+
+    data: uint8 (bytes,), valid UTF-8, changed in place; starts, stops: int64 (lines,).
+    text, label: the fields' names; an empty ``label`` is not looked for. The text must be a string, the label a
+    string, a number, true or false, which are taken as they are spelled.
+    spans: int64 (lines, 4), filled with the start and stop of the text and of the label.
+    fate: uint8 (lines,), filled with FOUND, BLANK or LOOK.
+    """
+    left = 0
+    for line in range(len(starts)):
+        fate[line] = row_fields(data, starts[line], stops[line], text, label, spans[line])
+        left += fate[line] == LOOK
+    return left
+
+
+@kernel
+def row_fields(data: Bytes, place: int, stop: int, text: Bytes, label: Bytes, span: Places) -> int:
+    place = skip_white(data, place, stop)
+    if place == stop:
+        return BLANK
+    if data[place] != _OPEN:
+        return LOOK
+    text_start, label_start = -1, -1
+    text_stop, label_stop = -1, -1
+    text_escaped, label_escaped = False, False
+    place = skip_white(data, place + 1, stop)
+    while True:
+        if place >= stop or data[place] != _QUOTE:
+            return LOOK  # an empty object has no text either
+        key = place + 1
+        key_stop, escaped, _ = string_end(data, key, stop)
+        if key_stop < 0 or escaped:  # an escaped key may be one of ours
+            return LOOK
+        place = skip_white(data, key_stop + 1, stop)
+        if place >= stop or data[place] != _COLON:
+            return LOOK
+        place = skip_white(data, place + 1, stop)
+        if place >= stop:
+            return LOOK
+        is_text = equal(data, key, key_stop, text)
+        is_label = len(label) > 0 and equal(data, key, key_stop, label)
+        if data[place] == _QUOTE:
+            start = place + 1
+            end, escaped, halved = string_end(data, start, stop)
+            if end < 0 or (halved and (is_text or is_label)):
+                return LOOK
+            place = end + 1
+            if is_text:
+                text_start, text_stop, text_escaped = start, end, escaped
+            if is_label:
+                label_start, label_stop, label_escaped = start, end, escaped
+        else:
+            start = place
+            place = value_end(data, start, stop)
+            if place < 0 or is_text:
+                return LOOK
+            if is_label:
+                if data[start] == _OPEN or data[start] == _OPEN_LIST or data[start] == 0x6E:  # null
+                    return LOOK
+                label_start, label_stop, label_escaped = start, place, False
+        place = skip_white(data, place, stop)
+        if place >= stop:
+            return LOOK
+        if data[place] == _CLOSE:
+            break
+        if data[place] != _COMMA:
+            return LOOK
+        place = skip_white(data, place + 1, stop)
+    if skip_white(data, place + 1, stop) != stop or text_start < 0 or (len(label) > 0 and label_start < 0):
+        return LOOK
+    if text_escaped:
+        text_stop = unescaped(data, text_start, text_stop)
+    # Where both names are the same field, it has been unescaped once already.
+    if label_start == text_start:
+        label_stop = text_stop
+    elif label_escaped:
+        label_stop = unescaped(data, label_start, label_stop)
+    span[0] = text_start
+    span[1] = text_stop
+    span[2] = label_start
+    span[3] = label_stop
+    return FOUND

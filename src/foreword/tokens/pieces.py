@@ -1,0 +1,311 @@
+"""Where the next piece of a text ends: white-space words and the pre-tokenisation patterns of BPE.
+
+The patterns are regular expressions in their own tools. Here each is a few branches over character classes, because
+a compiled scanner passes over text ten times faster than a regular expression engine. ``tests/against`` holds them to
+the engines, character class by character class.
+
+Two kinds: WORDS and PUNCTUATION leave white space out; all others cut the text into pieces that tile it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.native.jit import inlined
+from foreword.native.memory import load_unaligned, lowest_one
+
+Bytes = NDArray[np.uint8]
+
+OTHER, LETTER, NUMBER, SPACE, MARK = range(5)
+
+WORDS = 0  # what str.split gives
+PUNCTUATION = 1  # \w+|[^\w\s] inside those words
+GPT2 = 2  # 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+CL100K = 3  # (?i:'s|…)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+QWEN2 = 4  # the same with one digit at a time
+SPACE_BEFORE = 5  # a white-space character and what follows it up to the next one: the sources' rule (row K03)
+WHOLE = 6  # no cut at all
+
+
+@cache
+def character_classes() -> Bytes:
+    """The class of every code point, uint8 (0x110000,), from the table that comes with the package."""
+    classes = np.zeros(0x110000, np.uint8)
+    names = {"L": LETTER, "N": NUMBER, "S": SPACE, "M": MARK}
+    table = files("foreword.tokens").joinpath("unicode_classes.txt").read_text("ascii")
+    for line in table.splitlines():
+        if not line.startswith("#"):
+            first, last, name = line.split()
+            classes[int(first, 16) : int(last, 16) + 1] = names[name]
+    classes.flags.writeable = False
+    return classes
+
+
+_QUOTE, _BLANK, _NEWLINE, _RETURN = 0x27, 0x20, 0x0A, 0x0D
+
+
+@inlined
+def character(data: Bytes, place: int, stop: int) -> tuple[int, int]:
+    """The code point at ``place`` and its length in bytes; a byte that begins none is (0xFFFD, 1)."""
+    first = np.int64(data[place])
+    if first < 0x80:
+        return first, 1
+    if 0xC2 <= first < 0xE0:
+        need = 2
+        point = first & 0x1F
+    elif 0xE0 <= first < 0xF0:
+        need = 3
+        point = first & 0x0F
+    elif 0xF0 <= first < 0xF5:
+        need = 4
+        point = first & 0x07
+    else:
+        return 0xFFFD, 1
+    if place + need > stop:
+        return 0xFFFD, 1
+    for following in range(place + 1, place + need):
+        byte = np.int64(data[following])
+        if byte & 0xC0 != 0x80:
+            return 0xFFFD, 1
+        point = (point << 6) | (byte & 0x3F)
+    if point > 0x10FFFF:
+        return 0xFFFD, 1
+    return point, need
+
+
+@inlined
+def run_of(data: Bytes, place: int, stop: int, classes: Bytes, wanted: int) -> int:
+    """The end of the run of characters of one class that begins at ``place``."""
+    while place < stop:
+        byte = data[place]
+        if byte < 0x80:
+            if classes[byte] != wanted:
+                break
+            place += 1
+        else:
+            point, length = character(data, place, stop)
+            if classes[point] != wanted:
+                break
+            place += length
+    return place
+
+
+@inlined
+def run_of_others(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
+    r"""The end of a run of [^\\s\\p{L}\\p{N}]."""
+    while place < stop:
+        point, length = character(data, place, stop)
+        found = classes[point]
+        if found in (LETTER, NUMBER, SPACE):
+            break
+        place += length
+    return place
+
+
+@inlined
+def contraction(data: Bytes, place: int, stop: int, any_case: bool) -> int:
+    """The length of 's 't 'm 'd 're 've 'll at ``place`` (an apostrophe), or 0."""
+    if place + 1 >= stop:
+        return 0
+    first = data[place + 1]
+    if any_case and first == 0xC5 and place + 2 < stop and data[place + 2] == 0xBF:
+        return 3  # ſ, the long s, is an s to a regular expression that ignores case
+    case = np.uint8(0x20) if any_case else np.uint8(0)
+    first |= case
+    if first == 0x73 or first == 0x74 or first == 0x6D or first == 0x64:  # s t m d
+        return 2
+    if place + 2 < stop:
+        second = data[place + 2] | case
+        if second == 0x65 and (first == 0x72 or first == 0x76):  # re ve
+            return 3
+        if second == 0x6C and first == 0x6C:
+            return 3
+    return 0
+
+
+@inlined
+def white_space(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
+    r"""\\s+(?!\\S)|\\s+ : a run of white space, less its last character when something follows."""
+    last = place
+    end = place
+    while end < stop:
+        point, length = character(data, end, stop)
+        if classes[point] != SPACE:
+            break
+        last = end
+        end += length
+    if end < stop and last > place:
+        return last
+    return end
+
+
+@inlined
+def gpt2_piece(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
+    byte = data[place]
+    if byte == _QUOTE:
+        length = contraction(data, place, stop, False)
+        if length:
+            return place + length
+    body = place
+    if byte == _BLANK and place + 1 < stop:
+        body = place + 1
+    point, length = character(data, body, stop)
+    found = classes[point]
+    if found in (LETTER, NUMBER):
+        return run_of(data, body + length, stop, classes, found)
+    if found == SPACE:
+        return white_space(data, place, stop, classes)
+    return run_of_others(data, body + length, stop, classes)
+
+
+@inlined
+def line_ends(data: Bytes, place: int, stop: int) -> int:
+    while place < stop and (data[place] == _NEWLINE or data[place] == _RETURN):
+        place += 1
+    return place
+
+
+@inlined
+def cl100k_piece(data: Bytes, place: int, stop: int, classes: Bytes, digits: int) -> int:
+    byte = data[place]
+    if byte == _QUOTE:
+        length = contraction(data, place, stop, True)
+        if length:
+            return place + length
+    point, length = character(data, place, stop)
+    found = classes[point]
+    if found == LETTER:
+        return run_of(data, place + length, stop, classes, LETTER)
+    if found == NUMBER:
+        end = place + length
+        for _ in range(digits - 1):
+            if end >= stop:
+                break
+            point, length = character(data, end, stop)
+            if classes[point] != NUMBER:
+                break
+            end += length
+        return end
+    after = place + length
+    if after < stop and byte != _NEWLINE and byte != _RETURN:
+        following, width = character(data, after, stop)
+        if classes[following] == LETTER:
+            return run_of(data, after + width, stop, classes, LETTER)
+        if byte == _BLANK and classes[following] != NUMBER and classes[following] != SPACE:
+            return line_ends(data, run_of_others(data, after, stop, classes), stop)
+    if found != SPACE:
+        return line_ends(data, run_of_others(data, place, stop, classes), stop)
+    end = place
+    newline = -1
+    while end < stop:
+        point, length = character(data, end, stop)
+        if classes[point] != SPACE:
+            break
+        end += length
+        if point in (_NEWLINE, _RETURN):
+            newline = end
+    if newline >= 0:
+        return newline
+    return white_space(data, place, stop, classes)
+
+
+@inlined
+def split_space(data: Bytes, place: int, stop: int) -> int:
+    """The length of the white-space character of ``str.split`` at ``place``, or 0."""
+    byte = data[place]
+    if byte <= 0x20:
+        return 1 if byte == 0x20 or 0x09 <= byte <= 0x0D or byte >= 0x1C else 0
+    if byte == 0xC2:
+        return 2 if place + 1 < stop and (data[place + 1] == 0x85 or data[place + 1] == 0xA0) else 0
+    if byte < 0xE1 or byte > 0xE3 or place + 2 >= stop:
+        return 0
+    second = data[place + 1]
+    third = data[place + 2]
+    if byte == 0xE1:
+        return 3 if second == 0x9A and third == 0x80 else 0
+    if byte == 0xE3:
+        return 3 if second == 0x80 and third == 0x80 else 0
+    if second == 0x80:
+        return 3 if 0x80 <= third <= 0x8A or third == 0xA8 or third == 0xA9 or third == 0xAF else 0
+    return 3 if second == 0x81 and third == 0x9F else 0
+
+
+@inlined
+def word_end(data: Bytes, place: int, stop: int) -> int:
+    """The end of the white-space word at ``place``, eight bytes at a glance while they are plain ASCII."""
+    low = np.uint64(0x2121212121212121)
+    high = np.uint64(0x8080808080808080)
+    limit = min(stop, len(data) - 8)
+    while place < stop:
+        if place < limit:
+            word = load_unaligned(data, place)
+            # A byte below 0x21 borrows into its own top bit; the lowest such mark is exact, higher ones may not be.
+            marks = (((word - low) & ~word) | word) & high
+            if marks == np.uint64(0):
+                place += 8
+                continue
+            place += lowest_one(marks) >> 3
+            if place >= stop:
+                return stop
+        if split_space(data, place, stop):
+            return place
+        place += 1
+    return stop
+
+
+@inlined
+def skip_space(data: Bytes, place: int, stop: int) -> int:
+    while place < stop:
+        byte = data[place]
+        if 0x20 < byte < 0x80:
+            break
+        length = 1 if byte == _BLANK else split_space(data, place, stop)
+        if length == 0:
+            break
+        place += length
+    return place
+
+
+@inlined
+def punctuation_piece(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
+    """A run of letters, numbers and marks, or one character of anything else."""
+    point, length = character(data, place, stop)
+    found = classes[point]
+    end = place + length
+    if found in (OTHER, SPACE):
+        return end
+    while end < stop:
+        point, length = character(data, end, stop)
+        found = classes[point]
+        if found in (OTHER, SPACE):
+            break
+        end += length
+    return end
+
+
+@inlined
+def space_before_piece(data: Bytes, place: int, stop: int) -> int:
+    _, length = character(data, place, stop)
+    return word_end(data, place + length, stop)
+
+
+@inlined
+def piece_end(data: Bytes, place: int, stop: int, pattern: int, classes: Bytes) -> int:
+    """The end of the piece that begins at ``place``; for WORDS and PUNCTUATION no white space may stand there."""
+    if pattern == WORDS:
+        return word_end(data, place, stop)
+    if pattern == GPT2:
+        return gpt2_piece(data, place, stop, classes)
+    if pattern == CL100K:
+        return cl100k_piece(data, place, stop, classes, 3)
+    if pattern == PUNCTUATION:
+        return punctuation_piece(data, place, stop, classes)
+    if pattern == QWEN2:
+        return cl100k_piece(data, place, stop, classes, 1)
+    if pattern == SPACE_BEFORE:
+        return space_before_piece(data, place, stop)
+    return stop

@@ -1,0 +1,482 @@
+"""A table of byte strings: each distinct piece of text gets a number, in the order they come, and a count.
+
+Open addressing over rows of four 64-bit words:
+
+    the string's first 24 bytes, three words, what is missing counting as zero
+    tag, id + 1: 32 bits each; zero where the row is free. The tag is the string's length if that is at most 24, else
+    31 bits of a hash of what follows, with the top bit set
+
+A string of up to 24 bytes, which nearly all words are, is found by comparing four numbers and never touches its text.
+Longer ones are compared byte by byte in ``arena``, where all strings lie one after another: string i is
+``arena[starts[i]:starts[i + 1]]``. Counts lie apart, by id: frequent strings come early, so their counts share few
+cache lines.
+
+What costs is waiting for memory: the rows of a large table are scattered over it. So pieces are taken in batches: one
+pass cuts the text, makes the keys and asks for the rows, a second finds them there. That alone doubles the speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.native.jit import inlined, kernel
+from foreword.native.memory import load8, prefetch
+from foreword.text.block import Block
+from foreword.tokens.pieces import PUNCTUATION, WORDS, character_classes, piece_end, skip_space
+
+Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+Offsets = NDArray[np.int64]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+BATCH = 64
+"""Pieces in a batch; from 32 on, more made no difference."""
+
+LINE = 64
+"""Bytes of a cache line."""
+
+_FIRST = np.uint64(0x9E3779B97F4A7C15)
+_SECOND = np.uint64(0xD6E8FEB86659FD93)
+_LONG = np.uint64(1 << 63)
+_TAG = np.uint64(0xFFFFFFFF00000000)
+ID_BITS = np.uint64(0x00000000FFFFFFFF)
+_HALF = np.uint64(32)
+_ZERO = np.uint64(0)
+
+
+@inlined
+def make_key(data: Bytes, start: int, stop: int, key: Words, place: int) -> None:
+    """Write the four words of ``data[start:stop]``'s row, without the id, to ``key[place:place + 4]``."""
+    length = stop - start
+    key[place] = load8(data, start, stop)
+    key[place + 1] = load8(data, start + 8, stop) if length > 8 else _ZERO
+    key[place + 2] = load8(data, start + 16, stop) if length > 16 else _ZERO
+    if length <= 24:
+        key[place + 3] = np.uint64(length) << _HALF
+        return
+    mixed = np.uint64(length)
+    for rest in range(start + 24, stop, 8):
+        mixed = (mixed ^ load8(data, rest, stop)) * _SECOND
+        mixed ^= mixed >> np.uint64(29)
+    key[place + 3] = (mixed | _LONG) & _TAG
+
+
+@inlined
+def mixed_key(first: np.uint64, second: np.uint64, third: np.uint64, tag: np.uint64) -> np.uint64:
+    """A key's four words mixed into one; the last is taken without its id. The last shift matters: low bits of a
+    product know nothing of its factors' high bits.
+    """
+    mixed = (first ^ ((tag & _TAG) >> np.uint64(7))) * _FIRST
+    mixed ^= mixed >> np.uint64(32)
+    mixed = (mixed ^ second) * _SECOND
+    mixed ^= mixed >> np.uint64(32)
+    mixed = (mixed ^ third) * _FIRST
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+@inlined
+def row_of(key: Words, place: int, rows: int) -> int:
+    """Where to look first."""
+    mixed = mixed_key(key[place], key[place + 1], key[place + 2], key[place + 3])
+    return np.int64(mixed & np.uint64(rows - 1))
+
+
+@inlined
+def same_bytes(data: Bytes, start: int, stop: int, arena: Bytes, begin: int, end: int) -> bool:
+    if stop - start != end - begin:
+        return False
+    while start < stop:
+        if load8(data, start, stop) != load8(arena, begin, end):
+            return False
+        start += 8
+        begin += 8
+    return True
+
+
+@inlined
+def find(
+    slots: Words, arena: Bytes, starts: Offsets, row: int, key: Words, place: int, data: Bytes, start: int, stop: int
+) -> int:
+    """From ``row`` on, the row (times four) of the string with that key, or the free one where it belongs."""
+    at = row * 4
+    tag = key[place + 3]
+    while slots[at + 3] != _ZERO:
+        if (
+            slots[at] == key[place]
+            and (slots[at + 3] & _TAG) == tag
+            and slots[at + 1] == key[place + 1]
+            and slots[at + 2] == key[place + 2]
+        ):
+            if tag < _LONG:
+                break
+            id = np.int64(slots[at + 3] & ID_BITS) - 1
+            if same_bytes(data, start, stop, arena, starts[id], starts[id + 1]):
+                break
+        at = (at + 4) & (len(slots) - 1)
+    return at
+
+
+@inlined
+def insert(
+    slots: Words, arena: Bytes, starts: Offsets, at: int, size: int,
+    key: Words, place: int, data: Bytes, start: int, stop: int,
+) -> None:  # fmt: skip
+    """Make ``data[start:stop]`` string number ``size`` in the free row ``at``; there must be room."""
+    used = starts[size]
+    for offset in range(stop - start):
+        arena[used + offset] = data[start + offset]
+    starts[size + 1] = used + stop - start
+    for part in range(3):
+        slots[at + part] = key[place + part]
+    slots[at + 3] = key[place + 3] | np.uint64(size + 1)
+
+
+@inlined
+def has_room(slots: Words, arena: Bytes, starts: Offsets, size: int, length: int) -> bool:
+    """Whether one more string of that length fits: no more than half the rows are ever taken."""
+    return size * 8 + 8 <= len(slots) and size + 2 <= len(starts) and starts[size] + length <= len(arena)
+
+
+@kernel
+def rehash(old: Words, new: Words) -> None:
+    for source in range(0, len(old), 4):
+        if old[source + 3] != _ZERO:
+            at = row_of(old, source, len(new) // 4) * 4
+            while new[at + 3] != _ZERO:
+                at = (at + 4) & (len(new) - 1)
+            for part in range(4):
+                new[at + part] = old[source + part]
+
+
+@inlined
+def cut_batch(
+    data: Bytes,
+    begins: Offsets,
+    ends: Offsets,
+    goes_on: bool,
+    pattern: int,
+    classes: Bytes,
+    slots: Words,
+    batch: Offsets,
+    keys: Words,
+    position: Offsets,
+) -> int:
+    """Cut up to BATCH pieces from ``position`` on, make their keys and ask for their rows; how many.
+
+    A document's end comes as an empty piece; that of the last one only if it does not go on in the next block.
+    batch: (BATCH * 4,), out: document, start, stop and row of each piece; keys: (BATCH * 4,), out.
+    position: [document, place, …], in and out.
+    """
+    document, place = position[0], position[1]
+    spaced = pattern in (WORDS, PUNCTUATION)
+    filled = 0
+    while filled < BATCH and document < len(begins):
+        place = max(place, begins[document])
+        stop = ends[document]
+        if spaced:
+            place = skip_space(data, place, stop)
+        end = piece_end(data, place, stop, pattern, classes) if place < stop else place
+        at = filled * 4
+        batch[at] = document
+        batch[at + 1] = place
+        batch[at + 2] = end
+        if place >= stop:
+            document += 1
+            if goes_on and document == len(begins):
+                break
+        make_key(data, place, end, keys, at)
+        batch[at + 3] = row_of(keys, at, len(slots) // 4)
+        prefetch(slots, batch[at + 3] * 4)
+        place = end
+        filled += 1
+    position[0], position[1] = document, place
+    return filled
+
+
+@kernel
+def count_pieces(
+    data: Bytes,
+    begins: Offsets,
+    ends: Offsets,
+    goes_on: bool,
+    pattern: int,
+    classes: Bytes,
+    slots: Words,
+    arena: Bytes,
+    starts: Offsets,
+    counts: Offsets,
+    firsts: Offsets,
+    base: int,
+    out: NDArray[np.int32],
+    batch: Offsets,
+    keys: Words,
+    position: Offsets,
+) -> int:
+    """Cut documents into pieces and count them; with room in ``out`` also write each piece's id there.
+
+    A document's end is counted as the empty string, id 0. ``firsts`` records where each string was first seen, as
+    ``base`` + byte offset. position: [document, place, ids written, strings in the table], where to go on. Returns 0
+    when all is done, or one more than the length of a piece that the table has no room for: the caller makes room and
+    calls again.
+    """
+    written, size = position[2], position[3]
+    with_ids = len(out) > 0
+    while position[0] < len(begins):
+        filled = cut_batch(data, begins, ends, goes_on, pattern, classes, slots, batch, keys, position)
+        for piece in range(filled):
+            key = piece * 4
+            start, end = batch[key + 1], batch[key + 2]
+            at = find(slots, arena, starts, batch[key + 3], keys, key, data, start, end)
+            id = np.int64(slots[at + 3] & ID_BITS) - 1
+            if id < 0:
+                if not has_room(slots, arena, starts, size, end - start):
+                    position[0], position[1], position[2], position[3] = batch[key], start, written, size
+                    return end - start + 1
+                insert(slots, arena, starts, at, size, keys, key, data, start, end)
+                firsts[size] = base + start
+                counts[size] = 0
+                id = size
+                size += 1
+            counts[id] += 1
+            if with_ids:
+                out[written] = id
+                written += 1
+    position[2], position[3] = written, size
+    return 0
+
+
+@kernel
+def add_counted(
+    words: Bytes,
+    offsets: Offsets,
+    more: Offsets,
+    seen: Offsets,
+    slots: Words,
+    arena: Bytes,
+    starts: Offsets,
+    counts: Offsets,
+    firsts: Offsets,
+    places: NDArray[np.int32],
+    keys: Words,
+    position: Offsets,
+) -> int:
+    """Add strings that were counted elsewhere; ``places[i]`` becomes the id of string i here.
+
+    keys: (BATCH * 4,), scratch. position: [next string, strings in the table]. Returns as ``count_pieces`` does.
+    """
+    size = position[1]
+    rows = len(slots) // 4
+    for word in range(position[0], len(more)):
+        key = (word % BATCH) * 4
+        if key == 0 or word == position[0]:
+            for ahead in range(word, min(word - word % BATCH + BATCH, len(more))):
+                make_key(words, offsets[ahead], offsets[ahead + 1], keys, (ahead % BATCH) * 4)
+                prefetch(slots, row_of(keys, (ahead % BATCH) * 4, rows) * 4)
+        start, stop = offsets[word], offsets[word + 1]
+        at = find(slots, arena, starts, row_of(keys, key, rows), keys, key, words, start, stop)
+        id = np.int64(slots[at + 3] & ID_BITS) - 1
+        if id < 0:
+            if not has_room(slots, arena, starts, size, stop - start):
+                position[0], position[1] = word, size
+                return stop - start + 1
+            insert(slots, arena, starts, at, size, keys, key, words, start, stop)
+            firsts[size] = seen[word]
+            counts[size] = 0
+            id = size
+            size += 1
+        counts[id] += more[word]
+        firsts[id] = min(firsts[id], seen[word])
+        places[word] = id
+    position[0], position[1] = len(more), size
+    return 0
+
+
+@kernel
+def enter_all(data: Bytes, starts: Offsets, slots: Words, keys: Words) -> None:
+    """Give every string its row; where two are the same, the first has it. keys: (BATCH * 4,), scratch."""
+    rows = len(slots) // 4
+    count = len(starts) - 1
+    for first in range(0, count, BATCH):
+        last = min(first + BATCH, count)
+        for number in range(first, last):
+            key = (number - first) * 4
+            make_key(data, starts[number], starts[number + 1], keys, key)
+            prefetch(slots, row_of(keys, key, rows) * 4)
+        for number in range(first, last):
+            key = (number - first) * 4
+            row = row_of(keys, key, rows)
+            at = find(slots, data, starts, row, keys, key, data, starts[number], starts[number + 1])
+            if slots[at + 3] == _ZERO:
+                for part in range(3):
+                    slots[at + part] = keys[key + part]
+                slots[at + 3] = keys[key + 3] | np.uint64(number + 1)
+
+
+@kernel
+def look_up(
+    words: Bytes, offsets: Offsets, slots: Words, arena: Bytes, starts: Offsets, places: NDArray[np.int32], keys: Words
+) -> None:
+    """``places[i]`` becomes the id of string i, -1 where the table has it not."""
+    for word in range(len(places)):
+        start, stop = offsets[word], offsets[word + 1]
+        make_key(words, start, stop, keys, 0)
+        at = find(slots, arena, starts, row_of(keys, 0, len(slots) // 4), keys, 0, words, start, stop)
+        places[word] = np.int64(slots[at + 3] & ID_BITS) - 1
+
+
+class StringTable:
+    """Distinct strings with their counts; number 0 is the empty string, which stands for a document's end."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything, and the memory it took."""
+        self.size = 0
+        self.slots = empty_rows(1 << 12)
+        self.arena = np.empty(1 << 15, np.uint8)
+        self.starts = np.zeros(1 << 11, np.int64)
+        self._counts = np.zeros(1 << 11, np.int64)
+        self._firsts = np.zeros(1 << 11, np.int64)
+        self.add(np.empty(0, np.uint8), *(np.zeros(length, np.int64) for length in (2, 1, 1)))
+
+    @classmethod
+    def over(cls, data: Bytes, offsets: Offsets) -> StringTable:
+        """A table of strings that already lie together: string i there has the number i + 1. Twice as fast as adding
+        them, for they stay where they are. Of two that are the same only the first is found.
+        """
+        table = cls.__new__(cls)
+        table.size = len(offsets)
+        table.slots = empty_rows(max(1 << 12, 1 << (2 * table.size - 1).bit_length()))
+        table.arena = data if data.flags.writeable else data.copy()  # Numba would compile all kernels twice
+        table.starts = np.concatenate((np.zeros(1, np.int64), offsets))
+        table._counts, table._firsts = np.zeros_like(table.starts), np.zeros_like(table.starts)
+        enter_all(table.arena, table.starts, table.slots, np.empty(BATCH * 4, np.uint64))
+        return table
+
+    @property
+    def counts(self) -> Offsets:
+        """How often each string was seen, int64 (size,)."""
+        return self._counts[: self.size]
+
+    @property
+    def firsts(self) -> Offsets:
+        """Where each string was first seen, int64 (size,)."""
+        return self._firsts[: self.size]
+
+    @property
+    def tallies(self) -> tuple[Offsets, Offsets]:
+        """Counts and first places with the room behind them, for kernels to write to."""
+        return self._counts, self._firsts
+
+    @property
+    def offsets(self) -> Offsets:
+        """Where each string lies in ``arena``, int64 (size + 1,)."""
+        return self.starts[: self.size + 1]
+
+    def count(
+        self, block: Block, pattern: int, *, base: int = 0, out: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int32]:
+        """Count a block's pieces; with ``out``, large enough for all of them, give their ids (a view of it)."""
+        ids = _NO_IDS if out is None else out
+        position = np.array([0, 0, 0, self.size], np.int64)
+        batch, keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
+        while need := count_pieces(
+            block.data, block.starts, block.stops, block.open, pattern, character_classes(),
+            self.slots, self.arena, self.starts, self._counts, self._firsts, base, ids, batch, keys, position,
+        ):  # fmt: skip
+            self.make_room(int(position[3]), need)
+        self.size = int(position[3])
+        return ids[: position[2]]
+
+    def add(self, words: Bytes, offsets: Offsets, counts: Offsets, firsts: Offsets) -> NDArray[np.int32]:
+        """Add strings counted elsewhere; their ids here."""
+        if self.size == 1:  # nearly always all of them are new then: growing in steps would take three times as long
+            self._reserve(len(counts) + 1, int(offsets[-1] - offsets[0]))
+        places = np.empty(len(counts), np.int32)
+        position = np.array([0, self.size], np.int64)
+        keys = np.empty(BATCH * 4, np.uint64)
+        while need := add_counted(
+            words, offsets, counts, firsts,
+            self.slots, self.arena, self.starts, self._counts, self._firsts, places, keys, position,
+        ):  # fmt: skip
+            self.make_room(int(position[1]), need)
+        self.size = int(position[1])
+        return places
+
+    def ids_of(self, words: Bytes, offsets: Offsets) -> NDArray[np.int32]:
+        """The ids of strings, -1 for those the table has not."""
+        places = np.empty(len(offsets) - 1, np.int32)
+        look_up(words, offsets, self.slots, self.arena, self.starts, places, np.empty(4, np.uint64))
+        return places
+
+    def memory(self) -> int:
+        """Bytes held by the table's arrays."""
+        return sum(array.nbytes for array in (self.slots, self.arena, self.starts, self._counts, self._firsts))
+
+    def _reserve(self, strings: int, length: int) -> None:
+        """Make room for that many strings, ``length`` bytes in all."""
+        if strings * 8 > len(self.slots):
+            larger = empty_rows(1 << (2 * strings - 1).bit_length())
+            rehash(self.slots, larger)
+            self.slots = larger
+        if strings + 1 > len(self.starts):
+            self.starts = _longer(self.starts, strings + 1)
+            self._counts = _longer(self._counts, strings + 1)
+            self._firsts = _longer(self._firsts, strings + 1)
+        if length > len(self.arena):
+            self.arena = _longer(self.arena, length)
+
+    def make_room(self, size: int, length: int) -> None:
+        """Room for one more string of that length, after a kernel that has found none; size: strings by then."""
+        self.size = size
+        if size * 8 + 8 > len(self.slots):
+            larger = empty_rows(len(self.slots) // 2)
+            rehash(self.slots, larger)
+            self.slots = larger
+        if size + 2 > len(self.starts):
+            self.starts = _longer(self.starts, 2 * len(self.starts))
+            self._counts = _longer(self._counts, 2 * len(self._counts))
+            self._firsts = _longer(self._firsts, 2 * len(self._firsts))
+        if self.starts[size] + length > len(self.arena):
+            self.arena = _longer(self.arena, 2 * len(self.arena) + length)
+
+
+_NO_IDS = np.empty(0, np.int32)
+
+
+def add_strings(strings: Sequence[bytes], slots: Words, arena: Bytes, starts: Offsets, size: int) -> None:
+    """Add distinct strings to a table that others look after, the first as number ``size``; there must be room."""
+    offsets = np.zeros(len(strings) + 1, np.int64)
+    np.cumsum([len(string) for string in strings], out=offsets[1:])
+    joined = np.frombuffer(b"".join(strings), np.uint8)
+    none, unused = np.zeros(len(strings), np.int64), np.zeros(len(starts), np.int64)
+    numbers = np.empty(len(strings), np.int32)
+    position = np.array([0, size], np.int64)
+    lacking = add_counted(
+        joined, offsets, none, none, slots, arena, starts, unused, unused, numbers,
+        np.empty(BATCH * 4, np.uint64), position,
+    )  # fmt: skip
+    if lacking or position[1] != size + len(strings):
+        raise ValueError("no room for all strings, or one stands there twice")
+
+
+def empty_rows(rows: int) -> Words:
+    """Free rows, two in a cache line: one that lies across two costs two waits."""
+    # Not np.zeros: NumPy asks for huge pages only where it does not ask for zeroed ones, and a table this scattered
+    # spends its time in address translation.
+    room = np.empty(rows * 4 + LINE // 8, np.uint64)
+    skipped = -room.ctypes.data % LINE // 8
+    slots = room[skipped : skipped + rows * 4]
+    slots.fill(0)
+    return slots
+
+
+def _longer(array: NDArray[Scalar], length: int) -> NDArray[Scalar]:
+    longer = np.empty(length, array.dtype)
+    longer[: len(array)] = array
+    return longer

@@ -1,0 +1,198 @@
+"""The rows of a large matrix that score highest with a query: products in blocks, and only the best kept.
+
+A matrix of a million rows is read once for up to 64 queries, so that its way from memory is paid once. Scores of a
+block are compared with the least of the best so far; nearly all are below it, and nothing is ever sorted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.native.jit import inlined, kernel
+from foreword.native.simd import LANES, add, multiply_add, store, total, zeros
+from foreword.native.simd_small import WIDTH, add_products, load_bytes, load_floats, load_shorts, no_totals, store_sums
+
+Floats = NDArray[np.float32]
+Places = NDArray[np.int64]
+
+QUERIES = 64
+"""Queries at once: their int16 rows of 300 dimensions just fill the first cache."""
+
+GROUP = 4
+"""Queries of int16 come in fours."""
+
+BLOCK = 1024
+"""Rows of bytes between two looks at their scores."""
+
+
+@inlined
+def _enter(score: np.float32, row: int, best: Floats, places: Places, first: int, k: int) -> None:
+    """Put a score among the k best, which are sorted, behind those that are as good."""
+    at = k - 1
+    while at > 0 and best[first + at - 1] < score:
+        best[first + at] = best[first + at - 1]
+        places[first + at] = places[first + at - 1]
+        at -= 1
+    best[first + at] = score
+    places[first + at] = row
+
+
+@kernel
+def keep_best(scores: Floats, factors: Floats, begin: int, least: Floats, best: Floats, places: Places) -> None:
+    """Look at the scores of the rows from ``begin`` on, each times its row's factor.
+
+    scores: (rows, queries); factors: (all rows,); least: (queries,), the worst of each query's best.
+    best, places: (queries, k), the best so far and their rows, sorted; all three change.
+    """
+    rows, queries = scores.shape
+    k = best.shape[1]
+    flat_best, flat_places = best.reshape(-1), places.reshape(-1)
+    for row in range(rows):
+        factor = factors[begin + row]
+        found = False
+        for query in range(queries):
+            found |= scores[row, query] * factor > least[query]
+        if found:
+            for query in range(queries):
+                score = scores[row, query] * factor
+                if score > least[query]:
+                    _enter(score, begin + row, flat_best, flat_places, query * k, k)
+                    least[query] = best[query, k - 1]
+
+
+@kernel
+def scan_bytes(
+    matrix: NDArray[np.int8], dimensions: int, factors: Floats, queries: NDArray[np.int16], padding: NDArray[np.int8],
+    sums: NDArray[np.int32], scores: Floats, least: Floats, best: Floats, places: Places,
+) -> None:  # fmt: skip
+    """``keep_best`` over a whole matrix of int8.
+
+    matrix: flat, (n * dimensions,). queries: int16 (one or a multiple of four, a multiple of 32), zeros beyond the
+    dimensions. padding: (4 * width,) of zeros; sums: ((BLOCK + 4) * queries,); scores: (BLOCK, queries): scratch.
+    """
+    count, width = queries.shape
+    flat = queries.reshape(-1)
+    rows = len(factors)
+    together = 4 if count == 1 else 2
+    for begin in range(0, rows, BLOCK):
+        stop = min(begin + BLOCK, rows)
+        row = begin
+        while row < stop:
+            if row + together <= stop and (row + together - 1) * dimensions + width <= len(matrix):
+                at, out = row * dimensions, (row - begin) * count
+                if count == 1:
+                    _four_rows(matrix, at, dimensions, flat, width, sums, out)
+                else:
+                    _two_rows(matrix, at, dimensions, flat, count, width, sums, out)
+                row += together
+                continue
+            for place in range(dimensions):  # the last rows are copied: nothing is read behind the matrix
+                padding[place] = matrix[row * dimensions + place]
+            if count == 1:
+                _four_rows(padding, 0, width, flat, width, sums, BLOCK)
+            else:
+                _two_rows(padding, 0, width, flat, count, width, sums, BLOCK * count)
+            for query in range(count):
+                sums[(row - begin) * count + query] = sums[BLOCK * count + query]
+            row += 1
+        for place in range(stop - begin):
+            for query in range(count):
+                scores[place, query] = np.float32(sums[place * count + query])
+        keep_best(scores[: stop - begin], factors, begin, least, best, places)
+
+
+@inlined
+def _four_rows(
+    matrix: NDArray[np.int8], at: int, stride: int, query: NDArray[np.int16], width: int, sums: NDArray[np.int32],
+    out: int,
+) -> None:  # fmt: skip
+    """The products of four rows with one query, to ``sums[out:out + 4]``."""
+    a, b, c, d = no_totals(), no_totals(), no_totals(), no_totals()
+    for place in range(0, width, WIDTH):
+        asked = load_shorts(query, place)
+        a = add_products(load_bytes(matrix, at + place), asked, a)
+        b = add_products(load_bytes(matrix, at + stride + place), asked, b)
+        c = add_products(load_bytes(matrix, at + 2 * stride + place), asked, c)
+        d = add_products(load_bytes(matrix, at + 3 * stride + place), asked, d)
+    store_sums(sums, out, a, b, c, d)
+
+
+@inlined
+def _two_rows(
+    matrix: NDArray[np.int8], at: int, stride: int, queries: NDArray[np.int16], count: int, width: int,
+    sums: NDArray[np.int32], out: int,
+) -> None:  # fmt: skip
+    """The products of two rows with all queries, to ``sums[out:]`` and ``sums[out + count:]``."""
+    for query in range(0, count, GROUP):
+        a0, a1, a2, a3 = no_totals(), no_totals(), no_totals(), no_totals()
+        b0, b1, b2, b3 = no_totals(), no_totals(), no_totals(), no_totals()
+        first = query * width
+        for place in range(0, width, WIDTH):
+            one, other = load_bytes(matrix, at + place), load_bytes(matrix, at + stride + place)
+            asked = load_shorts(queries, first + place)
+            a0, b0 = add_products(one, asked, a0), add_products(other, asked, b0)
+            asked = load_shorts(queries, first + width + place)
+            a1, b1 = add_products(one, asked, a1), add_products(other, asked, b1)
+            asked = load_shorts(queries, first + 2 * width + place)
+            a2, b2 = add_products(one, asked, a2), add_products(other, asked, b2)
+            asked = load_shorts(queries, first + 3 * width + place)
+            a3, b3 = add_products(one, asked, a3), add_products(other, asked, b3)
+        store_sums(sums, out + query, a0, a1, a2, a3)
+        store_sums(sums, out + count + query, b0, b1, b2, b3)
+
+
+@kernel
+def scan_floats(
+    matrix: NDArray[Any], dimensions: int, factors: Floats, query: Floats, padding: NDArray[Any], scores: Floats,
+    least: Floats, best: Floats, places: Places,
+) -> None:  # fmt: skip
+    """``keep_best`` over a whole matrix for one query.
+
+    matrix: flat, float32 or the bits of float16. query: (a multiple of 16,), zeros beyond the dimensions. padding: as
+    long, of the matrix's kind, zeros; scores: (BLOCK, 1): scratch.
+    """
+    width = len(query)
+    rows = len(factors)
+    for begin in range(0, rows, BLOCK):
+        stop = min(begin + BLOCK, rows)
+        for row in range(begin, stop):
+            at = row * dimensions
+            if at + width <= len(matrix):
+                scores[row - begin, 0] = _product(matrix, at, query)
+            else:  # nothing is read behind the matrix
+                for place in range(dimensions):
+                    padding[place] = matrix[at + place]
+                scores[row - begin, 0] = _product(padding, 0, query)
+        keep_best(scores[: stop - begin], factors, begin, least, best, places)
+
+
+@inlined
+def _product(matrix: NDArray[Any], at: int, query: Floats) -> np.float32:
+    one, other = zeros(), zeros()
+    both = len(query) // (2 * LANES) * (2 * LANES)
+    for place in range(0, both, 2 * LANES):
+        one = multiply_add(load_floats(matrix, at + place), load_floats(query, place), one)
+        other = multiply_add(load_floats(matrix, at + place + LANES), load_floats(query, place + LANES), other)
+    if both < len(query):
+        one = multiply_add(load_floats(matrix, at + both), load_floats(query, both), one)
+    return total(add(one, other))
+
+
+@kernel
+def widen_halves(halves: NDArray[np.uint16], out: Floats) -> None:
+    """Float16, as its bits, to float32."""
+    whole = len(halves) // LANES * LANES
+    for place in range(0, whole, LANES):
+        store(out, place, load_floats(halves, place))
+    # The rest is done by the same sixteen lanes, shifted back over what is done already; a short array bit by bit.
+    if whole < len(halves) and len(halves) >= LANES:
+        store(out, len(halves) - LANES, load_floats(halves, len(halves) - LANES))
+    elif whole < len(halves):
+        for place in range(len(halves)):
+            bits = np.int64(halves[place])
+            exponent, fraction = (bits >> 10) & 31, bits & 1023
+            size = fraction * 2.0**-24 if exponent == 0 else (1024 + fraction) * 2.0 ** (exponent - 25)
+            out[place] = np.float32(-size if bits >> 15 else size)

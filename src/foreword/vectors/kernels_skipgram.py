@@ -1,0 +1,351 @@
+"""Skip-gram and CBOW steps over a corpus (Mikolov et al. 2013), with the work of a window done together.
+
+For each centre word the outputs (the word itself and its negatives, or the nodes of its path in a tree) are drawn once
+and shared by the whole window: m inputs × n outputs of one small matrix product, instead of m·n single pairs (Ji et
+al. 2016). With inputs H (m, d), outputs W (n, d) and labels y (n,)::
+
+    G = rate · (y − σ(H Wᵀ))        H += G W        W += Gᵀ H         all three from the old H and W
+
+Matrices are flat, a row every ``stride`` floats, a multiple of sixteen. Outputs come in groups of six: six rows and
+their six changes stay in registers while the window's inputs pass by.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.native import simd
+from foreword.native.jit import inlined, kernel
+from foreword.native.memory import prefetch_to_write
+
+Floats = NDArray[np.float32]
+Places = NDArray[np.int64]
+
+GROUP = 6
+"""Outputs that are updated together: six rows and six changes, with one input, fit in the registers."""
+
+OUTPUTS = 72
+"""Room for the outputs of a centre word: up to 71 negatives, or a path of 72 turns."""
+
+CONTEXTS = 512
+"""Room for the inputs of a window: at most 256 words on either side."""
+
+NO_OFFSET = np.zeros(1, np.int64)
+"""The one row of an array that is a single row."""
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+class AliasTable(NamedTuple):
+    """Draw a place k uniformly, and a fraction u: the answer is k if u < accept[k] / 2³², else other[k]."""
+
+    accept: NDArray[np.uint32]
+    other: NDArray[np.int32]
+
+
+class Paths(NamedTuple):
+    """Word w turns ``turns[offsets[w]:offsets[w + 1]]`` at the inner nodes ``nodes[...]``, from the root on."""
+
+    nodes: NDArray[np.int32]
+    turns: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+
+class Room(NamedTuple):
+    """What a thread works in, so that the kernel need not allocate. The outputs of two words have room: those at work
+    and those waiting.
+    """
+
+    sentence: NDArray[np.int32]
+    rows: Places
+    targets: Places
+    wanted: Floats
+    group: Places
+    labels: Floats
+    scores: Floats
+    hidden: Floats
+
+
+def make_room(stride: int, sentence: int) -> Room:
+    places = (CONTEXTS + 2) * GROUP + simd.LANES
+    return Room(
+        np.empty(sentence, np.int32),
+        np.empty(CONTEXTS, np.int64),
+        np.zeros(2 * OUTPUTS, np.int64),
+        np.zeros(2 * OUTPUTS, np.float32),
+        np.zeros(GROUP + 2, np.int64),
+        np.zeros(places, np.float32),
+        np.zeros(places, np.float32),
+        np.zeros(2 * stride, np.float32),
+    )
+
+
+@inlined
+def next_random(state: NDArray[np.uint64]) -> np.uint64:
+    """SplitMix64 (Steele et al. 2014): 64 random bits."""
+    state[0] += _MIX
+    mixed = state[0]
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+@inlined
+def below(random: np.uint64, limit: int) -> int:
+    """A number in [0, limit) from the upper 32 bits."""
+    return np.int64(((random >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32))
+
+
+@inlined
+def draw(state: NDArray[np.uint64], noise: AliasTable) -> int:
+    """A word from the noise distribution, by its alias table (Walker 1977): exact, and small enough for the cache."""
+    random = next_random(state)
+    word = below(random, len(noise.accept))
+    if (random & _LOW) >= np.uint64(noise.accept[word]):
+        return np.int64(noise.other[word])
+    return word
+
+
+@inlined
+def prefetch_row(matrix: Floats, place: int, stride: int) -> None:
+    for part in range(0, stride, 16):
+        prefetch_to_write(matrix, place + part)
+
+
+@inlined
+def scores_of(
+    inputs: Floats, rows: Places, m: int, outputs: Floats, targets: Places, stride: int, scores: Floats
+) -> None:
+    """``scores[i * 6 + j] = H[i] · W[j]``, two inputs at a time."""
+    t0, t1, t2, t3, t4, t5 = targets[0], targets[1], targets[2], targets[3], targets[4], targets[5]
+    for i in range(0, m, 2):
+        one, two = rows[i], rows[min(i + 1, m - 1)]
+        a0, a1, a2, a3, a4, a5 = simd.zeros(), simd.zeros(), simd.zeros(), simd.zeros(), simd.zeros(), simd.zeros()
+        b0, b1, b2, b3, b4, b5 = simd.zeros(), simd.zeros(), simd.zeros(), simd.zeros(), simd.zeros(), simd.zeros()
+        for k in range(0, stride, 16):
+            h, g = simd.load(inputs, one + k), simd.load(inputs, two + k)
+            w = simd.load(outputs, t0 + k)
+            a0, b0 = simd.multiply_add(h, w, a0), simd.multiply_add(g, w, b0)
+            w = simd.load(outputs, t1 + k)
+            a1, b1 = simd.multiply_add(h, w, a1), simd.multiply_add(g, w, b1)
+            w = simd.load(outputs, t2 + k)
+            a2, b2 = simd.multiply_add(h, w, a2), simd.multiply_add(g, w, b2)
+            w = simd.load(outputs, t3 + k)
+            a3, b3 = simd.multiply_add(h, w, a3), simd.multiply_add(g, w, b3)
+            w = simd.load(outputs, t4 + k)
+            a4, b4 = simd.multiply_add(h, w, a4), simd.multiply_add(g, w, b4)
+            w = simd.load(outputs, t5 + k)
+            a5, b5 = simd.multiply_add(h, w, a5), simd.multiply_add(g, w, b5)
+        at = i * GROUP
+        scores[at], scores[at + 1], scores[at + 2] = simd.total(a0), simd.total(a1), simd.total(a2)
+        scores[at + 3], scores[at + 4], scores[at + 5] = simd.total(a3), simd.total(a4), simd.total(a5)
+        scores[at + 6], scores[at + 7], scores[at + 8] = simd.total(b0), simd.total(b1), simd.total(b2)
+        scores[at + 9], scores[at + 10], scores[at + 11] = simd.total(b3), simd.total(b4), simd.total(b5)
+
+
+@inlined
+def update(
+    inputs: Floats, rows: Places, m: int, outputs: Floats, targets: Places, stride: int, gradients: Floats
+) -> None:
+    """``H += G W`` and ``W += Gᵀ H``, sixteen columns at a time, all inputs against the six outputs in registers."""
+    t0, t1, t2, t3, t4, t5 = targets[0], targets[1], targets[2], targets[3], targets[4], targets[5]
+    for k in range(0, stride, 16):
+        w0, w1, w2 = simd.load(outputs, t0 + k), simd.load(outputs, t1 + k), simd.load(outputs, t2 + k)
+        w3, w4, w5 = simd.load(outputs, t3 + k), simd.load(outputs, t4 + k), simd.load(outputs, t5 + k)
+        c0, c1, c2, c3, c4, c5 = simd.zeros(), simd.zeros(), simd.zeros(), simd.zeros(), simd.zeros(), simd.zeros()
+        for i in range(m):
+            at = i * GROUP
+            place = rows[i] + k
+            h = simd.load(inputs, place)
+            g0, g1, g2 = gradients[at], gradients[at + 1], gradients[at + 2]
+            g3, g4, g5 = gradients[at + 3], gradients[at + 4], gradients[at + 5]
+            c0, c1, c2 = simd.scaled_add(g0, h, c0), simd.scaled_add(g1, h, c1), simd.scaled_add(g2, h, c2)
+            c3, c4, c5 = simd.scaled_add(g3, h, c3), simd.scaled_add(g4, h, c4), simd.scaled_add(g5, h, c5)
+            h = simd.scaled_add(g0, w0, simd.scaled_add(g1, w1, simd.scaled_add(g2, w2, h)))
+            h = simd.scaled_add(g3, w3, simd.scaled_add(g4, w4, simd.scaled_add(g5, w5, h)))
+            simd.store(inputs, place, h)
+        # Read again before adding: two of the six may be the same word.
+        simd.store(outputs, t0 + k, simd.add(simd.load(outputs, t0 + k), c0))
+        simd.store(outputs, t1 + k, simd.add(simd.load(outputs, t1 + k), c1))
+        simd.store(outputs, t2 + k, simd.add(simd.load(outputs, t2 + k), c2))
+        simd.store(outputs, t3 + k, simd.add(simd.load(outputs, t3 + k), c3))
+        simd.store(outputs, t4 + k, simd.add(simd.load(outputs, t4 + k), c4))
+        simd.store(outputs, t5 + k, simd.add(simd.load(outputs, t5 + k), c5))
+
+
+@inlined
+def window_step(
+    inputs: Floats, rows: Places, m: int, outputs: Floats, targets: Places, labels: Floats, n: int, stride: int,
+    rate: np.float32, scores: Floats,
+) -> float:  # fmt: skip
+    """One step of gradient ascent for m inputs and n ≤ 6 outputs; the log-likelihood that they had before it.
+
+    labels: y for each score, input by input. What pads it is made certain, 1 as it should be, and adds nothing.
+    """
+    scores_of(inputs, rows, m, outputs, targets, stride, scores)
+    likelihood = simd.zeros()
+    size = m * GROUP
+    for at in range(size, (size + 15) // 16 * 16):
+        labels[at], scores[at] = np.float32(1.0), np.float32(80.0)
+    for j in range(n, GROUP):
+        for i in range(m):
+            labels[i * GROUP + j], scores[i * GROUP + j] = np.float32(1.0), np.float32(80.0)
+    for at in range(0, size, 16):
+        error = simd.subtract(simd.load(labels, at), simd.sigmoid(simd.load(scores, at)))
+        likelihood = simd.add(likelihood, simd.logarithm(simd.one_minus_size(error)))
+        simd.store(scores, at, simd.scaled(rate, error))
+    update(inputs, rows, m, outputs, targets, stride, scores)
+    return np.float64(simd.total(likelihood))
+
+
+@inlined
+def list_outputs(
+    word: int, outputs: Floats, stride: int, negatives: int, noise: AliasTable, paths: Paths,
+    random: NDArray[np.uint64], targets: Places, wanted: Floats, begin: int,
+) -> int:  # fmt: skip
+    """The output rows for a centre word and what each should answer; how many they are. All are asked for in advance.
+
+    With negatives: the word, and words drawn beside it, less those that are the word itself. Without: the inner nodes
+    on the word's path in the tree, and where the path turns.
+    """
+    count = 0
+    if negatives:
+        targets[begin], wanted[begin] = word * stride, np.float32(1.0)
+        count = 1
+        for _ in range(negatives):
+            drawn = draw(random, noise)
+            if drawn != word:
+                targets[begin + count], wanted[begin + count] = drawn * stride, np.float32(0.0)
+                count += 1
+    else:
+        for place in range(paths.offsets[word], paths.offsets[word + 1]):
+            targets[begin + count], wanted[begin + count] = (
+                np.int64(paths.nodes[place]) * stride,
+                np.float32(paths.turns[place]),
+            )
+            count += 1
+    for place in range(begin, begin + count):
+        prefetch_row(outputs, targets[place], stride)
+    return count
+
+
+@inlined
+def take_group(targets: Places, wanted: Floats, begin: int, n: int, m: int, group: Places, labels: Floats) -> None:
+    """Six of the outputs; where fewer are left the first stands in, and ``window_step`` leaves it as it is."""
+    for j in range(GROUP):
+        group[j] = targets[begin + (j if j < n else 0)]
+    for i in range(m):
+        for j in range(n):
+            labels[i * GROUP + j] = wanted[begin + j]
+
+
+@inlined
+def read_sentence(
+    ids: Any, at: int, stop: int, end: int, keep: NDArray[np.uint32], random: NDArray[np.uint64],
+    sentence: NDArray[np.int32], length: Places,
+) -> int:  # fmt: skip
+    """The words kept of a document, or of as much of it as there is room for; where to read on."""
+    held = 0
+    while at < stop and held < len(sentence):
+        word = np.int64(ids[at])
+        at += 1
+        if word == end:
+            break
+        if (next_random(random) & _LOW) < np.uint64(keep[word]):
+            sentence[held] = word
+            held += 1
+    length[0] = held
+    return at
+
+
+@inlined
+def window_rows(
+    sentence: NDArray[np.int32], length: int, centre: int, window: int, stride: int, random: NDArray[np.uint64],
+    rows: Places,
+) -> int:  # fmt: skip
+    """The rows of the words around ``centre``, up to a distance drawn from 1 to ``window``; how many they are."""
+    reach = 1 + below(next_random(random), window)
+    m = 0
+    for place in range(max(0, centre - reach), min(length, centre + reach + 1)):
+        if place != centre:
+            rows[m] = np.int64(sentence[place]) * stride
+            m += 1
+    return m
+
+
+@inlined
+def mean_row(inputs: Floats, rows: Places, m: int, stride: int, hidden: Floats) -> None:
+    """``hidden[:stride]``, and again behind it, becomes the mean of the rows."""
+    share = np.float32(1.0) / np.float32(m)
+    for k in range(0, stride, 16):
+        held = simd.zeros()
+        for i in range(m):
+            held = simd.add(held, simd.load(inputs, rows[i] + k))
+        held = simd.scaled(share, held)
+        simd.store(hidden, k, held)
+        simd.store(hidden, stride + k, held)
+
+
+@inlined
+def pass_back(inputs: Floats, rows: Places, m: int, stride: int, hidden: Floats) -> None:
+    """Add to every row what ``hidden[:stride]`` has become more than it was."""
+    for k in range(0, stride, 16):
+        change = simd.subtract(simd.load(hidden, k), simd.load(hidden, stride + k))
+        for i in range(m):
+            simd.store(inputs, rows[i] + k, simd.add(simd.load(inputs, rows[i] + k), change))
+
+
+@kernel
+def train_windows(
+    ids: Any, begin: int, stop: int, end: int, keep: NDArray[np.uint32], window: int, cbow: bool,
+    negatives: int, noise: AliasTable, paths: Paths, inputs: Floats, outputs: Floats, stride: int, rate: np.float32,
+    random: NDArray[np.uint64], room: Room, report: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Train on ``ids[begin:stop]``; ``report`` gets log-likelihood, pairs and centre words added.
+
+    keep: for each id how often it is read, of 2³²: subsampling, and 0 for what is no word.
+    negatives: how many noise words, or 0 for the paths of a tree.
+    """
+    sentence, rows, targets, wanted = room.sentence, room.rows, room.targets, room.wanted
+    group, labels, scores, hidden = room.group, room.labels, room.scores, room.hidden
+    at = begin
+    while at < stop:
+        at = read_sentence(ids, at, stop, end, keep, random, sentence, group)
+        length = group[0]
+        half = 0
+        count = 0
+        for centre in range(-1, length):
+            held, now = count, half
+            half = OUTPUTS - half
+            if centre + 1 < length:
+                # The next word's rows are asked for now, and will be near when their turn comes.
+                word = np.int64(sentence[centre + 1])
+                count = list_outputs(
+                    word, outputs, stride, negatives, noise, paths, random, targets, wanted, half
+                )  # fmt: skip
+            if centre < 0:
+                continue
+            if centre + window + 1 < length:
+                prefetch_row(inputs, np.int64(sentence[centre + window + 1]) * stride, stride)
+            m = window_rows(sentence, length, centre, window, stride, random, rows)
+            if m == 0:
+                continue
+            if cbow:
+                mean_row(inputs, rows, m, stride, hidden)
+            for first in range(now, now + held, GROUP):
+                n = min(GROUP, now + held - first)
+                if cbow:
+                    take_group(targets, wanted, first, n, 1, group, labels)
+                    report[0] += window_step(hidden, NO_OFFSET, 1, outputs, group, labels, n, stride, rate, scores)
+                    report[1] += n
+                else:
+                    take_group(targets, wanted, first, n, m, group, labels)
+                    report[0] += window_step(inputs, rows, m, outputs, group, labels, n, stride, rate, scores)
+                    report[1] += m * n
+            if cbow:
+                pass_back(inputs, rows, m, stride, hidden)
+            report[2] += 1
