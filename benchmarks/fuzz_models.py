@@ -20,8 +20,9 @@ import foreword
 from benchmarks.fuzz import NUMBERS, Target, damaged
 from benchmarks.fuzz_files import LABELS, TEXTS, one_file, written
 from benchmarks.fuzz_use import SENTENCES, use
+from foreword.arrays import Array
 from foreword.errors import ForewordError
-from foreword.protocols import Array, Json
+from foreword.protocols import Json
 from foreword.storage.folder import ARRAYS, VOCAB, _file_facts, _render_manifest, _sha256, load, save
 from foreword.storage.safetensors import read_arrays, write_arrays
 

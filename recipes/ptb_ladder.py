@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from foreword.arrays import Logs
 from foreword.neural.awd_lstm import AWDLSTM
 from foreword.neural.bengio import BengioLM
 from foreword.neural.model import NeuralLM
@@ -38,7 +39,6 @@ from foreword.neural.recurrent import MODEST, RecurrentLM
 from foreword.neural.transformer import TransformerLM
 from foreword.ngram.model import NgramLM
 from foreword.nn.dropout import Dropout
-from foreword.protocols import Logs
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.checkpoint import Checkpoint

@@ -18,10 +18,10 @@ from functools import partial
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools, Doubles, Logs, Longs
 from foreword.errors import ForewordError, SettingError
-from foreword.protocols import Logs, NextToken, S, Tokenizer
+from foreword.protocols import NextToken, S, Tokenizer
 from foreword.tokens.vocab import Vocab
 
 INCOMPLETE = "\ufffd"
@@ -78,7 +78,7 @@ class Shortlisting(Protocol):
     ids, rising, among which are the ``count`` likeliest, and their log-probabilities less any number.
     """
 
-    def shortlist(self, state: Any, count: int, /) -> tuple[NDArray[np.int64], Logs]: ...
+    def shortlist(self, state: Any, count: int, /) -> tuple[Longs, Logs]: ...
 
 
 def _draw_from_few(
@@ -135,17 +135,17 @@ def choose(
     return place if ids is None else int(ids[place])
 
 
-def among_largest(values: NDArray[np.float64], k: int) -> NDArray[np.bool_]:
+def among_largest(values: Doubles, k: int) -> Bools:
     """Which are the k largest; of equals the lower ids."""
     floor = _below_the_largest(values, k)
     threshold = np.partition(values[values >= floor], -k)[-k]
-    among: NDArray[np.bool_] = values > threshold
+    among: Bools = values > threshold
     equals = np.flatnonzero(values == threshold)
     among[equals[: k - np.count_nonzero(among)]] = True
     return among
 
 
-def _below_the_largest(values: NDArray[np.float64], k: int) -> float:
+def _below_the_largest(values: Doubles, k: int) -> float:
     """A number that the k largest reach and few others do, so that those few are all that must be sorted.
 
     Cut into columns the values have a largest in each, and k of these are k values. Enough columns, and two of the
@@ -159,13 +159,13 @@ def _below_the_largest(values: NDArray[np.float64], k: int) -> float:
     return float(np.partition(tops, -k)[-k])
 
 
-def nucleus_size(weights: NDArray[np.float64], share: float) -> int:
+def nucleus_size(weights: Doubles, share: float) -> int:
     """How many of the largest weights it takes to hold this share, less than one, of them all."""
     edges = np.sort(weights)[::-1].cumsum()
     return int(edges.searchsorted(share * edges[-1])) + 1
 
 
-def in_nucleus(weights: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
+def in_nucleus(weights: Doubles, share: float) -> Bools:
     """``among_largest(weights, nucleus_size(weights, share))`` without sorting them all; weights are not negative.
 
     The first bits of a positive float, exponent and two more, rise with it. They divide the weights into bins: those
@@ -180,7 +180,7 @@ def in_nucleus(weights: NDArray[np.float64], share: float) -> NDArray[np.bool_]:
     edges = within.cumsum() + (held[place - 1] if place else 0.0)
     size = min(int(edges.searchsorted(wanted)) + 1, len(within))  # the same sum in another order may be a bit less
     threshold = within[size - 1]
-    among: NDArray[np.bool_] = weights > threshold
+    among: Bools = weights > threshold
     equals = np.flatnonzero(weights == threshold)
     among[equals[: size - np.count_nonzero(within > threshold)]] = True
     return among
@@ -190,7 +190,7 @@ STRETCH = 256
 """Weights whose sum is taken at once: adding one at a time waits for every addition."""
 
 
-def invert_cumulative(weights: NDArray[np.float64], uniform: float) -> int:
+def invert_cumulative(weights: Doubles, uniform: float) -> int:
     """The id under which a point of [0, 1) falls when the weights, (V,), are laid end to end.
 
     First the stretch that it falls into, then the place there.
@@ -281,7 +281,7 @@ class Covering(Protocol):
     def coverage(self, state: Any, /) -> Logs: ...
 
 
-def _extend(beams: Sequence[_Beam], logprobs: Logs, covered: Logs) -> NDArray[np.int64]:
+def _extend(beams: Sequence[_Beam], logprobs: Logs, covered: Logs) -> Longs:
     """Continue all texts by a token. The model reads them side by side: rows of the first beam, of the second, …
 
     Gives, for each text that goes on, the row of the one it continues.
@@ -348,14 +348,14 @@ class _Beam:
     """
 
     goal: Goal
-    ids: NDArray[np.int64] = field(default_factory=lambda: np.empty((1, 0), np.int64))
-    logprobs: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
+    ids: Longs = field(default_factory=lambda: np.empty((1, 0), np.int64))
+    logprobs: Doubles = field(default_factory=lambda: np.zeros(1))
     finished: list[Hypothesis] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def extend(self, logprobs: Logs, covered: Logs) -> NDArray[np.int64]:
+    def extend(self, logprobs: Logs, covered: Logs) -> Longs:
         """Continue by a token whose log-probabilities are (L, V); for each text that goes on, the row it continues."""
         width = self.goal.width
         totals = self.logprobs[:, None] + logprobs
@@ -381,7 +381,7 @@ class _Beam:
         return sorted([*self.finished, *unfinished], key=lambda text: (text.finished, text.score), reverse=True)
 
 
-def likeliest(totals: NDArray[np.float64], steps: Logs, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def likeliest(totals: Doubles, steps: Logs, count: int) -> tuple[Longs, Longs]:
     """Rows and columns of the largest of ``totals``, (L, V), largest first, without those of minus infinity.
 
     Where rounding has made two sums equal the larger last step goes first, as greedy would have it; then the upper row

@@ -12,22 +12,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
+from foreword.arrays import Array, Floats, Ids, Logs
 
 if TYPE_CHECKING:
     from foreword.tokens.corpus import Corpus
     from foreword.tokens.vocab import Vocab
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
-Array: TypeAlias = NDArray[Any]
-Ids: TypeAlias = NDArray[np.integer[Any]]
-Logs: TypeAlias = NDArray[np.floating[Any]]
 Counts: TypeAlias = Any  # a scipy.sparse CSR matrix (documents, features); SciPy has no types of its own
-Labels: TypeAlias = "Sequence[str] | NDArray[Any]"  # one a document
+Labels: TypeAlias = "Sequence[str] | Array"  # one a document
 Sentences: TypeAlias = Sequence[Sequence[str]]  # of words
 Tags: TypeAlias = Sequence[Sequence[str]]  # one for each word
-Rows: TypeAlias = "NDArray[np.integer[Any]] | Sequence[int] | slice"
+Rows: TypeAlias = "Ids | Sequence[int] | slice"
 
 Meter: TypeAlias = Callable[[str, int, int | None], None]
 """Long work tells how far it is: ``meter(phase, done, total)``; ``total`` is None where nobody knows."""
@@ -93,6 +89,14 @@ class Tokenizer(Protocol):
 
 
 @runtime_checkable
+class TextModel(Protocol):
+    """A tokenizer and the model of its ids, as ``TextLM`` joins them."""
+
+    tokenizer: Any
+    model: Any
+
+
+@runtime_checkable
 class Tagger(Protocol):
     """A sentence is a list of words, its tags a list as long."""
 
@@ -110,7 +114,7 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int: ...
-    def embed(self, sentences: Sentences) -> list[NDArray[np.float32]]: ...  # (length, dimensions) for each sentence
+    def embed(self, sentences: Sentences) -> list[Floats]: ...  # (length, dimensions) for each sentence
 
 
 @runtime_checkable

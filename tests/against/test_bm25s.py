@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
-from foreword.protocols import Ids
+from foreword.arrays import Ids
 from foreword.search.bm25 import BM25, Variant
 from foreword.search.cosine import CosineSearch
 from foreword.text.block import blocks_of

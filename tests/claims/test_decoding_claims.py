@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from foreword.arrays import Ids, Logs
 from foreword.decode import Hypothesis, beam_search, generate
-from foreword.protocols import Ids, Logs
 from foreword.tokens.vocab import Vocab
 
 Report = Callable[[str, object], None]

@@ -15,6 +15,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
+from foreword.arrays import Logs
 from foreword.decode import generate
 from foreword.errors import ForewordError, SettingError
 from foreword.evaluate.compare.growth import ORDERS, free_parameters, ngram_growth, step_parameters
@@ -22,7 +23,6 @@ from foreword.measures.perplexity import perplexity
 from foreword.ngram.estimate import estimate
 from foreword.ngram.model import NgramLM
 from foreword.ngram.smoothing import METHODS
-from foreword.protocols import Logs
 from foreword.text.datasets import lookup
 from foreword.text.embedded import embedded_text
 from foreword.text.sources import read_documents
@@ -181,7 +181,7 @@ def test_n05_one_unseen_word_makes_a_whole_text_impossible() -> None:
 def test_n06_smoothing_moves_mass_from_what_was_seen_to_what_was_not(smoothing: str) -> None:
     """N06: what was seen gets less than its share of the counts, what was not more than nothing; rows sum to one.
 
-    ``tests/unit/lm/test_ngram.py`` holds each formula to 1e-12, ``tests/against/test_kenlm.py`` to KenLM's files.
+    ``tests/unit/ngram/test_ngram.py`` holds each formula to 1e-12, ``tests/against/test_kenlm.py`` to KenLM's files.
     """
     smooth, plain = (NgramLM(2, name).fit(words_corpus(TEXTS)) for name in (smoothing, "maximum-likelihood"))
     for word in ("the", "a", "sat", "of"):

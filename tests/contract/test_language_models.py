@@ -14,9 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from foreword.arrays import Logs
 from foreword.decode import generate
 from foreword.errors import ForewordError
-from foreword.protocols import LanguageModel, Logs, Saveable
+from foreword.protocols import LanguageModel, Saveable
 from foreword.storage.folder import load, save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab

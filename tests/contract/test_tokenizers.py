@@ -10,11 +10,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from foreword.pipeline.language import TextTokenizer
 from foreword.protocols import Saveable
 from foreword.storage.folder import load, save
 from foreword.text.block import blocks_of
-from foreword.tokens.corpus import Corpus
+from foreword.tokens.corpus import Corpus, TextTokenizer
 
 from .models import TOKENIZERS, Tokens
 

@@ -16,7 +16,7 @@ from benchmarks.fuzz import Target, fuzz, make_input
 from benchmarks.fuzz_models import NEURAL, PLAIN
 
 from foreword.errors import InputError
-from foreword.storage.folder import KINDS
+from foreword.kinds import KINDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits are set by means of Linux")
 

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from foreword.arrays import Ids, Logs
 from foreword.decode import (
     Hypothesis,
     among_largest,
@@ -29,7 +30,6 @@ from foreword.decode import (
 from foreword.errors import ForewordError, SettingError
 from foreword.ngram.unigram import UnigramLM
 from foreword.pipeline.language import TextLM
-from foreword.protocols import Ids, Logs
 from foreword.tokens.characters import ByteTokenizer, CharacterTokenizer
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer

@@ -22,10 +22,11 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from foreword.classify.linear import Doubles, NotTrainedError, classes_of, list_of_labels, log_softmax, numbers_of
+from foreword.arrays import Doubles, Logs
+from foreword.classify.linear import NotTrainedError, classes_of, list_of_labels, log_softmax, numbers_of
 from foreword.errors import SettingError
 from foreword.features.estimator import Estimator
-from foreword.protocols import Classifier, Counts, Logs, Meter, Parts, Saveable
+from foreword.protocols import Classifier, Counts, Meter, Parts, Saveable
 from foreword.storage.folder import nest, unnest
 
 COLDEST, HOTTEST = 1e-2, 1e3

@@ -31,19 +31,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Doubles, Ints, Longs
 from foreword.classify import kernels_logistic as logistic
-from foreword.classify.linear import Doubles, Rows
+from foreword.classify.linear import Rows
 from foreword.classify.newton import polish
 from foreword.native.simd import LANES
 from foreword.protocols import Meter
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
 
 SINGLE_IS_ENOUGH = 1e-6
 """From this tolerance on, single precision is precise enough for the weights while they are found."""
@@ -191,9 +188,9 @@ class _ManyClasses:
         padded = np.zeros((0 if problem.scales is None else kept, self.width), precision)
         if problem.scales is not None:
             padded[:, :classes] = problem.scales[self.rows.kept]
-        self.scales: NDArray[Any] = padded.ravel()
+        self.scales: Array = padded.ravel()
         self.own, self.squares = self.rows.squares(self.scales, self.width, problem.scales)
-        self.weights: NDArray[Any] = np.zeros(kept * self.width, precision)
+        self.weights: Array = np.zeros(kept * self.width, precision)
         self.bias = np.zeros(classes)
         self.logs = np.empty((len(problem.rows), classes))
         self.room = np.empty((4, classes))
@@ -239,14 +236,14 @@ class _Numbered:
     features: int
     starts: Longs
     columns: Ints
-    values: NDArray[Any]
+    values: Array
     kept: Longs
     lonely_starts: Longs
     lonely: Ints
     lonely_values: Doubles
 
     def squares(
-        self, ranked_scales: NDArray[Any] | None = None, width: int = 1, scales: Doubles | None = None
+        self, ranked_scales: Array | None = None, width: int = 1, scales: Doubles | None = None
     ) -> tuple[Doubles, Doubles]:
         """(rows, classes), or (rows, 1) without scales: Σ s² x² over the lonely features, and over all."""
         own = np.zeros((len(self.starts) - 1, 1 if scales is None else scales.shape[1]))

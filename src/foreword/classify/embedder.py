@@ -9,8 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from foreword.arrays import Array
 from foreword.errors import InputError, SettingError
-from foreword.protocols import Array, Embedder, Parts, Saveable
+from foreword.protocols import Embedder, Parts, Saveable
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.vocab import Vocab
 

@@ -18,15 +18,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles
 from foreword.errors import SettingError
 from foreword.protocols import Json
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-Floats = NDArray[np.float64]
 
 SHOWN = 20
 """How many terms are shown of a long text; what the others add is summed up."""
@@ -56,11 +55,11 @@ class Explanation:
 
     text: str
     classes: tuple[str, ...]
-    probabilities: Floats
+    probabilities: Doubles
     terms: tuple[str, ...]
-    values: Floats
-    bias: Floats
-    weighted: Floats
+    values: Doubles
+    bias: Doubles
+    weighted: Doubles
     unknown: tuple[str, ...] = ()
 
     @property
@@ -153,7 +152,7 @@ class Explanation:
         return self.classes.index(label)
 
 
-def against_others(weighted: Floats, place: int) -> Floats:
+def against_others(weighted: Doubles, place: int) -> Doubles:
     """What each column adds to class ``place`` beyond the mean of the other classes: (classes, terms) to (terms,).
 
     A term that is impossible in every class, −∞ for all, says nothing for any of them: 0.

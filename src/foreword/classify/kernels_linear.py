@@ -6,18 +6,11 @@ table: float64 (features, classes): the classes of a feature lie side by side, s
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Doubles, Ints, Longs
 from foreword.native.jit import kernel
 from foreword.native.memory import prefetch
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-Doubles = NDArray[np.float64]
-Values = NDArray[Any]
 
 MISSHAPEN, INFINITE, NEGATIVE = 1, 2, 4
 
@@ -26,7 +19,7 @@ AHEAD = 16
 
 
 @kernel
-def faults(starts: Longs, columns: Ints, values: Values, width: int) -> int:
+def faults(starts: Longs, columns: Ints, values: Array, width: int) -> int:
     """What is wrong with a matrix: a sum of MISSHAPEN, INFINITE (or not a number) and NEGATIVE; 0 if nothing is."""
     entries = len(columns)
     if starts[0] != 0 or starts[-1] != entries or len(values) != entries:
@@ -69,7 +62,7 @@ def has_repeats(starts: Longs, columns: Ints, seen: Ints) -> bool:
 
 
 @kernel
-def add_up(starts: Longs, columns: Ints, values: Values, labels: Ints, presence: bool, table: Doubles) -> None:
+def add_up(starts: Longs, columns: Ints, values: Array, labels: Ints, presence: bool, table: Doubles) -> None:
     """``table[feature, class] +=`` what the rows of the class hold of the feature; with ``presence`` how many do."""
     for row in range(len(starts) - 1):
         label = labels[row]
@@ -82,7 +75,7 @@ def add_up(starts: Longs, columns: Ints, values: Values, labels: Ints, presence:
 
 
 @kernel
-def add_scores(starts: Longs, columns: Ints, values: Values, presence: bool, table: Doubles, scores: Doubles) -> None:
+def add_scores(starts: Longs, columns: Ints, values: Array, presence: bool, table: Doubles, scores: Doubles) -> None:
     """``scores[row] += Σ value · table[feature]``; a stored zero adds nothing, not even where the table is infinite."""
     entries, classes = len(columns), table.shape[1]
     for row in range(len(starts) - 1):

@@ -13,20 +13,13 @@ this row while all others stay, and moves the weights by the difference: gather,
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Doubles, Floats, Ints, Longs
 from foreword.native import simd
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-Doubles = NDArray[np.float64]
-Singles = NDArray[np.float32]
-Values = NDArray[Any]
 
 GAP, OBJECTIVE = 0, 1
 """Places in ``sums``: the duality gap and the objective, each row's share as it was when the row was visited."""
@@ -86,7 +79,7 @@ def renumber(
     roots: Doubles,
     new_starts: Longs,
     new_columns: Ints,
-    new_values: Values,
+    new_values: Array,
     lonely_starts: Longs,
     lonely: Longs,
 ) -> None:
@@ -109,7 +102,7 @@ def renumber(
 
 
 @kernel
-def add_squares(starts: Longs, columns: Ints, values: Values, scales: Values, width: int, squares: Doubles) -> None:
+def add_squares(starts: Longs, columns: Ints, values: Array, scales: Array, width: int, squares: Doubles) -> None:
     """``squares[row, class] += Σ scale · value²``. scales: flat, ``width`` a feature; if empty, 1 throughout."""
     for row in range(len(starts) - 1):
         for entry in range(starts[row], starts[row + 1]):
@@ -168,7 +161,7 @@ def _settle_two(margin: float, length: float, old: float, guess: float) -> float
 def pass_over_two(
     starts: Longs,
     columns: Ints,
-    values: Values,
+    values: Array,
     signs: Doubles,
     own: Doubles,
     squares: Doubles,
@@ -176,7 +169,7 @@ def pass_over_two(
     loose: float,
     order: Longs,
     first: bool,
-    weights: Values,
+    weights: Array,
     bias: Doubles,
     logits: Doubles,
     totals: Doubles,
@@ -349,20 +342,20 @@ def pass_over_many(
 def pass_over_many_wide(
     starts: Longs,
     columns: Ints,
-    values: Singles,
+    values: Floats,
     labels: Ints,
     own: Doubles,
     squares: Doubles,
-    scales: Singles,
+    scales: Floats,
     strength: float,
     loose: float,
     order: Longs,
     first: bool,
-    weights: Singles,
+    weights: Floats,
     bias: Doubles,
     logs: Doubles,
     room: Doubles,
-    lanes: Singles,
+    lanes: Floats,
     totals: Doubles,
     sums: Doubles,
 ) -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from foreword.arrays import Floats, Longs
 from foreword.native.jit import kernel
 from foreword.native.simd import LANES, zeros
 from foreword.native.simd_gates import load_part, maximum, plus, store_part
-
-Floats = NDArray[np.float32]
-Longs = NDArray[np.int64]
 
 
 @kernel

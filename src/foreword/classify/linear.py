@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from foreword.arrays import Array, Doubles, Ints, Logs, Longs
 from foreword.classify import kernels_linear as kernels
 from foreword.errors import InputError
 from foreword.features.estimator import Estimator, NotLearntError
-from foreword.protocols import Counts, Json, Logs
+from foreword.protocols import Counts, Json
 
-Doubles = NDArray[np.float64]
 Labels: TypeAlias = Any  # an array (documents,) or (classes,); the protocol, which others fill too, says Sequence[str]
 
 WIDEST = 2**31 - 1
@@ -42,9 +41,9 @@ class Rows:
     starts: int64 (rows + 1,), columns: int32 and values: (entries,), no column twice in a row.
     """
 
-    starts: NDArray[np.int64]
-    columns: NDArray[np.int32]
-    values: NDArray[Any]
+    starts: Longs
+    columns: Ints
+    values: Array
     width: int
 
     def __len__(self) -> int:
@@ -189,12 +188,12 @@ def _csr(X: Counts) -> Counts:
     return X if sparse.issparse(X) and X.format == "csr" else sparse.csr_array(X)
 
 
-def _values(data: NDArray[Any]) -> NDArray[Any]:
+def _values(data: Array) -> Array:
     """As they are where a kernel is likely to have been compiled for them."""
     return data if data.dtype in (np.float64, np.int64, np.int32) and data.dtype.isnative else data.astype(np.float64)
 
 
-def read_labels(y: Any, documents: int) -> tuple[Labels, NDArray[np.int32]]:
+def read_labels(y: Any, documents: int) -> tuple[Labels, Ints]:
     """The classes, sorted, and the number of each document's; strings stay Python's strings."""
     if y is None or isinstance(y, str):
         raise DataError(f"y should be a 1d array of labels, got {y!r}")
@@ -238,7 +237,7 @@ def classes_of(labels: Sequence[Any]) -> Labels:
     return np.array(sorted(found))
 
 
-def numbers_of(labels: Sequence[Any], classes: Labels) -> NDArray[np.int32]:
+def numbers_of(labels: Sequence[Any], classes: Labels) -> Ints:
     number = {label: place for place, label in enumerate(classes.tolist())}
     try:
         return np.fromiter(map(number.__getitem__, labels), np.int32, len(labels))
@@ -280,7 +279,7 @@ def loaded_classes(saved: Any) -> Labels:
     return classes
 
 
-def check_array(array: NDArray[Any], name: str, shape: tuple[int, ...]) -> Doubles:
+def check_array(array: Array, name: str, shape: tuple[int, ...]) -> Doubles:
     """float64 of this shape without NaN; −1 stands for any length above zero."""
     fits = len(array.shape) == len(shape) and all(
         have == want or (want == -1 and have > 0) for have, want in zip(array.shape, shape, strict=True)

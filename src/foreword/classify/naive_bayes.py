@@ -24,10 +24,10 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
+from foreword.arrays import Doubles
 from foreword.classify import kernels_linear as kernels
 from foreword.classify.linear import (
     DataError,
-    Doubles,
     Labels,
     LinearModel,
     Rows,

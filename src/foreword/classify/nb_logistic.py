@@ -28,9 +28,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from foreword.arrays import Doubles
 from foreword.classify import kernels_linear as kernels
 from foreword.classify.dual import Problem, Search, solve
-from foreword.classify.linear import Doubles, LinearModel, Rows, read_labels
+from foreword.classify.linear import LinearModel, Rows, read_labels
 from foreword.classify.logistic import (
     check_search,
     linear_model,

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from foreword.arrays import Doubles
 from foreword.classify import kernels_linear as linear
 from foreword.classify import kernels_logistic as logistic
-from foreword.classify.linear import Doubles, log_softmax
+from foreword.classify.linear import log_softmax
 from foreword.protocols import Meter
 
 

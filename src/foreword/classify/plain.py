@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, wrightomega
 
-from foreword.classify.linear import Doubles
+from foreword.arrays import Doubles
 
 
 def multinomial_joint_logs(counts: Doubles, labels: Any, alpha: float, documents: Doubles) -> Doubles:

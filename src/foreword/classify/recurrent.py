@@ -25,15 +25,14 @@ from itertools import pairwise
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Floats, Logs, Longs
 from foreword.classify import embedder as embedders
+from foreword.classify.labels import Prediction, check_classes, names_of
 from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
-from foreword.pipeline.classifier import Prediction, check_classes, names_of
-from foreword.pipeline.language import TextLM, TextTokenizer
-from foreword.protocols import Array, Embedder, Json, Logs, Meter, Parts, Saveable, Step
+from foreword.protocols import Embedder, Json, Meter, Parts, Saveable, Step, TextModel
 from foreword.storage.folder import load, nest, unnest
-from foreword.tokens.corpus import Corpus
+from foreword.tokens.corpus import Corpus, TextTokenizer
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 
@@ -75,8 +74,8 @@ LOSS_SCALE = 1024.0
 
 NOT_SAVED = ("language_model", "embedder", "device")
 
-Ids = Sequence[NDArray[np.int64]]
-Vectors = Sequence[NDArray[np.float32]]
+Ids = Sequence[Longs]
+Vectors = Sequence[Floats]
 
 
 class RecurrentClassifier:
@@ -101,7 +100,7 @@ class RecurrentClassifier:
 
     def __init__(
         self,
-        language_model: TextLM | str | None = None,
+        language_model: TextModel | str | None = None,
         *,
         embedder: Embedder | str | None = None,
         cell: Literal["rnn", "irnn", "lstm", "gru", "min-gru"] = "lstm",
@@ -259,7 +258,7 @@ class RecurrentClassifier:
         self,
         ids: Ids,
         context: Vectors | None,
-        wanted: NDArray[np.int64],
+        wanted: Longs,
         generator: torch.Generator,
         valid: tuple[list[str], list[str]] | None,
     ) -> Iterator[Step]:
@@ -312,7 +311,7 @@ class RecurrentClassifier:
         leaves: Weights,
         ids: Ids,
         context: Vectors | None,
-        wanted: NDArray[np.int64],
+        wanted: Longs,
         generator: torch.Generator,
     ) -> Tensor:
         device, network = self._flat.device, self._network
@@ -404,7 +403,7 @@ class RecurrentClassifier:
             raise InputError(f"{len(said)} texts and {len(wanted)} labels: expected a label for each text")
         return float(np.mean([ours == theirs for ours, theirs in zip(said, wanted, strict=True)]))
 
-    def encode(self, texts: Iterable[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Iterable[str]) -> Floats:
         """(texts, P): what the head reads, one vector for each text."""
         _ = self.classes_
         vectors = np.zeros((0, self._network.pooled_units), np.float32)
@@ -425,7 +424,7 @@ class RecurrentClassifier:
                 states = network.read(weights, words, len(words), context=context, lengths=lengths)
                 yield group, network.pooled(weights, states, lengths), len(texts)
 
-    def _ids(self, texts: list[str]) -> list[NDArray[np.int64]]:
+    def _ids(self, texts: list[str]) -> list[Longs]:
         """Each text between two ends, as the language model has read it; of a long one the middle is left out."""
         corpus = Corpus.from_texts(texts, self._tokenizer)
         end = self.vocab.end
@@ -445,7 +444,7 @@ class RecurrentClassifier:
         evened = ((np.asarray(each, np.float32) - centre) * scale for each in said)
         return [np.pad(self._as_read(each), ((1, 1), (0, 0))) for each in evened]
 
-    def _as_read(self, inner: NDArray[Any]) -> NDArray[Any]:
+    def _as_read(self, inner: Array) -> Array:
         most = self.words
         if len(inner) > most:
             inner = np.concatenate((inner[: most - most // 2], inner[len(inner) - most // 2 :]))
@@ -563,12 +562,12 @@ def slanted(done: float) -> float:
 
 def _encoder_of(model: object, named: object) -> tuple[TextTokenizer, NeuralLM, RecurrentNetwork]:
     """The tokenizer, the language model and its network, if it is one that can be taken over."""
-    if isinstance(model, TextLM) and isinstance(model.model, NeuralLM):
+    if isinstance(model, TextModel) and isinstance(model.model, NeuralLM):
         network = model.model.network(model.model.vocab)
         if isinstance(network, RecurrentNetwork) and not network.mogrify:
             return model.tokenizer, model.model, replace(network, softmaxes=1)
     where = f"{named}: " if isinstance(named, str) else ""
-    found = type(model.model if isinstance(model, TextLM) else model).__name__
+    found = type(model.model if isinstance(model, TextModel) else model).__name__
     raise InputError(f"{where}a {found}: expected a TextLM of a RecurrentLM or AWDLSTM, without mogrify")
 
 

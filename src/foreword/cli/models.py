@@ -16,7 +16,8 @@ from foreword.errors import InputError
 
 if TYPE_CHECKING:
     from foreword.evaluate.classification import TextModel
-    from foreword.pipeline.language import TextLM, TextTokenizer
+    from foreword.pipeline.language import TextLM
+    from foreword.tokens.corpus import TextTokenizer
 
 STDIO = "-"
 
@@ -52,8 +53,9 @@ def load_classifier(path: str) -> TextModel:
 
 def load_tokenizer(path: str) -> TextTokenizer:
     """A tokenizer's folder, a tokenizer.json, or the tokenizer of a model."""
-    from foreword.pipeline.language import TextLM, TextTokenizer
+    from foreword.pipeline.language import TextLM
     from foreword.storage.folder import kind_of
+    from foreword.tokens.corpus import TextTokenizer
 
     found = load_any(path)
     tokenizer = found.tokenizer if isinstance(found, TextLM) else found

@@ -33,12 +33,11 @@ from foreword.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from foreword.pipeline.language import TextTokenizer
     from foreword.protocols import LanguageModel, Meter
     from foreword.storage.scratch import Scratch
     from foreword.text.block import Block
     from foreword.text.sources import Reading
-    from foreword.tokens.corpus import Corpus
+    from foreword.tokens.corpus import Corpus, TextTokenizer
 
 KINDS = {
     "unigram": "foreword.ngram.unigram:UnigramLM",

@@ -22,8 +22,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Longs
 from foreword.cluster.connect import cluster_cores, connected, ray_module
 from foreword.cluster.counting import TOGETHER, count_on_ray
 from foreword.cluster.gather import result_of, stand_in, wait_for_all
@@ -40,14 +40,11 @@ from foreword.ngram.merge import (
     windows_of,
 )
 from foreword.ngram.model import NgramLM
-from foreword.pipeline.language import TextTokenizer
 from foreword.protocols import Meter
 from foreword.storage.scratch import Scratch
 from foreword.text.sources import Reading, no_text
-from foreword.tokens.corpus import Corpus
+from foreword.tokens.corpus import Corpus, TextTokenizer
 from foreword.tokens.words import WordTokenizer
-
-Longs = NDArray[np.int64]
 
 RANGES_A_CORE = 2
 """Ranges of first words for each core: no range holds much more than its share, and none waits for the largest."""

@@ -27,11 +27,12 @@ from typing import Any
 
 from torch import Tensor, distributed, float64, tensor
 
+from foreword.arrays import Array
 from foreword.cluster.connect import connected
 from foreword.cluster.gather import lost
 from foreword.errors import ForewordError, SettingError
 from foreword.neural.model import NeuralLM
-from foreword.protocols import Array, Meter
+from foreword.protocols import Meter
 from foreword.storage.atomic import atomic_file
 from foreword.storage.folder import load, save
 from foreword.storage.safetensors import read_arrays

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Longs
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.folding import KnownWords
 from foreword.evaluate.kernels_analogies import best_answers
@@ -150,13 +150,13 @@ def measure_analogies(
 
 def best_words(
     vectors: WordVectors,
-    questions: NDArray[np.int64],
-    groups: NDArray[np.int64],
+    questions: Longs,
+    groups: Longs,
     method: Method,
     *,
     exclude: bool = True,
     epsilon: float = MUL_EPSILON,
-) -> NDArray[np.int64]:
+) -> Longs:
     """The answer to each question (q, 3) of places a, b, c, among the first ``len(groups)`` words."""
     distinct, rows = np.unique(questions, return_inverse=True)
     rows = np.concatenate((rows.reshape(-1, 3), groups[questions].reshape(-1, 3)), axis=1).astype(np.int64)
@@ -186,7 +186,7 @@ def best_word_plain(
     return int(scores.argmax())
 
 
-def _known_questions(known: KnownWords, questions: list[Question]) -> NDArray[np.int64]:
+def _known_questions(known: KnownWords, questions: list[Question]) -> Longs:
     """(questions, 4) places of those whose words are all known."""
     rows = (known.places(question) for question in questions)
     return np.array([row for row in rows if None not in row], np.int64).reshape(-1, 4)

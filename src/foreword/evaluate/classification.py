@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools, Logs, Longs
 from foreword.errors import InputError, SettingError
-from foreword.protocols import Json, Logs
+from foreword.protocols import Json
 
 CONFIDENCE_Z = 1.959963984540054
 """95 % of a normal distribution lie within so many standard deviations."""
@@ -55,7 +55,7 @@ class Confusion:
     """
 
     labels: tuple[str, ...]
-    counts: NDArray[np.int64]
+    counts: Longs
     unseen: dict[str, int] = field(default_factory=dict)
     calibration_error: float | None = None
 
@@ -143,7 +143,7 @@ def wilson_interval(right: int, total: int, z: float = CONFIDENCE_Z) -> tuple[fl
     return 0.0 if right == 0 else max(0.0, middle - half), 1.0 if right == total else min(1.0, middle + half)
 
 
-def calibration_error(confidence: Logs, right: NDArray[np.bool_], bins: int = CALIBRATION_BINS) -> float:
+def calibration_error(confidence: Logs, right: Bools, bins: int = CALIBRATION_BINS) -> float:
     """Expected calibration error: texts are binned by the probability of what was said; the gaps between mean
     probability and share right are averaged, weighted by texts.
 
@@ -221,7 +221,7 @@ class Fold:
     so_far: Confusion
 
 
-def stratified_folds(labels: Sequence[str], folds: int, seed: int = 0) -> NDArray[np.int64]:
+def stratified_folds(labels: Sequence[str], folds: int, seed: int = 0) -> Longs:
     """int64 (texts,): the part, 0 to folds − 1, in which each text is tested.
 
     The texts of each class are shuffled and dealt out one by one, each class going on where the last one stopped: in
@@ -261,7 +261,7 @@ def cross_validate(
 
 
 def _rounds(
-    make: Callable[[], TextModel], texts: Sequence[str], labels: Sequence[str], part: NDArray[np.int64], folds: int
+    make: Callable[[], TextModel], texts: Sequence[str], labels: Sequence[str], part: Longs, folds: int
 ) -> Iterator[Fold]:
     answers = _Answers()
     for number in range(folds):

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Longs, Reals
 from foreword.errors import InputError
 from foreword.evaluate.gates import Layers, kept_shares
 from foreword.evaluate.gradients import (
@@ -27,12 +27,11 @@ from foreword.evaluate.gradients import (
     saturation,
     silent_from,
 )
-from foreword.nn.cells import Cell, Floats, Kept, cross_entropy, run_stack_back
+from foreword.nn.cells import Cell, Kept, cross_entropy, run_stack_back
 from foreword.protocols import Json, Meter
 from foreword.tokens.corpus import Corpus
 
 Verdict: TypeAlias = Literal["good", "watch", "bad", "told"]
-Doubles: TypeAlias = NDArray[np.float64]
 
 STEPS, WARM_UP, STRETCHES, GROUP = 64, 16, 16, 8
 """Words of a stretch, words read before it so that the state is what it usually is, stretches in all, and how many are
@@ -90,8 +89,8 @@ class _Read:
     """What the model made of the stretches: targets (T, B), what each layer said and kept."""
 
     layers: Layers
-    targets: NDArray[np.int64]
-    said: list[Floats]
+    targets: Longs
+    said: list[Reals]
     kept: list[list[Kept]]
 
 
@@ -129,7 +128,7 @@ def examine(
     return Diagnosis([check for check in checks if check is not None], gradients)
 
 
-def _stretches(corpus: Corpus, steps: int, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _stretches(corpus: Corpus, steps: int, count: int) -> tuple[Longs, Longs]:
     """Inputs and targets (T, B), spread evenly over the text; an input is the word before its target."""
     ids = np.asarray(corpus.ids, np.int64)
     if len(ids) < 3:
@@ -267,7 +266,7 @@ def _check_dead(read: _Read) -> Check:
     return Check("dead units", _by_layer(f"{share:.0%}" for share in shares), verdict, advice, numbers)
 
 
-def _check_updates(read: _Read, inputs: NDArray[np.int64], training: Any) -> list[Check]:
+def _check_updates(read: _Read, inputs: Longs, training: Any) -> list[Check]:
     """Clipping and rate, as the training has them, against gradients of the weights on this text."""
     steps = min(int(training.steps), len(inputs))
     groups = range(0, inputs.shape[1], GROUP)
@@ -305,7 +304,7 @@ def _check_updates(read: _Read, inputs: NDArray[np.int64], training: Any) -> lis
     return [one, other]
 
 
-def _weight_gradient(layers: Layers, inputs: NDArray[np.int64], targets: NDArray[np.int64]) -> float:
+def _weight_gradient(layers: Layers, inputs: Longs, targets: Longs) -> float:
     """The norm of the gradient of the mean loss over all steps, for all weights; tied ones count together."""
     said, kept = layers.read(inputs)
     cells: Sequence[Cell] = layers.cells

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Longs
 from foreword.vectors.wordvectors import WordVectors
 
 
@@ -22,7 +22,7 @@ class KnownWords:
         self._places: dict[str, int] = {}
         for place, word in enumerate(words):
             self._places.setdefault(word, place)
-        self.groups: NDArray[np.int64] = np.array([self._places[word] for word in words], np.int64)
+        self.groups: Longs = np.array([self._places[word] for word in words], np.int64)
 
     def __len__(self) -> int:
         return len(self.groups)

@@ -18,11 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Ids, Reals
 from foreword.errors import InputError
-from foreword.nn.cells import Cell, Floats, GRUCell, Kept, LSTMCell, MinGRUCell, RNNCell, run
-from foreword.protocols import Ids
-
-Doubles = NDArray[np.float64]
+from foreword.nn.cells import Cell, GRUCell, Kept, LSTMCell, MinGRUCell, RNNCell, run
 
 EMBEDDING, OUTPUT, BIAS = "embedding", "output", "bias"
 """Names of weights in the recurrent language models; those of layers are ``layer0.input`` and so on."""
@@ -48,10 +46,10 @@ class Layers:
     """
 
     kind: str
-    embedding: Floats
+    embedding: Reals
     cells: list[Cell]
-    output: Floats
-    bias: Floats
+    output: Reals
+    bias: Reals
 
     @classmethod
     def of(cls, model: Any) -> Layers:
@@ -67,7 +65,7 @@ class Layers:
         output = weights.get(OUTPUT, weights[EMBEDDING])
         return cls(made[0][0], weights[EMBEDDING], [cell for _, cell in made], output, weights[BIAS])
 
-    def read(self, ids: Ids) -> tuple[list[Floats], list[list[Kept]]]:
+    def read(self, ids: Ids) -> tuple[list[Reals], list[list[Kept]]]:
         """Ids (T, B) in, from a state of zeros: what each layer said (T, B, H), and what each kept of every step."""
         x = self.embedding[np.asarray(ids)]
         said, kept = [], []
@@ -77,9 +75,9 @@ class Layers:
             kept.append(held)
         return said, kept
 
-    def scores(self, hidden: Floats) -> Floats:
+    def scores(self, hidden: Reals) -> Reals:
         """What the last layer said (n, H) as scores of the next token (n, V), before the softmax."""
-        scores: Floats = hidden @ self.output.T + self.bias
+        scores: Reals = hidden @ self.output.T + self.bias
         return scores
 
 
@@ -139,7 +137,7 @@ def layer_name(layer: int) -> str:
     return f"layer{layer}"
 
 
-def _cell_of(weights: Mapping[str, Floats], layer: int, kind: str) -> tuple[str, Cell]:
+def _cell_of(weights: Mapping[str, Reals], layer: int, kind: str) -> tuple[str, Cell]:
     """One layer's cell; where the model does not say its kind, the gates in its recurrent weight tell."""
     name = layer_name(layer)
     w_x, b_x = weights[f"{name}.input"], weights[f"{name}.input_bias"]

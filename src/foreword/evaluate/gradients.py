@@ -21,12 +21,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Reals
 from foreword.errors import SettingError
-from foreword.nn.cells import Cell, Floats, GRUCell, Kept, LSTMCell, RNNCell, State
+from foreword.nn.cells import Cell, GRUCell, Kept, LSTMCell, RNNCell, State
 
-Doubles = NDArray[np.float64]
 C = TypeVar("C", bound=Cell)
 
 SILENT = 1e-3
@@ -72,7 +71,7 @@ def norms_by_lag(products: Doubles) -> Doubles:
 # The gradient of a loss at the last step
 
 
-def gradient_by_lag(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_last: Floats) -> Doubles:
+def gradient_by_lag(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_last: Reals) -> Doubles:
     """|∂L_T/∂s_(T−lag)| of stacked layers (layers, T, B), from d_last = ∂L_T/∂h_T of the top layer, (B, H).
 
     The loss counts the last step alone, so that what arrives at an earlier one has come all that way.
@@ -80,7 +79,7 @@ def gradient_by_lag(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_las
     return _states_and_inputs(cells, kept, d_last)[0]
 
 
-def input_gradient_by_lag(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_last: Floats) -> Doubles:
+def input_gradient_by_lag(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_last: Reals) -> Doubles:
     """|∂L_T/∂x_(T−lag)| (T, B): how much the word so many steps back is taught, through all layers, by one loss.
 
     A state's gradient at lag 0 has not passed a cell yet, which one at lag 1 has; words are all taught through the
@@ -89,9 +88,7 @@ def input_gradient_by_lag(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]],
     return _states_and_inputs(cells, kept, d_last)[1]
 
 
-def _states_and_inputs(
-    cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_last: Floats
-) -> tuple[Doubles, Doubles]:
+def _states_and_inputs(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_last: Reals) -> tuple[Doubles, Doubles]:
     d_outputs = np.zeros((len(kept[0]), *d_last.shape), d_last.dtype)
     d_outputs[-1] = d_last
     found = []
@@ -101,7 +98,7 @@ def _states_and_inputs(
     return np.array(found[::-1]), np.linalg.norm(d_outputs[::-1].astype(np.float64), axis=2)
 
 
-def silent_from(norms: Sequence[float] | Floats, share: float = SILENT) -> int | None:
+def silent_from(norms: Sequence[float] | Reals, share: float = SILENT) -> int | None:
     """The first lag from which on every gradient is below ``share`` of that at lag 0; None where none is.
 
     An exploding gradient ends a run with a number that is none, and everybody sees it. A vanishing one is silent: the
@@ -113,7 +110,7 @@ def silent_from(norms: Sequence[float] | Floats, share: float = SILENT) -> int |
     return first if first < len(values) else None
 
 
-def growth_per_step(norms: Sequence[float] | Floats) -> float:
+def growth_per_step(norms: Sequence[float] | Reals) -> float:
     """The factor a step by which gradients change, a line through their logs; 1 neither vanishes nor explodes."""
     values = np.asarray(norms, np.float64)
     lags = np.flatnonzero(np.isfinite(values) & (values > 0))
@@ -139,7 +136,7 @@ class Regime:
     verdict: Literal["vanishes", "vanishes in the end", "explodes", "stays"]
 
 
-def regime(weight: Floats, slope: float = 1.0) -> Regime:
+def regime(weight: Reals, slope: float = 1.0) -> Regime:
     """Of ``slope · weight``, where slope stands for f′. A norm below 1 suffices for vanishing; one above 1 is necessary
     for exploding but does not suffice, and what tells is the radius.
     """
@@ -182,7 +179,7 @@ class Vanishing:
         return float(np.median(self.ratios))
 
 
-def backward_norms(weight: Floats, start: Floats, steps: int, slope: float = 1.0) -> Doubles:
+def backward_norms(weight: Reals, start: Reals, steps: int, slope: float = 1.0) -> Doubles:
     """Norms (steps + 1, n) of n gradients, the columns of ``start`` (H, n), on their way back through a linear net."""
     norms = [np.linalg.norm(start, axis=0)]
     for _ in range(steps):
@@ -214,12 +211,12 @@ def published_experiment(starts: int = 200, steps: int = 100) -> dict[str, Vanis
 
 
 def state_norms(
-    weight: Floats, start: Floats, steps: int, activation: Literal["linear", "relu", "tanh"] = "linear"
+    weight: Reals, start: Reals, steps: int, activation: Literal["linear", "relu", "tanh"] = "linear"
 ) -> Doubles:
     """|h_t| of h_t = f(W h_(t−1)) with nothing read, (steps + 1,): a radius below 1 shrinks it, one above 1 makes it
     explode, and tanh bounds it by √H whatever W is.
     """
-    functions: dict[str, Callable[[Floats], Floats]] = {
+    functions: dict[str, Callable[[Reals], Reals]] = {
         "linear": lambda a: a,
         "relu": lambda a: np.maximum(a, 0),
         "tanh": lambda a: np.tanh(a),
@@ -311,7 +308,7 @@ def frozen_radius(cell: Cell, held: Kept, rounds: int = 200, seed: int = 0) -> f
     return float(np.exp(np.mean(logs[rounds // 2 :])))
 
 
-def _walk_back(reader: Cell, held: Sequence[Kept], d_outputs: Floats) -> tuple[Doubles, Floats]:
+def _walk_back(reader: Cell, held: Sequence[Kept], d_outputs: Reals) -> tuple[Doubles, Reals]:
     """Norms of the state's gradient by lag (T, B), and the gradient of what the layer read (T, B, I)."""
     d_state: State = tuple(np.zeros_like(d_outputs[0]) for _ in reader.start(1))
     norms, d_x = [], []
@@ -330,7 +327,7 @@ def _without_gradients(cell: C) -> C:
     return reader
 
 
-def _slopes(cell: Any, held: Kept) -> Floats:
+def _slopes(cell: Any, held: Kept) -> Reals:
     if isinstance(cell, RNNCell):
         return cell.slope(held[2])
     if isinstance(cell, LSTMCell):

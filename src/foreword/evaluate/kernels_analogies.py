@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Floats, Longs
 from foreword.native.jit import inlined, kernel
-
-Floats = NDArray[np.float32]
-Places = NDArray[np.int64]
 
 CHUNK = 128
 """Words whose scores are compared with the best so far in one go; nearly always none is better."""
@@ -23,8 +20,8 @@ def _score(cosines: Floats, a: int, b: int, c: int, word: int, product: bool, ep
 
 @kernel
 def best_answers(
-    cosines: Floats, first: int, questions: Places, groups: Places, product: bool, epsilon: np.float32, exclude: bool,
-    best: Floats, answers: Places,
+    cosines: Floats, first: int, questions: Longs, groups: Longs, product: bool, epsilon: np.float32, exclude: bool,
+    best: Floats, answers: Longs,
 ) -> None:  # fmt: skip
     """For each question a : b = c : ?, the word with the largest score.
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Floats, Reals
 from foreword.errors import InputError
 from foreword.evaluate.folding import KnownWords
 from foreword.protocols import Json
@@ -21,7 +20,6 @@ from foreword.text.sources import read_lines
 from foreword.vectors.wordvectors import WordVectors
 
 Pair = tuple[str, str, float]
-Numbers = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,29 +85,29 @@ def measure_similarity(
     return SimilarityMeasures(name, spearman(*found), pearson(*found), len(judged), len(pairs) - len(judged))
 
 
-def _direction(vectors: WordVectors, known: KnownWords, word: str, compose: bool) -> NDArray[np.float32] | None:
+def _direction(vectors: WordVectors, known: KnownWords, word: str, compose: bool) -> Floats | None:
     place = known.places([word])[0]
     if place is not None:
-        row: NDArray[np.float32] = vectors.directions(np.array([place]))[0]
+        row: Floats = vectors.directions(np.array([place]))[0]
         return row
     made = vectors.subwords.vector(word) if compose and vectors.subwords is not None else None
     return None if made is None else (made / max(float(np.linalg.norm(made)), 1e-30)).astype(np.float32)
 
 
-def spearman(one: Numbers, other: Numbers) -> float:
+def spearman(one: Reals, other: Reals) -> float:
     """The rank correlation ρ, from −1 to 1."""
     return pearson(ranks(one), ranks(other))
 
 
-def ranks(values: Numbers) -> NDArray[np.float64]:
+def ranks(values: Reals) -> Doubles:
     """1 for the least; equals have the mean of the ranks that they take up together."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
-    means: NDArray[np.float64] = (ends - (counts - 1) / 2)[inverse]
+    means: Doubles = (ends - (counts - 1) / 2)[inverse]
     return means
 
 
-def pearson(one: Numbers, other: Numbers) -> float:
+def pearson(one: Reals, other: Reals) -> float:
     """The correlation r; NaN where it says nothing."""
     if len(one) < 2:
         return float("nan")

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Doubles, Floats, Ints, Longs, ULongs
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.fasttext.counting import count_lines
 from foreword.fasttext.files import (
@@ -39,10 +39,10 @@ from foreword.fasttext.files import (
 )
 from foreword.fasttext.kernels_lines import LineRoom, make_line_room
 from foreword.fasttext.kernels_model import read_rows, train_lines
-from foreword.fasttext.lines import Dictionary, Floats, Labels, LineModel, label_paths, rarity
+from foreword.fasttext.lines import Dictionary, LineModel, label_paths, rarity
 from foreword.fasttext.vectors import vectors_of_file
 from foreword.native.parallel import ordered_map
-from foreword.protocols import Array, Json, Meter, Parts, Step
+from foreword.protocols import Json, Meter, Parts, Step
 from foreword.text.block import Block, blocks_of
 from foreword.vectors.kernels_skipgram import Paths
 from foreword.vectors.subwords import check_lengths
@@ -78,7 +78,7 @@ class Progress:
     """Where training is: the step it comes to, and each thread's random numbers, uint64 (threads, 1)."""
 
     step: int
-    random: NDArray[np.uint64]
+    random: ULongs
 
 
 class FastTextClassifier:
@@ -161,7 +161,7 @@ class FastTextClassifier:
         dictionary, flat, ends = count_lines(block, marks, self.min_count)
         yield from self._train(block, dictionary, flat, ends)
 
-    def _train(self, block: Block, dictionary: Dictionary, marks: Labels, ends: NDArray[np.int64]) -> Iterator[Step]:
+    def _train(self, block: Block, dictionary: Dictionary, marks: Ints, ends: Longs) -> Iterator[Step]:
         if dictionary.labels < 2:
             raise InputError(f"{dictionary.labels} different labels: a classifier needs at least two")
         model, progress = self._begin_or_go_on(dictionary)
@@ -271,7 +271,7 @@ class FastTextClassifier:
 
     def predict_blocks(
         self, blocks: Iterable[Block], k: int = 1, *, threshold: float = 0.0, threads: int | None = 1
-    ) -> Iterator[tuple[Labels, Floats]]:
+    ) -> Iterator[tuple[Ints, Floats]]:
         """The same as arrays: places in ``classes_`` (documents, k), −1 where there are fewer, and probabilities."""
         model = self.model
         if k < 1:
@@ -279,7 +279,7 @@ class FastTextClassifier:
         k = min(k, model.dictionary.labels)
         return ordered_map(lambda block: model.predict(block, k, threshold), blocks, threads)
 
-    def predict_log_proba(self, texts: Iterable[str]) -> NDArray[np.float64]:
+    def predict_log_proba(self, texts: Iterable[str]) -> Doubles:
         """(texts, labels): the logarithm of each label's probability, in the order of ``classes_``."""
         model = self.model
         rows = []
@@ -291,11 +291,11 @@ class FastTextClassifier:
             rows.append(whole)
         found = np.concatenate([np.empty((0, model.dictionary.labels)), *rows])
         with np.errstate(divide="ignore"):
-            logs: NDArray[np.float64] = np.log(found / found.sum(axis=1, keepdims=True))
+            logs: Doubles = np.log(found / found.sum(axis=1, keepdims=True))
         return logs
 
-    def predict_proba(self, texts: Iterable[str]) -> NDArray[np.float64]:
-        shares: NDArray[np.float64] = np.exp(self.predict_log_proba(texts))
+    def predict_proba(self, texts: Iterable[str]) -> Doubles:
+        shares: Doubles = np.exp(self.predict_log_proba(texts))
         return shares
 
     def score(self, texts: Iterable[str], labels: Sequence[str]) -> float:
@@ -460,7 +460,7 @@ def _is_power_of_two(number: int) -> bool:
     return number > 0 and number & (number - 1) == 0
 
 
-def _rows_of_lines(block: Block, model: LineModel, room: LineRoom) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def _rows_of_lines(block: Block, model: LineModel, room: LineRoom) -> tuple[Ints, Longs]:
     """Every line's rows, found once for all epochs: four bytes a row, less than the text itself takes as strings."""
     ends = np.zeros(len(block) + 1, np.int64)
     rows = np.empty(max(1024, block.text_bytes() // 2), np.int32)
@@ -481,7 +481,7 @@ def open_fasttext(path: Path) -> FastTextClassifier | WordVectors:
 _NO_PATHS = Paths(np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros(1, np.int64))
 
 
-def _or_first(labels: Labels) -> list[int]:
+def _or_first(labels: Ints) -> list[int]:
     first: list[int] = np.maximum(labels[:, 0], 0).tolist()
     return first
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs
 from foreword.errors import InputError
 from foreword.fasttext.kernels_count import count_words
-from foreword.fasttext.lines import END, PREFIX, Dictionary, Labels, joined
+from foreword.fasttext.lines import END, PREFIX, Dictionary, joined
 from foreword.text.block import Block
 from foreword.tokens.counting import Counted
 from foreword.tokens.strings import BATCH, StringTable
 from foreword.vectors.words import frozen
 
-Longs = NDArray[np.int64]
 
-
-def count_lines(block: Block, marks: list[list[str]], min_count: int) -> tuple[Dictionary, Labels, Longs]:
+def count_lines(block: Block, marks: list[list[str]], min_count: int) -> tuple[Dictionary, Ints, Longs]:
     """The dictionary of a text and its labels, and each line's labels as places among them."""
     data, offsets, counts = words_by_frequency(block, min_count)
     seen: dict[str, int] = {}
@@ -40,7 +38,7 @@ def count_lines(block: Block, marks: list[list[str]], min_count: int) -> tuple[D
     return dictionary, flat, ends
 
 
-def words_by_frequency(block: Block, min_count: int) -> tuple[NDArray[np.uint8], Longs, Longs]:
+def words_by_frequency(block: Block, min_count: int) -> tuple[Bytes, Longs, Longs]:
     """The words between fastText's separators, by falling count, as data, offsets and counts; ``</s>``, which ends
     every line, is one of them.
 

@@ -18,16 +18,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Bytes, Floats, Ints, Longs, SignedBytes
 from foreword.errors import InputError
 from foreword.storage.atomic import atomic_file
 
 MAGIC = 793712314
 VERSION = 12
 
-Floats = NDArray[np.float32]
-Codes = NDArray[np.uint8]
 
 CBOW, SKIP_GRAM, SUPERVISED = 1, 2, 3
 HIERARCHICAL, NEGATIVE, SOFTMAX, ONE_VS_ALL = 1, 2, 3, 4
@@ -78,9 +76,9 @@ class QuantizedMatrix:
 
     rows: int
     columns: int
-    codes: Codes
+    codes: Bytes
     quantizer: ProductQuantizer
-    norm_codes: Codes | None
+    norm_codes: Bytes | None
     norm_quantizer: ProductQuantizer | None
 
     def to_floats(self) -> Floats:
@@ -101,16 +99,16 @@ class QuantizedMatrix:
                 raise InputError("a quantised row times its length is not finite: the file is damaged")
         return np.ascontiguousarray(matrix, np.float32)
 
-    def to_arrays(self, name: str) -> dict[str, NDArray[Any]]:
+    def to_arrays(self, name: str) -> dict[str, Array]:
         """What ``from_arrays`` makes it of again, each array's name beginning with ``name``."""
-        arrays: dict[str, NDArray[Any]] = {f"{name}_codes": self.codes, f"{name}_centroids": self.quantizer.centroids}
+        arrays: dict[str, Array] = {f"{name}_codes": self.codes, f"{name}_centroids": self.quantizer.centroids}
         if self.norm_codes is not None and self.norm_quantizer is not None:
             arrays |= {f"{name}_norms": self.norm_codes, f"{name}_norm_centroids": self.norm_quantizer.centroids}
         return arrays
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, NDArray[Any]], name: str, rows: int, columns: int, width: int
+        cls, arrays: Mapping[str, Array], name: str, rows: int, columns: int, width: int
     ) -> QuantizedMatrix:
         """``width``: columns that share a code. A ValueError where the arrays do not fit."""
         if not 0 < width <= columns:
@@ -126,7 +124,7 @@ class QuantizedMatrix:
         return cls(rows, columns, codes, quantizer, _fitting(arrays, f"{name}_norms", rows), norms)
 
 
-def _fitting(arrays: Mapping[str, NDArray[Any]], name: str, size: int) -> NDArray[Any]:
+def _fitting(arrays: Mapping[str, Array], name: str, size: int) -> Array:
     """Codes, a byte each, or centroids, 256 for every column."""
     array = arrays.get(name)
     dtype, shape = (np.float32, (size * CENTROIDS,)) if name.endswith("centroids") else (np.uint8, (size,))
@@ -148,10 +146,10 @@ class FastTextFile:
 
     settings: Settings
     words: list[bytes]
-    counts: NDArray[np.int64]
-    types: NDArray[np.int8]
+    counts: Longs
+    types: SignedBytes
     tokens: int
-    prune: NDArray[np.int32] | None
+    prune: Ints | None
     inputs: Matrix
     outputs: Matrix
 
@@ -175,9 +173,7 @@ class FastTextFile:
                 raise ValueError(f"a matrix of {columns} columns in a model of {self.settings.dim}")
 
 
-def check_sizes(
-    settings: Settings, words: int, labels: int, prune: NDArray[np.int32] | None, inputs: int, outputs: int
-) -> None:
+def check_sizes(settings: Settings, words: int, labels: int, prune: Ints | None, inputs: int, outputs: int) -> None:
     """A ValueError unless there are as many rows of inputs and outputs as may be asked for."""
     if not _sensible(settings):
         raise ValueError("not a fastText model: its settings make no sense")
@@ -197,7 +193,7 @@ MOST_PRUNED = 1 << 27
 million."""
 
 
-def _pruned_rows(prune: NDArray[np.int32], buckets: int) -> int:
+def _pruned_rows(prune: Ints, buckets: int) -> int:
     """How many rows the kept buckets need."""
     if prune.ndim != 2 or prune.shape[1] != 2 or prune.dtype != np.int32:
         raise ValueError("the pruned buckets must be pairs of int32")
@@ -214,8 +210,10 @@ def rows_of(matrix: Matrix) -> int:
     return matrix.rows if isinstance(matrix, QuantizedMatrix) else len(matrix)
 
 
-def is_fasttext(head: bytes) -> bool:
-    """Whether a file begins as fastText's do. Old ones have no number, only settings that make sense."""
+def looks_like_fasttext(path: Path) -> bool:
+    """Return whether a file begins as fastText's do: a magic number or, in old files, plausible settings."""
+    with path.open("rb") as file:
+        head = file.read(64)
     if len(head) >= 8 and struct.unpack_from("<i", head)[0] == MAGIC:
         return True
     if len(head) < _SETTINGS.size:
@@ -288,9 +286,7 @@ class _Reader:
             settings = replace(settings, maxn=0)
         return settings, version
 
-    def _dictionary(
-        self, version: int
-    ) -> tuple[list[bytes], NDArray[np.int64], NDArray[np.int8], int, NDArray[np.int32] | None]:
+    def _dictionary(self, version: int) -> tuple[list[bytes], Longs, SignedBytes, int, Ints | None]:
         size, words, labels = (self._number("<i", "the size of the dictionary") for _ in range(3))
         tokens = self._number("<q", "the number of tokens")
         pruned = self._number("<q", "the number of pruned buckets") if version else -1
@@ -353,12 +349,12 @@ class _Reader:
         size = struct.calcsize(form)
         return int(struct.unpack(form, self._take(size, what).tobytes())[0])
 
-    def _array(self, dtype: np.dtype[Any], count: int, what: str) -> NDArray[Any]:
+    def _array(self, dtype: np.dtype[Any], count: int, what: str) -> Array:
         if count < 0 or count > (len(self.data) - self.at) // dtype.itemsize:
             self._fail(f"{what}: {count} numbers declared, more than the file has left")
         return self._take(count * dtype.itemsize, what).view(dtype)
 
-    def _take(self, size: int, what: str) -> NDArray[np.uint8]:
+    def _take(self, size: int, what: str) -> Bytes:
         if size > len(self.data) - self.at:
             self._fail(f"the file ends within {what}")
         taken = self.data[self.at : self.at + size]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from foreword.fasttext.kernels_cut import Bytes, Longs, Words, cut_token, is_separator
+from foreword.arrays import Bytes, Longs, ULongs
+from foreword.fasttext.kernels_cut import cut_token, is_separator
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 from foreword.tokens.strings import BATCH, ID_BITS, find, has_room, insert, row_of
 
 
 @inlined
-def cut_words(data: Bytes, begins: Longs, ends: Longs, slots: Words, batch: Longs, keys: Words, position: Longs) -> int:
+def cut_words(
+    data: Bytes, begins: Longs, ends: Longs, slots: ULongs, batch: Longs, keys: ULongs, position: Longs
+) -> int:
     """Cut up to BATCH words from ``position`` on, make their keys and ask for their rows; how many.
 
     batch: (BATCH * 4,), out: text, start, stop and row of each; keys: (BATCH * 4,), out; position: [text, place, …].
@@ -38,8 +41,8 @@ def cut_words(data: Bytes, begins: Longs, ends: Longs, slots: Words, batch: Long
 
 @kernel
 def count_words(
-    data: Bytes, begins: Longs, ends: Longs, slots: Words, arena: Bytes, starts: Longs, counts: Longs, firsts: Longs,
-    batch: Longs, keys: Words, position: Longs,
+    data: Bytes, begins: Longs, ends: Longs, slots: ULongs, arena: Bytes, starts: Longs, counts: Longs, firsts: Longs,
+    batch: Longs, keys: ULongs, position: Longs,
 ) -> int:  # fmt: skip
     """Count the words of texts. position: [text, place, strings in the table], where to go on.
 

@@ -8,15 +8,11 @@ Whoever counts words takes them one by one instead, for the table may have to gr
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Longs, ULongs
 from foreword.native.jit import inlined
 from foreword.native.memory import bytes_between, load_unaligned, lowest_one, ones
 from foreword.tokens.strings import make_key
-
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
-Longs = NDArray[np.int64]
 
 WIDE = 64
 """Bytes that are looked at together."""
@@ -118,7 +114,7 @@ def token_end(data: Bytes, place: int, stop: int) -> int:
 
 
 @inlined
-def cut_token(data: Bytes, place: int, stop: int, keys: Words, key: int) -> int:
+def cut_token(data: Bytes, place: int, stop: int, keys: ULongs, key: int) -> int:
     """Where the token at ``place`` ends; its key is written. One of less than eight bytes, as most are, is done with
     the look that finds its end: a branch for each length could not be foreseen.
     """

@@ -15,18 +15,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs, ULongs
 from foreword.fasttext.kernels_cut import SLACK, cut_lines
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load_unaligned, ones, prefetch
 from foreword.tokens.strings import ID_BITS, make_key, mixed_key, same_bytes
 from foreword.vectors.kernels_subwords import FIRST, LAST, hash_byte, word_buckets
-
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
 
 _BASIS = np.uint32(2166136261)
 _PRIME = np.uint32(16777619)
@@ -91,7 +86,7 @@ class LineReader(NamedTuple):
     prefix: how a label begins; distinct: whether a row counts once however often it comes.
     """
 
-    slots: Words
+    slots: ULongs
     arena: Bytes
     starts: Longs
     words: int
@@ -101,7 +96,7 @@ class LineReader(NamedTuple):
     word_ngrams: int
     buckets: int
     pruned: bool
-    kept: Words
+    kept: ULongs
     ranks: Ints
     kept_rows: Ints
     prefix: Bytes
@@ -126,10 +121,10 @@ class LineRoom(NamedTuple):
     spreads: Longs
     entries: Longs
     late: Longs
-    keys: Words
-    one_key: Words
+    keys: ULongs
+    one_key: ULongs
     marked: Bytes
-    known: Words
+    known: ULongs
     known_rows: Ints
     largest: Ints
     smallest: Ints
@@ -177,7 +172,7 @@ def bucket_row(reader: LineReader, bucket: int) -> int:
 
 
 @inlined
-def entry_of(reader: LineReader, data: Bytes, start: int, stop: int, keys: Words, token: int, place: int) -> int:
+def entry_of(reader: LineReader, data: Bytes, start: int, stop: int, keys: ULongs, token: int, place: int) -> int:
     """The entry of a token, or −1. The table may come from a file, so no number in it is trusted."""
     slots = reader.slots
     tag = keys[3 * BATCH + token]
@@ -372,7 +367,7 @@ def add_word(reader: LineReader, data: Bytes, start: int, stop: int, token: int,
 
 
 @inlined
-def make_keys(data: Bytes, edges: Longs, first: int, filled: int, keys: Words, one_key: Words) -> None:
+def make_keys(data: Bytes, edges: Longs, first: int, filled: int, keys: ULongs, one_key: ULongs) -> None:
     """The keys of so many tokens from ``first`` on: their first words, then their second ones, third and fourth.
 
     All lengths up to 24 bytes go one way, for a branch for each could not be foreseen; what does not belong to a short

@@ -11,13 +11,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foreword.fasttext.kernels_lines import Bytes, Ints, LineReader, LineRoom, Longs, read_lines
+from foreword.arrays import Bytes, Doubles, Floats, Ints, Longs, ULongs
+from foreword.fasttext.kernels_lines import LineReader, LineRoom, read_lines
 from foreword.native import simd
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch_far
-from foreword.vectors.kernels_skipgram import Floats, Paths, below, next_random
+from foreword.vectors.kernels_skipgram import Paths, below, next_random
 
 AHEAD = 32
 """How many rows ahead are asked for."""
@@ -52,10 +52,10 @@ class Best(NamedTuple):
     """Room for the k best and for the way through the tree."""
 
     scores: Floats
-    values: NDArray[np.float64]
+    values: Doubles
     names: Ints
     stack: Ints
-    stack_values: NDArray[np.float64]
+    stack_values: Doubles
 
 
 def make_best(labels: int, k: int) -> Best:
@@ -227,8 +227,8 @@ def best_of_tree(hidden: Floats, answers: Answers, width: int, k: int, least: fl
 @kernel
 def predict_lines(
     data: Bytes, begins: Longs, ends: Longs, reader: LineReader, inputs: Floats, stride: int, answers: Answers,
-    k: int, least: float, room: LineRoom, hidden: Floats, best: Best, labels: NDArray[np.int32],
-    probabilities: NDArray[np.float32],
+    k: int, least: float, room: LineRoom, hidden: Floats, best: Best, labels: Ints,
+    probabilities: Floats,
 ) -> None:  # fmt: skip
     """The k best labels of every line, −1 where there are fewer, and what fastText calls their probabilities."""
     done = 0
@@ -344,8 +344,8 @@ def pass_to_rows(
 def train_lines(
     rows: Ints, row_ends: Longs, marks: Ints, mark_ends: Longs, first: int, last: int,
     inputs: Floats, stride: int, answers: Answers, paths: Paths, first_rate: float, last_rate: float,
-    random: NDArray[np.uint64], room: LineRoom, hidden: Floats, change: Floats, scores: Floats,
-    report: NDArray[np.float64],
+    random: ULongs, room: LineRoom, hidden: Floats, change: Floats, scores: Floats,
+    report: Doubles,
 ) -> None:  # fmt: skip
     """Train on lines ``first`` to ``last``, the rate falling from line to line.
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from foreword.arrays import Bytes, Floats
 from foreword.native.jit import kernel
-
-Floats = NDArray[np.float32]
 
 
 @kernel
-def assign(points: Floats, first: int, width: int, table: Floats, codes: NDArray[np.uint8], distances: Floats) -> float:
+def assign(points: Floats, first: int, width: int, table: Floats, codes: Bytes, distances: Floats) -> float:
     """``codes[i]`` becomes the centroid nearest to ``points[i, first:first + width]``; the sum of squared distances.
 
     table: (width, centroids), a column a centroid, so that the distances to all of them are taken side by side.

@@ -15,21 +15,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Floats, Ints, Longs, UInts, ULongs
 from foreword.native import simd
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
-from foreword.vectors.kernels_skipgram import (
-    AliasTable,
-    Floats,
-    Places,
-    below,
-    draw,
-    next_random,
-    prefetch_row,
-    read_sentence,
-)
+from foreword.vectors.kernels_skipgram import AliasTable, below, draw, next_random, prefetch_row, read_sentence
 
 INPUTS = 1 << 15
 """Room for the rows of a window: the n-grams of all its words."""
@@ -41,20 +32,20 @@ TARGETS = 128
 class Subwords(NamedTuple):
     """Word w is made of the rows ``rows[offsets[w]:offsets[w + 1]]``, its own among them."""
 
-    rows: NDArray[np.int32]
-    offsets: NDArray[np.int64]
+    rows: Ints
+    offsets: Longs
 
 
 class SubwordRoom(NamedTuple):
     """What a thread works in."""
 
-    sentence: NDArray[np.int32]
-    rows: Places
-    targets: Places
+    sentence: Ints
+    rows: Longs
+    targets: Longs
     labels: Floats
     scores: Floats
     hidden: Floats
-    length: Places
+    length: Longs
 
 
 def make_subword_room(stride: int, sentence: int) -> SubwordRoom:
@@ -70,7 +61,7 @@ def make_subword_room(stride: int, sentence: int) -> SubwordRoom:
 
 
 @inlined
-def add_rows(subwords: Subwords, word: int, stride: int, rows: Places, count: int) -> int:
+def add_rows(subwords: Subwords, word: int, stride: int, rows: Longs, count: int) -> int:
     """Append the rows of a word, as far as there is room; how many there are now."""
     for place in range(subwords.offsets[word], subwords.offsets[word + 1]):
         if count < len(rows):
@@ -80,7 +71,7 @@ def add_rows(subwords: Subwords, word: int, stride: int, rows: Places, count: in
 
 
 @inlined
-def gather_mean(inputs: Floats, rows: Places, count: int, stride: int, hidden: Floats) -> None:
+def gather_mean(inputs: Floats, rows: Longs, count: int, stride: int, hidden: Floats) -> None:
     """``hidden[:stride]``, and again behind it, becomes the mean of the rows; the row eight on is fetched meanwhile."""
     for k in range(0, stride, 16):
         simd.store(hidden, k, simd.zeros())
@@ -98,7 +89,7 @@ def gather_mean(inputs: Floats, rows: Places, count: int, stride: int, hidden: F
 
 
 @inlined
-def dots(hidden: Floats, outputs: Floats, targets: Places, at: int, n: int, stride: int, scores: Floats) -> None:
+def dots(hidden: Floats, outputs: Floats, targets: Longs, at: int, n: int, stride: int, scores: Floats) -> None:
     """``scores[j] = h · u_j``, three outputs at a time; those that pad the threes repeat the last."""
     for j in range(0, n, 3):
         t0, t1, t2 = targets[at + j], targets[at + min(j + 1, n - 1)], targets[at + min(j + 2, n - 1)]
@@ -126,7 +117,7 @@ def gradients_of(labels: Floats, n: int, rate: np.float32, scores: Floats) -> fl
 
 @inlined
 def update_outputs(
-    hidden: Floats, outputs: Floats, targets: Places, at: int, n: int, stride: int, gradients: Floats
+    hidden: Floats, outputs: Floats, targets: Longs, at: int, n: int, stride: int, gradients: Floats
 ) -> None:
     """``u_j += g_j h`` and ``h += Σ g_j u_j``, both from the old values."""
     for k in range(0, stride, 16):
@@ -141,7 +132,7 @@ def update_outputs(
 
 
 @inlined
-def update_rows(inputs: Floats, rows: Places, count: int, stride: int, hidden: Floats) -> None:
+def update_rows(inputs: Floats, rows: Longs, count: int, stride: int, hidden: Floats) -> None:
     """Every row gets what ``hidden[:stride]`` has become more than it was."""
     for k in range(0, stride, 16):
         simd.store(hidden, stride + k, simd.subtract(simd.load(hidden, k), simd.load(hidden, stride + k)))
@@ -153,8 +144,8 @@ def update_rows(inputs: Floats, rows: Places, count: int, stride: int, hidden: F
 
 @inlined
 def list_targets(
-    word: int, outputs: Floats, stride: int, negatives: int, noise: AliasTable, random: NDArray[np.uint64],
-    targets: Places, at: int,
+    word: int, outputs: Floats, stride: int, negatives: int, noise: AliasTable, random: ULongs,
+    targets: Longs, at: int,
 ) -> int:  # fmt: skip
     """The rows of the word to predict and of words drawn beside it, asked for in advance; how many they are."""
     targets[at] = word * stride
@@ -171,7 +162,7 @@ def list_targets(
 
 @inlined
 def predict_step(
-    hidden: Floats, outputs: Floats, targets: Places, at: int, n: int, stride: int, rate: np.float32,
+    hidden: Floats, outputs: Floats, targets: Longs, at: int, n: int, stride: int, rate: np.float32,
     labels: Floats, scores: Floats,
 ) -> float:  # fmt: skip
     """One word to predict and n − 1 that are noise; the log-likelihood before the step."""
@@ -186,9 +177,9 @@ def predict_step(
 
 @kernel
 def train_subwords(
-    ids: Any, begin: int, stop: int, end: int, keep: NDArray[np.uint32], window: int, cbow: bool, negatives: int,
+    ids: Any, begin: int, stop: int, end: int, keep: UInts, window: int, cbow: bool, negatives: int,
     noise: AliasTable, subwords: Subwords, inputs: Floats, outputs: Floats, stride: int, rate: np.float32,
-    random: NDArray[np.uint64], room: SubwordRoom, report: NDArray[np.float64],
+    random: ULongs, room: SubwordRoom, report: Doubles,
 ) -> None:  # fmt: skip
     """Train on ``ids[begin:stop]``; ``report`` gets log-likelihood, pairs and centre words added."""
     sentence, rows, targets, labels = room.sentence, room.rows, room.targets, room.labels

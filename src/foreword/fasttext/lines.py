@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Floats, Ints, Longs, ULongs
 from foreword.fasttext.files import HIERARCHICAL, SOFTMAX, QuantizedMatrix, Settings
 from foreword.fasttext.kernels_lines import LineReader, LineRoom, make_line_room
 from foreword.fasttext.kernels_model import Answers, make_best, predict_lines
@@ -21,9 +21,6 @@ from foreword.vectors.words import frozen
 
 END = b"</s>"
 PREFIX = b"__label__"
-
-Labels = NDArray[np.int32]
-Floats = NDArray[np.float32]
 
 
 KEEP_ROOM = 1 << 20
@@ -37,13 +34,13 @@ class Dictionary:
     data, offsets: entry i is ``data[offsets[i]:offsets[i + 1]]``; counts: int64; labels: how many entries are labels.
     """
 
-    data: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    data: Bytes
+    offsets: Longs
+    counts: Longs
     labels: int
 
     @classmethod
-    def of(cls, words: Sequence[bytes], counts: NDArray[np.int64], labels: int) -> Self:
+    def of(cls, words: Sequence[bytes], counts: Longs, labels: int) -> Self:
         return cls(*joined(words), counts, labels)
 
     def __eq__(self, other: object) -> bool:
@@ -72,7 +69,7 @@ class Dictionary:
         blob, ends = self.data.tobytes(), self.offsets[first:].tolist()
         return [blob[start:stop] for start, stop in itertools.pairwise(ends)]
 
-    def table(self) -> NDArray[np.uint64]:
+    def table(self) -> ULongs:
         """The rows of a table in which entry i has the number i + 1."""
         return StringTable.over(self.data, self.offsets).slots
 
@@ -93,10 +90,10 @@ class LineModel:
     dictionary: Dictionary
     inputs: Floats
     outputs: Floats
-    prune: NDArray[np.int32] | None = None
+    prune: Ints | None = None
     pools: int = 1
     distinct: bool = False
-    slots: NDArray[np.uint64] | None = None
+    slots: ULongs | None = None
     codes: tuple[QuantizedMatrix | None, QuantizedMatrix | None] = (None, None)
     prefix: bytes = PREFIX
     weights: Floats | None = None
@@ -107,7 +104,7 @@ class LineModel:
         return [name.removeprefix(self.prefix).decode("utf-8", "surrogateescape") for name in names]
 
     @cached_property
-    def table(self) -> NDArray[np.uint64]:
+    def table(self) -> ULongs:
         return self.dictionary.table() if self.slots is None else self.slots
 
     @cached_property
@@ -134,7 +131,7 @@ class LineModel:
         counts: list[int] = self.dictionary.counts[self.dictionary.size :].tolist()
         return counts
 
-    def predict(self, block: Block, k: int, threshold: float) -> tuple[Labels, Floats]:
+    def predict(self, block: Block, k: int, threshold: float) -> tuple[Ints, Floats]:
         """The k likeliest labels of each line (lines, k), −1 where there are fewer, and their probabilities."""
         stride = self.inputs.shape[1]
         labels, probabilities = np.empty((len(block), k), np.int32), np.empty((len(block), k), np.float32)
@@ -158,7 +155,7 @@ class LineModel:
         return room if room.size >= longest else make_line_room(longest, self.reader, self.inputs.shape[1])
 
 
-def rarity(rows: NDArray[np.int32], lines: int, size: int) -> Floats:
+def rarity(rows: Ints, lines: int, size: int) -> Floats:
     """How much each row counts: log((n + 2) / (f + 1)) where f of n lines have it. rows: those of all lines, each once
     a line. What every line has counts next to nothing, what none has most.
     """
@@ -166,7 +163,7 @@ def rarity(rows: NDArray[np.int32], lines: int, size: int) -> Floats:
     return np.log((lines + 2) / (found + 1)).astype(np.float32)
 
 
-def joined(words: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def joined(words: Sequence[bytes]) -> tuple[Bytes, Longs]:
     """Words in one buffer, and where each begins."""
     offsets = np.zeros(len(words) + 1, np.int64)
     np.cumsum([len(word) for word in words], out=offsets[1:])
@@ -176,8 +173,8 @@ def joined(words: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]
 def line_reader(
     settings: Settings,
     dictionary: Dictionary,
-    slots: NDArray[np.uint64],
-    prune: NDArray[np.int32] | None,
+    slots: ULongs,
+    prune: Ints | None,
     prefix: bytes,
     distinct: bool,
 ) -> LineReader:
@@ -199,9 +196,7 @@ def _place_of_end(dictionary: Dictionary) -> int:
     return -1
 
 
-def _kept_buckets(
-    buckets: int, prune: NDArray[np.int32] | None
-) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]:
+def _kept_buckets(buckets: int, prune: Ints | None) -> tuple[ULongs, Ints, Ints]:
     """A bit for each bucket that has a row, how many come before each 64 bits, and the rows in the buckets' order."""
     size = -(-max(1, buckets) // 64) if prune is not None else 1
     kept, counts, rows = np.zeros(size, np.uint64), np.zeros(size, np.int32), np.zeros(1, np.int32)

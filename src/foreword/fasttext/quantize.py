@@ -10,15 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Floats
 from foreword.errors import SettingError
 from foreword.fasttext.classifier import FastTextClassifier
 from foreword.fasttext.files import CENTROIDS, LABEL, WORD, FastTextFile, ProductQuantizer, QuantizedMatrix
 from foreword.fasttext.kernels_quantize import assign
 from foreword.fasttext.lines import END
-
-Floats = NDArray[np.float32]
 
 SAMPLE = 1 << 14
 """Rows that the centroids are learnt from; four times as many changed the error by less than a hundredth."""
@@ -114,7 +112,7 @@ def _k_means(points: Floats, first: int, width: int, rng: np.random.Generator) -
     return table
 
 
-def _codes(matrix: Floats, quantizer: ProductQuantizer) -> NDArray[np.uint8]:
+def _codes(matrix: Floats, quantizer: ProductQuantizer) -> Bytes:
     """The nearest centroid of every part of every row, row after row."""
     codes = np.empty((quantizer.nsubq, len(matrix)), np.uint8)
     distances = np.empty(CENTROIDS, np.float32)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Floats, Ints, Longs
 from foreword.errors import ForewordError, InputError
 from foreword.fasttext.files import (
     CBOW,
@@ -32,7 +32,7 @@ from foreword.fasttext.files import (
     write_fasttext,
 )
 from foreword.fasttext.kernels_subword import TARGETS, Subwords, make_subword_room, train_subwords
-from foreword.protocols import Array, Meter, Parts, Step
+from foreword.protocols import Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.vectors.noise import alias_table, keep_shares
@@ -109,15 +109,15 @@ class FastText:
         return self._vocab
 
     @property
-    def words_(self) -> NDArray[np.float32]:
+    def words_(self) -> Floats:
         return self._inputs[: len(self.vocab), : self.dimensions]
 
     @property
-    def ngrams_(self) -> NDArray[np.float32]:
+    def ngrams_(self) -> Floats:
         return self._inputs[len(self.vocab) :, : self.dimensions]
 
     @property
-    def outputs_(self) -> NDArray[np.float32]:
+    def outputs_(self) -> Floats:
         return self._outputs[:, : self.dimensions]
 
     @property
@@ -126,7 +126,7 @@ class FastText:
         table = SubwordTable(np.ascontiguousarray(self.ngrams_), self.min_n, self.max_n, self.buckets, self._used)
         return WordVectors.of_vocab(self.vocab, self._means(), subwords=table)
 
-    def _means(self) -> NDArray[np.float32]:
+    def _means(self) -> Floats:
         """(V, dimensions): the mean of each word's rows."""
         rows, offsets = self._subwords()
         sums = np.add.reduceat(self._inputs[rows, : self.dimensions], offsets[:-1], axis=0, dtype=np.float32)
@@ -151,7 +151,7 @@ class FastText:
         rounds = Rounds(corpus, self.epochs, self.threads)
         yield from self._state.steps(rounds, self._work(corpus, counts), self.rate)
 
-    def _begin(self, corpus: Corpus, counts: NDArray[np.int64]) -> None:
+    def _begin(self, corpus: Corpus, counts: Longs) -> None:
         check_enough_words(counts)
         self._vocab = corpus.vocab
         self._used = np.unique(self._buckets_of_words()[0])
@@ -162,7 +162,7 @@ class FastText:
         self._outputs = zero_rows(len(counts), padded(self.dimensions))
         self._state = TrainingState.begin(self.threads, rng)
 
-    def _buckets_of_words(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    def _buckets_of_words(self) -> tuple[Ints, Longs]:
         """The buckets of every word's n-grams; ``<unk>`` and ``</s>`` have none."""
         vocab = self.vocab
         buckets, offsets = hashed_ngrams(vocab.data, vocab.offsets, self.min_n, self.max_n, self.buckets)
@@ -185,7 +185,7 @@ class FastText:
         rows[~own] = np.searchsorted(self._used, buckets) + words
         return Subwords(rows, whole)
 
-    def _work(self, corpus: Corpus, counts: NDArray[np.int64]) -> Work:
+    def _work(self, corpus: Corpus, counts: Longs) -> Work:
         keep, noise, subwords = keep_shares(counts, self.sample), alias_table(counts**0.5), self._subwords()
         rooms = [make_subword_room(self._inputs.shape[1], SENTENCE) for _ in range(self.threads)]
 
@@ -326,9 +326,7 @@ def file_of_vectors(vectors: WordVectors) -> FastTextFile:
 END = b"</s>"
 
 
-def _buckets_without_end(
-    listed: Words, words: list[bytes], lengths: SubwordTable
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def _buckets_without_end(listed: Words, words: list[bytes], lengths: SubwordTable) -> tuple[Ints, Longs]:
     """The buckets of every word's n-grams; ``</s>`` has none."""
     buckets, offsets = hashed_ngrams(listed.data, listed.offsets, lengths.least, lengths.most, lengths.buckets)
     if END not in words:
@@ -340,16 +338,14 @@ def _buckets_without_end(
     return buckets[kept], np.where(np.arange(len(offsets)) > end, offsets - removed, offsets)
 
 
-def _whole(
-    own: NDArray[np.float32], table: SubwordTable, buckets: NDArray[np.int32], offsets: NDArray[np.int64]
-) -> NDArray[np.float32]:
+def _whole(own: Floats, table: SubwordTable, buckets: Ints, offsets: Longs) -> Floats:
     """The mean of each word's own row and the rows of its n-grams: (own + N · buckets' rows) / (1 + n-grams)."""
     ngrams = _rows_of_words(table, buckets, offsets)
-    whole: NDArray[np.float32] = (own + ngrams @ table.matrix) / (1 + np.diff(ngrams.indptr))[:, None]
+    whole: Floats = (own + ngrams @ table.matrix) / (1 + np.diff(ngrams.indptr))[:, None]
     return whole.astype(np.float32, copy=False)
 
 
-def _rows_of_words(table: SubwordTable, buckets: NDArray[np.int32], offsets: NDArray[np.int64]) -> Any:
+def _rows_of_words(table: SubwordTable, buckets: Ints, offsets: Longs) -> Any:
     """N, (words, rows): how often each row of the table is an n-gram of each word, as a sparse matrix."""
     from scipy.sparse import csr_matrix
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from foreword.arrays import Array, Longs
 from foreword.errors import InputError, SettingError
 from foreword.features.cutting import Cutting
 from foreword.features.estimator import Estimator, NotLearntError
@@ -24,9 +25,7 @@ from foreword.features.plain import Split
 from foreword.features.terms import Terms
 from foreword.features.texts import Texts
 from foreword.features.vocabulary import Keep, Vocabulary
-from foreword.protocols import Array, Counts, Json, Parts
-
-Longs = NDArray[np.int64]
+from foreword.protocols import Counts, Json, Parts
 
 MOST_COLUMNS = np.iinfo(np.int32).max
 LONGEST_RUN = 100
@@ -270,7 +269,7 @@ class OneHot(BagOfWords):
         )
 
 
-def with_data(rows: Counts, data: NDArray[Any]) -> Counts:
+def with_data(rows: Counts, data: Array) -> Counts:
     """The same matrix with other values; nothing is checked or copied."""
     matrix = csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
     matrix.has_sorted_indices = True

@@ -14,17 +14,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from foreword.arrays import Ints, Longs
 from foreword.features import kernels_bag as kernels
 from foreword.features.cutting import Cutter, Cutting, Pieces, room
 from foreword.features.numbering import longer
 from foreword.features.texts import Texts, document_blocks
 from foreword.protocols import Counts
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 
 class Numbers(Protocol):

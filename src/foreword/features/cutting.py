@@ -7,13 +7,12 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Longs
 from foreword.features import kernels_cut as kernels
 from foreword.features.plain import Split
 from foreword.text.block import Block
 from foreword.tokens.pieces import character_classes
 
-Bytes = NDArray[np.uint8]
-Longs = NDArray[np.int64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 OF_CHARACTERS = ("characters", "characters in words")

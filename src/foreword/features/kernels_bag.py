@@ -11,17 +11,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Doubles, Ints, Longs, ULongs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import lowest_one, prefetch
 from foreword.native.pairs import EMPTY, pair_key
 from foreword.tokens.strings import BATCH, ID_BITS, find, has_room, insert, make_key, row_of
-
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 _FNV_OFFSET = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
@@ -33,8 +28,8 @@ _FIRST = np.uint64(0x9E3779B97F4A7C15)
 
 @kernel
 def number_spans(
-    text: Bytes, spans: Longs, count: int, grow: bool, slots: Words, arena: Bytes, starts: Longs,
-    numbers: Ints, rows: Longs, keys: Words, position: Longs,
+    text: Bytes, spans: Longs, count: int, grow: bool, slots: ULongs, arena: Bytes, starts: Longs,
+    numbers: Ints, rows: Longs, keys: ULongs, position: Longs,
 ) -> int:  # fmt: skip
     """``numbers[i]`` becomes the number of piece i, -1 for one that the table has not and may not take.
 
@@ -214,7 +209,7 @@ def gather_rows(
 
 
 @kernel
-def add_entries(numbers: Ints, counts: Ints, row_ends: Longs, columns: Ints, places: Longs, packed: Words) -> None:
+def add_entries(numbers: Ints, counts: Ints, row_ends: Longs, columns: Ints, places: Longs, packed: ULongs) -> None:
     """Entries with columns, column << 32 | count, to ``packed``; places[row] is where the row's next one goes."""
     entry = 0
     for row in range(len(row_ends)):
@@ -230,7 +225,7 @@ def add_entries(numbers: Ints, counts: Ints, row_ends: Longs, columns: Ints, pla
 
 @kernel
 def sort_rows(
-    packed: Words, starts: Longs, stops: Longs, low: Words, top: Words, values: Ints, indices: Ints, data: Longs,
+    packed: ULongs, starts: Longs, stops: Longs, low: ULongs, top: ULongs, values: Ints, indices: Ints, data: Longs,
     written: int,
 ) -> int:  # fmt: skip
     """Rows of packed entries, columns rising, from ``written`` on; where they end.
@@ -264,8 +259,8 @@ def sort_rows(
 
 @kernel
 def weigh(
-    indptr: Ints, indices: Ints, counts: Longs, weights: NDArray[np.float64], sublinear: bool, norm: int,
-    data: NDArray[np.float64],
+    indptr: Ints, indices: Ints, counts: Longs, weights: Doubles, sublinear: bool, norm: int,
+    data: Doubles,
 ) -> None:  # fmt: skip
     """Term frequencies times weights (none if there are none), each row divided by its norm: 1, 2, or 0 for none.
 

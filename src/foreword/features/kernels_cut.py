@@ -17,14 +17,11 @@ import re
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Longs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load_unaligned, lowest_one
 from foreword.tokens.pieces import character, punctuation_piece, skip_space, split_space, word_end
-
-Bytes = NDArray[np.uint8]
-Longs = NDArray[np.int64]
 
 PADDING = 64
 _BLANK = np.uint8(0x20)

@@ -10,11 +10,9 @@ Shapes: n = rows, m = columns of the basis that are in use, b = BLOCK.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles
 from foreword.native.jit import kernel
-
-Doubles = NDArray[np.float64]
 
 BLOCK = 8
 """Vectors added at a time, known when the kernels are compiled. With NumPy's products, on 20 Newsgroups and 100

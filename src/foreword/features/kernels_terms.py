@@ -6,21 +6,16 @@ Strings are compared as UTF-8, which is the order of their code points.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Longs, ULongs
 from foreword.native.jit import kernel
 from foreword.native.memory import prefetch
-
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 _BLANK = np.uint8(0x20)
 
 
 @kernel
-def leading_bytes(data: Bytes, offsets: Longs, numbers: Longs, depth: int, keys: Words) -> None:
+def leading_bytes(data: Bytes, offsets: Longs, numbers: Longs, depth: int, keys: ULongs) -> None:
     """Eight bytes of each string from ``depth`` on, the first one weighing most; zeros where it has ended."""
     for listed in range(len(numbers)):
         start, stop = offsets[numbers[listed]] + depth, offsets[numbers[listed] + 1]

@@ -8,17 +8,14 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Ints, Longs
 from foreword.features.counting import Entries, Rows, Tally, entries_of
 from foreword.features.cutting import Cutting
 from foreword.features.numbering import HashNumbers, TermNumbers
 from foreword.features.texts import Texts
 from foreword.features.vocabulary import Keep, Vocabulary, choose, numbers_of, tallies_of
 from foreword.protocols import Counts
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 
 class Memory(Protocol):

@@ -20,15 +20,13 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from foreword.arrays import Doubles
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.features.estimator import Estimator, NotLearntError
 from foreword.features.kernels_lanczos import BLOCK, orthonormalise, take_out
 from foreword.protocols import Counts, Json, Parts
-
-Doubles = NDArray[np.float64]
 
 SPARE = 32
 """Vectors kept at a restart beside those asked for: the more, the fewer restarts."""

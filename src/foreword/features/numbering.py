@@ -12,12 +12,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Ints, Longs
 from foreword.features.cutting import Pieces
 from foreword.features.kernels_bag import following, hash_runs, number_pairs, number_spans, rehash_pairs
 from foreword.tokens.strings import BATCH, empty_rows, rehash
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 

@@ -7,8 +7,8 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Longs
 from foreword.text.utf8 import is_utf8
 
 
@@ -16,8 +16,8 @@ from foreword.text.utf8 import is_utf8
 class Terms:
     """Term i is ``data[offsets[i]:offsets[i + 1]]``. data: uint8 (bytes,); offsets: int64 (terms + 1,)."""
 
-    data: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
+    data: Bytes
+    offsets: Longs
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

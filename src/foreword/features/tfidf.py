@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles
 from foreword.errors import SettingError
 from foreword.features.bag import BagOfWords, with_data
 from foreword.features.kernels_bag import weigh
@@ -66,7 +66,7 @@ class TfIdf(BagOfWords):
         self.norm = norm
 
     @property
-    def idf_(self) -> NDArray[np.float64]:
+    def idf_(self) -> Doubles:
         """(terms,); with hashed columns, a column that nothing stood in counts as if one document had."""
         documents, seen = self.document_counts_, self.documents_
         if self.idf is None:

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools, Ints, Longs
 from foreword.errors import InputError, SettingError
 from foreword.features.counting import Tally
 from foreword.features.cutting import Pieces
 from foreword.features.kernels_terms import alphabetical, spell
 from foreword.features.numbering import TermNumbers
 from foreword.features.terms import Terms
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -114,7 +111,7 @@ def numbers_of(terms: Terms, shortest: int, longest: int) -> tuple[TermNumbers, 
     return numbers, columns
 
 
-def _columns(terms: Longs, numbers: Ints, ending: NDArray[np.bool_], size: int) -> Ints:
+def _columns(terms: Longs, numbers: Ints, ending: Bools, size: int) -> Ints:
     columns = np.full(size, -1, np.int32)
     columns[numbers[ending]] = terms[ending]
     return columns

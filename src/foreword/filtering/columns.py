@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Bools
 from foreword.errors import InputError
 
 
@@ -18,21 +18,21 @@ class Column:
     """values: float64, NaN where there is none; int64; or, where there are names, int32 places among them, −1 none."""
 
     name: str
-    values: NDArray[Any]
+    values: Array
     names: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
 
     @property
-    def missing(self) -> NDArray[np.bool_]:
+    def missing(self) -> Bools:
         if self.names is not None:
             return np.asarray(self.values < 0)
         if self.values.dtype == np.float64:
             return np.asarray(np.isnan(self.values))
         return np.zeros(len(self.values), np.bool_)
 
-    def at(self, rows: NDArray[Any]) -> Column:
+    def at(self, rows: Array) -> Column:
         return Column(self.name, self.values[rows], self.names)
 
     def spelled(self, nothing: str, quoted: bool) -> list[str]:
@@ -56,7 +56,7 @@ class Column:
         return pyarrow.DictionaryArray.from_arrays(places, pyarrow.array(self.names, pyarrow.string())).cast("string")
 
 
-def arrow_numbers(kind: Any, values: NDArray[Any], missing: NDArray[np.bool_]) -> Any:
+def arrow_numbers(kind: Any, values: Array, missing: Bools) -> Any:
     """An Arrow array over these values. ``pyarrow.array`` would do, but imports all of pandas to see whether an array
     is one of its own, which takes longer than to filter ten megabytes.
     """
@@ -66,14 +66,14 @@ def arrow_numbers(kind: Any, values: NDArray[Any], missing: NDArray[np.bool_]) -
     return pyarrow.Array.from_buffers(kind, len(values), [valid, pyarrow.py_buffer(np.ascontiguousarray(values))])
 
 
-def arrow_mask(rows: NDArray[np.bool_]) -> Any:
+def arrow_mask(rows: Bools) -> Any:
     """The same of truth values."""
     import pyarrow
 
     return pyarrow.Array.from_buffers(pyarrow.bool_(), len(rows), [None, arrow_bits(rows)])
 
 
-def arrow_bits(truths: NDArray[np.bool_]) -> Any:
+def arrow_bits(truths: Bools) -> Any:
     import pyarrow
 
     return pyarrow.py_buffer(np.packbits(truths, bitorder="little"))

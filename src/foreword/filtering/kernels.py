@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from foreword.arrays import Bytes, Longs
 from foreword.native.jit import kernel
-
-Bytes = NDArray[np.uint8]
-Longs = NDArray[np.int64]
 
 _NEWLINE, _BLANK, _CLOSE = 0x0A, 0x20, 0x7D
 

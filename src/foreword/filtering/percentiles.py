@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Doubles, Longs, ULongs
 from foreword.filtering.shards import VALUE
-from foreword.protocols import Array
 
 DIGIT = 16
 """Bits that are counted in one reading."""
@@ -57,13 +56,13 @@ def best_shares(
     return found
 
 
-Grouped = Callable[[], Iterable[tuple[NDArray[np.int64], NDArray[np.float64]]]]
+Grouped = Callable[[], Iterable[tuple[Longs, Doubles]]]
 
 
 def _grouped(values: Values, first: int | None, groups: int) -> Grouped:
     """The values of ``groups`` labels from ``first`` on, with the group each is in."""
 
-    def read() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    def read() -> Iterator[tuple[Longs, Doubles]]:
         for part in values():
             numbers = np.ascontiguousarray(part["value"])
             if first is None:
@@ -76,7 +75,7 @@ def _grouped(values: Values, first: int | None, groups: int) -> Grouped:
     return read
 
 
-def _limits(grouped: Grouped, sizes: NDArray[np.int64], percent: float, low: bool) -> NDArray[np.float64]:
+def _limits(grouped: Grouped, sizes: Longs, percent: float, low: bool) -> Doubles:
     """The threshold of each group that is not empty."""
     wanted = np.array([max(1, math.ceil(size * percent / 100)) for size in sizes.tolist()])
     rank = wanted - 1 if low else sizes - wanted  # from below
@@ -101,11 +100,11 @@ def _limits(grouped: Grouped, sizes: NDArray[np.int64], percent: float, low: boo
 _SIGN = np.uint64(1 << 63)
 
 
-def sortable(values: NDArray[np.float64]) -> NDArray[np.uint64]:
+def sortable(values: Doubles) -> ULongs:
     """Whole numbers in the order of the values: the sign bit is turned, and of negative numbers all others too."""
     bits = values.view(np.uint64)
     return np.where(bits & _SIGN, ~bits, bits | _SIGN)
 
 
-def unsortable(keys: NDArray[np.uint64]) -> NDArray[np.float64]:
+def unsortable(keys: ULongs) -> Doubles:
     return np.where(keys & _SIGN, keys ^ _SIGN, ~keys).view(np.float64)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools, Bytes, Longs
 from foreword.errors import InputError
 from foreword.filtering.columns import Column
 from foreword.text.block import BLOCK_BYTES, Block
@@ -25,10 +25,6 @@ from foreword.text.jsonl import json_rows
 from foreword.text.lines import Lines, whole_lines
 from foreword.text.utf8 import Errors, valid_utf8
 from foreword.text.whitespace import blank
-
-Bytes = NDArray[np.uint8]
-Longs = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 LineFormat = Literal["jsonl", "text"]
 
@@ -47,7 +43,7 @@ class LineBatch:
 
     lines: Lines
     texts: Block
-    rows: Mask
+    rows: Bools
     format: LineFormat
     name: str
     offset: int
@@ -55,7 +51,7 @@ class LineBatch:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def written(self, kept: Mask, columns: Sequence[Column]) -> memoryview:
+    def written(self, kept: Bools, columns: Sequence[Column]) -> memoryview:
         """The kept lines, with these columns put in; blank lines get none."""
         from foreword.filtering.kernels import copy_rows
 
@@ -138,11 +134,11 @@ def _with_returns(lines: Lines) -> Longs:
     return np.asarray(lines.stops + ((lines.stops < len(lines.data)) & (lines.data[inside] == _RETURN)), np.int64)
 
 
-def _plain_texts(lines: Lines, name: str, field: str, errors: Errors, offset: int) -> tuple[Block, Mask]:
+def _plain_texts(lines: Lines, name: str, field: str, errors: Errors, offset: int) -> tuple[Block, Bools]:
     return Block(lines.data, lines.starts, lines.stops), ~blank(lines.data, lines.starts, lines.stops)
 
 
-def _json_texts(lines: Lines, name: str, field: str, errors: Errors, offset: int) -> tuple[Block, Mask]:
+def _json_texts(lines: Lines, name: str, field: str, errors: Errors, offset: int) -> tuple[Block, Bools]:
     """Each row's text, unescaped in a copy of the lines. What the kernel leaves is read by Python's ``json``."""
     from foreword.text.kernels_json import BLANK, LOOK, find_fields
 

@@ -21,12 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools, Doubles
 from foreword.errors import InputError, SettingError
 from foreword.filtering.columns import Column
-
-Mask = NDArray[np.bool_]
 
 TABLE = "table"
 OTHERS = "*"
@@ -53,7 +51,7 @@ class Comparison:
     sign: str
     value: str
 
-    def passes(self, columns: Mapping[str, Column], table: Thresholds, label: str | None) -> Mask:
+    def passes(self, columns: Mapping[str, Column], table: Thresholds, label: str | None) -> Bools:
         column = columns[self.column]
         if column.names is not None:
             equal = column.values == _place(column.names, self.value)
@@ -74,7 +72,7 @@ class Joined:
     how: str
     parts: tuple[Expression, ...]
 
-    def passes(self, columns: Mapping[str, Column], table: Thresholds, label: str | None) -> Mask:
+    def passes(self, columns: Mapping[str, Column], table: Thresholds, label: str | None) -> Bools:
         found = [part.passes(columns, table, label) for part in self.parts]
         if self.how == "not":
             return ~found[0]
@@ -129,7 +127,7 @@ def check_rule(rule: Expression, columns: Sequence[Column], table: Thresholds | 
             raise SettingError(f"--keep {rule}: expected a number or {TABLE} after {rule.sign}") from None
 
 
-def limits(labels: Column, table: Thresholds, which: int = 0) -> NDArray[np.float64]:
+def limits(labels: Column, table: Thresholds, which: int = 0) -> Doubles:
     """Each row's threshold by its label; NaN where the table has none."""
     others = table.get(OTHERS, (math.nan,) * (which + 1))[which]
     assert labels.names is not None

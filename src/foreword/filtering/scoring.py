@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools, Bytes, Doubles, Ints, Longs
 from foreword.errors import InputError
 from foreword.filtering.columns import Column
 from foreword.storage.folder import kind_of, load
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from foreword.pipeline.classifier import TextClassifier
     from foreword.pipeline.language import TextLM
 
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 PIECE_BYTES = 1 << 20
 """Documents up to a megabyte are scored whole."""
@@ -110,7 +108,7 @@ class LanguageScorer:
         values = {"score": logs, "tokens": tokens, "oov": oov, PERPLEXITY: perplexity}
         return [Column(self.prefix + name, value) for name, value in values.items()]
 
-    def _sums(self, texts: Block) -> tuple[Floats, Longs, Longs]:
+    def _sums(self, texts: Block) -> tuple[Doubles, Longs, Longs]:
         """Each document's log-probability, how many tokens it has and how many of those the model does not know."""
         corpus = Corpus.from_blocks([texts], self.model.tokenizer, threads=1)
         starts, unknown = corpus.offsets[:-1], corpus.vocab.unknown
@@ -146,7 +144,7 @@ class ClassScorer:
         shares = np.where(labels >= 0, np.round(shares, 6), np.nan)
         return [Column(self.prefix + LABEL, labels, names), Column(self.prefix + PROBABILITY, shares)]
 
-    def best(self, texts: Block) -> tuple[NDArray[np.int32], Floats]:
+    def best(self, texts: Block) -> tuple[Ints, Doubles]:
         """The likeliest label of each text and its probability; so few at a time that no matrix of them is large."""
         labels, shares = [np.empty(0, np.int32)], [np.empty(0)]
         rows = max(1, MATRIX_CELLS // len(self.model.classes_))
@@ -156,11 +154,11 @@ class ClassScorer:
             shares.append(chances.max(axis=1))
         return np.concatenate(labels), np.concatenate(shares)
 
-    def chances(self, text: Block) -> Floats:
+    def chances(self, text: Block) -> Doubles:
         """The probability of every label for one text."""
         return np.exp(np.asarray(self.model.predict_log_proba([text])[0], np.float64))
 
-    def _best_of_pieces(self, texts: Block) -> tuple[NDArray[np.int32], Floats]:
+    def _best_of_pieces(self, texts: Block) -> tuple[Ints, Doubles]:
         """The same as ``best`` for long texts, one after another."""
         labels, shares = np.empty(len(texts), np.int32), np.empty(len(texts))
         for place in range(len(texts)):
@@ -181,11 +179,11 @@ class FastTextScorer(ClassScorer):
     def columns(self, texts: Block) -> list[Column]:
         return super().columns(one_line(texts))
 
-    def best(self, texts: Block) -> tuple[NDArray[np.int32], Floats]:
+    def best(self, texts: Block) -> tuple[Ints, Doubles]:
         labels, shares = self.model.model.predict(texts, 1, 0.0)
         return labels[:, 0], shares[:, 0].astype(np.float64)
 
-    def chances(self, text: Block) -> Floats:
+    def chances(self, text: Block) -> Doubles:
         classes = len(self.model.classes_)
         labels, shares = self.model.model.predict(text, classes, 0.0)
         chances = np.zeros(classes)
@@ -199,13 +197,13 @@ class NetworkClassScorer(ClassScorer):
 
     model: RecurrentClassifier  # type: ignore[assignment]
 
-    def best(self, texts: Block) -> tuple[NDArray[np.int32], Floats]:
+    def best(self, texts: Block) -> tuple[Ints, Doubles]:
         parts = [np.exp(self.model.predict_log_proba(part.strings())) for part in stretches(texts, NETWORK_BYTES)]
         chances = np.concatenate([np.empty((0, len(self.model.classes_))), *parts])
         return chances.argmax(axis=1).astype(np.int32), chances.max(axis=1, initial=0.0)
 
-    def chances(self, text: Block) -> Floats:
-        found: Floats = np.exp(self.model.predict_log_proba(text.strings())[0])
+    def chances(self, text: Block) -> Doubles:
+        found: Doubles = np.exp(self.model.predict_log_proba(text.strings())[0])
         return found
 
 
@@ -239,7 +237,7 @@ def cut(texts: Block, limit: int) -> tuple[Block, Longs | None]:
     return Block(texts.data, starts, stops), owners
 
 
-def _cut_before(data: NDArray[np.uint8], start: int, stop: int) -> int:
+def _cut_before(data: Bytes, start: int, stop: int) -> int:
     """After the last ASCII white space of the stretch, or before its last character where there is none."""
     white = np.flatnonzero(IS_ASCII_WHITE[data[start:stop]])
     if len(white):
@@ -261,7 +259,7 @@ def stretches(texts: Block, size: int) -> Iterator[Block]:
             return
 
 
-def _some(texts: Block, which: slice | NDArray[np.bool_]) -> Block:
+def _some(texts: Block, which: slice | Bools) -> Block:
     return Block(texts.data, texts.starts[which], texts.stops[which])
 
 

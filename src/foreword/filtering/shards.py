@@ -15,8 +15,8 @@ from pathlib import Path, PurePath
 from typing import BinaryIO, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools, Doubles
 from foreword.errors import InputError, SettingError
 from foreword.filtering.columns import Column, find_column, read_columns, write_columns
 from foreword.filtering.output import Output, compressor_for, written
@@ -30,7 +30,6 @@ from foreword.text.compression import COMPRESSIONS, without_suffix
 from foreword.text.files import Reader, SourceFile, find_files, opened
 from foreword.text.utf8 import Errors
 
-Mask = NDArray[np.bool_]
 Format = Literal["jsonl", "parquet", "text"]
 
 PART_BYTES = 64 << 20
@@ -103,11 +102,11 @@ class Judging:
         places[column.missing | np.isnan(first)] = -1
         return [*columns, Column(BUCKET, places.astype(np.int32), BUCKETS)]
 
-    def judged(self, columns: list[Column], rejected: dict[str, int], rows: Mask) -> Mask:
+    def judged(self, columns: list[Column], rejected: dict[str, int], rows: Bools) -> Bools:
         """Which rows pass; each of the others is counted under the first rule it fails."""
         named = {column.name: column for column in columns}
         label = label_column(columns)
-        left: Mask = rows & ~np.logical_and.reduce([each.missing for each in columns if each.values.dtype != np.int64])
+        left: Bools = rows & ~np.logical_and.reduce([each.missing for each in columns if each.values.dtype != np.int64])
         rejected[NO_TEXT] = rejected.get(NO_TEXT, 0) + int(np.count_nonzero(rows) - np.count_nonzero(left))
         for rule in self.rules:
             left = _passing(left, rule.passes(named, self.table, label), str(rule), rejected)
@@ -118,7 +117,7 @@ class Judging:
             left = _passing(left, np.asarray(passes), PERCENTILE, rejected)
         return left
 
-    def _limits(self, columns: Sequence[Column], table: Thresholds, which: int) -> NDArray[np.float64]:
+    def _limits(self, columns: Sequence[Column], table: Thresholds, which: int) -> Doubles:
         label = label_column(columns)
         if label is None:
             return np.full(len(columns[0]), table.get("*", (math.nan, math.nan))[which])
@@ -129,8 +128,8 @@ def lower_is_better(name: str) -> bool:
     return name.endswith(LOWER_IS_BETTER)
 
 
-def _passing(left: Mask, passes: Mask, rule: str, rejected: dict[str, int]) -> Mask:
-    found: Mask = left & passes
+def _passing(left: Bools, passes: Bools, rule: str, rejected: dict[str, int]) -> Bools:
+    found: Bools = left & passes
     rejected[rule] = rejected.get(rule, 0) + int(np.count_nonzero(left) - np.count_nonzero(found))
     return found
 
@@ -188,7 +187,7 @@ VALUE = np.dtype([("value", "<f8"), ("label", "<i4")])
 """A document's score and its label's place, −1 where there is none."""
 
 
-def _write_values(file: BinaryIO, columns: Sequence[Column], by: str, passes: Mask) -> None:
+def _write_values(file: BinaryIO, columns: Sequence[Column], by: str, passes: Bools) -> None:
     column, label = find_column(columns, by), label_column(columns)
     rows = passes & ~column.missing
     values = np.empty(int(np.count_nonzero(rows)), VALUE)
@@ -235,7 +234,7 @@ def write_part(
 
 def judged_batch(
     batch: LineBatch | TableBatch, columns: list[Column], judging: Judging, tally: Tally
-) -> tuple[Mask, list[Column]]:
+) -> tuple[Bools, list[Column]]:
     """Which rows are written, and what is added to them; the tally is told."""
     columns = judging.bucketed(columns)
     passes = judging.judged(columns, {} if judging.keep_all else tally.rejected, batch.rows)

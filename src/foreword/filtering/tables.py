@@ -12,16 +12,14 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools
 from foreword.errors import InputError
 from foreword.filtering.columns import Column, arrow_mask
 from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.files import Reader
 from foreword.text.parquet import ParquetRows, parquet_opened
 from foreword.text.utf8 import Errors
-
-Mask = NDArray[np.bool_]
 
 GROUP_BYTES, LONG_BYTES = 16 << 20, 6 << 20
 """Rows of about so many bytes make a row group of the output. A batch that is longer than the second of these, because
@@ -62,7 +60,7 @@ class TableBatch:
         return len(self.texts)
 
     @property
-    def rows(self) -> Mask:
+    def rows(self) -> Bools:
         return np.ones(len(self), np.bool_)
 
 
@@ -99,7 +97,7 @@ class TableWriter:
         self._held: list[Any] = []
         self._bytes = 0
 
-    def write(self, batch: TableBatch, kept: Mask, columns: Sequence[Column]) -> None:
+    def write(self, batch: TableBatch, kept: Bools, columns: Sequence[Column]) -> None:
         import pyarrow
 
         rows = batch.batch if kept.all() else batch.batch.filter(arrow_mask(kept))

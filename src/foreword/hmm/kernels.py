@@ -28,13 +28,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Ids, Ints, Longs, Reals
 from foreword.native.jit import allocating, inlined, kernel
-from foreword.protocols import Ids
-
-Table = NDArray[np.floating[Any]]
-Longs = NDArray[np.int64]
 
 SIDE_BY_SIDE = 64
 """Documents read at once. Products of fewer rows are slower; more rows leave the processor's nearest cache."""
@@ -60,7 +56,7 @@ def least_belief(dtype: np.dtype[Any]) -> float:
 # Plain: one document, NumPy, the equations as they stand
 
 
-def plain_filter(start: Table, transition: Table, emission: Table, ids: Ids) -> tuple[Table, Table]:
+def plain_filter(start: Reals, transition: Reals, emission: Reals, ids: Ids) -> tuple[Reals, Reals]:
     """(N, S) beliefs p(z_n | x_1..x_n) and (N,) scales p(x_n | x_<n)."""
     beliefs, scales = np.empty((len(ids), len(start)), start.dtype), np.empty(len(ids), start.dtype)
     predicted = start
@@ -72,7 +68,7 @@ def plain_filter(start: Table, transition: Table, emission: Table, ids: Ids) -> 
     return beliefs, scales
 
 
-def plain_smoother(start: Table, transition: Table, emission: Table, ids: Ids) -> tuple[Table, Table]:
+def plain_smoother(start: Reals, transition: Reals, emission: Reals, ids: Ids) -> tuple[Reals, Reals]:
     """(N, S) posteriors p(z_n | x_1..x_N) and (S, S) expected transitions, Σ_n p(z_(n-1), z_n | x_1..x_N)."""
     beliefs, scales = plain_filter(start, transition, emission, ids)
     transitions = np.zeros_like(transition)
@@ -88,7 +84,7 @@ def plain_smoother(start: Table, transition: Table, emission: Table, ids: Ids) -
     return posteriors, transitions
 
 
-def plain_viterbi(log_start: Table, log_transition: Table, log_emission: Table, ids: Ids) -> Longs:
+def plain_viterbi(log_start: Reals, log_transition: Reals, log_emission: Reals, ids: Ids) -> Longs:
     """(N,) the states of the likeliest path; among equals the lowest, from the last token backwards."""
     best = np.empty((len(ids), len(log_start)), log_start.dtype)
     reached = log_start
@@ -123,7 +119,7 @@ class Batch(NamedTuple):
         return int(self.steps[1])
 
 
-def document_groups(lengths: NDArray[np.int64], states: int) -> Iterator[NDArray[np.int64]]:
+def document_groups(lengths: Longs, states: int) -> Iterator[Longs]:
     """Numbers of documents, from the longest to the shortest, in groups to be read side by side; empty ones left out.
 
     Depends on nothing but the lengths and the number of states, so that sums come out the same on any machine.
@@ -161,7 +157,7 @@ def _pack(ids: Ids, starts: Longs, lengths: Longs, places: Longs, words: Longs, 
         steps[time + 1] = token
 
 
-def scale_batch(start: Table, transition: Table, emission: Table, batch: Batch) -> Table:
+def scale_batch(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> Reals:
     """(N,) p(x_n | x_<n) for every token of a batch, in its order. No belief is kept but the last of each document."""
     now, following = (np.empty((batch.documents, len(start)), start.dtype) for _ in range(2))
     scales = np.empty(len(batch.words), start.dtype)
@@ -170,7 +166,7 @@ def scale_batch(start: Table, transition: Table, emission: Table, batch: Batch) 
     return scales
 
 
-def filter_batch(start: Table, transition: Table, emission: Table, batch: Batch) -> tuple[Table, Table]:
+def filter_batch(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> tuple[Reals, Reals]:
     """(N, S) beliefs and (N,) scales of a batch, in its order."""
     beliefs = np.empty((len(batch.words), len(start)), start.dtype)
     scales = np.empty(len(batch.words), start.dtype)
@@ -186,12 +182,12 @@ class Part(NamedTuple):
 
     first: int
     last: int
-    rows: Table
-    scales: Table
-    pairs: NDArray[np.float64] | None = None
+    rows: Reals
+    scales: Reals
+    pairs: Doubles | None = None
 
 
-def filtered(start: Table, transition: Table, emission: Table, batch: Batch) -> Iterator[Part]:
+def filtered(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> Iterator[Part]:
     """Beliefs: all of a batch at once, or those of a long document a part at a time."""
     predicted = start
     for first, part in _parts(batch):
@@ -200,7 +196,7 @@ def filtered(start: Table, transition: Table, emission: Table, batch: Batch) -> 
         predicted = beliefs[-1] @ transition
 
 
-def smoothed(start: Table, transition: Table, emission: Table, batch: Batch) -> Iterator[Part]:
+def smoothed(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> Iterator[Part]:
     """Posteriors, from the last part to the first."""
     parts = list(_parts(batch))
     predicted = [start]
@@ -243,14 +239,14 @@ class Expected(NamedTuple):
     scales: (N,), as ever.
     """
 
-    start: NDArray[np.float64]
-    pairs: NDArray[np.float64]
+    start: Doubles
+    pairs: Doubles
     words: Longs
-    rows: Table
-    scales: Table
+    rows: Reals
+    scales: Reals
 
 
-def expect_batch(start: Table, transition: Table, emission: Table, batch: Batch) -> Expected:
+def expect_batch(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> Expected:
     begun, pairs = np.zeros(len(start)), np.zeros(transition.shape)
     scales = np.empty(len(batch.words), start.dtype)
     words, rows = batch.words, np.empty((0, len(start)), start.dtype)
@@ -272,15 +268,15 @@ def expect_batch(start: Table, transition: Table, emission: Table, batch: Batch)
 
 @allocating
 def _scales(
-    start: Table,
-    transition: Table,
-    emission: Table,
+    start: Reals,
+    transition: Reals,
+    emission: Reals,
     words: Longs,
     steps: Longs,
     least: float,
-    now: Table,
-    following: Table,
-    scales: Table,
+    now: Reals,
+    following: Reals,
+    scales: Reals,
 ) -> None:
     _fill(now, start)
     for step in range(len(steps) - 1):
@@ -293,14 +289,14 @@ def _scales(
 
 @allocating
 def _filter(
-    start: Table,
-    transition: Table,
-    emission: Table,
+    start: Reals,
+    transition: Reals,
+    emission: Reals,
     words: Longs,
     steps: Longs,
     least: float,
-    beliefs: Table,
-    scales: Table,
+    beliefs: Reals,
+    scales: Reals,
 ) -> None:
     _fill(beliefs[: steps[1]], start)
     for step in range(len(steps) - 1):
@@ -313,16 +309,16 @@ def _filter(
 
 @allocating
 def _smooth(
-    backwards: Table,
-    emission: Table,
+    backwards: Reals,
+    emission: Reals,
     words: Longs,
     steps: Longs,
-    scales: Table,
-    beliefs: Table,
-    later: Table,
-    weights: Table,
-    product: Table,
-    pairs: NDArray[np.float64],
+    scales: Reals,
+    beliefs: Reals,
+    later: Reals,
+    weights: Reals,
+    product: Reals,
+    pairs: Doubles,
 ) -> None:
     """Beliefs become posteriors where they stand. later: (documents, S), what comes behind says of each state,
     ones if nothing does; it ends as what all but the first tokens say.
@@ -338,14 +334,14 @@ def _smooth(
 
 
 @kernel
-def _fill(rows: Table, row: Table) -> None:
+def _fill(rows: Reals, row: Reals) -> None:
     for place in range(rows.shape[0]):
         for state in range(rows.shape[1]):
             rows[place, state] = row[state]
 
 
 @inlined
-def _dot(left: Table, row: int, right: Table, other: int) -> float:
+def _dot(left: Reals, row: int, right: Reals, other: int) -> float:
     """Eight partial sums, which the processor can add side by side; one sum would wait for itself."""
     states = left.shape[1]
     a = b = c = d = e = f = g = h = left[row, 0] * 0
@@ -365,7 +361,7 @@ def _dot(left: Table, row: int, right: Table, other: int) -> float:
 
 @kernel
 def _correct(
-    beliefs: Table, row: int, rows: int, emission: Table, words: Longs, token: int, least: float, scales: Table
+    beliefs: Reals, row: int, rows: int, emission: Reals, words: Longs, token: int, least: float, scales: Reals
 ) -> None:
     """Weigh predicted beliefs by what was read, ``rows`` of them from ``row`` on; their words begin at ``token``."""
     for place in range(rows):
@@ -380,7 +376,7 @@ def _correct(
 
 @kernel
 def _weigh(
-    weights: Table, later: Table, rows: int, emission: Table, words: Longs, token: int, scales: Table, beliefs: Table
+    weights: Reals, later: Reals, rows: int, emission: Reals, words: Longs, token: int, scales: Reals, beliefs: Reals
 ) -> None:
     """weights_j = B_j(x) later_j / p(x). States that cannot be reached are left out: they would grow without bound."""
     for row in range(rows):
@@ -395,21 +391,21 @@ def _weigh(
 
 
 @kernel
-def _multiply(rows: Table, first: int, count: int, factors: Table) -> None:
+def _multiply(rows: Reals, first: int, count: int, factors: Reals) -> None:
     for row in range(count):
         for state in range(rows.shape[1]):
             rows[first + row, state] *= factors[row, state]
 
 
 @kernel
-def _add(total: NDArray[np.float64], part: Table) -> None:
+def _add(total: Doubles, part: Reals) -> None:
     for row in range(total.shape[0]):
         for column in range(total.shape[1]):
             total[row, column] += part[row, column]
 
 
 @kernel
-def add_rows(totals: NDArray[np.float64], numbers: Longs, rows: Table) -> None:
+def add_rows(totals: Doubles, numbers: Longs, rows: Reals) -> None:
     """``totals[numbers[i]] += rows[i]`` for every i, in that order, so that the sums are the same every time."""
     for place in range(len(numbers)):
         number = numbers[place]
@@ -419,8 +415,8 @@ def add_rows(totals: NDArray[np.float64], numbers: Longs, rows: Table) -> None:
 
 @kernel
 def viterbi(
-    log_start: Table, log_transition: Table, log_emission: Table, words: Ids, offsets: Longs, first: int, last: int,
-    best: Table, marks: Table, path: NDArray[np.int32],
+    log_start: Reals, log_transition: Reals, log_emission: Reals, words: Ids, offsets: Longs, first: int, last: int,
+    best: Reals, marks: Reals, path: Ints,
 ) -> None:  # fmt: skip
     """Fill ``path`` (N,) with the likeliest states of documents ``first`` to ``last``. ``words`` are rows of
     ``log_emission``.
@@ -447,8 +443,8 @@ def viterbi(
 
 @inlined
 def _score_block(
-    log_start: Table, log_transition: Table, log_emission: Table, words: Ids, begin: int, tokens: int, block: int,
-    best: Table, marks: Table,
+    log_start: Reals, log_transition: Reals, log_emission: Reals, words: Ids, begin: int, tokens: int, block: int,
+    best: Reals, marks: Reals,
 ) -> None:  # fmt: skip
     rows = len(best)
     for row in range(min(rows, tokens - block * rows)):
@@ -463,7 +459,7 @@ def _score_block(
 
 
 @inlined
-def _reach(earlier: Table, before: int, best: Table, row: int, log_transition: Table) -> None:
+def _reach(earlier: Reals, before: int, best: Reals, row: int, log_transition: Reals) -> None:
     """best[row, j] = max_i earlier[before, i] + log A_ij; four states i at a time, so that each j is fetched less."""
     states = best.shape[1]
     for state in range(states):
@@ -482,7 +478,7 @@ def _reach(earlier: Table, before: int, best: Table, row: int, log_transition: T
 
 
 @inlined
-def _observe(best: Table, token: int, log_emission: Table, word: int) -> None:
+def _observe(best: Reals, token: int, log_emission: Reals, word: int) -> None:
     """Add the word's logarithms, unless no state that can be reached emits it: then it tells nothing."""
     possible = False
     for state in range(best.shape[1]):
@@ -493,7 +489,7 @@ def _observe(best: Table, token: int, log_emission: Table, word: int) -> None:
 
 
 @inlined
-def _likeliest(best: Table, row: int, log_transition: Table, following: int) -> int:
+def _likeliest(best: Reals, row: int, log_transition: Reals, following: int) -> int:
     """The best state here, given the next one, if any (-1)."""
     likeliest, highest = 0, -np.inf
     for state in range(best.shape[1]):

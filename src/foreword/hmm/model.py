@@ -33,18 +33,18 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from foreword.arrays import Doubles, Ids, Ints, Logs, Longs, Reals
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.hmm import kernels
-from foreword.hmm.kernels import Batch, Table, document_groups
+from foreword.hmm.kernels import Batch, document_groups
 from foreword.hmm.tables import AXES, Counts, Parameters, check_shapes, frozen
 from foreword.native.parallel import cores, ordered_map
-from foreword.protocols import Ids, Logs, Parts
+from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
-Doubles = NDArray[np.float64]
 Out = TypeVar("Out")
 
 ROW_TOLERANCE = {"float64": 1e-9, "float32": 1e-5}
@@ -159,15 +159,15 @@ class HMM:
         return self._learnt
 
     @property
-    def start_(self) -> Table:
+    def start_(self) -> Reals:
         return self._known.start
 
     @property
-    def transition_(self) -> Table:
+    def transition_(self) -> Reals:
         return self._known.transition
 
     @property
-    def emission_(self) -> Table:
+    def emission_(self) -> Reals:
         """(S, K), a view: it is stored a row a word."""
         return self._known.emission.T
 
@@ -294,15 +294,15 @@ class HMM:
             raise InputError("the text is empty: there is nothing to score")
         return float(self.logprobs(corpus).mean())
 
-    def beliefs(self, corpus: Corpus) -> Table:
+    def beliefs(self, corpus: Corpus) -> Reals:
         """(tokens, S): p(z_n | x_1 … x_n), what each document says of its state when it has been read that far."""
         return self._rows(kernels.filtered, corpus)
 
-    def posteriors(self, corpus: Corpus) -> Table:
+    def posteriors(self, corpus: Corpus) -> Reals:
         """(tokens, S): p(z_n | x_1 … x_N), what each whole document says of every state in it."""
         return self._rows(kernels.smoothed, corpus)
 
-    def _rows(self, work: Any, corpus: Corpus) -> Table:
+    def _rows(self, work: Any, corpus: Corpus) -> Reals:
         self._check_corpus(corpus)
         rows = np.empty((len(corpus.ids), self.states), self.dtype)
 
@@ -315,7 +315,7 @@ class HMM:
             pass
         return rows
 
-    def viterbi(self, corpus: Corpus) -> NDArray[np.int32]:
+    def viterbi(self, corpus: Corpus) -> Ints:
         """(tokens,): the states of each document's likeliest path; among equals the lowest."""
         self._check_corpus(corpus)
         path = np.empty(len(corpus.ids), np.int32)
@@ -352,28 +352,28 @@ class HMM:
 
     # A step at a time
 
-    def start(self, n: int = 1) -> Table:
+    def start(self, n: int = 1) -> Reals:
         """(n, S): p(z_1) before anything has been read."""
         return np.tile(self.start_, (n, 1))
 
-    def next_logprobs(self, state: Table) -> Logs:
+    def next_logprobs(self, state: Reals) -> Logs:
         """(n, K): log Σ_z p(z_n = z | x_<n) B(z, ·)."""
         with np.errstate(divide="ignore"):
             logs: Logs = np.log(state @ self.emission_)
         return logs
 
-    def advance(self, state: Table, ids: Ids) -> Table:
+    def advance(self, state: Reals, ids: Ids) -> Reals:
         """(n, S) p(z_n | x_<n) to p(z_(n+1) | x_≤n): correct by the words, then predict."""
         if len(ids) != len(state):
             raise ValueError(f"{len(state)} texts but {len(ids)} next tokens")
         return self.predict(self.correct(state, ids))
 
-    def predict(self, belief: Table) -> Table:
+    def predict(self, belief: Reals) -> Reals:
         """One step of the chain, before anything is read: (…, S) p(z_n | x_≤n) to p(z_(n+1) | x_≤n)."""
-        predicted: Table = belief @ self.transition_
+        predicted: Reals = belief @ self.transition_
         return predicted
 
-    def correct(self, belief: Table, ids: int | Ids) -> Table:
+    def correct(self, belief: Reals, ids: int | Ids) -> Reals:
         """Weigh by the words read, Bayes' rule: (…, S) p(z_n | x_<n) to p(z_n | x_≤n).
 
         A word that no reachable state emits tells nothing; the belief stays as it was.
@@ -383,7 +383,7 @@ class HMM:
         total = joint.sum(axis=-1, keepdims=True)
         return np.where(total > 0, joint / np.where(total > 0, total, 1), belief)
 
-    def sample(self, tokens: int, *, seed: int = 0) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def sample(self, tokens: int, *, seed: int = 0) -> tuple[Ints, Ints]:
         """(N,) words and (N,) states, drawn as the model says they come about: z_1, x_1, z_2, x_2, …
 
         ``</s>`` is a word like others and stops nothing; ``generate`` stops there.
@@ -399,7 +399,7 @@ class HMM:
             words[here] = np.searchsorted(edges, points[here] * edges[-1], side="right")
         return words, path
 
-    def _sample_path(self, points: Doubles) -> NDArray[np.int32]:
+    def _sample_path(self, points: Doubles) -> Ints:
         rows = [row.cumsum(dtype=np.float64).tolist() for row in (self.start_, *self.transition_)]
         path, row = np.empty(len(points), np.int32), rows[0]
         for place, point in enumerate(points.tolist()):
@@ -455,13 +455,13 @@ class HMM:
         groups = list(document_groups(np.diff(corpus.offsets), self.states))
         threads = min(self.threads or cores(), max(len(groups), 1))
 
-        def run(documents: NDArray[np.int64]) -> tuple[Batch, Any]:
+        def run(documents: Longs) -> tuple[Batch, Any]:
             batch = kernels.pack(corpus.ids, corpus.offsets, documents)
             return batch, work(*self._known, batch)
 
         return ordered_map(run, groups, threads)
 
-    def _rows_needed(self, ids: Ids) -> tuple[Ids, Table]:
+    def _rows_needed(self, ids: Ids) -> tuple[Ids, Reals]:
         """Where each token's row of the emission table is. For a few words the others need no logarithm."""
         if len(ids) >= len(self.vocab):
             return ids, self._known.emission

@@ -9,14 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Ids, Reals
 from foreword.errors import SettingError
-from foreword.hmm.kernels import Table
-from foreword.protocols import Ids
 from foreword.tokens.corpus import Corpus
-
-Doubles = NDArray[np.float64]
 
 AXES = (0, 1, 0)
 """Along which a state's distribution lies, in start, transition and emission."""
@@ -33,9 +29,9 @@ class Counts(NamedTuple):
 class Parameters(NamedTuple):
     """π (S,), A (S, S) and B, the latter a row a word: (K, S)."""
 
-    start: Table
-    transition: Table
-    emission: Table
+    start: Reals
+    transition: Reals
+    emission: Reals
 
 
 def check_shapes(tables: Parameters | Counts, states: int, words: int) -> None:
@@ -49,7 +45,7 @@ def check_shapes(tables: Parameters | Counts, states: int, words: int) -> None:
             raise SettingError(f"{name} is {table.shape}, not {shape}")
 
 
-def frozen(table: Table) -> Table:
+def frozen(table: Reals) -> Reals:
     kept = np.ascontiguousarray(table).view()
     kept.flags.writeable = False
     return kept

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles
 from foreword.nn.cells import Cell, GRUCell, LSTMCell, RNNCell
 from foreword.protocols import Json
 
@@ -39,7 +39,7 @@ def drawn_cells(seed: int = 0) -> dict[str, Cell]:
     }
 
 
-def word_input(word: str) -> NDArray[np.float64]:
+def word_input(word: str) -> Doubles:
     """(UNITS,) numbers from −1 to 1 that a word's letters decide: FNV-1a over its bytes, then xorshift32."""
     state = 0x811C9DC5
     for byte in word.encode():
@@ -97,6 +97,6 @@ def cells_of(weights: dict[str, Any]) -> dict[str, Cell]:
     return cells
 
 
-def inputs_of(words: Iterable[str]) -> NDArray[np.float64]:
+def inputs_of(words: Iterable[str]) -> Doubles:
     """(T, 1, UNITS), as the drawn cells read a sentence."""
     return np.array([[word_input(word)] for word in words])

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from fastapi import FastAPI
 
+from foreword.arrays import Reals
 from foreword.errors import MissingExtraError
 from foreword.evaluate.gates import NAMES, gates_of
 from foreword.evaluate.gradients import gradient_by_lag
 from foreword.lab.cells import SENTENCE, UNITS, drawn_cells, inputs_of
 from foreword.lab.dates import dates
-from foreword.nn.cells import Floats, LSTMCell, MinGRUCell, parameters, run
+from foreword.nn.cells import LSTMCell, MinGRUCell, parameters, run
 from foreword.serve.registry import Shelf
 
 STEPS = 200
@@ -135,7 +136,7 @@ def architecture_table(shelf: Shelf) -> Table:
 
 def _share(cell: Any) -> float:
     """What is left of the last state's gradient 30 words back."""
-    x: Floats = inputs_of((SENTENCE.split() * 4)[:31])
+    x: Reals = inputs_of((SENTENCE.split() * 4)[:31])
     norms = gradient_by_lag([cell], [run(cell, x)[2]], np.full((1, UNITS), UNITS**-0.5))[0, :, 0]
     return float(norms[-1] / norms[0])
 

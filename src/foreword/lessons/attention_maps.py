@@ -2,8 +2,8 @@
 
     a_ij = softmax_j( q_i · k_j / √d − m (i − j) ),    j ≤ i,    for each head of each layer
 
-The plain twin of ``neural/transformer.py``, which never writes these weights down: a test holds what both say of the next
-word equal. Shapes: T words, D units, h heads, V words of the vocabulary.
+The plain twin of ``neural/transformer.py``, which never stores these weights: a test holds both
+to the same next word. Shapes: T words, D units, h heads, V words of the vocabulary.
 
 A. Vaswani et al., "Attention is all you need" (2017).
 """
@@ -14,16 +14,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erf, log_softmax, softmax
 
+from foreword.arrays import Doubles, Ids
 from foreword.errors import InputError
-from foreword.protocols import Ids
 
 if TYPE_CHECKING:
     from foreword.neural.transformer import TransformerLM
 
-Doubles = NDArray[np.float64]
 SMALLEST = 1e-5
 """What a norm adds to a variance before it divides: PyTorch's."""
 

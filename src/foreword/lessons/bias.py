@@ -21,17 +21,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Doubles, Floats, Longs
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Json
-from foreword.vectors.wordvectors import Matrix, WordVectors
+from foreword.vectors.wordvectors import WordVectors
 
 Pairs = Sequence[Sequence[str]]
-Direction = NDArray[np.float64]
 
 EXACT = 200_000
 """Up to so many ways to divide the targets, all are tried; that takes a fraction of a second."""
@@ -125,13 +123,13 @@ def weat(vectors: WordVectors, sets: WordSets, *, samples: int = SAMPLED, seed: 
     return Association(effect, float(of_x.sum() - of_y.sum()), p_value, exact, sizes, tuple(missing))
 
 
-def associations(targets: NDArray[Any], a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.float64]:
+def associations(targets: Array, a: Array, b: Array) -> Doubles:
     """s(w) of each target, all of length one."""
-    nearer: NDArray[np.float64] = (targets @ a.T).mean(axis=1) - (targets @ b.T).mean(axis=1)
+    nearer: Doubles = (targets @ a.T).mean(axis=1) - (targets @ b.T).mean(axis=1)
     return nearer
 
 
-def _p_value(scores: NDArray[np.float64], first: int, samples: int, seed: int) -> tuple[float, bool]:
+def _p_value(scores: Doubles, first: int, samples: int, seed: int) -> tuple[float, bool]:
     """How often ``first`` of the scores, chosen anew, add up to as much: the sum of all is fixed, so that decides."""
     observed = scores[:first].sum() - ALIKE
     ways = math.comb(len(scores), first)
@@ -149,7 +147,7 @@ def _p_value(scores: NDArray[np.float64], first: int, samples: int, seed: int) -
 # The direction
 
 
-def bias_direction(vectors: WordVectors, pairs: Pairs) -> Direction:
+def bias_direction(vectors: WordVectors, pairs: Pairs) -> Doubles:
     """The first principal component of what the two words of each pair differ in, (d,), of length one.
 
     It points from the second words to the first: from he to she for pairs (she, he).
@@ -160,16 +158,16 @@ def bias_direction(vectors: WordVectors, pairs: Pairs) -> Direction:
     first, second = (_directions(vectors, [pair[side] for pair in known]) for side in (0, 1))
     half = (first - second) / 2
     _, _, components = np.linalg.svd(np.concatenate((half, -half)), full_matrices=False)
-    direction: Direction = components[0]
+    direction: Doubles = components[0]
     return direction if float(half.mean(axis=0) @ direction) >= 0 else -direction
 
 
-def projections(vectors: WordVectors, words: Sequence[str], direction: Direction) -> NDArray[np.float64]:
+def projections(vectors: WordVectors, words: Sequence[str], direction: Doubles) -> Doubles:
     """cos(w, g) of each word."""
     return _directions(vectors, words) @ direction
 
 
-def direct_bias(vectors: WordVectors, words: Sequence[str], direction: Direction, strictness: float = 1.0) -> float:
+def direct_bias(vectors: WordVectors, words: Sequence[str], direction: Doubles, strictness: float = 1.0) -> float:
     """The mean of |cos(w, g)|^c over words that should be neutral; c below 1 makes small biases count for more."""
     known = known_words(vectors, words)
     if not known:
@@ -182,7 +180,7 @@ def direct_bias(vectors: WordVectors, words: Sequence[str], direction: Direction
 # Taking it out
 
 
-def debias(vectors: WordVectors, direction: Direction, specific: Sequence[str] = (), equal: Pairs = ()) -> WordVectors:
+def debias(vectors: WordVectors, direction: Doubles, specific: Sequence[str] = (), equal: Pairs = ()) -> WordVectors:
     """Vectors of length one without the direction, except in words that are about it.
 
     specific: words that keep it, such as mother. equal: pairs that differ in it alone afterwards, and are equally far
@@ -194,7 +192,7 @@ def debias(vectors: WordVectors, direction: Direction, specific: Sequence[str] =
     kept = [*known_words(vectors, specific), *(word for pair in pairs for word in pair)]
     neutral = np.ones(len(vectors), bool)
     neutral[vectors.places(kept)] = False
-    matrix: Matrix = vectors.directions()
+    matrix: Floats = vectors.directions()
     for begin in range(0, len(matrix), BLOCK):
         chosen = begin + np.flatnonzero(neutral[begin : begin + BLOCK])
         matrix[chosen] = _without(matrix[chosen].astype(np.float64), direction)
@@ -204,21 +202,21 @@ def debias(vectors: WordVectors, direction: Direction, specific: Sequence[str] =
     return WordVectors(matrix, vectors.data, vectors.offsets, missing=vectors.missing)
 
 
-def _without(rows: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+def _without(rows: Doubles, direction: Doubles) -> Doubles:
     """Rows less their part along a direction, of length one again."""
-    left: NDArray[np.float64] = rows - np.outer(rows @ direction, direction)
+    left: Doubles = rows - np.outer(rows @ direction, direction)
     lengths = np.linalg.norm(left, axis=1, keepdims=True)
     left /= np.where(lengths > 0, lengths, 1)
     return left
 
 
-def _equalised(pair: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+def _equalised(pair: Doubles, direction: Doubles) -> Doubles:
     """Both words where their middle is, without the direction, and as far apart along it as their length allows."""
     middle = pair.mean(axis=0)
     shared = middle - (middle @ direction) * direction
     reach = math.sqrt(max(0.0, 1 - float(shared @ shared)))
     sides = pair @ direction - middle @ direction
-    apart: NDArray[np.float64] = shared + np.outer(np.sign(sides), direction) * reach
+    apart: Doubles = shared + np.outer(np.sign(sides), direction) * reach
     return apart
 
 
@@ -226,7 +224,7 @@ def _equalised(pair: NDArray[np.float64], direction: Direction) -> NDArray[np.fl
 
 
 def clustering_bias(
-    before: WordVectors, after: WordVectors, direction: Direction, words: Sequence[str], count: int = 500, seed: int = 0
+    before: WordVectors, after: WordVectors, direction: Doubles, words: Sequence[str], count: int = 500, seed: int = 0
 ) -> float:
     """How well two clusters of debiased vectors still tell which side words were on: 0.5 not at all, 1 perfectly.
 
@@ -245,7 +243,7 @@ def clustering_bias(
     return max(agreed, 1 - agreed)
 
 
-def two_means(rows: NDArray[np.float64], seed: int = 0, tries: int = 10, rounds: int = 100) -> NDArray[np.int64]:
+def two_means(rows: Doubles, seed: int = 0, tries: int = 10, rounds: int = 100) -> Longs:
     """Which of two clusters each row is in: Lloyd's algorithm, the best of several beginnings."""
     rng = np.random.default_rng(seed)
     best, least = np.zeros(len(rows), np.int64), math.inf
@@ -267,7 +265,7 @@ def two_means(rows: NDArray[np.float64], seed: int = 0, tries: int = 10, rounds:
     return best
 
 
-def _directions(vectors: WordVectors, words: Sequence[str]) -> NDArray[np.float64]:
+def _directions(vectors: WordVectors, words: Sequence[str]) -> Doubles:
     """(words, d), each of length one."""
     return vectors.directions(vectors.places(words)).astype(np.float64)
 

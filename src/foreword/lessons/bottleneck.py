@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Longs
 from foreword.errors import SettingError
 from foreword.protocols import Meter
 from foreword.tokens.corpus import Corpus
@@ -32,12 +32,12 @@ class Bottleneck:
     targets that greedy search gets wholly right.
     """
 
-    lengths: NDArray[np.int64]
-    perplexity: dict[str, NDArray[np.float64]]
-    right: dict[str, NDArray[np.float64]]
+    lengths: Longs
+    perplexity: dict[str, Doubles]
+    right: dict[str, Doubles]
 
 
-def made_pairs(lengths: NDArray[np.int64], words: int, task: Task, random: np.random.Generator) -> Pairs:
+def made_pairs(lengths: Longs, words: int, task: Task, random: np.random.Generator) -> Pairs:
     """One pair of each of these lengths."""
     vocab = Vocab(["<unk>", "</s>", *(f"w{place}" for place in range(words))])
     sources = [random.integers(2, words + 2, size) for size in lengths.tolist()]
@@ -66,8 +66,8 @@ def bottleneck(
     learnt = made_pairs(random.integers(1, longest + 1, pairs), words, task, random)
     lengths = np.arange(1, longest + 1)
     tests = [made_pairs(np.full(measured, size), words, task, random) for size in lengths.tolist()]
-    perplexity: dict[str, NDArray[np.float64]] = {}
-    right: dict[str, NDArray[np.float64]] = {}
+    perplexity: dict[str, Doubles] = {}
+    right: dict[str, Doubles] = {}
     for kind in kinds:
         model = Seq2Seq(**{**SETTINGS, "seed": seed, **settings, "attention": kind}).fit(learnt, meter=meter)
         perplexity[kind] = np.array([np.exp(-model.score(test)) for test in tests])

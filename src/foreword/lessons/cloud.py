@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools, Ints, Longs
 from foreword.errors import SettingError
 from foreword.lessons.kernels_cloud import place_boxes
 from foreword.lessons.letters import Extent, extent
@@ -150,17 +150,15 @@ def heaviest(weights: Mapping[str, float], max_words: int | None) -> list[tuple[
     return [(word, float(weight)) for word, weight in ranked[:max_words]]
 
 
-def _upright(extents: Sequence[Extent], random: np.random.Generator, share: float) -> NDArray[np.bool_]:
+def _upright(extents: Sequence[Extent], random: np.random.Generator, share: float) -> Bools:
     """Which words stand on end: never the heaviest, nor one of which nothing is gained, such as a single letter."""
-    stands: NDArray[np.bool_] = random.random(len(extents)) < share
+    stands: Bools = random.random(len(extents)) < share
     stands &= np.array([each.width > each.above + each.below for each in extents])
     stands[0] = False
     return stands
 
 
-def _pack(
-    boxes: NDArray[np.int64], shape: float, random: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _pack(boxes: Longs, shape: float, random: np.random.Generator) -> tuple[Longs, Longs]:
     """The left and the upper edge of each box in cells; the grid is made larger until all have found a place."""
     least = np.minimum.accumulate(boxes[:, ::-1], axis=1)[:, ::-1].T.copy()
     lefts, tops = np.empty_like(boxes)
@@ -179,7 +177,7 @@ def _pack(
         area *= 1.5
 
 
-def _from_the_middle(columns: int, rows: int, random: np.random.Generator) -> NDArray[np.int32]:
+def _from_the_middle(columns: int, rows: int, random: np.random.Generator) -> Ints:
     """All cells of a grid, y · columns + x, from the middle outwards, a little out of turn.
 
     Distance is the sum of cubes: circles of that measure are rounded rectangles, which fill a frame better than

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles
 from foreword.errors import MissingExtraError, SettingError
 from foreword.protocols import Meter
 
@@ -95,11 +95,11 @@ class LengthCost:
 
     kinds: list[str]
     lengths: list[int]
-    seconds: NDArray[np.float64]
-    operations: NDArray[np.float64]
+    seconds: Doubles
+    operations: Doubles
     peak: float
 
-    def utilisation(self) -> NDArray[np.float64]:
+    def utilisation(self) -> Doubles:
         """The share of what the device can do that was done: (kinds, lengths)."""
         return self.operations / self.seconds / self.peak
 

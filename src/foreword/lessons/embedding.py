@@ -8,16 +8,12 @@ information", 2017).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Reals
 from foreword.errors import InputError, SettingError
 from foreword.vectors.subwords import character_ngrams
 from foreword.vectors.wordvectors import WordVectors
-
-Floats = NDArray[np.floating[Any]]
 
 
 def distinct_vectors(vectors: WordVectors) -> int:
@@ -26,7 +22,7 @@ def distinct_vectors(vectors: WordVectors) -> int:
     return len(np.unique(rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))))
 
 
-def intrinsic_dimension(points: Floats, *, discard: float = 0.1) -> float:
+def intrinsic_dimension(points: Reals, *, discard: float = 0.1) -> float:
     """The dimension d of a cloud of points (n, D), from the distances of each to its two nearest.
 
     A straight line through the origin is fitted to −log(1 − F(μ)) against log μ; its slope is d. The largest ratios,
@@ -41,7 +37,7 @@ def intrinsic_dimension(points: Floats, *, discard: float = 0.1) -> float:
     return float((x * y).sum() / (x * x).sum())
 
 
-def _neighbour_ratios(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _neighbour_ratios(points: Doubles) -> Doubles:
     """r₂ / r₁ of each point."""
     if len(points) < 10:
         raise InputError(f"{len(points)} different points: expected at least ten")

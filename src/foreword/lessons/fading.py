@@ -13,13 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foreword.hmm.kernels import Table
+from foreword.arrays import Doubles, Ids, Reals
 from foreword.hmm.model import HMM
-from foreword.protocols import Ids
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +26,19 @@ class Fading:
     bounds: Doubles
 
 
-def total_variation(first: Table, second: Table) -> float:
+def total_variation(first: Reals, second: Reals) -> float:
     """½ Σ |p − q|: 0 for the same distribution, 1 for two that have nothing in common."""
     return float(np.abs(np.subtract(first, second, dtype=np.float64)).sum() / 2)
 
 
-def dobrushin(kernel: Table) -> float:
+def dobrushin(kernel: Reals) -> float:
     """The largest total variation between two rows of a stochastic matrix: one step brings any two distributions
     together by at least this factor (Dobrushin 1956).
     """
     return max((total_variation(row, other) for row in kernel for other in kernel), default=0.0)
 
 
-def fading(model: HMM, ids: Ids, first: Table, second: Table) -> Fading:
+def fading(model: HMM, ids: Ids, first: Reals, second: Reals) -> Fading:
     """Two readers who differ in what they believe at the beginning, (S,) each, read the same words.
 
     Given all words up to the n-th the states still form a chain, whose step k is F_k(i, j) ∝ A_ij B_j(x_k) p(x_(k+1)
@@ -60,7 +56,7 @@ def fading(model: HMM, ids: Ids, first: Table, second: Table) -> Fading:
     return Fading(distances, bounds)
 
 
-def _conditional_steps(model: HMM, ids: Ids) -> Iterator[Table]:
+def _conditional_steps(model: HMM, ids: Ids) -> Iterator[Reals]:
     """The chain's steps given all the words, from the last to the first; only rows from where they can be read."""
     later = np.ones(model.states)
     for id in np.asarray(ids)[:0:-1]:

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Bools, Doubles, Floats, Longs
 from foreword.errors import MissingExtraError, SettingError
 from foreword.lessons.tasks import Copying, Task
 from foreword.protocols import Meter
@@ -73,14 +72,14 @@ class Horizon:
 
     kinds: list[str]
     lags: list[int]
-    right: NDArray[np.float64]
-    updates: NDArray[np.int64]
-    diverged: NDArray[np.bool_]
+    right: Doubles
+    updates: Longs
+    diverged: Bools
     solved: float
 
-    def success(self) -> NDArray[np.float64]:
+    def success(self) -> Doubles:
         """In which share of the seeds the task was solved: (kinds, lags)."""
-        shares: NDArray[np.float64] = (self.right >= self.solved).mean(axis=2)
+        shares: Doubles = (self.right >= self.solved).mean(axis=2)
         return shares
 
     def reach(self) -> dict[str, int]:
@@ -128,7 +127,7 @@ class Capacity:
 
     sizes: list[int]
     items: list[int]
-    right: NDArray[np.float64]
+    right: Doubles
 
 
 def capacity(
@@ -220,8 +219,8 @@ def _answer(
     kind: str,
     weights: Sequence[Tensor],
     head: tuple[Tensor, Tensor],
-    x: NDArray[np.float32],
-    wanted: NDArray[Any],
+    x: Floats,
+    wanted: Array,
 ) -> tuple[Tensor, Tensor]:
     """What the network says at the scored steps (n, B, outputs), and what was wanted (n, B)."""
     states = run_layer(kind, torch.from_numpy(x), weights)[-len(wanted) :]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs
 from foreword.native.jit import inlined, kernel
 
 
-def place_plainly(
-    widths: NDArray[np.int64], heights: NDArray[np.int64], cells: NDArray[np.int32], rows: int, columns: int
-) -> list[tuple[int, int]]:
+def place_plainly(widths: Longs, heights: Longs, cells: Ints, rows: int, columns: int) -> list[tuple[int, int]]:
     """What ``place_boxes`` does, as one would say it: the left and upper edge of each box, until one finds no room."""
     taken = np.zeros((rows, columns), bool)
     found: list[tuple[int, int]] = []
@@ -28,7 +26,7 @@ def place_plainly(
 
 
 @inlined
-def is_free(taken: NDArray[np.uint8], left: int, top: int, width: int, height: int, step_x: int, step_y: int) -> bool:
+def is_free(taken: Bytes, left: int, top: int, width: int, height: int, step_x: int, step_y: int) -> bool:
     """Whether a box lies within the grid and on no other.
 
     What is taken is a union of boxes at least ``step_x`` wide and ``step_y`` high, so it is enough to look at the
@@ -54,14 +52,14 @@ def is_free(taken: NDArray[np.uint8], left: int, top: int, width: int, height: i
 
 @inlined
 def strike_out(
-    cells: NDArray[np.int32],
+    cells: Ints,
     live: int,
-    taken: NDArray[np.uint8],
+    taken: Bytes,
     least_x: int,
     least_y: int,
     step_x: int,
     step_y: int,
-    moved: NDArray[np.int32],
+    moved: Ints,
 ) -> int:
     """Keep only cells around which the smallest box to come is free; how many, and where each place has moved to."""
     columns = taken.shape[1]
@@ -78,15 +76,15 @@ def strike_out(
 
 @kernel
 def place_boxes(
-    widths: NDArray[np.int64],
-    heights: NDArray[np.int64],
-    least: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    moved: NDArray[np.int32],
-    reached: NDArray[np.int32],
-    taken: NDArray[np.uint8],
-    lefts: NDArray[np.int64],
-    tops: NDArray[np.int64],
+    widths: Longs,
+    heights: Longs,
+    least: Longs,
+    cells: Ints,
+    moved: Ints,
+    reached: Ints,
+    taken: Bytes,
+    lefts: Longs,
+    tops: Longs,
 ) -> int:
     """Put each box, in turn, around the first cell of a list where it is free; how many were put before one failed.
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from foreword.arrays import Doubles
 from foreword.errors import SettingError
 from foreword.picture.heat import grid, square
 from foreword.picture.picture import Picture, label, percent, svg
@@ -17,7 +15,7 @@ ROW, TOP, FIRST = 30, 30, 0.22
 def horizon(
     names: Sequence[str],
     columns: Sequence[int],
-    shares: NDArray[np.float64],
+    shares: Doubles,
     title: str,
     caption: str,
     *,

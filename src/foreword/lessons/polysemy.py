@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foreword.arrays import Ids
 from foreword.errors import InputError, SettingError
-from foreword.protocols import Ids
 from foreword.tokens.corpus import Corpus, id_type
 from foreword.tokens.vocab import Vocab
 from foreword.vectors.wordvectors import WordVectors

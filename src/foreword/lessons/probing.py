@@ -13,15 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Ids, Reals
 from foreword.errors import InputError
-from foreword.nn.cells import Floats
-
-Labels = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +30,7 @@ class Probed:
     most_frequent: dict[str, float]
 
 
-def probe(layers: list[Floats], asked: Mapping[str, Labels], *, train: float = 0.5, ridge: float = 1e-3) -> Probed:
+def probe(layers: list[Reals], asked: Mapping[str, Ids], *, train: float = 0.5, ridge: float = 1e-3) -> Probed:
     """layers: the states of each, (n, H); asked: labels (n,) of the same n words. The first share of them is learnt
     from, the rest answered.
     """
@@ -53,7 +49,7 @@ def probe(layers: list[Floats], asked: Mapping[str, Labels], *, train: float = 0
     return Probed(right, common)
 
 
-def _right(states: Floats, labels: Labels, cut: int, ridge: float) -> float:
+def _right(states: Reals, labels: Ids, cut: int, ridge: float) -> float:
     x = np.concatenate((np.asarray(states, np.float64), np.ones((len(states), 1))), axis=1)
     wanted = np.eye(int(labels.max()) + 1)[labels[:cut]]
     learnt = x[:cut]

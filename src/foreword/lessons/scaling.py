@@ -16,11 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles
 from foreword.errors import SettingError
-
-Doubles = NDArray[np.float64]
 
 STEEPEST = 4.0
 """The largest exponent that is looked for; measured ones are below 1."""

@@ -11,11 +11,11 @@ side, I inputs, n steps at the end that are scored.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Floats, Ids
 from foreword.errors import SettingError
 
 
@@ -23,8 +23,8 @@ from foreword.errors import SettingError
 class Examples:
     """x (T, B, I), float32. wanted (n, B): what the last n steps should say, a symbol (int64) or a number (float32)."""
 
-    x: NDArray[np.float32]
-    wanted: NDArray[Any]
+    x: Floats
+    wanted: Array
 
 
 class Task(Protocol):
@@ -112,9 +112,9 @@ class Adding:
         return Examples(x, total[None].astype(np.float32))
 
 
-def one_hot(ids: NDArray[np.integer[Any]], size: int) -> NDArray[np.float32]:
+def one_hot(ids: Ids, size: int) -> Floats:
     """(…) to (…, size): a one where the id says, zeros elsewhere."""
-    rows: NDArray[np.float32] = np.eye(size, dtype=np.float32)[ids]
+    rows: Floats = np.eye(size, dtype=np.float32)[ids]
     return rows
 
 

@@ -10,14 +10,10 @@ Shapes: n rows of d numbers in, (n, 2) out.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Doubles
 from foreword.errors import SettingError
-
-Doubles = NDArray[np.float64]
 
 EARLY, EXAGGERATION = 100, 4.0
 """Rounds in which neighbours pull so many times as hard: groups find together before they settle."""
@@ -26,7 +22,7 @@ BISECTIONS = 40
 """Halvings of the interval in which a width is looked for."""
 
 
-def principal_components(rows: NDArray[Any]) -> Doubles:
+def principal_components(rows: Array) -> Doubles:
     """(n, 2): the two directions in which the rows differ most; of either sign the one whose largest is positive."""
     centred = np.asarray(rows, np.float64) - np.mean(rows, axis=0)
     _, _, components = np.linalg.svd(centred, full_matrices=False)
@@ -36,7 +32,7 @@ def principal_components(rows: NDArray[Any]) -> Doubles:
     return np.pad(points, ((0, 0), (0, 2 - points.shape[1])))
 
 
-def tsne(rows: NDArray[Any], *, perplexity: float = 15.0, rounds: int = 300) -> Doubles:
+def tsne(rows: Array, *, perplexity: float = 15.0, rounds: int = 300) -> Doubles:
     """Places (n, 2) for n rows; a perplexity too large for so few rows is made smaller."""
     n = len(rows)
     if n < 4:
@@ -57,7 +53,7 @@ def tsne(rows: NDArray[Any], *, perplexity: float = 15.0, rounds: int = 300) -> 
     return points
 
 
-def affinities(rows: NDArray[Any], perplexity: float) -> Doubles:
+def affinities(rows: Array, perplexity: float) -> Doubles:
     """p_ij (n, n), symmetric, its sum one: how near rows are, each in its own measure."""
     far = _distances(np.asarray(rows, np.float64))
     np.fill_diagonal(far, np.inf)

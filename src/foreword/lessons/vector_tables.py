@@ -7,17 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Reals
 from foreword.errors import InputError
 from foreword.protocols import Sentences
 from foreword.vectors.rows import unit
 from foreword.vectors.wordvectors import WordVectors
 
-Embedder = Callable[[Sentences], list[NDArray[np.floating[Any]]]]
+Embedder = Callable[[Sentences], list[Reals]]
 """Sentences, lists of words, to a matrix each: (words, d), a row for each word where it stands."""
 
 
@@ -97,7 +96,7 @@ def _has_vector(vectors: WordVectors, word: str) -> bool:
         return False
 
 
-def _occurrences(embed: Embedder, word: str, senses: Sequence[Sentences]) -> list[NDArray[np.float64]]:
+def _occurrences(embed: Embedder, word: str, senses: Sequence[Sentences]) -> list[Doubles]:
     """For each sense, the vectors of the word where it first stands in each sentence, of length one."""
     found = []
     for sentences in senses:
@@ -111,11 +110,11 @@ def _occurrences(embed: Embedder, word: str, senses: Sequence[Sentences]) -> lis
     return found
 
 
-def _within(senses: list[NDArray[np.float64]]) -> float:
+def _within(senses: list[Doubles]) -> float:
     pairs = [float(one @ other) for rows in senses for one, other in combinations(rows, 2)]
     return float(np.mean(pairs))
 
 
-def _across(senses: list[NDArray[np.float64]]) -> float:
+def _across(senses: list[Doubles]) -> float:
     pairs = [float(one @ other) for a, b in combinations(senses, 2) for one in a for other in b]
     return float(np.mean(pairs))

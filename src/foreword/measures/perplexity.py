@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Logs
 from foreword.errors import ForewordError, InputError
-from foreword.protocols import Json, LanguageModel, Logs, S
+from foreword.protocols import Json, LanguageModel, S
 from foreword.tokens.corpus import Corpus
 
 CHUNK_TOKENS = 1 << 20
@@ -99,7 +99,7 @@ def perplexity(model: LanguageModel[S], corpus: Corpus) -> float:
     return measure(model, corpus).perplexity
 
 
-def surprisal(model: LanguageModel[S], corpus: Corpus) -> NDArray[np.float64]:
+def surprisal(model: LanguageModel[S], corpus: Corpus) -> Doubles:
     """float64 (ids,): −log₂ p of each token, in bits. One bit is the surprise of a coin."""
     return -np.asarray(model.logprobs(corpus), np.float64) / math.log(2) + 0.0  # + 0.0: certain is 0, not −0
 

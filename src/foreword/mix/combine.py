@@ -36,16 +36,13 @@ from functools import reduce
 from typing import Any, Self, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Ids, Logs, Longs
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.protocols import Ids, Json, LanguageModel, Logs, Parts, Rows, Saveable
+from foreword.protocols import Json, LanguageModel, Parts, Rows, Saveable
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-
-Floats = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 NEAR_ENOUGH = 1e-6
 """Weights are learnt until no others could gain more than this, in nats a token; in practice far less is missing."""
@@ -143,7 +140,7 @@ class Mixture:
         pairs = zip(self.models, state.of_models, strict=True)
         return MixtureState(tuple(model.advance(own, ids) for model, own in pairs))
 
-    def _mix(self, logs: Iterable[Logs]) -> Floats:
+    def _mix(self, logs: Iterable[Logs]) -> Doubles:
         """Log of the weighted sum, whatever the shape; one model's logs are held at a time."""
         with np.errstate(divide="ignore"):  # a weight of zero
             log_weights = np.log(self.weights_).tolist()
@@ -173,8 +170,8 @@ class WeightStep:
     gains: float64 (M,), g, by which plain EM would multiply the weights.
     """
 
-    weights: Floats
-    gains: Floats
+    weights: Doubles
+    gains: Doubles
     score: float
 
     @property
@@ -182,15 +179,15 @@ class WeightStep:
         """No weights whatever score more than this above ``score``."""
         return math.log(self.gains.max())
 
-    def next_weights(self, stretch: float) -> Floats:
+    def next_weights(self, stretch: float) -> Doubles:
         with np.errstate(divide="ignore"):  # a model that gives no token any probability
             logs = np.log(self.weights) + stretch * np.log(self.gains)
-        weights: Floats = np.maximum(np.exp(logs - logs.max()), FAINTEST)
+        weights: Doubles = np.maximum(np.exp(logs - logs.max()), FAINTEST)
         weights /= weights.sum()
         return weights
 
 
-def weight_steps(logs: Floats) -> Iterator[WeightStep]:
+def weight_steps(logs: Doubles) -> Iterator[WeightStep]:
     """EM for the weights of a mixture, from equal ones on and without end; logs: (M, N), what each model gave a token.
 
     A token that no model gives a probability is left out: no weights could help it.
@@ -212,7 +209,7 @@ def weight_steps(logs: Floats) -> Iterator[WeightStep]:
         step, stretch = further, 1.5 * stretch
 
 
-def _weigh(weights: Floats, relative: Floats, best: Floats) -> WeightStep:
+def _weigh(weights: Doubles, relative: Doubles, best: Doubles) -> WeightStep:
     """How well some weights do; ``relative`` (M, N) to ``best`` (N,) is what each model gave each token."""
     # Not products of matrices: in what order those add up depends on the threads there are.
     mixed = np.einsum("m,mn->n", weights, relative)
@@ -294,11 +291,11 @@ class Cached:
         recent = np.column_stack((state.recent[:, keep:], np.asarray(ids, np.int64)))
         return CachedState(self.model.advance(state.of_model, ids), recent)
 
-    def _mix(self, logs: Logs, counts: Longs, words: Longs | int) -> Floats:
+    def _mix(self, logs: Logs, counts: Longs, words: Longs | int) -> Doubles:
         """What the model gives some tokens, and how many of the last words they were."""
         with np.errstate(divide="ignore"):  # not one of them, or no weight
             from_cache = np.log(self.weight * counts / words)
-        mixed: Floats = np.logaddexp(np.asarray(logs, np.float64) + math.log1p(-self.weight), from_cache)
+        mixed: Doubles = np.logaddexp(np.asarray(logs, np.float64) + math.log1p(-self.weight), from_cache)
         return mixed
 
     def to_parts(self) -> Parts:
@@ -335,11 +332,11 @@ def recent_counts(corpus: Corpus, size: int) -> tuple[Longs, Longs]:
 # Small parts
 
 
-def _equal(count: int) -> Floats:
+def _equal(count: int) -> Doubles:
     return np.full(count, 1 / count)
 
 
-def _checked(weights: Sequence[float], count: int) -> Floats:
+def _checked(weights: Sequence[float], count: int) -> Doubles:
     checked = np.array(weights, np.float64)
     if checked.shape != (count,):
         raise SettingError(f"{count} models but {len(weights)} weights")

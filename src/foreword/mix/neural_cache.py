@@ -23,14 +23,14 @@ from typing import Any, Self, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from foreword.arrays import Floats, Ids, Logs, Longs
 from foreword.errors import InputError, SettingError
 from foreword.mix.combine import NEAR_ENOUGH, weight_steps
 from foreword.neural.model import NeuralLM, NeuralState, exact
 from foreword.nn.network import word_logs
-from foreword.protocols import Ids, Json, Logs, Meter, Parts, Rows, Saveable
+from foreword.protocols import Json, Meter, Parts, Rows, Saveable
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -48,8 +48,8 @@ class NeuralCacheState:
     """keys (n, k, D): what the last words were told from; words (n, k): what they were; oldest first."""
 
     of_model: NeuralState
-    keys: NDArray[np.float32]
-    words: NDArray[np.int64]
+    keys: Floats
+    words: Longs
 
     def __len__(self) -> int:
         return len(self.words)

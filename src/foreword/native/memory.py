@@ -9,8 +9,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes
 from foreword.native.jit import inlined
 
 
@@ -108,7 +108,7 @@ def _asking(near: int, to_write: int = 0) -> Any:
 
 
 @inlined
-def load8(data: NDArray[np.uint8], start: int, stop: int) -> np.uint64:
+def load8(data: Bytes, start: int, stop: int) -> np.uint64:
     """The bytes ``data[start:stop]``, the first eight at most, as a number; what is missing counts as zero.
 
     Nothing beyond the array is read: near its end the bytes are gathered one by one.

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Longs
 from foreword.native.jit import inlined
-
-Longs = NDArray[np.int64]
 
 EMPTY = np.int64(0)
 _FIRST = np.uint64(0x9E3779B97F4A7C15)

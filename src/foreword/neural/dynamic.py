@@ -27,11 +27,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from foreword.arrays import Ids, Logs
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.neural.model import NeuralLM
 from foreword.nn.network import BIAS, mixed, output_weight, word_logs
 from foreword.nn.softmax import linear_cross_entropy
-from foreword.protocols import Ids, Logs, Meter
+from foreword.protocols import Meter
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 

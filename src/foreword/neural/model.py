@@ -16,10 +16,10 @@ from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Floats, Ids, Logs, Longs
 from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
-from foreword.protocols import Array, Ids, Json, Logs, Meter, NextToken, Parts, Rows, Step
+from foreword.protocols import Json, Meter, NextToken, Parts, Rows, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
@@ -78,7 +78,7 @@ TOLD_EVERY = 0.3
 class NeuralState:
     """What a model remembers of n texts. hidden (n, D): what the next word is told from; parts: the network's state."""
 
-    hidden: NDArray[np.float32]
+    hidden: Floats
     parts: tuple[Array, ...]
 
     def __len__(self) -> int:
@@ -321,7 +321,7 @@ class NeuralLM:
                 self._score_group(corpus, group, lengths[group], logs)
         return logs
 
-    def _score_group(self, corpus: Corpus, group: NDArray[np.int64], lengths: NDArray[np.int64], logs: Logs) -> None:
+    def _score_group(self, corpus: Corpus, group: Longs, lengths: Longs, logs: Logs) -> None:
         """Some documents side by side, the longest first; those that end sooner are padded with ends."""
         longest, end = int(lengths[0]), self.vocab.end
         words = np.full((longest + 1, len(group)), end, np.int64)

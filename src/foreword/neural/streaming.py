@@ -18,14 +18,13 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Floats, Ids, Logs, Longs
 from foreword.errors import InputError, SettingError
-from foreword.neural.streaming_weights import Floats, Matrix, Screened, Whole, matrix
+from foreword.neural.streaming_weights import Matrix, Screened, Whole, matrix
 from foreword.nn.kernels_step import gru_gates, log_softmax, lstm_gates, min_gru_gates, rnn_gates
 from foreword.nn.network import BIAS, EMBEDDING, MIXTURE, OUTPUT
 from foreword.nn.recurrent_network import RecurrentNetwork, layer_names, round_names
-from foreword.protocols import Ids, Logs
 from foreword.tokens.vocab import Vocab
 
 REMEMBERED = 1 << 28
@@ -141,7 +140,7 @@ class Streaming:
         if state.ndim != 2 or state.shape[1] != self._width:
             raise ValueError(f"a state is {state.shape}: expected (n, {self._width})")
 
-    def _from_words(self, words: NDArray[np.int64]) -> Floats:
+    def _from_words(self, words: Longs) -> Floats:
         """The first layer's product with each word; it depends on nothing else, so it is computed once a word."""
         first = self._layers[0].from_x
         if not len(self._products):

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Floats, Longs, Shorts, SignedBytes
 from foreword.native.simd import LANES
 from foreword.nn.kernels_step import (
     SMALL_STEP,
@@ -26,8 +26,6 @@ from foreword.nn.kernels_step import (
     multiply_small_rows,
     round_rows,
 )
-
-Floats = NDArray[np.float32]
 
 
 class Matrix(Protocol):
@@ -52,7 +50,7 @@ class Whole:
 class Short:
     """values: int16 (rows, columns), padded with zeros to a multiple of 16, flat; scales and bias (rows,)."""
 
-    values: NDArray[np.int16]
+    values: Shorts
     scales: Floats
     bias: Floats
     padded: int
@@ -77,7 +75,7 @@ class Small:
     limit: how large a text's whole numbers may be, so that no sum of products leaves int32.
     """
 
-    values: NDArray[np.int8]
+    values: SignedBytes
     scales: Floats
     bias: Floats
     padded: int
@@ -148,7 +146,7 @@ class Screened:
         self._away = (1 + self._lost) * np.linalg.norm(rows - again, axis=1)
         self._of_bias = 2 * LOST * np.abs(exact.bias)
 
-    def largest(self, x: Floats, count: int) -> tuple[NDArray[np.int64], Floats]:
+    def largest(self, x: Floats, count: int) -> tuple[Longs, Floats]:
         """Rows, rising, among which are those of the ``count`` largest products with x (columns,); the products."""
         rows, columns = len(self._exact.bias), len(x)
         size = float(np.linalg.norm(x))

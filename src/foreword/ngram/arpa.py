@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Floats, Ints, Longs
 from foreword.errors import InputError
 from foreword.ngram.arpa_plain import (
     FOREWORD_LINES,
@@ -50,19 +50,14 @@ from foreword.ngram.kernels_arpa import (
     read_unigrams,
 )
 from foreword.ngram.kernels_arpa_write import write_entries
-from foreword.ngram.layouts import Singles, Spelled
+from foreword.ngram.layouts import Spelled
 from foreword.ngram.model import HIGHEST_ORDER, NgramLM
 from foreword.ngram.smoothing import GIVEN, method
-from foreword.pipeline.language import TextLM
 from foreword.protocols import Json, Parts
 from foreword.storage.atomic import atomic_file
 from foreword.tokens.kernels_gather import gather_strings
 from foreword.tokens.strings import StringTable
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
-from foreword.tokens.words import WordTokenizer
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int32]
 
 WORDS_AT_ONCE = 1 << 16
 BYTES_AT_ONCE = 1 << 22
@@ -81,13 +76,6 @@ def looks_like_arpa(path: str | Path) -> bool:
     except InputError:
         pass
     return False
-
-
-def load_arpa(path: str | Path) -> TextLM:
-    """An ARPA file as a model that speaks text: words are what stands between white space."""
-    model = read_arpa(path)
-    tokenizer = WordTokenizer.from_parts(Parts({}, {}, model.vocab))
-    return TextLM(tokenizer, model)
 
 
 # Reading
@@ -120,7 +108,7 @@ class _Words:
     def __init__(self) -> None:
         self.table = StringTable()
         self.ids = np.empty(0, np.int32)
-        self._values: list[Singles] = []
+        self._values: list[Floats] = []
 
     def read(self, lines: Lines, declared: int) -> None:
         position = lines.position
@@ -143,9 +131,7 @@ class _Words:
                 self._add(lines, word, np.array([0, len(word)]), single, np.array([lines.number]))
                 position[ENTRIES] += 1
 
-    def _add(
-        self, lines: Lines, words: Bytes, offsets: NDArray[np.int64], values: Singles, numbers: NDArray[np.int64]
-    ) -> None:
+    def _add(self, lines: Lines, words: Bytes, offsets: Longs, values: Floats, numbers: Longs) -> None:
         before, none = self.table.size, np.zeros(len(offsets) - 1, np.int64)
         places = self.table.add(words, offsets, none, none)
         again = np.flatnonzero(places != np.arange(before, before + len(places)))
@@ -154,7 +140,7 @@ class _Words:
             raise twice(lines, [bytes(words[offsets[again[0]] : offsets[again[0] + 1]]).decode()])
         self._values.append(values)
 
-    def settle(self) -> tuple[Vocab, Singles]:
+    def settle(self) -> tuple[Vocab, Floats]:
         """The vocabulary, and the logs of its words and of ``<s>`` as ``GrowingHash`` takes them."""
         table, listed = self.table, np.arange(1, self.table.size)
         special = [name.encode() for name in (UNKNOWN, UPPER_UNKNOWN, END, START)]
@@ -180,7 +166,7 @@ class _Words:
         return np.where(numbers >= 0, self.ids[numbers], np.int32(-1))
 
 
-def _packed(strings: list[bytes]) -> tuple[Bytes, NDArray[np.int64]]:
+def _packed(strings: list[bytes]) -> tuple[Bytes, Longs]:
     offsets = np.zeros(len(strings) + 1, np.int64)
     np.cumsum([len(string) for string in strings], out=offsets[1:])
     return np.frombuffer(bytearray(b"".join(strings)), np.uint8), offsets

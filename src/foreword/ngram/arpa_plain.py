@@ -18,11 +18,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Floats, Longs
 from foreword.errors import InputError
 from foreword.ngram.kernels_arpa import AT, LINE
-from foreword.ngram.layouts import Logged, Singles
+from foreword.ngram.layouts import Logged
 from foreword.ngram.model import HIGHEST_ORDER, NgramLM
 from foreword.text.block import BLOCK_BYTES
 from foreword.text.compression import decompressed
@@ -97,7 +97,7 @@ class Lines:
         return InputError(f"{self.path}: line {self.number}: {problem}")
 
 
-def _blocks_of_lines(file: SourceFile) -> Iterator[NDArray[np.uint8]]:
+def _blocks_of_lines(file: SourceFile) -> Iterator[Bytes]:
     with opened(file) as reader:
         rest = np.empty(0, np.uint8)
         for chunk in valid_utf8(decompressed(reader, BLOCK_BYTES), reader.name, "strict"):
@@ -112,7 +112,7 @@ def _blocks_of_lines(file: SourceFile) -> Iterator[NDArray[np.uint8]]:
             yield np.append(rest, np.uint8(ord("\n")))
 
 
-def _last_line_end(data: NDArray[np.uint8]) -> int:
+def _last_line_end(data: Bytes) -> int:
     """How long the part of whole lines is; looked for from the end, where it nearly always is."""
     window = 1 << 10
     while True:
@@ -293,7 +293,7 @@ class _Orders:
 
 
 def plain_entries(
-    names: Sequence[str] | Mapping[int, str], ngrams: NDArray[np.int64], logs: Singles, backoffs: Singles, highest: bool
+    names: Sequence[str] | Mapping[int, str], ngrams: Longs, logs: Floats, backoffs: Floats, highest: bool
 ) -> Iterator[str]:
     """The lines of one order. Nine digits give every float32 back to the last bit."""
     for words, log, backoff in zip(ngrams.tolist(), logs.tolist(), backoffs.tolist(), strict=True):

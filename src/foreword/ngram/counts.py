@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs
 from foreword.ngram import kernels_sort as ngram_sort
 from foreword.ngram.kernels_count import (
     count_words_before,
@@ -32,10 +32,6 @@ from foreword.protocols import Meter
 from foreword.storage.scratch import Growing, Scratch
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 BATCH = 1 << 15
 """Positions that are sorted together, at least: their records fit the second-level cache."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Doubles, Floats, Ints, Longs
 from foreword.errors import SettingError
 from foreword.ngram import kernels_table as ngram_table
 from foreword.ngram.counts import Order, Tabulated, count_continuations, find_ngram, tabulate
@@ -23,12 +23,6 @@ from foreword.ngram.smoothing import Method, estimate_discounts
 from foreword.protocols import Meter
 from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 
 CHUNK = 1 << 15
 """Contexts that are worked on together: they and their n-grams stay in the cache."""
@@ -45,8 +39,8 @@ class Estimate:
 
     words: Ints
     parents: Ints
-    probabilities: Floats
-    backoffs: Floats
+    probabilities: Doubles
+    backoffs: Doubles
 
 
 @dataclass(slots=True)
@@ -57,7 +51,7 @@ class Logged:
     tables: of each order from two on, int32 (n, 4): word, parent, and the same two as float32.
     """
 
-    unigrams: Singles
+    unigrams: Floats
     tables: list[Ints]
 
 
@@ -67,10 +61,10 @@ class Chunk:
 
     first: int
     last: int
-    probabilities: Floats
+    probabilities: Doubles
     first_context: int
     last_context: int
-    weights: Floats
+    weights: Doubles
 
 
 @dataclass(slots=True)
@@ -229,7 +223,7 @@ def prune_limits(prune: Sequence[int], order: int) -> list[int]:
 def smooth(
     counted: Counted,
     how: Method,
-    unigrams: Floats,
+    unigrams: Doubles,
     scratch: Scratch,
     put: Callable[[int, Chunk], None],
     meter: Meter | None,
@@ -284,9 +278,9 @@ class _Buffers:
     """Arrays that are used again and grow where they have to."""
 
     def __init__(self) -> None:
-        self._held: dict[str, Floats] = {}
+        self._held: dict[str, Doubles] = {}
 
-    def of(self, name: str, size: int) -> Floats:
+    def of(self, name: str, size: int) -> Doubles:
         if name not in self._held or len(self._held[name]) < size:
             self._held[name] = np.empty(max(size, 2 * CHUNK))
         return self._held[name][:size]
@@ -298,18 +292,18 @@ class _Lower:
     Where the order below does not fit into the memory there is, all are looked up beforehand, a range at a time.
     """
 
-    def __init__(self, suffixes: Ints, lower: Floats, scratch: Scratch, constant: float | None) -> None:
+    def __init__(self, suffixes: Ints, lower: Doubles, scratch: Scratch, constant: float | None) -> None:
         self.suffixes = suffixes
         self.lower = lower
         self.constant = constant
         ranges = list(scratch.ranges(len(lower), 8))
-        self.found: Floats | None = None
+        self.found: Doubles | None = None
         if len(ranges) > 1 and constant is None:
             self.found = scratch.empty(len(suffixes), np.float64)
             for first, last in ranges:
                 ngram_table.look_up_lower(suffixes, first, last, lower[first:last], self.found)
 
-    def take(self, first: int, last: int, out: Floats) -> Floats:
+    def take(self, first: int, last: int, out: Doubles) -> Doubles:
         """For n-grams from ``first`` up to ``last``."""
         if self.constant is not None:
             out.fill(self.constant)

@@ -14,15 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Floats, Ints, Longs, ULongs
 from foreword.ngram.kernels_arpa import Tables, contexts_of, find_rows, insert_rows, rename_contexts
-from foreword.ngram.layouts import Singles, homes_of, mixed_keys, most_rows, word_bits
-from foreword.protocols import Array
-
-Words = NDArray[np.uint64]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
+from foreword.ngram.layouts import homes_of, mixed_keys, most_rows, word_bits
 
 CHUNK = 1 << 18
 """Rows that are held together while an order is read: 4 MB, from where on NumPy asks for huge pages."""
@@ -36,14 +31,14 @@ class Entries:
 
     def __init__(self, order: int) -> None:
         self.order = order
-        self.chunks: list[Words] = []
+        self.chunks: list[ULongs] = []
         self._ngrams: list[Ints] = []
         self._places: list[Longs] = []
 
     def __len__(self) -> int:
         return sum(len(chunk) for chunk in self.chunks) // 2
 
-    def add(self, rows: Words, pending: Ints, places: Longs) -> None:
+    def add(self, rows: ULongs, pending: Ints, places: Longs) -> None:
         """Some more. Those of which a shorter end is missing have no key yet, but stand in ``pending``, (n, order);
         places: their rows.
         """
@@ -52,7 +47,7 @@ class Entries:
             self._places.append(places + len(self))
         self.chunks.append(rows)
 
-    def give_keys(self, keys_of: Callable[[Ints], Words]) -> None:
+    def give_keys(self, keys_of: Callable[[Ints], ULongs]) -> None:
         """Now that all shorter ends are known."""
         ngrams, places = self.pending()
         keys = keys_of(ngrams)
@@ -77,7 +72,7 @@ class GrowingHash:
     firsts, homes: int64 (orders,), where each order's table begins, and how many homes its keys have.
     """
 
-    def __init__(self, unigrams: Singles, expected: Sequence[int] = ()) -> None:
+    def __init__(self, unigrams: Floats, expected: Sequence[int] = ()) -> None:
         """expected: how many n-grams the orders from two on will have, if that can be believed: then nothing is moved.
 
         Memory that is set aside costs nothing before it is written to.
@@ -107,7 +102,7 @@ class GrowingHash:
             entries.give_keys(self.keys)
         return self._add_table(entries.chunks, len(entries))
 
-    def keys(self, ngrams: Ints) -> Words:
+    def keys(self, ngrams: Ints) -> ULongs:
         """What the table stores for n-grams, (n, words), whose contexts are all known."""
         return mixed_keys(self.contexts(ngrams[:, :-1]), ngrams[:, -1], self.bits)
 
@@ -121,7 +116,7 @@ class GrowingHash:
         contexts_of(np.ascontiguousarray(ngrams), self.tables(), out)
         return out
 
-    def values(self, ngrams: Ints) -> tuple[Singles, Singles]:
+    def values(self, ngrams: Ints) -> tuple[Floats, Floats]:
         """Log-probabilities and log back-off weights of n-grams that are all known."""
         places = self.contexts(ngrams)
         if ngrams.shape[1] == 1:
@@ -129,7 +124,7 @@ class GrowingHash:
         singles, at = self.table.view(np.float32), 4 * (places - self.vocab_size - 1)
         return singles[at + 2], singles[at + 3]
 
-    def _add_table(self, chunks: Sequence[Words], size: int) -> int | None:
+    def _add_table(self, chunks: Sequence[ULongs], size: int) -> int | None:
         first, homes = sum(self.rows), homes_of(size)
         self.firsts, self.homes = np.append(self.firsts, first), np.append(self.homes, homes)
         for room in (most_rows(size), homes + size + 1):  # the second is enough for the worst of keys
@@ -186,7 +181,7 @@ class GrowingHash:
             found[order] = ngrams
         return dict(sorted(found.items()))
 
-    def _backed_off(self, ngrams: Ints) -> Words:
+    def _backed_off(self, ngrams: Ints) -> ULongs:
         """Rows for n-grams that no file lists; their ends are all known."""
         rows = np.zeros(2 * len(ngrams), np.uint64)
         if len(ngrams):

@@ -14,20 +14,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Doubles, Floats, Ints, Longs, ULongs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load8, prefetch
 from foreword.ngram.kernels_table import FIRST, HALF, SECOND, find, home_of, mixed_key
 from foreword.tokens.strings import ID_BITS, make_key, row_of
 from foreword.tokens.strings import find as find_string
-
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 
 LINES = 32
 """Lines in a batch."""
@@ -87,7 +80,7 @@ def _quotient(digits: int, power: int) -> float:
 
 
 @inlined
-def _read_number(data: Bytes, at: int, stop: int, numbers: Floats, place: int) -> int:
+def _read_number(data: Bytes, at: int, stop: int, numbers: Doubles, place: int) -> int:
     """Read a decimal number into ``numbers[place]``; where it ends, or -1 if it is not certain what it is."""
     negative = at < stop and data[at] == _MINUS
     if at < stop and (negative or data[at] == _PLUS):
@@ -162,7 +155,7 @@ def _skip_line_ends(data: Bytes, at: int, stop: int, position: Longs) -> int:
 
 
 @inlined
-def _cut(data: Bytes, at: int, stop: int, order: int, spans: Longs, place: int, numbers: Floats, number: int) -> int:
+def _cut(data: Bytes, at: int, stop: int, order: int, spans: Longs, place: int, numbers: Doubles, number: int) -> int:
     """Cut the entry that begins at ``at``: its words' ends go to ``spans[place:]``, its two logs to
     ``numbers[number:]``. Where its line ends, or -1 if it is for Python.
     """
@@ -193,8 +186,8 @@ def _cut(data: Bytes, at: int, stop: int, order: int, spans: Longs, place: int, 
 
 @kernel
 def read_unigrams(
-    data: Bytes, declared: int, words: Bytes, offsets: Longs, values: Singles, lines: Longs,
-    spans: Longs, numbers: Floats, position: Longs,
+    data: Bytes, declared: int, words: Bytes, offsets: Longs, values: Floats, lines: Longs,
+    spans: Longs, numbers: Doubles, position: Longs,
 ) -> int:  # fmt: skip
     """Copy the words of unigrams to ``words``, their ends to ``offsets``, their logs to ``values``; why it stopped.
 
@@ -229,7 +222,7 @@ def read_unigrams(
 class Strings(NamedTuple):
     """A table of strings (``table.StringTable``), and what the model calls each of them, ``words`` for ``<s>``."""
 
-    slots: Words
+    slots: ULongs
     arena: Bytes
     starts: Longs
     ids: Ints
@@ -240,7 +233,7 @@ class Tables(NamedTuple):
     ``homes[k]``. words: how many there are, without ``<s>``; bits: what a word takes in a key.
     """
 
-    table: Words
+    table: ULongs
     firsts: Longs
     homes: Longs
     words: int
@@ -256,12 +249,12 @@ class Batch(NamedTuple):
     """
 
     spans: Longs
-    keys: Words
+    keys: ULongs
     found: Longs
-    numbers: Floats
+    numbers: Doubles
     places: Longs
     contexts: Longs
-    mixes: Words
+    mixes: ULongs
 
 
 def batch_of(order: int) -> Batch:
@@ -273,7 +266,9 @@ def batch_of(order: int) -> Batch:
 
 
 @inlined
-def _cut_batch(data: Bytes, declared: int, order: int, slots: Words, batch: Batch, position: Longs) -> tuple[int, bool]:
+def _cut_batch(
+    data: Bytes, declared: int, order: int, slots: ULongs, batch: Batch, position: Longs
+) -> tuple[int, bool]:
     """Cut up to LINES entries and ask for their words' rows: how many, and whether an odd one follows."""
     filled = 0
     while filled < LINES and position[ENTRIES] + filled < declared:
@@ -334,7 +329,7 @@ def _find_contexts(order: int, tables: Tables, batch: Batch, filled: int) -> Non
 @kernel
 def read_ngrams(
     data: Bytes, declared: int, order: int, highest: bool, strings: Strings, tables: Tables,
-    rows: Words, values: Singles, pending: Ints, places: Longs, batch: Batch, position: Longs,
+    rows: ULongs, values: Floats, pending: Ints, places: Longs, batch: Batch, position: Longs,
 ) -> int:  # fmt: skip
     """Read n-grams, of two words or more, as rows of a hash table yet to be put in place; why it stopped.
 
@@ -376,7 +371,7 @@ def read_ngrams(
 
 
 @kernel
-def insert_rows(table: Words, first: int, homes: int, last: int, rows: Words) -> int:
+def insert_rows(table: ULongs, first: int, homes: int, last: int, rows: ULongs) -> int:
     """Put rows into the table that begins at row ``first``; rows with a free key are left out.
 
     Returns how many rows are done: all of them, or the number of one whose key is there already. -1: the table has no
@@ -406,7 +401,7 @@ def insert_rows(table: Words, first: int, homes: int, last: int, rows: Words) ->
 
 
 @kernel
-def contexts_of(ngrams: NDArray[np.int32], tables: Tables, out: Longs) -> None:
+def contexts_of(ngrams: Ints, tables: Tables, out: Longs) -> None:
     """What each n-gram, (n, words), is called as a context, -1 where it is not in the tables."""
     for number in range(len(out)):
         context = np.int64(ngrams[number, 0])
@@ -419,7 +414,7 @@ def contexts_of(ngrams: NDArray[np.int32], tables: Tables, out: Longs) -> None:
 
 
 @kernel
-def rename_contexts(rows: Words, names: Longs, vocab_size: int, bits: int) -> None:
+def rename_contexts(rows: ULongs, names: Longs, vocab_size: int, bits: int) -> None:
     """Rows of n-grams whose contexts have moved: what was row r of the tables is now called ``names[r]``."""
     for number in range(len(rows) // 2):
         key = rows[2 * number]
@@ -434,7 +429,7 @@ def rename_contexts(rows: Words, names: Longs, vocab_size: int, bits: int) -> No
 
 
 @kernel
-def find_rows(rows: Words, table: Words, first: int, homes: int, out: Longs) -> None:
+def find_rows(rows: ULongs, table: ULongs, first: int, homes: int, out: Longs) -> None:
     """The table's row of each of ``rows``, by its key; -1 for a free key."""
     for number in range(len(out)):
         key = rows[2 * number]

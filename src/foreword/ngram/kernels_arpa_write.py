@@ -5,14 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Floats, Longs
 from foreword.native.jit import inlined, kernel
 from foreword.ngram.kernels_arpa import ENOUGH, FULL, ODD, POWERS, product_error
-
-Bytes = NDArray[np.uint8]
-Longs = NDArray[np.int64]
-Singles = NDArray[np.float32]
 
 _NEWLINE, _SPACE, _TAB = 10, 32, 9
 _MINUS, _POINT, _ZERO, _LITTLE_E = 45, 46, 48, 101
@@ -89,7 +85,7 @@ def _write_number(value: float, out: Bytes, at: int) -> int:
 
 @kernel
 def write_entries(
-    ngrams: NDArray[np.int64], logs: Singles, weights: Singles, highest: bool, names: Bytes, offsets: Longs,
+    ngrams: Longs, logs: Floats, weights: Floats, highest: bool, names: Bytes, offsets: Longs,
     never: float, out: Bytes, position: Longs,
 ) -> int:  # fmt: skip
     """Write lines for n-grams from ``position[0]`` on to ``out`` from ``position[1]`` on; why it stopped.

@@ -10,12 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Longs, ULongs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load_unaligned, lowest_one, ones
-
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
-Longs = NDArray[np.int64]
 
 EVERY = 128
 SPARE = 8
@@ -68,7 +65,7 @@ def high_words(count: int, universe: int) -> int:
 
 
 @kernel
-def _set_highs(values: Longs, low: int, highs: Words, samples: Longs) -> None:
+def _set_highs(values: Longs, low: int, highs: ULongs, samples: Longs) -> None:
     for place in range(len(values)):
         bit = (values[place] >> low) + place
         highs[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
@@ -76,7 +73,7 @@ def _set_highs(values: Longs, low: int, highs: Words, samples: Longs) -> None:
             samples[place // EVERY] = bit
 
 
-def pack_rising(values: Longs, highs: Words, lows: Bytes, samples: Longs) -> None:
+def pack_rising(values: Longs, highs: ULongs, lows: Bytes, samples: Longs) -> None:
     """Elias-Fano: the bit string, the low bits, and where every 128th one stands, into arrays of the right sizes."""
     low = low_bits(len(values), int(values[-1]))
     highs[:] = 0
@@ -85,7 +82,7 @@ def pack_rising(values: Longs, highs: Words, lows: Bytes, samples: Longs) -> Non
 
 
 @inlined
-def next_one(highs: Words, first: int, last: int, bit: int) -> int:
+def next_one(highs: ULongs, first: int, last: int, bit: int) -> int:
     """The place of the first set bit from ``bit`` on, in the words from ``first`` to ``last``; the end if none."""
     word = first + (bit >> 6)
     if word >= last:
@@ -100,7 +97,7 @@ def next_one(highs: Words, first: int, last: int, bit: int) -> int:
 
 
 @inlined
-def find_one(highs: Words, first: int, last: int, samples: Longs, sample: int, place: int) -> int:
+def find_one(highs: ULongs, first: int, last: int, samples: Longs, sample: int, place: int) -> int:
     """The place of one number ``place``; damaged data gives a wrong place, never one outside the words."""
     bit = samples[sample + place // EVERY]
     missing = place % EVERY

@@ -13,15 +13,11 @@ and most words of a text are frequent ones, so this hardly ever leaves the cache
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs
 from foreword.native.jit import kernel
 from foreword.native.memory import prefetch
 from foreword.ngram.kernels_sort import COUNT, PARENT, WORD
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 _AHEAD = 16
 """Memory is asked for this many positions before it is needed."""

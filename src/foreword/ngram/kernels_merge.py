@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Ints, Longs
 from foreword.native.jit import kernel
 from foreword.ngram.kernels_sort import COUNT, PARENT, WORD
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 
 @kernel

@@ -15,16 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Doubles, Floats, Longs, ULongs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 from foreword.ngram.kernels_bits import find_one, next_one, read_bits
 from foreword.ngram.kernels_table import find, home_of, mixed_key
-
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 
 HASH, TRIE = 0, 1
 
@@ -54,21 +49,21 @@ class Model(NamedTuple):
     """
 
     layout: int
-    unigrams: Singles
+    unigrams: Floats
     bits: int
     bases: Longs
     uniform: bool
     floor: float
-    table: Words
-    values: Singles
-    shapes: NDArray[np.int64]
+    table: ULongs
+    values: Floats
+    shapes: Longs
     words: Bytes
-    highs: Words
+    highs: ULongs
     lows: Bytes
     samples: Longs
-    logs: Singles
+    logs: Floats
     codes: Bytes
-    books: Singles
+    books: Floats
 
 
 @inlined
@@ -197,7 +192,7 @@ def ask_ahead(model: Model, state: Longs, at: int, orders: int, word: int) -> No
 @kernel
 def score(
     model: Model, start: Longs, ids: NDArray[np.integer], offsets: Longs, first: int, last: int,
-    states: Longs, at: Longs, logs: Floats, matched: Bytes,
+    states: Longs, at: Longs, logs: Doubles, matched: Bytes,
 ) -> None:  # fmt: skip
     """Log-probability of every id of documents ``first`` to ``last``, LANES documents side by side.
 
@@ -255,13 +250,13 @@ def unpack_words(model: Model, order: int, first: int, last: int, out: Longs) ->
 
 
 @kernel
-def unpack_logs(model: Model, order: int, first: int, last: int, out: Floats) -> None:
+def unpack_logs(model: Model, order: int, first: int, last: int, out: Doubles) -> None:
     for place in range(first, last):
         out[place - first] = log_of(model, order, place)
 
 
 @kernel
-def unpack_weights(model: Model, length: int, first: int, last: int, out: Floats) -> None:
+def unpack_weights(model: Model, length: int, first: int, last: int, out: Doubles) -> None:
     for place in range(first, last):
         out[place - first] = weight_of(model, length, model.bases[length] + place)
 

@@ -20,12 +20,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 WORD, PARENT, COUNT = range(3)
 """Columns of a table of n-grams: the last word, the number of the n-gram without it, and how often it was seen."""

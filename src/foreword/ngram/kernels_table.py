@@ -16,18 +16,11 @@ or, if that is taken, as near behind it as there is room.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Doubles, Ints, Longs, UInts, ULongs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 from foreword.ngram.kernels_sort import COUNT, PARENT
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Places = NDArray[np.uint32]
-Longs = NDArray[np.int64]
-Words = NDArray[np.uint64]
-Floats = NDArray[np.float64]
 
 FIRST = np.uint64(0x9E3779B97F4A7C15)
 SECOND = np.uint64(0xD6E8FEB86659FD93)
@@ -53,7 +46,7 @@ MOST_IN_BUCKET = 1 << 24
 
 
 @kernel
-def look_up_lower(suffixes: Ints, first: int, last: int, lower: Floats, out: Floats) -> None:
+def look_up_lower(suffixes: Ints, first: int, last: int, lower: Doubles, out: Doubles) -> None:
     """out[i] becomes the probability of suffix i, for suffixes from ``first`` up to ``last``.
 
     lower: float64 (last - first,).
@@ -70,8 +63,8 @@ def look_up_lower(suffixes: Ints, first: int, last: int, lower: Floats, out: Flo
 
 @kernel
 def weigh_contexts(
-    grams: Ints, kept: Bytes, first_context: int, discounts: Floats, per_type: float, extra: float,
-    totals: Floats, weights: Floats,
+    grams: Ints, kept: Bytes, first_context: int, discounts: Doubles, per_type: float, extra: float,
+    totals: Doubles, weights: Doubles,
 ) -> None:  # fmt: skip
     """N(c) and b(c), see ``share_out``, of contexts from ``first_context`` on; grams: all their extensions.
 
@@ -96,8 +89,8 @@ def weigh_contexts(
 
 @kernel
 def share_out(
-    grams: Ints, first_context: int, discounts: Floats, interpolated: bool, totals: Floats, weights: Floats,
-    lower: Floats, probabilities: Floats,
+    grams: Ints, first_context: int, discounts: Doubles, interpolated: bool, totals: Doubles, weights: Doubles,
+    lower: Doubles, probabilities: Doubles,
 ) -> None:  # fmt: skip
     """Probabilities of n-grams.
 
@@ -156,7 +149,7 @@ def home_of(mixed: np.uint64, homes: int) -> int:
 
 
 @inlined
-def find(table: Words, first: int, homes: int, mixed: np.uint64) -> int:
+def find(table: ULongs, first: int, homes: int, mixed: np.uint64) -> int:
     """The row of a key in the table that begins at row ``first``, or -1. The table's last row is free."""
     row = first + home_of(mixed, homes)
     held = table[2 * row]
@@ -167,7 +160,7 @@ def find(table: Words, first: int, homes: int, mixed: np.uint64) -> int:
 
 
 @inlined
-def _key_of(grams: Words, place: int, contexts: Places, base: int, bits: int) -> np.uint64:
+def _key_of(grams: ULongs, place: int, contexts: UInts, base: int, bits: int) -> np.uint64:
     """grams: uint64 (2 n,), of which word and parent are the lower and the upper half of the first."""
     named = grams[2 * place]
     context = base + np.int64(contexts[np.int64(named >> HALF)])
@@ -175,7 +168,7 @@ def _key_of(grams: Words, place: int, contexts: Places, base: int, bits: int) ->
 
 
 @kernel
-def count_buckets(grams: Words, contexts: Places, base: int, bits: int, bucket_bits: int, counts: Longs) -> None:
+def count_buckets(grams: ULongs, contexts: UInts, base: int, bits: int, bucket_bits: int, counts: Longs) -> None:
     """How many n-grams each bucket gets; counts: int64 (buckets,), zero at first."""
     shift = np.uint64(63 - bucket_bits)
     for place in range(len(grams) // 2):
@@ -185,8 +178,8 @@ def count_buckets(grams: Words, contexts: Places, base: int, bits: int, bucket_b
 
 @kernel
 def spread(
-    grams: Words, contexts: Places, base: int, bits: int, bucket_bits: int, rows: Longs, places: Longs,
-    table: Words, numbers: Ints,
+    grams: ULongs, contexts: UInts, base: int, bits: int, bucket_bits: int, rows: Longs, places: Longs,
+    table: ULongs, numbers: Ints,
 ) -> None:  # fmt: skip
     """Write every n-gram's row to its bucket's part of the table, from ``rows[bucket]`` on, and its number to
     ``numbers``, from ``places[bucket]`` on; both are moved on. ``numbers`` may be empty: then nobody asks for them.
@@ -205,7 +198,7 @@ def spread(
 
 
 @inlined
-def _sort_bucket(keys: Words, size: int, bucket_bits: int, order: Words, spare: Words, tally: Ints) -> None:
+def _sort_bucket(keys: ULongs, size: int, bucket_bits: int, order: ULongs, spare: ULongs, tally: Ints) -> None:
     """order[i], out: in its lower bits, which key is number i.
 
     Above them are the forty bits of the key that follow those that a bucket has in common. Sorting by 22 of them leaves
@@ -245,7 +238,7 @@ def _sort_bucket(keys: Words, size: int, bucket_bits: int, order: Words, spare: 
 
 
 @kernel
-def _sort_by_key(keys: Words, size: int, order: Words) -> None:
+def _sort_by_key(keys: ULongs, size: int, order: ULongs) -> None:
     """Put right what forty bits did not tell; it is nearly sorted already."""
     for place in range(1, size):
         held = order[place]
@@ -258,9 +251,9 @@ def _sort_by_key(keys: Words, size: int, order: Words) -> None:
 
 @kernel
 def lay_out(
-    table: Words, homes: int, bucket_bits: int, begins: Longs, counts: Longs, numbers: Ints,
-    first: int, last: int, contexts: Places,
-    keys: Words, values: Words, names: Ints, order: Words, spare: Words, tally: Ints,
+    table: ULongs, homes: int, bucket_bits: int, begins: Longs, counts: Longs, numbers: Ints,
+    first: int, last: int, contexts: UInts,
+    keys: ULongs, values: ULongs, names: Ints, order: ULongs, spare: ULongs, tally: Ints,
 ) -> int:  # fmt: skip
     """Sort each bucket and put its rows where they belong; the number of rows up to the last one that is taken, or -1
     if the table is too small, which it is for no keys that are spread at all evenly.
@@ -315,7 +308,7 @@ def lay_out(
 
 
 @kernel
-def name_contexts(table: Words, numbers: Ints, first: int, last: int, contexts: Places) -> None:
+def name_contexts(table: ULongs, numbers: Ints, first: int, last: int, contexts: UInts) -> None:
     """contexts[n - first] becomes the row of n-gram n, for n from ``first`` up to ``last``; numbers: of ``lay_out``."""
     listed = 0
     for row in range(len(table) // 2):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Doubles, Floats, Ints, Longs, ULongs
 from foreword.errors import InputError
 from foreword.ngram import kernels_table as ngram_table
 from foreword.ngram.kernels_bits import EVERY, high_words, low_bits, packed_bytes
@@ -38,12 +38,6 @@ from foreword.ngram.kernels_query import (
     unpack_weights,
     unpack_words,
 )
-from foreword.protocols import Array
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 
 LOAD = 0.74
 """Taken share of the hash table's rows: 16 bytes a row make 21.6 bytes an n-gram."""
@@ -55,11 +49,11 @@ class Logged:
 
     words: Ints
     parents: Ints
-    probabilities: Singles
-    backoffs: Singles
+    probabilities: Floats
+    backoffs: Floats
 
 
-Spelled = tuple[int, Longs, Singles, Singles]
+Spelled = tuple[int, Longs, Floats, Floats]
 """An order, its n-grams as words (n, order) in sorted order, their log-probabilities and log back-off weights."""
 
 
@@ -70,7 +64,7 @@ class HashLayout:
         self.model = model
         self.vocab_size = vocab_size
         self.sizes = list(sizes)
-        self._sorted: dict[int, tuple[NDArray[np.uint64], Longs]] = {}
+        self._sorted: dict[int, tuple[ULongs, Longs]] = {}
 
     @classmethod
     def open(cls, arrays: Mapping[str, Array], sizes: Sequence[int], vocab_size: int, uniform: bool) -> HashLayout:
@@ -98,7 +92,7 @@ class HashLayout:
         rows = ends - self.model.shapes[:, FIRST_ROW]
         return {"unigrams": self.model.unigrams, "table": self.model.table, "rows": rows}
 
-    def extensions(self, length: int, context: int) -> tuple[Longs, Floats]:
+    def extensions(self, length: int, context: int) -> tuple[Longs, Doubles]:
         """The words seen after a context of ``length`` + 1 words, and their log-probabilities there."""
         keys, rows = self._by_key(length + 1)
         bits = self.model.bits
@@ -111,7 +105,7 @@ class HashLayout:
             return float(self.model.unigrams[2 * context + 1])
         return float(self.model.values[4 * (context - self.vocab_size - 1) + 3])
 
-    def _by_key(self, order: int) -> tuple[NDArray[np.uint64], Longs]:
+    def _by_key(self, order: int) -> tuple[ULongs, Longs]:
         """All keys of an order, sorted, and their rows: so a context's extensions lie together. Made when needed."""
         if order not in self._sorted:
             rows = self._rows_of(order)
@@ -158,14 +152,14 @@ def most_rows(size: int) -> int:
     return homes_of(size) + size // 8 + 256
 
 
-def mixed_keys(contexts: Longs, words: Array, bits: int) -> NDArray[np.uint64]:
+def mixed_keys(contexts: Longs, words: Array, bits: int) -> ULongs:
     """What the table stores for contexts and words, as ``ngram_table.mixed_key`` has it."""
     mixed = ((contexts << bits | words) + 1).astype(np.uint64) * ngram_table.FIRST
     mixed ^= mixed >> np.uint64(32)
     return mixed * ngram_table.SECOND
 
 
-def _unmixed(mixed: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _unmixed(mixed: ULongs) -> ULongs:
     """The keys, context and word, from what the table stores: the mixing backwards."""
     modulus = 1 << 64
     keys = mixed * np.uint64(pow(int(ngram_table.SECOND), -1, modulus))
@@ -207,7 +201,7 @@ class TrieLayout:
         stored = ("codes", "books") if len(self.model.codes) else ("logs",)
         return {name: getattr(self.model, name) for name in (*names, *stored)}
 
-    def extensions(self, length: int, context: int) -> tuple[Longs, Floats]:
+    def extensions(self, length: int, context: int) -> tuple[Longs, Doubles]:
         found = np.empty(2, np.int64)
         known_extensions(self.model, length, context, found)
         first, last = found.tolist()

@@ -19,6 +19,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Ints, Longs
 from foreword.errors import ForewordError
 from foreword.ngram.counts import Order, Tabulated, count_ngrams
 from foreword.ngram.kernels_count import list_extensions
@@ -26,9 +27,6 @@ from foreword.ngram.kernels_merge import fill_tables, find_suffixes, list_window
 from foreword.ngram.kernels_sort import PARENT, WORD
 from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 MOST = (1 << 31) - 1
 """What a table can count, and how many n-grams of an order it can number."""

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Doubles, Floats, Ids, Ints, Logs, Longs
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.native.parallel import cores, ordered_map
 from foreword.ngram import kernels_query as ngram_query
@@ -26,15 +26,10 @@ from foreword.ngram.estimate import estimate_logs, prune_limits
 from foreword.ngram.layouts import HashLayout, Logged, Spelled, TrieLayout, in_order, most_rows
 from foreword.ngram.pack import hash_arrays, table_of, trie_arrays
 from foreword.ngram.smoothing import GIVEN, method
-from foreword.protocols import Ids, Json, Logs, Meter, Parts
+from foreword.protocols import Json, Meter, Parts
 from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
 
 HIGHEST_ORDER = 10
 
@@ -131,7 +126,7 @@ class NgramLM:
         return self
 
     def _enter(
-        self, vocab: Vocab, unigrams: Singles, tables: Sequence[Ints], scratch: Scratch, meter: Meter | None = None
+        self, vocab: Vocab, unigrams: Floats, tables: Sequence[Ints], scratch: Scratch, meter: Meter | None = None
     ) -> None:
         sizes = [len(unigrams), *map(len, tables)]
         self.layout_: HashLayout | TrieLayout
@@ -188,7 +183,7 @@ class NgramLM:
     def logprobs(self, corpus: Corpus) -> Logs:
         return self.full_scores(corpus, matched=False)[0]
 
-    def full_scores(self, corpus: Corpus, *, matched: bool = True) -> tuple[Floats, NDArray[np.uint8]]:
+    def full_scores(self, corpus: Corpus, *, matched: bool = True) -> tuple[Doubles, Bytes]:
         """Log-probability of every id, and the order of the n-gram that matched, 1 for a word on its own."""
         if corpus.vocab != self.vocab:
             raise ForewordError("the corpus was made with another vocabulary than the model")
@@ -220,7 +215,7 @@ class NgramLM:
             self._fill_next(known, row)
         return logs
 
-    def _fill_next(self, contexts: Longs, logs: Floats) -> None:
+    def _fill_next(self, contexts: Longs, logs: Doubles) -> None:
         layout = self.layout_
         known = [(length, context) for length, context in enumerate(contexts.tolist()) if context >= 0]
         weights = [layout.backoff(length, context) for length, context in known]
@@ -234,13 +229,13 @@ class NgramLM:
             words, values = self._extensions(length, context)
             logs[words] = values + _sum_in_order(weights[place + 1 :])
 
-    def _extensions(self, length: int, context: int) -> tuple[Longs, Floats]:
+    def _extensions(self, length: int, context: int) -> tuple[Longs, Doubles]:
         """What was seen after a context. A text meets the same few contexts with many words again and again, and
         gathering those from a table larger than the cache is most of the work: they are kept.
         """
         if self.__dict__.get("_kept_of") is not self.layout_:
             self._kept_of, self._kept_words = self.layout_, 0
-            self._kept: dict[tuple[int, int], tuple[Longs, Floats]] = {}
+            self._kept: dict[tuple[int, int], tuple[Longs, Doubles]] = {}
         found = self._kept.get((length, context))
         if found is None:
             found = self.layout_.extensions(length, context)

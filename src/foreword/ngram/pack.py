@@ -15,17 +15,15 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Array, Bytes, Floats, Ints, UInts, ULongs
 from foreword.errors import ForewordError
 from foreword.ngram import kernels_table as ngram_table
 from foreword.ngram.kernels_bits import EVERY, high_words, low_bits, pack_bits, pack_rising, packed_bytes
 from foreword.ngram.kernels_count import list_extensions
 from foreword.ngram.layouts import Logged, homes_of, most_rows, word_bits
-from foreword.protocols import Array, Meter
+from foreword.protocols import Meter
 from foreword.storage.scratch import Scratch
 
-Ints = NDArray[np.int32]
-Words = NDArray[np.uint64]
-Singles = NDArray[np.float32]
 T = TypeVar("T", bound=np.generic)
 
 LOG, WEIGHT = 2, 3
@@ -42,7 +40,7 @@ def table_of(logged: Logged) -> Ints:
 
 
 def hash_arrays(
-    unigrams: Singles, tables: Sequence[Ints], scratch: Scratch, meter: Meter | None = None
+    unigrams: Floats, tables: Sequence[Ints], scratch: Scratch, meter: Meter | None = None
 ) -> dict[str, Array]:
     """The arrays of ``HashLayout``. unigrams: float32 (words + 1, 2), logs of probability and weight.
 
@@ -68,7 +66,7 @@ def hash_arrays(
 
 
 def _fill(
-    table: Words, grams: Ints, contexts: NDArray[np.uint32], base: int, bits: int, own: NDArray[np.uint32],
+    table: ULongs, grams: Ints, contexts: UInts, base: int, bits: int, own: UInts,
     scratch: Scratch,
 ) -> int:  # fmt: skip
     """Make one order's table; how many rows it takes. own, out: the row of each n-gram, if it has room for them."""
@@ -106,7 +104,7 @@ def _fill(
 
 
 def trie_arrays(
-    unigrams: Singles, tables: Sequence[Ints], scratch: Scratch, *, quantize: bool, meter: Meter | None = None
+    unigrams: Floats, tables: Sequence[Ints], scratch: Scratch, *, quantize: bool, meter: Meter | None = None
 ) -> dict[str, Array]:
     """The arrays of ``TrieLayout``; the tables must be sorted."""
     bits = word_bits(len(unigrams) - 1)
@@ -160,7 +158,7 @@ def _parts(scratch: Scratch, kind: type[T], sizes: Sequence[int]) -> _Parts[T]:
     return _Parts(whole, [whole[first:last] for first, last in pairwise(ends)])
 
 
-def _quantize(values: Singles, codes: NDArray[np.uint8], scratch: Scratch) -> Singles:
+def _quantize(values: Floats, codes: Bytes, scratch: Scratch) -> Floats:
     """256 values that stand for all, and which of them stands for each: bins of equal frequency, by their means.
 
     A weight of zero and minus infinity keep a value of their own, for they mean something exact: a context that

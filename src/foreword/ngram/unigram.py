@@ -17,10 +17,10 @@ import math
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Ids, Logs, Longs
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.protocols import Ids, Logs, Parts
+from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
@@ -63,16 +63,16 @@ class UnigramLM:
             raise InputError("the text is empty: there is nothing to score")
         return float(self.logprobs(corpus).mean())
 
-    def start(self, n: int = 1) -> NDArray[np.float64]:
+    def start(self, n: int = 1) -> Doubles:
         """(n, 0): nothing is remembered of n texts."""
         return np.empty((n, 0))
 
-    def next_logprobs(self, state: NDArray[np.float64]) -> Logs:
+    def next_logprobs(self, state: Doubles) -> Logs:
         """(n, V), the same row n times over: a read-only view, so it costs nothing however large n is."""
         vocab = self.vocab
         return np.broadcast_to(self.log_probabilities_, (len(state), len(vocab)))
 
-    def advance(self, state: NDArray[np.float64], ids: Ids) -> NDArray[np.float64]:
+    def advance(self, state: Doubles, ids: Ids) -> Doubles:
         if len(ids) != len(state):
             raise ValueError(f"{len(state)} texts but {len(ids)} next tokens")
         return self.start(len(state))
@@ -93,18 +93,18 @@ class UnigramLM:
             raise ValueError("a count is negative, or all are zero")
         return cls(float(add))._learn(counts, vocab)
 
-    def _learn(self, counts: NDArray[np.int64], vocab: Vocab) -> Self:
+    def _learn(self, counts: Longs, vocab: Vocab) -> Self:
         self.log_probabilities_ = log_shares(counts, self.add)
         self.counts_ = counts
         self._vocab = vocab
         return self
 
 
-def log_shares(counts: NDArray[np.int64], add: float) -> NDArray[np.float64]:
+def log_shares(counts: Longs, add: float) -> Doubles:
     """(V,) → (V,): log((count + add) / (N + add · V)), minus infinity where that is zero."""
     if not (math.isfinite(add) and add >= 0):
         raise SettingError(f"add={add} must be zero (maximum likelihood) or a positive number")
     with np.errstate(divide="ignore"):
-        table: NDArray[np.float64] = np.log((counts + add) / (counts.sum() + add * len(counts)))
+        table: Doubles = np.log((counts + add) / (counts.sum() + add * len(counts)))
     table.flags.writeable = False
     return table

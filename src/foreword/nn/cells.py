@@ -16,16 +16,15 @@ the forget gate of F. Gers et al. (2000); K. Cho et al., "Learning phrase repres
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Ids, Reals
 from foreword.errors import SettingError
 
-Floats = NDArray[np.floating[Any]]
-State = tuple[Floats, ...]
-Kept = tuple[Floats, ...]
+State = tuple[Reals, ...]
+Kept = tuple[Reals, ...]
 
 Activation = Literal["tanh", "relu"]
 Reset = Literal["before", "after"]
@@ -35,15 +34,15 @@ class Cell(Protocol):
     """What ``run`` asks of a cell."""
 
     hidden: int
-    weights: dict[str, Floats]
-    grads: dict[str, Floats]
+    weights: dict[str, Reals]
+    grads: dict[str, Reals]
 
     def start(self, batch: int) -> State: ...
-    def step(self, x: Floats, state: State) -> tuple[State, Kept]: ...
-    def back(self, d_state: State, kept: Kept) -> tuple[Floats, State]: ...
+    def step(self, x: Reals, state: State) -> tuple[State, Kept]: ...
+    def back(self, d_state: State, kept: Kept) -> tuple[Reals, State]: ...
 
 
-def run(cell: Cell, x: Floats, state: State | None = None) -> tuple[Floats, State, list[Kept]]:
+def run(cell: Cell, x: Reals, state: State | None = None) -> tuple[Reals, State, list[Kept]]:
     """Read a sequence: every h (T, B, H), the last state, and what ``run_back`` needs."""
     state = cell.start(x.shape[1]) if state is None else state
     outputs, kept = [], []
@@ -54,7 +53,7 @@ def run(cell: Cell, x: Floats, state: State | None = None) -> tuple[Floats, Stat
     return np.stack(outputs), state, kept
 
 
-def run_back(cell: Cell, d_outputs: Floats, kept: list[Kept], d_last: State | None = None) -> tuple[Floats, State]:
+def run_back(cell: Cell, d_outputs: Reals, kept: list[Kept], d_last: State | None = None) -> tuple[Reals, State]:
     """Back through time: from the gradient of every h, and of the last state, to those of x and the first state."""
     d_state = d_last or tuple(np.zeros_like(part) for part in cell.start(d_outputs.shape[1]))
     d_x = []
@@ -85,27 +84,27 @@ class RNNCell:
     def start(self, batch: int) -> State:
         return (np.zeros((batch, self.hidden)),)
 
-    def step(self, x: Floats, state: State) -> tuple[State, Kept]:
+    def step(self, x: Reals, state: State) -> tuple[State, Kept]:
         (h,) = state
         w = self.weights
         a = x @ w["W_x"].T + h @ w["W_h"].T + w["b"]
         new = np.tanh(a) if self.activation == "tanh" else np.maximum(a, 0)
         return (new,), (x, h, new)
 
-    def slope(self, new: Floats) -> Floats:
+    def slope(self, new: Reals) -> Reals:
         """f′ at a step, told from its result: 1 − h² for tanh, at most 1 and near 0 where it is saturated."""
-        slope: Floats = 1 - new**2 if self.activation == "tanh" else (new > 0).astype(new.dtype)
+        slope: Reals = 1 - new**2 if self.activation == "tanh" else (new > 0).astype(new.dtype)
         return slope
 
-    def back(self, d_state: State, kept: Kept) -> tuple[Floats, State]:
+    def back(self, d_state: State, kept: Kept) -> tuple[Reals, State]:
         x, h, new = kept
         d_a = d_state[0] * self.slope(new)
         _add_linear(self.grads, d_a, x, h)
         return d_a @ self.weights["W_x"], (d_a @ self.weights["W_h"],)
 
-    def jacobian(self, new: Floats) -> Floats:
+    def jacobian(self, new: Reals) -> Reals:
         """∂h_t/∂h_(t−1) = diag(f′) W_h for one text: (H,) → (H, H)."""
-        jacobian: Floats = self.slope(new)[:, None] * self.weights["W_h"]
+        jacobian: Reals = self.slope(new)[:, None] * self.weights["W_h"]
         return jacobian
 
 
@@ -126,20 +125,20 @@ class LSTMCell:
     def start(self, batch: int) -> State:
         return np.zeros((batch, self.hidden)), np.zeros((batch, self.hidden))
 
-    def gates(self, x: Floats, h: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def gates(self, x: Reals, h: Reals) -> tuple[Reals, Reals, Reals, Reals]:
         """i, f, g, o of one step: what the pictures of an LSTM show."""
         w = self.weights
         i, f, g, o = np.split(x @ w["W_x"].T + h @ w["W_h"].T + w["b"], 4, axis=1)
         return sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
 
-    def step(self, x: Floats, state: State) -> tuple[State, Kept]:
+    def step(self, x: Reals, state: State) -> tuple[State, Kept]:
         h, c = state
         i, f, g, o = self.gates(x, h)
         new_c = f * c + i * g
         squashed = np.tanh(new_c)
         return (o * squashed, new_c), (x, h, c, i, f, g, o, squashed)
 
-    def back(self, d_state: State, kept: Kept) -> tuple[Floats, State]:
+    def back(self, d_state: State, kept: Kept) -> tuple[Reals, State]:
         d_h, d_c = d_state
         x, h, c, i, f, g, o, squashed = kept
         d_c = d_c + d_h * o * (1 - squashed**2)
@@ -184,7 +183,7 @@ class GRUCell:
     def start(self, batch: int) -> State:
         return (np.zeros((batch, self.hidden)),)
 
-    def step(self, x: Floats, state: State) -> tuple[State, Kept]:
+    def step(self, x: Reals, state: State) -> tuple[State, Kept]:
         (h,) = state
         w, size = self.weights, self.hidden
         from_x = x @ w["W_x"].T + w["b"]
@@ -198,7 +197,7 @@ class GRUCell:
         keep = z if self.z_keeps else 1 - z
         return ((1 - keep) * n + keep * h,), (x, h, r, z, n, inner)
 
-    def back(self, d_state: State, kept: Kept) -> tuple[Floats, State]:
+    def back(self, d_state: State, kept: Kept) -> tuple[Reals, State]:
         (d_new,) = d_state
         x, h, r, z, n, inner = kept
         w, size, g = self.weights, self.hidden, self.grads
@@ -246,13 +245,13 @@ class MinGRUCell:
     def start(self, batch: int) -> State:
         return (np.zeros((batch, self.hidden)),)
 
-    def step(self, x: Floats, state: State) -> tuple[State, Kept]:
+    def step(self, x: Reals, state: State) -> tuple[State, Kept]:
         (h,) = state
         a, n = np.split(x @ self.weights["W_x"].T + self.weights["b"], 2, axis=1)
         z = sigmoid(a)
         return ((1 - z) * h + z * n,), (x, h, z, n)
 
-    def back(self, d_state: State, kept: Kept) -> tuple[Floats, State]:
+    def back(self, d_state: State, kept: Kept) -> tuple[Reals, State]:
         (d_new,) = d_state
         x, h, z, n = kept
         d_a = np.concatenate((d_new * (n - h) * z * (1 - z), d_new * z), axis=1)
@@ -261,14 +260,14 @@ class MinGRUCell:
         return d_a @ self.weights["W_x"], (d_new * (1 - z),)
 
 
-def run_both_ways(forward: Cell, backward: Cell, x: Floats) -> Floats:
+def run_both_ways(forward: Cell, backward: Cell, x: Reals) -> Reals:
     """A bidirectional layer (T, B, 2H): each step beside what the second cell knows from reading the text backwards."""
     ahead, _, _ = run(forward, x)
     behind, _, _ = run(backward, x[::-1])
     return np.concatenate((ahead, behind[::-1]), axis=2)
 
 
-def run_stack(cells: list[Cell], x: Floats) -> tuple[Floats, list[State], list[list[Kept]]]:
+def run_stack(cells: list[Cell], x: Reals) -> tuple[Reals, list[State], list[list[Kept]]]:
     """Layers on layers: the states of one are the inputs of the next."""
     states, kept = [], []
     for cell in cells:
@@ -278,7 +277,7 @@ def run_stack(cells: list[Cell], x: Floats) -> tuple[Floats, list[State], list[l
     return x, states, kept
 
 
-def run_stack_back(cells: list[Cell], d_outputs: Floats, kept: list[list[Kept]]) -> Floats:
+def run_stack_back(cells: list[Cell], d_outputs: Reals, kept: list[list[Kept]]) -> Reals:
     for cell, held in zip(cells[::-1], kept[::-1], strict=True):
         d_outputs, _ = run_back(cell, d_outputs, held)
     return d_outputs
@@ -288,14 +287,14 @@ def parameters(cell: Cell) -> int:
     return sum(weight.size for weight in cell.weights.values())
 
 
-def sigmoid(x: Floats) -> Floats:
+def sigmoid(x: Reals) -> Reals:
     """1 / (1 + e⁻ˣ), without overflow on either side."""
     small = np.exp(-np.abs(x))
-    shares: Floats = np.where(x >= 0, 1, small) / (1 + small)
+    shares: Reals = np.where(x >= 0, 1, small) / (1 + small)
     return shares
 
 
-def cross_entropy(scores: Floats, targets: NDArray[np.integer[Any]]) -> tuple[float, Floats]:
+def cross_entropy(scores: Reals, targets: Ids) -> tuple[float, Reals]:
     """The mean of −log p(target) under a softmax, and its gradient for the scores, (p − y) / n. scores: (n, V)."""
     shifted = scores - scores.max(axis=1, keepdims=True)
     logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
@@ -305,7 +304,7 @@ def cross_entropy(scores: Floats, targets: NDArray[np.integer[Any]]) -> tuple[fl
     return float(-logs[rows, targets].mean()), gradient / len(targets)
 
 
-def _random_weights(inputs: int, hidden: int, gates: int, seed: int) -> dict[str, Floats]:
+def _random_weights(inputs: int, hidden: int, gates: int, seed: int) -> dict[str, Reals]:
     if inputs < 1 or hidden < 1:
         raise SettingError(f"a cell of {inputs} inputs and {hidden} hidden units: expected at least one of each")
     rng = np.random.default_rng(seed)
@@ -317,11 +316,11 @@ def _random_weights(inputs: int, hidden: int, gates: int, seed: int) -> dict[str
     }
 
 
-def _zeros_like(weights: dict[str, Floats]) -> dict[str, Floats]:
+def _zeros_like(weights: dict[str, Reals]) -> dict[str, Reals]:
     return {name: np.zeros_like(weight) for name, weight in weights.items()}
 
 
-def _add_linear(grads: dict[str, Floats], d_a: Floats, x: Floats, h: Floats) -> None:
+def _add_linear(grads: dict[str, Reals], d_a: Reals, x: Reals, h: Reals) -> None:
     """The gradients of ``a = W_x x + W_h h + b``."""
     grads["W_x"] += d_a.T @ x
     grads["W_h"] += d_a.T @ h

@@ -18,14 +18,13 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from foreword.arrays import Array
 from foreword.errors import InputError
 from foreword.native.simd import LANES
 from foreword.nn.kernels_crf import plain_viterbi, share_paths, sum_paths
 from foreword.nn.kernels_crf import viterbi as fill_tags
-from foreword.protocols import Array
 
 
 class Chain(NamedTuple):
@@ -304,7 +303,7 @@ def _check_tags(emissions: Tensor, tags: Tensor, mask: Tensor) -> None:
         raise InputError(f"sentence {sentence}, word {word} has tag {tag}, not one of 0 to {emissions.shape[2] - 1}")
 
 
-def _array(tensor: Tensor) -> NDArray[Any]:
+def _array(tensor: Tensor) -> Array:
     """For a kernel: on the CPU, in one piece, and as float32 where it is half as wide."""
     tensor = tensor.detach().cpu()
     half = tensor.dtype in (torch.float16, torch.bfloat16)

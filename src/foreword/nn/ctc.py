@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from foreword.arrays import Array
 from foreword.errors import InputError, SettingError
 from foreword.nn.kernels_ctc import align
-from foreword.protocols import Array
 
 
 def ctc_loss(logs: Tensor, labels: Tensor, frames: Tensor, sizes: Tensor, *, blank: int = 0) -> Tensor:

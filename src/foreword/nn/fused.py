@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from foreword.arrays import Floats
 from foreword.nn.kernels_recurrent import BLOCK, gru_through, gru_through_back, rnn_through, rnn_through_back
 
 
@@ -102,7 +101,7 @@ def states_from(steps: int, first: Tensor) -> Tensor:
     return states
 
 
-def packed(matrix: Tensor) -> NDArray[np.float32]:
+def packed(matrix: Tensor) -> Floats:
     """(rows, columns) as (columns / 64, rows, 64), flat: as ``add_product`` reads it. Once a call, for all steps."""
     rows, columns = matrix.shape
     whole = columns // BLOCK
@@ -114,7 +113,7 @@ def packed(matrix: Tensor) -> NDArray[np.float32]:
     return flat(out)
 
 
-def flat(tensor: Tensor) -> NDArray[np.float32]:
+def flat(tensor: Tensor) -> Floats:
     """The tensor's numbers as the kernels take them; a copy only where they do not lie in a row."""
-    flat: NDArray[np.float32] = tensor.detach().contiguous().view(-1).numpy()
+    flat: Floats = tensor.detach().contiguous().view(-1).numpy()
     return flat

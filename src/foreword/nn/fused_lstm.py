@@ -2,7 +2,7 @@
 
 torch runs this one by oneDNN, which lays the weights and their gradients out anew at every call: fast, but backward a
 layer of 650 units takes 57 MB for it. Here products with the input are one matrix product before the first step, those
-of the gradients one after the last, by SciPy's BLAS, and what is between them is a kernel (``nn/kernels_lstm.py``), which
+of the gradients one after the last, by SciPy's BLAS, and what is between them is a kernel (``kernels_lstm.py``), which
 puts the gates' gradients where the gates were. ``layers.py`` says where which of the two is taken, ``cells.py`` has the
 gradients to be read.
 Shapes: T steps, B texts, I inputs, H units.
@@ -14,15 +14,13 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.linalg.blas import sgemm
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from foreword.arrays import Floats
 from foreword.nn.fused import flat, packed, states_from
 from foreword.nn.kernels_lstm import lstm_through, lstm_through_back
-
-Floats = NDArray[np.float32]
 
 
 def fused_lstm(

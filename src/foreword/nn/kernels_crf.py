@@ -9,16 +9,11 @@ as for a hidden Markov model. Shapes: B sentences, T words of the longest, K tag
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Floats, Ints, Logs, Longs
 from foreword.native.jit import inlined, kernel
 from foreword.native.simd import LANES, load, store
 from foreword.native.simd_gates import broadcast, load_part, maximum, plus
-from foreword.protocols import Logs
-
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 
 def plain_viterbi(emissions: Logs, start: Logs, moves: Logs, end: Logs) -> tuple[list[int], float]:
@@ -41,13 +36,13 @@ def plain_viterbi(emissions: Logs, start: Logs, moves: Logs, end: Logs) -> tuple
 @kernel
 def viterbi(
     emissions: Floats,
-    lengths: NDArray[np.int64],
+    lengths: Longs,
     longest: int,
     start: Floats,
     moves: Floats,
     end: Floats,
     best: Floats,
-    tags: NDArray[np.int32],
+    tags: Ints,
     scores: Floats,
 ) -> None:
     """Fill ``tags`` (B, T) up to each sentence's length, and ``scores`` (B,).

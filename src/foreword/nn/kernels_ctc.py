@@ -15,13 +15,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Logs, Longs
 from foreword.native.jit import inlined, kernel
-from foreword.protocols import Logs
-
-Doubles = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 
 def plain_log_likelihood(logs: Logs, labels: Sequence[int], blank: int) -> float:

@@ -11,13 +11,9 @@ Shapes: n texts, V words, D units.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Floats, Ints, Longs
 from foreword.native.jit import kernel
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 
 @kernel

@@ -11,15 +11,13 @@ All arrays are flat float32. weight (V, D), bias (V,), packed: the states with r
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Floats
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 from foreword.native.simd import LANES, load, multiply_add, scaled_add, store, subtract, zeros
 from foreword.native.simd_gates import broadcast, exponential, maximum, plus
 from foreword.nn.kernels_recurrent import BLOCK, add_product
-
-Floats = NDArray[np.float32]
 
 WORDS = 64
 """Scored together."""

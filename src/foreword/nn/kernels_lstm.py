@@ -6,15 +6,11 @@ with the input, biases included; out, i, f, g and o. ``nn/fused_lstm.py`` makes 
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from foreword.arrays import Floats
 from foreword.native.jit import inlined, kernel
 from foreword.native.simd import LANES, multiply_add, sigmoid
 from foreword.native.simd_gates import load_part, multiply, one_minus, plus, store_part, tanh
 from foreword.nn.kernels_recurrent import add_product
-
-Floats = NDArray[np.float32]
 
 
 @inlined

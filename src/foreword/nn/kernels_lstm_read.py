@@ -9,17 +9,12 @@ All arrays are flat. table (D, 4H), words (T, B), h and c (B, H), out (T, B, H).
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from foreword.arrays import Floats, Longs
 from foreword.native.jit import inlined, kernel
 from foreword.native.simd import LANES, multiply_add, sigmoid
 from foreword.native.simd_gates import load_part, multiply, plus, store_part, tanh
 from foreword.nn.kernels_recurrent import add_product
 from foreword.nn.kernels_step import multiply_rows
-
-Floats = NDArray[np.float32]
-Longs = NDArray[np.int64]
 
 
 @inlined

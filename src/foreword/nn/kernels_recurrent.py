@@ -7,14 +7,10 @@ is given; from_x (T, B, gates · H), the products with the input, biases include
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from foreword.arrays import Floats
 from foreword.native.jit import inlined, kernel
 from foreword.native.simd import LANES, load, multiply_add, scaled_add, sigmoid, subtract, zeros
 from foreword.native.simd_gates import load_part, multiply, one_minus, plus, positive, store_part, tanh
-
-Floats = NDArray[np.float32]
 
 BLOCK = 4 * LANES
 """Columns of a matrix that are multiplied together; a packed matrix holds them side by side."""

@@ -10,14 +10,11 @@ Three walks over a row, which stays near the processor: the largest score, the e
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Floats, Longs
 from foreword.native.jit import kernel
 from foreword.native.simd import LANES, load, scaled, store, subtract, total, zeros
 from foreword.native.simd_gates import broadcast, exponential, largest, maximum, plus
-
-Floats = NDArray[np.float32]
-Longs = NDArray[np.int64]
 
 
 @kernel

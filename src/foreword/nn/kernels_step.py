@@ -11,8 +11,8 @@ All arrays are flat. weights (rows, columns), x (n, columns), out (n, rows).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Floats, Ints, Shorts, SignedBytes
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 from foreword.native.simd import LANES, load, multiply_add, sigmoid, subtract, total, zeros
@@ -27,12 +27,6 @@ from foreword.native.simd_gates import (
     tanh,
 )
 from foreword.native.simd_small import WIDTH, add_products, load_bytes, load_shorts, load_whole, no_totals, store_sums
-
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
-Bytes = NDArray[np.int8]
-Shorts = NDArray[np.int16]
-Ints = NDArray[np.int32]
 
 _FOUR = 4 * LANES
 
@@ -106,8 +100,8 @@ def round_rows(x: Floats, texts: int, columns: int, limit: int, rounded: Shorts,
 
 @kernel
 def multiply_small_rows(
-    weights: Bytes, scales: Floats, bias: Floats, rounded: Shorts, x_scales: Floats, texts: int, rows: int, padded: int,
-    room: Ints, out: Floats,
+    weights: SignedBytes, scales: Floats, bias: Floats, rounded: Shorts, x_scales: Floats, texts: int, rows: int,
+    padded: int, room: Ints, out: Floats,
 ) -> None:  # fmt: skip
     """The same with weights in int8, a scale for each row: an even number of rows, columns up to a multiple of 64.
 

@@ -8,14 +8,12 @@ Shapes: n texts, V words, D units.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from llvmlite.binding import get_host_cpu_features
-from numpy.typing import NDArray
 from torch import Tensor
 
+from foreword.arrays import Array, Floats, Longs
 from foreword.nn.kernels_likeliest import best_words
 
 LIMIT = 127
@@ -32,10 +30,10 @@ class Likeliest:
             self._sums = self._table.abs().sum(1)
             self._small = self._small.t()
 
-    def __call__(self, x: Tensor) -> NDArray[np.int64]:
+    def __call__(self, x: Tensor) -> Longs:
         """The words (n,), for x (n, D)."""
         if not self.rounded or len(x) == 0:
-            whole: NDArray[np.float32] = torch.addmm(self._bias, x, self._table.t()).numpy()
+            whole: Floats = torch.addmm(self._bias, x, self._table.t()).numpy()
             return np.asarray(whole.argmax(1), np.int64)
         scales, small = _rounded(x)
         products = torch._int_mm(small, self._small)
@@ -66,5 +64,5 @@ def _rounded(x: Tensor) -> tuple[Tensor, Tensor]:
     return scales, (x * by[:, None]).round_().to(torch.int8)
 
 
-def _flat(part: Tensor) -> NDArray[Any]:
+def _flat(part: Tensor) -> Array:
     return part.contiguous().view(-1).numpy()

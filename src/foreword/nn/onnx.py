@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Floats
 from foreword.errors import InputError
 from foreword.nn.network import BIAS, EMBEDDING, OUTPUT
 from foreword.nn.recurrent_network import RecurrentNetwork, layer_names
@@ -40,8 +40,6 @@ FLOAT, INT64 = 1, 7
 OPERATORS = {"rnn": "RNN", "irnn": "RNN", "gru": "GRU", "lstm": "LSTM"}
 _ORDER = {"rnn": (0,), "irnn": (0,), "gru": (1, 0, 2), "lstm": (0, 3, 1, 2)}
 """Which of our gates stands where."""
-
-Floats = NDArray[np.float32]
 
 
 class Model(Protocol):
@@ -141,7 +139,7 @@ def _node(operator: str, inputs: Sequence[str], outputs: Sequence[str], *attribu
     return _message(1, read + written + _text(3, outputs[0]) + _text(4, operator) + options)
 
 
-def _tensor(name: str, array: NDArray[Any]) -> bytes:
+def _tensor(name: str, array: Array) -> bytes:
     kind = INT64 if array.dtype == np.int64 else FLOAT
     little = array.astype("<i8" if kind == INT64 else "<f4", copy=False)
     return b"".join(_number(1, size) for size in array.shape) + _number(2, kind) + _text(8, name) + _bytes(9, little)
@@ -177,7 +175,7 @@ def _text(field: int, value: str) -> bytes:
     return _message(field, value.encode())
 
 
-def _bytes(field: int, array: NDArray[Any]) -> bytes:
+def _bytes(field: int, array: Array) -> bytes:
     return _message(field, array.tobytes())
 
 

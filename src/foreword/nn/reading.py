@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from foreword.arrays import Floats, Longs
 from foreword.native.threads import in_threads
 from foreword.nn.fused import flat, packed
 from foreword.nn.kernels_lstm_read import read_few, read_together
@@ -65,19 +65,19 @@ def read_words(
     return out, h, c
 
 
-def _room(texts: int, units: int) -> NDArray[np.float32]:
+def _room(texts: int, units: int) -> Floats:
     """For the gates of one step."""
     return np.empty(4 * texts * units, np.float32)
 
 
-def _counts(steps: int, texts: int, lengths: Tensor | None) -> NDArray[np.int64]:
+def _counts(steps: int, texts: int, lengths: Tensor | None) -> Longs:
     """(T,): how many sentences have a word at each step."""
     if lengths is None:
         return np.full(steps, texts, np.int64)
     sizes = lengths.numpy()
     if sizes.shape != (texts,) or (np.diff(sizes) > 0).any():
         raise ValueError(f"expected {texts} lengths, the longest first")
-    counts: NDArray[np.int64] = np.searchsorted(-sizes, -np.arange(steps), side="left").astype(np.int64)
+    counts: Longs = np.searchsorted(-sizes, -np.arange(steps), side="left").astype(np.int64)
     return counts
 
 
@@ -107,12 +107,12 @@ def read_lstm(
         out[begin:end] = h[:count]
 
 
-def flat_of(tensor: Tensor) -> NDArray[np.float32]:
+def flat_of(tensor: Tensor) -> Floats:
     """The tensor's own memory, which lies in a row."""
-    flat: NDArray[np.float32] = tensor.view(-1).numpy()
+    flat: Floats = tensor.view(-1).numpy()
     return flat
 
 
-def flat_longs(tensor: Tensor) -> NDArray[np.int64]:
-    flat: NDArray[np.int64] = tensor.contiguous().view(-1).numpy()
+def flat_longs(tensor: Tensor) -> Longs:
+    flat: Longs = tensor.contiguous().view(-1).numpy()
     return flat

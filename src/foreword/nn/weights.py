@@ -17,12 +17,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Reals
 from foreword.errors import InputError
 
-Floats = NDArray[np.floating[Any]]
-Named = dict[str, Floats]
+Named = dict[str, Reals]
 
 _OURS = ("input", "recurrent", "input_bias", "recurrent_bias")
 _TORCH = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -40,7 +39,7 @@ def layer_count(weights: Mapping[str, Any]) -> int:
     return count
 
 
-def to_torch(weights: Mapping[str, Floats]) -> Named:
+def to_torch(weights: Mapping[str, Reals]) -> Named:
     """The state dictionary of an nn.RNN, nn.GRU or nn.LSTM of as many layers; other weights are left out."""
     if not layer_count(weights):
         raise InputError("there is no recurrent layer among the weights: expected 'layer0.recurrent'")
@@ -73,7 +72,7 @@ def from_torch(state: Mapping[str, Any]) -> Named:
     return named
 
 
-def to_keras(weights: Mapping[str, Floats], cell: str, layer: int = 0) -> list[Floats]:
+def to_keras(weights: Mapping[str, Reals], cell: str, layer: int = 0) -> list[Reals]:
     """[kernel, recurrent_kernel, bias] as ``set_weights`` of SimpleRNN, GRU(reset_after=True) or LSTM takes them."""
     w_x, w_h, b_x, b_h = (np.asarray(weights[f"layer{layer}.{name}"]) for name in _OURS)
     w_x, w_h, b_x, b_h = (_reordered(part, cell) for part in (w_x, w_h, b_x, b_h))
@@ -81,7 +80,7 @@ def to_keras(weights: Mapping[str, Floats], cell: str, layer: int = 0) -> list[F
     return [w_x.T.copy(), w_h.T.copy(), bias]
 
 
-def from_keras(parts: Sequence[Floats], cell: str, layer: int = 0) -> Named:
+def from_keras(parts: Sequence[Reals], cell: str, layer: int = 0) -> Named:
     """Our weights from a Keras layer's ``get_weights()``; one made with use_bias=False gives two parts."""
     if cell not in _GATES or not 2 <= len(parts) <= 3:
         raise InputError(f"{len(parts)} arrays of a {cell!r}: expected a kernel, a recurrent kernel, perhaps a bias")
@@ -98,7 +97,7 @@ def from_keras(parts: Sequence[Floats], cell: str, layer: int = 0) -> Named:
     return {f"layer{layer}.{name}": part for name, part in zip(_OURS, kept, strict=True)}
 
 
-def _reordered(part: Floats, cell: str) -> Floats:
+def _reordered(part: Reals, cell: str) -> Reals:
     """From our order of gates to Keras' or back, along the first axis."""
     if cell not in _GATES or len(part) % _GATES[cell]:
         raise InputError(f"an array of {len(part)} rows for a {cell!r}: expected {', '.join(_GATES)}, in whole gates")

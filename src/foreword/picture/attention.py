@@ -6,28 +6,23 @@ Bahdanau et al. (2015), figure 3. As a drawing, or as letters for a terminal.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from unicodedata import east_asian_width
 
-import numpy as np
-from numpy.typing import NDArray
-
+from foreword.arrays import Reals
 from foreword.picture.heat import check_shares, heat_map
 from foreword.picture.picture import Picture
 
 SHADES = " ░▒▓█"
 
-Weights = NDArray[np.floating[Any]]
 
-
-def attention(source: Sequence[str], target: Sequence[str], weights: Weights) -> Picture:
+def attention(source: Sequence[str], target: Sequence[str], weights: Reals) -> Picture:
     """weights: (target, source), each row summing to one."""
     title = "Where each word of the translation looks"
     check_shares(source, target, weights)
     return heat_map(source, target, weights, title, _caption(source, target, weights))
 
 
-def attention_text(source: Sequence[str], target: Sequence[str], weights: Weights) -> str:
+def attention_text(source: Sequence[str], target: Sequence[str], weights: Reals) -> str:
     """The same for a terminal: source words numbered below, and for each target word the one it looked at most."""
     check_shares(source, target, weights)
     wide = max(_width(word) for word in target)
@@ -47,7 +42,7 @@ def _width(word: str) -> int:
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in word)
 
 
-def _caption(source: Sequence[str], target: Sequence[str], weights: Weights) -> str:
+def _caption(source: Sequence[str], target: Sequence[str], weights: Reals) -> str:
     row, column = divmod(int(weights.argmax()), len(source))
     return (
         f"Full colour is all of the attention: a row is a word of the translation, and sums to one. “{target[row]}” "

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles
 from foreword.errors import SettingError
 from foreword.picture.heat import grid, square
 from foreword.picture.picture import Picture, label, percent, svg
@@ -20,7 +20,7 @@ MEAN = 0.055
 """Beside each gate's squares stands the mean over all its units, as a number."""
 
 
-def gates(tokens: Sequence[str], traces: Mapping[str, NDArray[np.float64]], units: int = 12) -> Picture:
+def gates(tokens: Sequence[str], traces: Mapping[str, Doubles], units: int = 12) -> Picture:
     """traces: a gate's name → (tokens, units) between 0 and 1. Of each gate the units that vary most are drawn."""
     for name, values in traces.items():
         if values.shape[0] != len(tokens):
@@ -36,7 +36,7 @@ def gates(tokens: Sequence[str], traces: Mapping[str, NDArray[np.float64]], unit
     return Picture(svg(title, height + 4, shapes), title, _caption(tokens, traces))
 
 
-def _gate(name: str, values: NDArray[np.float64], left: float, width: float, units: int) -> list[str]:
+def _gate(name: str, values: Doubles, left: float, width: float, units: int) -> list[str]:
     """One gate's squares, those of a unit below each other, and the mean over all units at the right."""
     drawn = np.argsort(-values.std(axis=0), kind="stable")[:units]
     each = (width - MEAN) / len(drawn)
@@ -61,7 +61,7 @@ def _short(word: str) -> str:
     return word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…"
 
 
-def _caption(tokens: Sequence[str], traces: Mapping[str, NDArray[np.float64]]) -> str:
+def _caption(tokens: Sequence[str], traces: Mapping[str, Doubles]) -> str:
     said = "Full colour is an open gate, none a shut one; a column is a unit, and those that vary most are shown."
     name = "forget" if "forget" in traces else next(iter(traces))
     means = traces[name].mean(axis=1)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from foreword.arrays import Reals
 from foreword.errors import SettingError
 from foreword.picture.picture import Picture, label, percent, readable, svg
 
@@ -19,10 +16,8 @@ FIRST = 0.2
 LONGEST_WORD, WIDEST = 16, 0.08
 """A square is at most so wide, so that a short sentence has no bars."""
 
-Shares = NDArray[np.floating[Any]]
 
-
-def heat_map(columns: Sequence[str], rows: Sequence[str], shares: Shares, title: str, caption: str) -> Picture:
+def heat_map(columns: Sequence[str], rows: Sequence[str], shares: Reals, title: str, caption: str) -> Picture:
     """A square for each pair; shares: (rows, columns), between 0 and 1. Names of columns stand aslant above them."""
     check_shares(columns, rows, shares)
     each = min(WIDEST, (1 - FIRST) / len(columns))
@@ -45,7 +40,7 @@ def heat_map(columns: Sequence[str], rows: Sequence[str], shares: Shares, title:
     return Picture(svg(title, TOP + ROW * len(rows) + 4, shapes), title, caption)
 
 
-def check_shares(columns: Sequence[str], rows: Sequence[str], shares: Shares) -> None:
+def check_shares(columns: Sequence[str], rows: Sequence[str], shares: Reals) -> None:
     if not columns or not rows or shares.shape != (len(rows), len(columns)):
         raise SettingError(
             f"weights are {shares.shape} for {len(rows)} rows and {len(columns)} columns: expected as many of both, "

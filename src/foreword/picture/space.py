@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles
 from foreword.errors import InputError, SettingError
 from foreword.picture.picture import Picture, label, percent, readable, svg
 from foreword.vectors.word2vec import Word2Vec
 from foreword.vectors.wordvectors import WordVectors
 
-Points = NDArray[np.float64]
 Place = tuple[float, float]
 
 HEIGHT = 320
@@ -95,7 +94,7 @@ def cbow_against_skip_gram(cbow: Word2Vec, skip_gram: Word2Vec, sentence: Sequen
 # Places
 
 
-def _directions(vectors: WordVectors, words: Sequence[str]) -> Points:
+def _directions(vectors: WordVectors, words: Sequence[str]) -> Doubles:
     places = vectors.places(words)
     missing = [word for word, place in zip(words, places.tolist(), strict=True) if place < 0]
     if missing:
@@ -103,24 +102,24 @@ def _directions(vectors: WordVectors, words: Sequence[str]) -> Points:
     return vectors.directions(places).astype(np.float64)
 
 
-def _plane(across: Points, down: Points) -> Points:
+def _plane(across: Doubles, down: Doubles) -> Doubles:
     """Two directions of length one, the second at right angles to the first."""
     first = across / max(float(np.linalg.norm(across)), 1e-30)
     rest = down - (down @ first) * first
     return np.stack((first, rest / max(float(np.linalg.norm(rest)), 1e-30)))
 
 
-def _cosine(one: Points, other: Points) -> float:
+def _cosine(one: Doubles, other: Doubles) -> float:
     return float(one @ other / max(float(np.linalg.norm(one) * np.linalg.norm(other)), 1e-30))
 
 
-def _share(rows: Points, plane: Points) -> float:
+def _share(rows: Doubles, plane: Doubles) -> float:
     """How much of the rows' variance lies in a plane."""
     centred = rows - rows.mean(axis=0)
     return float(((centred @ plane.T) ** 2).sum() / max(float((centred**2).sum()), 1e-30))
 
 
-def _fitted(points: Points, alike: bool = False) -> list[Place]:
+def _fitted(points: Doubles, alike: bool = False) -> list[Place]:
     """Points as shares of the width and pixels down. alike: neither side is stretched more than its spread asks for."""
     low, high = points.min(axis=0), points.max(axis=0)
     spread = np.maximum(high - low, 1e-12)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 
+from foreword.arrays import Logs
 from foreword.classify.calibration import Calibrated
 from foreword.classify.explain import Explanation
+from foreword.classify.labels import Prediction, check_classes, names_of
 from foreword.classify.linear import LinearModel
 from foreword.classify.naive_bayes import NaiveBayes
 from foreword.classify.nb_logistic import NBLogistic
@@ -17,14 +18,13 @@ from foreword.errors import InputError, SettingError
 from foreword.features.bag import BagOfWords
 from foreword.features.plain import hashed, terms_of
 from foreword.features.tfidf import TfIdf
-from foreword.protocols import Classifier, Counts, LinearClassifier, Logs, Meter, Parts, Saveable
+from foreword.protocols import Classifier, Counts, LinearClassifier, Meter, Parts, Saveable
 from foreword.storage.folder import nest, unnest
 from foreword.text.block import Block
 
 Texts = Iterable[str | Block]
 """Texts one by one, or blocks of them as ``read_labelled_blocks`` gives."""
 
-Prediction = list[tuple[str, float]]
 AnyClassifier: TypeAlias = Classifier | LinearModel | Calibrated
 
 DEFAULT_FEATURES: dict[str, Any] = {"split": "punctuation", "ngrams": (1, 2), "sublinear": True}
@@ -136,19 +136,6 @@ class TextClassifier:
         if isinstance(model, LinearClassifier) and model.weights_.shape[1] != width:
             raise ValueError(f"the features have {width} columns, but the model weighs {model.weights_.shape[1]}")
         return cls(features, model)
-
-
-def names_of(labels: Sequence[Any]) -> list[str]:
-    return [label if type(label) is str else str(label) for label in labels]
-
-
-def check_classes(labels: Sequence[str]) -> None:
-    """Refuse what no classifier can learn from."""
-    counts = Counter(labels)
-    if not counts:
-        raise InputError("there is nothing to learn from: no labelled text")
-    if len(counts) == 1:
-        raise InputError(f"all texts have the label {next(iter(counts))!r}: a classifier needs two classes at least")
 
 
 def _sees_presence(model: object) -> bool:

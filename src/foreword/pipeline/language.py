@@ -7,20 +7,18 @@ text and want numbers or more text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, Self, runtime_checkable
+from pathlib import Path
+from typing import Any, Self
 
 from foreword.decode import INCOMPLETE, generate, pieces
 from foreword.errors import InputError, SettingError
 from foreword.measures.perplexity import Measures, measure, surprisal
+from foreword.ngram.arpa import read_arpa
 from foreword.protocols import LanguageModel, Parts, QuickSteps, Saveable, Tokenizer
 from foreword.storage.folder import nest, unnest
-from foreword.tokens.corpus import BlockEncoder, Corpus
+from foreword.tokens.corpus import Corpus, TextTokenizer
 from foreword.tokens.vocab import Vocab
-
-
-@runtime_checkable
-class TextTokenizer(Tokenizer, BlockEncoder, Protocol):
-    """A tokenizer that also encodes many documents at once, as all of ours do."""
+from foreword.tokens.words import WordTokenizer
 
 
 class TextLM:
@@ -117,6 +115,12 @@ class TextLM:
         """A token on its own: as text, or as the vocabulary writes it where it is the end or part of a character."""
         text = "" if id == self.vocab.end else self.tokenizer.decode([id])
         return text if text and INCOMPLETE not in text else self.vocab[id]
+
+
+def load_arpa(path: str | Path) -> TextLM:
+    """Open an ARPA file as a model of text whose words are separated by white space."""
+    model = read_arpa(path)
+    return TextLM(WordTokenizer.from_parts(Parts({}, {}, model.vocab)), model)
 
 
 def _saveable(part: Tokenizer | LanguageModel[Any]) -> Saveable:

@@ -10,16 +10,16 @@ from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from foreword.arrays import Ids
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.pipeline.language import TextTokenizer
-from foreword.protocols import Ids, Json, Meter, Parts, Saveable
+from foreword.protocols import Json, Meter, Parts, Saveable
 from foreword.search.bm25 import BM25
 from foreword.search.inverted import Found
 from foreword.search.snippet import Snippet, snippet
 from foreword.search.store import Names, NameTable, Strings, TextKeeper
 from foreword.storage.folder import nest, unnest
 from foreword.text.block import Block, blocks_of
-from foreword.tokens.corpus import Corpus
+from foreword.tokens.corpus import Corpus, TextTokenizer
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 

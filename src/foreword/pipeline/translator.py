@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
+from foreword.arrays import Array, Floats, Ids
 from foreword.decode import INCOMPLETE
 from foreword.errors import InputError
 from foreword.measures.translation import BLEU, bleu, chrf
-from foreword.pipeline.language import TextTokenizer
-from foreword.protocols import Ids, Meter, Parts, Saveable, Step
+from foreword.protocols import Meter, Parts, Saveable, Step
 from foreword.storage.folder import nest, pack, unnest, unpack
 from foreword.text.sources import read_lines
-from foreword.tokens.corpus import Corpus
+from foreword.tokens.corpus import Corpus, TextTokenizer
 from foreword.tokens.vocab import UNKNOWN
 from foreword.tokens.words import WordTokenizer
 from foreword.training.checkpoint import Checkpoint
@@ -39,7 +36,7 @@ class Looked:
 
     source: list[str]
     target: list[str]
-    weights: NDArray[np.float32]
+    weights: Floats
 
     @property
     def alignment(self) -> list[int]:
@@ -145,7 +142,7 @@ class TextTranslator:
             said[place] = self._copied(self.source.pieces(texts[place]), found[place].tolist(), weights)
         return said
 
-    def _copied(self, source: Sequence[str], ids: Sequence[int], weights: NDArray[np.float32]) -> str:
+    def _copied(self, source: Sequence[str], ids: Sequence[int], weights: Floats) -> str:
         """The words, unknown ones from the source; the end of the source is no word."""
         words = [self.model.vocab[id] for id in ids]
         for place, id in enumerate(ids):
@@ -235,7 +232,7 @@ def _saveable(part: TextTokenizer) -> Saveable:
     return part
 
 
-def _document(corpus: Corpus, place: int) -> NDArray[Any]:
+def _document(corpus: Corpus, place: int) -> Array:
     """Without its end."""
     return corpus.ids[corpus.offsets[place] : corpus.offsets[place + 1] - 1]
 

@@ -30,19 +30,16 @@ import math
 from typing import Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Floats, Ids, Longs
 from foreword.errors import ForewordError, SettingError
-from foreword.protocols import Ids, Json, Meter, Parts
+from foreword.protocols import Json, Meter, Parts
 from foreword.search.inverted import Found, InvertedIndex, Questions, Weighing
 from foreword.search.kernels_postings import SATURATED
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
 Variant = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
-
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float32]
 
 
 class BM25:
@@ -126,7 +123,7 @@ class BM25:
         long = np.maximum(1 - self.b + self.b * lengths / average, 1e-9)  # zero only for an empty document
         return Weighing(idf, SATURATED, 1 / long, self.k1, self._gain, self._shift)
 
-    def _idf(self, df: NDArray[np.float64], documents: int) -> NDArray[np.float64]:
+    def _idf(self, df: Doubles, documents: int) -> Doubles:
         odds = (documents - df + 0.5) / (df + 0.5)
         match self.variant:
             case "lucene":

@@ -15,17 +15,14 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Floats, Ids, Longs
 from foreword.errors import ForewordError, SettingError
-from foreword.protocols import Ids, Json, Meter, Parts
+from foreword.protocols import Json, Meter, Parts
 from foreword.search.inverted import Found, InvertedIndex, Questions, Weighing
 from foreword.search.kernels_postings import COSINE, LOG_COSINE
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float32]
 
 
 class CosineSearch:

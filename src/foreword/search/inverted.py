@@ -2,7 +2,7 @@
 
 A query's score of a document is the sum of (factor · weight) over the terms that both hold; what the weights and the
 factors are, BM25 (``bm25.py``) and the cosine of TF-IDF vectors (``cosine.py``) each say for themselves. Both roads are
-here: ``scores`` adds up every posting, as a textbook would, and ``best`` finds the first k by ``search/kernels_postings.py``,
+here: ``scores`` adds up every posting, as a textbook would, and ``best`` finds the first k by ``kernels_postings.py``,
 which looks at few of them. The two agree to the last bit, because both add a query's terms in the same order.
 
 Shapes: V = tokens in the vocabulary, N = documents.
@@ -13,22 +13,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Bools, Doubles, Floats, Ints, Longs
 from foreword.errors import InputError, SettingError
 from foreword.native.parallel import cores, ordered_map
-from foreword.protocols import Array, Meter, Parts
+from foreword.protocols import Meter, Parts
 from foreword.search import kernels_postings as postings
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
 
 ROW_SHARE = 4
 """A term that more than one document in so many holds has a row. At 4 the rows of 20 Newsgroups take less room than
@@ -122,7 +117,7 @@ class InvertedIndex:
     rows: Floats
     bounds: Floats
     _searched: postings.Index = field(init=False, repr=False)
-    _checked: NDArray[np.bool_] = field(init=False, repr=False)
+    _checked: Bools = field(init=False, repr=False)
     _rooms: SimpleQueue[postings.Room] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -369,7 +364,7 @@ def _document_frequencies(corpus: Corpus, parts: list[Part], tell: _Progress) ->
 def _fill(corpus: Corpus, part: Part, weighing: Weighing, heads: Longs, index: postings.Index, tell: _Progress) -> None:
     tally = np.zeros(len(corpus.vocab), np.int32)
     longest = int(np.diff(corpus.offsets[part[0] : part[1] + 1]).max(initial=0))
-    distinct: NDArray[Any] = np.empty(longest + 1, np.int32)
+    distinct: Array = np.empty(longest + 1, np.int32)
     for first, last in _pieces(corpus, part, tell):
         postings.fill_postings(
             corpus.ids, corpus.offsets, first, last, weighing.idf, weighing.kind, weighing.k1, weighing.gain,

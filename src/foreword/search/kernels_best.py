@@ -8,13 +8,9 @@ that are equally good the later one is.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Floats, Ints, Longs
 from foreword.native.jit import inlined
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-Floats = NDArray[np.float32]
 
 LOW = np.int64(0xFFFFFFFF)
 HALF = np.int64(32)

@@ -17,20 +17,14 @@ race. Nothing is approximate: the result is that of adding everything.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools, Doubles, Floats, Ids, Ints, Longs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 from foreword.search.kernels_best import HALF, LOW, document_of, kth_best, select, select_of_all, sink
-
-Ids = NDArray[np.integer[Any]]
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
 
 SATURATED, COSINE, LOG_COSINE = 0, 1, 2
 """How a count becomes a weight: as BM25 has it; times idf, documents of unit length; the same with 1 + ln count."""
@@ -192,7 +186,7 @@ def greatest_weights(index: Index) -> None:
 
 
 @kernel
-def check_terms(index: Index, terms: Ids, checked: NDArray[np.bool_]) -> int:
+def check_terms(index: Index, terms: Ids, checked: Bools) -> int:
     """Look at the postings of these terms, once for each term: they may come from a file that holds anything.
 
     Returns the first term whose documents do not rise or are too many, or whose weights are not what they should be:

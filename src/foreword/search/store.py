@@ -13,13 +13,10 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Longs
 from foreword.text.block import Block
 from foreword.tokens.kernels_gather import gather_strings
-
-Bytes = NDArray[np.uint8]
-Longs = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles
 from foreword.decode import INCOMPLETE
 from foreword.errors import ForewordError, InputError
 from foreword.pipeline.language import TextLM
@@ -114,7 +114,7 @@ def next_of(entry: Entry, text: str, k: int, temperature: float, most: int = MOS
     state = steps.start()
     for id in ids:
         state = steps.advance(state, np.array([id]))
-    logs: NDArray[np.float64] = np.asarray(steps.next_logprobs(state)[0], np.float64)
+    logs: Doubles = np.asarray(steps.next_logprobs(state)[0], np.float64)
     chances = np.exp((logs - logs.max()) / temperature)
     chances /= chances.sum()
     k = min(k, len(chances))

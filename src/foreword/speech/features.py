@@ -9,22 +9,17 @@ Shapes: N samples, F frames, M bands, C coefficients.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.fft import dct
 
+from foreword.arrays import Doubles, Floats, Reals
 from foreword.errors import InputError, SettingError
-
-Sound = NDArray[np.floating[Any]]
-Floats = NDArray[np.float32]
 
 FLOOR = 1e-8
 """Added before the logarithm is taken: what is that silent is silence."""
 
 
-def log_mel(sound: Sound, rate: int, *, bands: int = 26, window: float = 0.025, hop: float = 0.010) -> Floats:
+def log_mel(sound: Reals, rate: int, *, bands: int = 26, window: float = 0.025, hop: float = 0.010) -> Floats:
     """(F, M): the logarithm of the energy in each band, a frame every ``hop`` seconds. sound: (N,), from −1 to 1."""
     sound = np.asarray(sound, np.float64)
     if sound.ndim != 1 or not np.isfinite(sound).all():
@@ -39,7 +34,7 @@ def log_mel(sound: Sound, rate: int, *, bands: int = 26, window: float = 0.025, 
     return np.log(power @ mel_bands(bands, points, rate).T + FLOOR).astype(np.float32)
 
 
-def mfcc(sound: Sound, rate: int, *, coefficients: int = 13, bands: int = 26) -> Floats:
+def mfcc(sound: Reals, rate: int, *, coefficients: int = 13, bands: int = 26) -> Floats:
     """(F, C): the first coefficients of the cosine transform of ``log_mel``: the spectrum's shape, not its pitch."""
     if not 1 <= coefficients <= bands:
         raise SettingError(f"coefficients={coefficients}: expected 1 to the number of bands, {bands}")
@@ -47,7 +42,7 @@ def mfcc(sound: Sound, rate: int, *, coefficients: int = 13, bands: int = 26) ->
     return found.astype(np.float32)
 
 
-def mel_bands(bands: int, points: int, rate: int) -> NDArray[np.float64]:
+def mel_bands(bands: int, points: int, rate: int) -> Doubles:
     """(M, points / 2 + 1): triangles whose corners are evenly spaced on the mel scale from 0 to half the rate."""
     highest = 2595 * np.log10(1 + rate / 2 / 700)
     corners = 700 * (10 ** (np.linspace(0, highest, bands + 2) / 2595) - 1)

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import linear, log_softmax
 
+from foreword.arrays import Doubles, Floats
 from foreword.errors import InputError
 from foreword.nn.ctc import ctc_loss
 from foreword.nn.dropout import locked_mask
@@ -28,7 +28,6 @@ from foreword.training.flat import new_flat, views
 from foreword.training.optimisers import Adam
 from foreword.training.schedules import hold_then_cosine
 
-Floats = NDArray[np.float32]
 PARTS = ("input", "recurrent", "input_bias", "recurrent_bias")
 CPU = torch.device("cpu")
 
@@ -98,7 +97,7 @@ class Recogniser:
                 done += len(group)
                 yield Step(done, total, loss.item(), now)
 
-    def logs(self, sounds: Sequence[Floats]) -> list[NDArray[np.float64]]:
+    def logs(self, sounds: Sequence[Floats]) -> list[Doubles]:
         """(length, V + 1) for each sound: log-probabilities of the symbols at every frame, the blank last."""
         self._check(sounds)
         found = []

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from foreword.arrays import Logs
 from foreword.errors import InputError, SettingError
-from foreword.protocols import Logs, NextToken
+from foreword.protocols import NextToken
 
 Prefix = tuple[int, ...]
 

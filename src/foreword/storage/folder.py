@@ -22,70 +22,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import foreword
+from foreword.arrays import Array
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.protocols import Array, Json, Parts, Saveable
+from foreword.kinds import FOREIGN, KINDS, resolve
+from foreword.kinds import VOCAB as VOCAB_CLASS
+from foreword.protocols import Json, Parts, Saveable
 from foreword.storage.atomic import MODEL_JSON, atomic_folder, is_model_json, left_aside
 from foreword.storage.safetensors import parse_json_object, read_arrays, shown, write_arrays
-from foreword.storage.vocab_txt import read_vocab, write_vocab
-from foreword.tokens.vocab import Vocab
+from foreword.storage.vocab_txt import open_vocab, write_vocab
+
+if TYPE_CHECKING:
+    from foreword.tokens.vocab import Vocab
 
 FORMAT = "foreword"
 FORMAT_VERSION = 1
 
-KINDS: dict[str, str] = {
-    "unigram": "foreword.ngram.unigram:UnigramLM",
-    "ngram": "foreword.ngram.model:NgramLM",
-    "mixture": "foreword.mix.combine:Mixture",
-    "cached": "foreword.mix.combine:Cached",
-    "neural-cache": "foreword.mix.neural_cache:NeuralCache",
-    "hmm": "foreword.hmm.model:HMM",
-    "bengio": "foreword.neural.bengio:BengioLM",
-    "recurrent": "foreword.neural.recurrent:RecurrentLM",
-    "awd-lstm": "foreword.neural.awd_lstm:AWDLSTM",
-    "transformer": "foreword.neural.transformer:TransformerLM",
-    "hmm-tagger": "foreword.tag.hmm:HMMTagger",
-    "bilstm-tagger": "foreword.tag.bilstm:BiLSTMTagger",
-    "feature-tagger": "foreword.tag.features:FeatureTagger",
-    "seq2seq": "foreword.translate.seq2seq:Seq2Seq",
-    "text-translator": "foreword.pipeline.translator:TextTranslator",
-    "lsa": "foreword.features.lsa:LSA",
-    "text-lm": "foreword.pipeline.language:TextLM",
-    "text-classifier": "foreword.pipeline.classifier:TextClassifier",
-    "naive-bayes": "foreword.classify.naive_bayes:NaiveBayes",
-    "logistic": "foreword.classify.logistic:LogisticRegression",
-    "nb-logistic": "foreword.classify.nb_logistic:NBLogistic",
-    "calibrated": "foreword.classify.calibration:Calibrated",
-    "bm25": "foreword.search.bm25:BM25",
-    "cosine-search": "foreword.search.cosine:CosineSearch",
-    "text-search": "foreword.pipeline.search:TextSearch",
-    "word-vectors": "foreword.vectors.wordvectors:WordVectors",
-    "word2vec": "foreword.vectors.word2vec:Word2Vec",
-    "fasttext": "foreword.fasttext.vectors:FastText",
-    "glove": "foreword.vectors.glove:GloVe",
-    "cooccurrence": "foreword.vectors.cooccurrence:Cooccurrence",
-    "recurrent-classifier": "foreword.classify.recurrent:RecurrentClassifier",
-    "elmo": "foreword.vectors.elmo:ELMo",
-    "static-embedder": "foreword.vectors.static:StaticEmbedder",
-    "fasttext-classifier": "foreword.fasttext.classifier:FastTextClassifier",
-    "word": "foreword.tokens.words:WordTokenizer",
-    "character": "foreword.tokens.characters:CharacterTokenizer",
-    "byte": "foreword.tokens.characters:ByteTokenizer",
-    "bpe": "foreword.tokens.bpe:BPETokenizer",
-    "corpus": "foreword.tokens.corpus:Corpus",
-    "bag-of-words": "foreword.features.bag:BagOfWords",
-    "one-hot": "foreword.features.bag:OneHot",
-    "tf-idf": "foreword.features.tfidf:TfIdf",
-}
-"""What a folder may hold, and the class that reads it: no other code is ever imported."""
 
 ARRAYS = "arrays.safetensors"
 VOCAB = "vocab.txt"
@@ -298,25 +256,10 @@ def _load_once(folder: Path, *, everything: bool) -> Any:
 def _load_file(path: Path, *, verify: bool) -> Any:
     if is_model_json(path):
         return load(path.parent, verify=verify)
-    if _looks_like_tokenizer_json(path):
-        return import_module("foreword.tokens.tokenizer_json").read_tokenizer_json(path)
-    if import_module("foreword.ngram.arpa").looks_like_arpa(path):
-        return import_module("foreword.ngram.arpa").load_arpa(path)
-    with path.open("rb") as file:
-        head = file.read(64)
-    if import_module("foreword.fasttext.files").is_fasttext(head):
-        return import_module("foreword.fasttext.classifier").open_fasttext(path)
-    if import_module("foreword.vectors.word2vec_file").looks_like_vectors(path):
-        return import_module("foreword.vectors.word2vec_file").read_vectors(path)
+    for recognises, opens in FOREIGN.values():
+        if resolve(recognises)(path):
+            return resolve(opens)(path)
     raise InputError(f"{path}: neither a saved model nor a file of a kind that Foreword reads")
-
-
-def _looks_like_tokenizer_json(path: Path) -> bool:
-    """A JSON object with a "model" in it. It is only searched here, not parsed: its reader does that once."""
-    if path.stat().st_size == 0:  # which cannot be mapped
-        return False
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        return text[:1024].lstrip().startswith(b"{") and text.find(b'"model"') >= 0
 
 
 def _read_manifest(folder: Path) -> _Manifest:
@@ -416,7 +359,8 @@ def _build(folder: Path, manifest: _Manifest, *, thorough: bool) -> Any:
     vocab = None
     if manifest.vocab is not None:
         tokens, unknown, end = manifest.vocab
-        vocab = read_vocab(folder / VOCAB, tokens=tokens, unknown=unknown, end=end, counts=counts, thorough=thorough)
+        read = open_vocab(folder / VOCAB, tokens=tokens, unknown=unknown, end=end, counts=counts, thorough=thorough)
+        vocab = resolve(VOCAB_CLASS).from_reader(tokens, read, counts, unknown=unknown, end=end)
     try:
         return unpack(Parts(manifest.packed, arrays, vocab))
     except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, SettingError) as error:
@@ -427,8 +371,7 @@ def _build(folder: Path, manifest: _Manifest, *, thorough: bool) -> Any:
 def _class_of(kind: str) -> type[Saveable]:
     if kind not in KINDS:
         raise ValueError(f"{shown(kind)} is not a kind of model that this Foreword knows")
-    module, name = KINDS[kind].split(":")
-    return cast(type[Saveable], getattr(import_module(module), name))
+    return cast(type[Saveable], resolve(KINDS[kind]))
 
 
 def _one_line(error: Exception) -> str:

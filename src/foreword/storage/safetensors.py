@@ -21,10 +21,10 @@ from reprlib import Repr
 from typing import Any, Protocol, TypeGuard, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Bytes
 from foreword.errors import InputError
-from foreword.protocols import Array, Json
+from foreword.protocols import Json
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype("?"),
@@ -146,7 +146,7 @@ def _chunks(array: Array) -> Iterator[memoryview]:
     return (np.ascontiguousarray(piece).data for piece in cast(Iterator[Array], iter(pieces)))
 
 
-def _arrays_in(file: NDArray[np.uint8]) -> dict[str, Array]:
+def _arrays_in(file: Bytes) -> dict[str, Array]:
     header, data = _split(file)
     _check_metadata(header.pop(METADATA, {}))
     entries = [_parse_entry(name, facts) for name, facts in header.items()]
@@ -154,7 +154,7 @@ def _arrays_in(file: NDArray[np.uint8]) -> dict[str, Array]:
     return {entry.name: _view(data, entry) for entry in entries}
 
 
-def _split(file: NDArray[np.uint8]) -> tuple[dict[str, Json], NDArray[np.uint8]]:
+def _split(file: Bytes) -> tuple[dict[str, Json], Bytes]:
     if len(file) < LENGTH_BYTES:
         raise ValueError(f"{len(file)} bytes are too few for a header")
     length = int.from_bytes(file[:LENGTH_BYTES].tobytes(), "little")
@@ -204,7 +204,7 @@ def _parse_entry(name: str, facts: Json) -> _Entry:
     return _Entry(name, DTYPES[dtype], shape, start, end)
 
 
-def _view(data: NDArray[np.uint8], entry: _Entry) -> Array:
+def _view(data: Bytes, entry: _Entry) -> Array:
     raw = data[entry.start : entry.end]
     if entry.dtype == np.bool_ and raw.max(initial=0) > 1:
         # NumPy counts a mask's true items by adding up its bytes, and trusts the sum when it writes.

@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from itertools import pairwise
 from math import prod
 from pathlib import Path
-from typing import IO, Any, Generic, TypeVar
+from typing import IO, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Array, Bytes
 from foreword.errors import InputError, SettingError
 
 T = TypeVar("T", bound=np.generic)
@@ -72,7 +73,7 @@ class Scratch:
         """The same, but in memory in any case: the limit is the caller's business."""
         return self._pool.take(_bytes(shape, kind)).view(kind).reshape(shape)
 
-    def release(self, array: NDArray[Any]) -> None:
+    def release(self, array: Array) -> None:
         """Give back an array, or a view of its beginning, that nobody looks at any more."""
         self._pool.give(array)
 
@@ -87,7 +88,7 @@ class Scratch:
             return np.empty(shape, kind)
         return self._pool.apart(_bytes(shape, kind)).view(kind).reshape(shape)
 
-    def discard(self, array: NDArray[Any]) -> None:
+    def discard(self, array: Array) -> None:
         """Give the memory of a part of such an array, which nobody looks at any more, back to the system at once. What
         is asked for next is then the same memory, far cheaper than any that nobody has used for a while.
         """
@@ -105,7 +106,7 @@ class Scratch:
         """Arrays that are kept one after another until all are there."""
         return Pieces(self.growing(1, kind) if self.on_disk else None)
 
-    def _mapped(self, size: int) -> NDArray[np.uint8]:
+    def _mapped(self, size: int) -> Bytes:
         if not size:
             return np.empty(0, np.uint8)
         with self._file() as file, _told(self.folder):
@@ -128,7 +129,7 @@ class _Pool:
     """
 
     def __init__(self) -> None:
-        self._blocks: list[NDArray[np.uint8]] = []
+        self._blocks: list[Bytes] = []
         self._free: list[tuple[int, int, int]] = []
         self._taken: dict[int, tuple[int, int, int]] = {}
         self._reached: list[int] = []
@@ -144,7 +145,7 @@ class _Pool:
         self._free.append((len(self._blocks) - 1, 0, size))
         self._reached.append(0)
 
-    def take(self, size: int) -> NDArray[np.uint8]:
+    def take(self, size: int) -> Bytes:
         room = -(-size // LINE) * LINE
         fitting = [piece for piece in self._free if piece[2] - piece[1] >= room]
         if not fitting or not size:
@@ -158,7 +159,7 @@ class _Pool:
         self._reached[block] = max(self._reached[block], start + room)
         return array
 
-    def give(self, array: NDArray[Any]) -> None:
+    def give(self, array: Array) -> None:
         piece = self._taken.pop(array.ctypes.data, None)
         if piece is None:
             return
@@ -170,7 +171,7 @@ class _Pool:
                 joined.append((block, start, stop))
         self._free = joined
 
-    def apart(self, size: int) -> NDArray[np.uint8]:
+    def apart(self, size: int) -> Bytes:
         if not size or not hasattr(mmap, "MADV_DONTNEED"):
             return np.empty(size, np.uint8)
         held = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -180,14 +181,14 @@ class _Pool:
         self._apart.append((array.ctypes.data, held))
         return array
 
-    def discard(self, array: NDArray[Any]) -> None:
+    def discard(self, array: Array) -> None:
         for begin, held in self._apart:
             start = -(-(array.ctypes.data - begin) // mmap.PAGESIZE) * mmap.PAGESIZE
             stop = (array.ctypes.data - begin + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
             if 0 <= start < stop <= len(held):
                 held.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
-    def reached(self, array: NDArray[Any]) -> int:
+    def reached(self, array: Array) -> int:
         """How much of the block that an array is part of has been in use."""
         piece = self._taken.get(array.ctypes.data)
         return self._reached[piece[0]] if piece else 0

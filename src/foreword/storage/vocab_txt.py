@@ -10,20 +10,20 @@ of their lines when somebody asks for one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Bools, Bytes, Longs
 from foreword.errors import InputError, SettingError
-from foreword.protocols import Array
 from foreword.storage.safetensors import shown
 from foreword.text.utf8 import is_utf8
-from foreword.tokens.vocab import Vocab
 
-Bytes = NDArray[np.uint8]
+if TYPE_CHECKING:
+    from foreword.tokens.vocab import Vocab
 
 NEWLINE = ord("\n")
 RETURN = ord("\r")
@@ -54,7 +54,7 @@ MANY = 100_000
 """Lines from which looking for one that stands there twice takes longer than all the rest of opening a model."""
 
 
-def read_vocab(
+def open_vocab(
     path: str | Path,
     *,
     tokens: int,
@@ -62,8 +62,8 @@ def read_vocab(
     end: int,
     counts: Array | None = None,
     thorough: bool = True,
-) -> Vocab:
-    """Read the tokens, of which there must be ``tokens``; the special ids and the counts come from elsewhere.
+) -> Callable[[], tuple[Bytes, Longs]]:
+    """Check the file, of ``tokens`` tokens, and return the function that reads them: their bytes and offsets.
 
     Unless ``thorough``, no line is looked for twice among very many: a checksum has vouched for what was written.
     """
@@ -77,7 +77,7 @@ def read_vocab(
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise InputError(f"{path}: not a valid vocabulary ({error})") from error
-    return Vocab.from_reader(found, partial(_unescaped, text), counts, unknown=unknown, end=end)
+    return partial(_unescaped, text)
 
 
 def _mapped(path: Path) -> Bytes:
@@ -98,7 +98,7 @@ def _pieces(text: Bytes) -> Iterator[Bytes]:
             length *= 2
 
 
-def _escaped(data: Bytes, offsets: NDArray[np.int64]) -> Bytes:
+def _escaped(data: Bytes, offsets: Longs) -> Bytes:
     """The tokens as lines."""
     meanings = _table((character, written) for character, written in ESCAPES.items())
     special = np.flatnonzero(meanings[data] != NEVER_WRITTEN)
@@ -111,7 +111,7 @@ def _escaped(data: Bytes, offsets: NDArray[np.int64]) -> Bytes:
     return np.insert(plain, places, values)
 
 
-def _unescaped(text: Bytes) -> tuple[Bytes, NDArray[np.int64]]:
+def _unescaped(text: Bytes) -> tuple[Bytes, Longs]:
     """Data and offsets as ``Vocab.from_bytes`` takes them, out of lines."""
     tokens, ends = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)]
     for piece in _pieces(text):
@@ -121,7 +121,7 @@ def _unescaped(text: Bytes) -> tuple[Bytes, NDArray[np.int64]]:
     return np.concatenate(tokens), np.concatenate(ends)
 
 
-def _unescaped_piece(text: Bytes) -> tuple[Bytes, NDArray[np.int64]]:
+def _unescaped_piece(text: Bytes) -> tuple[Bytes, Longs]:
     """The tokens of some lines, and where each ends."""
     newlines = np.flatnonzero(text == NEWLINE)
     kept = text != NEWLINE
@@ -133,14 +133,14 @@ def _unescaped_piece(text: Bytes) -> tuple[Bytes, NDArray[np.int64]]:
     return text[kept], newlines - np.arange(len(newlines)) - np.searchsorted(escapes, newlines)
 
 
-def _escape_places(text: Bytes) -> NDArray[np.int64]:
+def _escape_places(text: Bytes) -> Longs:
     r"""Where an escape begins: in a run of backslashes at the first, the third and so on, for ``\\`` is an escape."""
     places = np.flatnonzero(text == BACKSLASH)
     order = np.arange(len(places))
     opens_run = np.ones(len(places), np.bool_)
     opens_run[1:] = np.diff(places) != 1
     place_in_run = order - np.maximum.accumulate(np.where(opens_run, order, 0))
-    odd: NDArray[np.bool_] = place_in_run % 2 == 1
+    odd: Bools = place_in_run % 2 == 1
     return places[~odd]
 
 

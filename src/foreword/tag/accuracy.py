@@ -8,8 +8,8 @@ from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools
 from foreword.errors import InputError
 from foreword.protocols import Sentences, Tags
 
@@ -44,5 +44,5 @@ def check_pairs(sentences: Sentences, tags: Tags) -> None:
             raise InputError(f"sentence {place} has {len(words)} words but {len(names)} tags")
 
 
-def _mean(right: NDArray[np.bool_]) -> float:
+def _mean(right: Bools) -> float:
     return float(right.mean()) if len(right) else math.nan

@@ -21,10 +21,10 @@ from itertools import chain
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Floats, Logs, Longs
 from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
-from foreword.protocols import Array, Embedder, Json, Logs, Meter, Parts, Saveable, Sentences, Step, Tags
+from foreword.protocols import Embedder, Json, Meter, Parts, Saveable, Sentences, Step, Tags
 from foreword.storage.folder import load, nest, unnest
 from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
 from foreword.tag.bilstm_words import UNSEEN, Words
@@ -50,7 +50,7 @@ from foreword.training.flat import new_flat, views
 from foreword.training.optimisers import optimiser
 from foreword.training.schedules import hold_then_cosine, running_share
 
-Ids = Sequence[NDArray[np.int64]]
+Ids = Sequence[Longs]
 
 READ_AT_ONCE, PADDED_AT_ONCE = 1 << 15, 1 << 12
 """Places for words that are read together, sentences of like length side by side: where padding costs nothing, on a
@@ -304,9 +304,9 @@ class BiLSTMTagger:
                     found[place] = np.log(rows[:size] / rows[:size].sum(1, keepdims=True))
         return found
 
-    def logits(self, sentences: Sentences) -> list[NDArray[np.float32]]:
+    def logits(self, sentences: Sentences) -> list[Floats]:
         """(length, tags inside) for each sentence: the scores of the last layer, before the field."""
-        found: list[NDArray[np.float32]] = [np.zeros((0, len(self._scheme.inner)), np.float32) for _ in sentences]
+        found: list[Floats] = [np.zeros((0, len(self._scheme.inner)), np.float32) for _ in sentences]
         for group, scores, lengths in self._scored(sentences):
             for place, rows, size in zip(group, scores.cpu().numpy(), lengths.tolist(), strict=True):
                 found[place] = rows[:size].copy()

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import conv1d, embedding, linear
 
+from foreword.arrays import Longs
 from foreword.nn.crf import Chain
 from foreword.nn.dropout import locked_mask
 from foreword.nn.layers import lstm, reversing, turned
@@ -61,9 +61,7 @@ class Distinct:
         return Distinct(self.rows[places], None if self.vectors is None else self.vectors[places], spelled, sizes)
 
 
-def numbered(
-    sentences: Sequence[Sequence[str]], words: Words, device: torch.device
-) -> tuple[Distinct, list[NDArray[np.int64]]]:
+def numbered(sentences: Sequence[Sequence[str]], words: Words, device: torch.device) -> tuple[Distinct, list[Longs]]:
     """The distinct words of sentences, short ones first so that few letters are padded; and which stands where."""
     distinct = sorted({word for sentence in sentences for word in sentence}, key=lambda word: (len(word), word))
     number = {word: place for place, word in enumerate(distinct)}

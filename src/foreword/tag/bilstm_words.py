@@ -13,13 +13,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foreword.protocols import Array
+from foreword.arrays import Array, Floats, Longs
 from foreword.vectors.wordvectors import WordVectors
-
-Longs = NDArray[np.int64]
-Floats = NDArray[np.float32]
 
 UNSEEN = 0
 NO_LETTER, UNSEEN_LETTER, BEGINS, ENDS = range(4)

@@ -24,10 +24,10 @@ from itertools import chain, pairwise, repeat
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Bytes, Doubles, Floats, Ints, Logs, Longs, ULongs
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.protocols import Json, Logs, Parts, Sentences, Step, Tags
+from foreword.protocols import Json, Parts, Sentences, Step, Tags
 from foreword.tag import kernels_features as kernels
 from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
 from foreword.tag.attributes import (
@@ -42,10 +42,6 @@ from foreword.tag.attributes import (
 )
 from foreword.tag.conllu import column_place
 from foreword.tag.kernels_features import ABSENT, FIRST_VALUE, PARTS, Model, Sight
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-Words = NDArray[np.uint64]
 
 ALL_GROUPS: tuple[str, ...] = tuple(GROUPS)
 WORD, LOWER, LEXICON = (ATTRIBUTES.index(name) for name in ("word", "lower", "lexicon"))
@@ -159,7 +155,7 @@ class FeatureTagger:
             )
         self._know(values, np.array(rows, np.int32))
 
-    def _number(self, codes: Longs, offsets: Longs) -> tuple[Words, Ints]:
+    def _number(self, codes: Longs, offsets: Longs) -> tuple[ULongs, Ints]:
         """The keys of all features that are frequent enough, and (N, M) their numbers at each word, -1 for none."""
         templates = _template_table(self._templates())
         features = np.empty((len(codes), len(templates)), np.int32)
@@ -272,7 +268,7 @@ class FeatureTagger:
         ]
         return np.array(rows, np.int32)
 
-    def _room(self, offsets: Longs) -> tuple[Words, kernels.Room]:
+    def _room(self, offsets: Longs) -> tuple[ULongs, kernels.Room]:
         templates = len(self._sight.templates)
         longest = int(np.diff(offsets).max(initial=0))
         return np.empty(templates, np.uint64), kernels.room_for(longest, templates, len(self.tags_))
@@ -297,7 +293,7 @@ class FeatureTagger:
             _template_table(self._templates()), self._known, _no_words(), *_table(np.empty(0, np.uint64), 1)
         )
 
-    def _take(self, tags: list[str], keys: Words, model: Model) -> Self:
+    def _take(self, tags: list[str], keys: ULongs, model: Model) -> Self:
         self._tags = tags
         self._keys = keys
         self._model = Model(_frozen(model.weights), _frozen(model.moves))
@@ -306,12 +302,12 @@ class FeatureTagger:
         return self
 
     @property
-    def weights_(self) -> NDArray[np.float32]:
+    def weights_(self) -> Floats:
         _ = self.tags_
         return self._model.weights
 
     @property
-    def moves_(self) -> NDArray[np.float64]:
+    def moves_(self) -> Doubles:
         _ = self.tags_
         return self._model.moves
 
@@ -330,7 +326,7 @@ class FeatureTagger:
             "values": {name: len(ids) for name, ids in zip(ATTRIBUTES, self._values, strict=True)},
         }
         strings = [value.encode(errors="surrogatepass") for value in chain.from_iterable(self._values)]
-        arrays: dict[str, NDArray[Any]] = {
+        arrays: dict[str, Array] = {
             "weights": self.weights_,
             "moves": self.moves_,
             "keys": self._keys,
@@ -385,7 +381,7 @@ def _spelled(templates: Sequence[Template]) -> list[Json]:
     return [[[offset, name] for offset, name in template] for template in templates]
 
 
-def _table(keys: Words, room: int) -> tuple[Words, Ints]:
+def _table(keys: ULongs, room: int) -> tuple[ULongs, Ints]:
     """The slots and rows of ``Sight``, at most half full with ``room`` keys."""
     capacity = 1 << (2 * room + 1).bit_length()
     slots, rows = np.zeros(capacity, np.uint64), np.empty(capacity, np.int32)
@@ -397,13 +393,13 @@ def _no_words() -> Ints:
     return np.empty((0, len(ATTRIBUTES)), np.int32)
 
 
-def _longer(array: NDArray[Any], length: int) -> NDArray[Any]:
+def _longer(array: Array, length: int) -> Array:
     longer = np.empty(length, array.dtype)
     longer[: len(array)] = array
     return longer
 
 
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+def _frozen(array: Array) -> Array:
     kept = np.ascontiguousarray(array).view()
     kept.flags.writeable = False
     return kept
@@ -427,7 +423,7 @@ def _check_tags(tags: Any) -> None:
         raise ValueError("'tags' must be a list of names")
 
 
-def _check_arrays(arrays: dict[str, NDArray[Any]], kinds: int) -> None:
+def _check_arrays(arrays: dict[str, Array], kinds: int) -> None:
     for name, array in arrays.items():
         dtype, dimensions = _ARRAYS[name]
         if array.dtype != dtype or array.ndim != dimensions:
@@ -449,7 +445,7 @@ def _check_known(known: Ints, values: list[dict[str, int]]) -> None:
         raise ValueError("a word has an attribute that does not exist")
 
 
-def _values(sizes: Any, data: NDArray[np.uint8], offsets: Longs) -> list[dict[str, int]]:
+def _values(sizes: Any, data: Bytes, offsets: Longs) -> list[dict[str, int]]:
     """The number of each value, for each attribute."""
     if not (isinstance(sizes, dict) and set(sizes) == set(ATTRIBUTES)):
         raise ValueError(f"'values' must give a number for each of {', '.join(ATTRIBUTES)}")

@@ -28,17 +28,14 @@ from itertools import chain, pairwise
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Bytes, Doubles, Logs, Longs
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.protocols import Json, Logs, Parts, Sentences, Tags
+from foreword.protocols import Json, Parts, Sentences, Tags
 from foreword.tag import kernels_hmm as kernels
 from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
 from foreword.tag.conllu import column_place
 from foreword.tag.kernels_hmm import Lexicon
-
-Doubles = NDArray[np.float64]
-Longs = NDArray[np.int64]
 
 FAR_BEHIND = 1e-3
 """A tag this many times less likely than a word's best is not tried. At 1e-5 nothing changed but the speed."""
@@ -369,7 +366,7 @@ def _capitalised(word: str) -> bool:
     return word[:1].isupper()
 
 
-def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+def _frozen(array: Array) -> Array:
     kept = np.ascontiguousarray(array).view()
     kept.flags.writeable = False
     return kept
@@ -393,7 +390,7 @@ def _check_tags(tags: Any) -> None:
         raise ValueError("'tags' must be a list of names")
 
 
-def _check_arrays(arrays: dict[str, NDArray[Any]], order: int, kinds: int) -> None:
+def _check_arrays(arrays: dict[str, Array], order: int, kinds: int) -> None:
     for name, array in arrays.items():
         shape = (2 * kinds + 1,) * 3 if name == "moves" else (order,) if name == "weights" else (array.size,)
         if array.dtype != _ARRAYS[name] or array.shape != shape:
@@ -408,7 +405,7 @@ def _check_arrays(arrays: dict[str, NDArray[Any]], order: int, kinds: int) -> No
         raise ValueError("a probability is not a number")
 
 
-def _strings(data: NDArray[np.uint8], offsets: Longs, count: int) -> list[str]:
+def _strings(data: Bytes, offsets: Longs, count: int) -> list[str]:
     if len(offsets) != count + 1 or offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
         raise ValueError("the names do not fit the entries")
     blob = data.tobytes()

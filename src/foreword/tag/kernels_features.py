@@ -14,16 +14,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Floats, Ints, Longs, ULongs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
-
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
-Words = NDArray[np.uint64]
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
 
 BEFORE, AFTER, ABSENT = 0, 1, -1
 """The values of every attribute beyond the ends of a sentence, and of one that a word does not have."""
@@ -54,7 +48,7 @@ class Sight(NamedTuple):
     templates: Longs
     known: Ints
     new: Ints
-    slots: Words
+    slots: ULongs
     rows: Ints
 
 
@@ -182,7 +176,7 @@ def _key(sight: Sight, codes: Longs, first: int, stop: int, token: int, template
 
 
 @inlined
-def _slot(slots: Words, key: np.uint64) -> int:
+def _slot(slots: ULongs, key: np.uint64) -> int:
     """Where the key is, or the free slot where it belongs. Its lowest bit is always set and decides nothing."""
     at = np.int64((key >> _ODD) & np.uint64(len(slots) - 1))
     while slots[at] != ABSENT_KEY and slots[at] != key:
@@ -191,7 +185,7 @@ def _slot(slots: Words, key: np.uint64) -> int:
 
 
 @kernel
-def fill_slots(keys: Words, slots: Words, rows: Ints) -> None:
+def fill_slots(keys: ULongs, slots: ULongs, rows: Ints) -> None:
     """Enter keys into a free table, numbered as they come; of equal ones the first counts."""
     for number in range(len(keys)):
         at = _slot(slots, keys[number])
@@ -202,7 +196,7 @@ def fill_slots(keys: Words, slots: Words, rows: Ints) -> None:
 
 @kernel
 def number_features(
-    sight: Sight, codes: Longs, offsets: Longs, keys: Words, counts: Longs, features: Ints, position: Longs
+    sight: Sight, codes: Longs, offsets: Longs, keys: ULongs, counts: Longs, features: Ints, position: Longs
 ) -> int:
     """Number the features of sentences as they turn up: ``features`` (N, M), -1 where there is none.
 
@@ -237,7 +231,7 @@ def number_features(
 
 
 @inlined
-def _find_features(sight: Sight, codes: Longs, first: int, stop: int, keys: Words, features: Ints) -> None:
+def _find_features(sight: Sight, codes: Longs, first: int, stop: int, keys: ULongs, features: Ints) -> None:
     """``features`` (L, M) of one sentence; keys: (M,), scratch. A word's slots are asked for before any is read."""
     templates = len(sight.templates)
     for token in range(first, stop):
@@ -255,7 +249,7 @@ def _find_features(sight: Sight, codes: Longs, first: int, stop: int, keys: Word
 
 
 @kernel
-def find_features(sight: Sight, codes: Longs, offsets: Longs, keys: Words, features: Ints) -> None:
+def find_features(sight: Sight, codes: Longs, offsets: Longs, keys: ULongs, features: Ints) -> None:
     """Fill ``features`` (N, M) for all sentences; keys: (M,), scratch."""
     for sentence in range(len(offsets) - 1):
         first, stop = offsets[sentence], offsets[sentence + 1]
@@ -306,7 +300,7 @@ def _best_tag(scores: Doubles, moves: Doubles, best: Doubles, count: int, path: 
 
 @kernel
 def tag_sentences(
-    sight: Sight, model: Model, codes: Longs, offsets: Longs, keys: Words, room: Room, path: Ints
+    sight: Sight, model: Model, codes: Longs, offsets: Longs, keys: ULongs, room: Room, path: Ints
 ) -> None:
     """Fill ``path`` (N,) with the best tags; keys: (M,), scratch."""
     for sentence in range(len(offsets) - 1):
@@ -397,7 +391,7 @@ def _posterior(room: Room, token: int) -> None:
 
 @kernel
 def tag_posteriors(
-    sight: Sight, model: Model, codes: Longs, offsets: Longs, keys: Words, room: Room, posteriors: Doubles
+    sight: Sight, model: Model, codes: Longs, offsets: Longs, keys: ULongs, room: Room, posteriors: Doubles
 ) -> None:
     """Fill ``posteriors`` (N, T); keys: (M,), scratch."""
     _exponentiate(model.moves, room.moves)

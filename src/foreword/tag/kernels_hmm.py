@@ -8,11 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Ints, Longs
 from foreword.native.jit import inlined, kernel
-
-Longs = NDArray[np.int64]
 
 
 class Lexicon(NamedTuple):
@@ -23,11 +21,11 @@ class Lexicon(NamedTuple):
     """
 
     rows: Longs
-    tags: NDArray[np.int32]
-    logs: NDArray[np.float64]
+    tags: Ints
+    logs: Doubles
 
 
-def plain_tags(codes: Longs, lexicon: Lexicon, moves: NDArray[np.float64], kinds: int) -> list[int]:
+def plain_tags(codes: Longs, lexicon: Lexicon, moves: Doubles, kinds: int) -> list[int]:
     """The likeliest tags of one sentence. A code is twice the entry's number, and one more if the word is capitalised;
     a label is a tag, plus ``kinds`` (the number of tags) if capitalised; ``2 · kinds`` stands beyond the ends.
     """
@@ -58,9 +56,9 @@ class Lattice(NamedTuple):
     """
 
     widths: Longs
-    labels: NDArray[np.int64]
-    logs: NDArray[np.float64]
-    pairs: NDArray[np.float64]
+    labels: Longs
+    logs: Doubles
+    pairs: Doubles
 
 
 def lattice(longest: int, kinds: int) -> Lattice:
@@ -94,10 +92,10 @@ def likeliest_tags(
     codes: Longs,
     offsets: Longs,
     lexicon: Lexicon,
-    moves: NDArray[np.float64],
+    moves: Doubles,
     kinds: int,
     room: Lattice,
-    tags: NDArray[np.int32],
+    tags: Ints,
 ) -> None:
     """Fill ``tags`` (N,) for sentences of codes; ``moves`` (labels, labels, labels) is log p(third | first, second)."""
     for sentence in range(len(offsets) - 1):
@@ -120,7 +118,7 @@ def likeliest_tags(
 
 
 @inlined
-def _through(room: Lattice, moves: NDArray[np.float64], place: int, origin: int, second: int, third: int) -> float:
+def _through(room: Lattice, moves: Doubles, place: int, origin: int, second: int, third: int) -> float:
     """The score of the choice ``third`` at ``place``, reached from ``origin`` through ``second``."""
     labels = room.labels
     move = moves[labels[place - 2, origin], labels[place - 1, second], labels[place, third]]
@@ -128,7 +126,7 @@ def _through(room: Lattice, moves: NDArray[np.float64], place: int, origin: int,
 
 
 @inlined
-def _best_origin(room: Lattice, moves: NDArray[np.float64], place: int, second: int, third: int) -> int:
+def _best_origin(room: Lattice, moves: Doubles, place: int, second: int, third: int) -> int:
     best, highest = 0, _through(room, moves, place, 0, second, third)
     for origin in range(1, room.widths[place - 2]):
         score = _through(room, moves, place, origin, second, third)
@@ -142,12 +140,12 @@ def tag_posteriors(
     codes: Longs,
     offsets: Longs,
     lexicon: Lexicon,
-    chances: NDArray[np.float64],
+    chances: Doubles,
     kinds: int,
     room: Lattice,
-    later: NDArray[np.float64],
-    earlier: NDArray[np.float64],
-    posteriors: NDArray[np.float64],
+    later: Doubles,
+    earlier: Doubles,
+    posteriors: Doubles,
 ) -> None:
     """Add p(tag | sentence) to ``posteriors`` (N, kinds), which come in as zeros. ``chances`` are p(third | first,
     second); ``later`` and ``earlier``, (kinds, kinds), are room for two steps of the backward pass.
@@ -166,7 +164,7 @@ def tag_posteriors(
 
 
 @inlined
-def _forward(room: Lattice, chances: NDArray[np.float64], place: int) -> None:
+def _forward(room: Lattice, chances: Doubles, place: int) -> None:
     """pairs[place, j, k] = p(word | k) Σ_i pairs[place − 1, i, j] p(k | i, j), scaled to sum to one."""
     labels, total = room.labels, 0.0
     for second in range(room.widths[place - 1]):
@@ -185,9 +183,7 @@ def _forward(room: Lattice, chances: NDArray[np.float64], place: int) -> None:
 
 
 @inlined
-def _backward(
-    room: Lattice, chances: NDArray[np.float64], place: int, later: NDArray[np.float64], earlier: NDArray[np.float64]
-) -> None:
+def _backward(room: Lattice, chances: Doubles, place: int, later: Doubles, earlier: Doubles) -> None:
     """earlier[i, j] = Σ_k p(k | i, j) p(word | k) later[j, k], scaled so that its largest is one."""
     labels, largest = room.labels, 0.0
     for origin in range(room.widths[place - 2]):
@@ -206,9 +202,7 @@ def _backward(
 
 
 @inlined
-def _gather_posterior(
-    room: Lattice, place: int, later: NDArray[np.float64], kinds: int, posteriors: NDArray[np.float64], token: int
-) -> None:
+def _gather_posterior(room: Lattice, place: int, later: Doubles, kinds: int, posteriors: Doubles, token: int) -> None:
     total = 0.0
     for before in range(room.widths[place - 1]):
         for choice in range(room.widths[place]):

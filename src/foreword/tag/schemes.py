@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Tags
 
@@ -39,9 +39,9 @@ class Span(NamedTuple):
 class Allowed(NamedTuple):
     """Which tags may begin a sentence (K,), follow each other (K, K), from row to column, and end it (K,)."""
 
-    start: NDArray[np.bool_]
-    moves: NDArray[np.bool_]
-    end: NDArray[np.bool_]
+    start: Bools
+    moves: Bools
+    end: Bools
 
 
 def parsed(tag: str) -> tuple[str, str]:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Longs
 from foreword.errors import SettingError
 from foreword.protocols import Tags
 from foreword.tag.schemes import (
@@ -49,7 +49,7 @@ class Scheme:
     def learnt(cls, outside: str | None, inside: str, tags: Tags) -> Scheme:
         return cls(outside, inside, chain.from_iterable(tags))
 
-    def numbers(self, tags: Tags) -> list[NDArray[np.int64]]:
+    def numbers(self, tags: Tags) -> list[Longs]:
         """Tags of a file as places among those inside; what is not well formed is refused, by its sentence.
 
         But in IOB1 a B- may stand where an I- would do, for nothing else can be meant: the names of CoNLL-2003 have
@@ -70,7 +70,7 @@ class Scheme:
             return [_as_bio(self.inner[number]) for number in numbers]
         return converted([self.inner[number] for number in numbers], self.inside, self.outside)
 
-    def gathering(self) -> NDArray[np.float64] | None:
+    def gathering(self) -> Doubles | None:
         """(inner, outer) ones where a tag inside is one outside, for probabilities to be summed; None: they are the
         same. In IOB1 B- is written only behind a span of its kind, so there one tag tells nothing.
         """

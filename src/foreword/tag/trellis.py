@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles
 from foreword.hmm.model import HMM
 from foreword.tag.hmm import HMMTagger
 from foreword.tokens.corpus import Corpus
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

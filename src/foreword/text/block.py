@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+
+from foreword.arrays import Bytes, Longs
 
 BLOCK_BYTES = 4 << 20
 """How much text a reader gathers before it hands a block on: large enough that Python's share of the work vanishes,
@@ -28,9 +29,9 @@ class Block:
     open: the last document goes on as the first one of the next block.
     """
 
-    data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
+    data: Bytes
+    starts: Longs
+    stops: Longs
     open: bool = False
 
     def __len__(self) -> int:

@@ -11,8 +11,8 @@ from itertools import chain, islice
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Longs
 from foreword.errors import InputError, SettingError
 from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.columns import SAMPLE, Column, Columns, field_columns, table_columns
@@ -24,7 +24,6 @@ from foreword.text.utf8 import Errors
 Format: TypeAlias = Literal["tsv", "csv", "jsonl", "parquet", "fasttext", "label-first", "folders"]
 Tell: TypeAlias = Callable[[str], None]
 Batches: TypeAlias = Iterable[Lines]
-Places: TypeAlias = NDArray[np.int64]
 
 FASTTEXT = b"__label__"
 
@@ -124,7 +123,7 @@ def tsv_blocks(batches: Batches, told: Told) -> Iterator[LabelledBlock]:
         yield LabelledBlock(texts, labels)
 
 
-def cells(lines: Lines, width: int, told: Told) -> tuple[Places, Places]:
+def cells(lines: Lines, width: int, told: Told) -> tuple[Longs, Longs]:
     """Where each column of each line starts and stops: int64 (lines, width) both."""
     tabs = np.flatnonzero(lines.data == _TAB)
     first = np.searchsorted(tabs, lines.starts)
@@ -244,7 +243,7 @@ def told_fields(names: Sequence[str], told: Told) -> tuple[str, str]:
     return fields
 
 
-def decoded(data: NDArray[np.uint8], starts: Places, stops: Places, numbers: Places, told: Told) -> list[str]:
+def decoded(data: Bytes, starts: Longs, stops: Longs, numbers: Longs, told: Told) -> list[str]:
     """Labels as strings; there are few, so each is decoded once."""
     view = np.ascontiguousarray(data).data
     known: dict[bytes, str] = {}

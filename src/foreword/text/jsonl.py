@@ -13,17 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Longs
 from foreword.errors import InputError
 from foreword.text.block import Block
 from foreword.text.chunk import Chunk
 from foreword.text.lines import Lines, whole_lines
 from foreword.text.utf8 import REPLACEMENT, Errors
 from foreword.text.whitespace import blank
-
-Bytes = NDArray[np.uint8]
-Places = NDArray[np.int64]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -33,9 +30,9 @@ class JsonRows:
     """Rows that are not blank: their texts, their labels' spans in the same bytes, and their lines' numbers."""
 
     texts: Block
-    label_starts: Places
-    label_stops: Places
-    numbers: Places
+    label_starts: Longs
+    label_stops: Longs
+    numbers: Longs
 
 
 def jsonl_blocks(chunks: Iterable[Chunk], name: str, field: str, errors: Errors) -> Iterator[Block]:

@@ -9,13 +9,10 @@ lenient than ``json.loads``; ``tests/unit/text/test_jsonl.py`` holds the two aga
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Longs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load_unaligned, lowest_one
-
-Bytes = NDArray[np.uint8]
-Places = NDArray[np.int64]
 
 FOUND, BLANK, LOOK = 0, 1, 2
 """What became of a line: both fields found; nothing but white space; for Python to look at."""
@@ -306,9 +303,7 @@ def equal(data: Bytes, start: int, stop: int, wanted: Bytes) -> bool:
 
 
 @kernel
-def find_fields(
-    data: Bytes, starts: Places, stops: Places, text: Bytes, label: Bytes, spans: Places, fate: Bytes
-) -> int:
+def find_fields(data: Bytes, starts: Longs, stops: Longs, text: Bytes, label: Bytes, spans: Longs, fate: Bytes) -> int:
     """Find and unescape the fields ``text`` and ``label`` of each line; how many lines are for Python to look at.
 
     data: uint8 (bytes,), valid UTF-8, changed in place; starts, stops: int64 (lines,).
@@ -325,7 +320,7 @@ def find_fields(
 
 
 @kernel
-def row_fields(data: Bytes, place: int, stop: int, text: Bytes, label: Bytes, span: Places) -> int:
+def row_fields(data: Bytes, place: int, stop: int, text: Bytes, label: Bytes, span: Longs) -> int:
     place = skip_white(data, place, stop)
     if place == stop:
         return BLANK

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools, Bytes, Longs
 from foreword.text.chunk import Chunk
 from foreword.text.documents import line_spans
 from foreword.text.whitespace import blank
@@ -22,15 +22,15 @@ class Lines:
     data: uint8 (bytes,); starts, stops: int64 (lines,), where each lies in it; numbers: int64 (lines,), from 1.
     """
 
-    data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    stops: NDArray[np.int64]
-    numbers: NDArray[np.int64]
+    data: Bytes
+    starts: Longs
+    stops: Longs
+    numbers: Longs
 
     def __len__(self) -> int:
         return len(self.starts)
 
-    def __getitem__(self, rows: NDArray[np.bool_] | NDArray[np.int64] | slice) -> Lines:
+    def __getitem__(self, rows: Bools | Longs | slice) -> Lines:
         return Lines(self.data, self.starts[rows], self.stops[rows], self.numbers[rows])
 
     def __iter__(self) -> Iterator[bytes]:
@@ -44,7 +44,7 @@ class Lines:
 
 def whole_lines(chunks: Iterable[Chunk]) -> Iterator[Lines]:
     """The lines of chunks of text, many at a time; one longer than a chunk is joined when its end has come."""
-    held: list[NDArray[np.uint8]] = []
+    held: list[Bytes] = []
     number = 1
     for chunk in chunks:
         if not (chunk.data == _NEWLINE).any():

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bools, Bytes, Longs
 from foreword.errors import InputError, MissingExtraError
 from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.files import Reader, SourceFile, opened
@@ -159,7 +159,7 @@ def _batch_labels(array: Any, done: int, name: str) -> list[str]:
     return [str(label).lower() if isinstance(label, bool) else str(label) for label in labels]
 
 
-def _text_buffers(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+def _text_buffers(array: Any) -> tuple[Bytes, Longs, Longs]:
     """Arrow's own bytes, and where each row starts and stops in them."""
     import pyarrow
     from pyarrow import types
@@ -177,7 +177,7 @@ def _text_buffers(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDA
     return data, places[:-1], places[1:]
 
 
-def _valid(array: Any) -> NDArray[np.bool_]:
+def _valid(array: Any) -> Bools:
     """Which rows are not null. Arrow would tell, but imports all of pandas for it."""
     bits = np.frombuffer(array.is_valid().buffers()[1], np.uint8)
     return np.unpackbits(bits, bitorder="little")[: len(array)].astype(np.bool_)
@@ -194,7 +194,7 @@ def _first_invalid(block: Block) -> int | None:
     return next((place for place, text in enumerate(_each(block)) if not is_utf8(text)), None)
 
 
-def _each(block: Block) -> Iterator[NDArray[np.uint8]]:
+def _each(block: Block) -> Iterator[Bytes]:
     for start, stop in zip(block.starts.tolist(), block.stops.tolist(), strict=True):
         yield block.data[start:stop]
 

@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from foreword.arrays import Bytes
 from foreword.errors import InputError
 from foreword.text.chunk import Chunk, chunk_of
 
@@ -41,7 +39,7 @@ def valid_utf8(chunks: Iterator[Chunk], name: str, errors: Errors) -> Iterator[C
         yield _checked(Chunk(rest, 0), True, offset, name, errors)[0]
 
 
-def is_utf8(data: NDArray[np.uint8]) -> bool:
+def is_utf8(data: Bytes) -> bool:
     return not _whole_characters(data, final=True)[1]
 
 
@@ -73,7 +71,7 @@ def _checked(chunk: Chunk, final: bool, offset: int, name: str, errors: Errors) 
     )
 
 
-def _whole_characters(data: NDArray[np.uint8], final: bool) -> tuple[int, bool]:
+def _whole_characters(data: Bytes, final: bool) -> tuple[int, bool]:
     """How many bytes are whole characters, and whether the next one cannot begin another."""
     at = 0
     while at < len(data):

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from foreword.arrays import Bools, Bytes, Longs
 
 WHITE_CHARACTERS = [chr(code) for code in range(0x3001) if chr(code).isspace()]
 """U+3000, the ideographic space, is the last."""
 
 _ENCODED = [character.encode() for character in WHITE_CHARACTERS]
 
-IS_ASCII_WHITE: NDArray[np.bool_] = np.zeros(256, np.bool_)
+IS_ASCII_WHITE: Bools = np.zeros(256, np.bool_)
 IS_ASCII_WHITE[[each[0] for each in _ENCODED if len(each) == 1]] = True
 
-_MAY_START_WHITE: NDArray[np.bool_] = np.zeros(256, np.bool_)
+_MAY_START_WHITE: Bools = np.zeros(256, np.bool_)
 _MAY_START_WHITE[[each[0] for each in _ENCODED]] = True
 
 _PAIRS = np.array([int.from_bytes(each) for each in _ENCODED if len(each) == 2], np.int64)
@@ -25,13 +26,13 @@ _VECTOR_STEPS = 32
 _WINDOW = 64 << 10
 
 
-def blank(data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.bool_]:
+def blank(data: Bytes, starts: Longs, stops: Longs) -> Bools:
     """Which of the spans are empty or white space only: bool (spans,). Each span is valid UTF-8.
 
     Nearly every line is settled by its first byte. The rest walk forward together, a character a step, and leave when
     they meet a letter or their end.
     """
-    result: NDArray[np.bool_] = starts == stops
+    result: Bools = starts == stops
     if not len(data):
         return result
     look = np.flatnonzero(_MAY_START_WHITE[data[np.minimum(starts, len(data) - 1)]] & ~result)
@@ -50,7 +51,7 @@ def blank(data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.
     return result
 
 
-def first_dark(data: NDArray[np.uint8]) -> int:
+def first_dark(data: Bytes) -> int:
     """Where the first character starts that is not white space; the end if there is none."""
     start = 0
     while start < len(data):
@@ -63,7 +64,7 @@ def first_dark(data: NDArray[np.uint8]) -> int:
     return start
 
 
-def last_dark(data: NDArray[np.uint8]) -> int:
+def last_dark(data: Bytes) -> int:
     """Where the last character starts that is not white space; -1 if there is none."""
     stop = len(data)
     while stop:
@@ -75,17 +76,17 @@ def last_dark(data: NDArray[np.uint8]) -> int:
     return -1
 
 
-def character_start(data: NDArray[np.uint8], at: int) -> int:
+def character_start(data: Bytes, at: int) -> int:
     """Where the character starts that byte ``at`` belongs to."""
     while at and data[at] & 0xC0 == 0x80:
         at -= 1
     return at
 
 
-def _white_width(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.int64]:
+def _white_width(data: Bytes, at: Longs) -> Longs:
     """The bytes of the white space character at each place, 0 where another character is."""
     first = data[at].astype(np.int64)
-    width: NDArray[np.int64] = IS_ASCII_WHITE[first].astype(np.int64)
+    width: Longs = IS_ASCII_WHITE[first].astype(np.int64)
     if (first < 0x80).all():
         return width
     last = len(data) - 1
@@ -95,7 +96,7 @@ def _white_width(data: NDArray[np.uint8], at: NDArray[np.int64]) -> NDArray[np.i
     return width
 
 
-def _any_of(values: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _any_of(values: Longs, wanted: Longs) -> Bools:
     """``np.isin``, but the arrays here are small, and it would spend its time preparing."""
-    found: NDArray[np.bool_] = (values[:, None] == wanted).any(axis=1)
+    found: Bools = (values[:, None] == wanted).any(axis=1)
     return found

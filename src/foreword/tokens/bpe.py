@@ -19,8 +19,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, Literal, NamedTuple, Self, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
@@ -175,9 +175,7 @@ class BPETokenizer:
         """Every token that stands for itself."""
         return list(dict.fromkeys([*self._specials, *self.added_tokens]))
 
-    def _first_symbols(
-        self, data: NDArray[np.uint8], offsets: NDArray[np.int64]
-    ) -> tuple[int, list[bytes], NDArray[np.int32], NDArray[np.int64]]:
+    def _first_symbols(self, data: Bytes, offsets: Longs) -> tuple[int, list[bytes], Ints, Longs]:
         """How many tokens are special, the spellings of all first tokens, the words as symbols, and their begins."""
         special = [_special_spelling(name) for name in self.standing]
         first = len(special)
@@ -197,7 +195,7 @@ class BPETokenizer:
     def _name(self, spelling: bytes) -> str:
         return printable(spelling) if self.kind == "bytes" else spelling.decode()
 
-    def _settle(self, names: list[str], record: NDArray[np.int64], end: str | None = None) -> None:
+    def _settle(self, names: list[str], record: Longs, end: str | None = None) -> None:
         """Take the vocabulary and the merges. A pair can come twice (see tokens/kernels_bpe.py); the last one stays.
 
         A merge that spells a token that stands for itself is recorded but never done, or a text could forge one.
@@ -265,7 +263,7 @@ class BPETokenizer:
             block = Block.from_texts(texts, open=block.open)
         return block
 
-    def encode(self, text: str | bytes, *, special: bool = False) -> NDArray[np.int32]:
+    def encode(self, text: str | bytes, *, special: bool = False) -> Ints:
         """Ids of a text, or of any bytes. With ``special`` a special token written in the text becomes its id; else
         it is text like any other, so that no document can forge one.
         """
@@ -275,7 +273,7 @@ class BPETokenizer:
             return self._encode_special(text)
         return encode_text(self, text)
 
-    def _encode_special(self, text: str) -> NDArray[np.int32]:
+    def _encode_special(self, text: str) -> Ints:
         parts = self._special_finder.split(text)
         ids = [
             np.array([self.vocab.id(part)], np.int32) if place % 2 else encode_text(self, part)
@@ -289,7 +287,7 @@ class BPETokenizer:
         longest_first = sorted(self.standing, key=len, reverse=True)
         return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
 
-    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[NDArray[np.int32]]:
+    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
         """Many texts at once: far quicker than one by one."""
         return encode_texts(self, texts, threads)
 
@@ -304,7 +302,7 @@ class BPETokenizer:
         return encoded
 
     @cached_property
-    def _first_ids(self) -> NDArray[np.int32]:
+    def _first_ids(self) -> Ints:
         """The id of every byte or code point before any merge."""
         if self.kind == "characters":
             ids = character_ids(self.vocab)
@@ -313,7 +311,7 @@ class BPETokenizer:
         return np.array([self.vocab.id(printable(bytes([byte]))) for byte in range(256)], np.int32)
 
     @cached_property
-    def _merge_table(self) -> NDArray[np.int64]:
+    def _merge_table(self) -> Longs:
         table = np.zeros(2 << (2 * len(self.merges_) + 2).bit_length(), np.int64)
         fill_merges(table, *(np.ascontiguousarray(self.merges_[:, column]) for column in range(3)))
         return table
@@ -419,7 +417,7 @@ class BPETokenizer:
             raise InputError("a BPE tokenizer needs its vocabulary")
         return tokenizer.with_merges(list(parts.vocab), parts.arrays["record"], end=parts.vocab[parts.vocab.end])
 
-    def with_merges(self, names: list[str], record: NDArray[np.int64], *, end: str | None = None) -> Self:
+    def with_merges(self, names: list[str], record: Longs, *, end: str | None = None) -> Self:
         """Take a vocabulary and merges learnt elsewhere, after checking that they fit together.
 
         end: the token that ends a document; if none is named, the first of ``ENDS`` among the special tokens.
@@ -525,7 +523,7 @@ BYTES_A_SYMBOL = 14
 (4, and half as much again when they grow), and the text it came from."""
 
 
-def _most_frequent(counted: Counted, numbers: NDArray[np.int64], memory: int) -> tuple[NDArray[np.int64], int]:
+def _most_frequent(counted: Counted, numbers: Longs, memory: int) -> tuple[Longs, int]:
     """The pieces to train with, rarest left out if they need more than ``memory``, and how many were left out."""
     lengths = np.diff(counted.offsets)[numbers]
     if int(lengths.sum()) * BYTES_A_SYMBOL + 40 * len(numbers) <= memory:

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Ints
 from foreword.errors import ForewordError, InputError
 from foreword.protocols import Parts
 from foreword.text.block import Block, blocks_of
@@ -53,10 +53,10 @@ class CharacterTokenizer:
         self.__dict__.pop("_ids", None)
         return self
 
-    def encode(self, text: str) -> NDArray[np.int32]:
+    def encode(self, text: str) -> Ints:
         return encode_text(self, text)
 
-    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[NDArray[np.int32]]:
+    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
         return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
@@ -67,7 +67,7 @@ class CharacterTokenizer:
         return "".join(REPLACEMENT if id == vocab.unknown else vocab[int(id)] for id in ids if id != vocab.end)
 
     @cached_property
-    def _ids(self) -> NDArray[np.int32]:
+    def _ids(self) -> Ints:
         return character_ids(self.vocab)
 
     def to_parts(self) -> Parts:
@@ -96,10 +96,10 @@ class ByteTokenizer:
     def fit_blocks(self, blocks: Iterable[Block], *, threads: int | None = None) -> Self:
         return self
 
-    def encode(self, text: str | bytes) -> NDArray[np.int32]:
+    def encode(self, text: str | bytes) -> Ints:
         return encode_text(self, text)
 
-    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[NDArray[np.int32]]:
+    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
         return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
@@ -123,7 +123,7 @@ class ByteTokenizer:
         return tokenizer
 
 
-def character_ids(vocab: Vocab) -> NDArray[np.int32]:
+def character_ids(vocab: Vocab) -> Ints:
     """The id of every code point: int32 (0x110000,), ``<unk>``'s where it has none."""
     ids = np.full(CODE_POINTS, vocab.unknown, np.int32)
     for id, token in enumerate(vocab):
@@ -132,7 +132,7 @@ def character_ids(vocab: Vocab) -> NDArray[np.int32]:
     return ids
 
 
-def _encode(block: Block, by_character: bool, ids: NDArray[np.int32], end: int) -> Encoded:
+def _encode(block: Block, by_character: bool, ids: Ints, end: int) -> Encoded:
     out = np.empty(block_room(block), np.int32)
     ends = np.empty(len(block), np.int64)
     written = encode_symbols(block.data, block.starts, block.stops, block.open, by_character, ids, end, out, ends)

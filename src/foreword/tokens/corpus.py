@@ -11,27 +11,25 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Ids, Ints, Longs
 from foreword.errors import InputError, SettingError
 from foreword.native.parallel import ordered_map
-from foreword.protocols import Ids, Parts
+from foreword.protocols import Parts, Tokenizer
 from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.vocab import Vocab
-
-Offsets = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """A block's ids. ends: int64, how many ids there were when each document that ends in the block had ended."""
 
-    ids: NDArray[np.int32]
-    ends: Offsets
+    ids: Ints
+    ends: Longs
 
 
 class BlockEncoder(Protocol):
@@ -40,6 +38,11 @@ class BlockEncoder(Protocol):
     @property
     def vocab(self) -> Vocab: ...
     def encode_block(self, block: Block) -> Encoded: ...  # may be called from several threads at once
+
+
+@runtime_checkable
+class TextTokenizer(Tokenizer, BlockEncoder, Protocol):
+    """A tokenizer that also encodes many documents at once, as all of ours do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +56,8 @@ class Corpus:
     """
 
     ids: Ids
-    offsets: Offsets
-    byte_offsets: Offsets
+    offsets: Longs
+    byte_offsets: Longs
     vocab: Vocab
 
     def __len__(self) -> int:
@@ -197,10 +200,10 @@ class Layout:
     def __init__(self) -> None:
         self.tokens = 0
         self._bytes_open = 0
-        self._ends: list[Offsets] = [np.zeros(1, np.int64)]
-        self._byte_lengths: list[Offsets] = []
+        self._ends: list[Longs] = [np.zeros(1, np.int64)]
+        self._byte_lengths: list[Longs] = []
 
-    def of(self, blocks: Iterable[Block], tokenizer: BlockEncoder, threads: int | None) -> Iterator[NDArray[np.int32]]:
+    def of(self, blocks: Iterable[Block], tokenizer: BlockEncoder, threads: int | None) -> Iterator[Ints]:
         def work(block: Block) -> tuple[Block, Encoded]:
             return block, tokenizer.encode_block(block)
 
@@ -208,7 +211,7 @@ class Layout:
             self.add(block, encoded.ends, len(encoded.ids))
             yield encoded.ids
 
-    def add(self, block: Block, ends: Offsets, tokens: int) -> None:
+    def add(self, block: Block, ends: Longs, tokens: int) -> None:
         self._ends.append(ends + self.tokens)
         self.tokens += tokens
         lengths = block.stops - block.starts
@@ -217,10 +220,10 @@ class Layout:
             self._bytes_open = int(lengths[-1]) if block.open else 0
             self._byte_lengths.append(lengths[:-1] if block.open else lengths)
 
-    def offsets(self) -> Offsets:
+    def offsets(self) -> Longs:
         return np.concatenate(self._ends)
 
-    def byte_offsets(self) -> Offsets:
+    def byte_offsets(self) -> Longs:
         lengths = np.concatenate([np.empty(0, np.int64), *self._byte_lengths])
         return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths + 1)))
 
@@ -230,14 +233,14 @@ def block_room(block: Block) -> int:
     return block.text_bytes() + len(block) + 1
 
 
-def encode_text(tokenizer: BlockEncoder, text: str | bytes) -> NDArray[np.int32]:
+def encode_text(tokenizer: BlockEncoder, text: str | bytes) -> Ints:
     """One text, without the end of a document."""
     return tokenizer.encode_block(Block.from_texts([text], open=True)).ids
 
 
-def encode_texts(tokenizer: BlockEncoder, texts: Iterable[str], threads: int | None = 1) -> list[NDArray[Any]]:
+def encode_texts(tokenizer: BlockEncoder, texts: Iterable[str], threads: int | None = 1) -> list[Array]:
     """Many texts at once, each without the end of a document: far quicker than one by one."""
-    encoded: list[NDArray[Any]] = []
+    encoded: list[Array] = []
     for part in ordered_map(tokenizer.encode_block, blocks_of(texts), threads):
         ends = part.ends.tolist()
         encoded += [part.ids[start : stop - 1] for start, stop in zip([0, *ends], ends, strict=False)]

@@ -17,15 +17,12 @@ from queue import SimpleQueue
 from typing import IO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs
 from foreword.native.parallel import cores, ordered_map
 from foreword.text.block import Block
 from foreword.tokens.kernels_gather import gather_strings, hash_strings
 from foreword.tokens.strings import StringTable
-
-Bytes = NDArray[np.uint8]
-Longs = NDArray[np.int64]
 
 PARTS = 32
 """Files that a spill spreads over."""
@@ -98,7 +95,7 @@ class Counted:
         return cls(table.arena[:size].copy(), table.offsets.copy(), table.counts.copy(), table.firsts.copy())
 
 
-def merge_tables(tables: Sequence[StringTable]) -> tuple[Counted, list[NDArray[np.int32]]]:
+def merge_tables(tables: Sequence[StringTable]) -> tuple[Counted, list[Ints]]:
     """All tables as one, and for each table the new numbers of its strings."""
     merged = tables[0]
     own = np.arange(merged.size, dtype=np.int32)

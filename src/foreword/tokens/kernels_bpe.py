@@ -18,17 +18,12 @@ when the entry was made. Both show only when two different merges give the same 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs, ULongs
 from foreword.native.jit import allocating, inlined, kernel
 from foreword.native.pairs import EMPTY, pair_key, pair_place
 from foreword.tokens.pieces import character
 from foreword.tokens.strings import ID_BITS, find, insert, make_key, row_of
-
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
 
 
 @kernel
@@ -325,7 +320,7 @@ def symbols_of_characters(data: Bytes, offsets: Longs, seen: Ints, symbols: Ints
 
 @kernel
 def token_of(
-    slots: Words, arena: Bytes, starts: Longs, size: int, left: int, right: int, spelling: Bytes, key: Words
+    slots: ULongs, arena: Bytes, starts: Longs, size: int, left: int, right: int, spelling: Bytes, key: ULongs
 ) -> int:
     """The id of the token spelt left+right, made anew if there is none; there must be room."""
     length = 0
@@ -347,7 +342,7 @@ def learn_merges(
     wanted: int, at_most: int, least: int, reserved: int,
     symbols: Ints, begins: Longs, lengths: Ints, counts: Longs,
     pairs: Longs, heap: Longs, entries: Longs, sizes: Longs, pool: Ints,
-    slots: Words, arena: Bytes, starts: Longs, n_tokens: int, merges: Longs,
+    slots: ULongs, arena: Bytes, starts: Longs, n_tokens: int, merges: Longs,
 ) -> tuple[Longs, Longs, Longs, Ints, Bytes, int, int]:  # fmt: skip
     """Merge until there are ``wanted`` tokens, ``at_most`` merges are made, or no pair is left with ``least`` counts.
     Pairs that spell one of the first ``reserved`` tokens are passed over.

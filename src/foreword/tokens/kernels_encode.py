@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs, ULongs
 from foreword.native.jit import inlined, kernel
 from foreword.native.pairs import EMPTY, pair_key, pair_place
 from foreword.tokens.pieces import character
 from foreword.tokens.strings import ID_BITS, cut_batch, find, has_room, insert
-
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
-Longs = NDArray[np.int64]
-Ints = NDArray[np.int32]
 
 NEVER = np.int64(0x7FFFFFFFFFFFFFFF)
 
@@ -54,8 +49,8 @@ def encode_symbols(
 @kernel
 def encode_words(
     data: Bytes, begins: Longs, ends: Longs, goes_on: bool, pattern: int, classes: Bytes,
-    slots: Words, arena: Bytes, starts: Longs, ids: Ints, unknown: int, out: Ints, document_ends: Longs,
-    batch: Longs, keys: Words, position: Longs,
+    slots: ULongs, arena: Bytes, starts: Longs, ids: Ints, unknown: int, out: Ints, document_ends: Longs,
+    batch: Longs, keys: ULongs, position: Longs,
 ) -> int:  # fmt: skip
     """Words by the table: ``ids`` turns the table's numbers into the vocabulary's; how many ids were written."""
     written = 0
@@ -212,10 +207,10 @@ def first_symbols(data: Bytes, start: int, stop: int, by_character: bool, table:
 @kernel
 def encode_bpe(
     data: Bytes, begins: Longs, ends: Longs, goes_on: bool, pattern: int, classes: Bytes,
-    slots: Words, arena: Bytes, starts: Longs, memo_ends: Longs, memo: Ints,
+    slots: ULongs, arena: Bytes, starts: Longs, memo_ends: Longs, memo: Ints,
     by_character: bool, table: Ints, merges: Longs, end_id: int,
     symbols: Ints, following: Ints, preceding: Ints, heap: Longs,
-    out: Ints, document_ends: Longs, batch: Longs, keys: Words, position: Longs,
+    out: Ints, document_ends: Longs, batch: Longs, keys: ULongs, position: Longs,
 ) -> int:  # fmt: skip
     """Pieces by byte-pair encoding, each distinct one worked out once and remembered while there is room.
 

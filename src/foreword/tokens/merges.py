@@ -17,8 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs, ULongs
 from foreword.protocols import Meter
 from foreword.tokens.kernels_bpe import initial_pairs, learn_merges
 from foreword.tokens.strings import add_strings, empty_rows
@@ -86,9 +86,9 @@ MERGES_A_CALL = 500
 
 
 def fast_merges(
-    symbols: NDArray[np.int32],
-    begins: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    symbols: Ints,
+    begins: Longs,
+    counts: Longs,
     spellings: list[bytes],
     size: int,
     *,
@@ -121,9 +121,7 @@ def fast_merges(
             meter("merging", tokens, size)
 
 
-def _spelling_table(
-    spellings: list[bytes], size: int
-) -> tuple[NDArray[np.uint64], NDArray[np.uint8], NDArray[np.int64]]:
+def _spelling_table(spellings: list[bytes], size: int) -> tuple[ULongs, Bytes, Longs]:
     """A string table whose ids are the token ids, with rows for ``size`` tokens."""
     rows = 1 << (2 * max(size, len(spellings)) + 2).bit_length()
     slots = empty_rows(rows)

@@ -13,12 +13,10 @@ from functools import cache
 from importlib.resources import files
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes
 from foreword.native.jit import inlined
 from foreword.native.memory import load_unaligned, lowest_one
-
-Bytes = NDArray[np.uint8]
 
 OTHER, LETTER, NUMBER, SPACE, MARK = range(5)
 

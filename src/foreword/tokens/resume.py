@@ -20,8 +20,8 @@ from types import FrameType
 
 import numpy as np
 
+from foreword.arrays import Array
 from foreword.errors import InputError
-from foreword.protocols import Array
 from foreword.storage.atomic import atomic_file
 from foreword.storage.safetensors import read_arrays, write_arrays
 from foreword.text.block import Block

@@ -23,14 +23,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs, ULongs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load8, prefetch
 from foreword.text.block import Block
 from foreword.tokens.pieces import PUNCTUATION, WORDS, character_classes, piece_end, skip_space
 
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
-Offsets = NDArray[np.int64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 BATCH = 64
@@ -49,7 +47,7 @@ _ZERO = np.uint64(0)
 
 
 @inlined
-def make_key(data: Bytes, start: int, stop: int, key: Words, place: int) -> None:
+def make_key(data: Bytes, start: int, stop: int, key: ULongs, place: int) -> None:
     """Write the four words of ``data[start:stop]``'s row, without the id, to ``key[place:place + 4]``."""
     length = stop - start
     key[place] = load8(data, start, stop)
@@ -79,7 +77,7 @@ def mixed_key(first: np.uint64, second: np.uint64, third: np.uint64, tag: np.uin
 
 
 @inlined
-def row_of(key: Words, place: int, rows: int) -> int:
+def row_of(key: ULongs, place: int, rows: int) -> int:
     """Where to look first."""
     mixed = mixed_key(key[place], key[place + 1], key[place + 2], key[place + 3])
     return np.int64(mixed & np.uint64(rows - 1))
@@ -99,7 +97,7 @@ def same_bytes(data: Bytes, start: int, stop: int, arena: Bytes, begin: int, end
 
 @inlined
 def find(
-    slots: Words, arena: Bytes, starts: Offsets, row: int, key: Words, place: int, data: Bytes, start: int, stop: int
+    slots: ULongs, arena: Bytes, starts: Longs, row: int, key: ULongs, place: int, data: Bytes, start: int, stop: int
 ) -> int:
     """From ``row`` on, the row (times four) of the string with that key, or the free one where it belongs."""
     at = row * 4
@@ -122,8 +120,8 @@ def find(
 
 @inlined
 def insert(
-    slots: Words, arena: Bytes, starts: Offsets, at: int, size: int,
-    key: Words, place: int, data: Bytes, start: int, stop: int,
+    slots: ULongs, arena: Bytes, starts: Longs, at: int, size: int,
+    key: ULongs, place: int, data: Bytes, start: int, stop: int,
 ) -> None:  # fmt: skip
     """Make ``data[start:stop]`` string number ``size`` in the free row ``at``; there must be room."""
     used = starts[size]
@@ -136,13 +134,13 @@ def insert(
 
 
 @inlined
-def has_room(slots: Words, arena: Bytes, starts: Offsets, size: int, length: int) -> bool:
+def has_room(slots: ULongs, arena: Bytes, starts: Longs, size: int, length: int) -> bool:
     """Whether one more string of that length fits: no more than half the rows are ever taken."""
     return size * 8 + 8 <= len(slots) and size + 2 <= len(starts) and starts[size] + length <= len(arena)
 
 
 @kernel
-def rehash(old: Words, new: Words) -> None:
+def rehash(old: ULongs, new: ULongs) -> None:
     for source in range(0, len(old), 4):
         if old[source + 3] != _ZERO:
             at = row_of(old, source, len(new) // 4) * 4
@@ -155,15 +153,15 @@ def rehash(old: Words, new: Words) -> None:
 @inlined
 def cut_batch(
     data: Bytes,
-    begins: Offsets,
-    ends: Offsets,
+    begins: Longs,
+    ends: Longs,
     goes_on: bool,
     pattern: int,
     classes: Bytes,
-    slots: Words,
-    batch: Offsets,
-    keys: Words,
-    position: Offsets,
+    slots: ULongs,
+    batch: Longs,
+    keys: ULongs,
+    position: Longs,
 ) -> int:
     """Cut up to BATCH pieces from ``position`` on, make their keys and ask for their rows; how many.
 
@@ -200,21 +198,21 @@ def cut_batch(
 @kernel
 def count_pieces(
     data: Bytes,
-    begins: Offsets,
-    ends: Offsets,
+    begins: Longs,
+    ends: Longs,
     goes_on: bool,
     pattern: int,
     classes: Bytes,
-    slots: Words,
+    slots: ULongs,
     arena: Bytes,
-    starts: Offsets,
-    counts: Offsets,
-    firsts: Offsets,
+    starts: Longs,
+    counts: Longs,
+    firsts: Longs,
     base: int,
-    out: NDArray[np.int32],
-    batch: Offsets,
-    keys: Words,
-    position: Offsets,
+    out: Ints,
+    batch: Longs,
+    keys: ULongs,
+    position: Longs,
 ) -> int:
     """Cut documents into pieces and count them; with room in ``out`` also write each piece's id there.
 
@@ -252,17 +250,17 @@ def count_pieces(
 @kernel
 def add_counted(
     words: Bytes,
-    offsets: Offsets,
-    more: Offsets,
-    seen: Offsets,
-    slots: Words,
+    offsets: Longs,
+    more: Longs,
+    seen: Longs,
+    slots: ULongs,
     arena: Bytes,
-    starts: Offsets,
-    counts: Offsets,
-    firsts: Offsets,
-    places: NDArray[np.int32],
-    keys: Words,
-    position: Offsets,
+    starts: Longs,
+    counts: Longs,
+    firsts: Longs,
+    places: Ints,
+    keys: ULongs,
+    position: Longs,
 ) -> int:
     """Add strings that were counted elsewhere; ``places[i]`` becomes the id of string i here.
 
@@ -296,7 +294,7 @@ def add_counted(
 
 
 @kernel
-def enter_all(data: Bytes, starts: Offsets, slots: Words, keys: Words) -> None:
+def enter_all(data: Bytes, starts: Longs, slots: ULongs, keys: ULongs) -> None:
     """Give every string its row; where two are the same, the first has it. keys: (BATCH * 4,), scratch."""
     rows = len(slots) // 4
     count = len(starts) - 1
@@ -318,7 +316,7 @@ def enter_all(data: Bytes, starts: Offsets, slots: Words, keys: Words) -> None:
 
 @kernel
 def look_up(
-    words: Bytes, offsets: Offsets, slots: Words, arena: Bytes, starts: Offsets, places: NDArray[np.int32], keys: Words
+    words: Bytes, offsets: Longs, slots: ULongs, arena: Bytes, starts: Longs, places: Ints, keys: ULongs
 ) -> None:
     """``places[i]`` becomes the id of string i, -1 where the table has it not."""
     for word in range(len(places)):
@@ -345,7 +343,7 @@ class StringTable:
         self.add(np.empty(0, np.uint8), *(np.zeros(length, np.int64) for length in (2, 1, 1)))
 
     @classmethod
-    def over(cls, data: Bytes, offsets: Offsets) -> StringTable:
+    def over(cls, data: Bytes, offsets: Longs) -> StringTable:
         """A table of strings that already lie together: string i there has the number i + 1. Twice as fast as adding
         them, for they stay where they are. Of two that are the same only the first is found.
         """
@@ -359,28 +357,26 @@ class StringTable:
         return table
 
     @property
-    def counts(self) -> Offsets:
+    def counts(self) -> Longs:
         """How often each string was seen, int64 (size,)."""
         return self._counts[: self.size]
 
     @property
-    def firsts(self) -> Offsets:
+    def firsts(self) -> Longs:
         """Where each string was first seen, int64 (size,)."""
         return self._firsts[: self.size]
 
     @property
-    def tallies(self) -> tuple[Offsets, Offsets]:
+    def tallies(self) -> tuple[Longs, Longs]:
         """Counts and first places with the room behind them, for kernels to write to."""
         return self._counts, self._firsts
 
     @property
-    def offsets(self) -> Offsets:
+    def offsets(self) -> Longs:
         """Where each string lies in ``arena``, int64 (size + 1,)."""
         return self.starts[: self.size + 1]
 
-    def count(
-        self, block: Block, pattern: int, *, base: int = 0, out: NDArray[np.int32] | None = None
-    ) -> NDArray[np.int32]:
+    def count(self, block: Block, pattern: int, *, base: int = 0, out: Ints | None = None) -> Ints:
         """Count a block's pieces; with ``out``, large enough for all of them, give their ids (a view of it)."""
         ids = _NO_IDS if out is None else out
         position = np.array([0, 0, 0, self.size], np.int64)
@@ -393,7 +389,7 @@ class StringTable:
         self.size = int(position[3])
         return ids[: position[2]]
 
-    def add(self, words: Bytes, offsets: Offsets, counts: Offsets, firsts: Offsets) -> NDArray[np.int32]:
+    def add(self, words: Bytes, offsets: Longs, counts: Longs, firsts: Longs) -> Ints:
         """Add strings counted elsewhere; their ids here."""
         if self.size == 1:  # nearly always all of them are new then: growing in steps would take three times as long
             self._reserve(len(counts) + 1, int(offsets[-1] - offsets[0]))
@@ -408,7 +404,7 @@ class StringTable:
         self.size = int(position[1])
         return places
 
-    def ids_of(self, words: Bytes, offsets: Offsets) -> NDArray[np.int32]:
+    def ids_of(self, words: Bytes, offsets: Longs) -> Ints:
         """The ids of strings, -1 for those the table has not."""
         places = np.empty(len(offsets) - 1, np.int32)
         look_up(words, offsets, self.slots, self.arena, self.starts, places, np.empty(4, np.uint64))
@@ -449,7 +445,7 @@ class StringTable:
 _NO_IDS = np.empty(0, np.int32)
 
 
-def add_strings(strings: Sequence[bytes], slots: Words, arena: Bytes, starts: Offsets, size: int) -> None:
+def add_strings(strings: Sequence[bytes], slots: ULongs, arena: Bytes, starts: Longs, size: int) -> None:
     """Add distinct strings to a table that others look after, the first as number ``size``; there must be room."""
     offsets = np.zeros(len(strings) + 1, np.int64)
     np.cumsum([len(string) for string in strings], out=offsets[1:])
@@ -465,7 +461,7 @@ def add_strings(strings: Sequence[bytes], slots: Words, arena: Bytes, starts: Of
         raise ValueError("no room for all strings, or one stands there twice")
 
 
-def empty_rows(rows: int) -> Words:
+def empty_rows(rows: int) -> ULongs:
     """Free rows, two in a cache line: one that lies across two costs two waits."""
     # Not np.zeros: NumPy asks for huge pages only where it does not ask for zeroed ones, and a table this scattered
     # spends its time in address translation.

@@ -27,13 +27,14 @@ Whatever ``BPETokenizer`` would do differently is refused, in one line that says
 from __future__ import annotations
 
 import json
+import mmap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Longs
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
@@ -79,6 +80,14 @@ class Added(NamedTuple):
 
 
 # Reading
+
+
+def looks_like_tokenizer_json(path: Path) -> bool:
+    """A JSON object with a "model" in it. It is only searched here, not parsed: its reader does that once."""
+    if path.stat().st_size == 0:  # which cannot be mapped
+        return False
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        return text[:1024].lstrip().startswith(b"{") and text.find(b'"model"') >= 0
 
 
 def read_tokenizer_json(path: str | Path) -> BPETokenizer:
@@ -257,7 +266,7 @@ def _names(vocab: dict[str, int], added: Iterable[Added]) -> list[str]:
     return order
 
 
-def _read_merges(found: Json, vocab: dict[str, int]) -> NDArray[np.int64]:
+def _read_merges(found: Json, vocab: dict[str, int]) -> Longs:
     """The merges as ``BPETokenizer`` records them: left, right and merged id, and how often, which nobody knows."""
     merges = _of_type(found, list, "the model's merges")
     record = np.zeros((len(merges), 4), np.int64)

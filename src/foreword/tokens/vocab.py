@@ -15,11 +15,11 @@ from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs
 from foreword.errors import InputError, SettingError
 
-Reader = Callable[[], tuple[NDArray[np.uint8], NDArray[np.int64]]]
+Reader = Callable[[], tuple[Bytes, Longs]]
 
 UNKNOWN = "<unk>"
 END = "</s>"
@@ -38,7 +38,7 @@ class Vocab:
     def __init__(
         self,
         tokens: Iterable[str],
-        counts: Sequence[int] | NDArray[np.int64] | None = None,
+        counts: Sequence[int] | Longs | None = None,
         *,
         unknown: str | None = UNKNOWN,
         end: str = END,
@@ -54,9 +54,9 @@ class Vocab:
     @classmethod
     def from_bytes(
         cls,
-        data: NDArray[np.uint8],
-        offsets: NDArray[np.int64],
-        counts: NDArray[np.int64] | None = None,
+        data: Bytes,
+        offsets: Longs,
+        counts: Longs | None = None,
         *,
         unknown: int | None,
         end: int,
@@ -71,7 +71,7 @@ class Vocab:
         cls,
         tokens: int,
         read: Reader,
-        counts: NDArray[np.int64] | None = None,
+        counts: Longs | None = None,
         *,
         unknown: int | None,
         end: int,
@@ -104,9 +104,9 @@ class Vocab:
 
     def _store(
         self,
-        data: NDArray[np.uint8],
-        offsets: NDArray[np.int64],
-        counts: Sequence[int] | NDArray[np.int64] | None,
+        data: Bytes,
+        offsets: Longs,
+        counts: Sequence[int] | Longs | None,
         unknown: str | None,
         end: str,
     ) -> None:
@@ -122,9 +122,9 @@ class Vocab:
 
     def _keep(
         self,
-        data: NDArray[np.uint8],
-        offsets: NDArray[np.int64],
-        counts: NDArray[np.int64] | None,
+        data: Bytes,
+        offsets: Longs,
+        counts: Longs | None,
         unknown: int | None,
         end: int,
     ) -> None:
@@ -135,7 +135,7 @@ class Vocab:
         self.end = end
 
     @cached_property
-    def _buffers(self) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def _buffers(self) -> tuple[Bytes, Longs]:
         data, offsets = self._read()
         if len(offsets) != self._tokens + 1:  # others count on it, kernels among them
             raise InputError(
@@ -144,11 +144,11 @@ class Vocab:
         return data, offsets
 
     @property
-    def data(self) -> NDArray[np.uint8]:
+    def data(self) -> Bytes:
         return self._buffers[0]
 
     @property
-    def offsets(self) -> NDArray[np.int64]:
+    def offsets(self) -> Longs:
         return self._buffers[1]
 
     def __len__(self) -> int:
@@ -189,7 +189,7 @@ class Vocab:
             raise KeyError(token)
         return found
 
-    def ids(self, tokens: Iterable[str]) -> NDArray[np.int32]:
+    def ids(self, tokens: Iterable[str]) -> Ints:
         return np.fromiter((self.id(token) for token in tokens), np.int32)
 
     @cached_property

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 from queue import SimpleQueue
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Ids, Ints, Longs
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.native.parallel import cores, ordered_map
 from foreword.protocols import Json, Parts
@@ -93,7 +93,7 @@ class WordTokenizer:
         for number in range(threads):
             free.put(number)
 
-        def work(item: tuple[int, Block]) -> tuple[int, Block, NDArray[np.int32], NDArray[np.int64]]:
+        def work(item: tuple[int, Block]) -> tuple[int, Block, Ints, Longs]:
             base, block = item
             number = free.get()
             block = self.cleaning.block(block)
@@ -113,8 +113,8 @@ class WordTokenizer:
         counted, places = merge_tables(tables)
         final = self._learn(counted)
         small = id_type(len(self.vocab))
-        numbers: list[NDArray[np.integer[Any]]] = [final[place].astype(small) for place in places]
-        settled: NDArray[np.integer[Any]] = scratch.empty(layout.tokens, small)
+        numbers: list[Ids] = [final[place].astype(small) for place in places]
+        settled: Ids = scratch.empty(layout.tokens, small)
         until = np.cumsum([len(piece) for _, piece in pieces], dtype=np.int64)
 
         def settle(place: int) -> None:
@@ -125,7 +125,7 @@ class WordTokenizer:
             pass
         return Corpus(settled, layout.offsets(), layout.byte_offsets(), self.vocab)
 
-    def _learn(self, counted: Counted) -> NDArray[np.int32]:
+    def _learn(self, counted: Counted) -> Ints:
         """Make the vocabulary; the final id of each counted string (number 0 is the end of a document)."""
         counts, n = counted.counts, len(counted.counts)
         special = counted.find([UNKNOWN, END])
@@ -146,10 +146,10 @@ class WordTokenizer:
         self.__dict__.pop("_table", None)
         return final
 
-    def encode(self, text: str) -> NDArray[np.int32]:
+    def encode(self, text: str) -> Ints:
         return encode_text(self, text)
 
-    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[NDArray[np.int32]]:
+    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
         return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:

@@ -10,15 +10,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
+
+from foreword.arrays import Floats, Longs
 
 CPU = torch.device("cpu")
 
 
-def side_by_side(
-    ids: Sequence[NDArray[np.int64]], device: torch.device = CPU, *, fill: int = 0
-) -> tuple[Tensor, Tensor]:
+def side_by_side(ids: Sequence[Longs], device: torch.device = CPU, *, fill: int = 0) -> tuple[Tensor, Tensor]:
     """(T, B) the words of B sentences, ``fill`` behind the end of each, and their lengths (B,)."""
     lengths = np.array([len(each) for each in ids], np.int64)
     places = np.full((int(lengths.max(initial=0)), len(ids)), fill, np.int64)
@@ -27,7 +26,7 @@ def side_by_side(
     return longs(places, device), longs(lengths, device)
 
 
-def beside(rows: Sequence[NDArray[np.float32]], device: torch.device) -> Tensor:
+def beside(rows: Sequence[Floats], device: torch.device) -> Tensor:
     """(T, B, n) the vectors of B texts, each (length, n), zero behind the end of each."""
     longest, width = max(len(each) for each in rows), rows[0].shape[1]
     held = np.zeros((longest, len(rows), width), np.float32)
@@ -58,5 +57,5 @@ def like_lengths(lengths: Sequence[int], words: int) -> Iterator[list[int]]:
         begin = end
 
 
-def longs(values: Sequence[int] | NDArray[np.int64], device: torch.device) -> Tensor:
+def longs(values: Sequence[int] | Longs, device: torch.device) -> Tensor:
     return torch.from_numpy(np.asarray(values, np.int64)).to(device)

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from foreword.arrays import Array
 from foreword.errors import InputError
-from foreword.protocols import Array, Json
+from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
 from foreword.storage.safetensors import read_arrays, write_arrays
 

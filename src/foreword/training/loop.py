@@ -21,8 +21,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from foreword.arrays import Array
 from foreword.errors import ForewordError
-from foreword.protocols import Array
 from foreword.training.flat import Shapes, views
 from foreword.training.gradients import Apart, Gradients, InOne, clamp, gather, norm_of
 from foreword.training.graphed import Graphed

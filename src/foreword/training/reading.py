@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from foreword.arrays import Longs
 from foreword.errors import SettingError
 
 SHORTEST = 5
@@ -31,7 +31,7 @@ class Reading:
         batch: int,
         steps: int,
         *,
-        offsets: NDArray[np.int64] | None = None,
+        offsets: Longs | None = None,
         vary: bool = False,
         share: tuple[int, int] = (0, 1),
     ) -> None:
@@ -74,7 +74,7 @@ class Reading:
         return lengths
 
 
-def _shuffled(offsets: NDArray[np.int64], random: np.random.Generator) -> Tensor:
+def _shuffled(offsets: Longs, random: np.random.Generator) -> Tensor:
     """(N,): which token comes where when the documents are in another order."""
     order = random.permutation(len(offsets) - 1)
     lengths = np.diff(offsets)[order]

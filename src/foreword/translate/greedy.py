@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
+from foreword.arrays import Longs
 from foreword.nn.kernels_step import lstm_gates
 from foreword.nn.likeliest import Likeliest
 from foreword.nn.network import Weights
@@ -38,7 +38,7 @@ class Products:
         self.rows = torch.empty(len(table), len(weight))  # memory is only taken up by rows that are written
         self._made = np.zeros(len(table), bool)
 
-    def make(self, ids: NDArray[np.int64]) -> None:
+    def make(self, ids: Longs) -> None:
         """Have those of these words in ``rows``."""
         lacking = ids[~self._made[ids]]
         if len(lacking):
@@ -70,7 +70,7 @@ class Greedy:
 
     def translate(
         self,
-        sources: Sequence[NDArray[np.int64]],
+        sources: Sequence[Longs],
         end: int,
         max_tokens: int,
         told: Callable[[int], None] | None = None,
@@ -90,7 +90,7 @@ class Greedy:
             batch.step()
         return said
 
-    def _encode(self, sources: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor, Tensor]:
+    def _encode(self, sources: Sequence[Longs]) -> tuple[Tensor, Tensor, Tensor]:
         """Values (B, S, K), zero behind a source's end; the mask (B, S); the last states of both ways (B, K)."""
         network, lengths = self.network, torch.tensor([len(each) for each in sources])
         there = torch.arange(int(lengths[0]))[:, None] < lengths
@@ -167,7 +167,7 @@ class _Batch:
         if over.any():
             self._keep(np.flatnonzero(~over))
 
-    def _likeliest(self) -> NDArray[np.int64]:
+    def _likeliest(self) -> Longs:
         """Read the last words, and find those that follow."""
         model, weights, network = self.model, self.model.weights, self.model.network
         model.targets.make(self.words)
@@ -198,7 +198,7 @@ class _Batch:
         looked = torch.softmax(scores.add_(self.hidden), 1)
         return readout.add_(torch.bmm(looked[:, None], self.values)[:, 0]).tanh_()
 
-    def _keep(self, rows: NDArray[np.int64]) -> None:
+    def _keep(self, rows: Longs) -> None:
         kept = torch.from_numpy(rows)
         self.rows, self.words, self.left = self.rows[rows], self.words[rows], self.left[rows]
         self.states = [part.index_select(0, kept) for part in self.states]

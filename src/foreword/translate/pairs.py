@@ -12,14 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from foreword.arrays import Longs
 from foreword.errors import InputError
 from foreword.tokens.corpus import Corpus
 from foreword.training.batches import side_by_side
-
-Integers = NDArray[np.int64]
 
 EIGHT = 8
 """Batches of more sentences have a multiple of it, which matrix units want."""
@@ -64,15 +62,15 @@ class Batch(NamedTuple):
         return Batch(*(part.pin_memory().to(device, non_blocking=True) for part in self))
 
 
-def documents_of(corpus: Corpus) -> list[Integers]:
+def documents_of(corpus: Corpus) -> list[Longs]:
     return [np.asarray(each, np.int64) for each in corpus.documents()]
 
 
-def lengths_of(documents: Sequence[Integers]) -> Integers:
+def lengths_of(documents: Sequence[Longs]) -> Longs:
     return np.array([len(each) for each in documents], np.int64)
 
 
-def batch_of(sources: Sequence[Integers], targets: Sequence[Integers], source_end: int, target_end: int) -> Batch:
+def batch_of(sources: Sequence[Longs], targets: Sequence[Longs], source_end: int, target_end: int) -> Batch:
     source, lengths = side_by_side(sources, fill=source_end)
     wanted, sizes = side_by_side(targets, fill=target_end)
     inputs = torch.full_like(wanted, target_end)
@@ -82,9 +80,7 @@ def batch_of(sources: Sequence[Integers], targets: Sequence[Integers], source_en
     return Batch(source, lengths, inputs, wanted.view(-1)[places], places)
 
 
-def bucketed(
-    sources: Integers, targets: Integers, tokens: int, random: np.random.Generator | None = None
-) -> list[list[int]]:
+def bucketed(sources: Longs, targets: Longs, tokens: int, random: np.random.Generator | None = None) -> list[list[int]]:
     """Pairs of like length together, as many as take about this many target ids with their padding, at least one.
 
     With ``random`` lengths are blurred, and batches come in an order drawn anew; without, the longest come first.

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import linear, log_softmax
 
+from foreword.arrays import Array, Doubles, Floats, Ids, Logs, Longs
 from foreword.decode import Goal, Hypothesis
 from foreword.errors import SettingError
 from foreword.nn.network import Weights
-from foreword.protocols import Array, Ids, Logs, Rows
+from foreword.protocols import Rows
 from foreword.tokens.vocab import Vocab
 from foreword.translate.network import Memory, State, TranslationNetwork
 
@@ -35,10 +35,10 @@ class ConditionedState:
     each text translates. covered (n, S): how much each source word was looked at, the next word included.
     """
 
-    readout: NDArray[np.float32]
+    readout: Floats
     parts: tuple[Array, ...]
-    source: NDArray[np.int64]
-    covered: NDArray[np.float32]
+    source: Longs
+    covered: Floats
 
     def __len__(self) -> int:
         return len(self.readout)
@@ -154,7 +154,7 @@ class _Search:
             self.done[place] = goal.is_decided([text.score for text in texts], float(self.logprobs[place, 0]))
         self._go_on(rows, ids)
 
-    def _continuations(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    def _continuations(self) -> tuple[Doubles, Longs, Doubles]:
         """Of each source the likeliest 2 W: log-probabilities, where among (W, V), and what coverage costs now."""
         sources, width = self.logprobs.shape
         read = self.network.step(self.weights, self.memory, self.words, self.state)
@@ -170,7 +170,7 @@ class _Search:
             costs = seen.sum(2).double().cpu().numpy()
         return top.values.double().cpu().numpy(), top.indices.cpu().numpy(), costs
 
-    def _go_on(self, rows: NDArray[np.int64], ids: NDArray[np.int64]) -> None:
+    def _go_on(self, rows: Longs, ids: Longs) -> None:
         """The texts that were kept take over the states of those they continue."""
         width = self.goal.width
         kept = np.arange(len(self.live))

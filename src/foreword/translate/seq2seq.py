@@ -16,11 +16,11 @@ from inspect import signature
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Floats, Ids, Logs, Longs
 from foreword.decode import Goal, Hypothesis, Normalisation
 from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
-from foreword.protocols import Array, Ids, Json, Logs, Meter, Parts, Step
+from foreword.protocols import Json, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
@@ -204,13 +204,13 @@ class Seq2Seq:
             raise InputError("there are no pairs: there is nothing to score")
         return float(np.concatenate(self.logprobs(pairs)).mean())
 
-    def attend(self, pairs: Pairs) -> list[NDArray[np.float32]]:
+    def attend(self, pairs: Pairs) -> list[Floats]:
         """(target ids, source ids) for each pair, both ends included: where the decoder looks for each word it says."""
         if self.attention == "none":
             raise SettingError("this model has no attention: there is nothing to show")
         self._check_vocabs(pairs.sources, pairs.targets)
         sources, targets = documents_of(pairs.sources), documents_of(pairs.targets)
-        found: list[NDArray[np.float32]] = [np.empty((0, 0), np.float32)] * len(pairs)
+        found: list[Floats] = [np.empty((0, 0), np.float32)] * len(pairs)
         for group in bucketed(lengths_of(sources), lengths_of(targets), SCORED_AT_ONCE // 4):
             batch = self._batch([sources[k] for k in group], [targets[k] for k in group])
             with _exact():
@@ -288,12 +288,12 @@ class Seq2Seq:
                 meter("translating", begin + len(group), len(order))
         return found
 
-    def _memory(self, documents: Sequence[NDArray[np.int64]]) -> Memory:
+    def _memory(self, documents: Sequence[Longs]) -> Memory:
         source, lengths = side_by_side(documents, fill=self.source_vocab.end)
         device = self._flat.device
         return self._network.encode(self.weights_, source.to(device), lengths.to(device))
 
-    def _batch(self, sources: Sequence[NDArray[np.int64]], targets: Sequence[NDArray[np.int64]]) -> Batch:
+    def _batch(self, sources: Sequence[Longs], targets: Sequence[Longs]) -> Batch:
         return batch_of(sources, targets, self.source_vocab.end, self.vocab.end).to(self._flat.device)
 
     # Keeping and saving

@@ -23,9 +23,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from foreword.arrays import Array
 from foreword.errors import ForewordError
 from foreword.nn.softmax import linear_cross_entropy
-from foreword.protocols import Array, Step
+from foreword.protocols import Step
 from foreword.training.checkpoint import Checkpoint, fingerprint
 from foreword.training.flat import views
 from foreword.training.gradients import norm_of

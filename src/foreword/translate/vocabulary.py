@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from foreword.protocols import Array, Json
+from foreword.arrays import Array
+from foreword.protocols import Json
 from foreword.tokens.vocab import Vocab
 
 DATA, OFFSETS, COUNTS = "source.data", "source.offsets", "source.counts"

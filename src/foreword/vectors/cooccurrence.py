@@ -29,17 +29,16 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Array, Doubles, Floats, Ints, Longs
 from foreword.errors import InputError, SettingError
 from foreword.native.parallel import ordered_map
-from foreword.protocols import Array, Json, Meter, Parts
+from foreword.protocols import Json, Meter, Parts
 from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.vectors import kernels_cooccurrence as kernels
 from foreword.vectors.plain import pairs
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 
 LONGEST_WINDOW = 1 << 10
@@ -78,7 +77,7 @@ class Cooccurrence:
     window: int
     offsets: Longs
     columns: Ints
-    counts: NDArray[np.float32]
+    counts: Floats
 
     @classmethod
     def of(
@@ -122,7 +121,7 @@ class Cooccurrence:
         return float(self.counts[place]) if place < stop and self.columns[place] == low else 0.0
 
     @cached_property
-    def totals(self) -> NDArray[np.float64]:
+    def totals(self) -> Doubles:
         """The sum of each word's row, float64 (V,): all that stood near it."""
         sums = np.zeros(len(self.vocab))
         kernels.add_up(self.offsets, self.columns, self.counts, sums)

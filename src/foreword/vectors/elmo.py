@@ -23,10 +23,10 @@ from inspect import signature
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Floats, Longs
 from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
-from foreword.protocols import Array, Json, Meter, Parts, Sentences, Step, Tags
+from foreword.protocols import Json, Meter, Parts, Sentences, Step, Tags
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 try:
@@ -56,8 +56,7 @@ AVERAGE, NOISE_POWER = 8.0, 0.75
 LAST_RATE = 0.05
 MIX_RATE = 0.02
 
-Floats = NDArray[np.float32]
-Ids = Sequence[NDArray[np.int64]]
+Ids = Sequence[Longs]
 
 
 class ELMo:

@@ -20,13 +20,13 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal, Self, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Floats, Ints, Longs, Reals
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.protocols import Array, Json, Meter, Parts, Step
+from foreword.protocols import Json, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.vectors.cooccurrence import LONGEST_WINDOW, Cooccurrence, check_pairs
@@ -41,7 +41,6 @@ from foreword.vectors.training import (
 )
 from foreword.vectors.wordvectors import WordVectors
 
-Floats = NDArray[np.floating[Any]]
 Combine = Literal["sum", "words"]
 
 BLOCK = 1 << 15
@@ -60,8 +59,8 @@ WORD, CONTEXT, WORD_SQUARES, CONTEXT_SQUARES = range(4)
 
 
 def pair_loss(
-    w: Floats, c: Floats, b: float, k: float, x: float, x_max: float, alpha: float
-) -> tuple[float, Floats, Floats, float]:
+    w: Reals, c: Reals, b: float, k: float, x: float, x_max: float, alpha: float
+) -> tuple[float, Reals, Reals, float]:
     """J of one pair, and its gradients for w, for w̃ (here c), and for either bias (b and k)."""
     weight = min(1.0, (x / x_max) ** alpha)
     error = float(w @ c) + b + k - math.log(x)
@@ -69,7 +68,7 @@ def pair_loss(
 
 
 def plain_step(
-    W: Floats, C: Floats, squares_W: Floats, squares_C: Floats, i: int, j: int, x: float, *,
+    W: Reals, C: Reals, squares_W: Reals, squares_C: Reals, i: int, j: int, x: float, *,
     rate: float, x_max: float, alpha: float,
 ) -> float:  # fmt: skip
     """One step of AdaGrad on X_ij, in place; J of the pair before it.
@@ -136,17 +135,17 @@ class GloVe:
         return self._vocab
 
     @property
-    def words_(self) -> NDArray[np.float32]:
+    def words_(self) -> Floats:
         """w, float32 (V, dimensions)."""
         return self._rows[:, WORD, : self.dimensions]
 
     @property
-    def contexts_(self) -> NDArray[np.float32]:
+    def contexts_(self) -> Floats:
         """w̃, float32 (V, dimensions)."""
         return self._rows[:, CONTEXT, : self.dimensions]
 
     @property
-    def biases_(self) -> NDArray[np.float32]:
+    def biases_(self) -> Floats:
         """The biases b and b̃, float32 (V, 2)."""
         return np.stack((self._rows[:, WORD, self.dimensions], self._rows[:, CONTEXT, self.dimensions + 1]), axis=1)
 
@@ -280,14 +279,14 @@ _ARRAYS = ("words", "contexts", "word_squares", "context_squares")
 """Each float32 (V, dimensions + 1), the bias last."""
 
 
-def _learnt(kind: int, dimensions: int) -> NDArray[np.int64]:
+def _learnt(kind: int, dimensions: int) -> Longs:
     """Where the vector and the bias lie in one of the four parts of a row: a word's bias comes before the one that
     stands there, a context's after it.
     """
     return np.append(np.arange(dimensions), dimensions + kind % 2)
 
 
-def _rows_of(parts: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+def _rows_of(parts: Sequence[Floats]) -> Floats:
     """The four parts, each (V, d + 1), as the kernel has them: (V, 4, width), as ``vectors/kernels_glove.py`` says."""
     d = parts[0].shape[1] - 1
     rows = _aligned((len(parts[0]), 4, padded(d + 2)))
@@ -298,7 +297,7 @@ def _rows_of(parts: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
     return rows
 
 
-def _aligned(shape: tuple[int, ...]) -> NDArray[np.float32]:
+def _aligned(shape: tuple[int, ...]) -> Floats:
     """An array that begins with a cache line, as then all its rows do."""
     size = math.prod(shape)
     room = np.empty(size + LINE, np.float32)  # not np.zeros, which asks for no huge pages
@@ -323,7 +322,7 @@ class _Blocks:
     def __len__(self) -> int:
         return len(self._edges) - 1
 
-    def words_of(self, block: int) -> NDArray[np.int32]:
+    def words_of(self, block: int) -> Ints:
         return self._order[self._edges[block] : self._edges[block + 1]]
 
     def pairs_before(self, block: int) -> int:

@@ -18,12 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Floats, Ints, Longs, ULongs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import lowest_one, prefetch
-
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 END = -1
 
@@ -38,8 +35,8 @@ class Room(NamedTuple):
     """What a thread works in: the array of sums (V,), all zero, and its bits."""
 
     sums: Longs
-    used: Words
-    used_words: Words
+    used: ULongs
+    used_words: ULongs
 
 
 def make_room(words: int) -> Room:
@@ -173,7 +170,7 @@ def count_rows(
 
 @kernel
 def merge_rows(
-    run_columns: Ints, run_sums: Longs, offsets: NDArray[np.int64], first: int, last: int, room: Room,
+    run_columns: Ints, run_sums: Longs, offsets: Longs, first: int, last: int, room: Room,
     columns: Ints, sums: Longs, ends: Longs,
 ) -> int:  # fmt: skip
     """The same rows out of several runs, each a part of the text counted by itself.
@@ -191,7 +188,7 @@ def merge_rows(
 
 
 @kernel
-def rows_are_sound(offsets: Longs, columns: Ints, counts: NDArray[np.float32]) -> bool:
+def rows_are_sound(offsets: Longs, columns: Ints, counts: Floats) -> bool:
     """Whether each row's columns rise from 0 to the row itself at most, and its counts are positive and finite."""
     for row in range(len(offsets) - 1):
         before = np.int64(-1)
@@ -204,7 +201,7 @@ def rows_are_sound(offsets: Longs, columns: Ints, counts: NDArray[np.float32]) -
 
 
 @kernel
-def add_up(offsets: Longs, columns: Ints, counts: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
+def add_up(offsets: Longs, columns: Ints, counts: Floats, sums: Doubles) -> None:
     """Add to ``sums`` (V,) what each word has in its row, both halves of the matrix counted."""
     for row in range(len(offsets) - 1):
         for place in range(offsets[row], offsets[row + 1]):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Ints, Longs
 from foreword.native.jit import kernel
 
 COUNT_LANES = 4
@@ -14,7 +14,7 @@ COUNT_LANES = 4
 
 
 @kernel
-def count_ids(ids: Any, begin: int, stop: int, counts: NDArray[np.int64]) -> None:
+def count_ids(ids: Any, begin: int, stop: int, counts: Longs) -> None:
     """Add how often each id stands in ``ids[begin:stop]`` to ``counts`` (COUNT_LANES, V); no id may be V or more."""
     for place in range(begin, stop):
         counts[place & (COUNT_LANES - 1), np.int64(ids[place])] += 1
@@ -22,8 +22,8 @@ def count_ids(ids: Any, begin: int, stop: int, counts: NDArray[np.int64]) -> Non
 
 @kernel
 def fill_aliases(
-    shares: NDArray[np.float64], accept: NDArray[np.float64], other: NDArray[np.int32], poor: NDArray[np.int32],
-    rich: NDArray[np.int32],
+    shares: Doubles, accept: Doubles, other: Ints, poor: Ints,
+    rich: Ints,
 ) -> None:  # fmt: skip
     """Walker's table of shares whose mean is 1, by Vose's two stacks; ``shares`` is used up. poor, rich: room."""
     few, many = 0, 0

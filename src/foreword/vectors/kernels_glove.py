@@ -21,16 +21,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Floats, Ints, Longs, ULongs
 from foreword.native import simd
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 from foreword.vectors.kernels_skipgram import below, next_random
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 RECORD = 4
 """Numbers of a record: two words, log x and f(x)."""
@@ -42,7 +38,7 @@ _AHEAD = 3
 @kernel
 def gather_block(
     words: Ints, offsets: Longs, columns: Ints, counts: Floats, x_max: float, alpha: float,
-    random: NDArray[np.uint64], records: Ints, values: Floats,
+    random: ULongs, records: Ints, values: Floats,
 ) -> int:  # fmt: skip
     """The records of some words, shuffled; how many.
 
@@ -90,7 +86,7 @@ def one_step(rows: Floats, left: int, right: int, squares: int, width: int, log:
 
 @kernel
 def train_block(
-    records: Ints, values: Floats, size: int, rows: Floats, width: int, rate: np.float32, report: NDArray[np.float64]
+    records: Ints, values: Floats, size: int, rows: Floats, width: int, rate: np.float32, report: Doubles
 ) -> None:
     """Train on ``size`` records; ``report`` gets added the sum of f(x) e² / 2 before each step, and how many steps."""
     stride = 4 * width
@@ -118,7 +114,7 @@ def train_block(
 @kernel
 def residual_sums(
     rows: Floats, width: int, offsets: Longs, columns: Ints, counts: Floats, x_max: float, alpha: float, least: float,
-    sums: NDArray[np.float64],
+    sums: Doubles,
 ) -> None:  # fmt: skip
     """Over both orders of all pairs with x ≥ least, add to ``sums``: how many there are, e², f(x) and f(x) e²."""
     stride = 4 * width

@@ -6,17 +6,13 @@ block are compared with the least of the best so far; nearly all are below it, a
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Array, Floats, Ints, Longs, Shorts, SignedBytes
 from foreword.native.jit import inlined, kernel
 from foreword.native.simd import LANES, add, multiply_add, store, total, zeros
 from foreword.native.simd_small import WIDTH, add_products, load_bytes, load_floats, load_shorts, no_totals, store_sums
-
-Floats = NDArray[np.float32]
-Places = NDArray[np.int64]
 
 QUERIES = 64
 """Queries at once: their int16 rows of 300 dimensions just fill the first cache."""
@@ -29,7 +25,7 @@ BLOCK = 1024
 
 
 @inlined
-def _enter(score: np.float32, row: int, best: Floats, places: Places, first: int, k: int) -> None:
+def _enter(score: np.float32, row: int, best: Floats, places: Longs, first: int, k: int) -> None:
     """Put a score among the k best, which are sorted, behind those that are as good."""
     at = k - 1
     while at > 0 and best[first + at - 1] < score:
@@ -41,7 +37,7 @@ def _enter(score: np.float32, row: int, best: Floats, places: Places, first: int
 
 
 @kernel
-def keep_best(scores: Floats, factors: Floats, begin: int, least: Floats, best: Floats, places: Places) -> None:
+def keep_best(scores: Floats, factors: Floats, begin: int, least: Floats, best: Floats, places: Longs) -> None:
     """Look at the scores of the rows from ``begin`` on, each times its row's factor.
 
     scores: (rows, queries); factors: (all rows,); least: (queries,), the worst of each query's best.
@@ -65,8 +61,8 @@ def keep_best(scores: Floats, factors: Floats, begin: int, least: Floats, best: 
 
 @kernel
 def scan_bytes(
-    matrix: NDArray[np.int8], dimensions: int, factors: Floats, queries: NDArray[np.int16], padding: NDArray[np.int8],
-    sums: NDArray[np.int32], scores: Floats, least: Floats, best: Floats, places: Places,
+    matrix: SignedBytes, dimensions: int, factors: Floats, queries: Shorts, padding: SignedBytes,
+    sums: Ints, scores: Floats, least: Floats, best: Floats, places: Longs,
 ) -> None:  # fmt: skip
     """``keep_best`` over a whole matrix of int8.
 
@@ -106,7 +102,7 @@ def scan_bytes(
 
 @inlined
 def _four_rows(
-    matrix: NDArray[np.int8], at: int, stride: int, query: NDArray[np.int16], width: int, sums: NDArray[np.int32],
+    matrix: SignedBytes, at: int, stride: int, query: Shorts, width: int, sums: Ints,
     out: int,
 ) -> None:  # fmt: skip
     """The products of four rows with one query, to ``sums[out:out + 4]``."""
@@ -122,8 +118,8 @@ def _four_rows(
 
 @inlined
 def _two_rows(
-    matrix: NDArray[np.int8], at: int, stride: int, queries: NDArray[np.int16], count: int, width: int,
-    sums: NDArray[np.int32], out: int,
+    matrix: SignedBytes, at: int, stride: int, queries: Shorts, count: int, width: int,
+    sums: Ints, out: int,
 ) -> None:  # fmt: skip
     """The products of two rows with all queries, to ``sums[out:]`` and ``sums[out + count:]``."""
     for query in range(0, count, GROUP):
@@ -146,8 +142,8 @@ def _two_rows(
 
 @kernel
 def scan_floats(
-    matrix: NDArray[Any], dimensions: int, factors: Floats, query: Floats, padding: NDArray[Any], scores: Floats,
-    least: Floats, best: Floats, places: Places,
+    matrix: Array, dimensions: int, factors: Floats, query: Floats, padding: Array, scores: Floats,
+    least: Floats, best: Floats, places: Longs,
 ) -> None:  # fmt: skip
     """``keep_best`` over a whole matrix for one query.
 
@@ -170,7 +166,7 @@ def scan_floats(
 
 
 @inlined
-def _product(matrix: NDArray[Any], at: int, query: Floats) -> np.float32:
+def _product(matrix: Array, at: int, query: Floats) -> np.float32:
     one, other = zeros(), zeros()
     both = len(query) // (2 * LANES) * (2 * LANES)
     for place in range(0, both, 2 * LANES):

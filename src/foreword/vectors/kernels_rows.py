@@ -7,8 +7,8 @@ SplitMix64 (Steele et al. 2014) of the row, then Wellons' 32-bit mix ("lowbias32
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Floats
 from foreword.native.jit import inlined, kernel
 
 _ROW = np.uint64(0x9E3779B97F4A7C15)
@@ -27,7 +27,7 @@ def mixed_column(word: np.uint32) -> np.uint32:
 
 @kernel
 def fill_rows(
-    matrix: NDArray[np.float32], stride: int, first: int, last: int, dimensions: int, reach: np.float32, seed: np.uint64
+    matrix: Floats, stride: int, first: int, last: int, dimensions: int, reach: np.float32, seed: np.uint64
 ) -> None:
     """Rows ``first`` to ``last`` of a flat matrix become numbers from −reach to reach; what pads them is left alone."""
     for row in range(first, last):

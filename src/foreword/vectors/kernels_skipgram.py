@@ -15,14 +15,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Doubles, Floats, Ints, Longs, UInts, ULongs
 from foreword.native import simd
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch_to_write
-
-Floats = NDArray[np.float32]
-Places = NDArray[np.int64]
 
 GROUP = 6
 """Outputs that are updated together: six rows and six changes, with one input, fit in the registers."""
@@ -43,16 +40,16 @@ _LOW = np.uint64(0xFFFFFFFF)
 class AliasTable(NamedTuple):
     """Draw a place k uniformly, and a fraction u: the answer is k if u < accept[k] / 2³², else other[k]."""
 
-    accept: NDArray[np.uint32]
-    other: NDArray[np.int32]
+    accept: UInts
+    other: Ints
 
 
 class Paths(NamedTuple):
     """Word w turns ``turns[offsets[w]:offsets[w + 1]]`` at the inner nodes ``nodes[...]``, from the root on."""
 
-    nodes: NDArray[np.int32]
-    turns: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
+    nodes: Ints
+    turns: Bytes
+    offsets: Longs
 
 
 class Room(NamedTuple):
@@ -60,11 +57,11 @@ class Room(NamedTuple):
     and those waiting.
     """
 
-    sentence: NDArray[np.int32]
-    rows: Places
-    targets: Places
+    sentence: Ints
+    rows: Longs
+    targets: Longs
     wanted: Floats
-    group: Places
+    group: Longs
     labels: Floats
     scores: Floats
     hidden: Floats
@@ -85,7 +82,7 @@ def make_room(stride: int, sentence: int) -> Room:
 
 
 @inlined
-def next_random(state: NDArray[np.uint64]) -> np.uint64:
+def next_random(state: ULongs) -> np.uint64:
     """SplitMix64 (Steele et al. 2014): 64 random bits."""
     state[0] += _MIX
     mixed = state[0]
@@ -101,7 +98,7 @@ def below(random: np.uint64, limit: int) -> int:
 
 
 @inlined
-def draw(state: NDArray[np.uint64], noise: AliasTable) -> int:
+def draw(state: ULongs, noise: AliasTable) -> int:
     """A word from the noise distribution, by its alias table (Walker 1977): exact, and small enough for the cache."""
     random = next_random(state)
     word = below(random, len(noise.accept))
@@ -118,7 +115,7 @@ def prefetch_row(matrix: Floats, place: int, stride: int) -> None:
 
 @inlined
 def scores_of(
-    inputs: Floats, rows: Places, m: int, outputs: Floats, targets: Places, stride: int, scores: Floats
+    inputs: Floats, rows: Longs, m: int, outputs: Floats, targets: Longs, stride: int, scores: Floats
 ) -> None:
     """``scores[i * 6 + j] = H[i] · W[j]``, two inputs at a time."""
     t0, t1, t2, t3, t4, t5 = targets[0], targets[1], targets[2], targets[3], targets[4], targets[5]
@@ -149,7 +146,7 @@ def scores_of(
 
 @inlined
 def update(
-    inputs: Floats, rows: Places, m: int, outputs: Floats, targets: Places, stride: int, gradients: Floats
+    inputs: Floats, rows: Longs, m: int, outputs: Floats, targets: Longs, stride: int, gradients: Floats
 ) -> None:
     """``H += G W`` and ``W += Gᵀ H``, sixteen columns at a time, all inputs against the six outputs in registers."""
     t0, t1, t2, t3, t4, t5 = targets[0], targets[1], targets[2], targets[3], targets[4], targets[5]
@@ -179,7 +176,7 @@ def update(
 
 @inlined
 def window_step(
-    inputs: Floats, rows: Places, m: int, outputs: Floats, targets: Places, labels: Floats, n: int, stride: int,
+    inputs: Floats, rows: Longs, m: int, outputs: Floats, targets: Longs, labels: Floats, n: int, stride: int,
     rate: np.float32, scores: Floats,
 ) -> float:  # fmt: skip
     """One step of gradient ascent for m inputs and n ≤ 6 outputs; the log-likelihood that they had before it.
@@ -205,7 +202,7 @@ def window_step(
 @inlined
 def list_outputs(
     word: int, outputs: Floats, stride: int, negatives: int, noise: AliasTable, paths: Paths,
-    random: NDArray[np.uint64], targets: Places, wanted: Floats, begin: int,
+    random: ULongs, targets: Longs, wanted: Floats, begin: int,
 ) -> int:  # fmt: skip
     """The output rows for a centre word and what each should answer; how many they are. All are asked for in advance.
 
@@ -234,7 +231,7 @@ def list_outputs(
 
 
 @inlined
-def take_group(targets: Places, wanted: Floats, begin: int, n: int, m: int, group: Places, labels: Floats) -> None:
+def take_group(targets: Longs, wanted: Floats, begin: int, n: int, m: int, group: Longs, labels: Floats) -> None:
     """Six of the outputs; where fewer are left the first stands in, and ``window_step`` leaves it as it is."""
     for j in range(GROUP):
         group[j] = targets[begin + (j if j < n else 0)]
@@ -245,8 +242,8 @@ def take_group(targets: Places, wanted: Floats, begin: int, n: int, m: int, grou
 
 @inlined
 def read_sentence(
-    ids: Any, at: int, stop: int, end: int, keep: NDArray[np.uint32], random: NDArray[np.uint64],
-    sentence: NDArray[np.int32], length: Places,
+    ids: Any, at: int, stop: int, end: int, keep: UInts, random: ULongs,
+    sentence: Ints, length: Longs,
 ) -> int:  # fmt: skip
     """The words kept of a document, or of as much of it as there is room for; where to read on."""
     held = 0
@@ -264,8 +261,8 @@ def read_sentence(
 
 @inlined
 def window_rows(
-    sentence: NDArray[np.int32], length: int, centre: int, window: int, stride: int, random: NDArray[np.uint64],
-    rows: Places,
+    sentence: Ints, length: int, centre: int, window: int, stride: int, random: ULongs,
+    rows: Longs,
 ) -> int:  # fmt: skip
     """The rows of the words around ``centre``, up to a distance drawn from 1 to ``window``; how many they are."""
     reach = 1 + below(next_random(random), window)
@@ -278,7 +275,7 @@ def window_rows(
 
 
 @inlined
-def mean_row(inputs: Floats, rows: Places, m: int, stride: int, hidden: Floats) -> None:
+def mean_row(inputs: Floats, rows: Longs, m: int, stride: int, hidden: Floats) -> None:
     """``hidden[:stride]``, and again behind it, becomes the mean of the rows."""
     share = np.float32(1.0) / np.float32(m)
     for k in range(0, stride, 16):
@@ -291,7 +288,7 @@ def mean_row(inputs: Floats, rows: Places, m: int, stride: int, hidden: Floats) 
 
 
 @inlined
-def pass_back(inputs: Floats, rows: Places, m: int, stride: int, hidden: Floats) -> None:
+def pass_back(inputs: Floats, rows: Longs, m: int, stride: int, hidden: Floats) -> None:
     """Add to every row what ``hidden[:stride]`` has become more than it was."""
     for k in range(0, stride, 16):
         change = simd.subtract(simd.load(hidden, k), simd.load(hidden, stride + k))
@@ -301,9 +298,9 @@ def pass_back(inputs: Floats, rows: Places, m: int, stride: int, hidden: Floats)
 
 @kernel
 def train_windows(
-    ids: Any, begin: int, stop: int, end: int, keep: NDArray[np.uint32], window: int, cbow: bool,
+    ids: Any, begin: int, stop: int, end: int, keep: UInts, window: int, cbow: bool,
     negatives: int, noise: AliasTable, paths: Paths, inputs: Floats, outputs: Floats, stride: int, rate: np.float32,
-    random: NDArray[np.uint64], room: Room, report: NDArray[np.float64],
+    random: ULongs, room: Room, report: Doubles,
 ) -> None:  # fmt: skip
     """Train on ``ids[begin:stop]``; ``report`` gets log-likelihood, pairs and centre words added.
 

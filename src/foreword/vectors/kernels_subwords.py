@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs
 from foreword.native.jit import inlined, kernel
-
-Bytes = NDArray[np.uint8]
 
 FIRST, LAST = 0x3C, 0x3E  # < and >, which mark where a word begins and ends
 _BASIS = np.uint32(2166136261)
@@ -64,9 +62,7 @@ def next_character(data: Bytes, place: int, start: int, stop: int) -> int:
 
 
 @inlined
-def word_buckets(
-    data: Bytes, start: int, stop: int, least: int, most: int, buckets: int, out: NDArray[np.int32], at: int
-) -> int:
+def word_buckets(data: Bytes, start: int, stop: int, least: int, most: int, buckets: int, out: Ints, at: int) -> int:
     """Write the buckets of the n-grams of ``data[start:stop]`` from ``out[at]`` on, as far as there is room; where
     writing ended. An n-gram of one character is left out at either end, where it would be a mark.
     """
@@ -88,8 +84,8 @@ def word_buckets(
 
 @kernel
 def buckets_of_words(
-    data: Bytes, offsets: NDArray[np.int64], least: int, most: int, buckets: int, out: NDArray[np.int32],
-    ends: NDArray[np.int64],
+    data: Bytes, offsets: Longs, least: int, most: int, buckets: int, out: Ints,
+    ends: Longs,
 ) -> int:  # fmt: skip
     """The buckets of many words, one after another; ``ends[i]`` says where those of word i stop."""
     at = 0

@@ -9,13 +9,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Floats, Longs
 from foreword.native.jit import inlined, kernel
-
-Bytes = NDArray[np.uint8]
-Floats = NDArray[np.float32]
-Longs = NDArray[np.int64]
 
 MORE, ODD, FULL = range(3)
 """Why a reader stopped: the bytes are used up, a line for Python, no row left."""

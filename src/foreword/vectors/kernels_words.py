@@ -9,15 +9,11 @@ sixty-four: this one is put on disk beside vectors, and mapped. It may come from
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load8, prefetch
 from foreword.tokens.strings import same_bytes
-
-Bytes = NDArray[np.uint8]
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 
 AHEAD = 16
 """How many words ahead a row is asked for."""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles, Longs, Reals, UInts
 from foreword.vectors.kernels_counts import fill_aliases
 from foreword.vectors.kernels_skipgram import AliasTable, Paths
-
-Floats = NDArray[np.float64]
 
 _FULL = 1 << 32
 
 
-def alias_table(weights: NDArray[np.floating[Any]]) -> AliasTable:
+def alias_table(weights: Reals) -> AliasTable:
     """A table from which one random number draws a place in proportion to its weight, in constant time.
 
     A. Walker, "An efficient method for generating discrete random variables with general distributions" (1977).
@@ -28,7 +25,7 @@ def alias_table(weights: NDArray[np.floating[Any]]) -> AliasTable:
     return AliasTable(_of_full(accept), other)
 
 
-def plain_alias_table(weights: NDArray[np.floating[Any]]) -> AliasTable:
+def plain_alias_table(weights: Reals) -> AliasTable:
     """The same, slow: whoever has less than a full share is filled up by one who has more."""
     n = len(weights)
     shares = (weights * (n / weights.sum())).tolist()
@@ -44,7 +41,7 @@ def plain_alias_table(weights: NDArray[np.floating[Any]]) -> AliasTable:
     return AliasTable(_of_full(np.array(accept)), np.array(other, np.int32))
 
 
-def keep_shares(counts: NDArray[np.int64], sample: float) -> NDArray[np.uint32]:
+def keep_shares(counts: Longs, sample: float) -> UInts:
     """How often each word is read, of 2³²: with a share f of the text, ``√(t/f) + t/f`` of the times.
 
     A word that was never counted is never read; ``sample=0`` reads all others always.
@@ -57,11 +54,11 @@ def keep_shares(counts: NDArray[np.int64], sample: float) -> NDArray[np.uint32]:
     return _of_full(kept)
 
 
-def _of_full(shares: Floats) -> NDArray[np.uint32]:
+def _of_full(shares: Doubles) -> UInts:
     return np.minimum(shares * _FULL, _FULL - 1).astype(np.uint32)
 
 
-def huffman_paths(counts: NDArray[np.int64]) -> Paths:
+def huffman_paths(counts: Longs) -> Paths:
     """The Huffman tree over the words that were counted: n words have n − 1 inner nodes, the root being n − 2.
 
     A turn is 1 where word2vec's code has a 0, that is, where the score's sigmoid should be high.

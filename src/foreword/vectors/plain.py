@@ -1,4 +1,4 @@
-"""word2vec as it stands in the papers, in NumPy: the slow twins of ``vectors/kernels_skipgram.py``, and the full softmax.
+"""word2vec as it stands in the papers, in NumPy: the slow twins of ``kernels_skipgram.py``, and the full softmax.
 
 Read this file to learn what is computed, and the kernels to learn how to hurry. Shapes: V words, d dimensions, m words
 in the window, n outputs; E (V, d) are the inputs, U (V, d) the outputs.
@@ -7,15 +7,11 @@ in the window, n outputs; E (V, d) are the inputs, U (V, d) the outputs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foreword.protocols import Array, Ids
+from foreword.arrays import Array, Ids, Reals
 from foreword.vectors.kernels_skipgram import AliasTable, Paths
-
-Floats = NDArray[np.floating[Any]]
 
 _MASK = (1 << 64) - 1
 
@@ -28,7 +24,7 @@ def pairs(length: int, window: int) -> Iterator[tuple[int, int]]:
                 yield centre, context
 
 
-def skip_gram_softmax(E: Floats, U: Floats, centre: int, contexts: Ids) -> tuple[float, Floats, Floats]:
+def skip_gram_softmax(E: Reals, U: Reals, centre: int, contexts: Ids) -> tuple[float, Reals, Reals]:
     """The loss −Σ log p(c | centre) with p = softmax(U e_centre), and its gradients for E and U.
 
     One distribution serves every context: where in the window a word stands makes no difference.
@@ -40,7 +36,7 @@ def skip_gram_softmax(E: Floats, U: Floats, centre: int, contexts: Ids) -> tuple
     return float(-np.log(p[contexts]).sum()), gradient_of_e, np.outer(errors, E[centre])
 
 
-def cbow_softmax(E: Floats, U: Floats, centre: int, contexts: Ids) -> tuple[float, Floats, Floats]:
+def cbow_softmax(E: Reals, U: Reals, centre: int, contexts: Ids) -> tuple[float, Reals, Reals]:
     """The loss −log p(centre | contexts) with p = softmax(U h) and h the mean of the contexts' rows; its gradients."""
     h = E[contexts].mean(axis=0)
     p = softmax(U @ h)
@@ -51,13 +47,13 @@ def cbow_softmax(E: Floats, U: Floats, centre: int, contexts: Ids) -> tuple[floa
     return float(-np.log(p[centre])), gradient_of_e, np.outer(errors, h)
 
 
-def softmax(scores: Floats) -> Floats:
+def softmax(scores: Reals) -> Reals:
     powers = np.exp(scores - scores.max())
-    shares: Floats = powers / powers.sum()
+    shares: Reals = powers / powers.sum()
     return shares
 
 
-def window_step(E: Floats, U: Floats, rows: list[int], outputs: list[int], wanted: list[float], rate: float) -> float:
+def window_step(E: Reals, U: Reals, rows: list[int], outputs: list[int], wanted: list[float], rate: float) -> float:
     """One step for m inputs against n outputs; the log-likelihood before it. All changes come from the old values."""
     H, W, y = E[rows].copy(), U[outputs].copy(), np.array(wanted)
     p = 1 / (1 + np.exp(-(H @ W.T)))
@@ -67,7 +63,7 @@ def window_step(E: Floats, U: Floats, rows: list[int], outputs: list[int], wante
     return float(np.log(np.where(y > 0, p, 1 - p)).sum())
 
 
-def cbow_step(E: Floats, U: Floats, rows: list[int], outputs: list[int], wanted: list[float], rate: float) -> float:
+def cbow_step(E: Reals, U: Reals, rows: list[int], outputs: list[int], wanted: list[float], rate: float) -> float:
     """The same for the mean of the inputs. Every input gets the whole change of the mean, as word2vec has it."""
     h, y, total = E[rows].mean(axis=0), np.array(wanted), 0.0
     change = np.zeros_like(h)
@@ -107,7 +103,7 @@ class SplitMix:
 
 def train_windows(
     document: list[int], keep: Array, window: int, cbow: bool, negatives: int, noise: AliasTable, paths: Paths,
-    E: Floats, U: Floats, rate: float, random: SplitMix,
+    E: Reals, U: Reals, rate: float, random: SplitMix,
 ) -> float:  # fmt: skip
     """Train on one document, E and U in place; the log-likelihood of all that was asked."""
     sentence = [word for word in document if random.next() & 0xFFFFFFFF < keep[word]]
@@ -138,7 +134,7 @@ def train_windows(
 
 def train_subwords(
     document: list[int], keep: Array, window: int, cbow: bool, negatives: int, noise: AliasTable,
-    rows_of: list[list[int]], E: Floats, U: Floats, rate: float, random: SplitMix,
+    rows_of: list[list[int]], E: Reals, U: Reals, rate: float, random: SplitMix,
 ) -> float:  # fmt: skip
     """FastText on one document: ``rows_of[w]`` are the rows of E whose mean is the word w. E and U change in place."""
     sentence = [word for word in document if random.next() & 0xFFFFFFFF < keep[word]]

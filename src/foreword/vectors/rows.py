@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any, Literal, NoReturn, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Floats, Longs, SignedBytes
 from foreword.errors import InputError, SettingError
 from foreword.native.simd import LANES
 from foreword.native.simd_small import WIDTH
@@ -19,9 +19,6 @@ from foreword.vectors.kernels_nearest import BLOCK, GROUP, QUERIES, keep_best, s
 from foreword.vectors.words import frozen
 
 Stored = Literal["float32", "float16", "int8"]
-Floats = NDArray[np.float32]
-Places = NDArray[np.int64]
-Numbers = NDArray[Any]
 
 LARGEST_BYTE = 127
 LARGEST_SHORT = 32767
@@ -51,7 +48,7 @@ class Rows:
     norms: float32 (n,), the lengths of the rows where they are known already.
     """
 
-    def __init__(self, matrix: Numbers, scales: Floats | None = None, norms: Floats | None = None) -> None:
+    def __init__(self, matrix: Array, scales: Floats | None = None, norms: Floats | None = None) -> None:
         if matrix.ndim != 2 or str(matrix.dtype) not in get_args(Stored):
             raise SettingError(f"vectors of {matrix.dtype} {matrix.shape}: expected float32, float16 or int8 (n, d)")
         for name, numbers in (("scales", scales), ("norms", norms)):
@@ -81,7 +78,7 @@ class Rows:
         """Bytes that the numbers take."""
         return int(self.matrix.nbytes) + (0 if self.scales is None else int(self.scales.nbytes))
 
-    def floats(self, places: slice | Places | list[int]) -> Floats:
+    def floats(self, places: slice | Longs | list[int]) -> Floats:
         """Some rows as float32, (rows, d)."""
         chosen = self.matrix[places]
         if self.scales is not None:
@@ -141,7 +138,7 @@ class Rows:
         cosines: Floats = products / self.norms
         return cosines
 
-    def nearest(self, queries: Floats, k: int) -> tuple[Places, Floats]:
+    def nearest(self, queries: Floats, k: int) -> tuple[Longs, Floats]:
         """The rows with the largest cosines to each query, the nearest first, earlier rows first among equals.
 
         queries: (q, d). Both results are (q, k), or (q, n) where there are fewer rows.
@@ -160,7 +157,7 @@ class Rows:
             places[chunk], cosines[chunk] = self._nearest(queries[chunk], k)
         return places, cosines
 
-    def _nearest(self, queries: Floats, k: int) -> tuple[Places, Floats]:
+    def _nearest(self, queries: Floats, k: int) -> tuple[Longs, Floats]:
         if k > MANY:
             scored = np.stack([self.cosines(query) for query in queries])
             order = np.argsort(-scored, axis=1, kind="stable")[:, :k]
@@ -169,7 +166,7 @@ class Rows:
             return self._scan_bytes(queries, k)
         return self._scan_once(queries, k) if len(queries) == 1 else self._scan_floats(queries, k)
 
-    def _scan_once(self, queries: Floats, k: int) -> tuple[Places, Floats]:
+    def _scan_once(self, queries: Floats, k: int) -> tuple[Longs, Floats]:
         """One query waits for memory whatever is done, and needs neither BLAS nor its threads."""
         numbers: Any = self.matrix.view(np.uint16) if self.matrix.dtype == np.float16 else self.matrix
         width = -(-self.dimensions // LANES) * LANES
@@ -182,14 +179,14 @@ class Rows:
         )  # fmt: skip
         return best.places, best.scores
 
-    def _scan_floats(self, queries: Floats, k: int) -> tuple[Places, Floats]:
+    def _scan_floats(self, queries: Floats, k: int) -> tuple[Longs, Floats]:
         best = _Best(len(queries), len(queries), k)
         for begin in range(0, len(self), FLOAT_BLOCK):
             block = self.floats(slice(begin, begin + FLOAT_BLOCK))
             keep_best(block @ queries.T, self._factors, begin, best.least, best.scores, best.places)
         return best.places, best.scores
 
-    def _scan_bytes(self, queries: Floats, k: int) -> tuple[Places, Floats]:
+    def _scan_bytes(self, queries: Floats, k: int) -> tuple[Longs, Floats]:
         count = 1 if len(queries) == 1 else -(-len(queries) // GROUP) * GROUP
         width = -(-self.dimensions // WIDTH) * WIDTH
         # Sums of products must fit an int32.
@@ -223,7 +220,7 @@ class _Best:
         self.places = np.zeros((room, k), np.int64)
 
 
-def to_bytes(rows: Floats) -> tuple[NDArray[np.int8], Floats]:
+def to_bytes(rows: Floats) -> tuple[SignedBytes, Floats]:
     """Rows as int8 and the scale of each: the largest number of a row becomes 127."""
     largest = np.abs(rows).max(axis=1, initial=0)
     if not np.isfinite(largest).all():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Floats
 from foreword.protocols import Parts, Sentences
 from foreword.storage.folder import nest, unnest
 from foreword.vectors.wordvectors import WordVectors
@@ -23,7 +23,7 @@ class StaticEmbedder:
     def dimensions(self) -> int:
         return self.vectors.dimensions
 
-    def embed(self, sentences: Sentences) -> list[NDArray[np.float32]]:
+    def embed(self, sentences: Sentences) -> list[Floats]:
         """(length, D) for each sentence."""
         found = []
         for words in sentences:

@@ -7,11 +7,10 @@ bucket is a row of a matrix; parts that fall into the same bucket share it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Bools, Bytes, Floats, Ints, Longs
 from foreword.errors import SettingError
 from foreword.vectors.kernels_subwords import buckets_of_words, hash_bytes
 
@@ -37,9 +36,7 @@ def fasttext_hash(text: str | bytes) -> int:
     return int(hash_bytes(np.frombuffer(data, np.uint8), 0, len(data)))
 
 
-def hashed_ngrams(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], least: int, most: int, buckets: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def hashed_ngrams(data: Bytes, offsets: Longs, least: int, most: int, buckets: int) -> tuple[Ints, Longs]:
     """The buckets of the parts of every word, and where each word's begin: rows ``offsets`` of one flat array."""
     check_lengths(least, most, buckets)
     starts = np.zeros(len(offsets), np.int64)
@@ -64,21 +61,21 @@ class SubwordTable:
     used: int32 (rows,), rising, the bucket that each row is of, or None where every bucket has its row.
     """
 
-    matrix: NDArray[Any]
+    matrix: Array
     least: int
     most: int
     buckets: int
-    used: NDArray[np.int32] | None = None
-    scales: NDArray[np.float32] | None = None
+    used: Ints | None = None
+    scales: Floats | None = None
 
-    def rows(self, word: str) -> NDArray[np.int64]:
+    def rows(self, word: str) -> Longs:
         """The rows of a word's parts; parts in a bucket that has no row are left out."""
         data = np.frombuffer(word.encode("utf-8", ESCAPE), np.uint8)
         buckets, _ = hashed_ngrams(data, np.array([0, len(data)]), self.least, self.most, self.buckets)
         places, known = self.places(buckets)
         return places[known]
 
-    def places(self, buckets: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def places(self, buckets: Ints) -> tuple[Longs, Bools]:
         """The row of each bucket, and whether it has one."""
         if self.used is None:
             return buckets.astype(np.int64), np.ones(len(buckets), bool)
@@ -87,11 +84,11 @@ class SubwordTable:
         places = np.minimum(np.searchsorted(self.used, buckets), len(self.used) - 1)
         return places.astype(np.int64), self.used[places] == buckets
 
-    def vector(self, word: str) -> NDArray[np.float32] | None:
+    def vector(self, word: str) -> Floats | None:
         """The mean of the rows of a word's parts; None where it has none."""
         rows = self.rows(word)
         if not len(rows):
             return None
         parts = self.matrix[rows] if self.scales is None else self.matrix[rows] * self.scales[rows, None]
-        mean: NDArray[np.float32] = parts.mean(axis=0, dtype=np.float32)
+        mean: Floats = parts.mean(axis=0, dtype=np.float32)
         return mean

@@ -17,12 +17,12 @@ from itertools import pairwise
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Doubles, Floats, Longs, ULongs
 from foreword.errors import InputError, SettingError
 from foreword.native.parallel import ordered_map
 from foreword.native.simd import LANES
-from foreword.protocols import Array, Step
+from foreword.protocols import Step
 from foreword.tokens.corpus import Corpus
 from foreword.vectors.kernels_counts import COUNT_LANES, count_ids
 from foreword.vectors.kernels_rows import fill_rows
@@ -119,8 +119,8 @@ class TrainingState:
     """
 
     round: int
-    random: NDArray[np.uint64]
-    report: NDArray[np.float64]
+    random: ULongs
+    report: Doubles
 
     @classmethod
     def begin(cls, threads: int, rng: np.random.Generator) -> Self:
@@ -190,14 +190,14 @@ def padded(dimensions: int) -> int:
     return -(-dimensions // LANES) * LANES
 
 
-def widened(matrix: NDArray[np.float32]) -> NDArray[np.float32]:
+def widened(matrix: Floats) -> Floats:
     """A copy with the rows padded by zeros."""
     wide = zero_rows(len(matrix), padded(matrix.shape[1]))
     wide[:, : matrix.shape[1]] = matrix
     return wide
 
 
-def zero_rows(rows: int, stride: int) -> NDArray[np.float32]:
+def zero_rows(rows: int, stride: int) -> Floats:
     """Zeros (rows, stride), where scattered rows are soon found: the first begins a cache line, and large ones lie in
     huge pages, for which NumPy does not ask where it asks for zeros.
     """
@@ -213,7 +213,7 @@ def zero_rows(rows: int, stride: int) -> NDArray[np.float32]:
 
 def random_rows(
     rng: np.random.Generator, rows: int, dimensions: int, reach: float, *, threads: int = 1, zeros: int = 0
-) -> NDArray[np.float32]:
+) -> Floats:
     """Rows drawn evenly from ±reach, padded by zeros, and so many more rows of zeros. The same at any number of
     threads.
     """
@@ -229,7 +229,7 @@ def random_rows(
     return wide
 
 
-def word_counts(corpus: Corpus, threads: int = 1) -> NDArray[np.int64]:
+def word_counts(corpus: Corpus, threads: int = 1) -> Longs:
     """How often each id stands in the corpus; zero for ``<unk>`` and ``</s>``, which get no vector."""
     edges = np.linspace(0, len(corpus.ids), threads + 1).astype(int).tolist()
     parts = np.zeros((threads, COUNT_LANES, len(corpus.vocab)), np.int64)
@@ -239,13 +239,13 @@ def word_counts(corpus: Corpus, threads: int = 1) -> NDArray[np.int64]:
 
     for _ in ordered_map(count, range(threads), threads):
         pass
-    counts: NDArray[np.int64] = parts.sum(axis=(0, 1))
+    counts: Longs = parts.sum(axis=(0, 1))
     counts[corpus.vocab.end] = 0
     if corpus.vocab.unknown is not None:
         counts[corpus.vocab.unknown] = 0
     return counts
 
 
-def check_enough_words(counts: NDArray[np.int64]) -> None:
+def check_enough_words(counts: Longs) -> None:
     if np.count_nonzero(counts) < 2:
         raise InputError("the text has fewer than two different words that are frequent enough: nothing to learn")

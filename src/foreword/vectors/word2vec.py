@@ -20,10 +20,10 @@ from collections.abc import Iterator
 from typing import Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Floats, Longs
 from foreword.errors import ForewordError, InputError
-from foreword.protocols import Array, Meter, Parts, Step
+from foreword.protocols import Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.vectors.kernels_skipgram import CONTEXTS, OUTPUTS, AliasTable, Paths, make_room, train_windows
@@ -100,11 +100,11 @@ class Word2Vec:
         return self._vocab
 
     @property
-    def inputs_(self) -> NDArray[np.float32]:
+    def inputs_(self) -> Floats:
         return self._inputs[:, : self.dimensions]
 
     @property
-    def outputs_(self) -> NDArray[np.float32]:
+    def outputs_(self) -> Floats:
         return self._outputs[:, : self.dimensions]
 
     @property
@@ -135,7 +135,7 @@ class Word2Vec:
         rounds = Rounds(corpus, self.epochs, self.threads)
         yield from self._state.steps(rounds, self._work(corpus, counts), self.rate or RATES[self.model])
 
-    def _begin(self, corpus: Corpus, counts: NDArray[np.int64]) -> None:
+    def _begin(self, corpus: Corpus, counts: Longs) -> None:
         check_enough_words(counts)
         rng = np.random.default_rng(self.seed)
         # Twice as wide as word2vec begins, as gensim does: after five epochs of four million words CBOW, which begins
@@ -146,7 +146,7 @@ class Word2Vec:
         self._state = TrainingState.begin(self.threads, rng)
         self._vocab = corpus.vocab
 
-    def _work(self, corpus: Corpus, counts: NDArray[np.int64]) -> Work:
+    def _work(self, corpus: Corpus, counts: Longs) -> Work:
         """What a thread does in a round: tables made of the counts, room to work in, and the kernel."""
         keep, negatives = keep_shares(counts, self.sample), self.negatives
         noise = AliasTable(np.zeros(1, np.uint32), np.zeros(1, np.int32))

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import IO, Any, Literal, cast, get_args
+from typing import IO, Literal, cast, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Bytes, Floats
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Meter
 from foreword.storage.atomic import atomic_file
@@ -52,9 +52,6 @@ from foreword.vectors.word2vec_file_plain import (
 )
 from foreword.vectors.words import frozen
 from foreword.vectors.wordvectors import WordVectors
-
-Bytes = NDArray[np.uint8]
-Floats = NDArray[np.float32]
 
 Form = Literal["word2vec", "word2vec-binary", "glove"]
 """How a file is written: text below a line with its sizes, binary, or text alone."""
@@ -262,7 +259,7 @@ class _Reading:
                 raise InputError(f"{self.path}: word {begin + wrong[0] + 1:,} holds a number that is not finite")
 
 
-def _longer(array: NDArray[Any], rows: int) -> NDArray[Any]:
+def _longer(array: Array, rows: int) -> Array:
     longer = np.empty((rows, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Floats
 from foreword.errors import InputError
 from foreword.text.block import BLOCK_BYTES
 from foreword.text.chunk import Chunk
@@ -182,7 +182,7 @@ def read_binary_plain(path: str | Path) -> WordVectors:
         data = b"".join(chunk.data.tobytes() for chunk in decompressed(reader, BLOCK_BYTES))
     at, size = shape.header, 4 * shape.dimensions
     words: list[bytes] = []
-    rows: list[NDArray[np.float32]] = []
+    rows: list[Floats] = []
     for _ in range(shape.words):
         blank = data.find(b" ", at)
         if blank < 0 or blank + 1 + size > len(data):

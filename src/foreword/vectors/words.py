@@ -15,6 +15,7 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from foreword.arrays import Bytes, Ints, Longs
 from foreword.vectors.kernels_words import fill_table, find_words, rows_for
 from foreword.vectors.subwords import ESCAPE
 
@@ -33,9 +34,7 @@ class Words:
     table: what ``vectors/kernels_words.py`` makes of them, if it was kept.
     """
 
-    def __init__(
-        self, data: NDArray[np.uint8], offsets: NDArray[np.int64], table: NDArray[np.int32] | None = None
-    ) -> None:
+    def __init__(self, data: Bytes, offsets: Longs, table: Ints | None = None) -> None:
         self.data = data
         self.offsets = offsets
         self._asked = 0
@@ -57,7 +56,7 @@ class Words:
         blob, ends = self.data.tobytes(), self.offsets.tolist()
         return [blob[start:stop].decode("utf-8", ESCAPE) for start, stop in itertools.pairwise(ends)]
 
-    def places(self, words: Sequence[str]) -> NDArray[np.int64]:
+    def places(self, words: Sequence[str]) -> Longs:
         """The first place of each word, -1 where there is none."""
         encoded = [as_bytes(word) for word in words]
         self._asked += len(encoded)
@@ -80,7 +79,7 @@ class Words:
         return int(left[0]) if len(left) else -1
 
     @cached_property
-    def table(self) -> NDArray[np.int32]:
+    def table(self) -> Ints:
         """Which word each row has, + 1."""
         table = np.zeros(rows_for(len(self)), np.int32)
         fill_table(frozen(self.data), frozen(self.offsets), table)
@@ -97,7 +96,7 @@ def as_bytes(word: str | bytes) -> bytes:
         return word.encode("utf-8", "surrogatepass")
 
 
-def joined(words: Sequence[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def joined(words: Sequence[bytes]) -> tuple[Bytes, Longs]:
     """Words one after another, and where each begins."""
     offsets = np.zeros(len(words) + 1, np.int64)
     np.cumsum([len(word) for word in words], out=offsets[1:])

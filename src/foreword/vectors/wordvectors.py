@@ -12,8 +12,8 @@ from copy import copy
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Bytes, Floats, Ints, Longs
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Parts
 from foreword.tokens.vocab import Vocab
@@ -22,8 +22,6 @@ from foreword.vectors.rows import NotFiniteError, Rows, Stored, unit
 from foreword.vectors.subwords import SubwordTable, check_lengths
 from foreword.vectors.words import SMALL, Words
 
-Matrix = NDArray[np.float32]
-Vector = NDArray[np.float32]
 Neighbours = list[tuple[str, float]]
 
 Missing = Literal["error", "zero"]
@@ -50,13 +48,13 @@ class WordVectors:
 
     def __init__(
         self,
-        matrix: Matrix | Rows,
-        data: NDArray[np.uint8],
-        offsets: NDArray[np.int64],
+        matrix: Floats | Rows,
+        data: Bytes,
+        offsets: Longs,
         subwords: SubwordTable | None = None,
         *,
         missing: Missing = "error",
-        table: NDArray[np.int32] | None = None,
+        table: Ints | None = None,
     ) -> None:
         rows = matrix if isinstance(matrix, Rows) else Rows(matrix)
         if len(rows) != len(offsets) - 1:
@@ -71,7 +69,7 @@ class WordVectors:
     def of_words(
         cls,
         words: Iterable[str | bytes],
-        matrix: Matrix | Rows,
+        matrix: Floats | Rows,
         *,
         subwords: SubwordTable | None = None,
         missing: Missing = "error",
@@ -80,7 +78,7 @@ class WordVectors:
         return cls(matrix, listed.data, listed.offsets, subwords, missing=missing)
 
     @classmethod
-    def of_vocab(cls, vocab: Vocab, matrix: Matrix, *, subwords: SubwordTable | None = None) -> Self:
+    def of_vocab(cls, vocab: Vocab, matrix: Floats, *, subwords: SubwordTable | None = None) -> Self:
         """The rows of a vocabulary's words; ``<unk>`` and ``</s>`` are no words and have none."""
         words = [id for id in range(len(vocab)) if id not in (vocab.unknown, vocab.end)]
         blob, offsets = vocab.data.tobytes(), vocab.offsets.tolist()
@@ -97,20 +95,20 @@ class WordVectors:
         return self.rows.dimensions
 
     @property
-    def matrix(self) -> NDArray[Any]:
+    def matrix(self) -> Array:
         """The numbers as they are stored, (n, d)."""
         return self.rows.matrix
 
     @property
-    def data(self) -> NDArray[np.uint8]:
+    def data(self) -> Bytes:
         return self._words.data
 
     @property
-    def offsets(self) -> NDArray[np.int64]:
+    def offsets(self) -> Longs:
         return self._words.offsets
 
     @property
-    def norms(self) -> NDArray[np.float32]:
+    def norms(self) -> Floats:
         """The length of each vector; 1 for a vector of zeros, so that it can be divided by.
 
         A vector with NaN or an infinite number in it is an InputError that names its word.
@@ -144,13 +142,13 @@ class WordVectors:
             raise KeyError(word)
         return found
 
-    def places(self, words: Sequence[str]) -> NDArray[np.int64]:
+    def places(self, words: Sequence[str]) -> Longs:
         """The row of each word, -1 where there is none."""
         return self._words.places(words)
 
     # Vectors
 
-    def __getitem__(self, word: str) -> Vector:
+    def __getitem__(self, word: str) -> Floats:
         """A word's vector; made of its parts where the word is not known and there are such.
 
         Where there are none, ``missing`` decides: a KeyError, or zeros.
@@ -162,21 +160,21 @@ class WordVectors:
             return np.zeros(self.dimensions, np.float32)
         raise KeyError(word)
 
-    def _vector(self, word: str) -> Vector | None:
+    def _vector(self, word: str) -> Floats | None:
         place = int(self._words.places([word])[0])
         if place >= 0:
-            row: Vector = self.rows.floats([place])[0]
+            row: Floats = self.rows.floats([place])[0]
             return row
         return None if self.subwords is None else self.subwords.vector(word)
 
-    def _known(self, word: str) -> Vector:
+    def _known(self, word: str) -> Floats:
         """A vector that means something; zeros for want of a better one do not."""
         found = self._vector(word)
         if found is None:
             raise KeyError(word)
         return found
 
-    def rows_of(self, words: Sequence[str]) -> Matrix:
+    def rows_of(self, words: Sequence[str]) -> Floats:
         """The vectors of several words, (words, d), as ``vectors[word]`` gives each."""
         places = self.places(words)
         rows = self.rows.floats(np.maximum(places, 0)) if len(self) else np.zeros((len(words), self.dimensions))
@@ -185,10 +183,10 @@ class WordVectors:
             rows[number] = self[words[number]]
         return rows
 
-    def directions(self, places: slice | NDArray[np.int64] | None = None) -> Matrix:
+    def directions(self, places: slice | Longs | None = None) -> Floats:
         """Vectors of length one, (rows, d): all, or those of some rows."""
-        chosen: slice | NDArray[np.int64] = slice(None) if places is None else places
-        ones: Matrix = self.rows.floats(chosen) / self.norms[chosen][:, None]
+        chosen: slice | Longs = slice(None) if places is None else places
+        ones: Floats = self.rows.floats(chosen) / self.norms[chosen][:, None]
         return ones
 
     def first(self, count: int) -> Self:
@@ -222,7 +220,7 @@ class WordVectors:
         a, b = (unit(self._known(word)) for word in (one, other))
         return float(a @ b)
 
-    def nearest(self, query: str | Vector, k: int = 10, *, exclude: Sequence[str] | None = None) -> Neighbours:
+    def nearest(self, query: str | Floats, k: int = 10, *, exclude: Sequence[str] | None = None) -> Neighbours:
         """The k words with the largest cosine to a word or a vector, the nearest first.
 
         A word is not its own neighbour, unless ``exclude`` says what else to leave out.
@@ -234,7 +232,7 @@ class WordVectors:
         places, cosines = self._nearest(vector[None], k + len(left_out))
         return self._listed(places[0], cosines[0], self.places(left_out), k)
 
-    def nearest_many(self, queries: Sequence[str] | Matrix, k: int = 10) -> list[Neighbours]:
+    def nearest_many(self, queries: Sequence[str] | Floats, k: int = 10) -> list[Neighbours]:
         """What ``nearest`` gives for each of many words or vectors (q, d), at a fraction of the cost."""
         if isinstance(queries, np.ndarray):
             own, rows = np.full(len(queries), -1), queries
@@ -246,13 +244,11 @@ class WordVectors:
             for number, (near, scores) in enumerate(zip(places, cosines, strict=True))
         ]
 
-    def _nearest(self, queries: Matrix, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def _nearest(self, queries: Floats, k: int) -> tuple[Longs, Floats]:
         _ = self.norms  # here a vector that is not finite is called by its word
         return self.rows.nearest(queries, k)
 
-    def _listed(
-        self, places: NDArray[np.int64], cosines: NDArray[np.float32], left_out: NDArray[np.int64], k: int
-    ) -> Neighbours:
+    def _listed(self, places: Longs, cosines: Floats, left_out: Longs, k: int) -> Neighbours:
         pairs = zip(places.tolist(), cosines.tolist(), strict=True)
         kept = [(place, cosine) for place, cosine in pairs if place not in left_out]
         return [(self.word(place), cosine) for place, cosine in kept[:k]]
@@ -353,7 +349,7 @@ def _subwords_of(parts: Parts, dimensions: int) -> SubwordTable | None:
     return SubwordTable(checked.matrix, least, most, buckets, used, checked.scales)
 
 
-def _largest(values: NDArray[np.float32], k: int) -> NDArray[np.int64]:
+def _largest(values: Floats, k: int) -> Longs:
     """The places of the k largest values, the largest first, ties in their order."""
     k = min(k, len(values))
     if k <= 0:

@@ -24,9 +24,8 @@ from foreword.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from foreword.pipeline.language import TextTokenizer
     from foreword.text.block import Block
-    from foreword.tokens.corpus import Encoded
+    from foreword.tokens.corpus import Encoded, TextTokenizer
     from foreword.tokens.vocab import Vocab
 
 EXAMPLES = examples(

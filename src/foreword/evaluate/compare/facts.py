@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Ids, Longs
 from foreword.decode import pieces
 from foreword.errors import SettingError
 from foreword.evaluate.compare.splits import written_without_spaces
-from foreword.protocols import Ids, Json, Tokenizer
+from foreword.protocols import Json, Tokenizer
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -100,7 +100,7 @@ def describe(
     )
 
 
-def by_rank(counted: Vocab) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def by_rank(counted: Vocab) -> tuple[Longs, Longs]:
     """Ids and counts of the tokens that occur, the commonest first, equals by id; ends of documents are left out."""
     if counted.counts is None:
         raise SettingError("a vocabulary without counts has no ranks")

@@ -14,11 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Ids, Longs
 from foreword.errors import SettingError
 from foreword.ngram.counts import count_ngrams
 from foreword.ngram.model import NgramLM
@@ -71,7 +70,7 @@ def ngram_growth(train: Corpus, test: Corpus, orders: Sequence[int] = ORDERS) ->
     """One row for each order. ``</s>`` counts as a word; ``<s>`` is a context, as in every n-gram model here."""
     highest = max(orders)
     unigrams, counted = count_ngrams(train, highest)
-    counts: list[NDArray[np.integer[Any]]] = [unigrams[unigrams > 0], *(order.counts for order in counted)]
+    counts: list[Ids] = [unigrams[unigrams > 0], *(order.counts for order in counted)]
     known = _longest_known(train, test, highest)
     longest = _longest_possible(test)
     rows = []
@@ -89,13 +88,13 @@ def ngram_growth(train: Corpus, test: Corpus, orders: Sequence[int] = ORDERS) ->
     return rows
 
 
-def _longest_known(train: Corpus, test: Corpus, highest: int) -> NDArray[np.int64]:
+def _longest_known(train: Corpus, test: Corpus, highest: int) -> Longs:
     """For each id of the test text, how long the longest n-gram is that ends there and that training has: 0 if none."""
     _, matched = NgramLM(highest, "maximum-likelihood").fit(train).full_scores(test)
     new = np.bincount(train.ids, minlength=len(train.vocab))[test.ids] == 0
     return np.where(new, 0, matched)
 
 
-def _longest_possible(test: Corpus) -> NDArray[np.int64]:
+def _longest_possible(test: Corpus) -> Longs:
     """For each id, how many words stand from the beginning of its document to it, ``<s>`` and itself included."""
     return np.arange(len(test.ids)) - np.repeat(test.offsets[:-1], np.diff(test.offsets)) + 2

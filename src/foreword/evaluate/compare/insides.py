@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from foreword.arrays import Doubles, Ids
 from foreword.evaluate.compare.facts import Passage
 from foreword.evaluate.compare.results import Gates
 from foreword.evaluate.gates import NAMES, Layers, gate_traces, has_layers
-from foreword.evaluate.gradients import Doubles, input_gradient_by_lag
+from foreword.evaluate.gradients import input_gradient_by_lag
 from foreword.nn.cells import cross_entropy
-from foreword.protocols import Ids
 from foreword.tokens.corpus import Corpus
 
 LAGS = 40

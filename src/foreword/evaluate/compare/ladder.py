@@ -19,9 +19,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import foreword
+from foreword.arrays import Doubles, Logs
 from foreword.decode import generate
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.compare.growth import ngram_growth
@@ -37,12 +37,9 @@ from foreword.hmm.model import HMM
 from foreword.measures.perplexity import Measures, measure, surprisal
 from foreword.ngram.model import NgramLM
 from foreword.ngram.unigram import UnigramLM
-from foreword.pipeline.language import TextTokenizer
-from foreword.protocols import Json, LanguageModel, Logs, Saveable, Step, Tokenizer
+from foreword.protocols import Json, LanguageModel, Saveable, Step, Tokenizer
 from foreword.storage.folder import save
-from foreword.tokens.corpus import Corpus
-
-Floats = NDArray[np.float64]
+from foreword.tokens.corpus import Corpus, TextTokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +275,8 @@ class _Ladder:
         self.began = began - max((each.spent for each in self.there.values()), default=0.0)
         self.besides: float | None = None  # seconds that the last network took when it did not learn
         self.rows: list[Row] = []
-        self.valid_logs: dict[str, Floats] = {}
-        self.test_logs: dict[str, Floats] = {}
+        self.valid_logs: dict[str, Doubles] = {}
+        self.test_logs: dict[str, Doubles] = {}
 
     def _fits(self, name: str, found: Finished) -> bool:
         lengths = (len(self.bench.valid.ids) if self.bench.valid else 0, len(self.bench.test.ids))
@@ -449,7 +446,7 @@ def _perplexity(nats: float) -> float:
     return math.exp(min(nats, 700.0))
 
 
-def _measured(model: LanguageModel[Any], test: Corpus) -> tuple[Measures, Floats, float]:
+def _measured(model: LanguageModel[Any], test: Corpus) -> tuple[Measures, Doubles, float]:
     """How well a model does, what it gave each token, and how many tokens it scores a second."""
     listening = _Listening(model)
     measures = measure(listening, test)
@@ -463,7 +460,7 @@ class _Listening:
 
     def __init__(self, model: LanguageModel[Any]) -> None:
         self.model = model
-        self.logs: list[Floats] = []
+        self.logs: list[Doubles] = []
         self.tokens, self.seconds = 0, 0.0
 
     def logprobs(self, corpus: Corpus) -> Logs:

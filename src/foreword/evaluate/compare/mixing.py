@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Doubles
 from foreword.measures.perplexity import finite
 from foreword.mix.combine import NEAR_ENOUGH, weight_steps
 from foreword.protocols import Json
-
-Floats = NDArray[np.float64]
 
 WEIGHTS = (0.0, 0.005, 0.01, 0.02, 0.03, *(place / 20 for place in range(1, 20)), 0.97, 0.98, 0.99, 0.995, 1.0)
 """The weights whose perplexity is drawn, closer where a little of a second model helps most."""
@@ -59,7 +57,7 @@ class Mixed:
         }
 
 
-def best_pair(valid: Mapping[str, Floats], test: Mapping[str, Floats]) -> Mixed | None:
+def best_pair(valid: Mapping[str, Doubles], test: Mapping[str, Doubles]) -> Mixed | None:
     """From natural log-probabilities, (tokens,) for each model, of the tuning and the test part. None where no pair is
     better than the better one of the two, or none gives every token of the tuning part some probability.
     """
@@ -82,7 +80,7 @@ def best_pair(valid: Mapping[str, Floats], test: Mapping[str, Floats]) -> Mixed 
     return Mixed(names, weight, mixed, (curve[-1], curve[0]), WEIGHTS, curve)
 
 
-def _learn(logs: Floats) -> tuple[float, float]:
+def _learn(logs: Doubles) -> tuple[float, float]:
     """The first model's weight, and the mean log-probability that it brings."""
     for step in islice(weight_steps(logs), MOST_STEPS):
         weight, score = float(step.weights[0]), step.score
@@ -91,7 +89,7 @@ def _learn(logs: Floats) -> tuple[float, float]:
     return weight, score
 
 
-def _perplexity(one: Floats, other: Floats, weight: float) -> float:
+def _perplexity(one: Doubles, other: Doubles, weight: float) -> float:
     with np.errstate(divide="ignore"):
         mixed = np.logaddexp(one + np.log(weight), other + np.log1p(-weight)) if 0 < weight < 1 else None
     logs = mixed if mixed is not None else one if weight == 1 else other

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from foreword.arrays import Array, Doubles
 from foreword.errors import ForewordError
 from foreword.evaluate.compare.results import Curve, Gates, Row
 from foreword.measures.perplexity import Measures
-from foreword.protocols import Array, Json
+from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
 from foreword.storage.safetensors import read_arrays, write_arrays
 from foreword.training.checkpoint import Checkpoint
@@ -37,8 +37,6 @@ FORGOTTEN_AFTER = 7 * 24 * 3600.0
 
 CHECKPOINT_EVERY = 10.0
 """Seconds of a network's training that are lost at most."""
-
-Logs = NDArray[np.float64]
 
 
 def run_name(settings: Mapping[str, Json], *texts: Array) -> str:
@@ -55,8 +53,8 @@ class Finished(NamedTuple):
     """
 
     row: Row
-    valid: Logs
-    test: Logs
+    valid: Doubles
+    test: Doubles
     spent: float
 
 
@@ -92,7 +90,7 @@ class Kept:
             return None
         return Finished(row, valid, test, spent)
 
-    def finish(self, row: Row, valid: Logs, test: Logs, spent: float) -> None:
+    def finish(self, row: Row, valid: Doubles, test: Doubles, spent: float) -> None:
         if self.folder is None:
             return
         model = row.name

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foreword.arrays import Array
 from foreword.errors import InputError
-from foreword.protocols import Array
 from foreword.storage.safetensors import DTYPES, HEADER_LIMIT, parse_json_object, read_arrays, write_arrays
 
 

@@ -12,10 +12,12 @@ from typing import Any, Self
 import numpy as np
 import pytest
 
+from foreword.arrays import Array
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.protocols import Array, Json, Parts
+from foreword.kinds import KINDS
+from foreword.protocols import Json, Parts
 from foreword.storage import folder as folder_module
-from foreword.storage.folder import FORMAT_VERSION, KINDS, kind_of, load, nest, pack, save, unnest, unpack, verify
+from foreword.storage.folder import FORMAT_VERSION, kind_of, load, nest, pack, save, unnest, unpack, verify
 from foreword.storage.safetensors import write_arrays
 from foreword.tokens.vocab import Vocab
 
@@ -542,6 +544,7 @@ SAVER = """
 import os, resource, signal, sys
 import numpy as np
 from foreword.errors import InputError
+from foreword import kinds
 from foreword.storage import folder
 from foreword.protocols import Parts
 
@@ -552,7 +555,7 @@ class Tiny:
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
-folder.KINDS["tiny"] = "__main__:Tiny"
+kinds.KINDS["tiny"] = "__main__:Tiny"
 if sys.argv[1] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 else:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from foreword.arrays import Reals as Floats
 from foreword.evaluate.compare.facts import Passage
 from foreword.evaluate.compare.insides import LAGS, WINDOWS, cut_windows, gradient_norms, layers_of, passage_gates
 from foreword.evaluate.compare.mixing import best_pair
@@ -16,7 +17,7 @@ from foreword.evaluate.gates import Layers
 from foreword.mix.combine import interpolate
 from foreword.ngram.model import NgramLM
 from foreword.ngram.unigram import UnigramLM
-from foreword.nn.cells import Floats, GRUCell, LSTMCell, RNNCell, run
+from foreword.nn.cells import GRUCell, LSTMCell, RNNCell, run
 from foreword.protocols import LanguageModel
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer

@@ -7,10 +7,11 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from foreword.arrays import Logs
 from foreword.errors import ForewordError
 from foreword.measures.perplexity import Measures, chunks, measure, perplexity, surprisal
 from foreword.ngram.unigram import UnigramLM
-from foreword.protocols import LanguageModel, Logs
+from foreword.protocols import LanguageModel
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer

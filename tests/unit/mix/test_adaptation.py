@@ -10,6 +10,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
+from foreword.arrays import Logs
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.mix.combine import Cached
 from foreword.mix.neural_cache import NeuralCache
@@ -18,7 +19,7 @@ from foreword.neural.recurrent import MODEST, RecurrentLM
 from foreword.ngram.unigram import UnigramLM
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.nn.network import next_logs
-from foreword.protocols import LanguageModel, Logs
+from foreword.protocols import LanguageModel
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 

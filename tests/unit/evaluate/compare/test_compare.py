@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from foreword.errors import InputError, SettingError
+from foreword.evaluate.compare import ladder as module
 from foreword.evaluate.compare.facts import TextFacts
 from foreword.evaluate.compare.ladder import LADDER, Rung, compare, draw_sample, weigh
-from foreword.evaluate.compare.ladder import ladder as module
 from foreword.evaluate.compare.results import Comparison, Event, Plan, Progress, Row
 from foreword.evaluate.compare.splits import Splits
 from foreword.measures.perplexity import measure

@@ -1,6 +1,7 @@
 import pickle
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from foreword.errors import InputError, SettingError
 from foreword.storage import vocab_txt
-from foreword.storage.vocab_txt import MANY, read_vocab, write_vocab
+from foreword.storage.vocab_txt import MANY, open_vocab, write_vocab
 from foreword.tokens.vocab import Vocab
 
 AWKWARD = [
@@ -31,6 +32,19 @@ AWKWARD = [
     "\ufeff",
     "🙂",
 ]
+
+
+def read_vocab(
+    path: Path,
+    *,
+    tokens: int,
+    unknown: int | None,
+    end: int,
+    counts: Any = None,
+    thorough: bool = True,
+) -> Vocab:
+    read = open_vocab(path, tokens=tokens, unknown=unknown, end=end, counts=counts, thorough=thorough)
+    return Vocab.from_reader(tokens, read, counts, unknown=unknown, end=end)
 
 
 def written_and_read(path: Path, vocab: Vocab) -> Vocab:

@@ -17,7 +17,7 @@ from foreword.lessons.claims.running import read_report, run_tests
 from foreword.lessons.claims.stored import Ran, read_stored, this_machine, write_stored
 from foreword.lessons.claims.table import CLAIMS, chosen, rows_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MISSION = ROOT.parent / "shared" / "MISSION.md"
 KEPT = [claim for claim in CLAIMS if claim.kept is not None]
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from foreword.evaluate.compare import ladder as module
+from foreword.evaluate.compare import run_cache as resuming
 from foreword.evaluate.compare.ladder import LADDER, compare
-from foreword.evaluate.compare.ladder import ladder as module
-from foreword.evaluate.compare.ladder import run_cache as resuming
 from foreword.evaluate.compare.results import Comparison, Curve, Event, Gates, Progress, Resumed, Row
 from foreword.evaluate.compare.run_cache import Kept
 from foreword.measures.perplexity import Measures
