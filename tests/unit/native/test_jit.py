@@ -14,7 +14,7 @@ import pytest
 from numba.core import caching
 
 import foreword
-from foreword.native.jit import STAMP, allocating, forget_if_changed, kernel
+from foreword.native.jit import NATIVE, STAMP, allocating, forget_if_changed, kernel
 
 
 def add_one(number: int) -> int:
@@ -56,11 +56,11 @@ def test_machine_code_of_other_sources_is_forgotten(tmp_path: Path) -> None:
     """Numba looks only at a kernel's own file; one that inlines from a file that has changed would stay as it was."""
     (tmp_path / "table.find-1.py311.nbi").touch()
     (tmp_path / STAMP).write_text("another version")
-    forget_if_changed(str(tmp_path))
+    forget_if_changed(NATIVE, tmp_path)
     assert not list(tmp_path.glob("*.nbi"))
     (tmp_path / "table.find-1.py311.nbi").touch()
     forget_if_changed.cache_clear()
-    forget_if_changed(str(tmp_path))
+    forget_if_changed(NATIVE, tmp_path)
     assert list(tmp_path.glob("*.nbi"))
 
 
@@ -79,7 +79,8 @@ def run_with(cache: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """The script in a process of its own, with a copy of the package whose ``__pycache__`` is a file."""
     package = folder / "lib" / "foreword"
     shutil.copytree(Path(foreword.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "kernels" / "__pycache__").touch()
+    for family in filter(Path.is_dir, package.iterdir()):
+        (family / "__pycache__").touch()
     home = folder / "home"
     home.touch()
     environment = {
