@@ -6,6 +6,9 @@ expected, and fits on one line; the command line prints it as it is and exits wi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class ForewordError(Exception):
     """Something the caller can put right; the message says how."""
@@ -29,3 +32,25 @@ class MissingExtraError(ForewordError):
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str, str]]:
         """So that another process can tell it."""
         return type(self), self._told
+
+
+def reason_of(error: Exception) -> str:
+    """Return why something failed, on one line: in the operating system's words where it gave any."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return (text.splitlines() or [type(error).__name__])[0]
+
+
+@contextmanager
+def explained(
+    failure: str, *, catch: type[Exception] = OSError, raises: type[ForewordError] = InputError
+) -> Iterator[None]:
+    """Turn an error of the file system into one line: ``failure``, such as "cannot write x.txt", and the reason.
+
+    catch: what to turn; behind an address a network library raises errors of its own. Ours pass as they are.
+    """
+    try:
+        yield
+    except (ForewordError, MemoryError):
+        raise
+    except catch as error:
+        raise raises(f"{failure}: {reason_of(error)}") from error
