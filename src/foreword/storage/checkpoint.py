@@ -56,6 +56,8 @@ def read_checkpoint(path: str | Path, *, kind: str, run: str) -> tuple[dict[str,
     arrays = read_arrays(path)
     try:
         facts = json.loads(arrays.pop(ABOUT).tobytes())
+        if "fingerprint" in facts:  # as 0.1.0 wrote the counts of a tokenizer
+            facts = {"version": VERSION, "kind": kind, "run": facts.pop("fingerprint"), **facts}
         version, found, of_run = facts.pop("version"), facts.pop("kind"), facts.pop("run")
     except (ValueError, TypeError, KeyError, AttributeError):
         raise InputError(f"{path}: not a checkpoint that this version of Foreword reads") from None
@@ -64,7 +66,7 @@ def read_checkpoint(path: str | Path, *, kind: str, run: str) -> tuple[dict[str,
     if found != kind:
         raise InputError(f"{path}: the checkpoint of another model: {found}, not {kind}")
     if of_run != run:
-        raise InputError(f"{path}: the checkpoint of another run: other text, settings or seed")
+        raise InputError(f"{path}: the checkpoint of another run: other text, settings or seed; leave out --resume to start again")
     return arrays, facts
 
 
