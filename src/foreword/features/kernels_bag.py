@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Ints, Longs, ULongs
-from foreword.native.hashing import EMPTY, home_slot, pair_key, slot_of
+from foreword.native.hashing import EMPTY, find_slot, first_slot, pair_key
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import lowest_one, prefetch
 from foreword.tokens.strings import BATCH, ID_BITS, find, has_room, insert, make_key, row_of
@@ -88,11 +88,11 @@ def number_pairs(
         for pair in range(filled):
             left, right = lefts[first + pair], rights[first + pair]
             keys[pair] = EMPTY if left < 0 or right < 0 else pair_key(left, right)
-            prefetch(slots, home_slot(slots, keys[pair]))
+            prefetch(slots, first_slot(slots, keys[pair]))
         for pair in range(filled):
             number = np.int64(-1)
             if keys[pair] != EMPTY:
-                place = slot_of(slots, keys[pair])
+                place = find_slot(slots, keys[pair])
                 if slots[place] != EMPTY:
                     number = slots[place + 1]
                 elif grow:
@@ -114,7 +114,7 @@ def number_pairs(
 def rehash_pairs(old: Longs, new: Longs) -> None:
     for source in range(0, len(old), 2):
         if old[source] != EMPTY:
-            place = slot_of(new, old[source])
+            place = find_slot(new, old[source])
             new[place] = old[source]
             new[place + 1] = old[source + 1]
 

@@ -3,6 +3,7 @@
 The package has two hash tables, both with open addressing and linear probing: byte strings in ``tokens/strings.py`` and
 integer keys here. A table of integer keys is one array, its length a power of two, in which every ``stride``-th item
 is a key, zero where the slot is free; what the key stands for follows it, or lies in another array at the same index.
+To look up many keys, find the first slot of each, prefetch it, and search later.
 
 Three files lay out their tables differently and take only the hash functions from here: n-gram rows are sorted by
 mixed key, so that a failed search stops early; word vectors save a table of 4-byte numbers next to the words; features
@@ -55,23 +56,23 @@ def pair_key(left: int, right: int) -> int:
 
 
 @inlined
-def home_slot(slots: Longs, key: int) -> int:
+def first_slot(slots: Longs, key: int) -> int:
     """Return the index, in a table of stride 2, at which the search for ``key`` begins."""
     return np.int64(mix(np.uint64(key)) & np.uint64(len(slots) // 2 - 1)) * 2
 
 
 @inlined
-def find_slot(slots: Longs, at: int, key: int, stride: int) -> int:
-    """Return the index of ``key``, searched from ``at`` on, or of the free slot where it belongs.
+def search_from(slots: Longs, slot: int, key: int, stride: int) -> int:
+    """Return the index of ``key``, or of the free slot where it belongs, searching from ``slot`` on.
 
     At least one slot must be free.
     """
-    while slots[at] != 0 and slots[at] != key:
-        at = (at + stride) & (len(slots) - 1)
-    return at
+    while slots[slot] != 0 and slots[slot] != key:
+        slot = (slot + stride) & (len(slots) - 1)
+    return slot
 
 
 @inlined
-def slot_of(slots: Longs, key: int) -> int:
+def find_slot(slots: Longs, key: int) -> int:
     """Return the index of ``key`` in a table of stride 2, or of the free slot where it belongs."""
-    return find_slot(slots, home_slot(slots, key), key, 2)
+    return search_from(slots, first_slot(slots, key), key, 2)

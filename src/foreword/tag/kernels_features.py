@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foreword.arrays import Doubles, Floats, Ints, Longs, ULongs
-from foreword.native.hashing import FIRST, HALF, SECOND, find_slot, mix
+from foreword.native.hashing import FIRST, HALF, SECOND, mix, search_from
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 
@@ -175,7 +175,7 @@ def _key(sight: Sight, codes: Longs, first: int, stop: int, token: int, template
 @inlined
 def _slot(slots: ULongs, key: np.uint64) -> int:
     """Where the key is, or the free slot where it belongs. Its lowest bit is always set and decides nothing."""
-    return find_slot(slots, np.int64((key >> _ODD) & np.uint64(len(slots) - 1)), key, 1)
+    return search_from(slots, np.int64((key >> _ODD) & np.uint64(len(slots) - 1)), key, 1)
 
 
 @kernel
