@@ -78,8 +78,8 @@ def index_text() -> str:
     lines = [
         "# Reference",
         "",
-        "Made from the docstrings, one page per folder of `src/foreword`. [Interfaces](interfaces.md) has every protocol:",
-        "read it first. These are the names that `from foreword import …` knows; all else is found in its module.",
+        "Made from the docstrings, one page per folder of `src/foreword`. [Interfaces](interfaces.md) has every",
+        "protocol: read it first. These are the names that `from foreword import …` knows.",
         "",
         "| name | what it is |",
         "|---|---|",
