@@ -66,7 +66,8 @@ def read_checkpoint(path: str | Path, *, kind: str, run: str) -> tuple[dict[str,
     if found != kind:
         raise InputError(f"{path}: the checkpoint of another model: {found}, not {kind}")
     if of_run != run:
-        raise InputError(f"{path}: the checkpoint of another run: other text, settings or seed; leave out --resume to start again")
+        differs = "other text, settings or seed; leave out --resume to start again"
+        raise InputError(f"{path}: the checkpoint of another run: {differs}")
     return arrays, facts
 
 
