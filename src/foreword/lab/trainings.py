@@ -172,7 +172,7 @@ def points(model: Any, room: Room, checkpoint: Checkpoint | None) -> Iterator[Po
             yield Point(min(1.0, step.done / step.total), step.loss)
     elif hasattr(model, "iterations"):  # rounds of EM
         for step in model.train(room.train, valid=room.valid):
-            yield Point(step.number / model.iterations, -step.score)
+            yield Point(step.done / step.total, step.loss)
     elif hasattr(model, "train"):
         for step in model.train(room.train):
             yield Point(step.done / step.total, step.loss)

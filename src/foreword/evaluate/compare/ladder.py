@@ -37,7 +37,7 @@ from foreword.hmm.model import HMM
 from foreword.measures.perplexity import Measures, measure, surprisal
 from foreword.ngram.model import NgramLM
 from foreword.ngram.unigram import UnigramLM
-from foreword.protocols import Json, LanguageModel, Saveable, Step, Tokenizer
+from foreword.protocols import Iterative, Json, LanguageModel, Saveable, Step, Tokenizer
 from foreword.storage.folder import save
 from foreword.tokens.corpus import Corpus, TextTokenizer
 
@@ -325,10 +325,10 @@ class _Ladder:
     def _fit(self, model: Any, tell: _Telling) -> Generator[Event, None, float]:
         """At once, or in rounds that end by the clock; how long it took."""
         bench, began = self.bench, time.perf_counter()
-        if not isinstance(model, HMM):
+        if not isinstance(model, Iterative):
             return _seconds(lambda: model.fit(bench.train, valid=bench.valid))
-        for step in model.train(bench.train, valid=bench.valid):
-            yield tell.now(step.number / model.iterations, f", round {step.number}")
+        for number, step in enumerate(model.train(bench.train, valid=bench.valid), 1):
+            yield tell.now(step.done / step.total, f", round {number}")
             if time.perf_counter() - began > ROUNDS_SHARE * self.settings.time_budget:
                 break
         return time.perf_counter() - began
