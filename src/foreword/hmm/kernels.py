@@ -317,8 +317,7 @@ def _fill(rows: Reals, row: Reals) -> None:
 
 @inlined
 def _dot(left: Reals, row: int, right: Reals, other: int) -> float:
-    """Return a dot product by eight partial sums, which the processor adds in parallel; one sum would wait for itself.
-    """
+    """Return a dot product by eight partial sums, which are added in parallel; one sum would wait for itself."""
     states = left.shape[1]
     a = b = c = d = e = f = g = h = left[row, 0] * 0
     for state in range(0, states - states % 8, 8):
@@ -465,8 +464,7 @@ def _score_block(
 
 @inlined
 def _reach(earlier: Reals, before: int, best: Reals, row: int, log_transition: Reals) -> None:
-    """Set best[row, j] = max_i earlier[before, i] + log A_ij, four states i at a time, so that each j is fetched less.
-    """
+    """Set best[row, j] = max_i earlier[before, i] + log A_ij, four states i at a time to fetch each j less often."""
     states = best.shape[1]
     for state in range(states):
         best[row, state] = -np.inf
