@@ -24,7 +24,7 @@ L. R. Rabiner, "A tutorial on hidden Markov models", Proceedings of the IEEE 77 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -56,7 +56,7 @@ def least_belief(dtype: np.dtype[Any]) -> float:
     return float(np.finfo(dtype).tiny) ** 0.75
 
 
-class Batch(NamedTuple):
+class DocumentBatch(NamedTuple):
     """Documents stored step by step in time: the first tokens of all of them, then the second ones of those that
     have two, and so on. The longest document comes first, so those still being read are always the first rows.
 
@@ -89,26 +89,30 @@ def document_groups(lengths: Longs, states: int) -> Iterator[Longs]:
         first += len(group)
 
 
-def pack(ids: Ids, offsets: Longs, documents: Longs) -> Batch:
+def pack(ids: Ids, offsets: Longs, documents: Longs) -> DocumentBatch:
     """Make a batch of documents, given by their numbers from the longest to the shortest, none of them empty."""
     starts = offsets[documents]
     lengths = offsets[documents + 1] - starts
-    batch = Batch(*(np.empty(size, np.int64) for size in (lengths.sum(), lengths.sum(), lengths[0] + 1)))
+    batch = DocumentBatch(*(np.empty(size, np.int64) for size in (lengths.sum(), lengths.sum(), lengths[0] + 1)))
     _pack(ids, starts, lengths, batch.places, batch.words, batch.steps)
     return batch
 
 
+BatchWork: TypeAlias = Callable[[Reals, Reals, Reals, DocumentBatch], T]
+"""A function of start, transition, emission and a batch."""
+
+
 def map_batches(
-    work: Callable[[Reals, Reals, Reals, Batch], T],
+    work: BatchWork[T],
     parameters: tuple[Reals, Reals, Reals],
     ids: Ids,
     offsets: Longs,
     threads: int | None,
-) -> Iterator[tuple[Batch, T]]:
+) -> Iterator[tuple[DocumentBatch, T]]:
     """Call ``work`` on every batch of documents of similar length, on all cores, and yield its results in order."""
     groups = list(document_groups(np.diff(offsets), len(parameters[0])))
 
-    def run(documents: Longs) -> tuple[Batch, T]:
+    def run(documents: Longs) -> tuple[DocumentBatch, T]:
         batch = pack(ids, offsets, documents)
         return batch, work(*parameters, batch)
 
@@ -129,7 +133,7 @@ def _pack(ids: Ids, starts: Longs, lengths: Longs, places: Longs, words: Longs, 
         steps[time + 1] = token
 
 
-def scale_batch(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> Reals:
+def scale_batch(start: Reals, transition: Reals, emission: Reals, batch: DocumentBatch) -> Reals:
     """Return (N,) p(x_n | x_<n) of every token of a batch, storing only the latest belief of each document."""
     now, following = (np.empty((batch.documents, len(start)), start.dtype) for _ in range(2))
     scales = np.empty(len(batch.words), start.dtype)
@@ -138,7 +142,7 @@ def scale_batch(start: Reals, transition: Reals, emission: Reals, batch: Batch) 
     return scales
 
 
-def filter_batch(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> tuple[Reals, Reals]:
+def filter_batch(start: Reals, transition: Reals, emission: Reals, batch: DocumentBatch) -> tuple[Reals, Reals]:
     """Return (N, S) beliefs and (N,) scales of a batch, in its order."""
     beliefs = np.empty((len(batch.words), len(start)), start.dtype)
     scales = np.empty(len(batch.words), start.dtype)
@@ -147,7 +151,7 @@ def filter_batch(start: Reals, transition: Reals, emission: Reals, batch: Batch)
     return beliefs, scales
 
 
-class Part(NamedTuple):
+class BatchPart(NamedTuple):
     """Results for the tokens ``first`` to ``last`` of a batch: rows (tokens, S), beliefs or posteriors; scales
     (tokens,); and after smoothing (S, S) expected transitions to them, yet to be multiplied by A, in float64.
     """
@@ -159,16 +163,16 @@ class Part(NamedTuple):
     pairs: Doubles | None = None
 
 
-def filtered(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> Iterator[Part]:
+def filtered(start: Reals, transition: Reals, emission: Reals, batch: DocumentBatch) -> Iterator[BatchPart]:
     """Yield the beliefs of a batch: all at once, or those of a long document part by part."""
     predicted = start
     for first, part in _parts(batch):
         beliefs, scales = filter_batch(predicted, transition, emission, part)
-        yield Part(first, first + len(beliefs), beliefs, scales)
+        yield BatchPart(first, first + len(beliefs), beliefs, scales)
         predicted = beliefs[-1] @ transition
 
 
-def smoothed(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> Iterator[Part]:
+def smoothed(start: Reals, transition: Reals, emission: Reals, batch: DocumentBatch) -> Iterator[BatchPart]:
     """Yield the posteriors of a batch, from the last part to the first."""
     parts = list(_parts(batch))
     predicted = [start]
@@ -186,14 +190,14 @@ def smoothed(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> 
             pairs += np.outer(beliefs[-1], after)
         known = beliefs[0] > 0
         _smooth(backwards, emission, part.words, part.steps, scales, beliefs, later, weights, product, pairs)
-        yield Part(first, first + len(beliefs), beliefs, scales, pairs)
+        yield BatchPart(first, first + len(beliefs), beliefs, scales, pairs)
         if first:
             seen = emission[part.words[0]] / scales[0] if scales[0] > 0 else np.ones_like(start)
             after = np.where(known, seen * later[0], 0)
             later[0] = after @ backwards
 
 
-def _parts(batch: Batch) -> Iterator[tuple[int, Batch]]:
+def _parts(batch: DocumentBatch) -> Iterator[tuple[int, DocumentBatch]]:
     """Yield the batch, or the parts of one long document, and where each begins."""
     tokens = len(batch.words)
     if tokens <= TOKENS_AT_ONCE or batch.documents > 1:
@@ -201,7 +205,7 @@ def _parts(batch: Batch) -> Iterator[tuple[int, Batch]]:
         return
     for first in range(0, tokens, TOKENS_AT_ONCE):
         part = slice(first, min(first + TOKENS_AT_ONCE, tokens))
-        yield first, Batch(batch.places[part], batch.words[part], np.arange(part.stop - first + 1))
+        yield first, DocumentBatch(batch.places[part], batch.words[part], np.arange(part.stop - first + 1))
 
 
 class Expected(NamedTuple):
@@ -218,7 +222,7 @@ class Expected(NamedTuple):
     scales: Reals
 
 
-def expect_batch(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> Expected:
+def expect_batch(start: Reals, transition: Reals, emission: Reals, batch: DocumentBatch) -> Expected:
     """Return what a batch adds to EM's expected counts."""
     begun, pairs = np.zeros(len(start)), np.zeros(transition.shape)
     scales = np.empty(len(batch.words), start.dtype)

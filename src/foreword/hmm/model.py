@@ -24,8 +24,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple, Self
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,12 +33,14 @@ from numpy.typing import ArrayLike
 from foreword.arrays import Ids, Ints, Logs, Reals
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.hmm import kernels, learning
-from foreword.hmm.kernels import Batch, Part
+from foreword.hmm.kernels import BatchPart, DocumentBatch
 from foreword.hmm.learning import Counts, Parameters
 from foreword.native.parallel import cores
 from foreword.protocols import Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
+
+T = TypeVar("T")
 
 NOISE = {"float64": 1e-10, "float32": 1e-6}
 """The share by which an objective may seem to fall through rounding alone."""
@@ -240,10 +242,10 @@ class HMM:
         """Return (tokens, S): p(z_n | x_1 … x_N), the states given each whole document."""
         return self._rows(kernels.smoothed, corpus)
 
-    def _rows(self, work: Callable[[Reals, Reals, Reals, Batch], Iterator[Part]], corpus: Corpus) -> Reals:
+    def _rows(self, work: kernels.BatchWork[Iterator[BatchPart]], corpus: Corpus) -> Reals:
         rows = np.empty((len(corpus.ids), self.states), self.dtype)
 
-        def fill(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> None:
+        def fill(start: Reals, transition: Reals, emission: Reals, batch: DocumentBatch) -> None:
             for part in work(start, transition, emission, batch):
                 rows[batch.places[part.first : part.last]] = part.rows
 
@@ -251,7 +253,9 @@ class HMM:
             pass
         return rows
 
-    def _map(self, work: Callable[[Reals, Reals, Reals, Batch], Any], corpus: Corpus) -> Iterator[tuple[Batch, Any]]:
+    def _map(
+        self, work: Callable[[Reals, Reals, Reals, DocumentBatch], Any], corpus: Corpus
+    ) -> Iterator[tuple[DocumentBatch, Any]]:
         self._check_corpus(corpus)
         return kernels.map_batches(work, self._fitted.parameters, corpus.ids, corpus.offsets, self.threads)
 
