@@ -16,6 +16,7 @@ from foreword.errors import InputError, SettingError
 from foreword.measures.perplexity import Measures, measure, surprisal
 from foreword.ngram.arpa import read_arpa
 from foreword.ngram.model import NgramLM
+from foreword.pipeline.scoring import score_corpus
 from foreword.protocols import LanguageModel, Parts, QuickSteps, Saveable, Tokenizer
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.corpus import Corpus, TextTokenizer
@@ -55,7 +56,7 @@ class TextLM:
 
     def score(self, text: str) -> float:
         """Natural log-probability of the whole document, its end included; higher is likelier."""
-        return float(self.model.logprobs(self.corpus([text])).sum())
+        return float(score_corpus(self.model, self.corpus([text])).logprobs[0])
 
     def perplexity(self, texts: Iterable[str]) -> float:
         return self.measure(texts).perplexity
