@@ -225,7 +225,7 @@ def test_resume_is_held_to_what_was_begun(foreword: Foreword, farm: Path, tmp_pa
     assert other.exit_code == 1
     assert "training began with dimensions=8, and now dimensions=9 is given" in other.stderr
     kind = foreword("train", "fasttext", farm, "-o", tmp_path / "vectors", "--resume")
-    assert "a Word2Vec, not a FastText" in kind.stderr
+    assert "its kind is word2vec, not fasttext" in kind.stderr
     text = foreword(*call, "--resume", "--min-count", 1)
     assert "another vocabulary" in text.stderr
     assert foreword("train", "unigram", farm, "-o", tmp_path / "u", "--resume").exit_code == 2
