@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from foreword.arrays import Floats, Ids, Logs, Longs
+from foreword.checks import check_ids
 from foreword.errors import InputError, SettingError
 from foreword.neural.streaming_weights import Matrix, Screened, Whole, matrix
 from foreword.nn.kernels_step import gru_gates, log_softmax, lstm_gates, min_gru_gates, rnn_gates
@@ -126,8 +127,7 @@ class Streaming:
         self._check(state)
         if len(words) != len(state):
             raise ValueError(f"{len(state)} texts but {len(words)} next tokens")
-        if len(words) and not 0 <= words.min() <= words.max() < len(self.vocab):
-            raise ValueError(f"an id is not in the vocabulary of {len(self.vocab)} tokens")
+        check_ids(words, len(self.vocab))
         new = np.empty((len(state), self._width), np.float32)
         hidden = self._embedding[words]
         for layer in self._layers:

@@ -11,8 +11,9 @@ from typing import Protocol, Self, runtime_checkable
 import numpy as np
 
 from foreword.arrays import Ids
+from foreword.checks import check_not_string, saveable
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.protocols import Json, Meter, Parts, Saveable
+from foreword.protocols import Json, Meter, Parts
 from foreword.search.bm25 import BM25
 from foreword.search.inverted import Found
 from foreword.search.snippet import Snippet, snippet
@@ -96,8 +97,7 @@ class TextSearch:
 
     def fit(self, texts: Iterable[str], names: Iterable[str] | None = None) -> Self:
         """Index texts, one document each; their names are their numbers unless given."""
-        if isinstance(texts, str):
-            raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+        check_not_string(texts)
         if not self._has_vocab() and not isinstance(self.tokenizer, WordTokenizer):
             texts = list(texts)
             self.tokenizer.fit(texts)
@@ -223,9 +223,7 @@ class TextSearch:
         stop_words: list[Json] = [*self.stop_words]
         parts = Parts({"keep_text": self.keep_text, "stop_words": stop_words})
         for prefix, part in (("tokenizer", self.tokenizer), ("ranker", self.ranker)):
-            if not isinstance(part, Saveable):
-                raise SettingError(f"a {type(part).__name__} cannot be saved")
-            nest(prefix, part, parts)
+            nest(prefix, saveable(part), parts)
         if self.texts_ is not None:
             parts.arrays |= {"texts": self.texts_.data, "text_offsets": self.texts_.offsets}
         if self.names_ is not None:
