@@ -24,9 +24,9 @@ from scipy import sparse
 
 from foreword.arrays import Doubles, Logs
 from foreword.checks import saveable
-from foreword.classify.linear import EstimatorNotFittedError, classes_of, list_of_labels, log_softmax, numbers_of
+from foreword.classify.linear import classes_of, list_of_labels, log_softmax, numbers_of
 from foreword.errors import SettingError
-from foreword.features.estimator import Estimator
+from foreword.features.estimator import Estimator, EstimatorNotFittedError
 from foreword.protocols import Classifier, Counts, Meter, Parts
 from foreword.storage.folder import nest, unnest
 

@@ -31,9 +31,9 @@ from foreword.checks import check_weights, list_of_texts, saveable
 from foreword.classify import embedder as embedders
 from foreword.classify.labels import Prediction, check_classes, names_of
 from foreword.errors import DivergedError, InputError, MissingExtraError, NotFittedError, SettingError
-from foreword.protocols import Embedder, Json, Meter, Parts, Step, TextModel
+from foreword.protocols import Embedder, Json, Meter, Parts, Step, TextModel, TextTokenizer
 from foreword.storage.folder import load, nest, unnest
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 

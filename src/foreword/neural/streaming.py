@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -26,20 +26,11 @@ from foreword.neural.streaming_weights import Matrix, Screened, Whole, matrix
 from foreword.nn.kernels_step import gru_gates, log_softmax, lstm_gates, min_gru_gates, rnn_gates
 from foreword.nn.network import BIAS, EMBEDDING, MIXTURE, OUTPUT
 from foreword.nn.recurrent_network import RecurrentNetwork, layer_names, round_names
+from foreword.protocols import RecurrentModel
 from foreword.tokens.vocab import Vocab
 
 REMEMBERED = 1 << 28
 """Bytes that the first layer's products with words may take; where all words would take more, none are kept."""
-
-
-class Model(Protocol):
-    """What is asked of a model: a RecurrentLM or an AWDLSTM that has learnt something."""
-
-    @property
-    def vocab(self) -> Vocab: ...
-    @property
-    def weights_(self) -> Any: ...  # tensors by name
-    def network(self, vocab: Vocab, /) -> Any: ...
 
 
 class Streaming:
@@ -48,7 +39,7 @@ class Streaming:
     int16, int8: whole numbers for all matrices but the embedding. Matrices are copied, the embedding is the model's.
     """
 
-    def __init__(self, model: Model, *, int8: bool = False, int16: bool = False) -> None:
+    def __init__(self, model: RecurrentModel, *, int8: bool = False, int16: bool = False) -> None:
         if int8 and int16:
             raise SettingError("int8 and int16 are both true: expected one of them")
         network = model.network(model.vocab)

@@ -14,9 +14,9 @@ from foreword.checks import check_not_string, saveable
 from foreword.decode import INCOMPLETE, generate, pieces
 from foreword.measures.perplexity import Measures, measure, surprisal
 from foreword.ngram.arpa import read_arpa
-from foreword.protocols import LanguageModel, Parts, QuickSteps
+from foreword.protocols import LanguageModel, Parts, QuickSteps, TextTokenizer
 from foreword.storage.folder import nest, unnest
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 

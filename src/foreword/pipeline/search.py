@@ -6,38 +6,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
 import numpy as np
 
 from foreword.arrays import Ids
 from foreword.checks import check_not_string, saveable
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.protocols import Json, Meter, Parts
+from foreword.protocols import Json, Meter, Parts, Ranker, TextTokenizer
 from foreword.search.bm25 import BM25
-from foreword.search.inverted import Found
 from foreword.search.snippet import Snippet, snippet
 from foreword.search.store import Names, NameTable, Strings, TextKeeper
 from foreword.storage.folder import nest, unnest
 from foreword.text.block import Block, blocks_of
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 
 QUERIES_AT_ONCE = 4096
 """How many queries ``stream`` gathers."""
-
-
-@runtime_checkable
-class Ranker(Protocol):
-    """What ranks documents for queries: ``BM25`` and ``CosineSearch``."""
-
-    @property
-    def vocab(self) -> Vocab: ...
-    def __len__(self) -> int: ...
-    def fit(self, corpus: Corpus, *, threads: int | None = 1, meter: Meter | None = None) -> Self: ...
-    def search(self, queries: Corpus, k: int = 10, *, threads: int | None = 1) -> Found: ...
-    def contributions(self, query: Ids, document: int) -> dict[str, float]: ...
 
 
 @dataclass(frozen=True, slots=True)

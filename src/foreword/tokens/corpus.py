@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from foreword.arrays import Array, Ids, Ints, Longs
 from foreword.checks import check_ids
 from foreword.errors import InputError, SettingError
 from foreword.native.parallel import ordered_map
-from foreword.protocols import Parts, Tokenizer
+from foreword.protocols import Parts
 from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.vocab import Vocab
@@ -39,11 +39,6 @@ class BlockEncoder(Protocol):
     @property
     def vocab(self) -> Vocab: ...
     def encode_block(self, block: Block) -> Encoded: ...  # may be called from several threads at once
-
-
-@runtime_checkable
-class TextTokenizer(Tokenizer, BlockEncoder, Protocol):
-    """A tokenizer that also encodes many documents at once, as all of ours do."""
 
 
 @dataclass(frozen=True, slots=True)

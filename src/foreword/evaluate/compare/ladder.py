@@ -38,9 +38,9 @@ from foreword.hmm.model import HMM
 from foreword.measures.perplexity import Measures, measure, surprisal
 from foreword.ngram.model import NgramLM
 from foreword.ngram.unigram import UnigramLM
-from foreword.protocols import Json, LanguageModel, Saveable, Step, Tokenizer
+from foreword.protocols import Json, LanguageModel, Saveable, Step, TextTokenizer, Tokenizer
 from foreword.storage.folder import save
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
