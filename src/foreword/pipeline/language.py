@@ -14,6 +14,7 @@ from foreword.checks import check_not_string, saveable
 from foreword.decode import INCOMPLETE, generate, pieces
 from foreword.measures.perplexity import Measures, measure, surprisal
 from foreword.ngram.arpa import read_arpa
+from foreword.pipeline.scoring import score_corpus
 from foreword.protocols import LanguageModel, Parts, QuickSteps, TextTokenizer
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.corpus import Corpus
@@ -52,7 +53,7 @@ class TextLM:
 
     def score(self, text: str) -> float:
         """Natural log-probability of the whole document, its end included; higher is likelier."""
-        return float(self.model.logprobs(self.corpus([text])).sum())
+        return float(score_corpus(self.model, self.corpus([text])).logprobs[0])
 
     def perplexity(self, texts: Iterable[str]) -> float:
         return self.measure(texts).perplexity
