@@ -16,6 +16,8 @@ and says what was expected; the command line prints it and exits with status 1.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -78,3 +80,25 @@ class MissingExtraError(ForewordError):
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}: pip install 'foreword[{extra}]'")
+
+
+def reason_of(error: Exception) -> str:
+    """Return why something failed, on one line: in the operating system's words where it gave any."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return (text.splitlines() or [type(error).__name__])[0]
+
+
+@contextmanager
+def explained(
+    failure: str, *, catch: type[Exception] = OSError, raises: type[ForewordError] = InputError
+) -> Iterator[None]:
+    """Turn an error of the file system into one line: ``failure``, such as "cannot write x.txt", and the reason.
+
+    catch: what to turn; behind an address a network library raises errors of its own. Ours pass as they are.
+    """
+    try:
+        yield
+    except (ForewordError, MemoryError):
+        raise
+    except catch as error:
+        raise raises(f"{failure}: {reason_of(error)}") from error
