@@ -3,7 +3,7 @@
     p(v | h) = Σ_k π_k(h) softmax(W z_k + b)_v,    z_k = tanh(L_k h + l_k),    π(h) = softmax(P h)
 
 With one softmax the log-probabilities are a matrix of rank at most D + 1, whatever the contexts; a mixture is not so
-limited. It costs K times the products with the vocabulary. Of each softmax the loss needs the target word alone, and with
+limited. It costs K times the products with the vocabulary. Of each softmax the loss needs only the target, and with
 
     r_k = π_k p_k(y) / Σ_j π_j p_j(y),        ∂loss/∂logits_k = r_k (p_k − onehot(y)) / N,    ∂loss/∂log π_k = −r_k / N
 

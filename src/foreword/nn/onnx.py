@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from foreword.arrays import Array, Floats
 from foreword.errors import InputError
 from foreword.nn.network import BIAS, EMBEDDING, OUTPUT
 from foreword.nn.recurrent_network import RecurrentNetwork, layer_names
+from foreword.protocols import RecurrentModel
 from foreword.storage.atomic import atomic_file
 from foreword.tokens.vocab import Vocab
 
@@ -40,16 +40,6 @@ FLOAT, INT64 = 1, 7
 OPERATORS = {"rnn": "RNN", "irnn": "RNN", "gru": "GRU", "lstm": "LSTM"}
 _ORDER = {"rnn": (0,), "irnn": (0,), "gru": (1, 0, 2), "lstm": (0, 3, 1, 2)}
 """The index of our gate at each position in ONNX."""
-
-
-class RecurrentModel(Protocol):
-    """A trained RecurrentLM or AWDLSTM."""
-
-    @property
-    def vocab(self) -> Vocab: ...
-    @property
-    def weights_(self) -> Any: ...  # tensors by name
-    def network(self, vocab: Vocab, /) -> Any: ...
 
 
 def write_onnx(model: RecurrentModel, path: str | Path) -> None:
