@@ -15,7 +15,7 @@ from importlib import import_module
 from inspect import signature
 from typing import Any, Literal, TypeAlias
 
-from foreword.errors import SettingError
+from foreword.errors import NotSaveableError
 
 Settings: TypeAlias = Mapping[str, Any]
 """Arguments of a constructor; those of a network's ``Training`` and ``Dropout`` may be among them: see ``build``."""
@@ -264,7 +264,7 @@ def of(model: object) -> Kind:
     """Return the kind of a model, by its class."""
     kind = find(model)
     if kind is None:
-        raise SettingError(f"a {type(model).__name__} cannot be saved: kinds.py has no entry for it")
+        raise NotSaveableError(model)
     return kind
 
 

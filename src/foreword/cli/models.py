@@ -16,9 +16,8 @@ from foreword import kinds
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
-    from foreword.evaluate.classification import TextModel
     from foreword.pipeline.language import TextLM
-    from foreword.tokens.corpus import TextTokenizer
+    from foreword.protocols import LabelModel, TextTokenizer
 
 STDIO = "-"
 
@@ -37,8 +36,8 @@ def language_model(found: object, path: str) -> TextLM:
     return found
 
 
-def load_classifier(path: str) -> TextModel:
-    found: TextModel = load_any(path)
+def load_classifier(path: str) -> LabelModel:
+    found: LabelModel = load_any(path)
     kind = kinds.of(found)
     if "classify" not in kind.abilities:
         raise InputError(f"{path}: its kind is {kind.name}, not text-classifier: foreword classify train makes one")
@@ -48,8 +47,8 @@ def load_classifier(path: str) -> TextModel:
 def load_tokenizer(path: str) -> TextTokenizer:
     """A tokenizer's folder, a tokenizer.json, or the tokenizer of a model."""
     from foreword.pipeline.language import TextLM
+    from foreword.protocols import TextTokenizer
     from foreword.storage.folder import kind_of
-    from foreword.tokens.corpus import TextTokenizer
 
     found = load_any(path)
     tokenizer = found.tokenizer if isinstance(found, TextLM) else found

@@ -18,8 +18,8 @@ import typer
 from foreword import kinds
 
 if TYPE_CHECKING:
+    from foreword.protocols import TextTokenizer
     from foreword.text.sources import Reading
-    from foreword.tokens.corpus import TextTokenizer
 
 TEXT_HELP = (
     "A file, folder or glob, [bold]-[/] for standard input, an address such as s3://…, [bold]embedded[/], or a data "

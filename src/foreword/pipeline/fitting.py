@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from foreword import kinds
+from foreword.checks import check_not_string
 from foreword.errors import InputError, SettingError
 from foreword.pipeline.language import TextLM, word_tokenizer
-from foreword.protocols import Meter, Step
+from foreword.protocols import Meter, Step, TextTokenizer
+from foreword.storage.checkpoint import deferred_interrupt
 from foreword.storage.folder import load, save
 from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
-from foreword.tokens.corpus import Corpus, TextTokenizer
-from foreword.tokens.resume import interrupts_noted
+from foreword.tokens.corpus import Corpus
 
 SAVE_EVERY = 300.0
 """Seconds between two savings of a model that is saved while it is trained."""
@@ -49,8 +50,7 @@ def train(
 
     Return a ``TextLM``, or for word vectors the trained model, whose ``vectors`` are the result.
     """
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+    check_not_string(texts)
     if kind not in (names := kinds.trained_as("language-model", "vectors")):
         raise SettingError(f"kind={kind!r}: expected one of {', '.join(names)}")
     model = kinds.build(names[kind], {**names[kind].names[kind], **settings})
@@ -156,7 +156,7 @@ def run_steps(
     Ctrl-C stops after the current step, saves the model, and reports how to resume.
     """
     saved = time.monotonic()
-    with interrupts_noted() as stopped:
+    with deferred_interrupt() as stopped:
         for step in steps:
             if meter:
                 meter(f"{phase}, loss {step.loss:.4f}", step.done, step.total)
@@ -195,7 +195,7 @@ def _learn_network(
     elif checkpoint.path.is_dir():
         raise SettingError(f"{checkpoint.path} holds a run on Ray: resume it with --ray")
     asked_at = 0
-    with interrupts_noted() as stopped:
+    with deferred_interrupt() as stopped:
         for step in model.train(corpus, valid=valid, checkpoint=checkpoint):
             if meter:
                 meter(_progress(model, step), step.done, step.total)
