@@ -16,9 +16,9 @@ from typing import Any
 from foreword.evaluate.classification import Confusion, confusion
 from foreword.evaluate.spans import SpanMeasures, measure_spans
 from foreword.protocols import Json, Sentences, Tags, TreebankTagger
-from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
 from foreword.tag.conllu import Tagged
 from foreword.tag.features import ALL_GROUPS, FeatureTagger
+from foreword.tag.tagger import Accuracies, accuracies_of, check_pairs
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,8 +203,7 @@ def start_tagger(jobs: Jobs, shelf: Shelf) -> None:
 
     def work(_: Job) -> Iterator[Point]:
         from foreword.tag.conllu import read_conllu
-        from foreword.tag.hmm import HMMTagger
-        from foreword.tag.trellis import tagger_trellis
+        from foreword.tag.hmm import HMMTagger, tagger_trellis
 
         yield Point(0.0)
         sentences, tags = read_conllu(str(path), "upos")
