@@ -31,7 +31,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from foreword.arrays import Ids, Ints, Logs, Reals
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.checks import check_ids
+from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.hmm import kernels, learning
 from foreword.hmm.kernels import BatchPart, DocumentBatch
 from foreword.hmm.learning import Counts, Parameters
@@ -126,7 +127,7 @@ class HMM:
     @property
     def _fitted(self) -> _Fitted:
         if self._state is None:
-            raise ForewordError("this HMM has learnt nothing yet: call fit(corpus) first")
+            raise NotFittedError(self, "corpus")
         return self._state
 
     def _set(self, parameters: Parameters, vocab: Vocab) -> Self:
@@ -253,9 +254,7 @@ class HMM:
             pass
         return rows
 
-    def _map(
-        self, work: Callable[[Reals, Reals, Reals, DocumentBatch], Any], corpus: Corpus
-    ) -> Iterator[tuple[DocumentBatch, Any]]:
+    def _map(self, work: kernels.BatchWork[T], corpus: Corpus) -> Iterator[tuple[DocumentBatch, T]]:
         self._check_corpus(corpus)
         return kernels.map_batches(work, self._fitted.parameters, corpus.ids, corpus.offsets, self.threads)
 
@@ -272,7 +271,7 @@ class HMM:
             raise SettingError(f"{words.shape} words but {states.shape} states")
         if len(words) == 0:
             return 0.0
-        self._check_range(words)
+        check_ids(words, len(self.vocab))
         if not 0 <= states.min() <= states.max() < self.states:
             raise SettingError(f"a state is not one of the {self.states}, which are counted from 0")
         with np.errstate(divide="ignore"):
@@ -308,7 +307,7 @@ class HMM:
 
         A word that no reachable state emits carries no information; the belief stays as it was.
         """
-        self._check_range(np.asarray(ids))
+        check_ids(np.asarray(ids), len(self.vocab))
         joint = belief * self._fitted.parameters.emission[ids]
         total = joint.sum(axis=-1, keepdims=True)
         return np.where(total > 0, joint / np.where(total > 0, total, 1), belief)
@@ -350,10 +349,6 @@ class HMM:
         if corpus.vocab != self.vocab:
             raise InputError("the text was turned into ids with another vocabulary than the model's")
         corpus.check_ids()
-
-    def _check_range(self, ids: Ids) -> None:
-        if ids.size and not 0 <= ids.min() <= ids.max() < len(self.vocab):
-            raise SettingError(f"an id is not in the vocabulary of {len(self.vocab)} tokens")
 
 
 def _refuse_empty(corpus: Corpus) -> None:
