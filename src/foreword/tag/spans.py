@@ -89,7 +89,7 @@ class Scheme:
 
 
 def span_f1(predicted: Tags, gold: Tags) -> float:
-    """Of all spans together, for a training to choose by; ``evaluate/spans.py`` tells more."""
+    """Of all spans together, for a training to choose by; ``evaluate/tagging.py`` tells more."""
     right = found = 0
     for ours, theirs in zip(predicted, gold, strict=True):
         said, true = set(read_spans(ours)), set(read_spans(theirs))

@@ -11,8 +11,7 @@ import typer
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
-    from foreword.evaluate.spans import SpanMeasures
-    from foreword.evaluate.tagging import KnowingTagger, TagMeasures
+    from foreword.evaluate.tagging import KnowingTagger, SpanMeasures, TagMeasures
     from foreword.protocols import Meter
     from foreword.tag.conllu import Tagged
 

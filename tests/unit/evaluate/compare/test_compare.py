@@ -11,10 +11,10 @@ import pytest
 
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.compare import ladder as module
-from foreword.evaluate.compare.facts import TextFacts
-from foreword.evaluate.compare.ladder import LADDER, Rung, compare, draw_sample, weigh
-from foreword.evaluate.compare.results import Comparison, Event, Plan, Progress, Row
-from foreword.evaluate.compare.splits import Splits
+from foreword.evaluate.compare.inspection import draw_sample, weigh
+from foreword.evaluate.compare.ladder import LADDER, Rung, compare
+from foreword.evaluate.compare.results import Comparison, Event, Plan, Progress, Row, TextFacts
+from foreword.evaluate.compare.setup import Splits
 from foreword.measures.perplexity import measure
 from foreword.ngram.unigram import UnigramLM
 from foreword.storage.folder import save
