@@ -12,8 +12,7 @@ import numpy as np
 
 from foreword.arrays import Doubles, Floats, Ints, Logs, Longs
 from foreword.native.jit import inlined, kernel
-from foreword.native.simd import LANES, load, store
-from foreword.native.simd_gates import broadcast, load_part, maximum, plus
+from foreword.native.simd import LANES, broadcast, load, load_part, maximum, plus, store
 
 
 def plain_viterbi(emissions: Logs, start: Logs, moves: Logs, end: Logs) -> tuple[list[int], float]:

@@ -15,8 +15,19 @@ import numpy as np
 from foreword.arrays import Floats
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
-from foreword.native.simd import LANES, load, multiply_add, scaled_add, store, subtract, zeros
-from foreword.native.simd_gates import broadcast, exponential, maximum, plus
+from foreword.native.simd import (
+    LANES,
+    broadcast,
+    exponential,
+    load,
+    maximum,
+    multiply_add,
+    plus,
+    scaled_add,
+    store,
+    subtract,
+    zeros,
+)
 from foreword.nn.kernels_recurrent import BLOCK, add_product
 
 WORDS = 64

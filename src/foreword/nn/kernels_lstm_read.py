@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from foreword.arrays import Floats, Longs
 from foreword.native.jit import inlined, kernel
-from foreword.native.simd import LANES, multiply_add, sigmoid
-from foreword.native.simd_gates import load_part, multiply, plus, store_part, tanh
+from foreword.native.simd import LANES, load_part, multiply, multiply_add, plus, sigmoid, store_part, tanh
 from foreword.nn.kernels_recurrent import add_product
 from foreword.nn.kernels_step import multiply_rows
 

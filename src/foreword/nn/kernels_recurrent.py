@@ -9,8 +9,22 @@ from __future__ import annotations
 
 from foreword.arrays import Floats
 from foreword.native.jit import inlined, kernel
-from foreword.native.simd import LANES, load, multiply_add, scaled_add, sigmoid, subtract, zeros
-from foreword.native.simd_gates import load_part, multiply, one_minus, plus, positive, store_part, tanh
+from foreword.native.simd import (
+    LANES,
+    load,
+    load_part,
+    multiply,
+    multiply_add,
+    one_minus,
+    plus,
+    positive,
+    scaled_add,
+    sigmoid,
+    store_part,
+    subtract,
+    tanh,
+    zeros,
+)
 
 BLOCK = 4 * LANES
 """Columns of a matrix that are multiplied together; a packed matrix holds them side by side."""

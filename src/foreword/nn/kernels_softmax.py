@@ -13,8 +13,20 @@ import numpy as np
 
 from foreword.arrays import Floats, Longs
 from foreword.native.jit import kernel
-from foreword.native.simd import LANES, load, scaled, store, subtract, total, zeros
-from foreword.native.simd_gates import broadcast, exponential, largest, maximum, plus
+from foreword.native.simd import (
+    LANES,
+    broadcast,
+    exponential,
+    largest,
+    load,
+    maximum,
+    plus,
+    scaled,
+    store,
+    subtract,
+    total,
+    zeros,
+)
 
 
 @kernel

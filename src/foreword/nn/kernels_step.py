@@ -15,18 +15,30 @@ import numpy as np
 from foreword.arrays import Doubles, Floats, Ints, Shorts, SignedBytes
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
-from foreword.native.simd import LANES, load, multiply_add, sigmoid, subtract, total, zeros
-from foreword.native.simd_gates import (
+from foreword.native.simd import (
+    LANES,
+    WIDTH,
+    add_products,
     broadcast,
     exponential,
+    load,
+    load_bytes,
     load_part,
+    load_shorts,
+    load_whole,
     multiply,
+    multiply_add,
+    no_totals,
     plus,
     positive,
+    sigmoid,
     store_part,
+    store_sums,
+    subtract,
     tanh,
+    total,
+    zeros,
 )
-from foreword.native.simd_small import WIDTH, add_products, load_bytes, load_shorts, load_whole, no_totals, store_sums
 
 _FOUR = 4 * LANES
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from foreword.arrays import Array, Floats
 from foreword.errors import InputError
 from foreword.nn.network import BIAS, EMBEDDING, OUTPUT
 from foreword.nn.recurrent_network import RecurrentNetwork, layer_names
+from foreword.protocols import RecurrentModel
 from foreword.storage.atomic import atomic_file
 from foreword.tokens.vocab import Vocab
 
@@ -42,17 +42,7 @@ _ORDER = {"rnn": (0,), "irnn": (0,), "gru": (1, 0, 2), "lstm": (0, 3, 1, 2)}
 """Which of our gates stands where."""
 
 
-class Model(Protocol):
-    """What is asked of a model: a RecurrentLM or an AWDLSTM that has learnt something."""
-
-    @property
-    def vocab(self) -> Vocab: ...
-    @property
-    def weights_(self) -> Any: ...  # tensors by name
-    def network(self, vocab: Vocab, /) -> Any: ...
-
-
-def write_onnx(model: Model, path: str | Path) -> None:
+def write_onnx(model: RecurrentModel, path: str | Path) -> None:
     """Write a trained recurrent model; the file appears when it is whole."""
     network = model.network(model.vocab)
     if not isinstance(network, RecurrentNetwork) or network.cell not in OPERATORS:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from foreword.arrays import Floats, Longs
-from foreword.native.threads import in_threads
+from foreword.native.parallel import in_threads
 from foreword.nn.fused import flat, packed
 from foreword.nn.kernels_lstm_read import read_few, read_together
 from foreword.nn.kernels_step import lstm_gates

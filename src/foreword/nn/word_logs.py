@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from foreword.native.threads import in_threads
+from foreword.native.parallel import in_threads
 from foreword.nn.fused import flat, packed
 from foreword.nn.kernels_log_sums import WORDS, log_sums
 from foreword.nn.kernels_recurrent import BLOCK

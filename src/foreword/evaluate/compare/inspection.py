@@ -25,15 +25,15 @@ from typing import Any
 import numpy as np
 
 from foreword.arrays import Doubles, Ids, Logs
+from foreword.checks import saveable
 from foreword.decode import generate
-from foreword.errors import SettingError
 from foreword.evaluate.compare.results import Gates, Mixed, Passage
 from foreword.evaluate.gates import NAMES, Layers, gate_traces
 from foreword.evaluate.gradients import input_gradient_by_lag
 from foreword.measures.perplexity import Measures, measure
 from foreword.mix.combine import NEAR_ENOUGH, weight_steps
 from foreword.nn.cells import cross_entropy
-from foreword.protocols import LanguageModel, Saveable, Tokenizer
+from foreword.protocols import LanguageModel, Tokenizer
 from foreword.storage.folder import save
 from foreword.tokens.corpus import Corpus
 
@@ -84,13 +84,12 @@ def score_test(model: LanguageModel[Any], test: Corpus) -> tuple[Measures, Doubl
 
 def weigh(model: LanguageModel[Any]) -> tuple[int, int]:
     """Return how many numbers the saved model holds, and how many bytes its folder."""
-    if not isinstance(model, Saveable):
-        raise SettingError(f"a {type(model).__name__} cannot be saved, so its size cannot be measured")
+    parts = saveable(model, ", so its size is unknown").to_parts()
     with TemporaryDirectory(prefix="foreword-") as temporary:
         folder = Path(temporary, "model")
         save(model, folder)
         disk_bytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    return sum(array.size for array in model.to_parts().arrays.values()), disk_bytes
+    return sum(array.size for array in parts.arrays.values()), disk_bytes
 
 
 def draw_sample(model: LanguageModel[Any], tokenizer: Tokenizer, seed: int) -> str:

@@ -19,7 +19,8 @@ import numpy as np
 
 import foreword
 from foreword.arrays import Doubles
-from foreword.errors import InputError, SettingError
+from foreword.checks import check_not_string
+from foreword.errors import SettingError
 from foreword.evaluate.compare.budget import POLICY, WARM_UP_TOKENS, Policy, TrainingProgress, learn
 from foreword.evaluate.compare.facts import learn_merges, neighbourhoods, ngram_growth
 from foreword.evaluate.compare.inspection import (
@@ -38,8 +39,8 @@ from foreword.hmm.model import HMM
 from foreword.measures.perplexity import surprisal
 from foreword.ngram.model import NgramLM
 from foreword.ngram.unigram import UnigramLM
-from foreword.protocols import Json, LanguageModel
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.protocols import Json, LanguageModel, TextTokenizer
+from foreword.tokens.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +139,7 @@ def compare(
         raise SettingError("min_count and max_size are for the tokenizer made here: set them on the one you give")
     if seed < 0:
         raise SettingError(f"seed={seed} must not be negative")
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+    check_not_string(texts)
     if not time_budget > 0:
         raise SettingError(f"time_budget={time_budget} must be more than 0 seconds")
     if most_bytes < 1:

@@ -20,8 +20,9 @@ from itertools import pairwise
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.compare.facts import describe, passage_index, read_passage, written_without_spaces
 from foreword.evaluate.compare.results import Sampled, TextFacts
+from foreword.protocols import TextTokenizer
 from foreword.tokens.characters import CharacterTokenizer
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 
