@@ -84,12 +84,12 @@ def score_test(model: LanguageModel[Any], test: Corpus) -> tuple[Measures, Doubl
 
 def weigh(model: LanguageModel[Any]) -> tuple[int, int]:
     """Return how many numbers the saved model holds, and how many bytes its folder."""
-    parts = saveable(model, ", so its size is unknown").to_parts()
+    model_to_save = saveable(model, ", so its size is unknown")
     with TemporaryDirectory(prefix="foreword-") as temporary:
         folder = Path(temporary, "model")
-        save(model, folder)
+        save(model_to_save, folder)
         disk_bytes = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    return sum(array.size for array in parts.arrays.values()), disk_bytes
+    return sum(array.size for array in model_to_save.to_parts().arrays.values()), disk_bytes
 
 
 def draw_sample(model: LanguageModel[Any], tokenizer: Tokenizer, seed: int) -> str:
