@@ -65,6 +65,8 @@ def check_numbers(
         value = getattr(settings, name)
         if whole and type(value) is not int:
             raise SettingError(f"{name} is {value!r}: expected a whole number")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise SettingError(f"{name} is {value!r}: expected a number")
         if not (least <= value <= most and value < math.inf and (above is None or value > above)):
             lower = f"at least {least:g}" if above is None else f"more than {above:g}"
             upper = "" if most == math.inf else f" and at most {most:g}"

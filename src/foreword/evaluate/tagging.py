@@ -25,10 +25,10 @@ from typing import Any
 from foreword.errors import InputError
 from foreword.evaluate.classification import Confusion, confusion
 from foreword.protocols import Json, Sentences, Tags, TreebankTagger
-from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
 from foreword.tag.conllu import Tagged
 from foreword.tag.features import ALL_GROUPS, FeatureTagger
 from foreword.tag.schemes import Span, letters_of, read_spans, whole_spans
+from foreword.tag.tagger import Accuracies, accuracies_of, check_pairs
 
 
 @dataclass(frozen=True, slots=True)

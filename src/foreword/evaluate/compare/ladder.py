@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import foreword
+from foreword import kinds
 from foreword.arrays import Doubles
 from foreword.checks import check_not_string
 from foreword.errors import SettingError
@@ -37,15 +39,13 @@ from foreword.evaluate.compare.setup import MOST_BYTES, PreparedText, Splits, St
 from foreword.evaluate.gates import Layers, has_layers
 from foreword.hmm.model import HMM
 from foreword.measures.perplexity import surprisal
-from foreword.ngram.model import NgramLM
-from foreword.ngram.unigram import UnigramLM
 from foreword.protocols import Json, LanguageModel, TextTokenizer
 from foreword.tokens.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
-class Rung:
-    """One step of the ladder: a short name for the command line, a title for people, and how to build the model.
+class LadderModel:
+    """One rung of the ladder: a short name for the command line, a title for people, and how to build the model.
 
     neural: whether it needs torch, and learns for as long as it is given.
     """
@@ -56,47 +56,10 @@ class Rung:
     neural: bool = False
 
 
-def _recurrent(cell: str, rate: float) -> Callable[[], Any]:
-    """Import when the model is built: torch takes a second, and may be absent."""
-
-    def build() -> Any:
-        from foreword.neural.recurrent import RecurrentLM
-
-        training = replace(RecurrentLM.TRAINING, rate=rate)
-        return RecurrentLM(cell, NEURAL_UNITS, NEURAL_UNITS, layers=1, training=training)
-
-    return build
-
-
-def _bengio() -> Any:
-    from foreword.neural.bengio import BengioLM
-
-    training = replace(BengioLM.TRAINING, rate=8e-3)
-    return BengioLM(5, NEURAL_UNITS, NEURAL_UNITS, tied=True, training=training)
-
-
-def _transformer() -> Any:
-    from foreword.neural.transformer import TransformerLM
-
-    training = replace(TransformerLM.TRAINING, rate=4e-3)
-    return TransformerLM(NEURAL_UNITS, layers=2, heads=4, context=32, training=training)
-
-
-NEURAL_UNITS = 128
-"""Units of every neural model: small enough that two cores read the embedded text several times in half a minute."""
-
 LADDER = [
-    Rung("unigram", "Unigram", UnigramLM),
-    Rung("bigram", "Bigram, Kneser-Ney", lambda: NgramLM(2)),
-    Rung("trigram", "Trigram, Kneser-Ney", lambda: NgramLM(3)),
-    Rung("5-gram", "5-gram, Kneser-Ney", lambda: NgramLM(5)),
-    Rung("hmm", "HMM, 64 states", lambda: HMM(64, iterations=40, dtype="float32")),
-    Rung("bengio", "Bengio’s network, 4 words", _bengio, neural=True),
-    Rung("rnn", "RNN", _recurrent("rnn", 3e-3), neural=True),
-    Rung("lstm", "LSTM", _recurrent("lstm", 8e-3), neural=True),
-    Rung("gru", "GRU", _recurrent("gru", 6e-3), neural=True),
-    Rung("transformer", "Transformer, 2 layers", _transformer, neural=True),
-    Rung("min-gru", "Minimal GRU", _recurrent("min-gru", 1e-2), neural=True),
+    LadderModel(rung.name, rung.title, partial(kinds.build, kind, rung.settings), neural=kind.network)
+    for rung, kind in kinds.rungs().values()
+    if rung.position is not None
 ]
 """From the oldest idea to the newest."""
 
@@ -151,7 +114,7 @@ def compare(
     return _run(texts, rungs, settings, keep, resume=resume)
 
 
-def _rungs(names: Sequence[str] | None) -> list[Rung]:
+def _rungs(names: Sequence[str] | None) -> list[LadderModel]:
     known = {rung.name: rung for rung in LADDER}
     for name in names or ():
         if name not in known:
@@ -181,7 +144,7 @@ class _Settings:
 
 def _run(
     texts: Iterable[str] | Splits | Streams,
-    rungs: Sequence[Rung],
+    rungs: Sequence[LadderModel],
     settings: _Settings,
     keep: Path | None,
     *,
@@ -226,7 +189,7 @@ def _run(
     )
 
 
-def _run_name(rungs: Sequence[Rung], text: PreparedText, settings: _Settings) -> str:
+def _run_name(rungs: Sequence[LadderModel], text: PreparedText, settings: _Settings) -> str:
     """Return a name that depends on all that a row depends on, the clock aside."""
     depends: dict[str, Json] = {
         "foreword": foreword.__version__,
@@ -242,7 +205,7 @@ class _Ladder:
     """The rungs of one run. rows: of the models that are done; valid_logs, test_logs: their log-probabilities."""
 
     def __init__(
-        self, rungs: Sequence[Rung], text: PreparedText, cache: RunCache, settings: _Settings, began: float
+        self, rungs: Sequence[LadderModel], text: PreparedText, cache: RunCache, settings: _Settings, began: float
     ) -> None:
         self.rungs, self.text, self.cache, self.settings = rungs, text, cache, settings
         found = {rung.name: cache.finished(rung.name) for rung in rungs}
@@ -271,7 +234,7 @@ class _Ladder:
             self.rows.append(row)
             yield row
 
-    def _climb(self, index: int, rung: Rung) -> Generator[Event, None, Row]:
+    def _climb(self, index: int, rung: LadderModel) -> Generator[Event, None, Row]:
         text, steps, began = self.text, 3 + 2 * len(self.rungs), time.perf_counter()
         progress = TrainingProgress(f"training {rung.title}", 2 + 2 * index, steps, index)
         yield progress.report()
@@ -305,7 +268,7 @@ class _Ladder:
                 break
         return time.perf_counter() - began
 
-    def _test(self, rung: Rung, model: LanguageModel[Any], train_seconds: float, curve: Curve | None) -> Row:
+    def _test(self, rung: LadderModel, model: LanguageModel[Any], train_seconds: float, curve: Curve | None) -> Row:
         text, facts = self.text, self.text.facts
         parameters, disk_bytes = weigh(model)
         measures, logs, speed = score_test(model, text.test)
@@ -332,7 +295,7 @@ class _Ladder:
         )
 
 
-def _warm_up(rung: Rung, train: Corpus) -> None:
+def _warm_up(rung: LadderModel, train: Corpus) -> None:
     """Compile the kernels, which happens once on every machine and is not what learning a text takes."""
     first = rung.build()
     few = Corpus.from_ids([train.ids[:WARM_UP_TOKENS]], train.vocab)
