@@ -245,9 +245,9 @@ class LabelModel(Protocol):
 
 @runtime_checkable
 class Iterative(Protocol):
-    """A model whose training yields a ``Step`` at a time; ``fit`` runs it to its end."""
+    """A language model whose training yields a ``Step`` at a time; ``fit`` runs it to its end."""
 
-    def train(self, corpus: Corpus) -> Iterator[Step]: ...
+    def train(self, corpus: Corpus, *, valid: Corpus | None = None) -> Iterator[Step]: ...
 
 
 @dataclass(slots=True)

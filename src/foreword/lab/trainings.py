@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from foreword import kinds
 from foreword.errors import InputError, SettingError
-from foreword.evaluate.compare.splits import split, written_without_spaces
+from foreword.evaluate.compare.facts import written_without_spaces
+from foreword.evaluate.compare.setup import split
 from foreword.lab.jobs import Job, Jobs, Point
 from foreword.lessons.keywords import is_common
 from foreword.pipeline.language import TextLM
