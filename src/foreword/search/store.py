@@ -16,7 +16,7 @@ import numpy as np
 
 from foreword.arrays import Bytes, Longs
 from foreword.text.block import Block
-from foreword.tokens.kernels_gather import gather_strings
+from foreword.tokens.strings import gather_strings
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,9 @@
-"""The smallest units: characters, and bytes. Nothing is lost, but sequences are long (row K02)."""
+"""The smallest units, characters and bytes: nothing is lost, but sequences are long.
+
+Byte-level tokens are written as GPT-2 writes them (Radford et al., 2019): bytes that are printable by themselves stand
+for themselves, the others get the characters from U+0100 on, so that a token is a string that any file can hold: a
+blank is written Ġ, a line end Ċ.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +19,37 @@ from foreword.errors import ForewordError, InputError
 from foreword.protocols import Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.clean import Cleaning, Form
-from foreword.tokens.bytelevel import CHARACTER_OF
 from foreword.tokens.corpus import Encoded, block_room, encode_text, encode_texts
-from foreword.tokens.kernels_encode import encode_symbols
+from foreword.tokens.kernels import encode_symbols
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 CODE_POINTS = 0x110000
 REPLACEMENT = "\ufffd"
+
+_PRINTABLE = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
+
+CHARACTER_OF = [chr(byte) if byte in _PRINTABLE else chr(0x100 + _OTHERS.index(byte)) for byte in range(256)]
+BYTE_OF = {character: byte for byte, character in enumerate(CHARACTER_OF)}
+
+ALPHABET = sorted(range(256), key=lambda byte: CHARACTER_OF[byte])
+"""All bytes in the order of their characters, which is the order of their ids in a byte-level tokenizer."""
+
+
+def printable(spelling: bytes) -> str:
+    """Return the bytes of a token as printable characters, one for each byte."""
+    return "".join(CHARACTER_OF[byte] for byte in spelling)
+
+
+def spelling_of(token: str) -> bytes:
+    """Return the bytes of a printable token.
+
+    A token with a character that stands for no byte is its own text, as in ``tokenizers``: vocabularies made by other
+    tools hold such tokens, mostly unused ones.
+    """
+    if all(character in BYTE_OF for character in token):
+        return bytes(BYTE_OF[character] for character in token)
+    return token.encode()
 
 
 class CharacterTokenizer:

@@ -21,8 +21,7 @@ import numpy as np
 from foreword.arrays import Array, Bytes, Ints, Longs
 from foreword.native.parallel import cores, ordered_map
 from foreword.text.block import Block
-from foreword.tokens.kernels_gather import gather_strings, hash_strings
-from foreword.tokens.strings import StringTable
+from foreword.tokens.strings import StringTable, gather_strings, hash_strings
 
 PARTS = 32
 """Files that a spill spreads over."""
@@ -97,6 +96,14 @@ class Counted:
     def of(cls, table: StringTable) -> Counted:
         size = int(table.offsets[-1])
         return cls(table.arena[:size].copy(), table.offsets.copy(), table.counts.copy(), table.firsts.copy())
+
+
+def pieces_of(block: Block, pattern: int) -> list[str]:
+    """Return the pieces that a pattern cuts a block of one text into."""
+    table = StringTable()
+    numbers = table.count(block, pattern, out=np.empty(block.text_bytes() + len(block) + 1, np.int32))
+    offsets, arena = table.offsets.tolist(), table.arena.tobytes()
+    return [arena[offsets[number] : offsets[number + 1]].decode() for number in numbers.tolist()]
 
 
 def merge_tables(tables: Sequence[StringTable]) -> tuple[Counted, list[Ints]]:

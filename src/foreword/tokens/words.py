@@ -17,11 +17,10 @@ from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
 from foreword.text.clean import Cleaning, Form
 from foreword.tokens.corpus import Corpus, Encoded, Layout, block_room, encode_text, encode_texts, id_type
-from foreword.tokens.counting import Counted, count_pieces_of, merge_tables, with_base
-from foreword.tokens.kernels_encode import encode_words
-from foreword.tokens.kernels_gather import renumber
+from foreword.tokens.counting import Counted, count_pieces_of, merge_tables, pieces_of, with_base
+from foreword.tokens.kernels import encode_words
 from foreword.tokens.pieces import PUNCTUATION, WORDS, character_classes
-from foreword.tokens.strings import BATCH, StringTable
+from foreword.tokens.strings import BATCH, StringTable, renumber
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 Split = Literal["space", "punctuation"]
@@ -29,7 +28,7 @@ _PATTERNS: dict[str, int] = {"space": WORDS, "punctuation": PUNCTUATION}
 
 
 class WordTokenizer:
-    """Words as tokens; what was not seen often enough is ``<unk>``, which is where word models fail (row K01).
+    """Words as tokens; what was not seen often enough is ``<unk>``, which is where word models fail.
 
     split: "space" is Python's ``str.split``; "punctuation" also makes a token of every character that is neither
     letter, mark, number nor white space.
@@ -166,12 +165,8 @@ class WordTokenizer:
         return Encoded(out[:written].copy(), ends[: len(ends) - block.open])
 
     def pieces(self, text: str) -> list[str]:
-        """The words of a text as they stand there, known or not."""
-        block = self.cleaning.block(Block.from_texts([text], open=True))
-        table = StringTable()
-        numbers = table.count(block, _PATTERNS[self.split], out=np.empty(block_room(block), np.int32))
-        offsets, arena = table.offsets.tolist(), table.arena.tobytes()
-        return [arena[offsets[number] : offsets[number + 1]].decode() for number in numbers.tolist()]
+        """Return the words of a text as they are written, known or not."""
+        return pieces_of(self.prepare(Block.from_texts([text], open=True)), self.piece_pattern)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The words with a blank between them; what white space there was is not known any more."""
