@@ -161,10 +161,10 @@ def filter(
     from foreword.filtering.run import Filtering, filter_files
     from foreword.filtering.stream import STREAM, filter_stream
     from foreword.filtering.tables import choose_allocator
-    from foreword.storage.sigbus import tell_of_cut_files
+    from foreword.storage.sigbus import report_cut_files
 
     choose_allocator()
-    tell_of_cut_files()  # with one process the models are mapped here
+    report_cut_files()  # with one process the models are mapped here
 
     models, source, out = _told_apart(words, model or [])
     filtering = Filtering(

@@ -20,7 +20,7 @@ from foreword.filtering.scoring import open_scorer
 from foreword.filtering.shards import Format, Judging, Part, ShardReader, keep_scores, lines_before, write_part
 from foreword.filtering.summary import Tally
 from foreword.filtering.tables import choose_allocator
-from foreword.storage.sigbus import tell_of_cut_files
+from foreword.storage.sigbus import report_cut_files
 from foreword.text.utf8 import Errors
 
 KILLED = "a process was killed, perhaps for want of memory; run it again to go on"
@@ -187,7 +187,7 @@ def _begin(reading: Reading, counter: Any, begun: Any) -> None:
     choose_allocator()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _here[:] = [reading.opened(), _adding(counter)]
-    tell_of_cut_files()
+    report_cut_files()
 
 
 def _perform_here(task: Task) -> Done:

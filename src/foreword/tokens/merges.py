@@ -71,7 +71,8 @@ def learn_from_counts(
     first = len(names)
     if size < len(spellings):
         raise SettingError(
-            f"vocab_size={size} is smaller than the alphabet: {len(spellings) - first} {kind} and {first} special tokens"
+            f"vocab_size={size} is smaller than the alphabet: "
+            f"{len(spellings) - first} {kind} and {first} special tokens"
         )
     # A text may spell </s>. Hugging Face's trainer then merges up to the special token itself, and so do we with
     # bytes; characters are free to go round it.
