@@ -46,6 +46,7 @@ ENDS = (END, "<|endoftext|>", "<|end_of_text|>", "<eos>", "<|im_end|>")
 """Names of the token that ends a document in tokenizers of other tools; the first one present counts."""
 
 
+_SETTINGS = ("vocab_size", "kind", "pattern", "min_frequency", "prefix_space", "ignore_merges")
 _CACHED = ("merge_table", "first_ids", "whole_pieces", "_special_finder")
 
 
@@ -102,6 +103,7 @@ class BPETokenizer:
 
     @property
     def vocab(self) -> Vocab:
+        """The vocabulary; an error before ``fit``."""
         if not hasattr(self, "vocab_"):
             raise ForewordError("this BPETokenizer has no vocabulary yet: call fit(texts) first")
         return self.vocab_
@@ -109,6 +111,7 @@ class BPETokenizer:
     # Learning
 
     def fit(self, texts: Iterable[str]) -> Self:
+        """Learn from texts."""
         return self.fit_blocks(blocks_of(texts), threads=1)
 
     def fit_blocks(
@@ -128,6 +131,7 @@ class BPETokenizer:
 
     @property
     def piece_pattern(self) -> int:
+        """The pattern that cuts a text into pieces, see ``pieces.py``."""
         return SPACE_BEFORE if self.kind == "characters" else _PATTERNS[self.pattern]
 
     def fit_counted(self, counted: Counted, *, memory: int = DEFAULT_MEMORY, meter: Meter | None = None) -> Self:
@@ -243,6 +247,7 @@ class BPETokenizer:
         return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
+        """Encode a block of documents; several threads may do so at once."""
         block = self.prepare(block)
         try:
             encoder = self._encoders.get_nowait()
@@ -263,6 +268,7 @@ class BPETokenizer:
 
     @cached_property
     def merge_table(self) -> Longs:
+        """The merges as a hash table, pair -> rank << 32 | merged id."""
         table = np.zeros(2 << (2 * len(self.merges_) + 2).bit_length(), np.int64)
         fill_merges(table, *(np.ascontiguousarray(self.merges_[:, column]) for column in range(3)))
         return table
@@ -310,22 +316,15 @@ class BPETokenizer:
     # Saving
 
     def to_parts(self) -> Parts:
-        settings: dict[str, Json] = {
-            "vocab_size": self.vocab_size,
-            "kind": self.kind,
-            "pattern": self.pattern,
-            "special_tokens": list(self.special_tokens),
-            "added_tokens": list(self.added_tokens),
-            "min_frequency": self.min_frequency,
-            "lowercase": self.cleaning.lowercase,
-            "form": self.cleaning.form,
-            "prefix_space": self.prefix_space,
-            "ignore_merges": self.ignore_merges,
-        }
+        """Return settings, merges and vocabulary for saving."""
+        settings: dict[str, Json] = {name: getattr(self, name) for name in _SETTINGS}
+        settings |= {"special_tokens": list(self.special_tokens), "added_tokens": list(self.added_tokens)}
+        settings |= {"lowercase": self.cleaning.lowercase, "form": self.cleaning.form}
         return Parts(settings, {"record": self.record_}, self.vocab)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a saved tokenizer."""
         parts.check_flags("lowercase", "ignore_merges", "prefix_space")
         settings: dict[str, Any] = dict(parts.settings)
         for name in ("special_tokens", "added_tokens"):

@@ -61,11 +61,13 @@ class CharacterTokenizer:
 
     @property
     def vocab(self) -> Vocab:
+        """The vocabulary; an error before ``fit``."""
         if not hasattr(self, "vocab_"):
             raise ForewordError("this CharacterTokenizer has no vocabulary yet: call fit(texts) first")
         return self.vocab_
 
     def fit(self, texts: Iterable[str]) -> Self:
+        """Learn which characters there are."""
         return self.fit_blocks(blocks_of(texts))
 
     def fit_blocks(self, blocks: Iterable[Block], *, threads: int | None = None) -> Self:
@@ -83,15 +85,19 @@ class CharacterTokenizer:
         return self
 
     def encode(self, text: str) -> Ints:
+        """Return the ids of a text."""
         return encode_text(self, text)
 
     def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
+        """Return the ids of many texts, faster than one by one."""
         return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
+        """Encode a block of documents."""
         return _encode(self.cleaning.block(block), True, self._ids, self.vocab.end)
 
     def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of ids."""
         vocab = self.vocab
         return "".join(REPLACEMENT if id == vocab.unknown else vocab[int(id)] for id in ids if id != vocab.end)
 
@@ -100,11 +106,13 @@ class CharacterTokenizer:
         return character_ids(self.vocab)
 
     def to_parts(self) -> Parts:
+        """Return settings and vocabulary for saving."""
         settings = {"min_count": self.min_count, "lowercase": self.cleaning.lowercase, "form": self.cleaning.form}
         return Parts(dict(settings), {}, self.vocab)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a saved tokenizer."""
         parts.check_flags("lowercase")
         tokenizer = cls(**parts.settings)  # type: ignore[arg-type]
         if parts.vocab is None or parts.vocab.unknown is None:
@@ -120,21 +128,27 @@ class ByteTokenizer:
         self.vocab = Vocab([*CHARACTER_OF, END], unknown=None)
 
     def fit(self, texts: Iterable[str]) -> Self:
+        """Do nothing: all bytes are known."""
         return self
 
     def fit_blocks(self, blocks: Iterable[Block], *, threads: int | None = None) -> Self:
+        """Do nothing: all bytes are known."""
         return self
 
     def encode(self, text: str | bytes) -> Ints:
+        """Return the ids of a text, or of any bytes."""
         return encode_text(self, text)
 
     def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
+        """Return the ids of many texts, faster than one by one."""
         return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
+        """Encode a block of documents."""
         return _encode(block, False, np.arange(256, dtype=np.int32), self.vocab.end)
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
+        """Return the bytes of ids."""
         return bytes(int(id) for id in ids if id != self.vocab.end)
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -142,10 +156,12 @@ class ByteTokenizer:
         return self.decode_bytes(ids).decode("utf-8", "replace")
 
     def to_parts(self) -> Parts:
+        """Return the vocabulary for saving."""
         return Parts({}, {}, self.vocab)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a saved tokenizer."""
         tokenizer = cls(**parts.settings)
         if parts.vocab != tokenizer.vocab:
             raise InputError("the vocabulary is not that of bytes")

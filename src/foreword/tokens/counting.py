@@ -94,6 +94,7 @@ class Counted:
 
     @classmethod
     def of(cls, table: StringTable) -> Counted:
+        """Copy the strings and counts of a table."""
         size = int(table.offsets[-1])
         return cls(table.arena[:size].copy(), table.offsets.copy(), table.counts.copy(), table.firsts.copy())
 
@@ -197,6 +198,7 @@ class Counter:
             file.close()
 
     def count(self, item: tuple[int, Block]) -> None:
+        """Count a block, given with its byte offset, in a free table."""
         base, block = item
         table = self.free.get()
         table.count(block, self.pattern, base=base)
@@ -207,6 +209,7 @@ class Counter:
         self.free.put(table)
 
     def add(self, counted: Counted) -> None:
+        """Add counts made before."""
         self.tables[0].add(counted.data, counted.offsets, counted.counts, counted.firsts)
 
     def counted(self) -> Counted:

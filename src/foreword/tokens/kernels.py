@@ -49,6 +49,7 @@ def before(heap: Longs, left: int, right: int) -> bool:
 
 @inlined
 def swap(heap: Longs, left: int, right: int) -> None:
+    """Swap two entries of the heap."""
     for part in range(3):
         held = heap[left * 3 + part]
         heap[left * 3 + part] = heap[right * 3 + part]
@@ -57,6 +58,7 @@ def swap(heap: Longs, left: int, right: int) -> None:
 
 @inlined
 def sift_up(heap: Longs, place: int) -> None:
+    """Move an entry up to its place in the heap."""
     while place > 0:
         parent = (place - 1) >> 1
         if not before(heap, place, parent):
@@ -67,6 +69,7 @@ def sift_up(heap: Longs, place: int) -> None:
 
 @inlined
 def sift_down(heap: Longs, place: int, size: int) -> None:
+    """Move an entry down to its place in the heap."""
     while True:
         child = 2 * place + 1
         if child >= size:
@@ -131,6 +134,7 @@ def find_words(
 
 @kernel
 def heapify(heap: Longs, size: int) -> None:
+    """Bring an array of entries into heap order."""
     for place in range(size // 2 - 1, -1, -1):
         sift_down(heap, place, size)
 
@@ -257,6 +261,7 @@ def push_side(
 
 @allocating
 def longer_ints(old: Ints, need: int) -> Ints:
+    """Return a copy with space for at least ``need`` items."""
     new = np.empty(max(need, len(old) + len(old) // 2), np.int32)
     new[: len(old)] = old
     return new
@@ -264,6 +269,7 @@ def longer_ints(old: Ints, need: int) -> Ints:
 
 @allocating
 def longer_longs(old: Longs, need: int) -> Longs:
+    """Return a copy with space for at least ``need`` items."""
     new = np.empty(max(need, len(old) + len(old) // 2), np.int64)
     new[: len(old)] = old
     return new
@@ -527,6 +533,7 @@ def merge_of(merges: Longs, left: int, right: int) -> int:
 
 @kernel
 def fill_merges(merges: Longs, lefts: Ints, rights: Ints, merged: Ints) -> None:
+    """Enter merges, best first, into an empty table of pairs."""
     for rank in range(len(lefts)):
         key = pair_key(lefts[rank], rights[rank])
         place = find_slot(merges, key)
@@ -641,6 +648,7 @@ def merge_long(symbols: Ints, following: Ints, preceding: Ints, heap: Longs, len
 
 @inlined
 def first_symbols(data: Bytes, start: int, stop: int, by_character: bool, table: Ints, symbols: Ints) -> int:
+    """Write the ids of a piece before any merge to ``symbols``; return how many."""
     length = 0
     place = start
     while place < stop:

@@ -77,6 +77,7 @@ def row_of(key: ULongs, place: int, rows: int) -> int:
 
 @inlined
 def same_bytes(data: Bytes, start: int, stop: int, arena: Bytes, begin: int, end: int) -> bool:
+    """Return whether two strings are equal."""
     if stop - start != end - begin:
         return False
     while start < stop:
@@ -133,6 +134,7 @@ def has_room(slots: ULongs, arena: Bytes, starts: Longs, size: int, length: int)
 
 @kernel
 def rehash(old: ULongs, new: ULongs) -> None:
+    """Enter all rows of a table into a larger one."""
     for source in range(0, len(old), 4):
         if old[source + 3] != _ZERO:
             at = row_of(old, source, len(new) // 4) * 4

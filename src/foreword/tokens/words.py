@@ -55,11 +55,13 @@ class WordTokenizer:
 
     @property
     def vocab(self) -> Vocab:
+        """The vocabulary; an error before ``fit``."""
         if not hasattr(self, "vocab_"):
             raise ForewordError("this WordTokenizer has no vocabulary yet: call fit(texts) first")
         return self.vocab_
 
     def fit(self, texts: Iterable[str]) -> Self:
+        """Learn the vocabulary from texts."""
         return self.fit_blocks(blocks_of(texts), threads=1)
 
     def fit_blocks(self, blocks: Iterable[Block], *, threads: int | None = None) -> Self:
@@ -73,6 +75,7 @@ class WordTokenizer:
 
     @property
     def piece_pattern(self) -> int:
+        """The pattern that cuts a text into words, see ``pieces.py``."""
         return _PATTERNS[self.split]
 
     def prepare(self, block: Block) -> Block:
@@ -103,7 +106,7 @@ class WordTokenizer:
             return number, block, ids, np.flatnonzero(ids == 0) + 1
 
         layout = Layout()
-        held, owners = scratch.pieces(np.int32), []
+        held, owners = scratch.array_list(np.int32), []
         for number, block, ids, ends in ordered_map(work, with_base(blocks), threads):
             layout.add(block, ends, len(ids))
             held.append(ids)
@@ -146,12 +149,15 @@ class WordTokenizer:
         return final
 
     def encode(self, text: str) -> Ints:
+        """Return the ids of a text."""
         return encode_text(self, text)
 
     def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
+        """Return the ids of many texts, faster than one by one."""
         return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
+        """Encode a block of documents; several threads may do so at once."""
         block = self.cleaning.block(block)
         table = self._table
         out = np.empty(block_room(block), np.int32)
@@ -188,6 +194,7 @@ class WordTokenizer:
         return table
 
     def to_parts(self) -> Parts:
+        """Return settings and vocabulary for saving."""
         settings: dict[str, Json] = {
             "split": self.split,
             "min_count": self.min_count,
@@ -199,6 +206,7 @@ class WordTokenizer:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a saved tokenizer."""
         parts.check_flags("lowercase")
         tokenizer = cls(**parts.settings)  # type: ignore[arg-type]
         if parts.vocab is None or parts.vocab.unknown is None:
