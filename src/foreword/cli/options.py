@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from foreword.errors import SettingError
+
 if TYPE_CHECKING:
     from foreword.text.sources import Reading
 
@@ -95,7 +97,6 @@ def add_command(app: typer.Typer, command: Callable[..., None], epilog: str) -> 
     app.command(help="\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs), epilog=epilog)(command)
 
 
-MEMORY_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LEAST_MEMORY = 64 << 20
 """Below this the tables would be emptied onto disk after every block."""
 
@@ -104,13 +105,12 @@ def memory_size(text: str | int) -> int:
     """512M or 1.5G as bytes; a number, which is how Typer hands over the default, is bytes already."""
     if isinstance(text, int):
         return text
-    short = text.upper().removesuffix("B").removesuffix("I")
-    number = short.rstrip("KMGT")
-    unit = short[len(number) :]
+    from foreword.text.files import parse_size
+
     try:
-        size = int(float(number) * MEMORY_UNITS[unit])
-    except (ValueError, KeyError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is not a size such as 512M or 2G") from None
+        size = parse_size(text)
+    except SettingError as error:
+        raise typer.BadParameter(str(error)) from None
     if size < LEAST_MEMORY:
         raise typer.BadParameter(f"{text} is less than the {LEAST_MEMORY >> 20}M that are needed")
     return size

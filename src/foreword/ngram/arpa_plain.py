@@ -27,7 +27,7 @@ from foreword.ngram.model import HIGHEST_ORDER, NgramLM
 from foreword.text.block import BLOCK_BYTES
 from foreword.text.compression import decompressed
 from foreword.text.files import SourceFile, find_files, opened
-from foreword.text.utf8 import valid_utf8
+from foreword.text.unicode import valid_utf8
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 START = "<s>"
