@@ -33,11 +33,11 @@ from foreword.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from foreword.protocols import LanguageModel, Meter
+    from foreword.protocols import LanguageModel, Meter, TextTokenizer
     from foreword.storage.scratch import Scratch
     from foreword.text.block import Block
     from foreword.text.sources import Reading
-    from foreword.tokens.corpus import Corpus, TextTokenizer
+    from foreword.tokens.corpus import Corpus
 
 KINDS = {
     "unigram": "foreword.ngram.unigram:UnigramLM",

@@ -12,7 +12,7 @@ from foreword.cli.options import READING, AsJson, ErrorsOption, examples
 from foreword.cli.score import as_object
 
 if TYPE_CHECKING:
-    from foreword.evaluate.classification import TextModel
+    from foreword.protocols import LabelModel
 
 EXAMPLES = examples(
     "foreword classify predict model messages.txt > labels.txt",
@@ -86,7 +86,7 @@ def predict(
         flush()
 
 
-def ranked(model: TextModel, texts: list[str], k: int) -> Iterator[Ranked]:
+def ranked(model: LabelModel, texts: list[str], k: int) -> Iterator[Ranked]:
     """The likeliest labels of each text, none for a blank one."""
     from foreword.cli.labelled import lines_for
 
