@@ -19,6 +19,10 @@ class SettingError(ForewordError):
     """A setting, or a combination of settings, that makes no sense."""
 
 
+class DivergedError(ForewordError):
+    """Training that ran into a loss or a gradient that is not finite, or absurdly large."""
+
+
 class MissingExtraError(ForewordError):
     """An optional package is needed: the message says what to install."""
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import shutil
 from dataclasses import fields, replace
-from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from foreword.cli.settings import HINT, parse_settings
+from foreword.cli.settings import HINT, parse_settings, types_of
 from foreword.errors import SettingError
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def new_model(kind: str, settings: Iterable[str], model: type[Any], device: str 
     from foreword.nn.dropout import Dropout
     from foreword.training.settings import Training
 
-    own = [name for name in signature(model).parameters if name not in ("training", DROPOUT, "device", "cell")]
+    own = [name for name in types_of(model) if name not in ("training", DROPOUT, "device", "cell")]
     places = [each.name for each in fields(Dropout)]
     known = [*own, *(each.name for each in fields(Training)), DROPOUT, *(f"{DROPOUT}.{place}" for place in places)]
     of_model: list[str] = []

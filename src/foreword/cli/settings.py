@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from inspect import signature
+from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -16,9 +16,21 @@ NAMES = {float: "a number", int: "a whole number", str: "a string", bool: "true 
 
 def parse_settings(settings: Iterable[str], kind: str, model: type) -> dict[str, Any]:
     """The settings as arguments for ``model``; ``kind`` is what the user calls it."""
-    types = get_type_hints(model.__init__)  # type: ignore[misc]
-    allowed = {name: types.get(name, Any) for name in signature(model).parameters}
+    allowed = types_of(model)
     return dict(_parse(setting, kind, allowed) for setting in settings)
+
+
+def types_of(model: type) -> dict[str, Any]:
+    """Return the types of a constructor's parameters by name, those of its ``**options`` among them."""
+    types = get_type_hints(model.__init__)  # type: ignore[misc]
+    found: dict[str, Any] = {}
+    for name, parameter in signature(model).parameters.items():
+        if parameter.kind is Parameter.VAR_KEYWORD:
+            for options in get_args(types[name]):  # Unpack[a TypedDict]
+                found |= get_type_hints(options)
+        else:
+            found[name] = types.get(name, Any)
+    return found
 
 
 def _parse(setting: str, kind: str, allowed: dict[str, Any]) -> tuple[str, Any]:

@@ -46,7 +46,7 @@ from foreword.nn.network import Weights
 from foreword.tag.bilstm_network import PARTS, Distinct, TaggerNetwork, numbered
 from foreword.tag.bilstm_reading import Reader
 from foreword.training.batches import beside, bucketed, like_lengths, side_by_side
-from foreword.training.flat import new_flat, views
+from foreword.training.gradients import new_flat, views
 from foreword.training.optimisers import optimiser
 from foreword.training.schedules import hold_then_cosine, running_share
 
