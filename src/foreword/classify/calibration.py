@@ -23,10 +23,11 @@ import numpy as np
 from scipy import sparse
 
 from foreword.arrays import Doubles, Logs
-from foreword.classify.linear import NotTrainedError, classes_of, list_of_labels, log_softmax, numbers_of
+from foreword.checks import saveable
+from foreword.classify.linear import classes_of, list_of_labels, log_softmax, numbers_of
 from foreword.errors import SettingError
-from foreword.features.estimator import Estimator
-from foreword.protocols import Classifier, Counts, Meter, Parts, Saveable
+from foreword.features.estimator import Estimator, EstimatorNotFittedError
+from foreword.protocols import Classifier, Counts, Meter, Parts
 from foreword.storage.folder import nest, unnest
 
 COLDEST, HOTTEST = 1e-2, 1e3
@@ -125,15 +126,12 @@ class Calibrated(Estimator):
 
     def _model(self) -> Any:
         if not hasattr(self, "model_"):
-            raise NotTrainedError(self)
+            raise EstimatorNotFittedError(self, "X, y")
         return self.model_
 
     def to_parts(self) -> Parts:
-        model = self._model()
-        if not isinstance(model, Saveable):
-            raise SettingError(f"a {type(model).__name__} cannot be saved")
         parts = Parts({"temperature": float(self.temperature_), "folds": int(self.folds), "seed": int(self.seed)})
-        nest("model", model, parts)
+        nest("model", saveable(self._model()), parts)
         return parts
 
     @classmethod

@@ -15,7 +15,7 @@ from scipy import sparse
 from foreword.arrays import Array, Doubles, Ints, Logs, Longs
 from foreword.classify import kernels_linear as kernels
 from foreword.errors import InputError
-from foreword.features.estimator import Estimator, NotLearntError
+from foreword.features.estimator import Estimator, EstimatorNotFittedError
 from foreword.protocols import Counts, Json
 
 Labels: TypeAlias = Any  # an array (documents,) or (classes,); the protocol, which others fill too, says Sequence[str]
@@ -25,13 +25,6 @@ WIDEST = 2**31 - 1
 
 class DataError(InputError, ValueError):
     """A matrix or labels that nothing can be learnt from; scikit-learn's machines look for a ValueError."""
-
-
-class NotTrainedError(NotLearntError):
-    """Asked before ``fit``."""
-
-    def __init__(self, estimator: object) -> None:
-        Exception.__init__(self, f"this {type(estimator).__name__} has learnt nothing yet: call fit(X, y) first")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +61,7 @@ class LinearModel(Estimator):
     def weights_(self) -> Doubles:
         """(classes, features): what one occurrence adds to the score of a class."""
         if not hasattr(self, "_table"):
-            raise NotTrainedError(self)
+            raise EstimatorNotFittedError(self, "X, y")
         return self._table.T
 
     def predict(self, X: Counts) -> Labels:
@@ -114,7 +107,7 @@ class LinearModel(Estimator):
 
     def _rows_to_judge(self, X: Counts) -> Rows:
         if not hasattr(self, "_table"):
-            raise NotTrainedError(self)
+            raise EstimatorNotFittedError(self, "X, y")
         rows = rows_of(X, self, counts=self._counts_only, distinct=self._presence)
         self._check_width(rows)
         return rows

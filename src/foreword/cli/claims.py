@@ -44,7 +44,7 @@ def claims(
     Without --fast or --run the numbers are those of the last run that was kept. Running needs a checkout of the
     repository with what make test installs; the exit status is 1 if a test fails.
     """
-    from foreword.cli.printing import tell, write_json
+    from foreword.cli.printing import print_message, write_json
     from foreword.lessons.claims.proofs import checkout, find_proofs, needed_checkout
     from foreword.lessons.claims.stored import read_stored
     from foreword.lessons.claims.table import chosen, rows_of
@@ -66,7 +66,7 @@ def claims(
     rows = rows_of(asked, runs)
     write_json([facts(row) for row in rows]) if as_json else _print(rows, in_full=bool(ids))
     if not quiet:
-        tell(_closing(rows, stored, new, checkout() is not None))
+        print_message(_closing(rows, stored, new, checkout() is not None))
     failed = [test for test, ran in new.items() if ran.outcome == "failed"]
     if failed:
         raise ForewordError(f"{len(failed)} of {len(new)} tests failed: {', '.join(failed)}")

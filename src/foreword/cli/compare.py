@@ -87,7 +87,7 @@ def compare(
 
     from foreword.cli.compared import drawn, result_of, table_of, told
     from foreword.cli.models import check_output, load_tokenizer
-    from foreword.cli.printing import print_table, tell, write_json, write_text
+    from foreword.cli.printing import print_message, print_table, write_json, write_text
     from foreword.evaluate.compare.ladder import compare as run
     from foreword.picture.report import report as page
     from foreword.picture.report import write_report
@@ -125,11 +125,13 @@ def compare(
     else:
         print_table(table_of(comparison.text, comparison.rows, comparison.mixed))
     if report is not None and not quiet:
-        tell(f"report written to {report}")
+        print_message(f"report written to {report}")
     elif sys.stdout.isatty() and not (quiet or as_json):
-        tell("--report report.html writes it all as a page, with pictures")
+        print_message("--report report.html writes it all as a page, with pictures")
     if comparison.left_out and not quiet:
-        tell(f"left out, for they need torch: {', '.join(comparison.left_out)} (pip install 'foreword[neural]')")
+        print_message(
+            f"left out, for they need torch: {', '.join(comparison.left_out)} (pip install 'foreword[neural]')"
+        )
 
 
 # The text

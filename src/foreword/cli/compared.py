@@ -39,7 +39,7 @@ def result_of(events: Iterable[Event]) -> Comparison:
 
 def told(events: Iterable[Event]) -> Iterator[Event]:
     """The same events, a line for each model that is done, for whoever reads no terminal."""
-    from foreword.cli.printing import tell
+    from foreword.cli.printing import print_message
     from foreword.evaluate.compare.results import Plan, Row
     from foreword.picture.picture import duration, readable
 
@@ -51,11 +51,11 @@ def told(events: Iterable[Event]) -> Iterator[Event]:
             case Row():
                 done += 1
                 took = duration(event.train_seconds)
-                tell(
+                print_message(
                     f"{done} of {of}: {event.title}, perplexity {readable(event.measures.perplexity)}, learnt in {took}"
                 )
         if line := remark(event):
-            tell(line)
+            print_message(line)
         yield event
 
 

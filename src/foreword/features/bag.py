@@ -19,7 +19,7 @@ from scipy.sparse import csr_matrix
 from foreword.arrays import Array, Longs
 from foreword.errors import InputError, SettingError
 from foreword.features.cutting import Cutting
-from foreword.features.estimator import Estimator, NotLearntError
+from foreword.features.estimator import Estimator, EstimatorNotFittedError
 from foreword.features.lexicon import HashedColumns, Lexicon, Memory
 from foreword.features.plain import Split
 from foreword.features.terms import Terms
@@ -130,7 +130,7 @@ class BagOfWords(Estimator):
 
     def _learnt(self) -> Memory:
         if not self._has_learnt():
-            raise NotLearntError(self)
+            raise EstimatorNotFittedError(self, "texts")
         return self._memory
 
     @property

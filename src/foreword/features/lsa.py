@@ -24,7 +24,7 @@ from scipy import sparse
 
 from foreword.arrays import Doubles
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.features.estimator import Estimator, NotLearntError
+from foreword.features.estimator import Estimator, EstimatorNotFittedError
 from foreword.features.kernels_lanczos import BLOCK, orthonormalise, take_out
 from foreword.protocols import Counts, Json, Parts
 
@@ -113,7 +113,7 @@ class LSA(Estimator):
 
     def _components(self) -> Doubles:
         if not hasattr(self, "components_"):
-            raise NotLearntError(self)
+            raise EstimatorNotFittedError(self, "texts")
         components: Doubles = self.components_
         return components
 

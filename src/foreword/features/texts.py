@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from foreword.checks import check_not_string
 from foreword.errors import InputError
 from foreword.text.block import Block
 
@@ -21,8 +22,7 @@ difference that could be measured."""
 
 def document_blocks(texts: Texts, lowercase: bool) -> Iterator[Block]:
     """Blocks of about BATCH_BYTES, none of them open; what is not ASCII is in lower case already if it should be."""
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+    check_not_string(texts)
     batch: list[str] = []
     done = held = 0  # texts in earlier blocks, characters in this one
     begun: list[bytes] = []  # pieces of a document that goes on in the next block

@@ -16,7 +16,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ids, Logs, Longs
-from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
+from foreword.checks import check_ids
+from foreword.errors import InputError, MissingExtraError, NotFittedError, SettingError
 from foreword.protocols import Json, NextToken, Parts, Rows
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -91,7 +92,7 @@ class NeuralLM(NeuralModel[Corpus]):
     def vocab(self) -> Vocab:
         """The vocabulary of the training text."""
         if self._vocab is None:
-            raise ForewordError(f"this {type(self).__name__} has learnt nothing yet: call fit(corpus) first")
+            raise NotFittedError(self, self.NEEDS)
         return self._vocab
 
     def shapes(self) -> Shapes:
@@ -218,8 +219,7 @@ class NeuralLM(NeuralModel[Corpus]):
             raise ValueError(f"{len(state)} texts but {len(words)} next tokens")
         if len(words) == 0:
             return state
-        if not 0 <= words.min() <= words.max() < len(self.vocab):
-            raise ValueError(f"an id is not in the vocabulary of {len(self.vocab)} tokens")
+        check_ids(words, len(self.vocab))
         device = self.flat_weights().device
         with exact():
             before = tuple(torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in state.parts)
@@ -258,13 +258,6 @@ class NeuralLM(NeuralModel[Corpus]):
         model.load_weights(tensors, parts.arrays, prefix="")
         model._vocab = parts.vocab
         return model
-
-
-def check_sizes(model: object, *names: str, least: int = 1) -> None:
-    """Each of these settings is a number of things."""
-    for name in names:
-        if getattr(model, name) < least:
-            raise SettingError(f"{name} is {getattr(model, name)!r}: expected at least {least}")
 
 
 def _plain(value: Any) -> Json:

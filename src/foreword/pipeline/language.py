@@ -10,13 +10,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+from foreword import kinds
+from foreword.checks import check_not_string, saveable
 from foreword.decode import INCOMPLETE, generate, pieces
-from foreword.errors import InputError, SettingError
 from foreword.measures.perplexity import Measures, measure, surprisal
 from foreword.ngram.arpa import read_arpa
-from foreword.protocols import LanguageModel, Parts, QuickSteps, Saveable, Tokenizer
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.scoring import score_corpus
+from foreword.protocols import LanguageModel, Parts, QuickSteps, TextTokenizer
 from foreword.storage.folder import nest, unnest
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 
@@ -25,12 +28,13 @@ class TextLM:
     """A language model that speaks text.
 
     ``TextLM(WordTokenizer(), UnigramLM()).fit(texts)`` learns both from text; where each has already learnt, they are
-    joined as they are.
+    joined as they are. tokenizer: None for words between white space, those of them that suit the model, as
+    ``foreword train`` has them. model: ``NgramLM()`` if none is given.
     """
 
-    def __init__(self, tokenizer: TextTokenizer, model: LanguageModel[Any]) -> None:
-        self.tokenizer = tokenizer
-        self.model = model
+    def __init__(self, tokenizer: TextTokenizer | None = None, model: LanguageModel[Any] | None = None) -> None:
+        self.model = NgramLM() if model is None else model
+        self.tokenizer = word_tokenizer(self.model) if tokenizer is None else tokenizer
 
     def __repr__(self) -> str:
         return f"TextLM({self.tokenizer!r}, {self.model!r})"
@@ -52,7 +56,7 @@ class TextLM:
 
     def score(self, text: str) -> float:
         """Natural log-probability of the whole document, its end included; higher is likelier."""
-        return float(self.model.logprobs(self.corpus([text])).sum())
+        return float(score_corpus(self.model, self.corpus([text])).logprobs[0])
 
     def perplexity(self, texts: Iterable[str]) -> float:
         return self.measure(texts).perplexity
@@ -100,8 +104,8 @@ class TextLM:
     def to_parts(self) -> Parts:
         """Both, each under its own name; they share the one vocabulary."""
         parts = Parts({})
-        nest("tokenizer", _saveable(self.tokenizer), parts)
-        nest("model", _saveable(self.model), parts)
+        nest("tokenizer", saveable(self.tokenizer), parts)
+        nest("model", saveable(self.model), parts)
         return parts
 
     @classmethod
@@ -117,16 +121,22 @@ class TextLM:
         return text if text and INCOMPLETE not in text else self.vocab[id]
 
 
+def word_tokenizer(model: object, min_count: int | None = None, max_size: int | None = None) -> WordTokenizer:
+    """Return a tokenizer of words between white space that keeps the words which suit the model.
+
+    Where a language model is given a ``max_size``, that alone says which words are kept.
+    """
+    kind = kinds.find(model)
+    if min_count is None:
+        by_size = kind is not None and kind.task == "language-model" and max_size is not None
+        min_count = 1 if kind is None or by_size else kind.min_count
+    return WordTokenizer(min_count=min_count, max_size=max_size)
+
+
 def load_arpa(path: str | Path) -> TextLM:
     """Open an ARPA file as a model of text whose words are separated by white space."""
     model = read_arpa(path)
     return TextLM(WordTokenizer.from_parts(Parts({}, {}, model.vocab)), model)
-
-
-def _saveable(part: Tokenizer | LanguageModel[Any]) -> Saveable:
-    if not isinstance(part, Saveable):
-        raise SettingError(f"a {type(part).__name__} cannot be saved")
-    return part
 
 
 def _readable_twice(texts: Iterable[str]) -> Iterable[str]:
@@ -135,6 +145,5 @@ def _readable_twice(texts: Iterable[str]) -> Iterable[str]:
 
 
 def _not_one_string(texts: Iterable[str]) -> Iterable[str]:
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+    check_not_string(texts)
     return texts

@@ -23,13 +23,12 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from foreword.arrays import Array, Floats, Logs, Longs
-from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
-from foreword.protocols import Embedder, Json, Meter, Parts, Saveable, Sentences, Step, Tags
+from foreword.checks import check_weights, saveable
+from foreword.errors import DivergedError, InputError, MissingExtraError, NotFittedError, SettingError
+from foreword.protocols import Embedder, Json, Meter, Parts, Sentences, Step, Tags
 from foreword.storage.folder import load, nest, unnest
-from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
-from foreword.tag.bilstm_words import UNSEEN, Words
-from foreword.tag.schemes import letters_of
-from foreword.tag.spans import Scheme, span_f1
+from foreword.tag.schemes import Scheme, letters_of, span_f1
+from foreword.tag.tagger import WordTagger, check_pairs, check_tag_names
 from foreword.vectors.wordvectors import WordVectors
 
 try:
@@ -43,10 +42,17 @@ from torch.nn.functional import cross_entropy, linear, log_softmax
 from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viterbi
 from foreword.nn.layers import lstm
 from foreword.nn.network import Weights
-from foreword.tag.bilstm_network import PARTS, Distinct, TaggerNetwork, numbered
-from foreword.tag.bilstm_reading import Reader
+from foreword.tag.bilstm_network import (
+    PARTS,
+    UNSEEN,
+    DistinctWords,
+    SentenceReader,
+    TaggerNetwork,
+    WordTable,
+    distinct_words,
+)
 from foreword.training.batches import beside, bucketed, like_lengths, side_by_side
-from foreword.training.gradients import new_flat, views
+from foreword.training.gradients import choose_device, new_flat, views
 from foreword.training.optimisers import optimiser
 from foreword.training.schedules import hold_then_cosine, running_share
 
@@ -66,7 +72,7 @@ HOLD, LAST_RATE = 0.3, 0.05
 NOT_SAVED = ("vectors", "embedder", "device")
 
 
-class BiLSTMTagger:
+class BiLSTMTagger(WordTagger):
     """A supervised tagger of words, or of spans.
 
     units: of the LSTM, in each direction; layers: of it.
@@ -122,7 +128,7 @@ class BiLSTMTagger:
         self.optimiser, self.rate, self.clip, self.average = optimiser, rate, clip, average
         self.column, self.seed, self.device = column, seed, device
         self.valid_score_ = -math.inf
-        self._lexicon: Words | None = None
+        self._lexicon: WordTable | None = None
         self._embedder: Embedder | None = None
         self._scheme: Scheme
         self._network: TaggerNetwork
@@ -173,7 +179,7 @@ class BiLSTMTagger:
             check_pairs(*valid)
         scheme = Scheme.learnt(self.scheme, self.inside, tags)
         self._embedder = self._loaded_embedder()
-        self._take(Words.of(sentences, self._vectors()), scheme)
+        self._take(WordTable.of(sentences, self._vectors()), scheme)
         generator = torch.Generator(self._flat.device).manual_seed(self.seed)
         self._network.initialise(self.weights_, generator)
         self.valid_score_ = -math.inf
@@ -183,7 +189,7 @@ class BiLSTMTagger:
         self, sentences: Sentences, tags: Ids, generator: torch.Generator, valid: tuple[Sentences, Tags] | None
     ) -> Iterator[Step]:
         device, flat = self._flat.device, self._flat
-        distinct, ids = numbered(sentences, self._known(), device)
+        distinct, ids = distinct_words(sentences, self._known(), device)
         around = None if self._embedder is None else self._embedder.embed(sentences)
         self._chances = self._unseen_chances(device)
         weights, gradient = flat.clone(), torch.zeros_like(flat)
@@ -213,7 +219,7 @@ class BiLSTMTagger:
     def _loss(
         self,
         weights: Weights,
-        distinct: Distinct,
+        distinct: DistinctWords,
         ids: Ids,
         tags: Ids,
         context: Tensor | None,
@@ -244,7 +250,7 @@ class BiLSTMTagger:
 
     def _finite(self, loss: float, rate: float) -> float:
         if not math.isfinite(loss):
-            raise ForewordError(f"training ran away: the loss is {loss}: try a lower rate than {rate:g}")
+            raise DivergedError(f"training diverged: the loss is {loss}: try a lower rate than {rate:g}")
         return loss
 
     def _keep(self, weights: Tensor, valid: tuple[Sentences, Tags] | None) -> None:
@@ -332,22 +338,13 @@ class BiLSTMTagger:
         states = [(zero, zero)] * self.layers
         for word in words:
             with torch.inference_mode():
-                x = network.word_vectors(weights, numbered([[word]], self._known(), device)[0])
+                x = network.word_vectors(weights, distinct_words([[word]], self._known(), device)[0])
                 for layer, (h, c) in enumerate(states):
                     held = [weights[f"layer{layer}.ahead.{part}"] for part in PARTS]
                     out, h, c = lstm(x[None], h, c, held)
                     x, states[layer] = out[0], (h, c)
                 best = int(linear(x, weights["output"], weights["bias"])[0].argmax())
             yield self._scheme.inner[best]
-
-    def score(self, sentences: Sentences, tags: Tags) -> float:
-        """The share of tags that are right."""
-        return self.accuracies(sentences, tags).all
-
-    def accuracies(self, sentences: Sentences, tags: Tags) -> Accuracies:
-        """The share of tags that are right, known and unknown words apart."""
-        check_pairs(sentences, tags)
-        return accuracies_of(self.predict(sentences), sentences, tags, self.knows)
 
     def knows(self, word: str) -> bool:
         """Whether the word, written like this, was seen in training."""
@@ -360,10 +357,10 @@ class BiLSTMTagger:
         words, weights, device = self._known(), self.weights_, self._flat.device
         for begin in range(0, len(sentences), SENTENCES_AT_ONCE):
             with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-                distinct, ids = numbered(sentences[begin : begin + SENTENCES_AT_ONCE], words, device)
+                distinct, ids = distinct_words(sentences[begin : begin + SENTENCES_AT_ONCE], words, device)
                 vectors = self._network.word_vectors(weights, distinct)
                 plain = device.type != "cpu" or self._embedder is not None
-                read = None if plain else Reader(self._network, weights, vectors).emissions
+                read = None if plain else SentenceReader(self._network, weights, vectors).emissions
             at_once = READ_AT_ONCE if read else PADDED_AT_ONCE
             for group in like_lengths([len(each) for each in ids], at_once):
                 with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
@@ -392,7 +389,7 @@ class BiLSTMTagger:
         weights: dict[str, Array] = {name: part.cpu().numpy() for name, part in self.weights_.items()}
         parts = Parts(settings, {**{f"weights.{name}": part for name, part in weights.items()}, **words.to_arrays()})
         if self._embedder is not None:
-            nest("embedder", _saveable(self._embedder), parts)
+            nest("embedder", saveable(self._embedder, ", nor a tagger that reads with it"), parts)
         return parts
 
     @classmethod
@@ -407,29 +404,24 @@ class BiLSTMTagger:
         if "embedder" in parts.settings:
             model._embedder = model.embedder = _checked_embedder(unnest("embedder", parts), "the embedder")
         arrays = dict(parts.arrays)
-        words = Words.from_arrays(arrays, model.words if has_vectors else None)
+        words = WordTable.from_arrays(arrays, model.words if has_vectors else None)
         scheme = Scheme(model.scheme, model.inside, tags)
         if scheme.outer != tags:
             raise ValueError(f"the tags are {tags[:5]}…, not {scheme.outer[:5]}… as the scheme has them")
-        for name, shape in model._network_of(words, scheme).tensors().items():  # before any room is made for them
-            given = arrays[f"weights.{name}"]
-            if given.dtype != np.float32 or given.shape != shape:
-                raise ValueError(f"{name} is {given.dtype} {given.shape}, not float32 {shape}")
-            if not np.isfinite(given).all():
-                raise ValueError(f"a number of {name} is not finite")
+        check_weights(arrays, model._network_of(words, scheme).tensors(), "weights.")
         model._take(words, scheme)
         for name, part in model.weights_.items():
             part.copy_(torch.from_numpy(np.array(arrays[f"weights.{name}"])))
         return model
 
-    def _take(self, words: Words, scheme: Scheme) -> None:
+    def _take(self, words: WordTable, scheme: Scheme) -> None:
         """Weights of zero for these words and tags."""
         self._network = self._network_of(words, scheme)
         self.words = self._network.words
         self._lexicon, self._scheme = words, scheme
-        self._flat = new_flat(self._network.tensors(), self._device())
+        self._flat = new_flat(self._network.tensors(), choose_device(self.device))
 
-    def _network_of(self, words: Words, scheme: Scheme) -> TaggerNetwork:
+    def _network_of(self, words: WordTable, scheme: Scheme) -> TaggerNetwork:
         return TaggerNetwork(
             words.rows,
             self.words if words.vectors is None else words.vectors.shape[1],
@@ -461,15 +453,9 @@ class BiLSTMTagger:
         found = load(self.embedder) if isinstance(self.embedder, str) else self.embedder
         return None if found is None else _checked_embedder(found, str(self.embedder))
 
-    def _device(self) -> torch.device:
-        there = torch.cuda.is_available()
-        if self.device == "cuda" and not there:
-            raise SettingError("device is 'cuda', but torch finds no GPU here: leave it out, or say 'cpu'")
-        return torch.device(self.device or ("cuda" if there else "cpu"))
-
-    def _known(self) -> Words:
+    def _known(self) -> WordTable:
         if self._lexicon is None:
-            raise ForewordError("this BiLSTMTagger has learnt nothing yet: call fit(sentences, tags) first")
+            raise NotFittedError(self, "sentences, tags")
         return self._lexicon
 
     def _check_settings(self) -> None:
@@ -510,14 +496,7 @@ def _checked_embedder(found: object, where: str) -> Embedder:
     return found
 
 
-def _saveable(embedder: object) -> Saveable:
-    if not isinstance(embedder, Saveable):
-        raise SettingError(f"a {type(embedder).__name__} cannot be saved, nor a tagger that reads with it")
-    return embedder
-
-
 def _check_tags(tags: Any) -> None:
-    if not (isinstance(tags, list) and tags and all(isinstance(tag, str) for tag in tags)):
-        raise ValueError("'tags' must be a list of names")
+    check_tag_names(tags)
     if tags != sorted(set(tags)):
         raise ValueError("'tags' must be sorted, each of them once")

@@ -16,6 +16,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from foreword.errors import NoGpuError, SettingError
+
 ALIGNED = 64
 """Every tensor begins at a multiple of this many numbers: cuDNN needs aligned weights."""
 
@@ -45,6 +47,16 @@ def slices_of(shapes: Shapes) -> dict[str, slice]:
 def new_flat(shapes: Shapes, device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
     """Return a vector of zeros that has space for these tensors."""
     return torch.zeros(sum(map(_aligned_size, shapes.values())), dtype=dtype, device=device)
+
+
+def choose_device(name: str | None) -> torch.device:
+    """Return the device of that name, ``"cpu"`` or ``"cuda"``; None means the GPU where there is one."""
+    if name not in (None, "cpu", "cuda"):
+        raise SettingError(f"device is {name!r}: expected cuda or cpu")
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise NoGpuError
+    return torch.device(name or ("cuda" if there else "cpu"))
 
 
 def _aligned_size(shape: tuple[int, ...]) -> int:

@@ -16,7 +16,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from foreword.arrays import Array
-from foreword.errors import ForewordError, MissingExtraError, SettingError
+from foreword.checks import check_weights
+from foreword.errors import MissingExtraError, NotFittedError
 from foreword.protocols import Json, Meter, Step
 
 try:
@@ -28,7 +29,7 @@ except ImportError:
 from foreword.nn.dropout import Dropout
 from foreword.training.checkpoint import Checkpoint, fingerprint
 from foreword.training.engine import Task, Trainer, Weights
-from foreword.training.gradients import Shapes, new_flat, views
+from foreword.training.gradients import Shapes, choose_device, new_flat, views
 from foreword.training.settings import Training, dropout_from, training_from
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
@@ -152,7 +153,7 @@ class NeuralModel(Generic[Data]):
     def flat_weights(self) -> Tensor:
         """Return all learnt weights in one vector."""
         if self._flat is None:
-            raise ForewordError(f"this {type(self).__name__} has learnt nothing yet: call fit({self.NEEDS}) first")
+            raise NotFittedError(self, self.NEEDS)
         return self._flat
 
     @contextlib.contextmanager
@@ -179,12 +180,7 @@ class NeuralModel(Generic[Data]):
 
     def load_weights(self, shapes: Shapes, arrays: Mapping[str, Array], prefix: str = "weights.") -> None:
         """Take weights over from arrays, each of which is checked before memory is allocated."""
-        for name, shape in shapes.items():
-            given = arrays[f"{prefix}{name}"]
-            if given.dtype != np.float32 or given.shape != shape:
-                raise ValueError(f"{name} is {given.dtype} {given.shape}, not float32 {shape}")
-            if not np.isfinite(given).all():
-                raise ValueError(f"a number of {name} is not finite")
+        check_weights(arrays, shapes, prefix)
         flat = new_flat(shapes, self.torch_device())
         for name, part in views(flat, shapes).items():
             part.copy_(torch.from_numpy(np.array(arrays[f"{prefix}{name}"])))
@@ -192,12 +188,7 @@ class NeuralModel(Generic[Data]):
 
     def torch_device(self) -> torch.device:
         """Return the device to compute on: the one that was asked for, or the GPU where there is one."""
-        there = torch.cuda.is_available()
-        if self.device not in (None, "cpu", "cuda"):
-            raise SettingError(f"device is {self.device!r}: expected cuda or cpu")
-        if self.device == "cuda" and not there:
-            raise SettingError("device is 'cuda', but torch finds no GPU here: leave it out, or say 'cpu'")
-        return torch.device(self.device or ("cuda" if there else "cpu"))
+        return choose_device(self.device)
 
 
 @contextlib.contextmanager

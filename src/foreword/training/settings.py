@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
+from foreword.checks import check_choice, check_numbers
 from foreword.errors import SettingError
 from foreword.nn.dropout import NO_DROPOUT, Dropout
 from foreword.protocols import Json
@@ -78,19 +79,13 @@ class Training:
     loss_scale: float = 8192.0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "steps", "evaluate_every", "wait"):
-            self._check(name, whole=True, least=1)
-        for name in ("warm_up", "full_epochs", "patience", "sampled"):
-            self._check(name, whole=True)
-        for name in ("rate", "decay", "loss_scale"):
-            self._check(name, positive=True)
-        for name in ("weight_decay", "activation", "change", "last_rate", "hold", "clip", "clip_value", "seconds"):
-            self._check(name)
-        if self.hold > 1:
-            raise SettingError(f"hold is {self.hold!r}: expected a share of the run, 0 to 1")
+        check_numbers(self, "epochs", "batch", "steps", "evaluate_every", "wait", whole=True, least=1)
+        check_numbers(self, "warm_up", "full_epochs", "patience", "sampled", whole=True)
+        check_numbers(self, "rate", "decay", "loss_scale", above=0)
+        check_numbers(self, "weight_decay", "activation", "change", "last_rate", "clip", "clip_value", "seconds")
+        check_numbers(self, "hold", most=1)
         for name, choices in (("optimiser", OPTIMISERS), ("schedule", SCHEDULES), ("precision", PRECISIONS)):
-            if getattr(self, name) not in choices:
-                raise SettingError(f"{name} is {getattr(self, name)!r}: expected {' or '.join(choices)}")
+            check_choice(self, name, choices)
         if any(not math.isfinite(tail) or tail < 0 for tail in self.averages):
             raise SettingError(f"averages are {self.averages!r}: expected numbers of 0 or more")
         if self.schedule == "nt-asgd" and not self.averages:
@@ -100,15 +95,6 @@ class Training:
     def needs_held_out(self) -> bool:
         """Whether something here needs held-out data."""
         return self.schedule in ("plateau", "nt-asgd") or self.patience > 0
-
-    def _check(self, name: str, *, whole: bool = False, least: int = 0, positive: bool = False) -> None:
-        value = getattr(self, name)
-        if whole and type(value) is not int:
-            raise SettingError(f"{name} is {value!r}: expected a whole number")
-        if not least <= value < math.inf:
-            raise SettingError(f"{name} is {value!r}: expected {f'at least {least}' if whole else '0 or more'}")
-        if positive and not value > 0:
-            raise SettingError(f"{name} is {value!r}: expected more than 0")
 
 
 def options_from(defaults: Mapping[str, Any], given: Mapping[str, Any], *others: str) -> dict[str, Any]:
@@ -124,15 +110,30 @@ class TrainingSettings(TypedDict, total=False):
 
     epochs: int
     batch: int
-    optimiser: str
+    steps: int
+    vary: bool
+    shuffle: bool
+    optimiser: Literal["sgd", "adam"]
     rate: float
+    warm_up: int
+    schedule: Literal["constant", "step", "cosine", "plateau", "nt-asgd", "slanted"]
+    hold: float
+    last_rate: float
+    full_epochs: int
+    decay: float
+    wait: int
     clip: float
+    clip_value: float
+    weight_decay: float
+    averages: tuple[float, ...]
     average: float
+    evaluate_every: int
     every: int
     patience: int
     seconds: float
+    precision: Literal["float32", "float16", "bfloat16"]
     sampled: int
-    precision: str
+    loss_scale: float
 
 
 OTHER_NAMES = {"every": "evaluate_every", "average": "averages"}
@@ -208,24 +209,3 @@ def saved_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(dropout, Mapping):
         found["dropout"] = Dropout(**dropout)
     return found
-
-
-def check_settings(
-    owner: object,
-    *,
-    whole: Mapping[str, int] | None = None,
-    numbers: Mapping[str, tuple[float, float]] | None = None,
-    choices: Mapping[str, tuple[object, ...]] | None = None,
-) -> None:
-    """Check attributes: whole numbers by their least value, numbers by bounds, others by the values allowed."""
-    for name, least in (whole or {}).items():
-        value = getattr(owner, name)
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise SettingError(f"{name}={value!r} must be a whole number, at least {least}")
-    for name, (low, below) in (numbers or {}).items():
-        value = getattr(owner, name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value < below:
-            raise SettingError(f"{name}={value!r} must be a number of at least {low:g} and below {below:g}")
-    for name, allowed in (choices or {}).items():
-        if getattr(owner, name) not in allowed:
-            raise SettingError(f"{name}={getattr(owner, name)!r} must be one of {', '.join(map(str, allowed))}")

@@ -16,8 +16,9 @@ from typing import Any, ClassVar, Literal, Self, Unpack
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ids, Logs, Longs
+from foreword.checks import check_choice, check_numbers
 from foreword.decode import Goal, Hypothesis, Normalisation
-from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
+from foreword.errors import InputError, MissingExtraError, NotFittedError, SettingError
 from foreword.protocols import Json, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -39,7 +40,6 @@ from foreword.training.settings import (
     PLACES,
     Training,
     TrainingSettings,
-    check_settings,
     dropout_of,
     options_from,
     saved_settings,
@@ -381,7 +381,7 @@ class Seq2Seq(NeuralModel[Pairs]):
 
     def _known_vocabs(self) -> tuple[Vocab, Vocab]:
         if self._vocabs is None:
-            raise ForewordError("this Seq2Seq has learnt nothing yet: call fit(pairs) first")
+            raise NotFittedError(self, self.NEEDS)
         return self._vocabs
 
     def _check_vocabs(self, sources: Corpus, targets: Corpus | None = None) -> None:
@@ -393,19 +393,19 @@ class Seq2Seq(NeuralModel[Pairs]):
             corpus.check_ids()
 
     def _check_settings(self) -> None:
-        whole = {"units": 1, "layers": 1, "words": 1, "seed": 0}
-        check_settings(
-            self,
-            whole=whole if self.encoder is None else {**whole, "encoder": 1},
-            numbers={"smoothing": (0, 1), "truth": (0, 1.01)},
-            choices={
-                "cell": ("lstm", "gru"),
-                "attention": ATTENTIONS,
-                "sampling": SCHEDULES,
-                "device": (None, "cuda", "cpu"),
-                **dict.fromkeys(("both_ways", "feed", "tied", "teacher"), (True, False)),
-            },
-        )
+        check_numbers(self, "units", "layers", "words", whole=True, least=1)
+        check_numbers(self, "seed", whole=True)
+        if self.encoder is not None:
+            check_numbers(self, "encoder", whole=True, least=1)
+        check_numbers(self, "smoothing", "truth", most=1)
+        for name, choices in (
+            ("cell", ("lstm", "gru")),
+            ("attention", ATTENTIONS),
+            ("sampling", SCHEDULES),
+            ("device", (None, "cuda", "cpu")),
+            *((name, (True, False)) for name in ("both_ways", "feed", "tied", "teacher")),
+        ):
+            check_choice(self, name, choices)
         if self.both_ways and (self.encoder or self.units) % 2:
             raise SettingError(f"encoder={self.encoder or self.units} must be even: half of it for each way to read")
         if self.attention in ("dot", "scaled") and self.encoder not in (None, self.units):

@@ -11,10 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import foreword
 from foreword.classify.calibration import COLDEST, HOTTEST, Calibrated, best_temperature, calibrated, deal
-from foreword.classify.linear import NotTrainedError, log_softmax
+from foreword.classify.linear import log_softmax
 from foreword.classify.logistic import LogisticRegression
 from foreword.classify.naive_bayes import NaiveBayes
-from foreword.errors import SettingError
+from foreword.errors import NotFittedError, SettingError
 from foreword.evaluate.classification import calibration_error
 
 Random = np.random.Generator
@@ -110,7 +110,7 @@ def test_settings_that_make_no_sense(settings: dict[str, Any]) -> None:
 
 
 def test_untrained() -> None:
-    with pytest.raises(NotTrainedError):
+    with pytest.raises(NotFittedError):
         Calibrated(NaiveBayes()).predict([[1, 0]])
 
 

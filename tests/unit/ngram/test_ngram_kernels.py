@@ -99,6 +99,7 @@ def filled(words: NDArray[np.int64], contexts: NDArray[np.int64], bits: int) -> 
     return room[: 2 * used].tolist(), own.tolist(), used
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [0, 1, 2, 300, 100_000])
 @pytest.mark.parametrize("buckets", [None, 3, 11])
 def test_a_table_is_what_plain_insertion_makes(size: int, buckets: int | None, monkeypatch: pytest.MonkeyPatch) -> None:

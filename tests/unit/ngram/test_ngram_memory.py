@@ -66,6 +66,7 @@ def files(folder: Path) -> dict[str, bytes]:
 # The same result
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(texts=documents, order=st.integers(1, 10), items=st.integers(1, 7))
 def test_counts_are_the_same_in_parts_of_any_size(texts: list[list[int]], order: int, items: int) -> None:
@@ -204,6 +205,7 @@ def _anonymous(status: Path) -> Iterator[int]:
             yield int(line.split()[1]) << 10
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc to read a process's memory from")
 def test_a_run_keeps_to_its_limit_and_ends_in_the_same_model(long_text: Path, tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("a b c d e f\n")
@@ -251,6 +253,7 @@ def whole_run(moment: str, target: Path) -> int:
     return subprocess.run([sys.executable, "-c", KILLED, moment, str(target)], check=False).returncode
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="there is no such signal")
 def test_who_is_killed_at_any_moment_leaves_no_model_or_a_whole_one_and_nothing_else(tmp_path: Path) -> None:
     target = tmp_path / "model"

@@ -4,7 +4,6 @@ import os
 import resource
 import subprocess
 import sys
-import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +13,7 @@ import pytest
 
 from foreword.arrays import Array
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.kinds import KINDS
+from foreword.kinds import KINDS, Kind
 from foreword.protocols import Json, Parts
 from foreword.storage import folder as folder_module
 from foreword.storage.folder import FORMAT_VERSION, kind_of, load, nest, pack, save, unnest, unpack, verify
@@ -61,8 +60,8 @@ class Pair:
 
 @pytest.fixture(autouse=True)
 def _known_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, "tiny", f"{__name__}:Tiny")
-    monkeypatch.setitem(KINDS, "pair", f"{__name__}:Pair")
+    monkeypatch.setitem(KINDS, "tiny", Kind("tiny", f"{__name__}:Tiny", "data"))
+    monkeypatch.setitem(KINDS, "pair", Kind("pair", f"{__name__}:Pair", "data"))
 
 
 def tiny(**settings: Json) -> Tiny:
@@ -491,9 +490,7 @@ def test_opening_reads_nothing_of_a_large_file(tmp_path: Path) -> None:
 
 
 def test_a_tokenizer_json_goes_to_its_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = types.ModuleType("foreword.tokens.tokenizer_json")
-    reader.__dict__["read_tokenizer_json"] = lambda path: ("read", path)
-    monkeypatch.setitem(sys.modules, "foreword.tokens.tokenizer_json", reader)
+    monkeypatch.setattr("foreword.tokens.tokenizer_json.read_tokenizer_json", lambda path: ("read", path))
     path = tmp_path / "whatever.bin"
     path.write_text(' {"version": "1.0", "model": {"type": "BPE"}}')
     assert load(path) == ("read", path)
@@ -555,7 +552,7 @@ class Tiny:
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
-kinds.KINDS["tiny"] = "__main__:Tiny"
+kinds.KINDS["tiny"] = kinds.Kind("tiny", "__main__:Tiny", "data")
 if sys.argv[1] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 else:

@@ -17,9 +17,8 @@ from foreword.nn.layers import reversing, turned
 from foreword.protocols import Parts
 from foreword.storage.folder import load, save
 from foreword.tag.bilstm import BiLSTMTagger
-from foreword.tag.bilstm_network import TaggerNetwork
-from foreword.tag.bilstm_reading import Reader
-from foreword.tag.spans import Scheme, span_f1
+from foreword.tag.bilstm_network import SentenceReader, TaggerNetwork
+from foreword.tag.schemes import Scheme, span_f1
 from foreword.training.batches import bucketed, like_lengths
 from foreword.training.gradients import new_flat, views
 from foreword.vectors.wordvectors import WordVectors
@@ -108,7 +107,7 @@ def test_the_quick_road_is_the_plain_one(both_ways: bool, layers: int) -> None:
     quick, plain = (
         reader(places, lengths)
         for reader in (
-            Reader(network, weights, vectors).emissions,
+            SentenceReader(network, weights, vectors).emissions,
             lambda *read: network.emissions(weights, vectors, *read),
         )
     )

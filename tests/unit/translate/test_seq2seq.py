@@ -307,11 +307,11 @@ def test_damaged_parts_are_refused() -> None:
     ("settings", "said"),
     [
         ({"attention": "dot", "encoder": 16}, "equal size, not 16 and 8 units: general or additive"),
-        ({"attention": "bilinear"}, "attention='bilinear' must be one of additive, dot"),
-        ({"cell": "rnn"}, "cell='rnn'"),
-        ({"units": 0}, "units=0"),
+        ({"attention": "bilinear"}, "attention is 'bilinear': expected additive or dot"),
+        ({"cell": "rnn"}, "cell is 'rnn'"),
+        ({"units": 0}, "units is 0"),
         ({"dropout": 1.0}, "dropout=1.0"),
-        ({"sampling": "cosine"}, "sampling='cosine'"),
+        ({"sampling": "cosine"}, "sampling is 'cosine'"),
         ({"encoder": 7}, "encoder=7 must be even"),
     ],
 )

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -21,9 +22,11 @@ from typing import Any
 import numpy as np
 
 import foreword
+from foreword import kinds
 from foreword.arrays import Doubles, Logs
+from foreword.checks import check_not_string
 from foreword.decode import generate
-from foreword.errors import InputError, SettingError
+from foreword.errors import InputError, NotSaveableError, SettingError
 from foreword.evaluate.compare.growth import ngram_growth
 from foreword.evaluate.compare.insides import gradient_norms, layers_of, passage_gates
 from foreword.evaluate.compare.mixing import best_pair
@@ -35,11 +38,9 @@ from foreword.evaluate.compare.splits import Splits
 from foreword.evaluate.compare.wordlists import merged, neighbourhoods
 from foreword.hmm.model import HMM
 from foreword.measures.perplexity import Measures, measure, surprisal
-from foreword.ngram.model import NgramLM
-from foreword.ngram.unigram import UnigramLM
-from foreword.protocols import Json, LanguageModel, Saveable, Step, Tokenizer
+from foreword.protocols import Json, LanguageModel, Saveable, Step, TextTokenizer, Tokenizer
 from foreword.storage.folder import save
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,49 +56,12 @@ class Rung:
     neural: bool = False
 
 
-def _recurrent(cell: str, rate: float) -> Callable[[], Any]:
-    """Imported when it is built: torch takes a second, and need not be there."""
-
-    def build() -> Any:
-        from foreword.neural.recurrent import RecurrentLM
-
-        training = replace(RecurrentLM.TRAINING, rate=rate)
-        return RecurrentLM(cell, NEURAL_UNITS, NEURAL_UNITS, layers=1, training=training)
-
-    return build
-
-
-def _bengio() -> Any:
-    from foreword.neural.bengio import BengioLM
-
-    training = replace(BengioLM.TRAINING, rate=8e-3)
-    return BengioLM(5, NEURAL_UNITS, NEURAL_UNITS, tied=True, training=training)
-
-
-def _transformer() -> Any:
-    from foreword.neural.transformer import TransformerLM
-
-    training = replace(TransformerLM.TRAINING, rate=4e-3)
-    return TransformerLM(NEURAL_UNITS, layers=2, heads=4, context=32, training=training)
-
-
-NEURAL_UNITS = 128
-"""Units of every neural model: small enough that two cores read the embedded text several times in half a minute."""
-
 LADDER = [
-    Rung("unigram", "Unigram", UnigramLM),
-    Rung("bigram", "Bigram, Kneser-Ney", lambda: NgramLM(2)),
-    Rung("trigram", "Trigram, Kneser-Ney", lambda: NgramLM(3)),
-    Rung("5-gram", "5-gram, Kneser-Ney", lambda: NgramLM(5)),
-    Rung("hmm", "HMM, 64 states", lambda: HMM(64, iterations=40, dtype="float32")),
-    Rung("bengio", "Bengio’s network, 4 words", _bengio, neural=True),
-    Rung("rnn", "RNN", _recurrent("rnn", 3e-3), neural=True),
-    Rung("lstm", "LSTM", _recurrent("lstm", 8e-3), neural=True),
-    Rung("gru", "GRU", _recurrent("gru", 6e-3), neural=True),
-    Rung("transformer", "Transformer, 2 layers", _transformer, neural=True),
-    Rung("min-gru", "Minimal GRU", _recurrent("min-gru", 1e-2), neural=True),
+    Rung(rung.name, rung.title, partial(kinds.build, kind, rung.settings), neural=kind.network)
+    for rung, kind in kinds.rungs().values()
+    if rung.position is not None
 ]
-"""From the oldest idea to the newest. A model joins by adding its line."""
+"""From the oldest idea to the newest."""
 
 TIME_BUDGET = 180.0
 """Seconds for all models together, about."""
@@ -167,8 +131,7 @@ def compare(
         raise SettingError("min_count and max_size are for the tokenizer made here: set them on the one you give")
     if seed < 0:
         raise SettingError(f"seed={seed} must not be negative")
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+    check_not_string(texts)
     if not time_budget > 0:
         raise SettingError(f"time_budget={time_budget} must be more than 0 seconds")
     if most_bytes < 1:
@@ -475,7 +438,7 @@ class _Listening:
 def weigh(model: LanguageModel[Any]) -> tuple[int, int]:
     """How many numbers the model holds, and how many bytes its saved folder."""
     if not isinstance(model, Saveable):
-        raise SettingError(f"a {type(model).__name__} cannot be saved, so its size cannot be told")
+        raise NotSaveableError(model, ", so its size is unknown")
     with TemporaryDirectory(prefix="foreword-") as place:
         folder = Path(place, "model")
         save(model, folder)

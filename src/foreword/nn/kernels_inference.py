@@ -1,50 +1,64 @@
-"""One step of a recurrent model for n texts, without torch: products with every weight once, then the gates.
+"""Kernels that run recurrent models without gradients: one step with every weight read once, or all steps of a layer.
 
-At one word a step nothing is computed twice with a weight, so the time is that of reading the weights from memory. They
-are read as they lie, one row after the other, which memory delivers twice as fast as four rows side by side; all texts
-use a row while it is near. In int16 there is half as much to read, a row of weights being whole numbers and one scale;
-in int8 a quarter, and a text's numbers are made whole for it too.
+At one word per step nothing is computed twice with a weight, so the time is that of reading the weights from memory.
+They are read one row after the other, which memory delivers twice as fast as four rows in parallel; all texts use a row
+while it is in cache. In int16 there is half as much to read, a row of weights being integers and one scale; in int8 a
+quarter, and a text's numbers are rounded to integers too.
 
-All arrays are flat. weights (rows, columns), x (n, columns), out (n, rows).
+All arrays are flat. weights (rows, columns), x (n, columns), out (n, rows). ``neural/streaming.py``,
+``translate/greedy.py`` and ``nn/fused.py`` call them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from foreword.arrays import Doubles, Floats, Ints, Shorts, SignedBytes
+from foreword.arrays import Doubles, Floats, Ints, Longs, Shorts, SignedBytes
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
-from foreword.native.simd import LANES, load, multiply_add, sigmoid, subtract, total, zeros
-from foreword.native.simd_gates import (
+from foreword.native.simd import (
+    LANES,
+    WIDTH,
+    add_products,
     broadcast,
     exponential,
+    load,
+    load_bytes,
     load_part,
+    load_shorts,
+    load_whole,
     multiply,
+    multiply_add,
+    no_totals,
     plus,
     positive,
+    sigmoid,
     store_part,
+    store_sums,
+    subtract,
     tanh,
+    total,
+    zeros,
 )
-from foreword.native.simd_small import WIDTH, add_products, load_bytes, load_shorts, load_whole, no_totals, store_sums
+from foreword.nn.kernels_recurrent import add_product
 
 _FOUR = 4 * LANES
 
-TOGETHER, SMALL_STEP = 2, 2 * WIDTH
-"""To multiples of these the rows and columns of matrices in int8 are padded with zeros."""
+ROWS_AT_ONCE, SMALL_STEP = 2, 2 * WIDTH
+"""Rows and columns of int8 matrices are padded with zeros to multiples of these."""
 
 _AHEAD = 4096
-"""Bytes between asking for weights in int8 and using them."""
+"""Bytes between prefetching int8 weights and using them."""
 
 _SUMMED = 16 * LANES
-"""Exponentials that are added up in float32 before their sum goes into a float64."""
+"""Exponentials that are summed in float32 before their sum is added to a float64."""
 
 
 @kernel
 def multiply_rows(
     weights: Floats, bias: Floats, x: Floats, texts: int, rows: int, columns: int, out: Floats
 ) -> None:  # fmt: skip
-    """``out = x W' + bias``."""
+    """Compute ``out = x W' + bias``."""
     whole = columns - columns % _FOUR
     for row in range(rows):
         first = row * columns
@@ -66,7 +80,7 @@ def multiply_rows(
 def multiply_short_rows(
     weights: Shorts, scales: Floats, bias: Floats, x: Floats, texts: int, rows: int, padded: int, out: Floats
 ) -> None:  # fmt: skip
-    """The same with weights in int16, a scale for each row; they and x have columns up to a multiple of 16."""
+    """Compute ``out = x W' + bias`` with int16 weights, one scale per row; columns are padded to a multiple of 16."""
     whole = padded - padded % _FOUR
     for row in range(rows):
         first = row * padded
@@ -85,7 +99,7 @@ def multiply_short_rows(
 
 @kernel
 def round_rows(x: Floats, texts: int, columns: int, limit: int, rounded: Shorts, padded: int, scales: Floats) -> None:
-    """Each text's numbers as whole ones up to ``limit`` in size; rounded (n, padded) times scales (n,) is about x."""
+    """Round each text's numbers to integers of at most ``limit``; rounded (n, padded) times scales (n,) is about x."""
     for text in range(texts):
         size = np.float32(0)
         for j in range(columns):
@@ -101,13 +115,12 @@ def round_rows(x: Floats, texts: int, columns: int, limit: int, rounded: Shorts,
 @kernel
 def multiply_small_rows(
     weights: SignedBytes, scales: Floats, bias: Floats, rounded: Shorts, x_scales: Floats, texts: int, rows: int,
-    padded: int, room: Ints, out: Floats,
+    padded: int, sums: Ints, out: Floats,
 ) -> None:  # fmt: skip
-    """The same with weights in int8, a scale for each row: an even number of rows, columns up to a multiple of 64.
-
-    room: four numbers.
+    """Compute ``out = x W' + bias`` with int8 weights, one scale per row: rows padded to an even number, columns to a
+    multiple of 64. sums: workspace of four numbers.
     """
-    for row in range(0, rows, TOGETHER):
+    for row in range(0, rows, ROWS_AT_ONCE):
         first = row * padded
         second = first + padded
         for text in range(texts):
@@ -123,26 +136,28 @@ def multiply_small_rows(
                 x, y = load_shorts(rounded, base + j), load_shorts(rounded, base + j + WIDTH)
                 c = add_products(load_bytes(weights, second + j), x, c)
                 d = add_products(load_bytes(weights, second + j + WIDTH), y, d)
-            store_sums(room, 0, a, b, c, d)
+            store_sums(sums, 0, a, b, c, d)
             to, by = text * rows + row, x_scales[text]
-            out[to] = np.float32(room[0] + room[1]) * scales[row] * by + bias[row]
+            out[to] = np.float32(sums[0] + sums[1]) * scales[row] * by + bias[row]
             if row + 1 < rows:
-                out[to + 1] = np.float32(room[2] + room[3]) * scales[row + 1] * by + bias[row + 1]
+                out[to + 1] = np.float32(sums[2] + sums[3]) * scales[row + 1] * by + bias[row + 1]
 
 
-# The gates. from_x and from_h (n, gates · H), biases included; h and c (n, H) become the new ones in place.
+# The gates. from_x and from_h (n, gates · H), biases included; h and c (n, H) are updated in at.
 
 
 @kernel
 def rnn_gates(from_x: Floats, from_h: Floats, h: Floats, texts: int, hidden: int, relu: bool) -> None:
-    for place in range(0, texts * hidden, LANES):
-        few = texts * hidden - place
-        a = plus(load_part(from_x, place, few), load_part(from_h, place, few))
-        store_part(h, place, positive(a, a) if relu else tanh(a), few)
+    """Update the state of an Elman network."""
+    for at in range(0, texts * hidden, LANES):
+        few = texts * hidden - at
+        a = plus(load_part(from_x, at, few), load_part(from_h, at, few))
+        store_part(h, at, positive(a, a) if relu else tanh(a), few)
 
 
 @kernel
 def lstm_gates(from_x: Floats, from_h: Floats, h: Floats, c: Floats, texts: int, hidden: int) -> None:
+    """Update the state and the cell of an LSTM."""
     for text in range(texts):
         base, to = 4 * text * hidden, text * hidden
         for j in range(0, hidden, LANES):
@@ -158,6 +173,7 @@ def lstm_gates(from_x: Floats, from_h: Floats, h: Floats, c: Floats, texts: int,
 
 @kernel
 def gru_gates(from_x: Floats, from_h: Floats, h: Floats, texts: int, hidden: int) -> None:
+    """Update the state of a GRU."""
     for text in range(texts):
         base, to = 3 * text * hidden, text * hidden
         for j in range(0, hidden, LANES):
@@ -171,6 +187,7 @@ def gru_gates(from_x: Floats, from_h: Floats, h: Floats, texts: int, hidden: int
 
 @kernel
 def min_gru_gates(from_x: Floats, h: Floats, texts: int, hidden: int) -> None:
+    """Update the state of a minimal GRU."""
     for text in range(texts):
         base, to = 2 * text * hidden, text * hidden
         for j in range(0, hidden, LANES):
@@ -182,13 +199,13 @@ def min_gru_gates(from_x: Floats, h: Floats, texts: int, hidden: int) -> None:
 
 
 @inlined
-def _summed(from_x, from_h, place, few):  # type: ignore[no-untyped-def]  # sixteen floats have no type in Python
-    return plus(load_part(from_x, place, few), load_part(from_h, place, few))
+def _summed(from_x, from_h, at, few):  # type: ignore[no-untyped-def]  # sixteen floats have no type in Python
+    return plus(load_part(from_x, at, few), load_part(from_h, at, few))
 
 
 @kernel
 def log_softmax(scores: Floats, texts: int, words: int, out: Doubles) -> None:
-    """Log-probabilities (n, V), in float64 so that a row sums to one to the last digits of float32. scores: float32."""
+    """Fill ``out`` (n, V) with log-probabilities, in float64 so that a row sums to one to the precision of float32."""
     for text in range(texts):
         base = text * words
         top = scores[base]
@@ -205,3 +222,69 @@ def log_softmax(scores: Floats, texts: int, words: int, out: Doubles) -> None:
         away = np.float64(top) + np.log(powers)
         for v in range(words):
             out[base + v] = np.float64(scores[base + v]) - away
+
+
+# An LSTM layer that only reads: all steps of some texts in one call, storing nothing that only a gradient would need.
+# What the input contributes to a step, biases included, is a row of a table, and ``words`` are its row numbers: a word
+# that is frequent is multiplied once. Texts are sorted, the longest first, so that at every step those that still have
+# a word are the first ``count``, and no step is computed for padding. table (D, 4H), words (T, B), h and c (B, H), out
+# (T, B, H).
+
+
+@inlined
+def _lstm_row(gates: Floats, at: int, h: Floats, c: Floats, own: int, out: Floats, to: int, hidden: int) -> None:
+    """Compute one step of one text: h and c are updated in place, and h is written to out as well."""
+    for j in range(0, hidden, LANES):
+        few = hidden - j
+        i = sigmoid(load_part(gates, at + j, few))
+        f = sigmoid(load_part(gates, at + hidden + j, few))
+        g = tanh(load_part(gates, at + 2 * hidden + j, few))
+        o = sigmoid(load_part(gates, at + 3 * hidden + j, few))
+        cell = multiply_add(f, load_part(c, own + j, few), multiply(i, g))
+        state = multiply(o, tanh(cell))
+        store_part(c, own + j, cell, few)
+        store_part(h, own + j, state, few)
+        store_part(out, to + j, state, few)
+
+
+@kernel
+def read_many(
+    table: Floats, words: Longs, counts: Longs, packed: Floats, gates: Floats, h: Floats, c: Floats, out: Floats,
+    texts: int, first: int, last: int, hidden: int,
+) -> None:  # fmt: skip
+    """Run all steps of the texts ``first`` to ``last``. counts (T,): texts that still have a word, never increasing.
+
+    packed: W_h transposed, (H, 4H), as ``add_product`` reads it; gates (last − first, 4H): workspace for one step.
+    h and c become those after each text's last word.
+    """
+    wide = 4 * hidden
+    for step in range(len(counts)):
+        count, begin = min(counts[step], last) - first, step * texts + first
+        for text in range(count):
+            at, to = words[begin + text] * wide, text * wide
+            for j in range(0, wide, LANES):
+                store_part(gates, to + j, load_part(table, at + j, wide - j), wide - j)
+        add_product(h, first * hidden, hidden, max(count, 0), packed, hidden, wide, gates)
+        for text in range(count):
+            _lstm_row(gates, text * wide, h, c, (first + text) * hidden, out, (begin + text) * hidden, hidden)
+
+
+@kernel
+def read_few(
+    table: Floats, words: Longs, counts: Longs, recurrent: Floats, no_bias: Floats, gates: Floats, h: Floats, c: Floats,
+    out: Floats, texts: int, hidden: int,
+) -> None:  # fmt: skip
+    """Run all steps of texts so few that W_h (4H, H) is read row by row: transposing it would cost more than it saves.
+
+    no_bias (4H,): zeros.
+    """
+    wide = 4 * hidden
+    for step in range(len(counts)):
+        count, begin = counts[step], step * texts
+        multiply_rows(recurrent, no_bias, h, count, wide, hidden, gates)
+        for text in range(count):
+            at, to = words[begin + text] * wide, text * wide
+            for j in range(0, wide, LANES):
+                few = wide - j
+                store_part(gates, to + j, plus(load_part(gates, to + j, few), load_part(table, at + j, few)), few)
+            _lstm_row(gates, to, h, c, text * hidden, out, (begin + text) * hidden, hidden)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from foreword.nn.cells import LSTMCell, run
+from foreword.nn.fused import only_read, read_words
 from foreword.nn.layers import lstm
-from foreword.nn.reading import only_read, read_words
 from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.training.gradients import new_flat, views
 
@@ -68,7 +68,7 @@ def test_by_several_threads_it_is_the_same_to_the_bit(monkeypatch: pytest.Monkey
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     alone = lstm(x, h, c, weights, lengths)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    monkeypatch.setattr("foreword.nn.reading.TEXTS_OF_A_THREAD", 4)
+    monkeypatch.setattr("foreword.nn.fused.TEXTS_PER_THREAD", 4)
     for ours, wanted in zip(lstm(x, h, c, weights, lengths), alone, strict=True):
         assert torch.equal(ours, wanted)
 
