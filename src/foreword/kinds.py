@@ -30,7 +30,7 @@ KINDS: dict[str, str] = {
     "text-classifier": "foreword.pipeline.classifier:TextClassifier",
     "naive-bayes": "foreword.classify.naive_bayes:NaiveBayes",
     "logistic": "foreword.classify.logistic:LogisticRegression",
-    "nb-logistic": "foreword.classify.nb_logistic:NBLogistic",
+    "nb-logistic": "foreword.classify.logistic:NBLogistic",
     "calibrated": "foreword.classify.calibration:Calibrated",
     "bm25": "foreword.search.bm25:BM25",
     "cosine-search": "foreword.search.cosine:CosineSearch",

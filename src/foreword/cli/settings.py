@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from inspect import signature
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
 
 import typer
+
+from foreword.settings import settings_of
 
 HINT = "'--set'"
 NAMES = {float: "a number", int: "a whole number", str: "a string", bool: "true or false", NoneType: "null"}
@@ -16,8 +17,7 @@ NAMES = {float: "a number", int: "a whole number", str: "a string", bool: "true 
 
 def parse_settings(settings: Iterable[str], kind: str, model: type) -> dict[str, Any]:
     """The settings as arguments for ``model``; ``kind`` is what the user calls it."""
-    types = get_type_hints(model.__init__)  # type: ignore[misc]
-    allowed = {name: types.get(name, Any) for name in signature(model).parameters}
+    allowed = settings_of(model)
     return dict(_parse(setting, kind, allowed) for setting in settings)
 
 

@@ -166,6 +166,7 @@ def train(
     from foreword.cli.texts import blocks_in
     from foreword.cli.vectors import MIN_COUNT, begin_or_resume, train_model
     from foreword.pipeline.language import TextLM
+    from foreword.settings import settings_of
     from foreword.storage.folder import save
     from foreword.storage.scratch import Scratch
 
@@ -179,7 +180,7 @@ def train(
         if min_count is None and tokenizer is None:
             min_count = MIN_COUNT
     if memory is not None:
-        if "memory" not in signature(kind_class).parameters:
+        if "memory" not in settings_of(kind_class):
             raise typer.BadParameter(f"means nothing to {kind}", param_hint="'--memory'")
         given |= {"memory": memory, "scratch": _folder_of(out)}
     check_output(out, folder=True)

@@ -14,9 +14,8 @@ from foreword.arrays import Ids
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Json, Meter, Parts, Saveable
 from foreword.search.bm25 import BM25
+from foreword.search.documents import Names, NameTable, Snippet, Strings, TextBuffer, snippet
 from foreword.search.inverted import Found
-from foreword.search.snippet import Snippet, snippet
-from foreword.search.store import Names, NameTable, Strings, TextKeeper
 from foreword.storage.folder import nest, unnest
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.corpus import Corpus, TextTokenizer
@@ -122,7 +121,7 @@ class TextSearch:
         names: may be filled while the blocks are read; it is looked at when they are at their end.
         scratch: a folder for the documents' texts, which are otherwise held in memory until the index is saved.
         """
-        with TextKeeper(Path(scratch) if scratch is not None and self.keep_text else None) as keeper:
+        with TextBuffer(Path(scratch) if scratch is not None and self.keep_text else None) as keeper:
             corpus = self._corpus(_kept(blocks, keeper) if self.keep_text else blocks, threads)
             if names is not None and len(names) != len(corpus):
                 raise InputError(f"{len(names)} names for {len(corpus)} documents")
@@ -254,7 +253,7 @@ class TextSearch:
         return search
 
 
-def _kept(blocks: Iterable[Block], keeper: TextKeeper) -> Iterator[Block]:
+def _kept(blocks: Iterable[Block], keeper: TextBuffer) -> Iterator[Block]:
     for block in blocks:
         keeper.add(block)
         yield block

@@ -12,8 +12,7 @@ import pytest
 from foreword import BM25, BPETokenizer, CosineSearch, TextSearch, WordTokenizer, load, save
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.pipeline.search import Hit
-from foreword.search.snippet import BEFORE, WIDTH, snippet
-from foreword.search.store import Names, Strings, TextKeeper
+from foreword.search.documents import BEFORE, WIDTH, Names, Strings, TextBuffer, snippet
 from foreword.storage.folder import pack, unpack
 from foreword.text.block import Block, blocks_of
 
@@ -153,7 +152,7 @@ def test_a_name_may_cover_several_documents() -> None:
 
 def test_nothing_is_kept_of_nothing(tmp_path: Path) -> None:
     for folder in (None, tmp_path):
-        with TextKeeper(folder) as keeper:
+        with TextBuffer(folder) as keeper:
             kept = keeper.finished()
         assert len(kept) == 0
         kept.check("texts")

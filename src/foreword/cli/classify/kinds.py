@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib import import_module
-from inspect import signature
 from typing import Any, Literal, TypeAlias
 
 import typer
+
+from foreword.settings import settings_of
 
 FeaturesName: TypeAlias = Literal["bag-of-words", "tf-idf"]
 
@@ -30,7 +31,7 @@ class Kind:
 WORDS_AND_PAIRS = {"split": "punctuation", "ngrams": (1, 2), "sublinear": True}
 
 KINDS = {
-    "nb-logistic": Kind("foreword.classify.nb_logistic:NBLogistic", "tf-idf", WORDS_AND_PAIRS),
+    "nb-logistic": Kind("foreword.classify.logistic:NBLogistic", "tf-idf", WORDS_AND_PAIRS),
     "naive-bayes": Kind("foreword.classify.naive_bayes:NaiveBayes", "bag-of-words"),
     "logistic": Kind("foreword.classify.logistic:LogisticRegression", "tf-idf", WORDS_AND_PAIRS),
     "lstm": Kind("foreword.classify.recurrent:RecurrentClassifier", None),
@@ -70,13 +71,13 @@ def maker(
     for setting in settings:
         key = setting.partition("=")[0].replace("-", "_")
         for known, into in ((features_class, of_features), (model_class, of_model)):
-            if key in signature(known).parameters:
+            if key in settings_of(known):
                 into.append(setting)
                 break
         else:
-            names = [*signature(model_class).parameters, *signature(features_class).parameters]
+            names = [*settings_of(model_class), *settings_of(features_class)]
             raise typer.BadParameter(f"{kind} has no setting {key!r}: expected {', '.join(names)}", param_hint=HINT)
-    defaults = {key: value for key, value in chosen.settings.items() if key in signature(features_class).parameters}
+    defaults = {key: value for key, value in chosen.settings.items() if key in settings_of(features_class)}
     for_features = defaults | tupled(parse_settings(of_features, name, features_class))
     for_model = tupled(parse_settings(of_model, kind, model_class))
 
