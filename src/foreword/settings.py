@@ -60,4 +60,4 @@ def check_positive(model: object, *names: str) -> None:
 
 def is_finite(value: object) -> bool:
     """Whether a value is a real number, neither infinite nor NaN; true and false are no numbers here."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
