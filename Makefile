@@ -3,15 +3,26 @@ PYTHON ?= python3
 BIN := .venv/bin
 export FOREWORD_DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data),)
 
-.PHONY: demo test check bench docs setup peers browser clean
+.PHONY: demo test test-long coverage check bench docs setup peers browser clean
 
 demo: setup
 	$(BIN)/foreword compare --report report.html
 
-# A process a core, a file's tests in one of them; so each has one thread for its products. tests/conftest.py has the
-# order of the files.
+# One process per core, so each has one thread for its matrix products; the tests of a file run in the same process.
+# tests/conftest.py has the order of the files.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
 test: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m 'not long'
+
+# Longer proofs: whole documentation pages, clusters, browsers, releases, claims that train networks.
+test-long: .venv/.test
+	$(PYTEST) -m long
+
+# The share of lines that the quick unit and contract tests reach. It fails below the floor in pyproject.toml.
+coverage: .venv/.test
+	$(PYTEST) -m 'not long' --cov --cov-report= tests/unit tests/contract
+	$(BIN)/python -m coverage report --skip-covered --sort=cover | tail -n 3
 
 check: .venv/.test
 	$(BIN)/ruff check .

@@ -1,9 +1,10 @@
-"""The order of the files, and one browser for all tests of a process that want one: two cannot run side by side."""
+"""What all tests share: Ctrl-C that works, the order of the files, and one browser per process."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from itertools import chain, groupby, zip_longest
 from typing import Any
@@ -13,9 +14,20 @@ import pytest
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
 
+def pytest_configure() -> None:
+    """Restore Ctrl-C where it is ignored, as a shell does for what it starts in the background.
+
+    Processes that tests start inherit what is ignored, and tests that interrupt them would wait for ever.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files of the first half and of the second in turn. Neighbours need the same kernels, and two processes that begin
-    with neighbours would both compile them; and a cluster or a browser that is waited for does not hold up two.
+    """Take files of the first half and of the second in turn.
+
+    Neighbours need the same kernels, and two processes that begin with neighbours would both compile them; and a
+    cluster or a browser that one process waits for does not hold up both.
     """
     files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
     half = -(-len(files) // 2)

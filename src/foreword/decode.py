@@ -15,13 +15,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 
 from foreword.arrays import Bools, Doubles, Logs, Longs
 from foreword.errors import ForewordError, SettingError
-from foreword.protocols import NextToken, S, Tokenizer
+from foreword.protocols import Covering, NextToken, S, Shortlisting, Tokenizer
 from foreword.tokens.vocab import Vocab
 
 INCOMPLETE = "\ufffd"
@@ -70,15 +70,6 @@ def _draw(model: NextToken[S], prompt: Sequence[int], max_tokens: int, pick: Cal
             return
         yield id
         state = model.advance(state, np.array([id]))
-
-
-@runtime_checkable
-class Shortlisting(Protocol):
-    """A NextToken that finds its likeliest tokens for less than the log-probabilities of all. Of a state of one row:
-    ids, rising, among which are the ``count`` likeliest, and their log-probabilities less any number.
-    """
-
-    def shortlist(self, state: Any, count: int, /) -> tuple[Longs, Logs]: ...
 
 
 def _draw_from_few(
@@ -272,13 +263,6 @@ def beam_search(
         ids = np.concatenate([beam.ids[:, -1] for beam in beams if len(beam)])
         state = model.advance(state[rows], ids)
     return [beam.ranked()[:n_best] for beam in beams]
-
-
-@runtime_checkable
-class Covering(Protocol):
-    """A model that looks at a source: (n,) Σ_i log min(attention paid to i, 1), for ``beam_search`` with coverage."""
-
-    def coverage(self, state: Any, /) -> Logs: ...
 
 
 def _extend(beams: Sequence[_Beam], logprobs: Logs, covered: Logs) -> Longs:

@@ -1,39 +1,44 @@
-"""Every interface, in two screens.
+"""Every interface of the package, in three screens.
 
-Logs are natural; a higher ``score`` is better. ``<s>`` is read, never predicted, never stored; ``</s>`` is an ordinary
-id that ends a document. A document is what is scored on its own: a sentence, or a whole test set if state should carry
-through it. One law ties it all: ``logprobs(corpus)``, by whatever fast road, equals stepping with ``advance`` and
-reading ``next_logprobs``. The slow road is the reference, and ``tests/contract`` holds every model to it.
+Logarithms are natural; a higher ``score`` is better. ``<s>`` is read, never predicted and never stored; ``</s>`` is an
+ordinary id that ends a document. A document is what is scored on its own: a sentence, or a whole test set if the state
+should carry through it. One law ties these interfaces together: ``logprobs(corpus)``, by whatever fast path, equals
+stepping with ``advance`` and reading ``next_logprobs``. The slow path is the reference; ``tests/contract`` checks the
+law for every model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
-from foreword.arrays import Array, Floats, Ids, Logs
+from foreword.arrays import Array, Floats, Ids, Logs, Longs
 
 if TYPE_CHECKING:
-    from foreword.tokens.corpus import Corpus
+    from foreword.search.inverted import Found
+    from foreword.text.block import Block
+    from foreword.tokens.corpus import Corpus, Encoded
     from foreword.tokens.vocab import Vocab
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
-Counts: TypeAlias = Any  # a scipy.sparse CSR matrix (documents, features); SciPy has no types of its own
-Labels: TypeAlias = "Sequence[str] | Array"  # one a document
-Sentences: TypeAlias = Sequence[Sequence[str]]  # of words
-Tags: TypeAlias = Sequence[Sequence[str]]  # one for each word
+Counts: TypeAlias = Any  # a scipy.sparse CSR matrix (documents, features); SciPy has no type annotations
+Labels: TypeAlias = "Sequence[str] | Array"  # one label per document
+Sentences: TypeAlias = Sequence[Sequence[str]]  # words
+Tags: TypeAlias = Sequence[Sequence[str]]  # one tag per word
 Rows: TypeAlias = "Ids | Sequence[int] | slice"
 
+# Progress
+
 Meter: TypeAlias = Callable[[str, int, int | None], None]
-"""Long work tells how far it is: ``meter(phase, done, total)``; ``total`` is None where nobody knows."""
+"""Progress callback of long work: ``meter(phase, done, total)``; ``total`` is None where it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far training has come. Progress bars, checkpoints and tests all read the same generator of these.
+    """Progress of a training run. ``train()`` is a generator of these; progress bars, checkpoints and tests read it.
 
-    done, total: tokens, every epoch counted; loss: the mean since the step before; rate: the learning rate.
+    done, total: tokens over all epochs; loss: mean since the previous step; rate: the learning rate.
     """
 
     done: int
@@ -41,12 +46,20 @@ class Step:
     loss: float
     rate: float
 
+    @property
+    def share(self) -> float:
+        """Return the fraction of the run that is done, 0 to 1."""
+        return self.done / max(self.total, 1)
+
+
+# Language models
+
 
 class State(Protocol):
-    """What a model remembers of n texts; an array with one row a text already is one."""
+    """What a model remembers of n texts. An array with one row per text is a state."""
 
     def __len__(self) -> int: ...
-    def __getitem__(self, rows: Any, /) -> Self: ...  # keep, drop, repeat rows: all a beam needs
+    def __getitem__(self, rows: Any, /) -> Self: ...  # select, drop or repeat rows: all that a beam search needs
 
 
 S = TypeVar("S", bound=State)
@@ -54,38 +67,90 @@ S = TypeVar("S", bound=State)
 
 @runtime_checkable
 class NextToken(Protocol[S]):
-    """Enough to sample, search, mix and draw."""
+    """A distribution over the next token: enough to sample, search, mix and plot."""
 
     @property
     def vocab(self) -> Vocab: ...
     def start(self, n: int = 1) -> S: ...  # n rows that have read <s>
-    def next_logprobs(self, state: S) -> Logs: ...  # (n, len(vocab)); each row sums to one
-    def advance(self, state: S, ids: Ids) -> S: ...  # a new state; the old one stays good
-
-
-@runtime_checkable
-class QuickSteps(Protocol):
-    """A model that has a quicker form for one token at a time: the same numbers, but for rounding."""
-
-    def stepping(self) -> NextToken[Any]: ...
+    def next_logprobs(self, state: S) -> Logs: ...  # (n, len(vocab)); the probabilities of a row sum to one
+    def advance(self, state: S, ids: Ids) -> S: ...  # a new state; the old one stays valid
 
 
 @runtime_checkable
 class LanguageModel(NextToken[S], Protocol[S]):
+    """A NextToken that learns from a corpus and scores one."""
+
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self: ...
     def logprobs(self, corpus: Corpus) -> Logs: ...  # one number per id in corpus.ids
     def score(self, corpus: Corpus) -> float: ...  # their mean; perplexity is exp(-score)
 
 
 @runtime_checkable
+class QuickSteps(Protocol):
+    """A model with a faster version for one token at a time; its numbers are equal up to rounding."""
+
+    def stepping(self) -> NextToken[Any]: ...
+
+
+@runtime_checkable
+class Shortlisting(Protocol):
+    """A NextToken that finds the ``count`` likeliest tokens without computing all log-probabilities.
+
+    ``shortlist`` takes a state of one row. It returns ids in ascending order that include the ``count`` likeliest, and
+    their log-probabilities up to a constant.
+    """
+
+    def shortlist(self, state: Any, count: int, /) -> tuple[Longs, Logs]: ...
+
+
+@runtime_checkable
+class Covering(Protocol):
+    """A model that attends to a source. coverage: (n,) Σ_i log min(attention paid to i, 1), for ``beam_search``."""
+
+    def coverage(self, state: Any, /) -> Logs: ...
+
+
+class RecurrentModel(Protocol):
+    """A trained recurrent language model: ``RecurrentLM`` or ``AWDLSTM``."""
+
+    @property
+    def vocab(self) -> Vocab: ...
+    @property
+    def weights_(self) -> Any: ...  # tensors by name
+    def network(self, vocab: Vocab, /) -> Any: ...
+
+
+@runtime_checkable
+class Translator(Protocol):
+    """A NextToken for each batch of sources, so that ``generate`` and ``beam_search`` are written once."""
+
+    @property
+    def source_vocab(self) -> Vocab: ...
+    @property
+    def vocab(self) -> Vocab: ...
+    def condition(self, sources: Corpus) -> NextToken[Any]: ...  # start(n) needs n = number of sources
+    def translate(self, sources: Corpus, *, width: int = 5) -> list[Ids]: ...
+
+
+# Text
+
+
+@runtime_checkable
 class Tokenizer(Protocol):
-    """Text to ids and back. Byte level: ``decode(encode(t)) == t`` for any text."""
+    """Text to ids and back. Byte level: ``decode(encode(text)) == text`` for any text."""
 
     @property
     def vocab(self) -> Vocab: ...
     def fit(self, texts: Iterable[str]) -> Self: ...
     def encode(self, text: str) -> Ids: ...
     def decode(self, ids: Iterable[int]) -> str: ...
+
+
+@runtime_checkable
+class TextTokenizer(Tokenizer, Protocol):
+    """A tokenizer that also encodes a block of documents at once, as all tokenizers of the package do."""
+
+    def encode_block(self, block: Block) -> Encoded: ...  # may be called from several threads at once
 
 
 @runtime_checkable
@@ -97,29 +162,56 @@ class TextModel(Protocol):
 
 
 @runtime_checkable
+class Ranker(Protocol):
+    """A ranking of documents for queries: ``BM25`` and ``CosineSearch``."""
+
+    @property
+    def vocab(self) -> Vocab: ...
+    def __len__(self) -> int: ...
+    def fit(self, corpus: Corpus, *, threads: int | None = 1, meter: Meter | None = None) -> Self: ...
+    def search(self, queries: Corpus, k: int = 10, *, threads: int | None = 1) -> Found: ...
+    def contributions(self, query: Ids, document: int) -> dict[str, float]: ...
+
+
+# Words
+
+
+@runtime_checkable
 class Tagger(Protocol):
-    """A sentence is a list of words, its tags a list as long."""
+    """One tag per word. A sentence is a list of words."""
 
     @property
     def tags_(self) -> Sequence[str]: ...
     def fit(self, sentences: Sentences, tags: Tags) -> Self: ...
     def predict(self, sentences: Sentences) -> Tags: ...
     def predict_log_proba(self, sentences: Sentences) -> list[Logs]: ...  # (length, tags) for each sentence
-    def score(self, sentences: Sentences, tags: Tags) -> float: ...  # the share of tags that are right
+    def score(self, sentences: Sentences, tags: Tags) -> float: ...  # accuracy over words
+
+
+@runtime_checkable
+class TreebankTagger(Tagger, Protocol):
+    """A tagger that knows which words it has seen, and which column of a treebank it has learnt."""
+
+    column: str
+
+    def knows(self, word: str) -> bool: ...
 
 
 @runtime_checkable
 class Embedder(Protocol):
-    """A vector for a word where it stands: ELMo; and static vectors, the same wherever it stands."""
+    """One vector per word in its context (ELMo), or the same vector in every context (static vectors)."""
 
     @property
     def dimensions(self) -> int: ...
     def embed(self, sentences: Sentences) -> list[Floats]: ...  # (length, dimensions) for each sentence
 
 
+# Classifiers
+
+
 @runtime_checkable
 class Classifier(Protocol):
-    """scikit-learn's own habits, so that its pipelines and searches take ours."""
+    """A classifier with scikit-learn's conventions, so that its pipelines and searches accept it."""
 
     @property
     def classes_(self) -> Labels: ...
@@ -131,7 +223,7 @@ class Classifier(Protocol):
 
 @runtime_checkable
 class LinearClassifier(Classifier, Protocol):
-    """Its reasons can be shown: the scores are ``X @ weights_.T + bias_``, and a softmax over them the posterior."""
+    """A classifier that can be explained: ``softmax(X @ weights_.T + bias_)`` is the posterior."""
 
     @property
     def weights_(self) -> Logs: ...  # (classes, features): what one occurrence adds to the score of a class
@@ -139,32 +231,39 @@ class LinearClassifier(Classifier, Protocol):
     def bias_(self) -> Logs: ...  # (classes,)
 
 
-@runtime_checkable
-class Iterative(Protocol):
-    """Training that yields; ``fit`` runs it to its end."""
+class LabelModel(Protocol):
+    """A classifier of texts: ``TextClassifier``, ``FastTextClassifier``, ``RecurrentClassifier``."""
 
-    def train(self, corpus: Corpus) -> Iterator[Step]: ...
+    @property
+    def classes_(self) -> Sequence[str]: ...
+    def fit(self, texts: Any, labels: Sequence[str], /) -> Any: ...
+    def predict_best(self, texts: Any, k: int = 1) -> Iterable[Sequence[tuple[str, float]]]: ...
+
+
+# Saving
 
 
 @dataclass(slots=True)
 class Parts:
-    """A model taken apart, ready for a folder: what JSON can say, arrays, and the vocabulary."""
+    """The contents of a model folder: settings that JSON can hold, arrays, and the vocabulary."""
 
     settings: dict[str, Json]
     arrays: dict[str, Array] = field(default_factory=dict)
     vocab: Vocab | None = None
 
     def check_flags(self, *names: str) -> None:
-        """A ValueError where one of these settings is neither true nor false: for a number in its place, which would
-        do as well, a kernel would be compiled anew.
+        """Raise a ValueError if one of these settings is not a boolean.
+
+        A 0 or 1 would work too, but a kernel called with it would be compiled a second time.
         """
         for name in names:
             if name in self.settings and type(self.settings[name]) is not bool:
                 raise ValueError(f"{name} should be true or false")
 
     def check_counts(self, *names: str) -> None:
-        """A ValueError where one of these settings, each a number of layers or the like, is greater than that of the
-        arrays, before room is made for what each layer would need.
+        """Raise a ValueError if one of these settings, such as a number of layers, exceeds the number of arrays.
+
+        A damaged file is refused before memory is allocated for each layer.
         """
         for name in names:
             value = self.settings.get(name, 0)
@@ -174,7 +273,7 @@ class Parts:
 
 @runtime_checkable
 class Saveable(Protocol):
-    """``save(model, folder)`` and ``load(folder)`` in ``storage/folder.py`` do the rest."""
+    """A model that can be saved: ``save(model, folder)`` and ``load(folder)`` in ``storage/folder.py`` do the rest."""
 
     def to_parts(self) -> Parts: ...
     @classmethod

@@ -123,7 +123,7 @@ def test_counting_is_stopped_and_gone_on_with(
     monkeypatch.setattr("foreword.cli.texts.read_blocks", blocks(stop=False))
     refused = foreword(*call, "--vocab", 280, "--resume", "--lowercase")
     assert refused.exit_code == 1
-    assert "another text or other settings" in refused.stderr
+    assert "the checkpoint of another run" in refused.stderr
     too_small = foreword(*call, "--vocab", 100, "--resume")
     assert too_small.stderr.endswith("the counts are kept, --resume goes on\n")
     assert partial.exists()

@@ -10,11 +10,10 @@ from foreword.hmm.model import HMM
 from foreword.mix.combine import cached, interpolate
 from foreword.ngram.model import NgramLM
 from foreword.ngram.unigram import UnigramLM
-from foreword.protocols import LanguageModel
+from foreword.protocols import LanguageModel, TextTokenizer
 from foreword.text.block import Block
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.characters import ByteTokenizer, CharacterTokenizer
-from foreword.tokens.corpus import TextTokenizer
 from foreword.tokens.words import WordTokenizer
 
 

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from foreword.protocols import Saveable
+from foreword.protocols import Saveable, TextTokenizer
 from foreword.storage.folder import load, save
 from foreword.text.block import blocks_of
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 
 from .models import TOKENIZERS, Tokens
 

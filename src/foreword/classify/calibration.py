@@ -23,12 +23,11 @@ import numpy as np
 from scipy import sparse
 
 from foreword.arrays import Doubles, Logs
+from foreword.checks import check_numbers, saveable
 from foreword.classify.labels import classes_of, list_of_labels, numbers_of
 from foreword.classify.linear import log_softmax
-from foreword.errors import SettingError
-from foreword.features.estimator import Estimator, NotLearntError
-from foreword.protocols import Classifier, Counts, Meter, Parts, Saveable
-from foreword.settings import check_whole
+from foreword.features.estimator import Estimator, EstimatorNotFittedError
+from foreword.protocols import Classifier, Counts, Meter, Parts
 from foreword.storage.folder import nest, unnest
 
 COLDEST, HOTTEST = 1e-2, 1e3
@@ -131,16 +130,13 @@ class Calibrated(Estimator):
 
     def _model(self) -> Any:
         if not hasattr(self, "model_"):
-            raise NotLearntError(self, "X, y")
+            raise EstimatorNotFittedError(self, "X, y")
         return self.model_
 
     def to_parts(self) -> Parts:
         """Return the classifier and its temperature for a model folder."""
-        model = self._model()
-        if not isinstance(model, Saveable):
-            raise SettingError(f"a {type(model).__name__} cannot be saved")
         parts = Parts({"temperature": float(self.temperature_), "folds": int(self.folds), "seed": int(self.seed)})
-        nest("model", model, parts)
+        nest("model", saveable(self._model()), parts)
         return parts
 
     @classmethod
@@ -159,7 +155,8 @@ class Calibrated(Estimator):
         return made
 
     def _check_settings(self) -> None:
-        check_whole(self, folds=2, seed=0)
+        check_numbers(self, "folds", whole=True, least=2)
+        check_numbers(self, "seed", whole=True)
 
 
 def stratified_parts(numbers: Any, parts: int, seed: int) -> Any:

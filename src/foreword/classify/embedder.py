@@ -10,8 +10,9 @@ from itertools import pairwise
 import numpy as np
 
 from foreword.arrays import Array
-from foreword.errors import InputError, SettingError
-from foreword.protocols import Embedder, Parts, Saveable
+from foreword.checks import saveable
+from foreword.errors import InputError
+from foreword.protocols import Embedder, Parts
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.vocab import Vocab
 
@@ -26,10 +27,8 @@ def checked(found: object) -> Embedder | None:
 
 
 def put(embedder: Embedder, into: Parts) -> None:
-    if not isinstance(embedder, Saveable):
-        raise SettingError(f"a {type(embedder).__name__} cannot be saved, nor what reads with it")
     alone = Parts({})
-    nest(EMBEDDER, embedder, alone)
+    nest(EMBEDDER, saveable(embedder, ", nor what reads with it"), alone)
     into.settings.update(alone.settings)
     into.arrays.update(alone.arrays)
     if alone.vocab is not None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from foreword.arrays import Floats, Longs
 from foreword.native.jit import kernel
-from foreword.native.simd import LANES, zeros
-from foreword.native.simd_gates import load_part, maximum, plus, store_part
+from foreword.native.simd import LANES, load_part, maximum, plus, store_part, zeros
 
 
 @kernel

@@ -15,7 +15,7 @@ from scipy import sparse
 from foreword.arrays import Array, Doubles, Ints, Logs, Longs
 from foreword.classify import kernels
 from foreword.classify.labels import DataError, Labels, check_lengths
-from foreword.features.estimator import Estimator, NotLearntError
+from foreword.features.estimator import Estimator, EstimatorNotFittedError
 from foreword.protocols import Counts
 
 WIDEST = 2**31 - 1
@@ -55,7 +55,7 @@ class LinearModel(Estimator):
     def weights_(self) -> Doubles:
         """float64 (classes, features): what one occurrence adds to the score of a class."""
         if not hasattr(self, "_table"):
-            raise NotLearntError(self, "X, y")
+            raise EstimatorNotFittedError(self, "X, y")
         return self._table.T
 
     def predict(self, X: Counts) -> Labels:
@@ -102,7 +102,7 @@ class LinearModel(Estimator):
 
     def _read(self, X: Counts) -> Rows:
         if not hasattr(self, "_table"):
-            raise NotLearntError(self, "X, y")
+            raise EstimatorNotFittedError(self, "X, y")
         rows = rows_of(X, self, counts=self._counts_only, distinct=self._presence)
         self._check_width(rows)
         return rows

@@ -31,7 +31,6 @@ S. Wang and C. Manning, "Baselines and bigrams: simple, good sentiment and topic
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,13 +39,13 @@ from typing import Any, Self
 import numpy as np
 
 from foreword.arrays import Doubles
+from foreword.checks import check_numbers
 from foreword.classify import kernels
 from foreword.classify.labels import loaded_classes, read_labels, saved_classes
 from foreword.classify.linear import LinearModel, Rows, check_array, rows_of
 from foreword.classify.solver import Problem, Search, solve
 from foreword.errors import SettingError
 from foreword.protocols import Counts, Json, Meter, Parts
-from foreword.settings import check_numbers, check_positive, check_whole
 
 
 class NotConvergedWarning(UserWarning):
@@ -116,8 +115,9 @@ class LogisticRegression(LinearModel):
         return model
 
     def _check_settings(self) -> None:
-        check_positive(self, "C", "tolerance")
-        check_whole(self, max_iterations=1, seed=0)
+        check_numbers(self, "C", "tolerance", above=0)
+        check_numbers(self, "max_iterations", whole=True, least=1)
+        check_numbers(self, "seed", whole=True)
 
 
 class NBLogistic(LogisticRegression):
@@ -160,7 +160,8 @@ class NBLogistic(LogisticRegression):
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        check_numbers(self, alpha=(0, math.inf), floor=(0, math.inf), beta=(0, 1))
+        check_numbers(self, "alpha", "floor")
+        check_numbers(self, "beta", most=1)
         if self.alpha == 0:
             raise SettingError("alpha=0 makes the ratio of a word that only one class has infinite: expected alpha > 0")
 

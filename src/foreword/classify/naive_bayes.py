@@ -25,6 +25,7 @@ from typing import Any, Literal, Self, TypeAlias, get_args
 import numpy as np
 
 from foreword.arrays import Doubles
+from foreword.checks import check_choice, check_numbers
 from foreword.classify import kernels
 from foreword.classify.labels import (
     DataError,
@@ -40,7 +41,6 @@ from foreword.classify.labels import (
 from foreword.classify.linear import LinearModel, Rows, check_array, rows_of
 from foreword.errors import SettingError
 from foreword.protocols import Counts, Json, Meter, Parts
-from foreword.settings import check_choice, check_numbers
 
 Kind: TypeAlias = Literal["multinomial", "complement", "bernoulli"]
 
@@ -217,7 +217,7 @@ class NaiveBayes(LinearModel):
 
     def _check_settings(self) -> None:
         check_choice(self, "kind", get_args(Kind))
-        check_numbers(self, alpha=(0, math.inf))
+        check_numbers(self, "alpha")
         if self.kind == "complement" and self.norm and self.alpha == 0:
             raise SettingError("norm=True divides by sums of logs, which alpha=0 may make infinite: expected alpha > 0")
         if isinstance(self.prior, str):

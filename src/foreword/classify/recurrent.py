@@ -27,12 +27,13 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from foreword.arrays import Array, Floats, Logs, Longs
+from foreword.checks import check_weights, list_of_texts, saveable
 from foreword.classify import embedder as embedders
 from foreword.classify.labels import Prediction, check_classes, names_of
-from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
-from foreword.protocols import Embedder, Json, Meter, Parts, Saveable, Step, TextModel
+from foreword.errors import DivergedError, InputError, MissingExtraError, NotFittedError, SettingError
+from foreword.protocols import Embedder, Json, Meter, Parts, Step, TextModel, TextTokenizer
 from foreword.storage.folder import load, nest, unnest
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 
@@ -50,7 +51,7 @@ from foreword.nn.dropout import Dropout, locked_mask
 from foreword.nn.network import EMBEDDING, Weights
 from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
 from foreword.training.batches import beside, bucketed, like_lengths, side_by_side
-from foreword.training.flat import new_flat, views
+from foreword.training.flat import choose_device, new_flat, views
 from foreword.training.optimisers import Adam
 from foreword.training.schedules import running_share
 
@@ -152,7 +153,7 @@ class RecurrentClassifier:
     @property
     def classes_(self) -> list[str]:
         if self._classes is None:
-            raise ForewordError("this RecurrentClassifier has learnt nothing yet: call fit(texts, labels) first")
+            raise NotFittedError(self, "texts, labels")
         return self._classes
 
     @property
@@ -190,11 +191,11 @@ class RecurrentClassifier:
         valid: tuple[Iterable[str], Sequence[Any]] | None = None,
     ) -> Iterator[Step]:
         """Learn, telling after each batch how far it is, in texts. With ``valid`` the best epoch on it is kept."""
-        documents, names = _not_one_string(texts), names_of(labels)
+        documents, names = list_of_texts(texts), names_of(labels)
         check_classes(names)
         if len(documents) != len(names):
             raise InputError(f"{len(documents)} texts and {len(names)} labels: expected a label for each text")
-        held_out = None if valid is None else (_not_one_string(valid[0]), names_of(valid[1]))
+        held_out = None if valid is None else (list_of_texts(valid[0]), names_of(valid[1]))
         generator = self._begin(documents, sorted(set(names)))
         number = {name: place for place, name in enumerate(self.classes_)}
         wanted = np.array([number[name] for name in names], np.int64)
@@ -355,7 +356,7 @@ class RecurrentClassifier:
 
     def _finite(self, loss: float) -> float:
         if not math.isfinite(loss):
-            raise ForewordError(f"training ran away: the loss is {loss}: try a lower rate than {self.rate:g}")
+            raise DivergedError(f"training diverged: the loss is {loss}: try a lower rate than {self.rate:g}")
         return loss
 
     def _keep(self, weights: Tensor, valid: tuple[list[str], list[str]] | None) -> None:
@@ -378,7 +379,7 @@ class RecurrentClassifier:
     def predict_log_proba(self, texts: Iterable[str]) -> Logs:
         """float64 (texts, K): natural logs of the posteriors."""
         logs, weights = np.zeros((0, len(self.classes_))), self.weights_
-        for group, pooled, count in self._read(_not_one_string(texts)):
+        for group, pooled, count in self._read(list_of_texts(texts)):
             logs = logs if len(logs) else np.zeros((count, len(self.classes_)))
             logs[group] = log_softmax(self._network.scores(weights, pooled).double(), 1).cpu().numpy()
         return logs
@@ -407,7 +408,7 @@ class RecurrentClassifier:
         """(texts, P): what the head reads, one vector for each text."""
         _ = self.classes_
         vectors = np.zeros((0, self._network.pooled_units), np.float32)
-        for group, pooled, count in self._read(_not_one_string(texts)):
+        for group, pooled, count in self._read(list_of_texts(texts)):
             vectors = vectors if len(vectors) else np.zeros((count, pooled.shape[1]), np.float32)
             vectors[group] = pooled.cpu().numpy()
         return vectors
@@ -459,9 +460,7 @@ class RecurrentClassifier:
         settings |= {"classes": classes, "last": self._network.read_units}
         weights: dict[str, Array] = {f"weights.{name}": part.cpu().numpy() for name, part in self.weights_.items()}
         parts = Parts(settings, weights)
-        if not isinstance(self._tokenizer, Saveable):
-            raise SettingError(f"a {type(self._tokenizer).__name__} cannot be saved")
-        nest("tokenizer", self._tokenizer, parts)
+        nest("tokenizer", saveable(self._tokenizer), parts)
         if self._embedder is not None:
             embedders.put(self._embedder, parts)
         return parts
@@ -483,12 +482,7 @@ class RecurrentClassifier:
         sizes = (len(tokenizer.vocab), model.embedding, model.hidden, model.layers)
         encoder = RecurrentNetwork(*sizes, False, model.cell, last)
         network = model._network_on(encoder, len(classes))
-        for name, shape in network.tensors().items():  # before any room is made for them
-            given = parts.arrays[f"weights.{name}"]
-            if given.dtype != np.float32 or given.shape != shape:
-                raise ValueError(f"{name} is {given.dtype} {given.shape}, not float32 {shape}")
-            if not np.isfinite(given).all():
-                raise ValueError(f"a number of {name} is not finite")
+        check_weights(parts.arrays, network.tensors(), "weights.")
         model._take(tokenizer, network, classes)
         for name, part in model.weights_.items():
             part.copy_(torch.from_numpy(np.array(parts.arrays[f"weights.{name}"])))
@@ -507,10 +501,7 @@ class RecurrentClassifier:
         self.embedding, self.hidden, self.layers = encoder.embedding, encoder.hidden, encoder.layers
 
     def _device(self) -> torch.device:
-        there = torch.cuda.is_available()
-        if self.device == "cuda" and not there:
-            raise SettingError("device is 'cuda', but torch finds no GPU here: leave it out, or say 'cpu'")
-        device = torch.device(self.device or ("cuda" if there else "cpu"))
+        device = choose_device(self.device)
         if self.precision == "float16" and device.type == "cpu":
             raise SettingError("precision is 'float16', which needs a GPU: say 'float32'")
         return device
@@ -579,9 +570,3 @@ def _slice_of(
     begin = min(parts[name].storage_offset() for name in names)
     end = max(parts[name].storage_offset() + parts[name].numel() for name in names)
     return weights[begin:end], gradient[begin:end]
-
-
-def _not_one_string(texts: Iterable[str]) -> list[str]:
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
-    return list(texts)

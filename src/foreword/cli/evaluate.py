@@ -22,10 +22,10 @@ from foreword.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from foreword.evaluate.classification import Confusion, TextModel
+    from foreword.evaluate.classification import Confusion
     from foreword.evaluate.tagging import TagMeasures
     from foreword.measures.perplexity import Measures
-    from foreword.protocols import Json, Meter
+    from foreword.protocols import Json, LabelModel, Meter
     from foreword.text.examples import LabelledReading, Tell
 
 EXAMPLES = examples(
@@ -179,7 +179,7 @@ def evaluate(
 
 
 def measure_labelled(
-    model: TextModel, data: list[str], reading: LabelledReading, say: Tell | None, meter: Meter | None
+    model: LabelModel, data: list[str], reading: LabelledReading, say: Tell | None, meter: Meter | None
 ) -> Confusion:
     from foreword.cli.confusion import unseen_note
     from foreword.cli.labelled import gathered, labelled_in, read_by

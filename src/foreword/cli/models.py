@@ -15,9 +15,8 @@ import typer
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
-    from foreword.evaluate.classification import TextModel
     from foreword.pipeline.language import TextLM
-    from foreword.tokens.corpus import TextTokenizer
+    from foreword.protocols import LabelModel, TextTokenizer
 
 STDIO = "-"
 
@@ -40,10 +39,10 @@ CLASSIFIERS = ("text-classifier", "fasttext-classifier", "recurrent-classifier")
 """Kinds that read text and say a label."""
 
 
-def load_classifier(path: str) -> TextModel:
+def load_classifier(path: str) -> LabelModel:
     from foreword.storage.folder import kind_of
 
-    found: TextModel = load_any(path)
+    found: LabelModel = load_any(path)
     if kind_of(found) not in CLASSIFIERS:
         raise InputError(
             f"{path}: its kind is {kind_of(found)}, not text-classifier: foreword classify train makes one"
@@ -54,8 +53,8 @@ def load_classifier(path: str) -> TextModel:
 def load_tokenizer(path: str) -> TextTokenizer:
     """A tokenizer's folder, a tokenizer.json, or the tokenizer of a model."""
     from foreword.pipeline.language import TextLM
+    from foreword.protocols import TextTokenizer
     from foreword.storage.folder import kind_of
-    from foreword.tokens.corpus import TextTokenizer
 
     found = load_any(path)
     tokenizer = found.tokenizer if isinstance(found, TextLM) else found

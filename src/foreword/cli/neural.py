@@ -108,7 +108,7 @@ def train_neural(
     """
     import torch
 
-    from foreword.tokens.resume import interrupts_noted
+    from foreword.storage.checkpoint import deferred_interrupt
     from foreword.training.checkpoint import Checkpoint
 
     if threads is not None:
@@ -119,7 +119,7 @@ def train_neural(
     elif checkpoint.path.is_dir():
         raise SettingError(f"{checkpoint.path} keeps a run on Ray: go on with it by --ray")
     asked_at = 0
-    with interrupts_noted() as stopped:
+    with deferred_interrupt() as stopped:
         for step in model.train(corpus, valid=valid, checkpoint=checkpoint):
             if meter:
                 seen = f", valid {math.exp(-model.valid_score_):.1f}" if math.isfinite(model.valid_score_) else ""

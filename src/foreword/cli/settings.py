@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from inspect import signature
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from foreword.settings import settings_of
-
 HINT = "'--set'"
 NAMES = {float: "a number", int: "a whole number", str: "a string", bool: "true or false", NoneType: "null"}
+
+
+def settings_of(model: type) -> dict[str, Any]:
+    """Return the name and type of every setting of a class: its constructor's parameters, those of an unpacked
+    ``TypedDict`` one by one.
+    """
+    types = get_type_hints(model.__init__)  # type: ignore[misc]
+    found: dict[str, Any] = {}
+    for name, parameter in list(signature(model.__init__).parameters.items())[1:]:  # type: ignore[misc]
+        if parameter.kind is parameter.VAR_KEYWORD:
+            (group,) = get_args(types[name])
+            found |= get_type_hints(group)
+        else:
+            found[name] = types.get(name, Any)
+    return found
 
 
 def parse_settings(settings: Iterable[str], kind: str, model: type) -> dict[str, Any]:

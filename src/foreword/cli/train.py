@@ -33,11 +33,11 @@ from foreword.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from foreword.protocols import LanguageModel, Meter
+    from foreword.protocols import LanguageModel, Meter, TextTokenizer
     from foreword.storage.scratch import Scratch
     from foreword.text.block import Block
     from foreword.text.sources import Reading
-    from foreword.tokens.corpus import Corpus, TextTokenizer
+    from foreword.tokens.corpus import Corpus
 
 KINDS = {
     "unigram": "foreword.ngram.unigram:UnigramLM",
@@ -162,11 +162,10 @@ def train(
     from foreword.cli.neural import checkpoint_of, forget_run, new_model, train_neural
     from foreword.cli.printing import tell
     from foreword.cli.progress import progress
-    from foreword.cli.settings import parse_settings
+    from foreword.cli.settings import parse_settings, settings_of
     from foreword.cli.texts import blocks_in
     from foreword.cli.vectors import MIN_COUNT, begin_or_resume, train_model
     from foreword.pipeline.language import TextLM
-    from foreword.settings import settings_of
     from foreword.storage.folder import save
     from foreword.storage.scratch import Scratch
 

@@ -103,11 +103,11 @@ def run_steps(
     model: Any, steps: Iterator[Step], out: str, meter: Meter | None, phase: str = "training"
 ) -> float | None:
     """Go through the steps of training, saving on the way but not at the end; the loss of the last one."""
+    from foreword.storage.checkpoint import deferred_interrupt
     from foreword.storage.folder import save
-    from foreword.tokens.resume import interrupts_noted
 
     loss, saved = None, time.monotonic()
-    with interrupts_noted() as stopped:
+    with deferred_interrupt() as stopped:
         for step in steps:
             loss = step.loss
             if meter:

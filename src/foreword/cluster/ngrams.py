@@ -40,10 +40,10 @@ from foreword.ngram.merge import (
     windows_of,
 )
 from foreword.ngram.model import NgramLM
-from foreword.protocols import Meter
+from foreword.protocols import Meter, TextTokenizer
 from foreword.storage.scratch import Scratch
 from foreword.text.sources import Reading, no_text
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 
 RANGES_A_CORE = 2

@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from foreword.arrays import Bools, Logs, Longs
 from foreword.errors import InputError, SettingError
-from foreword.protocols import Json
+from foreword.protocols import Json, LabelModel
 
 CONFIDENCE_Z = 1.959963984540054
 """95 % of a normal distribution lie within so many standard deviations."""
@@ -161,15 +161,6 @@ def _share(part: int, whole: int) -> float:
 # --- a classifier of texts
 
 
-class TextModel(Protocol):
-    """A text classifier, as far as it is needed to measure it."""
-
-    @property
-    def classes_(self) -> Sequence[str]: ...
-    def fit(self, texts: Any, labels: Sequence[str], /) -> Any: ...
-    def predict_best(self, texts: Any, k: int = 1) -> Iterable[Sequence[tuple[str, float]]]: ...
-
-
 @dataclass(slots=True)
 class _Answers:
     """The labels of texts, what the model said, and how sure it was."""
@@ -179,7 +170,7 @@ class _Answers:
     sure: list[float] = field(default_factory=list)
     unseen: Counter[str] = field(default_factory=Counter)
 
-    def ask(self, model: TextModel, texts: Any, labels: Sequence[str]) -> None:
+    def ask(self, model: LabelModel, texts: Any, labels: Sequence[str]) -> None:
         known = set(model.classes_)
         best = list(model.predict_best(texts))
         usual = model.classes_[0]
@@ -201,7 +192,7 @@ class _Answers:
         return Confusion(found.labels, found.counts, dict(sorted(self.unseen.items())), error)
 
 
-def measure_classifier(model: TextModel, texts: Any, labels: Sequence[str]) -> Confusion:
+def measure_classifier(model: LabelModel, texts: Any, labels: Sequence[str]) -> Confusion:
     """Predict the texts and compare with their labels."""
     answers = _Answers()
     answers.ask(model, texts, labels)
@@ -248,7 +239,7 @@ def lone_classes(labels: Sequence[str]) -> list[str]:
 
 
 def cross_validate(
-    make: Callable[[], TextModel], texts: Sequence[str], labels: Sequence[str], *, folds: int = 10, seed: int = 0
+    make: Callable[[], LabelModel], texts: Sequence[str], labels: Sequence[str], *, folds: int = 10, seed: int = 0
 ) -> Iterator[Fold]:
     """Train on all parts but one and measure on that one, part after part; the last ``so_far`` is the result.
 
@@ -261,7 +252,7 @@ def cross_validate(
 
 
 def _rounds(
-    make: Callable[[], TextModel], texts: Sequence[str], labels: Sequence[str], part: Longs, folds: int
+    make: Callable[[], LabelModel], texts: Sequence[str], labels: Sequence[str], part: Longs, folds: int
 ) -> Iterator[Fold]:
     answers = _Answers()
     for number in range(folds):

@@ -11,23 +11,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from foreword.evaluate.classification import Confusion, confusion
 from foreword.evaluate.spans import SpanMeasures, measure_spans
-from foreword.protocols import Json, Sentences, Tagger, Tags
+from foreword.protocols import Json, Sentences, Tags, TreebankTagger
 from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
 from foreword.tag.conllu import Tagged
 from foreword.tag.features import ALL_GROUPS, FeatureTagger
-
-
-@runtime_checkable
-class KnowingTagger(Tagger, Protocol):
-    """A tagger that can say which words it has seen, and which column of a treebank it has learnt."""
-
-    column: str
-
-    def knows(self, word: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +62,7 @@ class TagMeasures:
         }
 
 
-def measure_tagger(tagger: KnowingTagger, sentences: Sentences, tags: Tags) -> TagMeasures:
+def measure_tagger(tagger: TreebankTagger, sentences: Sentences, tags: Tags) -> TagMeasures:
     """Tag a text and compare."""
     check_pairs(sentences, tags)
     predicted = tagger.predict(sentences)

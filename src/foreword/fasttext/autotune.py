@@ -64,7 +64,7 @@ def autotune(
         except InputError:
             if best is None:
                 raise
-            accuracy = 0.0  # it ran away
+            accuracy = 0.0  # training diverged
         trial = Trial(
             number, settings, accuracy, time.monotonic() - since, best is None or accuracy > best.accuracy, classifier
         )

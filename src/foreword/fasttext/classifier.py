@@ -21,7 +21,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from foreword.arrays import Array, Doubles, Floats, Ints, Longs, ULongs
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.errors import DivergedError, InputError, NotFittedError, SettingError
 from foreword.fasttext.counting import count_lines
 from foreword.fasttext.files import (
     HIERARCHICAL,
@@ -131,7 +131,7 @@ class FastTextClassifier:
     def model(self) -> LineModel:
         """What was learnt: the dictionary and the two matrices."""
         if self._model is None:
-            raise ForewordError("this FastTextClassifier has learnt nothing yet: call fit(texts, labels) first")
+            raise NotFittedError(self, "texts, labels")
         return self._model
 
     @property
@@ -199,7 +199,7 @@ class FastTextClassifier:
                     done.result()
                 log_likelihood, lines = (report - before).sum(0).tolist()
                 if not np.isfinite(log_likelihood):
-                    raise InputError(f"training ran away: try a rate below {self.rate}")
+                    raise DivergedError(f"training diverged: try a rate below {self.rate}")
                 progress.step = number + 1
                 read = (number // pieces + part[1]) * len(block)
                 yield Step(int(read), self.epochs * len(block), -log_likelihood / max(1.0, lines), rates[0])

@@ -20,7 +20,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ints, Longs
-from foreword.errors import ForewordError, InputError
+from foreword.errors import InputError, NotFittedError
 from foreword.fasttext.files import (
     CBOW,
     NEGATIVE,
@@ -105,7 +105,7 @@ class FastText:
     @property
     def vocab(self) -> Vocab:
         if self._vocab is None:
-            raise ForewordError("this FastText has learnt nothing yet: call fit(corpus) first")
+            raise NotFittedError(self, "corpus")
         return self._vocab
 
     @property

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from foreword.arrays import Array, Longs
+from foreword.checks import check_choice
 from foreword.errors import InputError, SettingError
 from foreword.features.counting import Cutting, Texts, canonical
-from foreword.features.estimator import Estimator, NotLearntError
+from foreword.features.estimator import Estimator, EstimatorNotFittedError
 from foreword.features.plain import Split
 from foreword.features.vocabulary import HashedColumns, Keep, Lexicon, Memory, Terms, Vocabulary
 from foreword.protocols import Counts, Json, Parts
-from foreword.settings import check_choice
 
 MOST_COLUMNS = np.iinfo(np.int32).max
 LONGEST_RUN = 100
@@ -144,7 +144,7 @@ class BagOfWords(Estimator):
 
     def _learnt(self) -> Memory:
         if not self._has_learnt():
-            raise NotLearntError(self)
+            raise EstimatorNotFittedError(self, "texts")
         return self._memory
 
     @property

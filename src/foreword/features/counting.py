@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from foreword.arrays import Array, Bytes, Ints, Longs
+from foreword.checks import check_not_string
 from foreword.errors import InputError
 from foreword.features import kernels_bag, kernels_cut
 from foreword.features.plain import Split
@@ -45,8 +46,7 @@ CHARACTER_SPLITS = ("characters", "characters in words")
 
 def document_blocks(texts: Texts, lowercase: bool) -> Iterator[Block]:
     """Yield closed blocks of about BATCH_BYTES; text beyond ASCII is already in lower case where that is asked."""
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+    check_not_string(texts)
     batch: list[str] = []
     done = size = 0  # texts in earlier blocks, characters in this one
     begun: list[bytes] = []  # pieces of a document that continues in the next block

@@ -10,14 +10,11 @@ from __future__ import annotations
 import inspect
 from typing import Any, Self
 
-from foreword.errors import ForewordError, SettingError
+from foreword.errors import NotFittedError, SettingError
 
 
-class NotLearntError(ForewordError, ValueError, AttributeError):
-    """Asked before ``fit``. It is also what scikit-learn expects, so that ``hasattr(bag, "vocabulary_")`` is false."""
-
-    def __init__(self, estimator: object, arguments: str = "texts") -> None:
-        super().__init__(f"this {type(estimator).__name__} has learnt nothing yet: call fit({arguments}) first")
+class EstimatorNotFittedError(NotFittedError, AttributeError):
+    """NotFittedError as scikit-learn expects it: ``hasattr(bag, "vocabulary_")`` is false before ``fit``."""
 
 
 class Estimator:

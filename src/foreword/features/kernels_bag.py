@@ -15,9 +15,9 @@ import math
 import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Ints, Longs, ULongs
+from foreword.native.hashing import EMPTY, find_slot, first_slot, pair_key
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import lowest_one, prefetch
-from foreword.native.pairs import EMPTY, pair_key
 from foreword.tokens.strings import BATCH, ID_BITS, find, has_room, insert, make_key, row_of
 
 _FNV_OFFSET = np.uint64(0xCBF29CE484222325)
@@ -25,7 +25,6 @@ _FNV_PRIME = np.uint64(0x100000001B3)
 _BLANK = np.uint64(0x20)
 _HALF = np.uint64(32)
 _TOP = np.uint64(63)
-_FIRST = np.uint64(0x9E3779B97F4A7C15)
 
 
 @kernel
@@ -74,21 +73,6 @@ def following(numbers: Ints, span_ends: Longs, ahead: int, out: Ints) -> None:
             piece += 1
 
 
-@inlined
-def first_slot(slots: Longs, key: int) -> int:
-    mixed = np.uint64(key) * _FIRST
-    mixed ^= mixed >> _HALF
-    return np.int64(mixed & np.uint64(len(slots) // 2 - 1)) * 2
-
-
-@inlined
-def pair_slot(slots: Longs, place: int, key: int) -> int:
-    """Return the slot of ``key``, or the free slot where it belongs, searching from ``place`` on."""
-    while slots[place] != EMPTY and slots[place] != key:
-        place = (place + 2) & (len(slots) - 1)
-    return place
-
-
 @kernel
 def number_pairs(
     lefts: Ints, rights: Ints, count: int, grow: bool, slots: Longs, members: Ints, numbers: Ints, keys: Longs,
@@ -110,7 +94,7 @@ def number_pairs(
         for pair in range(filled):
             number = np.int64(-1)
             if keys[pair] != EMPTY:
-                place = pair_slot(slots, first_slot(slots, keys[pair]), keys[pair])
+                place = find_slot(slots, keys[pair])
                 if slots[place] != EMPTY:
                     number = slots[place + 1]
                 elif grow:
@@ -133,7 +117,7 @@ def rehash_pairs(old: Longs, new: Longs) -> None:
     """Insert all pairs of one table into a larger one."""
     for source in range(0, len(old), 2):
         if old[source] != EMPTY:
-            place = pair_slot(new, first_slot(new, old[source]), old[source])
+            place = find_slot(new, old[source])
             new[place] = old[source]
             new[place + 1] = old[source + 1]
 

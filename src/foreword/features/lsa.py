@@ -23,11 +23,11 @@ import numpy as np
 from scipy import sparse
 
 from foreword.arrays import Doubles
+from foreword.checks import check_numbers
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.features.estimator import Estimator, NotLearntError
+from foreword.features.estimator import Estimator, EstimatorNotFittedError
 from foreword.features.kernels_lanczos import BLOCK, orthonormalise, project_out
 from foreword.protocols import Counts, Json, Parts
-from foreword.settings import check_whole, is_finite
 
 SPARE = 32
 """Vectors retained at a restart in addition to those requested: the more, the fewer restarts."""
@@ -115,7 +115,7 @@ class LSA(Estimator):
 
     def _components(self) -> Doubles:
         if not hasattr(self, "components_"):
-            raise NotLearntError(self)
+            raise EstimatorNotFittedError(self, "texts")
         components: Doubles = self.components_
         return components
 
@@ -154,9 +154,9 @@ class LSA(Estimator):
         return model
 
     def _check_settings(self) -> None:
-        check_whole(self, dimensions=1, restarts=1, seed=0)
-        if not (is_finite(self.tolerance) and 0 < self.tolerance < 1):
-            raise SettingError(f"tolerance={self.tolerance}: expected a number between 0 and 1")
+        check_numbers(self, "dimensions", "restarts", whole=True, least=1)
+        check_numbers(self, "seed", whole=True)
+        check_numbers(self, "tolerance", above=0, most=1)
 
 
 def leading_eigenvectors(short: Counts, count: int, tolerance: float, restarts: int, seed: int) -> Doubles:

@@ -20,12 +20,12 @@ from typing import Any, Literal, TypeAlias, Unpack, get_args
 import numpy as np
 
 from foreword.arrays import Doubles
+from foreword.checks import check_choice
 from foreword.errors import SettingError
 from foreword.features.bag import BagOfWords, BagSettings
 from foreword.features.counting import canonical
 from foreword.features.kernels_bag import weigh
 from foreword.protocols import Counts
-from foreword.settings import check_choice
 
 Idf: TypeAlias = Literal["smooth", "plain", "plain+1"]
 Norm: TypeAlias = Literal["l1", "l2"]

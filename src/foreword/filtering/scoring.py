@@ -21,10 +21,10 @@ import numpy as np
 from foreword.arrays import Bools, Bytes, Doubles, Ints, Longs
 from foreword.errors import InputError
 from foreword.filtering.columns import Column
+from foreword.pipeline.scoring import DocumentScores, score_documents
 from foreword.storage.folder import kind_of, load
 from foreword.text.block import Block
 from foreword.text.whitespace import IS_ASCII_WHITE, blank, character_start
-from foreword.tokens.corpus import Corpus
 
 if TYPE_CHECKING:
     from foreword.classify.recurrent import RecurrentClassifier
@@ -95,31 +95,17 @@ class LanguageScorer:
     def columns(self, texts: Block) -> list[Column]:
         pieces, owners = cut(texts, self.piece_bytes)
         size = texts.text_bytes() if self.counting else NETWORK_BYTES
-        found = [self._sums(part) for part in stretches(pieces, size)]
-        logs, tokens, oov = (np.concatenate([part[column] for part in found]) for column in range(3))
+        found = [score_documents(self.model, part) for part in stretches(pieces, size)]
+        logs = np.concatenate([part.logprobs for part in found])
+        tokens = np.concatenate([part.tokens for part in found])
+        oov = np.concatenate([part.oov for part in found])
         if owners is not None:
-            logs = np.bincount(owners, logs, len(texts))
+            logs = np.bincount(owners, np.nan_to_num(logs, nan=0.0, neginf=-np.inf), len(texts))
             tokens, oov = (np.bincount(owners, each, len(texts)).astype(np.int64) for each in (tokens, oov))
-        empty = blank(texts.data, texts.starts, texts.stops)
-        logs[empty] = np.nan
-        tokens[empty] = oov[empty] = 0
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            perplexity = np.exp(-logs / tokens)
-        values = {"score": logs, "tokens": tokens, "oov": oov, PERPLEXITY: perplexity}
+            logs[tokens == 0] = np.nan
+        scores = DocumentScores(logs, tokens, oov)
+        values = {"score": logs, "tokens": tokens, "oov": oov, PERPLEXITY: scores.perplexities}
         return [Column(self.prefix + name, value) for name, value in values.items()]
-
-    def _sums(self, texts: Block) -> tuple[Doubles, Longs, Longs]:
-        """Each document's log-probability, how many tokens it has and how many of those the model does not know."""
-        corpus = Corpus.from_blocks([texts], self.model.tokenizer, threads=1)
-        starts, unknown = corpus.offsets[:-1], corpus.vocab.unknown
-        if not len(corpus):
-            return np.empty(0), starts, starts
-        logs = np.add.reduceat(self.model.model.logprobs(corpus).astype(np.float64, copy=False), starts)
-        if unknown is None:
-            return logs, np.diff(corpus.offsets), np.zeros(len(starts), np.int64)
-        places = np.flatnonzero(corpus.ids == unknown)
-        oov = np.diff(np.searchsorted(places, corpus.offsets))
-        return logs, np.diff(corpus.offsets), oov
 
 
 # --- classifiers

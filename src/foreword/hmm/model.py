@@ -36,7 +36,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from foreword.arrays import Doubles, Ids, Ints, Logs, Longs, Reals
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.checks import check_ids
+from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.hmm import kernels
 from foreword.hmm.kernels import Batch, document_groups
 from foreword.hmm.tables import AXES, Counts, Parameters, check_shapes, frozen
@@ -155,7 +156,7 @@ class HMM:
 
     def _what_was_learnt(self) -> tuple[Parameters, Vocab]:
         if self._learnt is None:
-            raise ForewordError("this HMM has learnt nothing yet: call fit(corpus) first")
+            raise NotFittedError(self, "corpus")
         return self._learnt
 
     @property
@@ -342,7 +343,7 @@ class HMM:
             raise SettingError(f"{words.shape} words but {states.shape} states")
         if len(words) == 0:
             return 0.0
-        self._check_range(words)
+        check_ids(words, len(self.vocab))
         if not 0 <= states.min() <= states.max() < self.states:
             raise SettingError(f"a state is not one of the {self.states}, which are counted from 0")
         with np.errstate(divide="ignore"):
@@ -378,7 +379,7 @@ class HMM:
 
         A word that no reachable state emits tells nothing; the belief stays as it was.
         """
-        self._check_range(np.asarray(ids))
+        check_ids(np.asarray(ids), len(self.vocab))
         joint = belief * self._known.emission[ids]
         total = joint.sum(axis=-1, keepdims=True)
         return np.where(total > 0, joint / np.where(total > 0, total, 1), belief)
@@ -487,10 +488,6 @@ class HMM:
         if corpus.vocab != self.vocab:
             raise InputError("the text was turned into ids with another vocabulary than the model's")
         corpus.check_ids()
-
-    def _check_range(self, ids: Ids) -> None:
-        if ids.size and not 0 <= ids.min() <= ids.max() < len(self.vocab):
-            raise SettingError(f"an id is not in the vocabulary of {len(self.vocab)} tokens")
 
 
 def _refuse_empty(corpus: Corpus) -> None:

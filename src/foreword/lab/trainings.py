@@ -18,10 +18,11 @@ from foreword.evaluate.compare.splits import split, written_without_spaces
 from foreword.lab.jobs import Job, Jobs, Point
 from foreword.lessons.keywords import is_common
 from foreword.pipeline.language import TextLM
+from foreword.protocols import TextTokenizer
 from foreword.serve.registry import Entry, Shelf
 from foreword.serve.routes import next_of
 from foreword.tokens.characters import CharacterTokenizer
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 from foreword.training.checkpoint import Checkpoint
 

@@ -1,4 +1,4 @@
-"""How every kernel is compiled."""
+"""Decorators that compile every kernel, and the cache of compiled kernels."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _UNCOUNTED = {"_nrt": False}
 
 
 def kernel(function: F) -> F:
-    """Compile with Numba, release the GIL while running, and keep the machine code between runs."""
+    """Compile with Numba, release the GIL while running, and cache the machine code between runs."""
     return _cached(function, **_UNCOUNTED)
 
 
 def inlined(function: F) -> F:
-    """A small part of a kernel, always compiled into its caller."""
+    """Compile a small function that is always inlined into the kernels that call it."""
     compiled: F = _njit(nogil=True, boundscheck=False, forceinline=True, **_UNCOUNTED)(function)
     return compiled
 
 
 def allocating(function: F) -> F:
-    """A kernel that makes arrays of its own: for drivers, which call the others to do the work."""
+    """Compile a kernel that allocates arrays: for drivers, which call the others to do the work."""
     return _cached(function)
 
 

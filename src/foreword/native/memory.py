@@ -1,4 +1,4 @@
-"""Seven machine instructions that Numba has no name for."""
+"""Machine instructions that Numba has no name for: unaligned loads, byte masks, bit counts and prefetches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foreword.native.jit import inlined
 
 @intrinsic
 def load_unaligned(typing_context: Any, array: Any, index: Any) -> Any:
-    """Eight bytes of a uint8 array as one little-endian number, wherever they lie."""
+    """Load eight bytes of a uint8 array, at any alignment, as one little-endian number."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
@@ -30,20 +30,20 @@ def load_unaligned(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def bytes_between(typing_context: Any, array: Any, index: Any, least: Any, most: Any) -> Any:
-    """A bit for each of ``array[index:index + 64]``, the first one lowest: whether it is from ``least`` to ``most``."""
-    byte, places = ir.IntType(8), ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+    """Return a 64-bit mask of ``array[index:index + 64]``: bit i is set where byte i is from ``least`` to ``most``."""
+    byte, lanes = ir.IntType(8), ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
     vector = ir.VectorType(byte, 64)
 
-    def everywhere(builder: Any, number: Any) -> Any:
+    def broadcast(builder: Any, number: Any) -> Any:
         nothing = ir.Constant(vector, ir.Undefined)
         one = builder.insert_element(nothing, builder.trunc(number, byte), ir.Constant(ir.IntType(32), 0))
-        return builder.shuffle_vector(one, nothing, places)
+        return builder.shuffle_vector(one, nothing, lanes)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
         found = builder.load(builder.bitcast(builder.gep(view.data, [arguments[1]]), vector.as_pointer()))
         found.align = 1
-        low, high = (everywhere(builder, number) for number in arguments[2:])
+        low, high = (broadcast(builder, number) for number in arguments[2:])
         inside = builder.icmp_unsigned("<=", builder.sub(found, low), builder.sub(high, low))
         return builder.bitcast(inside, ir.IntType(64))
 
@@ -52,7 +52,7 @@ def bytes_between(typing_context: Any, array: Any, index: Any, least: Any, most:
 
 @intrinsic
 def ones(typing_context: Any, word: Any) -> Any:
-    """How many bits of ``word`` are set."""
+    """Count the set bits of ``word``."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -62,7 +62,7 @@ def ones(typing_context: Any, word: Any) -> Any:
 
 @intrinsic
 def lowest_one(typing_context: Any, word: Any) -> Any:
-    """The place (0 to 63) of the lowest set bit; ``word`` must not be zero."""
+    """Return the index (0 to 63) of the lowest set bit; ``word`` must not be zero."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -72,28 +72,31 @@ def lowest_one(typing_context: Any, word: Any) -> Any:
 
 @intrinsic
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of ``array[index]`` and go on; by the time it is needed it will be near."""
+    """Request the cache line of ``array[index]`` without waiting for it."""
     all_caches = 3
-    return types.void(array, types.int64), _asking(all_caches)
+    return types.void(array, types.int64), _prefetching(all_caches)
 
 
 @intrinsic
 def prefetch_to_write(typing_context: Any, array: Any, index: Any) -> Any:
-    """The same for what will be written to: it is taken from other cores at once, not only when the write comes."""
+    """Request a cache line that will be written to: it is taken from other cores now, not when the write comes."""
     all_caches = 3
-    return types.void(array, types.int64), _asking(all_caches, to_write=1)
+    return types.void(array, types.int64), _prefetching(all_caches, to_write=1)
 
 
 @intrinsic
 def prefetch_far(typing_context: Any, array: Any, index: Any) -> Any:
-    """The same for whoever asks for much at once: it is put in the second cache, which has more room, also for what is
-    on its way. Sums of scattered rows took a quarter less time.
+    """Request a cache line into the second-level cache, which has room for more requests in flight.
+
+    Sums of scattered rows took a quarter less time.
     """
     second_cache = 2
-    return types.void(array, types.int64), _asking(second_cache)
+    return types.void(array, types.int64), _prefetching(second_cache)
 
 
-def _asking(near: int, to_write: int = 0) -> Any:
+def _prefetching(locality: int, to_write: int = 0) -> Any:
+    """Return a generator of LLVM's prefetch instruction."""
+
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
         pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -101,7 +104,7 @@ def _asking(near: int, to_write: int = 0) -> Any:
         form = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
         function = cgutils.get_or_insert_function(builder.module, form, "llvm.prefetch.p0")
         is_data = 1
-        builder.call(function, [address, *(ir.Constant(number, hint) for hint in (to_write, near, is_data))])
+        builder.call(function, [address, *(ir.Constant(number, hint) for hint in (to_write, locality, is_data))])
         return context.get_dummy_value()
 
     return generate
@@ -109,7 +112,7 @@ def _asking(near: int, to_write: int = 0) -> Any:
 
 @inlined
 def load8(data: Bytes, start: int, stop: int) -> np.uint64:
-    """The bytes ``data[start:stop]``, the first eight at most, as a number; what is missing counts as zero.
+    """Load up to eight bytes of ``data[start:stop]`` as one little-endian number, padded with zeros.
 
     Nothing beyond the array is read: near its end the bytes are gathered one by one.
     """
@@ -120,6 +123,6 @@ def load8(data: Bytes, start: int, stop: int) -> np.uint64:
             word &= (np.uint64(1) << np.uint64(8 * length)) - np.uint64(1)
         return word
     word = np.uint64(0)
-    for place in range(min(8, stop - start)):
-        word |= np.uint64(data[start + place]) << np.uint64(8 * place)
+    for offset in range(min(8, stop - start)):
+        word |= np.uint64(data[start + offset]) << np.uint64(8 * offset)
     return word

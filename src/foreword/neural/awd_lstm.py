@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from foreword.neural.model import NeuralLM, check_sizes
+from foreword.checks import check_numbers
+from foreword.neural.model import NeuralLM
 from foreword.nn.dropout import Dropout
 from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.tokens.vocab import Vocab
@@ -67,7 +68,7 @@ class AWDLSTM(NeuralLM):
         self.softmaxes = softmaxes
 
     def network(self, vocab: Vocab) -> RecurrentNetwork:
-        check_sizes(self, "embedding", "hidden", "layers", "softmaxes")
-        check_sizes(self, "mogrify", least=0)
+        check_numbers(self, "embedding", "hidden", "layers", "softmaxes", least=1)
+        check_numbers(self, "mogrify", least=0)
         sizes = (len(vocab), self.embedding, self.hidden, self.layers)
         return RecurrentNetwork(*sizes, self.tied, mogrify=self.mogrify, softmaxes=self.softmaxes)

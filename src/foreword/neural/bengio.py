@@ -20,8 +20,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear
 
+from foreword.checks import check_numbers
 from foreword.errors import SettingError
-from foreword.neural.model import NeuralLM, check_sizes
+from foreword.neural.model import NeuralLM
 from foreword.neural.recurrent import MODEST
 from foreword.nn.dropout import Dropout, draw_mask, locked_mask
 from foreword.nn.network import (
@@ -132,8 +133,8 @@ class BengioLM(NeuralLM):
         self.tied = tied
 
     def network(self, vocab: Vocab) -> BengioNetwork:
-        check_sizes(self, "embedding", "hidden")
-        check_sizes(self, "order", least=2)
+        check_numbers(self, "embedding", "hidden", least=1)
+        check_numbers(self, "order", least=2)
         if self.tied and (self.direct or self.hidden != self.embedding):
             raise SettingError("tied needs as many hidden units as the embedding has, and no direct connections")
         sizes = (len(vocab), self.order - 1, self.embedding, self.hidden, vocab.end)

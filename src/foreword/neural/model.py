@@ -18,7 +18,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ids, Logs, Longs
-from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
+from foreword.checks import check_ids, check_weights
+from foreword.errors import DivergedError, InputError, MissingExtraError, NotFittedError, SettingError
 from foreword.protocols import Json, Meter, NextToken, Parts, Rows, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -48,7 +49,7 @@ from foreword.nn.network import (
 from foreword.nn.sampled import sampled_cross_entropy, unigram
 from foreword.nn.softmax import linear_cross_entropy, takes_room
 from foreword.training.checkpoint import Checkpoint, fingerprint
-from foreword.training.flat import new_flat, views
+from foreword.training.flat import choose_device, new_flat, views
 from foreword.training.loop import PLANNED, Trainer
 from foreword.training.reading import Reading
 from foreword.training.settings import Training
@@ -121,7 +122,7 @@ class NeuralLM:
     @property
     def vocab(self) -> Vocab:
         if self._vocab is None:
-            raise ForewordError(f"this {type(self).__name__} has learnt nothing yet: call fit(corpus) first")
+            raise NotFittedError(self, "corpus")
         return self._vocab
 
     @property
@@ -188,8 +189,8 @@ class NeuralLM:
             rate = trainer.rate(trainer.share(), trainer.step)
             loss = trainer.run(updates)
             if loss > RAN_AWAY:
-                raise ForewordError(
-                    f"training ran away: a loss of {loss:.3g} at step {trainer.step}, where knowing nothing costs"
+                raise DivergedError(
+                    f"training diverged: a loss of {loss:.3g} at step {trainer.step}, where knowing nothing costs"
                     f" {np.log(len(self.vocab)):.1f}: try a lower rate than {self.training.rate:g}"
                 )
             share = max(trainer.share(), 1e-9)
@@ -206,7 +207,7 @@ class NeuralLM:
         if valid is not None and valid.vocab != corpus.vocab:
             raise InputError("the held-out text was turned into ids with another vocabulary than the training text's")
         corpus.check_ids()
-        if self.training.precision == "float16" and self._device().type == "cpu":
+        if self.training.precision == "float16" and choose_device(self.device).type == "cpu":
             raise SettingError("precision is 'float16', which needs a GPU: say 'float32' or 'bfloat16'")
         if self.training.sampled and getattr(self, "softmaxes", 1) > 1:
             raise SettingError("softmaxes are mixed over all words: expected sampled=0 in the training")
@@ -215,10 +216,10 @@ class NeuralLM:
                 raise SettingError("schedule plateau or nt-asgd, or patience, needs a held-out text: give valid")
             return None
         valid.check_ids()
-        return _held_out(valid, self._device())
+        return _held_out(valid, choose_device(self.device))
 
     def _trainer(self, corpus: Corpus, together: Together = ALONE) -> Trainer:
-        network, device, training = self.network(corpus.vocab), self._device(), self.training
+        network, device, training = self.network(corpus.vocab), choose_device(self.device), self.training
         generator = torch.Generator(device).manual_seed(self.seed)
         flat = new_flat(network.tensors(), device)
         network.initialise(views(flat, network.tensors()), generator)
@@ -301,7 +302,7 @@ class NeuralLM:
 
     def take_best(self, vocab: Vocab, kept: dict[str, Array]) -> Self:
         """Become what a run that somebody else has finished found best; kept: what its checkpoint holds."""
-        flat = new_flat(self.network(vocab).tensors(), self._device())
+        flat = new_flat(self.network(vocab).tensors(), choose_device(self.device))
         flat.copy_(torch.from_numpy(np.array(kept["best"])))
         self._vocab, self._flat, self.valid_score_ = vocab, flat, float(kept["score"][0])
         return self
@@ -394,8 +395,7 @@ class NeuralLM:
             raise ValueError(f"{len(state)} texts but {len(words)} next tokens")
         if len(words) == 0:
             return state
-        if not 0 <= words.min() <= words.max() < len(self.vocab):
-            raise ValueError(f"an id is not in the vocabulary of {len(self.vocab)} tokens")
+        check_ids(words, len(self.vocab))
         device = self._learnt().device
         with exact():
             before = tuple(torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in state.parts)
@@ -426,34 +426,17 @@ class NeuralLM:
         tensors = self.network(vocab).tensors()
         if set(arrays) != set(tensors):
             raise ValueError(f"the arrays are {sorted(arrays)}, not {sorted(tensors)}")
-        for name, shape in tensors.items():
-            if arrays[name].dtype != np.float32 or arrays[name].shape != shape:
-                raise ValueError(f"{name} is {arrays[name].dtype} {arrays[name].shape}, not float32 {shape}")
-        flat = new_flat(tensors, self._device())
+        check_weights(arrays, tensors, finite=False)
+        flat = new_flat(tensors, choose_device(self.device))
         for name, part in views(flat, tensors).items():
             part.copy_(torch.from_numpy(np.array(arrays[name])))
         self._vocab, self._flat = vocab, flat
         return self
 
-    def _device(self) -> torch.device:
-        there = torch.cuda.is_available()
-        if self.device not in (None, "cpu", "cuda"):
-            raise SettingError(f"device is {self.device!r}: expected cuda or cpu")
-        if self.device == "cuda" and not there:
-            raise SettingError("device is 'cuda', but torch finds no GPU here: leave it out, or say 'cpu'")
-        return torch.device(self.device or ("cuda" if there else "cpu"))
-
     def _learnt(self) -> Tensor:
         if self._flat is None:
-            raise ForewordError(f"this {type(self).__name__} has learnt nothing yet: call fit(corpus) first")
+            raise NotFittedError(self, "corpus")
         return self._flat
-
-
-def check_sizes(model: object, *names: str, least: int = 1) -> None:
-    """Each of these settings is a number of things."""
-    for name in names:
-        if getattr(model, name) < least:
-            raise SettingError(f"{name} is {getattr(model, name)!r}: expected at least {least}")
 
 
 def _plain(value: Any) -> Json:

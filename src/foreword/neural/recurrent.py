@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from foreword.checks import check_numbers
 from foreword.errors import SettingError
-from foreword.neural.model import NeuralLM, check_sizes
+from foreword.neural.model import NeuralLM
 from foreword.nn.dropout import Dropout
 from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
 from foreword.tokens.vocab import Vocab
@@ -83,8 +84,8 @@ class RecurrentLM(NeuralLM):
         self.forget_bias = forget_bias
 
     def network(self, vocab: Vocab) -> RecurrentNetwork:
-        check_sizes(self, "embedding", "hidden", "layers", "softmaxes")
-        check_sizes(self, "mogrify", least=0)
+        check_numbers(self, "embedding", "hidden", "layers", "softmaxes", least=1)
+        check_numbers(self, "mogrify", least=0)
         if self.cell not in CELLS:
             raise SettingError(f"cell is {self.cell!r}: expected {', '.join(CELLS)}")
         if self.mogrify and self.cell != "lstm":

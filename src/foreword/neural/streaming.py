@@ -1,7 +1,7 @@
 """A recurrent model a word at a time on the CPU, without torch in the step: for generating, and for beams.
 
 A module of torch spends most of such a step on getting ready: it packs its weights anew at every call. Here each weight
-is read once, where it lies (``nn/kernels_step.py``), so a step takes as long as memory takes to deliver the
+is read once, where it lies (``nn/kernels_inference.py``), so a step takes as long as memory takes to deliver the
 weights. With ``int16=True`` it delivers half: every row of a matrix becomes whole numbers from −32,767 to 32,767 and
 one scale, and is multiplied in float32 as before. With ``int8=True`` it delivers a quarter: the numbers go from −127 to
 127; a perplexity then changes by less than a thousandth, as measured on characters of Shakespeare.
@@ -15,30 +15,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from foreword.arrays import Floats, Ids, Logs, Longs
+from foreword.checks import check_ids
 from foreword.errors import InputError, SettingError
 from foreword.neural.streaming_weights import Matrix, Screened, Whole, matrix
-from foreword.nn.kernels_step import gru_gates, log_softmax, lstm_gates, min_gru_gates, rnn_gates
+from foreword.nn.kernels_inference import gru_gates, log_softmax, lstm_gates, min_gru_gates, rnn_gates
 from foreword.nn.network import BIAS, EMBEDDING, MIXTURE, OUTPUT
 from foreword.nn.recurrent_network import RecurrentNetwork, layer_names, round_names
+from foreword.protocols import RecurrentModel
 from foreword.tokens.vocab import Vocab
 
 REMEMBERED = 1 << 28
 """Bytes that the first layer's products with words may take; where all words would take more, none are kept."""
-
-
-class Model(Protocol):
-    """What is asked of a model: a RecurrentLM or an AWDLSTM that has learnt something."""
-
-    @property
-    def vocab(self) -> Vocab: ...
-    @property
-    def weights_(self) -> Any: ...  # tensors by name
-    def network(self, vocab: Vocab, /) -> Any: ...
 
 
 class Streaming:
@@ -47,7 +39,7 @@ class Streaming:
     int16, int8: whole numbers for all matrices but the embedding. Matrices are copied, the embedding is the model's.
     """
 
-    def __init__(self, model: Model, *, int8: bool = False, int16: bool = False) -> None:
+    def __init__(self, model: RecurrentModel, *, int8: bool = False, int16: bool = False) -> None:
         if int8 and int16:
             raise SettingError("int8 and int16 are both true: expected one of them")
         network = model.network(model.vocab)
@@ -126,8 +118,7 @@ class Streaming:
         self._check(state)
         if len(words) != len(state):
             raise ValueError(f"{len(state)} texts but {len(words)} next tokens")
-        if len(words) and not 0 <= words.min() <= words.max() < len(self.vocab):
-            raise ValueError(f"an id is not in the vocabulary of {len(self.vocab)} tokens")
+        check_ids(words, len(self.vocab))
         new = np.empty((len(state), self._width), np.float32)
         hidden = self._embedding[words]
         for layer in self._layers:

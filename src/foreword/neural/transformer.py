@@ -23,8 +23,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear, scaled_dot_product_attention
 
+from foreword.checks import check_numbers
 from foreword.errors import SettingError
-from foreword.neural.model import NeuralLM, check_sizes
+from foreword.neural.model import NeuralLM
 from foreword.neural.recurrent import MODEST
 from foreword.nn.dropout import Dropout, draw_mask, locked_mask
 from foreword.nn.network import State, Weights, embed, initialise_words, word_tensors
@@ -183,7 +184,7 @@ class TransformerLM(NeuralLM):
         self.tied = tied
 
     def network(self, vocab: Vocab) -> TransformerNetwork:
-        check_sizes(self, "units", "layers", "heads", "context")
+        check_numbers(self, "units", "layers", "heads", "context", least=1)
         if self.units % self.heads:
             raise SettingError(f"units is {self.units}, which {self.heads} heads cannot share evenly")
         return TransformerNetwork(len(vocab), self.units, self.layers, self.heads, self.context, self.tied)

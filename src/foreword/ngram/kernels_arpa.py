@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Floats, Ints, Longs, ULongs
+from foreword.native.hashing import FIRST, HALF, SECOND
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load8, prefetch
-from foreword.ngram.kernels_table import FIRST, HALF, SECOND, find, home_of, mixed_key
+from foreword.ngram.kernels_table import find, home_of, mixed_key
 from foreword.tokens.strings import ID_BITS, make_key, row_of
 from foreword.tokens.strings import find as find_string
 

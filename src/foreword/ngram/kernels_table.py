@@ -18,13 +18,11 @@ from __future__ import annotations
 import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Ints, Longs, UInts, ULongs
+from foreword.native.hashing import HALF, SECOND, mix
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 from foreword.ngram.kernels_sort import COUNT, PARENT
 
-FIRST = np.uint64(0x9E3779B97F4A7C15)
-SECOND = np.uint64(0xD6E8FEB86659FD93)
-HALF = np.uint64(32)
 _FREE = np.uint64(0)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
@@ -138,8 +136,7 @@ def drop_rare(grams: Ints, kept: Bytes, renumbered_below: Ints, renumbered: Ints
 @inlined
 def mixed_key(context: int, word: int, bits: int) -> np.uint64:
     """The key of (context, word), mixed; never zero, which marks a free row."""
-    mixed = np.uint64((context << bits | word) + 1) * FIRST
-    return (mixed ^ (mixed >> HALF)) * SECOND
+    return mix(np.uint64((context << bits | word) + 1)) * SECOND
 
 
 @inlined

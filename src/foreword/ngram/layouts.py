@@ -17,7 +17,7 @@ import numpy as np
 
 from foreword.arrays import Array, Doubles, Floats, Ints, Longs, ULongs
 from foreword.errors import InputError
-from foreword.ngram import kernels_table as ngram_table
+from foreword.native.hashing import FIRST, SECOND
 from foreword.ngram.kernels_bits import EVERY, high_words, low_bits, packed_bytes
 from foreword.ngram.kernels_query import (
     BACKOFF_START,
@@ -154,17 +154,17 @@ def most_rows(size: int) -> int:
 
 def mixed_keys(contexts: Longs, words: Array, bits: int) -> ULongs:
     """What the table stores for contexts and words, as ``ngram_table.mixed_key`` has it."""
-    mixed = ((contexts << bits | words) + 1).astype(np.uint64) * ngram_table.FIRST
+    mixed = ((contexts << bits | words) + 1).astype(np.uint64) * FIRST
     mixed ^= mixed >> np.uint64(32)
-    return mixed * ngram_table.SECOND
+    return mixed * SECOND
 
 
 def _unmixed(mixed: ULongs) -> ULongs:
     """The keys, context and word, from what the table stores: the mixing backwards."""
     modulus = 1 << 64
-    keys = mixed * np.uint64(pow(int(ngram_table.SECOND), -1, modulus))
+    keys = mixed * np.uint64(pow(int(SECOND), -1, modulus))
     keys ^= keys >> np.uint64(32)
-    keys *= np.uint64(pow(int(ngram_table.FIRST), -1, modulus))
+    keys *= np.uint64(pow(int(FIRST), -1, modulus))
     return keys - np.uint64(1)
 
 

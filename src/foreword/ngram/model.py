@@ -18,7 +18,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Floats, Ids, Ints, Logs, Longs
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.checks import check_ids
+from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.native.parallel import cores, ordered_map
 from foreword.ngram import kernels_query as ngram_query
 from foreword.ngram.counts import Tabulated
@@ -89,7 +90,7 @@ class NgramLM:
     @property
     def vocab(self) -> Vocab:
         if not hasattr(self, "vocab_"):
-            raise ForewordError("this NgramLM has learnt nothing yet: call fit(corpus) first")
+            raise NotFittedError(self, "corpus")
         return self.vocab_
 
     # Learning
@@ -175,8 +176,7 @@ class NgramLM:
         new, words = np.array(state, np.int64), np.asarray(ids, np.int64)
         if words.shape != (len(new),):
             raise SettingError(f"{len(new)} texts need as many next words, not {words.size}")
-        if len(words) and not 0 <= words.min() <= words.max() < len(self.vocab):
-            raise SettingError(f"an id is not in the vocabulary of {len(self.vocab)} tokens")
+        check_ids(words, len(self.vocab))
         ngram_query.advance(self.layout_.model, new.reshape(-1), words, self.order - 1)
         return new
 

@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 
 from foreword.arrays import Doubles, Ids, Logs, Longs
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -43,7 +43,7 @@ class UnigramLM:
     @property
     def vocab(self) -> Vocab:
         if self._vocab is None:
-            raise ForewordError("this UnigramLM has learnt nothing yet: call fit(corpus) first")
+            raise NotFittedError(self, "corpus")
         return self._vocab
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:

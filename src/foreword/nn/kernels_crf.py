@@ -1,4 +1,4 @@
-"""The recursions of a linear chain of tags: the highest path, the sum over all paths, and each tag's share of it.
+"""Kernels of a linear chain of tags: the best path, the sum over all paths, and the share of each tag in it.
 
     best_t(j) = e_t(j) + max_i [best_(t−1)(i) + moves(i, j)],    best_1(j) = start(j) + e_1(j)
 
@@ -10,27 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from foreword.arrays import Doubles, Floats, Ints, Logs, Longs
+from foreword.arrays import Doubles, Floats, Ints, Longs
 from foreword.native.jit import inlined, kernel
-from foreword.native.simd import LANES, load, store
-from foreword.native.simd_gates import broadcast, load_part, maximum, plus
-
-
-def plain_viterbi(emissions: Logs, start: Logs, moves: Logs, end: Logs) -> tuple[list[int], float]:
-    """The best tags of one sentence, emissions (T, K), and their score; of equals the lowest."""
-    if len(emissions) == 0:
-        return [], 0.0
-    best = start + emissions[0]
-    back = []
-    for emission in emissions[1:]:
-        through = best[:, None] + moves
-        back.append(through.argmax(0))
-        best = through.max(0) + emission
-    best = best + end
-    tags = [int(best.argmax())]
-    for origins in reversed(back):
-        tags.append(int(origins[tags[-1]]))
-    return tags[::-1], float(best.max())
+from foreword.native.simd import LANES, broadcast, load, load_part, maximum, plus, store
 
 
 @kernel
@@ -45,11 +27,11 @@ def viterbi(
     tags: Ints,
     scores: Floats,
 ) -> None:
-    """Fill ``tags`` (B, T) up to each sentence's length, and ``scores`` (B,).
+    """Fill ``tags`` (B, T) up to each sentence's length with the best path, and ``scores`` (B,) with its score.
 
-    emissions: (B · T · K,); moves: (K · W,), K rows padded to W, a multiple of 16; best: (T · W,), room for a sentence.
-    On the way up only maxima are taken, K² a word, sixteen at a time; where one came from is asked on the way back, of
-    one tag a word.
+    emissions: (B · T · K,); moves: (K · W,), K rows padded to W, a multiple of 16; best: (T · W,), workspace of one
+    sentence. Forward only maxima are computed, K² per word, sixteen at a time; the origin of one tag per word is found
+    on the way back.
     """
     kinds = len(start)
     width = len(moves) // kinds
@@ -61,8 +43,8 @@ def viterbi(
         first = sentence * longest * kinds
         for tag in range(kinds):
             best[tag] = start[tag] + emissions[first + tag]
-        for place in range(1, length):
-            _step(best, place * width, width, moves, kinds, emissions, first + place * kinds)
+        for word in range(1, length):
+            _step(best, word * width, width, moves, kinds, emissions, first + word * kinds)
         row = (length - 1) * width
         last, highest = 0, best[row] + end[0]
         for tag in range(1, kinds):
@@ -70,28 +52,28 @@ def viterbi(
             if score > highest:
                 last, highest = tag, score
         scores[sentence] = highest
-        for place in range(length - 1, 0, -1):
-            tags[sentence, place] = last
+        for word in range(length - 1, 0, -1):
+            tags[sentence, word] = last
             row -= width
             last = _origin(best, row, width, moves, kinds, last)
         tags[sentence, 0] = last
 
 
 @inlined
-def _step(best: Floats, row: int, width: int, moves: Floats, kinds: int, emissions: Floats, word: int) -> None:
-    """One word: best[row + j] = e(j) + max_i best[row − width + i] + moves[i, j]."""
+def _step(best: Floats, row: int, width: int, moves: Floats, kinds: int, emissions: Floats, at: int) -> None:
+    """Advance one word: best[row + j] = e(j) + max_i best[row − width + i] + moves[i, j]."""
     before = row - width
     for tag in range(0, kinds, LANES):
         held = plus(broadcast(best[before]), load(moves, tag))
         for origin in range(1, kinds):
             through = plus(broadcast(best[before + origin]), load(moves, origin * width + tag))
             held = maximum(through, held)
-        store(best, row + tag, plus(held, load_part(emissions, word + tag, kinds - tag)))
+        store(best, row + tag, plus(held, load_part(emissions, at + tag, kinds - tag)))
 
 
 @inlined
 def _origin(best: Floats, row: int, width: int, moves: Floats, kinds: int, tag: int) -> int:
-    """The tag from which the best path came to ``tag``; of equals the lowest."""
+    """Return the tag from which the best path came to ``tag``; of equals the lowest."""
     origin, highest = 0, best[row] + moves[tag]
     for other in range(1, kinds):
         score = best[row + other] + moves[other * width + tag]
@@ -109,30 +91,29 @@ def sum_paths(
     end: Doubles,
     forward: Doubles,
     scales: Doubles,
-    found: Doubles,
+    log_z: Doubles,
 ) -> None:
-    """Fill ``found`` (B,) with log Σ over all paths, −∞ where nothing is left; all scores come as exponentials.
+    """Fill ``log_z`` (B,) with log Σ over all paths, −∞ where no path is left; all scores come as exponentials.
 
-    powers: (B, T, K), of the emissions; start, end: (K,), moves: (K, K). What the way back needs is kept:
-    forward: (B, T, K), the shares of paths up to a word, each row summing to one; scales: (B, T), what they were
-    divided by.
+    powers: (B, T, K), of the emissions; start, end: (K,), moves: (K, K). Stored for the backward pass: forward
+    (B, T, K), the shares of paths up to a word, each row summing to one; scales (B, T), what they were divided by.
     """
     kinds = len(start)
     for sentence in range(len(lengths)):
         total = 0.0
-        for place in range(lengths[sentence]):
-            now = forward[sentence, place]
+        for word in range(lengths[sentence]):
+            now = forward[sentence, word]
             for tag in range(kinds):
-                now[tag] = start[tag] if place == 0 else 0.0
-            for origin in range(kinds if place > 0 else 0):
-                share = forward[sentence, place - 1, origin]
+                now[tag] = start[tag] if word == 0 else 0.0
+            for origin in range(kinds if word > 0 else 0):
+                share = forward[sentence, word - 1, origin]
                 for tag in range(kinds):
                     now[tag] += share * moves[origin, tag]
             scale = 0.0
             for tag in range(kinds):
-                now[tag] *= powers[sentence, place, tag]
+                now[tag] *= powers[sentence, word, tag]
                 scale += now[tag]
-            scales[sentence, place] = scale
+            scales[sentence, word] = scale
             total += np.log(scale) if scale > 0 else -np.inf
             for tag in range(kinds):
                 now[tag] = now[tag] / scale if scale > 0 else 0.0
@@ -141,7 +122,7 @@ def sum_paths(
             for tag in range(kinds):
                 last += forward[sentence, lengths[sentence] - 1, tag] * end[tag]
             total += np.log(last) if last > 0 else -np.inf
-        found[sentence] = total
+        log_z[sentence] = total
 
 
 @kernel
@@ -158,10 +139,10 @@ def share_paths(
     shares: Doubles,
     pairs: Doubles,
 ) -> None:
-    """The way back, after ``sum_paths``. Fill ``shares`` (B, T, K) with weight · p(y_t = k), zeros before, and add
-    weight · p(y_(t−1) = i, y_t = j) / moves(i, j) to ``pairs`` (K, K); weights: (B,).
+    """Run the backward pass after ``sum_paths``: fill ``shares`` (B, T, K), zero before, with weight · p(y_t = k), and
+    add weight · p(y_(t−1) = i, y_t = j) / moves(i, j) to ``pairs`` (K, K); weights: (B,).
 
-    later, arriving: (K,), room: what follows a word, and what its own score and scale make of it.
+    later, arriving: (K,), workspace: what follows a word, and that times the word's own score over its scale.
     """
     kinds = len(end)
     for sentence in range(len(lengths)):
@@ -171,14 +152,14 @@ def share_paths(
             whole += forward[sentence, length - 1, tag] * end[tag] if length > 0 else 0.0
         for tag in range(kinds):
             later[tag] = end[tag] / whole if whole > 0 else 0.0
-        for place in range(length - 1, -1, -1):
-            scale = scales[sentence, place]
+        for word in range(length - 1, -1, -1):
+            scale = scales[sentence, word]
             for tag in range(kinds):
-                shares[sentence, place, tag] = weight * forward[sentence, place, tag] * later[tag]
-                arriving[tag] = powers[sentence, place, tag] * later[tag] / scale
-            if place == 0:
+                shares[sentence, word, tag] = weight * forward[sentence, word, tag] * later[tag]
+                arriving[tag] = powers[sentence, word, tag] * later[tag] / scale
+            if word == 0:
                 break
-            before = forward[sentence, place - 1]
+            before = forward[sentence, word - 1]
             for origin in range(kinds):
                 way, share = 0.0, weight * before[origin]
                 for tag in range(kinds):

@@ -1,74 +1,52 @@
-"""Connectionist temporal classification: the chance of a text under all its alignments, and what each frame owes to it.
+"""Kernel of connectionist temporal classification: log p(labels) over all alignments, and each frame's posteriors.
 
-Between, before and behind the L labels stand blanks, so that a text is a chain of 2L + 1 symbols z. Each frame stays,
-goes to the next symbol, or jumps over a blank between two different labels:
+Blanks stand between, before and after the L labels, so that a text is a chain of 2L + 1 symbols z. Each frame stays,
+moves to the next symbol, or skips a blank between two different labels:
 
     α_t(s) = log p_t(z_s) + log [ exp α_(t−1)(s) + exp α_(t−1)(s−1) + (z_s ≠ blank, z_s ≠ z_(s−2)) exp α_(t−1)(s−2) ]
 
-and backwards alike; log p(text) = log [ exp α_T(2L) + exp α_T(2L − 1) ], counting symbols from 0.
+and the backward pass alike; log p(text) = log [ exp α_T(2L) + exp α_T(2L − 1) ], counting symbols from 0.
 Shapes: T frames, B texts, V symbols with the blank, S labels of the longest text.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-import numpy as np
-
-from foreword.arrays import Doubles, Logs, Longs
+from foreword.arrays import Doubles, Longs
 from foreword.native.jit import inlined, kernel
 
 
-def plain_log_likelihood(logs: Logs, labels: Sequence[int], blank: int) -> float:
-    """The logarithm of p(labels) under log-probabilities (T, V) of one text."""
-    symbols = [blank]
-    for label in labels:
-        symbols += [label, blank]
-    alpha = np.full(len(symbols), -np.inf)
-    alpha[0] = 0  # before the first frame nothing is read
-    for row in logs:
-        before, alpha = alpha, np.full(len(symbols), -np.inf)
-        for place, symbol in enumerate(symbols):
-            origins = [before[place]]
-            if place > 0:
-                origins.append(before[place - 1])
-            if place > 1 and symbol not in (blank, symbols[place - 2]):
-                origins.append(before[place - 2])
-            alpha[place] = np.logaddexp.reduce(origins) + row[symbol]
-    return float(np.logaddexp.reduce(alpha[-2:]))
-
-
 @inlined
-def _added(a: float, b: float) -> float:
-    """The logarithm of exp a + exp b."""
+def _log_add(a: float, b: float) -> float:
+    """Return log(exp a + exp b)."""
     high, low = (a, b) if a > b else (b, a)
     if high == -math.inf:
         return high
-    return high if low < high - 40 else high + math.log(1 + math.exp(low - high))  # e^−40 is nothing beside 1
+    return high if low < high - 40 else high + math.log(1 + math.exp(low - high))  # e^−40 is below the precision of 1
 
 
 @inlined
-def _symbol(labels: Longs, text: int, place: int, blank: int) -> int:
-    return labels[text, place >> 1] if place & 1 else blank
+def _symbol(labels: Longs, text: int, at: int, blank: int) -> int:
+    return labels[text, at >> 1] if at & 1 else blank
 
 
 @inlined
-def _jumps(labels: Longs, text: int, place: int) -> bool:
-    """Whether ``place`` may follow the one two before it: both are labels, and they differ."""
-    return place > 1 and place & 1 and labels[text, place >> 1] != labels[text, (place >> 1) - 1]
+def _jumps(labels: Longs, text: int, at: int) -> bool:
+    """Return whether symbol ``at`` may follow the one two before it: both are labels, and they differ."""
+    return at > 1 and at & 1 and labels[text, at >> 1] != labels[text, (at >> 1) - 1]
 
 
 @inlined
-def _first(time: int, last: int, places: int) -> int:
-    """The first place from which the end can still be reached: each frame goes two places on at most."""
-    return max(places - 2 - 2 * (last - time), 0)
+def _first(time: int, last: int, symbols: int) -> int:
+    """Return the first symbol from which the end can be reached: each frame advances by at most two."""
+    return max(symbols - 2 - 2 * (last - time), 0)
 
 
 @inlined
-def _beyond(time: int, places: int) -> int:
-    """One behind the last place that can have been reached."""
-    return min(2 * time + 2, places)
+def _beyond(time: int, symbols: int) -> int:
+    """Return one more than the last symbol that can have been reached."""
+    return min(2 * time + 2, symbols)
 
 
 @kernel
@@ -86,60 +64,61 @@ def align(
 ) -> None:
     """Fill ``found`` (B,) with log p(labels), and add p(symbol at t | labels) to ``shares`` (T, B, V), zeros before.
 
-    logs: (T, B, V); labels: (B, S); frames, sizes: (B,), how much of both a text has; alpha: (T, 2S + 1), later and
-    earlier: (2S + 1,), room. Without frames, shares of none, the way back is not gone.
+    logs: (T, B, V); labels: (B, S); frames, sizes: (B,), lengths of both; alpha: (T, 2S + 1), later and earlier:
+    (2S + 1,), workspace. With empty ``shares`` the backward pass is skipped.
     """
     for text in range(len(found)):
         last = frames[text] - 1
-        places = 2 * sizes[text] + 1
+        symbols = 2 * sizes[text] + 1
         if last < 0:
-            found[text] = 0.0 if places == 1 else -math.inf
+            found[text] = 0.0 if symbols == 1 else -math.inf
             continue
-        _ahead(logs, labels, text, last, places, blank, alpha)
-        total = alpha[last, places - 1]
-        if places > 1:
-            total = _added(total, alpha[last, places - 2])
+        _forward(logs, labels, text, last, symbols, blank, alpha)
+        total = alpha[last, symbols - 1]
+        if symbols > 1:
+            total = _log_add(total, alpha[last, symbols - 2])
         found[text] = total
         if len(shares) and total > -math.inf:
-            _back(logs, labels, text, last, places, blank, alpha, later, earlier, total, shares)
+            _add_posteriors(logs, labels, text, last, symbols, blank, alpha, later, earlier, total, shares)
 
 
 @inlined
-def _ahead(logs: Doubles, labels: Longs, text: int, last: int, places: int, blank: int, alpha: Doubles) -> None:
-    for place in range(places):
-        alpha[0, place] = logs[0, text, _symbol(labels, text, place, blank)] if place < 2 else -math.inf
+def _forward(logs: Doubles, labels: Longs, text: int, last: int, symbols: int, blank: int, alpha: Doubles) -> None:
+    """Fill ``alpha``."""
+    for at in range(symbols):
+        alpha[0, at] = logs[0, text, _symbol(labels, text, at, blank)] if at < 2 else -math.inf
     for time in range(1, last + 1):
-        alpha[time, :places] = -math.inf
-        for place in range(_first(time, last, places), _beyond(time, places)):
-            total = alpha[time - 1, place]
-            if place > 0:
-                total = _added(total, alpha[time - 1, place - 1])
-            if _jumps(labels, text, place):
-                total = _added(total, alpha[time - 1, place - 2])
-            alpha[time, place] = total + logs[time, text, _symbol(labels, text, place, blank)]
+        alpha[time, :symbols] = -math.inf
+        for at in range(_first(time, last, symbols), _beyond(time, symbols)):
+            total = alpha[time - 1, at]
+            if at > 0:
+                total = _log_add(total, alpha[time - 1, at - 1])
+            if _jumps(labels, text, at):
+                total = _log_add(total, alpha[time - 1, at - 2])
+            alpha[time, at] = total + logs[time, text, _symbol(labels, text, at, blank)]
 
 
 @inlined
-def _back(
-    logs: Doubles, labels: Longs, text: int, last: int, places: int, blank: int,
+def _add_posteriors(
+    logs: Doubles, labels: Longs, text: int, last: int, symbols: int, blank: int,
     alpha: Doubles, later: Doubles, earlier: Doubles, total: float, shares: Doubles,
 ) -> None:  # fmt: skip
-    """β_t(s): all ways from symbol s at frame t to the end, the frame itself not counted."""
-    for place in range(places):
-        later[place] = 0.0 if place >= places - 2 else -math.inf
+    """Add posteriors by β_t(s): the log-sum over all ways from symbol s at frame t to the end, that frame excluded."""
+    for at in range(symbols):
+        later[at] = 0.0 if at >= symbols - 2 else -math.inf
     for time in range(last, -1, -1):
         if time < last:
-            earlier[:places] = -math.inf
-            for place in range(_first(time, last, places), _beyond(time, places)):
-                way = later[place] + logs[time + 1, text, _symbol(labels, text, place, blank)]
-                if place + 1 < places:
-                    on = _symbol(labels, text, place + 1, blank)
-                    way = _added(way, later[place + 1] + logs[time + 1, text, on])
-                if place + 2 < places and _jumps(labels, text, place + 2):
-                    on = _symbol(labels, text, place + 2, blank)
-                    way = _added(way, later[place + 2] + logs[time + 1, text, on])
-                earlier[place] = way
+            earlier[:symbols] = -math.inf
+            for at in range(_first(time, last, symbols), _beyond(time, symbols)):
+                way = later[at] + logs[time + 1, text, _symbol(labels, text, at, blank)]
+                if at + 1 < symbols:
+                    on = _symbol(labels, text, at + 1, blank)
+                    way = _log_add(way, later[at + 1] + logs[time + 1, text, on])
+                if at + 2 < symbols and _jumps(labels, text, at + 2):
+                    on = _symbol(labels, text, at + 2, blank)
+                    way = _log_add(way, later[at + 2] + logs[time + 1, text, on])
+                earlier[at] = way
             later, earlier = earlier, later
-        for place in range(_first(time, last, places), _beyond(time, places)):
-            share = math.exp(alpha[time, place] + later[place] - total)
-            shares[time, text, _symbol(labels, text, place, blank)] += share
+        for at in range(_first(time, last, symbols), _beyond(time, symbols)):
+            share = math.exp(alpha[time, at] + later[at] - total)
+            shares[time, text, _symbol(labels, text, at, blank)] += share

@@ -1,13 +1,13 @@
-"""The Mogrifier: an input and the state that meets it gate each other, in turn, before the cell sees either.
+"""The Mogrifier: an input and the previous state gate each other, in turn, before the cell sees either.
 
     x ← 2 σ(Q₁ h) · x,    h ← 2 σ(R₂ x) · h,    x ← 2 σ(Q₃ h) · x,    …
 
-An ordinary cell reads a word the same way in whatever context; here the context has a say in what the word is, and the
-word in what is remembered of the context. Gates of σ(0) = ½ change nothing, so the network begins as an ordinary one.
-Every step waits for the state before it, so no product with the inputs can be made ahead of time, and the kernels that
-run a layer through all its steps at once cannot be used: it is several times as slow as ``layers.lstm``.
+An ordinary cell reads a word the same way in every context; here the context modulates the word, and the word what is
+remembered of the context. Gates of σ(0) = ½ change nothing, so the network begins as an ordinary one. Every step waits
+for the state before it, so no product with the inputs can be computed ahead of time, and the kernels that run a layer
+through all its steps at once cannot be used: it is several times as slow as ``layers.lstm``.
 
-G. Melis, T. Kočiský and P. Blunsom, "Mogrifier LSTM" (2020). Here the matrices are whole, where theirs are of low rank.
+G. Melis, T. Kočiský and P. Blunsom, "Mogrifier LSTM" (2020). Here the matrices are full, where theirs are of low rank.
 Shapes: T steps, B texts, I inputs, H units.
 """
 
@@ -23,7 +23,7 @@ Weights = Sequence[Tensor]
 
 
 def mogrify(x: Tensor, h: Tensor, rounds: Weights) -> tuple[Tensor, Tensor]:
-    """An input (B, I) and the state before it (B, H); rounds: [Q (I, H), R (H, I), Q, …], as many as there are."""
+    """Gate an input (B, I) and the state before it (B, H); rounds: [Q (I, H), R (H, I), Q, …], any number of them."""
     for number, weight in enumerate(rounds):
         if number % 2 == 0:
             x = 2 * torch.sigmoid(linear(h, weight)) * x
@@ -35,15 +35,15 @@ def mogrify(x: Tensor, h: Tensor, rounds: Weights) -> tuple[Tensor, Tensor]:
 def mogrifier_lstm(
     x: Tensor, h: Tensor, c: Tensor, weights: Weights, rounds: Weights
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """As ``layers.lstm``: every state (T, B, H), and h and c after the last step."""
-    said = []
+    """Run a Mogrifier LSTM: every state (T, B, H), and h and c after the last step, as ``layers.lstm``."""
+    outputs = []
     for step in x:
-        given, before = mogrify(step, h, rounds)
-        h, c = torch.lstm_cell(given, (before, c), *weights)
-        said.append(h)
-    return torch.stack(said), h, c
+        gated, before = mogrify(step, h, rounds)
+        h, c = torch.lstm_cell(gated, (before, c), *weights)
+        outputs.append(h)
+    return torch.stack(outputs), h, c
 
 
 def round_shapes(inputs: int, units: int, rounds: int) -> list[tuple[int, int]]:
-    """Of each matrix."""
+    """Return the shape of each round's matrix."""
     return [(inputs, units) if number % 2 == 0 else (units, inputs) for number in range(rounds)]

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from foreword.arrays import Logs
+from foreword.checks import check_not_string, saveable
 from foreword.classify.calibration import Calibrated
 from foreword.classify.explain import Explanation
 from foreword.classify.labels import Prediction, check_classes, names_of
@@ -18,7 +19,7 @@ from foreword.errors import InputError, SettingError
 from foreword.features.bag import BagOfWords
 from foreword.features.plain import hashed, terms_of
 from foreword.features.tfidf import TfIdf
-from foreword.protocols import Classifier, Counts, LinearClassifier, Meter, Parts, Saveable
+from foreword.protocols import Classifier, Counts, LinearClassifier, Meter, Parts
 from foreword.storage.folder import nest, unnest
 from foreword.text.block import Block
 
@@ -124,7 +125,7 @@ class TextClassifier:
     def to_parts(self) -> Parts:
         parts = Parts({})
         nest("features", self.features, parts)
-        nest("model", _saveable(self.model), parts)
+        nest("model", saveable(self.model), parts)
         return parts
 
     @classmethod
@@ -149,13 +150,6 @@ def _weighted(weights: Any, values: Any) -> Any:
     return np.where(values == 0, 0.0, weights * np.where(values == 0, 1, values))
 
 
-def _saveable(model: Classifier) -> Saveable:
-    if not isinstance(model, Saveable):
-        raise SettingError(f"a {type(model).__name__} cannot be saved")
-    return model
-
-
 def _not_one_string(texts: Texts) -> Texts:
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+    check_not_string(texts)
     return texts

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+from foreword.checks import check_not_string, saveable
 from foreword.decode import INCOMPLETE, generate, pieces
-from foreword.errors import InputError, SettingError
 from foreword.measures.perplexity import Measures, measure, surprisal
 from foreword.ngram.arpa import read_arpa
-from foreword.protocols import LanguageModel, Parts, QuickSteps, Saveable, Tokenizer
+from foreword.pipeline.scoring import score_corpus
+from foreword.protocols import LanguageModel, Parts, QuickSteps, TextTokenizer
 from foreword.storage.folder import nest, unnest
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 
@@ -52,7 +53,7 @@ class TextLM:
 
     def score(self, text: str) -> float:
         """Natural log-probability of the whole document, its end included; higher is likelier."""
-        return float(self.model.logprobs(self.corpus([text])).sum())
+        return float(score_corpus(self.model, self.corpus([text])).logprobs[0])
 
     def perplexity(self, texts: Iterable[str]) -> float:
         return self.measure(texts).perplexity
@@ -100,8 +101,8 @@ class TextLM:
     def to_parts(self) -> Parts:
         """Both, each under its own name; they share the one vocabulary."""
         parts = Parts({})
-        nest("tokenizer", _saveable(self.tokenizer), parts)
-        nest("model", _saveable(self.model), parts)
+        nest("tokenizer", saveable(self.tokenizer), parts)
+        nest("model", saveable(self.model), parts)
         return parts
 
     @classmethod
@@ -123,18 +124,11 @@ def load_arpa(path: str | Path) -> TextLM:
     return TextLM(WordTokenizer.from_parts(Parts({}, {}, model.vocab)), model)
 
 
-def _saveable(part: Tokenizer | LanguageModel[Any]) -> Saveable:
-    if not isinstance(part, Saveable):
-        raise SettingError(f"a {type(part).__name__} cannot be saved")
-    return part
-
-
 def _readable_twice(texts: Iterable[str]) -> Iterable[str]:
     """An iterator is used up by one reading, and fitting needs two: first the vocabulary, then the ids."""
     return list(texts) if isinstance(texts, Iterator) else _not_one_string(texts)
 
 
 def _not_one_string(texts: Iterable[str]) -> Iterable[str]:
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+    check_not_string(texts)
     return texts

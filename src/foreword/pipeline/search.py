@@ -6,36 +6,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
 import numpy as np
 
 from foreword.arrays import Ids
+from foreword.checks import check_not_string, saveable
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.protocols import Json, Meter, Parts, Saveable
+from foreword.protocols import Json, Meter, Parts, Ranker, TextTokenizer
 from foreword.search.bm25 import BM25
 from foreword.search.documents import Names, NameTable, Snippet, Strings, TextBuffer, snippet
-from foreword.search.inverted import Found
 from foreword.storage.folder import nest, unnest
 from foreword.text.block import Block, blocks_of
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 
 QUERIES_AT_ONCE = 4096
 """How many queries ``stream`` gathers."""
-
-
-@runtime_checkable
-class Ranker(Protocol):
-    """What ranks documents for queries: ``BM25`` and ``CosineSearch``."""
-
-    @property
-    def vocab(self) -> Vocab: ...
-    def __len__(self) -> int: ...
-    def fit(self, corpus: Corpus, *, threads: int | None = 1, meter: Meter | None = None) -> Self: ...
-    def search(self, queries: Corpus, k: int = 10, *, threads: int | None = 1) -> Found: ...
-    def contributions(self, query: Ids, document: int) -> dict[str, float]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +83,7 @@ class TextSearch:
 
     def fit(self, texts: Iterable[str], names: Iterable[str] | None = None) -> Self:
         """Index texts, one document each; their names are their numbers unless given."""
-        if isinstance(texts, str):
-            raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+        check_not_string(texts)
         if not self._has_vocab() and not isinstance(self.tokenizer, WordTokenizer):
             texts = list(texts)
             self.tokenizer.fit(texts)
@@ -222,9 +209,7 @@ class TextSearch:
         stop_words: list[Json] = [*self.stop_words]
         parts = Parts({"keep_text": self.keep_text, "stop_words": stop_words})
         for prefix, part in (("tokenizer", self.tokenizer), ("ranker", self.ranker)):
-            if not isinstance(part, Saveable):
-                raise SettingError(f"a {type(part).__name__} cannot be saved")
-            nest(prefix, part, parts)
+            nest(prefix, saveable(part), parts)
         if self.texts_ is not None:
             parts.arrays |= {"texts": self.texts_.data, "text_offsets": self.texts_.offsets}
         if self.names_ is not None:

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from foreword.arrays import Array, Floats, Ids
+from foreword.checks import check_not_string, saveable
 from foreword.decode import INCOMPLETE
 from foreword.errors import InputError
 from foreword.measures.translation import BLEU, bleu, chrf
-from foreword.protocols import Meter, Parts, Saveable, Step
+from foreword.protocols import Meter, Parts, Step, TextTokenizer
 from foreword.storage.folder import nest, pack, unnest, unpack
 from foreword.text.sources import read_lines
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import UNKNOWN
 from foreword.tokens.words import WordTokenizer
 from foreword.training.checkpoint import Checkpoint
@@ -122,8 +123,7 @@ class TextTranslator:
 
     def translate(self, texts: Texts, *, width: int = 5, meter: Meter | None = None, **settings: Any) -> list[str]:
         """The best translation found of each; ``Seq2Seq.search`` has the settings."""
-        if isinstance(texts, str):
-            raise InputError("expected a list of texts, one sentence each, but got a single string: put it in a list")
+        check_not_string(texts, "a list of texts, one sentence each")
         sources = Corpus.from_texts(texts, self.source)
         found = self.model.translate(sources, width=width, meter=meter, **settings)
         return self._spelled(texts, sources, found)
@@ -176,9 +176,9 @@ class TextTranslator:
         """The model keeps both vocabularies; a tokenizer is kept without its own."""
         parts = Parts({"copy": self.copy, "joint": self.source is self.target})
         nest("model", self.model, parts)
-        nest("target", _saveable(self.target), parts)
+        nest("target", saveable(self.target), parts)
         if self.source is not self.target:
-            packed = pack(_saveable(self.source))
+            packed = pack(saveable(self.source))
             parts.settings["source"] = packed.settings
             parts.arrays.update({f"source.{name}": array for name, array in packed.arrays.items()})
         return parts
@@ -220,16 +220,10 @@ def read_pairs(source: str | Path, target: str | Path) -> tuple[list[str], list[
 
 
 def _check_texts(sources: Texts, targets: Texts) -> None:
-    if isinstance(sources, str) or isinstance(targets, str):
-        raise InputError("expected lists of texts, one sentence each, but got a single string: put it in a list")
+    for texts in (sources, targets):
+        check_not_string(texts, "a list of texts, one sentence each")
     if len(sources) != len(targets):
         raise InputError(f"there are {len(sources)} sources but {len(targets)} targets: expected as many")
-
-
-def _saveable(part: TextTokenizer) -> Saveable:
-    if not isinstance(part, Saveable):
-        raise InputError(f"a {type(part).__name__} cannot be saved")
-    return part
 
 
 def _document(corpus: Corpus, place: int) -> Array:

@@ -26,16 +26,15 @@ k1 + 1 and shift is 0 or δ.
 
 from __future__ import annotations
 
-import math
 from typing import Literal, get_args
 
 import numpy as np
 
 from foreword.arrays import Doubles, Longs
+from foreword.checks import check_choice, check_numbers
 from foreword.protocols import Json
 from foreword.search.inverted import IndexedRanker, Weighing
 from foreword.search.kernels import SATURATED
-from foreword.settings import check_choice, check_numbers
 
 Variant = Literal["lucene", "robertson", "atire", "bm25l", "bm25+"]
 
@@ -56,7 +55,8 @@ class BM25(IndexedRanker):
         self.b = b
         self.delta = delta
         check_choice(self, "variant", get_args(Variant))
-        check_numbers(self, k1=(0, math.inf), b=(0, 1), delta=(0, math.inf))
+        check_numbers(self, "k1", "delta")
+        check_numbers(self, "b", most=1)
 
     # The equations
 

@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 
 from foreword.arrays import Array, Bools, Doubles, Floats, Ids, Ints, Longs
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.native.parallel import cores, ordered_map
 from foreword.protocols import Json, Meter, Parts
 from foreword.search import kernels
@@ -312,7 +312,7 @@ class IndexedRanker:
     @property
     def index_(self) -> InvertedIndex:
         if self._index is None:
-            raise ForewordError(f"this {type(self).__name__} has no index yet: call fit(corpus) first")
+            raise NotFittedError(self, "corpus")
         return self._index
 
     @property

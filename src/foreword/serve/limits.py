@@ -17,6 +17,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from foreword.checks import check_numbers
 from foreword.errors import SettingError
 
 Message = MutableMapping[str, Any]
@@ -76,12 +77,8 @@ class Limits:
     wait: float = 0.002
 
     def __post_init__(self) -> None:
-        for name in ("body", "tokens", "at_once", "connections", "batch"):
-            if getattr(self, name) < 1:
-                raise SettingError(f"{name}={getattr(self, name)}: expected at least 1")
-        for name in ("seconds", "arrival"):
-            if not 0 < getattr(self, name) <= 86_400:
-                raise SettingError(f"{name}={getattr(self, name)}: expected more than 0, and at most a day")
+        check_numbers(self, "body", "tokens", "at_once", "connections", "batch", least=1)
+        check_numbers(self, "seconds", "arrival", above=0, most=86_400)
 
 
 class Refusal(NamedTuple):

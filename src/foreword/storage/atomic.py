@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from foreword.errors import InputError
+from foreword.errors import InputError, explained, reason_of
 
 MODEL_JSON = "model.json"
 MODEL_MARK = b'"format": "foreword"'
@@ -37,16 +37,16 @@ def atomic_folder(target: str | Path) -> Iterator[Path]:
     folder is refused.
     """
     real = Path(os.path.realpath(target))
-    with _telling_of(target):
+    with explained(f"cannot write {target}"):
         check_replaceable(target)
         real.parent.mkdir(parents=True, exist_ok=True)
         clear_abandoned(real)
         new = _hidden_sibling(real, "new")
         new.mkdir()
     try:
-        with _telling_of(target, only_within=new):
+        with _refusal_explained(target, new):
             yield new
-        with _telling_of(target):
+        with explained(f"cannot write {target}"):
             _sync_folder(new)
             _put_in_place(new, real)
     finally:
@@ -57,7 +57,7 @@ def atomic_folder(target: str | Path) -> Iterator[Path]:
 def atomic_file(target: str | Path) -> Iterator[Path]:
     """Give a path to write to, which becomes ``target`` at the end unless there was an exception."""
     real = Path(os.path.realpath(target))
-    with _telling_of(target):
+    with explained(f"cannot write {target}"):
         if real.exists() and not real.is_file():  # a folder, or a device such as /dev/null, which root could replace
             raise InputError(f"cannot write {target}: it is not a plain file")
         real.parent.mkdir(parents=True, exist_ok=True)
@@ -65,9 +65,9 @@ def atomic_file(target: str | Path) -> Iterator[Path]:
         new = _hidden_sibling(real, "new")
         new.touch(exist_ok=False)
     try:
-        with _telling_of(target, only_within=new):
+        with _refusal_explained(target, new):
             yield new
-        with _telling_of(target):
+        with explained(f"cannot write {target}"):
             _sync(new, os.O_RDWR)
             new.replace(real)
             _sync_entries(real.parent)
@@ -203,20 +203,15 @@ def _sync(path: Path, flags: int) -> None:
 
 
 @contextmanager
-def _telling_of(target: str | Path, only_within: Path | None = None) -> Iterator[None]:
-    """Turn an OSError into one line about the target.
+def _refusal_explained(target: str | Path, written: Path) -> Iterator[None]:
+    """Turn an OSError of the caller's code into one line about the target, if the disk refused to write it.
 
-    Where somebody else's code runs, that is one that the disk raises about what is being written: the error then
-    names no file, as a failed write does, or one within.
+    Such an error names no file, as a failed write does, or one within what is being written.
     """
     try:
         yield
     except OSError as error:
-        if only_within is None or _is_refused_write(error, only_within):
-            raise InputError(f"cannot write {target}: {error.strerror or error}") from error
-        raise
-
-
-def _is_refused_write(error: OSError, within: Path) -> bool:
-    of_another_file = error.filename is not None and not Path(str(error.filename)).is_relative_to(within)
-    return error.errno in DISK_REFUSES and not of_another_file
+        of_another_file = error.filename is not None and not Path(str(error.filename)).is_relative_to(written)
+        if error.errno not in DISK_REFUSES or of_another_file:
+            raise
+        raise InputError(f"cannot write {target}: {reason_of(error)}") from error

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import foreword
 from foreword.arrays import Array
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.errors import ForewordError, InputError, NotSaveableError, SettingError
 from foreword.kinds import FOREIGN, KINDS, resolve
 from foreword.kinds import VOCAB as VOCAB_CLASS
 from foreword.protocols import Json, Parts, Saveable
@@ -103,7 +103,7 @@ def kind_of(model: object) -> str:
     for kind, home in KINDS.items():
         if home == place:
             return kind
-    raise SettingError(f"a {type(model).__name__} cannot be saved")
+    raise NotSaveableError(model)
 
 
 def pack(model: Saveable) -> Parts:

@@ -10,7 +10,7 @@ import mmap
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.arrays import Array, Bytes
-from foreword.errors import InputError, SettingError
+from foreword.errors import SettingError, explained
 
 T = TypeVar("T", bound=np.generic)
 Shape = int | tuple[int, ...]
@@ -109,7 +109,7 @@ class Scratch:
     def _mapped(self, size: int) -> Bytes:
         if not size:
             return np.empty(0, np.uint8)
-        with self._file() as file, _told(self.folder):
+        with self._file() as file, _explained(self.folder):
             # Taken now, so that a full disk is an error here and not the death of whoever writes to the array.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, size)
@@ -118,7 +118,7 @@ class Scratch:
             return np.memmap(file, np.uint8, "r+").view(np.ndarray)
 
     def _file(self) -> IO[bytes]:
-        with _told(self.folder):
+        with _explained(self.folder):
             return tempfile.TemporaryFile(prefix="foreword-", dir=self.folder)
 
 
@@ -205,13 +205,13 @@ class Growing(Generic[T]):
         self.rows = 0
 
     def append(self, rows: NDArray[T]) -> None:
-        with _told(self._folder):
+        with _explained(self._folder):
             self._file.write(np.ascontiguousarray(rows, self._kind).data)
         self.rows += len(rows)
 
     def finish(self) -> NDArray[T]:
         """All that was written, (rows, columns)."""
-        with _told(self._folder), self._file as file:  # closing writes what is still held
+        with _explained(self._folder), self._file as file:  # closing writes what is still held
             file.flush()
             if not self.rows:
                 return np.empty((0, self._columns), self._kind)
@@ -245,11 +245,6 @@ def _bytes(shape: Shape, kind: type[T]) -> int:
     return (prod(shape) if isinstance(shape, tuple) else shape) * np.dtype(kind).itemsize
 
 
-@contextmanager
-def _told(folder: str | Path | None) -> Iterator[None]:
-    """A disk that refuses is told in one line, with the folder that was written to."""
-    try:
-        yield
-    except OSError as error:
-        where = folder or tempfile.gettempdir()
-        raise InputError(f"cannot write temporary files in {where}: {error.strerror or error}") from error
+def _explained(folder: str | Path | None) -> AbstractContextManager[None]:
+    """Turn an OSError into one line that names the folder."""
+    return explained(f"cannot write temporary files in {folder or tempfile.gettempdir()}")

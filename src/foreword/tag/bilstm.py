@@ -23,8 +23,9 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from foreword.arrays import Array, Floats, Logs, Longs
-from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
-from foreword.protocols import Embedder, Json, Meter, Parts, Saveable, Sentences, Step, Tags
+from foreword.checks import check_weights, saveable
+from foreword.errors import DivergedError, InputError, MissingExtraError, NotFittedError, SettingError
+from foreword.protocols import Embedder, Json, Meter, Parts, Sentences, Step, Tags
 from foreword.storage.folder import load, nest, unnest
 from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
 from foreword.tag.bilstm_words import UNSEEN, Words
@@ -46,7 +47,7 @@ from foreword.nn.network import Weights
 from foreword.tag.bilstm_network import PARTS, Distinct, TaggerNetwork, numbered
 from foreword.tag.bilstm_reading import Reader
 from foreword.training.batches import beside, bucketed, like_lengths, side_by_side
-from foreword.training.flat import new_flat, views
+from foreword.training.flat import choose_device, new_flat, views
 from foreword.training.optimisers import optimiser
 from foreword.training.schedules import hold_then_cosine, running_share
 
@@ -244,7 +245,7 @@ class BiLSTMTagger:
 
     def _finite(self, loss: float, rate: float) -> float:
         if not math.isfinite(loss):
-            raise ForewordError(f"training ran away: the loss is {loss}: try a lower rate than {rate:g}")
+            raise DivergedError(f"training diverged: the loss is {loss}: try a lower rate than {rate:g}")
         return loss
 
     def _keep(self, weights: Tensor, valid: tuple[Sentences, Tags] | None) -> None:
@@ -392,7 +393,7 @@ class BiLSTMTagger:
         weights: dict[str, Array] = {name: part.cpu().numpy() for name, part in self.weights_.items()}
         parts = Parts(settings, {**{f"weights.{name}": part for name, part in weights.items()}, **words.to_arrays()})
         if self._embedder is not None:
-            nest("embedder", _saveable(self._embedder), parts)
+            nest("embedder", saveable(self._embedder, ", nor a tagger that reads with it"), parts)
         return parts
 
     @classmethod
@@ -411,12 +412,7 @@ class BiLSTMTagger:
         scheme = Scheme(model.scheme, model.inside, tags)
         if scheme.outer != tags:
             raise ValueError(f"the tags are {tags[:5]}…, not {scheme.outer[:5]}… as the scheme has them")
-        for name, shape in model._network_of(words, scheme).tensors().items():  # before any room is made for them
-            given = arrays[f"weights.{name}"]
-            if given.dtype != np.float32 or given.shape != shape:
-                raise ValueError(f"{name} is {given.dtype} {given.shape}, not float32 {shape}")
-            if not np.isfinite(given).all():
-                raise ValueError(f"a number of {name} is not finite")
+        check_weights(arrays, model._network_of(words, scheme).tensors(), "weights.")
         model._take(words, scheme)
         for name, part in model.weights_.items():
             part.copy_(torch.from_numpy(np.array(arrays[f"weights.{name}"])))
@@ -427,7 +423,7 @@ class BiLSTMTagger:
         self._network = self._network_of(words, scheme)
         self.words = self._network.words
         self._lexicon, self._scheme = words, scheme
-        self._flat = new_flat(self._network.tensors(), self._device())
+        self._flat = new_flat(self._network.tensors(), choose_device(self.device))
 
     def _network_of(self, words: Words, scheme: Scheme) -> TaggerNetwork:
         return TaggerNetwork(
@@ -461,15 +457,9 @@ class BiLSTMTagger:
         found = load(self.embedder) if isinstance(self.embedder, str) else self.embedder
         return None if found is None else _checked_embedder(found, str(self.embedder))
 
-    def _device(self) -> torch.device:
-        there = torch.cuda.is_available()
-        if self.device == "cuda" and not there:
-            raise SettingError("device is 'cuda', but torch finds no GPU here: leave it out, or say 'cpu'")
-        return torch.device(self.device or ("cuda" if there else "cpu"))
-
     def _known(self) -> Words:
         if self._lexicon is None:
-            raise ForewordError("this BiLSTMTagger has learnt nothing yet: call fit(sentences, tags) first")
+            raise NotFittedError(self, "sentences, tags")
         return self._lexicon
 
     def _check_settings(self) -> None:
@@ -508,12 +498,6 @@ def _checked_embedder(found: object, where: str) -> Embedder:
     if not isinstance(found, Embedder):
         raise InputError(f"{where}: a {type(found).__name__}, not an embedder such as ELMo")
     return found
-
-
-def _saveable(embedder: object) -> Saveable:
-    if not isinstance(embedder, Saveable):
-        raise SettingError(f"a {type(embedder).__name__} cannot be saved, nor a tagger that reads with it")
-    return embedder
 
 
 def _check_tags(tags: Any) -> None:

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from foreword.nn.fused import read_lstm
 from foreword.nn.network import Weights
-from foreword.nn.reading import read_lstm
 from foreword.tag.bilstm_network import PARTS, TaggerNetwork
 
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from foreword.arrays import Array, Bytes, Doubles, Floats, Ints, Logs, Longs, ULongs
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.protocols import Json, Parts, Sentences, Step, Tags
 from foreword.tag import kernels_features as kernels
 from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
@@ -98,7 +98,7 @@ class FeatureTagger:
     @property
     def tags_(self) -> list[str]:
         if self._tags is None:
-            raise ForewordError("this FeatureTagger has learnt nothing yet: call fit(sentences, tags) first")
+            raise NotFittedError(self, "sentences, tags")
         return self._tags
 
     # Learning

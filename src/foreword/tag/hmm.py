@@ -30,7 +30,7 @@ from typing import Any, Self
 import numpy as np
 
 from foreword.arrays import Array, Bytes, Doubles, Logs, Longs
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.protocols import Json, Parts, Sentences, Tags
 from foreword.tag import kernels_hmm as kernels
 from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
@@ -82,7 +82,7 @@ class HMMTagger:
     @property
     def tags_(self) -> list[str]:
         if self._tags is None:
-            raise ForewordError("this HMMTagger has learnt nothing yet: call fit(sentences, tags) first")
+            raise NotFittedError(self, "sentences, tags")
         return self._tags
 
     def fit(self, sentences: Sentences, tags: Tags) -> Self:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foreword.arrays import Doubles, Floats, Ints, Longs, ULongs
+from foreword.native.hashing import FIRST, HALF, SECOND, mix, search_from
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 
@@ -31,9 +32,6 @@ STEADY = 0.1
 
 ABSENT_KEY = np.uint64(0)
 _ODD = np.uint64(1)
-_FIRST = np.uint64(0x9E3779B97F4A7C15)
-_SECOND = np.uint64(0xD6E8FEB86659FD93)
-_HALF = np.uint64(32)
 
 
 class Sight(NamedTuple):
@@ -153,7 +151,7 @@ def plain_step(
 @inlined
 def _key(sight: Sight, codes: Longs, first: int, stop: int, token: int, template: int) -> np.uint64:
     """What the feature of a template at a word is known by; 0 where an attribute is absent."""
-    mixed = np.uint64(template + 1) * _FIRST
+    mixed = np.uint64(template + 1) * FIRST
     for part in range(PARTS):
         attribute = sight.templates[template, 2 * part + 1]
         if attribute < 0:
@@ -169,19 +167,15 @@ def _key(sight: Sight, codes: Longs, first: int, stop: int, token: int, template
             value = np.int64(sight.new[codes[place] - len(sight.known), attribute])
         if value < 0:
             return ABSENT_KEY
-        mixed = (mixed ^ np.uint64(value)) * _SECOND
-        mixed ^= mixed >> _HALF
-    mixed *= _FIRST
-    return (mixed ^ (mixed >> _HALF)) | _ODD
+        mixed = (mixed ^ np.uint64(value)) * SECOND
+        mixed ^= mixed >> HALF
+    return mix(mixed) | _ODD
 
 
 @inlined
 def _slot(slots: ULongs, key: np.uint64) -> int:
     """Where the key is, or the free slot where it belongs. Its lowest bit is always set and decides nothing."""
-    at = np.int64((key >> _ODD) & np.uint64(len(slots) - 1))
-    while slots[at] != ABSENT_KEY and slots[at] != key:
-        at = (at + 1) & (len(slots) - 1)
-    return at
+    return search_from(slots, np.int64((key >> _ODD) & np.uint64(len(slots) - 1)), key, 1)
 
 
 @kernel

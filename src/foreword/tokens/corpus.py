@@ -11,14 +11,15 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self
 
 import numpy as np
 
 from foreword.arrays import Array, Ids, Ints, Longs
+from foreword.checks import check_ids
 from foreword.errors import InputError, SettingError
 from foreword.native.parallel import ordered_map
-from foreword.protocols import Parts, Tokenizer
+from foreword.protocols import Parts
 from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.vocab import Vocab
@@ -38,11 +39,6 @@ class BlockEncoder(Protocol):
     @property
     def vocab(self) -> Vocab: ...
     def encode_block(self, block: Block) -> Encoded: ...  # may be called from several threads at once
-
-
-@runtime_checkable
-class TextTokenizer(Tokenizer, BlockEncoder, Protocol):
-    """A tokenizer that also encodes many documents at once, as all of ours do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +107,7 @@ class Corpus:
         """Documents that are ids already; the end is added to each. The bytes are spread evenly over them."""
         held = [np.append(np.asarray(document, np.int64), vocab.end) for document in documents]
         ids = np.concatenate([np.empty(0, np.int64), *held])
-        if len(ids) and not 0 <= ids.min() <= ids.max() < len(vocab):
-            raise SettingError(f"an id is not in the vocabulary of {len(vocab)} tokens")
+        check_ids(ids, len(vocab))
         offsets = np.cumsum([0, *map(len, held)], dtype=np.int64)
         byte_offsets = np.linspace(0, text_bytes, len(held) + 1).astype(np.int64)
         return cls(ids.astype(id_type(len(vocab))), offsets, byte_offsets, vocab)

@@ -18,7 +18,7 @@ from typing import IO
 
 import numpy as np
 
-from foreword.arrays import Bytes, Ints, Longs
+from foreword.arrays import Array, Bytes, Ints, Longs
 from foreword.native.parallel import cores, ordered_map
 from foreword.text.block import Block
 from foreword.tokens.kernels_gather import gather_strings, hash_strings
@@ -43,6 +43,10 @@ class Counted:
 
     def __len__(self) -> int:
         return len(self.counts)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the arrays by name, as a checkpoint saves them."""
+        return {"data": self.data, "offsets": self.offsets, "counts": self.counts, "firsts": self.firsts}
 
     def check(self) -> None:
         """Raise a ValueError unless the arrays fit together, as those read from a file may not."""

@@ -20,8 +20,8 @@ from __future__ import annotations
 import numpy as np
 
 from foreword.arrays import Bytes, Ints, Longs, ULongs
+from foreword.native.hashing import EMPTY, find_slot, pair_key
 from foreword.native.jit import allocating, inlined, kernel
-from foreword.native.pairs import EMPTY, pair_key, pair_place
 from foreword.tokens.pieces import character
 from foreword.tokens.strings import ID_BITS, find, insert, make_key, row_of
 
@@ -32,7 +32,7 @@ def move_pairs(old: Longs, new: Longs) -> int:
     held = 0
     for source in range(0, len(old), 2):
         if old[source] != EMPTY and old[source + 1] != 0:
-            place = pair_place(new, old[source])
+            place = find_slot(new, old[source])
             new[place] = old[source]
             new[place + 1] = old[source + 1]
             held += 1
@@ -89,7 +89,7 @@ def count_pairs(symbols: Ints, begins: Longs, lengths: Ints, counts: Longs, pair
         start = begins[word]
         for place in range(start, start + lengths[word] - 1):
             key = pair_key(symbols[place], symbols[place + 1])
-            at = pair_place(pairs, key)
+            at = find_slot(pairs, key)
             if pairs[at] == EMPTY:
                 pairs[at] = key
                 pairs[at + 1] = 0
@@ -121,7 +121,7 @@ def find_words(
     for word in range(len(lengths)):
         start = begins[word]
         for place in range(start, start + lengths[word] - 1):
-            number = numbers[pair_place(pairs, pair_key(symbols[place], symbols[place + 1])) >> 1]
+            number = numbers[find_slot(pairs, pair_key(symbols[place], symbols[place + 1])) >> 1]
             if last[number] != word:  # a word is listed once, however often it holds the pair
                 last[number] = word
                 if len(pool):
@@ -185,7 +185,7 @@ def merge_words(
 @inlined
 def add_count(pairs: Longs, key: int, change: int) -> int:
     """Change a pair's count; 1 if the pair is new in the table."""
-    at = pair_place(pairs, key)
+    at = find_slot(pairs, key)
     new = pairs[at] == EMPTY
     if new:
         pairs[at] = key
@@ -226,7 +226,7 @@ def push_side(
     for place in range(n_touched):
         neighbour = touched[place]
         key = pair_key(neighbour, merged) if before_it else pair_key(merged, neighbour)
-        total = pairs[pair_place(pairs, key) + 1]
+        total = pairs[find_slot(pairs, key) + 1]
         words = side[2 * neighbour + 1]
         side[2 * neighbour + 1] = 0
         if total < least:
@@ -367,7 +367,7 @@ def learn_merges(
             ended = True
             break
         count, pair, entry = heap[0], heap[1], heap[2]
-        now = pairs[pair_place(pairs, pair) + 1]
+        now = pairs[find_slot(pairs, pair) + 1]
         if now != count:
             heap[0] = now
             sift_down(heap, 0, sizes[0])

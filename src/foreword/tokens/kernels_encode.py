@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from foreword.arrays import Bytes, Ints, Longs, ULongs
+from foreword.native.hashing import EMPTY, find_slot, pair_key
 from foreword.native.jit import inlined, kernel
-from foreword.native.pairs import EMPTY, pair_key, pair_place
 from foreword.tokens.pieces import character
 from foreword.tokens.strings import ID_BITS, cut_batch, find, has_room, insert
 
@@ -70,7 +70,7 @@ def encode_words(
 @inlined
 def merge_of(merges: Longs, left: int, right: int) -> int:
     """What a pair becomes, as rank << 32 | merged id, or NEVER; merges: a table of pairs."""
-    place = pair_place(merges, pair_key(left, right))
+    place = find_slot(merges, pair_key(left, right))
     return NEVER if merges[place] == EMPTY else merges[place + 1]
 
 
@@ -78,7 +78,7 @@ def merge_of(merges: Longs, left: int, right: int) -> int:
 def fill_merges(merges: Longs, lefts: Ints, rights: Ints, merged: Ints) -> None:
     for rank in range(len(lefts)):
         key = pair_key(lefts[rank], rights[rank])
-        place = pair_place(merges, key)
+        place = find_slot(merges, key)
         merges[place] = key
         merges[place + 1] = np.int64(rank) << 32 | np.int64(merged[rank])
 

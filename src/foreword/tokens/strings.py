@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.arrays import Bytes, Ints, Longs, ULongs
+from foreword.native.hashing import FIRST, HALF, SECOND, fold_bytes, mix
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load8, prefetch
 from foreword.text.block import Block
@@ -37,12 +38,9 @@ BATCH = 64
 LINE = 64
 """Bytes of a cache line."""
 
-_FIRST = np.uint64(0x9E3779B97F4A7C15)
-_SECOND = np.uint64(0xD6E8FEB86659FD93)
 _LONG = np.uint64(1 << 63)
 _TAG = np.uint64(0xFFFFFFFF00000000)
 ID_BITS = np.uint64(0x00000000FFFFFFFF)
-_HALF = np.uint64(32)
 _ZERO = np.uint64(0)
 
 
@@ -54,13 +52,9 @@ def make_key(data: Bytes, start: int, stop: int, key: ULongs, place: int) -> Non
     key[place + 1] = load8(data, start + 8, stop) if length > 8 else _ZERO
     key[place + 2] = load8(data, start + 16, stop) if length > 16 else _ZERO
     if length <= 24:
-        key[place + 3] = np.uint64(length) << _HALF
+        key[place + 3] = np.uint64(length) << HALF
         return
-    mixed = np.uint64(length)
-    for rest in range(start + 24, stop, 8):
-        mixed = (mixed ^ load8(data, rest, stop)) * _SECOND
-        mixed ^= mixed >> np.uint64(29)
-    key[place + 3] = (mixed | _LONG) & _TAG
+    key[place + 3] = (fold_bytes(np.uint64(length), data, start + 24, stop) | _LONG) & _TAG
 
 
 @inlined
@@ -68,11 +62,9 @@ def mixed_key(first: np.uint64, second: np.uint64, third: np.uint64, tag: np.uin
     """A key's four words mixed into one; the last is taken without its id. The last shift matters: low bits of a
     product know nothing of its factors' high bits.
     """
-    mixed = (first ^ ((tag & _TAG) >> np.uint64(7))) * _FIRST
-    mixed ^= mixed >> np.uint64(32)
-    mixed = (mixed ^ second) * _SECOND
-    mixed ^= mixed >> np.uint64(32)
-    mixed = (mixed ^ third) * _FIRST
+    mixed = (mix(first ^ ((tag & _TAG) >> np.uint64(7))) ^ second) * SECOND
+    mixed ^= mixed >> HALF
+    mixed = (mixed ^ third) * FIRST
     return mixed ^ (mixed >> np.uint64(29))
 
 

@@ -8,6 +8,8 @@ from math import prod
 import torch
 from torch import Tensor
 
+from foreword.errors import NoGpuError, SettingError
+
 ALIGNED = 64
 """Every tensor begins at a multiple of this many numbers: cuDNN wants its weights aligned."""
 
@@ -38,3 +40,13 @@ def new_flat(shapes: Shapes, device: torch.device, dtype: torch.dtype = torch.fl
 
 def _room(shape: tuple[int, ...]) -> int:
     return -(-prod(shape) // ALIGNED) * ALIGNED
+
+
+def choose_device(name: str | None) -> torch.device:
+    """Return the device of that name, ``"cpu"`` or ``"cuda"``; None means the GPU where there is one."""
+    if name not in (None, "cpu", "cuda"):
+        raise SettingError(f"device is {name!r}: expected cuda or cpu")
+    there = torch.cuda.is_available()
+    if name == "cuda" and not there:
+        raise NoGpuError
+    return torch.device(name or ("cuda" if there else "cpu"))

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from foreword.arrays import Array
-from foreword.errors import ForewordError
+from foreword.errors import DivergedError
 from foreword.training.flat import Shapes, views
 from foreword.training.gradients import Apart, Gradients, InOne, clamp, gather, norm_of
 from foreword.training.graphed import Graphed
@@ -220,9 +220,9 @@ class Trainer:
             return
         tensor = "the loss" if not np.isfinite(loss) else self._first_bad()
         clip = f", or a smaller clip than {self.settings.clip:g}" if self.settings.clip else ", or set a clip"
-        raise ForewordError(
-            f"{tensor} is not a finite number at step {self.step}, at the latest: try a lower rate than"
-            f" {self.settings.rate:g}{clip}"
+        raise DivergedError(
+            f"training diverged: {tensor} is not a finite number at step {self.step}, at the latest:"
+            f" try a lower rate than {self.settings.rate:g}{clip}"
         )
 
     def _first_bad(self) -> str:

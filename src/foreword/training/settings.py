@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from foreword.checks import check_choice, check_numbers
 from foreword.errors import SettingError
 
 OPTIMISERS = ("sgd", "adam")
@@ -68,19 +69,13 @@ class Training:
     loss_scale: float = 8192.0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "steps", "evaluate_every", "wait"):
-            self._check(name, whole=True, least=1)
-        for name in ("warm_up", "full_epochs", "patience", "sampled"):
-            self._check(name, whole=True)
-        for name in ("rate", "decay", "loss_scale"):
-            self._check(name, positive=True)
-        for name in ("weight_decay", "activation", "change", "last_rate", "hold", "clip", "clip_value", "seconds"):
-            self._check(name)
-        if self.hold > 1:
-            raise SettingError(f"hold is {self.hold!r}: expected a share of the run, 0 to 1")
+        check_numbers(self, "epochs", "batch", "steps", "evaluate_every", "wait", whole=True, least=1)
+        check_numbers(self, "warm_up", "full_epochs", "patience", "sampled", whole=True)
+        check_numbers(self, "rate", "decay", "loss_scale", above=0)
+        check_numbers(self, "weight_decay", "activation", "change", "last_rate", "clip", "clip_value", "seconds")
+        check_numbers(self, "hold", most=1)
         for name, choices in (("optimiser", OPTIMISERS), ("schedule", SCHEDULES), ("precision", PRECISIONS)):
-            if getattr(self, name) not in choices:
-                raise SettingError(f"{name} is {getattr(self, name)!r}: expected {' or '.join(choices)}")
+            check_choice(self, name, choices)
         if any(not math.isfinite(tail) or tail < 0 for tail in self.averages):
             raise SettingError(f"averages are {self.averages!r}: expected numbers of 0 or more")
         if self.schedule == "nt-asgd" and not self.averages:
@@ -90,12 +85,3 @@ class Training:
     def needs_held_out(self) -> bool:
         """Whether something here looks at the held-out text."""
         return self.schedule in ("plateau", "nt-asgd") or self.patience > 0
-
-    def _check(self, name: str, *, whole: bool = False, least: int = 0, positive: bool = False) -> None:
-        value = getattr(self, name)
-        if whole and type(value) is not int:
-            raise SettingError(f"{name} is {value!r}: expected a whole number")
-        if not least <= value < math.inf:
-            raise SettingError(f"{name} is {value!r}: expected {f'at least {least}' if whole else '0 or more'}")
-        if positive and not value > 0:
-            raise SettingError(f"{name} is {value!r}: expected more than 0")

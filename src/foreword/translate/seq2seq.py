@@ -18,8 +18,9 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ids, Logs, Longs
+from foreword.checks import check_weights
 from foreword.decode import Goal, Hypothesis, Normalisation
-from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
+from foreword.errors import InputError, MissingExtraError, NotFittedError, SettingError
 from foreword.protocols import Json, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -35,7 +36,7 @@ from torch.nn.functional import linear, log_softmax
 from foreword.nn.network import Weights
 from foreword.training.batches import side_by_side
 from foreword.training.checkpoint import Checkpoint
-from foreword.training.flat import new_flat, views
+from foreword.training.flat import choose_device, new_flat, views
 from foreword.translate.greedy import Greedy
 from foreword.translate.network import ATTENTIONS, Memory, TranslationNetwork
 from foreword.translate.pairs import Batch, Pairs, batch_of, bucketed, documents_of, lengths_of
@@ -323,12 +324,7 @@ class Seq2Seq:
         parts.check_counts("layers")
         model = cls(**settings)
         source = parts.vocab if shared else from_arrays(source_facts, parts.arrays)
-        for name, shape in model._network_of(source, parts.vocab).tensors().items():  # before room is made for them
-            given = parts.arrays[f"weights.{name}"]
-            if given.dtype != np.float32 or given.shape != shape:
-                raise ValueError(f"{name} is {given.dtype} {given.shape}, not float32 {shape}")
-            if not np.isfinite(given).all():
-                raise ValueError(f"a number of {name} is not finite")
+        check_weights(parts.arrays, model._network_of(source, parts.vocab).tensors(), "weights.")
         model._take(source, parts.vocab)
         for name, part in model.weights_.items():
             part.copy_(torch.from_numpy(np.array(parts.arrays[f"weights.{name}"])))
@@ -338,7 +334,7 @@ class Seq2Seq:
         """Weights of zero for these vocabularies."""
         self._network = self._network_of(source, target)
         self._vocabs = source, target
-        self._flat = new_flat(self._network.tensors(), self._device())
+        self._flat = new_flat(self._network.tensors(), choose_device(self.device))
 
     def _network_of(self, source: Vocab, target: Vocab) -> TranslationNetwork:
         return TranslationNetwork(
@@ -356,15 +352,9 @@ class Seq2Seq:
             self.tied,
         )
 
-    def _device(self) -> torch.device:
-        there = torch.cuda.is_available()
-        if self.device == "cuda" and not there:
-            raise SettingError("device is 'cuda', but torch finds no GPU here: leave it out, or say 'cpu'")
-        return torch.device(self.device or ("cuda" if there else "cpu"))
-
     def _known(self) -> tuple[Vocab, Vocab]:
         if self._vocabs is None:
-            raise ForewordError("this Seq2Seq has learnt nothing yet: call fit(pairs) first")
+            raise NotFittedError(self, "pairs")
         return self._vocabs
 
     def _check_vocabs(self, sources: Corpus, targets: Corpus | None = None) -> None:

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from foreword.arrays import Array
-from foreword.errors import ForewordError
+from foreword.errors import DivergedError
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.protocols import Step
 from foreword.training.checkpoint import Checkpoint, fingerprint
@@ -152,7 +152,7 @@ class Run:
 
     def finite(self, loss: float, rate: float) -> float:
         if not math.isfinite(loss):
-            raise ForewordError(f"training ran away: the loss is {loss}: try a lower rate than {rate:g}")
+            raise DivergedError(f"training diverged: the loss is {loss}: try a lower rate than {rate:g}")
         return loss
 
     def learn(self, batch: Batch, rate: float) -> Tensor:

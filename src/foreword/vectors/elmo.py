@@ -25,7 +25,8 @@ from typing import Any, Self
 import numpy as np
 
 from foreword.arrays import Array, Floats, Longs
-from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
+from foreword.checks import check_weights
+from foreword.errors import DivergedError, InputError, MissingExtraError, NotFittedError, SettingError
 from foreword.protocols import Json, Meter, Parts, Sentences, Step, Tags
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
@@ -41,7 +42,7 @@ from foreword.nn.network import Weights, word_logs
 from foreword.nn.sampled import Noise, sampled_cross_entropy, unigram
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.training.batches import bucketed, like_lengths, longs, side_by_side
-from foreword.training.flat import new_flat, views
+from foreword.training.flat import choose_device, new_flat, views
 from foreword.training.optimisers import Adam
 from foreword.training.schedules import hold_then_cosine, running_share
 from foreword.vectors.elmo_network import BEGINS, BORDER, ENDS, MARKS, UNSEEN_LETTER, ELMoNetwork, aimed_at
@@ -103,7 +104,7 @@ class ELMo:
     @property
     def vocab(self) -> Vocab:
         if self._vocab is None:
-            raise ForewordError("this ELMo has learnt nothing yet: call fit(sentences) first")
+            raise NotFittedError(self, "sentences")
         return self._vocab
 
     @property
@@ -163,7 +164,7 @@ class ELMo:
                 done += sum(lengths[k] for k in group)
                 nats = loss.item()
                 if not math.isfinite(nats):
-                    raise ForewordError(f"training ran away: the loss is {nats}: try a lower rate than {self.rate:g}")
+                    raise DivergedError(f"training diverged: the loss is {nats}: try a lower rate than {self.rate:g}")
                 yield Step(done, total, nats, rate)
             self._flat.copy_(average)
 
@@ -311,12 +312,7 @@ class ELMo:
         if parts.vocab is None or parts.vocab.unknown is None:
             raise ValueError(f"expected a vocabulary with {UNKNOWN}")
         network = model._network_of(len(alphabet), len(parts.vocab))
-        for name, shape in network.tensors().items():  # before any room is made for them
-            given = parts.arrays[f"weights.{name}"]
-            if given.dtype != np.float32 or given.shape != shape:
-                raise ValueError(f"{name} is {given.dtype} {given.shape}, not float32 {shape}")
-            if not np.isfinite(given).all():
-                raise ValueError(f"a number of {name} is not finite")
+        check_weights(parts.arrays, network.tensors(), "weights.")
         model._take(parts.vocab, [chr(point) for point in alphabet])
         for name, part in model.weights_.items():
             part.copy_(torch.from_numpy(np.array(parts.arrays[f"weights.{name}"])))
@@ -326,7 +322,7 @@ class ELMo:
     def _take(self, vocab: Vocab, alphabet: list[str]) -> None:
         self._vocab = vocab
         self._letters = {letter: row for row, letter in enumerate(alphabet, MARKS)}
-        self._flat = new_flat(self._network().tensors(), self._device())
+        self._flat = new_flat(self._network().tensors(), choose_device(self.device))
 
     def _network(self) -> ELMoNetwork:
         vocab = self.vocab
@@ -334,12 +330,6 @@ class ELMo:
 
     def _network_of(self, alphabet: int, words: int) -> ELMoNetwork:
         return ELMoNetwork(MARKS + alphabet, self.letter_units, self.filters, self.units, self.layers, words)
-
-    def _device(self) -> torch.device:
-        there = torch.cuda.is_available()
-        if self.device == "cuda" and not there:
-            raise SettingError("device is 'cuda', but torch finds no GPU here: leave it out, or say 'cpu'")
-        return torch.device(self.device or ("cuda" if there else "cpu"))
 
     def _check_settings(self) -> None:
         for name, least in (

@@ -25,7 +25,7 @@ from typing import Literal, Self, get_args
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ints, Longs, Reals
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.protocols import Json, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -131,7 +131,7 @@ class GloVe:
     @property
     def vocab(self) -> Vocab:
         if self._vocab is None:
-            raise ForewordError("this GloVe has learnt nothing yet: call fit(corpus) first")
+            raise NotFittedError(self, "corpus")
         return self._vocab
 
     @property

@@ -11,8 +11,21 @@ from numpy.typing import NDArray
 
 from foreword.arrays import Array, Floats, Ints, Longs, Shorts, SignedBytes
 from foreword.native.jit import inlined, kernel
-from foreword.native.simd import LANES, add, multiply_add, store, total, zeros
-from foreword.native.simd_small import WIDTH, add_products, load_bytes, load_floats, load_shorts, no_totals, store_sums
+from foreword.native.simd import (
+    LANES,
+    WIDTH,
+    add,
+    add_products,
+    load_bytes,
+    load_floats,
+    load_shorts,
+    multiply_add,
+    no_totals,
+    store,
+    store_sums,
+    total,
+    zeros,
+)
 
 QUERIES = 64
 """Queries at once: their int16 rows of 300 dimensions just fill the first cache."""

@@ -11,15 +11,13 @@ from __future__ import annotations
 import numpy as np
 
 from foreword.arrays import Bytes, Ints, Longs
+from foreword.native.hashing import FIRST, fold_bytes, mix
 from foreword.native.jit import inlined, kernel
-from foreword.native.memory import load8, prefetch
+from foreword.native.memory import prefetch
 from foreword.tokens.strings import same_bytes
 
 AHEAD = 16
 """How many words ahead a row is asked for."""
-
-_FIRST = np.uint64(0x9E3779B97F4A7C15)
-_SECOND = np.uint64(0xD6E8FEB86659FD93)
 
 
 def rows_for(words: int) -> int:
@@ -29,12 +27,8 @@ def rows_for(words: int) -> int:
 
 @inlined
 def first_row(data: Bytes, start: int, stop: int, rows: int) -> int:
-    mixed = np.uint64(stop - start) * _FIRST
-    for place in range(start, stop, 8):
-        mixed = (mixed ^ load8(data, place, stop)) * _SECOND
-        mixed ^= mixed >> np.uint64(29)
-    mixed *= _FIRST
-    return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(rows - 1))
+    mixed = fold_bytes(np.uint64(stop - start) * FIRST, data, start, stop)
+    return np.int64(mix(mixed) & np.uint64(rows - 1))
 
 
 @inlined

@@ -13,8 +13,7 @@ import numpy as np
 
 from foreword.arrays import Array, Floats, Longs, SignedBytes
 from foreword.errors import InputError, SettingError
-from foreword.native.simd import LANES
-from foreword.native.simd_small import WIDTH
+from foreword.native.simd import LANES, WIDTH
 from foreword.vectors.kernels_nearest import BLOCK, GROUP, QUERIES, keep_best, scan_bytes, scan_floats, widen_halves
 from foreword.vectors.words import frozen
 

@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 
 from foreword.arrays import Array, Doubles, Floats, Longs, ULongs
-from foreword.errors import InputError, SettingError
+from foreword.errors import DivergedError, InputError, SettingError
 from foreword.native.parallel import ordered_map
 from foreword.native.simd import LANES
 from foreword.protocols import Step
@@ -145,7 +145,7 @@ class TrainingState:
                 self.round += 1
                 log_likelihood, pairs, _ = (self.report - before).sum(0).tolist()
                 if not math.isfinite(log_likelihood):
-                    raise InputError(f"training ran away in round {self.round}: try a rate below {first_rate}")
+                    raise DivergedError(f"training diverged in round {self.round}: try a rate below {first_rate}")
                 yield Step(rounds.done(self.round), rounds.tokens, -log_likelihood / max(1.0, pairs), rate)
 
 

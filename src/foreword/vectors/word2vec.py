@@ -22,7 +22,7 @@ from typing import Literal, Self, get_args
 import numpy as np
 
 from foreword.arrays import Array, Floats, Longs
-from foreword.errors import ForewordError, InputError
+from foreword.errors import InputError, NotFittedError
 from foreword.protocols import Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -96,7 +96,7 @@ class Word2Vec:
     @property
     def vocab(self) -> Vocab:
         if self._vocab is None:
-            raise ForewordError("this Word2Vec has learnt nothing yet: call fit(corpus) first")
+            raise NotFittedError(self, "corpus")
         return self._vocab
 
     @property

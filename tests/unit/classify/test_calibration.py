@@ -14,9 +14,8 @@ from foreword.classify.calibration import COLDEST, HOTTEST, Calibrated, best_tem
 from foreword.classify.linear import log_softmax
 from foreword.classify.logistic import LogisticRegression
 from foreword.classify.naive_bayes import NaiveBayes
-from foreword.errors import SettingError
+from foreword.errors import NotFittedError, SettingError
 from foreword.evaluate.classification import calibration_error
-from foreword.features.estimator import NotLearntError
 
 Random = np.random.Generator
 
@@ -111,7 +110,7 @@ def test_settings_that_make_no_sense(settings: dict[str, Any]) -> None:
 
 
 def test_untrained() -> None:
-    with pytest.raises(NotLearntError):
+    with pytest.raises(NotFittedError):
         Calibrated(NaiveBayes()).predict([[1, 0]])
 
 

@@ -295,8 +295,8 @@ def test_a_label_never_seen_in_training_counts_as_wrong() -> None:
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"kind": "gaussian"}, "kind='gaussian': expected one of multinomial, complement, bernoulli"),
-        ({"alpha": -1}, "alpha=-1: expected a number of at least 0"),
+        ({"kind": "gaussian"}, "kind is 'gaussian': expected multinomial or complement or bernoulli"),
+        ({"alpha": -1}, "alpha is -1: expected at least 0"),
         ({"alpha": np.nan}, "alpha"),
         ({"prior": "flat"}, "prior='flat': expected"),
         ({"prior": [0.5, 0.6]}, "sum to one"),

@@ -224,7 +224,7 @@ def test_a_count_that_does_not_fit_is_an_error_not_a_wrong_number() -> None:
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        ({"split": "letters"}, "split='letters': expected one of words, space"),
+        ({"split": "letters"}, "split is 'letters': expected words or space"),
         ({"ngrams": (2, 1)}, r"ngrams=\(2, 1\)"),
         ({"ngrams": (0, 1)}, "1 <= shortest"),
         ({"ngrams": 2}, "ngrams=2"),

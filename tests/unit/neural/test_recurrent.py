@@ -130,7 +130,7 @@ def test_a_long_document_is_scored_in_stretches(monkeypatch: pytest.MonkeyPatch)
     long = Corpus.from_ids([[2, 3, 4, 5] * 30, [3], [2, 2]], VOCAB)
     whole = model.logprobs(long)
     monkeypatch.setattr("foreword.neural.model.READ_AT_ONCE", 7)
-    monkeypatch.setattr("foreword.nn.word_logs.LOGITS_AT_ONCE", 20)
+    monkeypatch.setattr("foreword.nn.softmax.LOGITS_AT_ONCE", 20)
     np.testing.assert_allclose(model.logprobs(long), whole, rtol=1e-5)
 
 

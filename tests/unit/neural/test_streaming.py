@@ -11,7 +11,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from foreword.decode import Shortlisting, beam_search, generate
+from foreword.decode import beam_search, generate
 from foreword.errors import InputError, SettingError
 from foreword.neural import streaming
 from foreword.neural.awd_lstm import AWDLSTM
@@ -20,7 +20,7 @@ from foreword.neural.recurrent import RecurrentLM
 from foreword.neural.streaming import Streaming
 from foreword.neural.streaming_weights import Screened, Whole, matrix
 from foreword.pipeline.language import TextLM
-from foreword.protocols import NextToken, QuickSteps
+from foreword.protocols import NextToken, QuickSteps, Shortlisting
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer

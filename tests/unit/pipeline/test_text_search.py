@@ -122,7 +122,7 @@ def test_what_cannot_be_indexed_is_refused() -> None:
         TextSearch().fit([])
     with pytest.raises(SettingError, match="this BPETokenizer has no vocabulary yet"):
         TextSearch(BPETokenizer()).fit_blocks(blocks_of(TEXTS))
-    with pytest.raises(ForewordError, match="no index yet"):
+    with pytest.raises(ForewordError, match="learnt nothing yet"):
         len(TextSearch())
 
 

@@ -242,12 +242,12 @@ def test_the_documents_that_hold_a_word() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"variant": "bm26"}, "variant='bm26': expected one of lucene, robertson, atire, bm25l, bm25"),
-        ({"k1": -1}, "k1=-1"),
-        ({"k1": math.inf}, "k1=inf"),
-        ({"b": 1.5}, "b=1.5: expected a number from 0 to 1"),
-        ({"b": math.nan}, "b=nan"),
-        ({"delta": -0.5}, "delta=-0.5"),
+        ({"variant": "bm26"}, "variant is 'bm26': expected lucene or robertson or atire or bm25l or bm25"),
+        ({"k1": -1}, "k1 is -1"),
+        ({"k1": math.inf}, "k1 is inf"),
+        ({"b": 1.5}, "b is 1.5: expected at least 0 and at most 1"),
+        ({"b": math.nan}, "b is nan"),
+        ({"delta": -0.5}, "delta is -0.5"),
     ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any], said: str) -> None:
@@ -257,7 +257,7 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], said: str) -> Non
 
 def test_calls_that_make_no_sense() -> None:
     for model in (BM25(), CosineSearch()):
-        with pytest.raises(ForewordError, match="no index yet"):
+        with pytest.raises(ForewordError, match="learnt nothing yet"):
             model.search(corpus_of([[2]]))
     with pytest.raises(InputError, match="from 1 to"):
         BM25().fit(corpus_of([]))

@@ -4,7 +4,6 @@ import os
 import resource
 import subprocess
 import sys
-import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -491,9 +490,7 @@ def test_opening_reads_nothing_of_a_large_file(tmp_path: Path) -> None:
 
 
 def test_a_tokenizer_json_goes_to_its_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = types.ModuleType("foreword.tokens.tokenizer_json")
-    reader.__dict__["read_tokenizer_json"] = lambda path: ("read", path)
-    monkeypatch.setitem(sys.modules, "foreword.tokens.tokenizer_json", reader)
+    monkeypatch.setattr("foreword.tokens.tokenizer_json.read_tokenizer_json", lambda path: ("read", path))
     path = tmp_path / "whatever.bin"
     path.write_text(' {"version": "1.0", "model": {"type": "BPE"}}')
     assert load(path) == ("read", path)

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import typer
 
-from foreword.settings import settings_of
+from foreword.cli.settings import settings_of
 
 FeaturesName: TypeAlias = Literal["bag-of-words", "tf-idf"]
 

@@ -15,7 +15,7 @@ from foreword.cli.options import READING, AsJson, ErrorsOption, examples
 from foreword.cli.score import Row, is_blank, row_batches
 
 if TYPE_CHECKING:
-    from foreword.evaluate.classification import TextModel
+    from foreword.protocols import LabelModel
     from foreword.text.files import SourceFile
     from foreword.text.utf8 import Errors
 
@@ -86,7 +86,7 @@ def predict(
         flush()
 
 
-def ranked(model: TextModel, texts: list[str], k: int) -> Iterator[Ranked]:
+def ranked(model: LabelModel, texts: list[str], k: int) -> Iterator[Ranked]:
     """The likeliest labels of each text, none for a blank one."""
     from foreword.cli.labelled import lines_for
 

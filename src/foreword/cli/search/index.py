@@ -25,7 +25,7 @@ from foreword.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from foreword.pipeline.search import Ranker
+    from foreword.protocols import Ranker
 
 Ranking: TypeAlias = Literal["lucene", "robertson", "atire", "bm25l", "bm25+", "tfidf"]
 

@@ -15,7 +15,7 @@ from foreword.errors import InputError
 
 if TYPE_CHECKING:
     from foreword.cli.lines import Batch
-    from foreword.evaluate.tagging import KnowingTagger
+    from foreword.protocols import TreebankTagger
     from foreword.tag.conll import Sentence
     from foreword.tag.conllu import Block
 
@@ -70,7 +70,7 @@ def predict(
 
 
 def answers(
-    tagger: KnowingTagger, batches: Iterator[Batch], input_format: InputFormat | None, format: str | None
+    tagger: TreebankTagger, batches: Iterator[Batch], input_format: InputFormat | None, format: str | None
 ) -> Iterator[str]:
     """What to write for the lines that came in, some at a time."""
     for name, lines in _files(batches):
@@ -122,14 +122,14 @@ def told_format(name: str, batches: Iterator[list[str]]) -> tuple[InputFormat, I
 # Text
 
 
-def tagged_text(tagger: KnowingTagger, batches: Iterable[list[str]], format: str) -> Iterator[str]:
+def tagged_text(tagger: TreebankTagger, batches: Iterable[list[str]], format: str) -> Iterator[str]:
     for lines in batches:
         sentences = [line.split() for line in lines]
         tags = tagger.predict(sentences)
         yield "".join(written(tagger, *pair, format) for pair in zip(sentences, tags, strict=True))
 
 
-def written(tagger: KnowingTagger, words: Sequence[str], tags: Sequence[str], format: str) -> str:
+def written(tagger: TreebankTagger, words: Sequence[str], tags: Sequence[str], format: str) -> str:
     """A sentence. In a file with a word a line an empty one leaves nothing."""
     from foreword.tag.conll import Sentence
     from foreword.tag.conll import sentence_text as conll_text
@@ -151,7 +151,7 @@ def written(tagger: KnowingTagger, words: Sequence[str], tags: Sequence[str], fo
 # CoNLL-U
 
 
-def tagged_conllu(tagger: KnowingTagger, name: str, batches: Iterable[list[str]], format: str) -> Iterator[str]:
+def tagged_conllu(tagger: TreebankTagger, name: str, batches: Iterable[list[str]], format: str) -> Iterator[str]:
     from foreword.tag.conllu import BlockReader
 
     reader = BlockReader(name)
@@ -160,7 +160,7 @@ def tagged_conllu(tagger: KnowingTagger, name: str, batches: Iterable[list[str]]
     yield _tagged_blocks(tagger, list(reader.rest()), format)
 
 
-def _tagged_blocks(tagger: KnowingTagger, blocks: list[Block], format: str) -> str:
+def _tagged_blocks(tagger: TreebankTagger, blocks: list[Block], format: str) -> str:
     sentences = [block.forms for block in blocks]
     tagged = zip(blocks, sentences, tagger.predict(sentences), strict=True)
     if format == "conllu":
@@ -174,7 +174,7 @@ AT_ONCE = 256
 """Sentences that are tagged together."""
 
 
-def tagged_conll(tagger: KnowingTagger, name: str, batches: Iterable[list[str]], format: str) -> Iterator[str]:
+def tagged_conll(tagger: TreebankTagger, name: str, batches: Iterable[list[str]], format: str) -> Iterator[str]:
     from foreword.tag.conll import parse_conll
 
     coming = parse_conll(chain.from_iterable(batches), name)
@@ -183,7 +183,7 @@ def tagged_conll(tagger: KnowingTagger, name: str, batches: Iterable[list[str]],
         yield "".join(_filled(tagger, name, each, tags, format) for each, tags in tagged)
 
 
-def _filled(tagger: KnowingTagger, name: str, sentence: Sentence, tags: Sequence[str], format: str) -> str:
+def _filled(tagger: TreebankTagger, name: str, sentence: Sentence, tags: Sequence[str], format: str) -> str:
     """With its tags in the column that was learnt, or behind the words where there is nothing else."""
     from foreword.cli.tag.treebank import is_number
     from foreword.tag.conll import Sentence, sentence_text

@@ -12,8 +12,8 @@ from foreword.errors import InputError
 
 if TYPE_CHECKING:
     from foreword.evaluate.spans import SpanMeasures
-    from foreword.evaluate.tagging import KnowingTagger, TagMeasures
-    from foreword.protocols import Meter
+    from foreword.evaluate.tagging import TagMeasures
+    from foreword.protocols import Meter, TreebankTagger
     from foreword.tag.conllu import Tagged
 
 TREEBANK_HELP = (
@@ -72,18 +72,18 @@ def treebank_path(name: str, format: str, meter: Meter | None = None) -> str:
     return str(found.path(file.split, meter=meter))
 
 
-def load_tagger(path: str) -> KnowingTagger:
+def load_tagger(path: str) -> TreebankTagger:
     from foreword.cli.models import load_any
-    from foreword.evaluate.tagging import KnowingTagger
+    from foreword.protocols import TreebankTagger
     from foreword.storage.folder import kind_of
 
     found = load_any(path)
-    if not isinstance(found, KnowingTagger):
+    if not isinstance(found, TreebankTagger):
         raise InputError(f"{path}: its kind is {kind_of(found)}, not a tagger: foreword tag train makes one")
     return found
 
 
-def measure_treebanks(tagger: KnowingTagger, names: Sequence[str], meter: Meter | None = None) -> TagMeasures:
+def measure_treebanks(tagger: TreebankTagger, names: Sequence[str], meter: Meter | None = None) -> TagMeasures:
     """What a tagger makes of treebanks, in the column it has learnt."""
     from foreword.evaluate.tagging import measure_tagger
 

@@ -24,8 +24,9 @@ from foreword.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from foreword.protocols import TextTokenizer
     from foreword.text.block import Block
-    from foreword.tokens.corpus import Encoded, TextTokenizer
+    from foreword.tokens.corpus import Encoded
     from foreword.tokens.vocab import Vocab
 
 EXAMPLES = examples(

@@ -22,8 +22,9 @@ import numpy as np
 
 import foreword
 from foreword.arrays import Doubles, Logs
+from foreword.checks import check_not_string
 from foreword.decode import generate
-from foreword.errors import InputError, SettingError
+from foreword.errors import InputError, NotSaveableError, SettingError
 from foreword.evaluate.compare.growth import ngram_growth
 from foreword.evaluate.compare.insides import gradient_norms, layers_of, passage_gates
 from foreword.evaluate.compare.mixing import best_pair
@@ -37,9 +38,9 @@ from foreword.hmm.model import HMM
 from foreword.measures.perplexity import Measures, measure, surprisal
 from foreword.ngram.model import NgramLM
 from foreword.ngram.unigram import UnigramLM
-from foreword.protocols import Json, LanguageModel, Saveable, Step, Tokenizer
+from foreword.protocols import Json, LanguageModel, Saveable, Step, TextTokenizer, Tokenizer
 from foreword.storage.folder import save
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +168,7 @@ def compare(
         raise SettingError("min_count and max_size are for the tokenizer made here: set them on the one you give")
     if seed < 0:
         raise SettingError(f"seed={seed} must not be negative")
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, one document each, but got a single string: put it in a list")
+    check_not_string(texts)
     if not time_budget > 0:
         raise SettingError(f"time_budget={time_budget} must be more than 0 seconds")
     if most_bytes < 1:
@@ -475,7 +475,7 @@ class _Listening:
 def weigh(model: LanguageModel[Any]) -> tuple[int, int]:
     """How many numbers the model holds, and how many bytes its saved folder."""
     if not isinstance(model, Saveable):
-        raise SettingError(f"a {type(model).__name__} cannot be saved, so its size cannot be told")
+        raise NotSaveableError(model, ", so its size is unknown")
     with TemporaryDirectory(prefix="foreword-") as place:
         folder = Path(place, "model")
         save(model, folder)

@@ -13,8 +13,9 @@ from foreword.errors import InputError, SettingError
 from foreword.evaluate.compare.facts import TextFacts, describe, passage_place, read_passage
 from foreword.evaluate.compare.sampling import Sampled, Streams, evenly, together
 from foreword.evaluate.compare.splits import Splits, split, written_without_spaces
+from foreword.protocols import TextTokenizer
 from foreword.tokens.characters import CharacterTokenizer
-from foreword.tokens.corpus import Corpus, TextTokenizer
+from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 

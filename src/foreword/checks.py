@@ -1,0 +1,79 @@
+"""Checks that many modules share: texts, token ids, weights and settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from foreword.arrays import Array, Ids
+from foreword.errors import InputError, NotSaveableError, SettingError, VocabularyError
+from foreword.protocols import Saveable
+
+
+def check_not_string(texts: object, expected: str = "a list of texts, one document each") -> None:
+    """Raise an InputError for a single string where an iterable of texts belongs: it would be read by characters."""
+    if isinstance(texts, str):
+        raise InputError(f"expected {expected}, but got a single string: put it in a list")
+
+
+def list_of_texts(texts: Iterable[str]) -> list[str]:
+    """Return the texts as a list; raise an InputError for a single string."""
+    check_not_string(texts)
+    return list(texts)
+
+
+def check_ids(ids: Ids, size: int) -> None:
+    """Raise a VocabularyError unless every id is one of 0 to ``size - 1``."""
+    if ids.size and not 0 <= ids.min() <= ids.max() < size:
+        raise VocabularyError(size)
+
+
+def saveable(part: object, consequence: str = "") -> Saveable:
+    """Return ``part`` if it can be saved; raise a NotSaveableError if not."""
+    if not isinstance(part, Saveable):
+        raise NotSaveableError(part, consequence)
+    return part
+
+
+def check_weights(
+    arrays: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]], prefix: str = "", *, finite: bool = True
+) -> None:
+    """Raise a ValueError unless every array ``prefix + name`` is float32, has the shape of ``name`` and is finite.
+
+    Loading a network calls it before it allocates anything.
+    """
+    for name, shape in shapes.items():
+        array = arrays[prefix + name]
+        if array.dtype != np.float32 or array.shape != shape:
+            raise ValueError(f"{name} is {array.dtype} {array.shape}, not float32 {shape}")
+        if finite and not np.isfinite(array).all():
+            raise ValueError(f"a number of {name} is not finite")
+
+
+def check_numbers(
+    settings: object,
+    *names: str,
+    whole: bool = False,
+    least: float = 0,
+    above: float | None = None,
+    most: float = math.inf,
+) -> None:
+    """Raise a SettingError unless each of these attributes is a finite number in its range, ``above`` excluded."""
+    for name in names:
+        value = getattr(settings, name)
+        kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise SettingError(f"{name} is {value!r}: expected a {'whole ' if whole else ''}number")
+        if not (least <= value <= most and value < math.inf and (above is None or value > above)):
+            lower = f"at least {least:g}" if above is None else f"more than {above:g}"
+            upper = "" if most == math.inf else f" and at most {most:g}"
+            raise SettingError(f"{name} is {value!r}: expected {lower}{upper}")
+
+
+def check_choice(settings: object, name: str, choices: Iterable[object]) -> None:
+    """Raise a SettingError unless the attribute ``name`` is one of the choices."""
+    choices = list(choices)
+    if (value := getattr(settings, name)) not in choices:
+        raise SettingError(f"{name} is {value!r}: expected {' or '.join(map(str, choices))}")
