@@ -52,7 +52,7 @@ def train(
 ) -> None:
     """Learn to translate from a text and its translation, line by line, and save the translator."""
     from foreword.cli.models import check_output
-    from foreword.cli.printing import tell, write_json
+    from foreword.cli.printing import print_message, write_json
     from foreword.cli.progress import progress
     from foreword.cli.settings import parse_settings
     from foreword.cli.translate.sides import read_sides
@@ -81,7 +81,7 @@ def train(
         write_json({**facts, "seconds": seconds, "output": out})
     elif not quiet:
         told = f", {model.valid_score_:.3f} nats a token on {valid[0]}" if valid else ""
-        tell(
+        print_message(
             f"translator, {model.attention} attention: {len(texts[0]):,} pairs, {model.parameter_count:,} weights, "
             f"{seconds:.1f} s, saved in {out}{told}"
         )
@@ -109,10 +109,10 @@ def _fit(
     translator: TextTranslator, texts: Any, valid: Any, out: str, meter: Meter | None, *, resume: bool
 ) -> None:  # fmt: skip
     """Train to the end, keeping the run in a file on the way; Ctrl-C leaves that of the last epoch."""
-    from foreword.cli.neural import checkpoint_of
+    from foreword.pipeline.fitting import Output
     from foreword.training.checkpoint import Checkpoint
 
-    checkpoint = Checkpoint(checkpoint_of(out), every=30)
+    checkpoint = Checkpoint(Output(out).checkpoint, every=30)
     if not resume:
         checkpoint.path.unlink(missing_ok=True)
     for step in translator.train(*texts, valid=valid, checkpoint=checkpoint):
