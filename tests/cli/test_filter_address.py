@@ -182,6 +182,7 @@ def test_a_store_that_fails_is_told_and_nothing_is_lost(
     assert list(below(memory)) == ["a.jsonl", "b.jsonl", "deep/c.jsonl"]
 
 
+@pytest.mark.long
 def test_killed_at_random_moments_ends_in_the_same_bytes(
     foreword: Foreword, model: Path, tmp_path: Path, temporary: Path
 ) -> None:

@@ -64,6 +64,7 @@ HOSTILE: dict[str, tuple[list[str], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", HOSTILE)
 def test_memory_of_a_worker_is_bounded_whatever_the_parquet(model: Path, tmp_path: Path, name: str) -> None:
     texts, options = HOSTILE[name]
@@ -74,6 +75,7 @@ def test_memory_of_a_worker_is_bounded_whatever_the_parquet(model: Path, tmp_pat
     assert parquet.read_table(tmp_path / "out" / "x.parquet").equals(columns)
 
 
+@pytest.mark.long
 def test_pages_that_would_take_more_are_refused(foreword: Foreword, model: Path, tmp_path: Path) -> None:
     texts = [text_of(14_000_000)] * 8
     parquet.write_table(pyarrow.table({"text": texts}), tmp_path / "x.parquet", use_dictionary=False)

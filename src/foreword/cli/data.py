@@ -32,7 +32,7 @@ def data(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """List the named data sets, or tell about one, or fetch it.
+    """List the named data sets, or describe one, or download it.
 
     They are looked for in $FOREWORD_DATA, then in the cache, and fetched from their official address.
     """

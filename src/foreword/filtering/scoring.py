@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 
+from foreword import kinds
 from foreword.arrays import Array, Bools, Bytes, Doubles, Ints, Longs
 from foreword.errors import InputError
 from foreword.filtering.settings import PIECE_BYTES
 from foreword.pipeline.scoring import DocumentScores, score_documents
-from foreword.storage.folder import kind_of, load
+from foreword.storage.folder import load
 from foreword.text.block import Block
 from foreword.text.unicode import IS_ASCII_WHITE, blank, character_start
 
@@ -132,21 +133,19 @@ def scorer_of(model: Any, name: str, prefix: str, piece_bytes: int) -> Scorer:
     # The cores are busy with other shards, and torch adds in another order with more threads.
     if (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(1)
+    kind = kinds.of(model)
+    if "score" in kind.abilities:
+        counting = kinds.of(model.model).name == "ngram"
+        if counting:
+            model.model.threads = 1
+        return LanguageScorer(model, prefix, piece_bytes, counting)
+    if "classify" not in kind.abilities:
+        raise InputError(f"{name}: its kind is {kind.name}, which neither scores a text nor labels one")
+    if kind.network:
+        return NetworkClassScorer(model, prefix, piece_bytes)
     # By kind and not by class: only the modules of the model at hand are loaded, in every process.
-    match kind_of(model):
-        case "text-lm":
-            counting = kind_of(model.model) == "ngram"
-            if counting:
-                model.model.threads = 1
-            return LanguageScorer(model, prefix, piece_bytes, counting)
-        case "fasttext-classifier":
-            return FastTextScorer(model, prefix, piece_bytes)
-        case "text-classifier":
-            return ClassScorer(model, prefix, piece_bytes)
-        case "recurrent-classifier":
-            return NetworkClassScorer(model, prefix, piece_bytes)
-        case kind:
-            raise InputError(f"{name}: its kind is {kind}, which neither scores a text nor labels one")
+    scorer = FastTextScorer if kind.name == "fasttext-classifier" else ClassScorer
+    return scorer(model, prefix, piece_bytes)
 
 
 # --- language models

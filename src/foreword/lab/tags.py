@@ -12,8 +12,7 @@ from foreword.hmm.model import HMM
 from foreword.pipeline.language import TextLM
 from foreword.serve.registry import Entry, Shelf
 from foreword.serve.routes import Asked
-from foreword.tag.hmm import HMMTagger
-from foreword.tag.trellis import Trellis, hmm_trellis, tagger_trellis
+from foreword.tag.hmm import HMMTagger, Trellis, hmm_trellis, tagger_trellis
 from foreword.tokens.words import WordTokenizer
 
 MOST_WORDS = 40

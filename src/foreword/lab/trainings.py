@@ -13,8 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foreword import kinds
 from foreword.errors import InputError, SettingError
-from foreword.evaluate.compare.splits import split, written_without_spaces
+from foreword.evaluate.compare.facts import written_without_spaces
+from foreword.evaluate.compare.setup import split
 from foreword.lab.jobs import Job, Jobs, Point
 from foreword.lessons.keywords import is_common
 from foreword.pipeline.language import TextLM
@@ -29,20 +31,14 @@ from foreword.training.checkpoint import Checkpoint
 if TYPE_CHECKING:
     from foreword.tag.bilstm import BiLSTMTagger
 
-NEURAL = {"rnn": 3e-3, "lstm": 8e-3, "gru": 6e-3, "min-gru": 1e-2}
+OFFERED = {name: pair for name, pair in kinds.rungs().items() if pair[0].lab is not None}
+"""The models that the lab offers, by name."""
+
+NEURAL = {name: rung.settings["rate"] for name, (rung, kind) in OFFERED.items() if kind.network}
 """Cells and their learning rates, those of the ladder."""
 
-KINDS = {
-    "bigram": "Bigram, Kneser-Ney",
-    "5-gram": "5-gram, Kneser-Ney",
-    "hmm": "HMM",
-    "rnn": "RNN",
-    "lstm": "LSTM",
-    "gru": "GRU",
-    "min-gru": "Minimal GRU",
-    "skip-gram": "Skip-gram",
-    "cbow": "CBOW",
-}
+KINDS = {name: rung.lab for name, (rung, _) in OFFERED.items()}
+"""Titles."""
 
 STARTERS = ("bigram", "5-gram", "skip-gram", "cbow", "hmm", "lstm", "gru", "rnn")
 STARTER_SECONDS, STARTER_UNITS, STARTER_STATES = 10.0, 64, 12
@@ -120,7 +116,7 @@ def start_training(
         if not built:
             return None
         model = built[0]
-        joined = TextLM(room.tokenizer, model) if hasattr(model, "next_logprobs") else model
+        joined = TextLM(room.tokenizer, model) if kinds.of(model).task == "language-model" else model
         name = names.setdefault("name", shelf.free_name(kind))
         entry = shelf.add(name, joined, title)
         warm(entry)
@@ -173,7 +169,7 @@ def points(model: Any, room: Room, checkpoint: Checkpoint | None) -> Iterator[Po
             yield Point(min(1.0, step.done / step.total), step.loss)
     elif hasattr(model, "iterations"):  # rounds of EM
         for step in model.train(room.train, valid=room.valid):
-            yield Point(step.number / model.iterations, -step.score)
+            yield Point(step.done / step.total, step.loss)
     elif hasattr(model, "train"):
         for step in model.train(room.train):
             yield Point(step.done / step.total, step.loss)
@@ -208,8 +204,7 @@ def start_tagger(jobs: Jobs, shelf: Shelf) -> None:
 
     def work(_: Job) -> Iterator[Point]:
         from foreword.tag.conllu import read_conllu
-        from foreword.tag.hmm import HMMTagger
-        from foreword.tag.trellis import tagger_trellis
+        from foreword.tag.hmm import HMMTagger, tagger_trellis
 
         yield Point(0.0)
         sentences, tags = read_conllu(str(path), "upos")

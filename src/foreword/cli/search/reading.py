@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from foreword.cli.texts import EMBEDDED, blocks_in
 from foreword.protocols import Meter
-from foreword.search.store import Names
+from foreword.search.documents import Names
 from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.datasets import DATASETS, lookup
 from foreword.text.files import SourceFile, find_files
