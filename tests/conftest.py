@@ -7,11 +7,17 @@ import shutil
 import signal
 from collections.abc import Iterator
 from itertools import chain, groupby, zip_longest
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+TESTS = Path(__file__).parent
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+LONG_FOLDERS = {"claims", "cluster", "docs", "lab", "release"}
+"""Folders whose tests train networks, start clusters and browsers, or build sites: ``make test-long`` runs them."""
 
 
 def pytest_configure() -> None:
@@ -24,11 +30,14 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Take files of the first half and of the second in turn.
+    """Mark the tests of long folders, and take files of the first half and of the second in turn.
 
     Neighbours need the same kernels, and two processes that begin with neighbours would both compile them; and a
     cluster or a browser that one process waits for does not hold up both.
     """
+    for item in items:
+        if LONG_FOLDERS.intersection(item.path.relative_to(TESTS).parts):
+            item.add_marker("long")
     files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
     half = -(-len(files) // 2)
     nothing: list[pytest.Item] = []

@@ -1,59 +1,238 @@
-"""The registry: every kind of model that can be saved, and the class that reads it back.
+"""The registry: every kind of model, where its class lives, and what can be done with it.
 
-Data only. A class is named as ``"module:Class"`` and imported when a model of its kind is opened, so this module sits
-below all of them. A file names a kind, never a class: no other code is ever imported.
+Data only. A class is named as ``"module:Class"`` and imported when it is needed, so this module sits below all of
+them. Saving and loading, ``train``, ``classify``, ``tag``, ``tokenize``, ``evaluate``, ``serve``, ``filter``,
+``compare``, the lab and the contract tests all read it: a new model is one file and one entry here.
+
+A saved file names a kind, never a class: no other code is ever imported.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib import import_module
-from typing import Any
+from inspect import signature
+from typing import Any, Literal, TypeAlias
 
-KINDS: dict[str, str] = {
-    "unigram": "foreword.ngram.unigram:UnigramLM",
-    "ngram": "foreword.ngram.model:NgramLM",
-    "mixture": "foreword.mix.combine:Mixture",
-    "cached": "foreword.mix.combine:Cached",
-    "neural-cache": "foreword.mix.neural_cache:NeuralCache",
-    "hmm": "foreword.hmm.model:HMM",
-    "bengio": "foreword.neural.bengio:BengioLM",
-    "recurrent": "foreword.neural.recurrent:RecurrentLM",
-    "awd-lstm": "foreword.neural.awd_lstm:AWDLSTM",
-    "transformer": "foreword.neural.transformer:TransformerLM",
-    "hmm-tagger": "foreword.tag.hmm:HMMTagger",
-    "bilstm-tagger": "foreword.tag.bilstm:BiLSTMTagger",
-    "feature-tagger": "foreword.tag.features:FeatureTagger",
-    "seq2seq": "foreword.translate.seq2seq:Seq2Seq",
-    "text-translator": "foreword.pipeline.translator:TextTranslator",
-    "lsa": "foreword.features.lsa:LSA",
-    "text-lm": "foreword.pipeline.language:TextLM",
-    "text-classifier": "foreword.pipeline.classifier:TextClassifier",
-    "naive-bayes": "foreword.classify.naive_bayes:NaiveBayes",
-    "logistic": "foreword.classify.logistic:LogisticRegression",
-    "nb-logistic": "foreword.classify.nb_logistic:NBLogistic",
-    "calibrated": "foreword.classify.calibration:Calibrated",
-    "bm25": "foreword.search.bm25:BM25",
-    "cosine-search": "foreword.search.cosine:CosineSearch",
-    "text-search": "foreword.pipeline.search:TextSearch",
-    "word-vectors": "foreword.vectors.wordvectors:WordVectors",
-    "word2vec": "foreword.vectors.word2vec:Word2Vec",
-    "fasttext": "foreword.fasttext.vectors:FastText",
-    "glove": "foreword.vectors.glove:GloVe",
-    "cooccurrence": "foreword.vectors.cooccurrence:Cooccurrence",
-    "recurrent-classifier": "foreword.classify.recurrent:RecurrentClassifier",
-    "elmo": "foreword.vectors.elmo:ELMo",
-    "static-embedder": "foreword.vectors.static:StaticEmbedder",
-    "fasttext-classifier": "foreword.fasttext.classifier:FastTextClassifier",
-    "word": "foreword.tokens.words:WordTokenizer",
-    "character": "foreword.tokens.characters:CharacterTokenizer",
-    "byte": "foreword.tokens.characters:ByteTokenizer",
-    "bpe": "foreword.tokens.bpe:BPETokenizer",
-    "corpus": "foreword.tokens.corpus:Corpus",
-    "bag-of-words": "foreword.features.bag:BagOfWords",
-    "one-hot": "foreword.features.bag:OneHot",
-    "tf-idf": "foreword.features.tfidf:TfIdf",
-}
-"""What a model's folder may hold."""
+from foreword.errors import NotSaveableError
+
+Settings: TypeAlias = Mapping[str, Any]
+"""Arguments of a constructor; those of a network's ``Training`` and ``Dropout`` may be among them: see ``build``."""
+
+Task: TypeAlias = Literal[
+    "language-model", "vectors", "classifier", "tagger", "tokenizer", "translator", "search", "features", "data"
+]
+TrainingOption: TypeAlias = Literal["resume", "ray", "memory", "valid", "meter"]
+
+SCORING = ("score", "surprisal", "next", "generate", "tokenize")
+WORD_VECTORS = ("embed", "nearest", "analogy")
+NETWORK: tuple[TrainingOption, ...] = ("resume", "ray")
+"""What the training of every neural language model supports."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """A model of fixed size that ``compare`` and the lab offer by a short name.
+
+    title: its name in tables. settings: of its constructor.
+    position: where it stands on the ladder of ``compare``, the oldest idea first; None if it is not there.
+    lab: its name in the lab; None if the lab does not offer it.
+    """
+
+    name: str
+    title: str
+    settings: Settings = field(default_factory=dict)
+    position: int | None = None
+    lab: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of model.
+
+    name: as ``model.json`` has it. home: its class, ``"module:Class"``.
+    abilities: what a saved model can be asked for, named like the routes of the server; empty for models of ids,
+    which answer through the ``text-...`` kind that holds them.
+    names: what users train it by, with the constructor arguments that each name stands for.
+    training: which options of training it supports.
+    min_count: a word seen less often is unknown to it, where nobody says otherwise.
+    features: the kind of features that a classifier learns from, and their settings; None if it reads text itself.
+    network: whether it needs PyTorch. quick: whether a short text takes it less time than starting a thread would.
+    rungs: models of this kind on the ladder and in the lab.
+    """
+
+    name: str
+    home: str
+    task: Task
+    abilities: tuple[str, ...] = ()
+    names: Mapping[str, Settings] = field(default_factory=dict)
+    training: tuple[TrainingOption, ...] = ()
+    min_count: int = 1
+    features: tuple[str, Settings] | None = None
+    network: bool = False
+    quick: bool = False
+    rungs: tuple[Rung, ...] = ()
+
+
+def _recurrent_rung(cell: str, title: str, rate: float, position: int) -> Rung:
+    sizes = {"embedding": 128, "hidden": 128, "layers": 1}
+    return Rung(cell, title, {"cell": cell, **sizes, "rate": rate}, position, lab=title)
+
+
+WORDS_AND_PAIRS: tuple[str, Settings] = (
+    "tf-idf",
+    {"split": "punctuation", "ngrams": (1, 2), "sublinear": True},
+)
+"""Words, punctuation marks and pairs of them: of the features tried, the best on IMDB and never far from it on TREC,
+SST-2, SMS spam and Reuters R8, by cross-validation on the training sets."""
+
+_ENTRIES = (
+    # Language models
+    Kind(
+        "unigram", "foreword.ngram.unigram:UnigramLM", "language-model", names={"unigram": {}}, quick=True,
+        rungs=(Rung("unigram", "Unigram", position=1),),
+    ),
+    Kind(
+        "ngram", "foreword.ngram.model:NgramLM", "language-model", names={"ngram": {}},
+        training=("ray", "memory", "meter"), quick=True,
+        rungs=(
+            Rung("bigram", "Bigram, Kneser-Ney", {"order": 2}, 2, lab="Bigram, Kneser-Ney"),
+            Rung("trigram", "Trigram, Kneser-Ney", {"order": 3}, 3),
+            Rung("5-gram", "5-gram, Kneser-Ney", {"order": 5}, 4, lab="5-gram, Kneser-Ney"),
+        ),
+    ),
+    Kind("mixture", "foreword.mix.combine:Mixture", "language-model"),
+    Kind("cached", "foreword.mix.combine:Cached", "language-model"),
+    Kind("neural-cache", "foreword.mix.neural_cache:NeuralCache", "language-model", network=True),
+    Kind(
+        "hmm", "foreword.hmm.model:HMM", "language-model", names={"hmm": {}},
+        rungs=(Rung("hmm", "HMM, 64 states", {"states": 64, "iterations": 40, "dtype": "float32"}, 5, lab="HMM"),),
+    ),
+    # Word vectors; words seen fewer than five times get none, as in word2vec and fastText: too little to learn from.
+    Kind(
+        "word2vec", "foreword.vectors.word2vec:Word2Vec", "vectors", WORD_VECTORS, names={"word2vec": {}},
+        training=("resume",), min_count=5,
+        rungs=(
+            Rung("skip-gram", "Skip-gram", {"model": "skip-gram"}, lab="Skip-gram"),
+            Rung("cbow", "CBOW", {"model": "cbow"}, lab="CBOW"),
+        ),
+    ),
+    Kind(
+        "fasttext", "foreword.fasttext.vectors:FastText", "vectors", WORD_VECTORS, names={"fasttext": {}},
+        training=("resume",), min_count=5,
+    ),
+    Kind(
+        "glove", "foreword.vectors.glove:GloVe", "vectors", WORD_VECTORS, names={"glove": {}},
+        training=("resume", "memory"), min_count=5,
+    ),
+    Kind("word-vectors", "foreword.vectors.wordvectors:WordVectors", "vectors", WORD_VECTORS),
+    Kind("static-embedder", "foreword.vectors.static:StaticEmbedder", "vectors", WORD_VECTORS),
+    Kind("elmo", "foreword.vectors.elmo:ELMo", "vectors", ("embed",), network=True),
+    Kind("cooccurrence", "foreword.vectors.cooccurrence:Cooccurrence", "data"),
+    # Neural language models; a word seen once is <unk>, so that the network learns what an unknown word is.
+    Kind(
+        "bengio", "foreword.neural.bengio:BengioLM", "language-model", names={"bengio": {}}, training=NETWORK,
+        min_count=2, network=True,
+        rungs=(
+            Rung(
+                "bengio", "Bengio’s network, 4 words",
+                {"order": 5, "embedding": 128, "hidden": 128, "tied": True, "rate": 8e-3}, 6,
+            ),
+        ),
+    ),
+    Kind(
+        "recurrent", "foreword.neural.recurrent:RecurrentLM", "language-model",
+        names={cell: {"cell": cell} for cell in ("rnn", "irnn", "gru", "lstm", "min-gru")},
+        training=NETWORK, min_count=2, network=True,
+        rungs=(
+            _recurrent_rung("rnn", "RNN", 3e-3, 7),
+            _recurrent_rung("lstm", "LSTM", 8e-3, 8),
+            _recurrent_rung("gru", "GRU", 6e-3, 9),
+            _recurrent_rung("min-gru", "Minimal GRU", 1e-2, 11),
+        ),
+    ),
+    Kind(
+        "awd-lstm", "foreword.neural.awd_lstm:AWDLSTM", "language-model", names={"awd-lstm": {}}, training=NETWORK,
+        min_count=2, network=True,
+    ),
+    Kind(
+        "transformer", "foreword.neural.transformer:TransformerLM", "language-model", names={"transformer": {}},
+        training=NETWORK, min_count=2, network=True,
+        rungs=(
+            Rung(
+                "transformer", "Transformer, 2 layers",
+                {"units": 128, "layers": 2, "heads": 4, "context": 32, "rate": 4e-3}, 10,
+            ),
+        ),
+    ),
+    # Classifiers
+    Kind(
+        "nb-logistic", "foreword.classify.logistic:NBLogistic", "classifier", names={"nb-logistic": {}},
+        features=WORDS_AND_PAIRS,
+    ),
+    Kind(
+        "naive-bayes", "foreword.classify.naive_bayes:NaiveBayes", "classifier", names={"naive-bayes": {}},
+        features=("bag-of-words", {}),
+    ),
+    Kind(
+        "logistic", "foreword.classify.logistic:LogisticRegression", "classifier", names={"logistic": {}},
+        features=WORDS_AND_PAIRS,
+    ),
+    Kind("calibrated", "foreword.classify.calibration:Calibrated", "classifier"),
+    Kind(
+        "recurrent-classifier", "foreword.classify.recurrent:RecurrentClassifier", "classifier", ("classify",),
+        names={"lstm": {}}, network=True,
+    ),
+    Kind(
+        "fasttext-classifier", "foreword.fasttext.classifier:FastTextClassifier", "classifier", ("classify",),
+        names={"fasttext": {}}, training=("resume",), quick=True,
+    ),
+    # Taggers
+    Kind("hmm-tagger", "foreword.tag.hmm:HMMTagger", "tagger", ("tag",), names={"hmm": {}}, quick=True),
+    Kind(
+        "feature-tagger", "foreword.tag.features:FeatureTagger", "tagger", ("tag",), names={"features": {}}, quick=True
+    ),
+    Kind(
+        "bilstm-tagger", "foreword.tag.bilstm:BiLSTMTagger", "tagger", ("tag",), names={"bilstm": {}},
+        training=("valid",), network=True,
+    ),
+    # Translation and search
+    Kind("seq2seq", "foreword.translate.seq2seq:Seq2Seq", "translator", network=True),
+    Kind("bm25", "foreword.search.bm25:BM25", "search"),
+    Kind("cosine-search", "foreword.search.cosine:CosineSearch", "search"),
+    # A model and what turns text into its input
+    Kind("text-lm", "foreword.pipeline.language:TextLM", "language-model", SCORING),
+    Kind("text-classifier", "foreword.pipeline.classifier:TextClassifier", "classifier", ("classify",), quick=True),
+    Kind("text-translator", "foreword.pipeline.translator:TextTranslator", "translator", ("translate",), network=True),
+    Kind("text-search", "foreword.pipeline.search:TextSearch", "search", ("search",)),
+    # Tokenizers
+    Kind(
+        "bpe", "foreword.tokens.bpe:BPETokenizer", "tokenizer", ("tokenize",), quick=True,
+        names={"bpe": {"kind": "bytes"}, "bpe-characters": {"kind": "characters"}},
+        training=("resume", "ray", "memory"),
+    ),
+    Kind(
+        "word", "foreword.tokens.words:WordTokenizer", "tokenizer", ("tokenize",), names={"word": {}},
+        training=("ray",), quick=True,
+    ),
+    Kind(
+        "character", "foreword.tokens.characters:CharacterTokenizer", "tokenizer", ("tokenize",),
+        names={"character": {}}, quick=True,
+    ),
+    Kind(
+        "byte", "foreword.tokens.characters:ByteTokenizer", "tokenizer", ("tokenize",), names={"byte": {}}, quick=True
+    ),
+    # Features and data
+    Kind("bag-of-words", "foreword.features.bag:BagOfWords", "features", names={"bag-of-words": {}}),
+    Kind("tf-idf", "foreword.features.tfidf:TfIdf", "features", names={"tf-idf": {}}),
+    Kind("one-hot", "foreword.features.bag:OneHot", "features"),
+    Kind("lsa", "foreword.features.lsa:LSA", "features"),
+    Kind("corpus", "foreword.tokens.corpus:Corpus", "data"),
+)  # fmt: skip
+
+KINDS: dict[str, Kind] = {kind.name: kind for kind in _ENTRIES}
+"""By the name in ``model.json``."""
 
 VOCAB = "foreword.tokens.vocab:Vocab"
 """The class of every model's vocabulary."""
@@ -75,7 +254,66 @@ in which they are tried.
 """
 
 
+def find(model: object) -> Kind | None:
+    """Return the kind of a model, by its class; None for a class that has no entry."""
+    home = f"{type(model).__module__}:{type(model).__qualname__}"
+    return next((kind for kind in KINDS.values() if kind.home == home), None)
+
+
+def of(model: object) -> Kind:
+    """Return the kind of a model, by its class."""
+    kind = find(model)
+    if kind is None:
+        raise NotSaveableError(model)
+    return kind
+
+
+def trained_as(*tasks: Task) -> dict[str, Kind]:
+    """Return the kinds of these tasks that can be trained, by the names that users give them."""
+    return {name: kind for kind in KINDS.values() if kind.task in tasks for name in kind.names}
+
+
+def rungs() -> dict[str, tuple[Rung, Kind]]:
+    """Return the models that ``compare`` and the lab offer by name, those of the ladder first and in its order."""
+    found = [(rung, kind) for kind in KINDS.values() for rung in kind.rungs]
+    found.sort(key=lambda pair: (pair[0].position is None, pair[0].position or 0))
+    return {rung.name: (rung, kind) for rung, kind in found}
+
+
 def resolve(home: str) -> Any:
     """Import what ``"module:name"`` names."""
     module, name = home.split(":")
     return getattr(import_module(module), name)
+
+
+DROPOUT_PLACES = ("input", "between", "output")
+"""Which fields of ``Dropout`` the one setting ``dropout`` stands for."""
+
+
+def build(kind: Kind, settings: Settings) -> Any:
+    """Construct a model from flat settings: arguments of its constructor, fields of its ``Training``, and its dropout.
+
+    ``dropout`` is for the inputs, the outputs and what lies between the layers; ``dropout.recurrent`` for one place.
+    A dataclass may also be given whole, as ``training=Training(...)``.
+    """
+    model = resolve(kind.home)
+    usual, given = nested_settings(model), dict(settings)
+    if "training" in usual:
+        own = signature(model).parameters
+        names = [each.name for each in fields(usual["training"]) if each.name in given and each.name not in own]
+        chosen = {name: given.pop(name) for name in names}
+        given["training"] = replace(given.get("training") or usual["training"], **chosen)
+    if "dropout" in usual:
+        share = given.pop("dropout", None)
+        whole = not isinstance(share, int | float)
+        chosen = {} if whole else dict.fromkeys(DROPOUT_PLACES, share)
+        for name in [name for name in given if name.startswith("dropout.")]:
+            chosen[name.removeprefix("dropout.")] = given.pop(name)
+        given["dropout"] = replace((whole and share) or usual["dropout"], **chosen)
+    return model(**given)
+
+
+def nested_settings(model: type) -> dict[str, Any]:
+    """Return the arguments of a constructor that are dataclasses of settings, with what the class has by default."""
+    usual = {"training": getattr(model, "TRAINING", None), "dropout": getattr(model, "DROPOUT", None)}
+    return {name: value for name, value in usual.items() if name in signature(model).parameters and is_dataclass(value)}

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from foreword.nn.fused_lstm import fused_lstm
+from foreword.nn.fused import fused_lstm
 from foreword.nn.layers import LARGE, both_ways, gru, lstm, rnn
 
 SIZES = [(1, 1, 3, 1), (7, 1, 4, 5), (5, 3, 16, 16), (4, 2, 9, 40), (6, 5, 7, 33), (3, 21, 40, 200), (30, 1, 20, 130)]

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torchcrf import CRF
 
 from foreword.tag.bilstm import BiLSTMTagger
-from foreword.tag.bilstm_network import PARTS
-from foreword.tag.bilstm_words import Words
+from foreword.tag.bilstm_network import PARTS, WordTable
 
 THEIRS = ("weight_ih_l", "weight_hh_l", "bias_ih_l", "bias_hh_l")
 WORDS = ["the", "The", "cat", "sat", "1996", "on", "a", "x" * 50, "mat", "é"]
@@ -54,9 +53,9 @@ def test_logits_are_those_of_torchs_modules(characters: Any) -> None:
     tags = [["ABC"[len(word) % 3] for word in words] for words in text]
     sizes: dict[str, Any] = {"units": 20, "layers": 2, "words": 7, "letter_units": 5, "spelling": 8}
     tagger = BiLSTMTagger(**sizes, characters=characters, epochs=2, device="cpu").fit(text, tags)
-    weights, lexicon = tagger.weights_, Words.of(text)
+    weights, lexicon = tagger.weights_, WordTable.of(text)
     network = module(weights, "layer{}", 2, 15, 20)
-    asked = [*sentences(20, 1), ["unseen", "Words", "2014"]]
+    asked = [*sentences(20, 1), ["unseen", "WordTable", "2014"]]
     for words, ours in zip(asked, tagger.logits(asked), strict=True):
         with torch.no_grad():
             rows = [weights["table"][lexicon.row(word)] for word in words]

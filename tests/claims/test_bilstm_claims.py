@@ -14,12 +14,12 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from foreword.evaluate.spans import measure_spans
+from foreword.evaluate.tagging import measure_spans
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tag.conll import read_conll
 from foreword.tag.conllu import read_conllu
 from foreword.tag.hmm import most_frequent_tags
-from foreword.tag.spans import Scheme
+from foreword.tag.schemes import Scheme
 from foreword.text.datasets import find
 
 Report = Callable[[str, object], None]

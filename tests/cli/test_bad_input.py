@@ -235,6 +235,7 @@ def test_a_text_that_holds_nothing_to_measure(foreword: Foreword, shelf: Path) -
 # Writing
 
 
+@pytest.mark.long
 def test_a_full_disk(process: Process, tmp_path: Path, listing: Listing) -> None:
     """A limit on the size of files makes the kernel refuse writes as a full disk does."""
     text = tmp_path / "text.txt"

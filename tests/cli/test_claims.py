@@ -41,6 +41,7 @@ def test_json(foreword: Foreword) -> None:
     assert 4 < float(measured["characters for each word"]) < 8
 
 
+@pytest.mark.long
 def test_fast_ones_are_run(foreword: Foreword) -> None:
     result = foreword("claims", "Z16", "Z06", "--fast", "--json")
     assert result.exit_code == 0, result.stderr

@@ -110,7 +110,7 @@ def test_fasttext_stopped_and_resumed_ends_in_the_same_bits(
         patched.setattr(FastTextClassifier, "train", interrupted)
         stopped = foreword(*call, tmp_path / "resumed")
     assert stopped.exit_code == 130
-    assert "%; what was learnt is in" in stopped.stderr
+    assert "% and saved in" in stopped.stderr
     whole, halfway = (load(tmp_path / name) for name in ("whole", "resumed"))
     assert whole.finished
     assert not halfway.finished

@@ -81,6 +81,7 @@ def test_options_reach_the_comparison(foreword: Foreword, poem: Path, shelf: Pat
     assert lent["text"]["vocabulary"] > 256
 
 
+@pytest.mark.long
 def test_the_embedded_text_is_the_default(foreword: Foreword) -> None:
     told = json.loads(foreword("compare", "--json", "--models", "unigram,bigram").stdout)
     assert told["text"]["documents"] > 5000

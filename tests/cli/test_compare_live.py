@@ -16,9 +16,8 @@ import pytest
 from rich.console import Console
 
 from foreword.cli.compared import Scene, drawn, remark
-from foreword.evaluate.compare.facts import TextFacts
 from foreword.evaluate.compare.ladder import compare
-from foreword.evaluate.compare.results import Event, Plan, Progress, Resumed, Row
+from foreword.evaluate.compare.results import Event, Plan, Progress, Resumed, Row, TextFacts
 from foreword.hmm.model import HMM
 
 from .conftest import TEXT, Foreword, Process
@@ -56,6 +55,7 @@ def killed_after_two_models(poem: Path, cache: Path) -> None:
         run.kill()
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed_goes_on(poem: Path, tmp_path: Path, process: Process) -> None:
     cache = tmp_path / "cache"
     killed_after_two_models(poem, cache)
@@ -82,6 +82,7 @@ def test_ctrl_c_says_how_to_go_on(foreword: Foreword, poem: Path, monkeypatch: p
     assert last == "foreword: stopped: 2 models are done, and the same command goes on from there"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
 def test_a_large_text_is_sampled_within_flat_memory(tmp_path: Path, process: Process) -> None:
     """The same part of a text of 2 MB and of 24 MB is taken, in as much memory. (``ru_maxrss`` would be that of the

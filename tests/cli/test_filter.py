@@ -164,6 +164,7 @@ def test_any_model_keeps_the_same_rows_in_any_format(
     assert text == "".join(row["text"] + "\n" for row in kept)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["logistic", "lstm", "gru-classifier"])
 def test_learnt_weights_filter_too(foreword: Foreword, tmp_path: Path, name: str) -> None:
     """Logistic regression, a recurrent language model and a recurrent classifier: scores, columns and two processes."""
@@ -486,6 +487,7 @@ def test_a_stream_ends_quietly_when_its_reader_has_enough(models: Path, tmp_path
     assert (done.stdout.splitlines(), done.stderr) == ([row, "141"], "")
 
 
+@pytest.mark.long
 def test_a_script_without_a_guard_is_told_so(models: Path, web: Path, tmp_path: Path) -> None:
     calls = (
         "from foreword.filtering import Filtering, filter_files",
@@ -528,13 +530,13 @@ def test_full_disk(
 ) -> None:
     import errno
 
-    from foreword.filtering.output import Output
+    from foreword.filtering.output import LineWriter
 
-    def refuse(self: Output, data: object) -> None:
+    def refuse(self: LineWriter, *what: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(Output, "write", refuse)
+        patched.setattr(LineWriter, "write", refuse)
         done = foreword(
             "filter", models / "lid.bin", web, tmp_path / "out", "-p", 1, "--score-only", "--on-error", "skip"
         )
@@ -546,6 +548,7 @@ def test_full_disk(
     assert len(lines(tmp_path / "out")) == 60
 
 
+@pytest.mark.long
 def test_killed_at_random_moments_ends_in_the_same_bytes(foreword: Foreword, models: Path, tmp_path: Path) -> None:
     source = tmp_path / "web"
     source.mkdir()

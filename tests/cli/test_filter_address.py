@@ -18,8 +18,7 @@ from tests.cli.conftest import Foreword
 
 from foreword.errors import ForewordError
 from foreword.filtering import Filtering, filter_files
-from foreword.filtering.address import AddressLedger
-from foreword.filtering.ledger import FOLDER
+from foreword.filtering.ledger import FOLDER, AddressLedger
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM
 from foreword.storage.folder import save
@@ -183,6 +182,7 @@ def test_a_store_that_fails_is_told_and_nothing_is_lost(
     assert list(below(memory)) == ["a.jsonl", "b.jsonl", "deep/c.jsonl"]
 
 
+@pytest.mark.long
 def test_killed_at_random_moments_ends_in_the_same_bytes(
     foreword: Foreword, model: Path, tmp_path: Path, temporary: Path
 ) -> None:

@@ -54,6 +54,7 @@ def serving(*arguments: str, ready: bool = True) -> Iterator[tuple[Any, str]]:
                 server.kill()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGTERM")
 def test_sigterm_finishes_what_has_begun(folder: Path, tmp_path: Path) -> None:
     log = tmp_path / "access.log"

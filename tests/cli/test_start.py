@@ -5,38 +5,33 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import typer
 
 import foreword as package
+from foreword.cli import app
 
 from .conftest import Foreword, Process
 
-COMMANDS = [
-    ["compare"],
-    ["train"],
-    ["evaluate"],
-    ["score"],
-    ["generate"],
-    ["nearest"],
-    ["analogy"],
-    ["convert"],
-    ["cloud"],
-    ["data"],
-    ["lab"],
-    ["lab", "export"],
-    ["search", "index"],
-    ["search", "query"],
-    ["tag", "train"],
-    ["tag", "predict"],
-    ["tag", "ablate"],
-    ["classify", "train"],
-    ["classify", "predict"],
-    ["classify", "explain"],
-    ["tokenize", "train"],
-    ["tokenize", "encode"],
-    ["tokenize", "decode"],
-]
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[list[str]]:
+    """Every command that does something, by the words that call it."""
+    inner = getattr(group, "commands", {})
+    if not inner or getattr(group, "invoke_without_command", False):
+        yield list(path)
+    for name, each in inner.items():
+        yield from commands(each, (*path, name))
+
+
+COMMANDS = list(commands(typer.main.get_command(app)))
+
+
+def test_the_list_of_commands_is_whole() -> None:
+    assert len(COMMANDS) == 31
+    assert all(each in COMMANDS for each in (["filter"], ["lab"], ["lab", "export"], ["tag", "evaluate"]))
 
 
 def fastest(command: list[str]) -> float:
@@ -98,7 +93,7 @@ def test_no_command_shows_the_help(foreword: Foreword) -> None:
         (["train", "unigram", "text.txt", "-o", "model", "--set", "order=5"], "expected add"),
         (["train", "unigram", "text.txt", "-o", "model", "--set", "add=much"], "expected a number"),
         (["train", "unigram", "text.txt", "-o", "model", "--set", "add"], "NAME=VALUE"),
-        (["train", "unigram", "text.txt", "-o", "model", "--resume"], "nothing to go on with"),
+        (["train", "unigram", "text.txt", "-o", "model", "--resume"], "nothing to resume"),
         (["train", "unigram", "text.txt", "-o", "-"], "standard output"),
         (["train", "unigram", "text.txt", "-o", "model", "--tokenizer", "t", "--vocab", "9"], "already"),
         (["tokenize", "train", "text.txt", "-o", "out", "--memory", "lots"], "512M"),

@@ -102,6 +102,7 @@ def on_a_terminal(*words: str, stdout: int | None = subprocess.DEVNULL) -> str:
     return drawn.decode(errors="replace")
 
 
+@pytest.mark.long
 def test_the_comparison_is_drawn_while_it_runs(tmp_path: Path) -> None:
     (tmp_path / "poem.txt").write_text(TEXT * 10)
     drawn = on_a_terminal("compare", str(tmp_path / "poem.txt"), "--models", "unigram,5-gram,rnn", "--time-budget", "2")

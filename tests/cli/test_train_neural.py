@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from foreword.cli.neural import NEURAL
+from foreword.kinds import trained_as
 from foreword.neural.model import NeuralLM
 from foreword.protocols import Step
 
@@ -34,7 +34,7 @@ def poem(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", NEURAL)
+@pytest.mark.parametrize("kind", [name for name, kind in trained_as("language-model").items() if kind.network])
 def test_every_kind_is_trained_evaluated_scored_and_generates(
     foreword: Foreword, poem: Path, tmp_path: Path, kind: str, listing: Callable[[Path], list[str]]
 ) -> None:
@@ -143,7 +143,7 @@ def test_ctrl_c_keeps_the_run_and_resume_ends_it_as_if_nothing_had_been(
     monkeypatch.undo()
     assert result.exit_code == 130
     assert result.stderr.count("\n") == 1
-    assert "stopped.checkpoint keeps it, --resume goes on" in result.stderr
+    assert "stopped.checkpoint: --resume continues" in result.stderr
     assert not (tmp_path / "stopped").exists()
     resumed = foreword(*words, "-o", tmp_path / "stopped", "--resume")
     assert resumed.exit_code == 0, resumed.stderr
@@ -152,7 +152,7 @@ def test_ctrl_c_keeps_the_run_and_resume_ends_it_as_if_nothing_had_been(
     assert arrays[0] == arrays[1]
     again = foreword(*words, "-o", tmp_path / "stopped", "--resume")
     assert (again.exit_code, again.stderr.count("\n")) == (0, 1)
-    assert "nothing to go on with" in again.stderr
+    assert "nothing to resume" in again.stderr
 
 
 def test_resume_refuses_the_run_of_other_settings(foreword: Foreword, poem: Path, tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ def test_stopped_and_resumed_it_ends_in_the_same_bits(
         patched.setattr(Word2Vec, "train", interrupted)
         stopped = foreword(*call, tmp_path / "resumed")
     assert stopped.exit_code == 130
-    assert "what was learnt is in" in stopped.stderr
+    assert "and saved in" in stopped.stderr
     halfway = package.load(tmp_path / "resumed")
     assert not np.array_equal(halfway.inputs_, package.load(tmp_path / "whole").inputs_)
     assert isinstance(halfway.vectors, WordVectors)
@@ -223,9 +223,9 @@ def test_resume_is_held_to_what_was_begun(foreword: Foreword, farm: Path, tmp_pa
     assert foreword(*call, "--set", "dimensions=8", "--resume").exit_code == 0  # nothing is there: it begins
     other = foreword(*call, "--set", "dimensions=9", "--resume")
     assert other.exit_code == 1
-    assert "training began with dimensions=8, and --set now says 9" in other.stderr
+    assert "training began with dimensions=8, and now dimensions=9 is given" in other.stderr
     kind = foreword("train", "fasttext", farm, "-o", tmp_path / "vectors", "--resume")
-    assert "a Word2Vec, not a FastText" in kind.stderr
+    assert "its kind is word2vec, not fasttext" in kind.stderr
     text = foreword(*call, "--resume", "--min-count", 1)
     assert "another vocabulary" in text.stderr
     assert foreword("train", "unigram", farm, "-o", tmp_path / "u", "--resume").exit_code == 2

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foreword.serve.registry import ABILITIES, VECTOR_ABILITIES
+from foreword.kinds import KINDS
 
 from .conftest import Running
 
@@ -123,7 +123,7 @@ def test_search_and_tokens(running: Running, models: dict[str, Any]) -> None:
 
 
 def test_what_a_model_cannot_do(running: Running, models: dict[str, Any]) -> None:
-    abilities = {*VECTOR_ABILITIES, *(each for able in ABILITIES.values() for each in able)}
+    abilities = {ability for kind in KINDS.values() for ability in kind.abilities}
     facts = {each["name"]: each for each in running.client.get("/api/models").json()}
     assert set(facts) == set(models)
     assert {ability for each in facts.values() for ability in each["can"]} == abilities

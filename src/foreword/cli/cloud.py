@@ -60,7 +60,7 @@ def cloud(
         raise typer.BadParameter("standard output is taken by -o", param_hint="'--json'")
 
     from foreword.cli.models import check_output
-    from foreword.cli.printing import tell, write_json, write_text
+    from foreword.cli.printing import print_message, write_json, write_text
     from foreword.cli.progress import progress
     from foreword.cli.texts import blocks_in
     from foreword.errors import InputError
@@ -95,4 +95,4 @@ def cloud(
         listed = [{"word": word, "count": counts[word], "weight": weight} for word, weight in drawn]
         write_json({"output": out, "different": len(counts), "words": listed})
     elif not quiet:
-        tell(f"{len(drawn):,} of {len(counts):,} different words drawn, saved in {out}")
+        print_message(f"{len(drawn):,} of {len(counts):,} different words drawn, saved in {out}")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from foreword.evaluate.compare.results import Event
-    from foreword.evaluate.compare.sampling import Streams
+    from foreword.evaluate.compare.setup import Streams
     from foreword.text.sources import Reading
 
 EXAMPLES = examples(
@@ -87,7 +87,7 @@ def compare(
 
     from foreword.cli.compared import drawn, result_of, table_of, told
     from foreword.cli.models import check_output, load_tokenizer
-    from foreword.cli.printing import print_table, tell, write_json, write_text
+    from foreword.cli.printing import print_message, print_table, write_json, write_text
     from foreword.evaluate.compare.ladder import compare as run
     from foreword.picture.report import report as page
     from foreword.picture.report import write_report
@@ -125,11 +125,13 @@ def compare(
     else:
         print_table(table_of(comparison.text, comparison.rows, comparison.mixed))
     if report is not None and not quiet:
-        tell(f"report written to {report}")
+        print_message(f"report written to {report}")
     elif sys.stdout.isatty() and not (quiet or as_json):
-        tell("--report report.html writes it all as a page, with pictures")
+        print_message("--report report.html writes it all as a page, with pictures")
     if comparison.left_out and not quiet:
-        tell(f"left out, for they need torch: {', '.join(comparison.left_out)} (pip install 'foreword[neural]')")
+        print_message(
+            f"left out, for they need torch: {', '.join(comparison.left_out)} (pip install 'foreword[neural]')"
+        )
 
 
 # The text
@@ -138,7 +140,7 @@ def compare(
 def splits_of(names: list[str], reading: Reading) -> Streams | Iterable[str]:
     """A text as its makers split it, or its documents for ``compare`` to split."""
     from foreword.cli.texts import EMBEDDED, documents_in, is_embedded, whole_dataset
-    from foreword.evaluate.compare.sampling import Streams
+    from foreword.evaluate.compare.setup import Streams
 
     parts = ("train", "valid", "test")
     only = names[0] if len(names) == 1 else ""

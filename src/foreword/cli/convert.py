@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from foreword import kinds
 from foreword.cli.options import AsJson, examples
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ def convert(
     .onnx.
     """
     from foreword.cli.models import check_output, is_tokenizer_json, load_any
-    from foreword.cli.printing import tell, write_json
-    from foreword.cli.vectors import has_vectors, vectors_in
+    from foreword.cli.printing import print_message, write_json
+    from foreword.cli.vectors import vectors_in
     from foreword.errors import InputError
     from foreword.fasttext.classifier import FastTextClassifier
     from foreword.ngram.model import NgramLM
@@ -87,7 +88,7 @@ def convert(
         facts = _convert_tokenizer(found, out)
     elif isinstance(found, FastTextClassifier) and not is_tokenizer_json(out) and not out.endswith(_NO_CLASSIFIERS):
         facts = _convert_classifier(found, source, out, store)
-    elif has_vectors(found) and not is_tokenizer_json(out) and not out.endswith((*ARPA, ".ftz")):
+    elif "nearest" in kinds.of(found).abilities and not is_tokenizer_json(out) and not out.endswith((*ARPA, ".ftz")):
         facts = _convert_vectors(found, vectors_in(found, source), out, store)
     else:
         held = kind_of(found.model if isinstance(found, TextLM) else found)
@@ -98,17 +99,17 @@ def convert(
     if as_json:
         write_json({"input": source, "output": out, **facts})
     elif out != "-":
-        tell(f"{', '.join(f'{name} {value:,}' for name, value in facts.items())}, saved in {out}")
+        print_message(f"{', '.join(f'{name} {value:,}' for name, value in facts.items())}, saved in {out}")
 
 
 def _convert_to_onnx(found: object, source: str, out: str) -> dict[str, int]:
     from foreword.errors import InputError
     from foreword.pipeline.language import TextLM
-    from foreword.storage.folder import kind_of
 
     model: Any = found.model if isinstance(found, TextLM) else found
-    if not hasattr(model, "network"):
-        raise InputError(f"{source}: its kind is {kind_of(model)}; ONNX files hold recurrent language models here")
+    kind = kinds.of(model)
+    if not kind.network or kind.task != "language-model":
+        raise InputError(f"{source}: its kind is {kind.name}; ONNX files hold recurrent language models here")
     from foreword.nn.onnx import write_onnx
 
     write_onnx(model, out)
@@ -172,7 +173,7 @@ def _refuse(store: Stored | None, out: str) -> None:
 def _convert_vectors(
     found: FastText | WordVectors, vectors: WordVectors, out: str, store: Stored | None
 ) -> dict[str, int]:
-    from foreword.cli.printing import tell
+    from foreword.cli.printing import print_message
     from foreword.storage.folder import save
     from foreword.vectors.word2vec_file import write_vectors
 
@@ -184,7 +185,7 @@ def _convert_vectors(
         _refuse(store, out)
         divided = write_vectors(vectors, out, blanks="_")
         if divided:
-            tell(f"{divided:,} words hold blanks, which divide words there: written as _")
+            print_message(f"{divided:,} words hold blanks, which divide words there: written as _")
         if vectors.subwords is not None:
-            tell("vectors of parts of words are left out: such a file holds whole words only")
+            print_message("vectors of parts of words are left out: such a file holds whole words only")
     return {"words": len(vectors), "dimensions": vectors.dimensions}

@@ -57,7 +57,7 @@ def doctor(
     from pathlib import Path
 
     from foreword.cli.models import STDIO, check_output, load_any
-    from foreword.cli.printing import tell, write_json
+    from foreword.cli.printing import print_message, write_json
     from foreword.cli.progress import progress
     from foreword.cli.texts import EMBEDDED, blocks_in
     from foreword.evaluate.doctor import Diagnosis, examine
@@ -81,7 +81,7 @@ def doctor(
         else:
             found = files_only(files)
             if not quiet:
-                tell(f"{model} has no recurrent layers: there is nothing else to look into")
+                print_message(f"{model} has no recurrent layers: there is nothing else to look into")
     if picture is not None:
         draw(found, picture)
     if as_json:
@@ -108,8 +108,8 @@ def files_only(files: Check) -> Diagnosis:
 
 def draw(found: Diagnosis, path: str) -> None:
     from foreword.errors import InputError
-    from foreword.picture.gradients import gradients
-    from foreword.picture.standalone import write_standalone
+    from foreword.picture.curves import gradients
+    from foreword.picture.picture import write_standalone
 
     if not len(found.gradients):
         raise InputError(f"{path}: there are no gradients to draw")

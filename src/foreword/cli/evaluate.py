@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
+from foreword import kinds
 from foreword.cli.labelled import FirstLabel, Header, LabelColumn, TextColumn, labelled_reading
 from foreword.cli.options import (
     READING,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from foreword.evaluate.tagging import TagMeasures
     from foreword.measures.perplexity import Measures
     from foreword.protocols import Json, LabelModel, Meter
-    from foreword.text.examples import LabelledReading, Tell
+    from foreword.text.labelled import LabelledReading, Tell
 
 EXAMPLES = examples(
     "foreword evaluate model ptb:test",
@@ -122,16 +123,15 @@ def evaluate(
     """
     from foreword.cli.adapted import Adapting
     from foreword.cli.confusion import print_confusion
-    from foreword.cli.models import CLASSIFIERS, language_model, load_any
-    from foreword.cli.printing import tell, write_json
+    from foreword.cli.models import language_model, load_any
+    from foreword.cli.printing import print_message, write_json
     from foreword.cli.progress import progress
     from foreword.cli.tag.treebank import measure_treebanks, print_tag_measures
     from foreword.cli.texts import blocks_in
     from foreword.cli.vector_measures import VectorMeasures, measure_vectors, print_vector_measures
-    from foreword.cli.vectors import has_vectors, vectors_in
+    from foreword.cli.vectors import vectors_in
     from foreword.evaluate.classification import Confusion
     from foreword.measures.perplexity import Measures, measure
-    from foreword.storage.folder import kind_of
     from foreword.tokens.corpus import Corpus
 
     measures: Measures | Confusion | TagMeasures | VectorMeasures
@@ -140,17 +140,18 @@ def evaluate(
     adapted: dict[str, Json] | None = None
     with progress(quiet) as meter:
         loaded = load_any(model)
-        if has_vectors(loaded):
+        abilities = kinds.of(loaded).abilities
+        if "nearest" in abilities:
             measures = measure_vectors(vectors_in(loaded, model), texts, meter)
         elif not texts:
             raise typer.BadParameter(f"name a text to measure {model} on", param_hint="'TEXT'")
-        elif kind_of(loaded).endswith("-tagger"):
+        elif "tag" in abilities:
             measures = measure_treebanks(loaded, texts, meter)
-        elif kind_of(loaded) in CLASSIFIERS:
+        elif "classify" in abilities:
             if format == "text":
                 raise typer.BadParameter("text has no labels", param_hint="'--format'")
             labelled = labelled_reading(format, text_column, label_column, header, first_label, errors)
-            measures = measure_labelled(loaded, texts, labelled, None if quiet else tell, meter)
+            measures = measure_labelled(loaded, texts, labelled, None if quiet else print_message, meter)
         else:
             speaker = language_model(loaded, model)
             if format not in (None, "text", "jsonl", "parquet"):

@@ -58,7 +58,7 @@ def lab(
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks: a second thread costs more than it gives
 
     from foreword.cli.models import load_any
-    from foreword.cli.printing import flush, tell, write_json
+    from foreword.cli.printing import flush, print_message, write_json
     from foreword.cli.texts import documents_in
     from foreword.lab.app import serve
     from foreword.serve.limits import check_address
@@ -76,7 +76,7 @@ def lab(
             write_json({"address": address})
             flush()  # whoever waits for it waits while we serve
         elif not quiet:
-            tell(f"the lab is at {address} (Ctrl-C ends it)")
+            print_message(f"the lab is at {address} (Ctrl-C ends it)")
 
     serve(
         registry,
@@ -100,7 +100,7 @@ def export(
 ) -> None:
     """Write the panel of recurrent cells as one file that needs no server and no network."""
     from foreword.cli.models import check_output
-    from foreword.cli.printing import tell, write_json, write_text
+    from foreword.cli.printing import print_message, write_json, write_text
     from foreword.cli.texts import documents_in
     from foreword.lab.cells import page_data, trained_cells
     from foreword.lab.page import exported, write_exported
@@ -120,7 +120,7 @@ def export(
         write_json({"output": out, "bytes": Path(out).stat().st_size, "trained": trained is not None})
     elif not quiet:
         left_out = "" if with_torch else ", without trained cells, which need torch"
-        tell(f"the page is in {out}{left_out}")
+        print_message(f"the page is in {out}{left_out}")
 
 
 add_command(app, export, EXAMPLES)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from foreword import kinds
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,18 +36,11 @@ def language_model(found: object, path: str) -> TextLM:
     return found
 
 
-CLASSIFIERS = ("text-classifier", "fasttext-classifier", "recurrent-classifier")
-"""Kinds that read text and say a label."""
-
-
 def load_classifier(path: str) -> LabelModel:
-    from foreword.storage.folder import kind_of
-
     found: LabelModel = load_any(path)
-    if kind_of(found) not in CLASSIFIERS:
-        raise InputError(
-            f"{path}: its kind is {kind_of(found)}, not text-classifier: foreword classify train makes one"
-        )
+    kind = kinds.of(found)
+    if "classify" not in kind.abilities:
+        raise InputError(f"{path}: its kind is {kind.name}, not text-classifier: foreword classify train makes one")
     return found
 
 
@@ -79,18 +73,17 @@ def is_tokenizer_json(out: str) -> bool:
 
 def check_output(out: str, *, folder: bool) -> None:
     """Refuse what could not be written before the work begins: nobody should learn that after an hour."""
-    from foreword.storage.atomic import check_replaceable
+    from foreword.storage.atomic import check_replaceable, nearest_existing
 
     if folder and out == STDIO:
         raise typer.BadParameter("a model is a folder and cannot go to standard output", param_hint="'-o'")
     if out == STDIO:
         return
-    target = Path(os.path.realpath(out))
     if folder:
         check_replaceable(out)
-    elif target.exists() and not target.is_file():
+    elif Path(out).exists() and not Path(out).is_file():
         raise InputError(f"cannot write {out}: it is not a plain file")
-    standing = next(place for place in target.parents if place.exists())
+    standing = nearest_existing(out)
     if not (standing.is_dir() and os.access(standing, os.W_OK)):
         raise InputError(f"cannot write {out}: no permission to write in {standing}")
 

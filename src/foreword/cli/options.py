@@ -1,53 +1,87 @@
-"""Options and arguments that several commands share, with their help, in one place."""
+"""Options that several commands share: each is written once, and those that belong together are a group.
+
+A group is a dataclass whose fields are options. A command takes it as one parameter; ``add_command`` puts the fields in
+its place, so that Typer sees plain options.
+"""
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from inspect import cleandoc
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import typer
 
+from foreword import kinds
+from foreword.errors import SettingError
+
 if TYPE_CHECKING:
+    from foreword.protocols import TextTokenizer
     from foreword.text.sources import Reading
 
 TEXT_HELP = (
-    "A file, a folder, a glob, [bold]-[/] for standard input, an address such as s3://…, "
-    "[bold]embedded[/], or a data set such as [bold]ptb:train[/] (see [bold]foreword data[/]). "
-    "Compressed files are read as they are."
+    "A file, folder or glob, [bold]-[/] for standard input, an address such as s3://…, [bold]embedded[/], or a data "
+    "set such as [bold]ptb:train[/] (see [bold]foreword data[/]). Compressed files are decompressed as they are read."
 )
+READING, RUNNING = "Reading", "Running"
+
+# Arguments
 
 Texts: TypeAlias = Annotated[list[str], typer.Argument(metavar="TEXT", help=TEXT_HELP, show_default=False)]
-ModelFolder: TypeAlias = Annotated[str, typer.Argument(metavar="MODEL", help="A folder that foreword train wrote.")]
+ModelFolder: TypeAlias = Annotated[str, typer.Argument(metavar="MODEL", help="A model that foreword train saved.")]
 TokenizerPath: TypeAlias = Annotated[
     str,
-    typer.Argument(metavar="TOKENIZER", help="A tokenizer's folder, a tokenizer.json, or a model whose one is meant."),
+    typer.Argument(
+        metavar="TOKENIZER", help="A saved tokenizer, a tokenizer.json, or a model, whose tokenizer is used."
+    ),
 ]
 
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no closing line.")]
+# Options
+
+Out: TypeAlias = Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="Folder to save the model in.")]
+SetOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model. May be repeated."),
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no closing line.")]
 Threads: TypeAlias = Annotated[
-    int | None, typer.Option("--threads", min=1, help="How many threads to use.", show_default="all cores")
+    int | None, typer.Option("--threads", min=1, help="Number of threads.", show_default="all cores")
 ]
-Seed: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same text.")]
+Seed: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="Random seed: the same seed gives the same text.")]
+TokenizerOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--tokenizer",
+        metavar="TOKENIZER",
+        help="Tokenizer to use: a saved tokenizer, a tokenizer.json, or a model (its tokenizer is used).",
+        show_default="words between white space",
+    ),
+]
 MinCount: TypeAlias = Annotated[
-    int | None,
-    typer.Option("--min-count", min=1, help="What is seen less often is <unk>: for words and characters."),
+    int | None, typer.Option("--min-count", min=1, help="Words seen less often than this become <unk>.")
 ]
-
-RUNNING = "How it runs"
+MaxWords: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--vocab", min=2, help="Keep this many of the most frequent words; others become <unk>.", show_default="all"
+    ),
+]
+DeviceOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--device", metavar="cpu|cuda", help="Where networks are trained.", show_default="a GPU, if any"),
+]
 RayOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--ray", metavar="[ADDRESS]", rich_help_panel=RUNNING, show_default=False,
-        help="Do the work on Ray: on the cluster at HOST:PORT, on the one this machine is part of (auto), or without "
-        "an address on this machine. The result is the same.",
+        help="Run on Ray: on the cluster at HOST:PORT, on the cluster of this machine (auto), or, without an address, "
+        "on this machine alone. The result is the same.",
     ),
 ]  # fmt: skip
-
-READING = "How to read"
 
 DocumentKind: TypeAlias = Literal["line", "blank-line", "file"]
 FileFormat: TypeAlias = Literal["text", "jsonl", "parquet"]
@@ -55,62 +89,149 @@ OnErrors: TypeAlias = Literal["strict", "replace"]
 
 DocumentOption: TypeAlias = Annotated[
     DocumentKind,
-    typer.Option("--document", help="What a document is: a line, a paragraph, a file.", rich_help_panel=READING),
+    typer.Option("--document", help="What one document is: a line, a paragraph or a file.", rich_help_panel=READING),
 ]
 FieldOption: TypeAlias = Annotated[
-    str, typer.Option("--field", metavar="NAME", help="Where JSONL or Parquet has the text.", rich_help_panel=READING)
+    str,
+    typer.Option("--field", metavar="NAME", help="Field of the text in JSONL or Parquet.", rich_help_panel=READING),
 ]
 FormatOption: TypeAlias = Annotated[
     FileFormat | None,
-    typer.Option("--format", help="What the files are.", show_default="told by the name", rich_help_panel=READING),
+    typer.Option("--format", help="File format.", show_default="by file name", rich_help_panel=READING),
 ]
 ErrorsOption: TypeAlias = Annotated[
     OnErrors,
-    typer.Option("--errors", help="Stop at bytes that are no UTF-8, or replace them.", rich_help_panel=READING),
+    typer.Option("--errors", help="Stop at bytes that are not UTF-8, or replace them.", rich_help_panel=READING),
 ]
 
 
 def reading_of(document: DocumentKind, field: str, format: FileFormat | None, errors: OnErrors) -> Reading:
-    """The four options above as what ``read_blocks`` takes."""
+    """Return the reading options as ``read_blocks`` takes them."""
     from foreword.text.sources import Reading
 
     return Reading(document=document, field=field, format=format, errors=errors)
 
 
-@contextmanager
-def ray_talking_to_stderr() -> Iterator[None]:
-    """Ray prints to standard output when it loses a node, where only results belong."""
-    with redirect_stdout(sys.stderr):
-        yield
+def kind_option(task: kinds.Task, help: str) -> Any:
+    """Return a ``--kind`` option for the kinds of a task, refused before any work if there is no such kind."""
+    return typer.Option("--kind", metavar="KIND", help=help, callback=kind_check(task))
+
+
+def kind_check(*tasks: kinds.Task) -> Callable[[str], str]:
+    def check(kind: str) -> str:
+        if kind not in (known := kinds.trained_as(*tasks)):
+            raise typer.BadParameter(f"no kind {kind!r}: expected {', '.join(known)}")
+        return kind
+
+    return check
+
+
+# Groups of options
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """How texts are read."""
+
+    document: DocumentOption = "line"
+    field: FieldOption = "text"
+    format: FormatOption = None
+    errors: ErrorsOption = "strict"
+
+    def reading(self) -> Reading:
+        return reading_of(self.document, self.field, self.format, self.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """What is printed."""
+
+    as_json: AsJson = False
+    quiet: Quiet = False
+
+
+@dataclass(frozen=True, slots=True)
+class VocabularyOptions:
+    """Which words a model knows."""
+
+    tokenizer: TokenizerOption = None
+    vocab: MaxWords = None
+    min_count: MinCount = None
+
+    def check(self) -> None:
+        if self.tokenizer and (self.vocab or self.min_count):
+            raise typer.BadParameter("the tokenizer has its vocabulary already", param_hint="'--vocab' / '--min-count'")
+
+    def load(self) -> TextTokenizer | None:
+        from foreword.cli.models import load_tokenizer
+
+        return None if self.tokenizer is None else load_tokenizer(self.tokenizer)
+
+
+# Commands
 
 
 def examples(*lines: str) -> str:
-    """What stands below a command's help."""
+    """Return the examples that are shown below a command's help."""
     return "\n".join(["Examples:", *(f"$ {line}" for line in lines)])
 
 
 def add_command(app: typer.Typer, command: Callable[..., None], epilog: str) -> None:
     """Make a function a command, its docstring the help: paragraphs flow, where Typer would keep every line end."""
-    paragraphs = cleandoc(command.__doc__ or "").split("\n\n")
-    app.command(help="\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs), epilog=epilog)(command)
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    app.command(command.__name__, help=text, epilog=epilog)(with_groups_expanded(command))
 
 
-MEMORY_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+def with_groups_expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a function that takes the fields of each group of options, and calls the command with the groups."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {
+        name: hint for name, hint in hints.items() if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__")
+    }
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name not in groups:
+            parameters.append(parameter.replace(annotation=hints[parameter.name], kind=parameter.KEYWORD_ONLY))
+            continue
+        group = groups[parameter.name]
+        types = get_type_hints(group, include_extras=True)
+        parameters += [
+            inspect.Parameter(each.name, parameter.KEYWORD_ONLY, default=each.default, annotation=types[each.name])
+            for each in fields(group)
+        ]
+
+    def expanded(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+        command(**given)
+
+    expanded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    expanded.__annotations__ = {each.name: each.annotation for each in parameters}
+    return expanded
+
+
+@contextmanager
+def ray_talking_to_stderr() -> Iterator[None]:
+    """Send to standard error what Ray prints: standard output is for results."""
+    with redirect_stdout(sys.stderr):
+        yield
+
+
 LEAST_MEMORY = 64 << 20
 """Below this the tables would be emptied onto disk after every block."""
 
 
 def memory_size(text: str | int) -> int:
-    """512M or 1.5G as bytes; a number, which is how Typer hands over the default, is bytes already."""
+    """Parse 512M or 1.5G as bytes; a number, which is how Typer hands over the default, is bytes already."""
     if isinstance(text, int):
         return text
-    short = text.upper().removesuffix("B").removesuffix("I")
-    number = short.rstrip("KMGT")
-    unit = short[len(number) :]
+    from foreword.text.files import parse_size
+
     try:
-        size = int(float(number) * MEMORY_UNITS[unit])
-    except (ValueError, KeyError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is not a size such as 512M or 2G") from None
+        size = parse_size(text)
+    except SettingError as error:
+        raise typer.BadParameter(str(error)) from None
     if size < LEAST_MEMORY:
         raise typer.BadParameter(f"{text} is less than the {LEAST_MEMORY >> 20}M that are needed")
     return size

@@ -37,8 +37,8 @@ def flush() -> None:
     sys.stdout.buffer.flush()
 
 
-def tell(line: str) -> None:
-    """Talk, which goes to standard error."""
+def print_message(line: str) -> None:
+    """Print a line for people, which goes to standard error."""
     sys.stderr.write(f"{line}\n")
 
 

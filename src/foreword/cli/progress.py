@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.progress import Progress, Task
 
+    from foreword.cli.options import OutputOptions
     from foreword.protocols import Meter
 
 DELAY = 1.0
@@ -40,6 +43,32 @@ def progress(quiet: bool = False) -> Iterator[Meter | None]:
     finally:
         timer.cancel()
         bar.close()
+
+
+@dataclass(slots=True)
+class Job:
+    """Work whose end is reported. facts: as ``--json`` prints them. summary: a line about them, in braces."""
+
+    meter: Meter | None
+    facts: dict[str, Any]
+    summary: str = ""
+    measured: str = ""
+
+
+@contextmanager
+def job(output: OutputOptions, out: str, **facts: Any) -> Iterator[Job]:
+    """Show the progress of work that saves something in ``out``; then report its facts and how long it took."""
+    from foreword.cli.printing import print_message, write_json
+
+    began = time.perf_counter()
+    with progress(output.quiet) as meter:
+        work = Job(meter, facts)
+        yield work
+    seconds = time.perf_counter() - began
+    if output.as_json:
+        write_json({**work.facts, "seconds": seconds, "output": out})
+    elif not output.quiet:
+        print_message(f"{work.summary.format(**work.facts)}, {seconds:.1f} s, saved in {out}{work.measured}")
 
 
 class Bar:

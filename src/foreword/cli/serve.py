@@ -58,15 +58,15 @@ def serve(
 ) -> None:
     """Serve models over HTTP until SIGTERM or Ctrl-C: score, generate, classify, tag, translate, embed, nearest.
 
-    /docs lists the routes, /health and /ready tell how it is, /metrics is for Prometheus. Requests that wait for the
-    same network are computed together.
+    /docs lists the routes, /health and /ready report the state of the server, /metrics is for Prometheus. Requests that
+    wait for the same network are computed in one batch.
     """
     for package in ("httptools", "pydantic"):
         if find_spec(package) is None:
             raise MissingExtraError(package, "lab", "a server")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # many small requests: a second thread costs more than it gives
 
-    from foreword.cli.printing import flush, tell, write_json
+    from foreword.cli.printing import flush, print_message, write_json
     from foreword.serve.limits import Limits, check_address
     from foreword.serve.loading import sources_of
     from foreword.serve.running import serve as run
@@ -91,14 +91,14 @@ def serve(
             write_json({"address": address, "models": [source.name for source in sources]})
             flush()  # whoever waits for it waits while we serve
         elif not quiet:
-            tell(f"serving {', '.join(source.name for source in sources)} at {address} (Ctrl-C ends it)")
+            print_message(f"serving {', '.join(source.name for source in sources)} at {address} (Ctrl-C ends it)")
 
     finished = run(
         sources, host, port, token=token, limits=limits, grace=grace, watch=watch,
         log=None if log is None else write, ready=ready,
     )  # fmt: skip
     if not finished:
-        tell("some requests had no end: they were cut off")
+        print_message("some requests had no end: they were cut off")
         sys.stderr.flush()
         os._exit(1)  # a thread that still computes would otherwise be waited for
 

@@ -6,19 +6,45 @@ import json
 from collections.abc import Iterable
 from inspect import signature
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, Unpack, get_args, get_origin, get_type_hints
 
 import typer
+
+from foreword import kinds
 
 HINT = "'--set'"
 NAMES = {float: "a number", int: "a whole number", str: "a string", bool: "true or false", NoneType: "null"}
 
 
-def parse_settings(settings: Iterable[str], kind: str, model: type) -> dict[str, Any]:
-    """The settings as arguments for ``model``; ``kind`` is what the user calls it."""
+def parse_settings(
+    settings: Iterable[str] | None, kind: str, *models: type, without: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the settings of ``--set`` as arguments of ``models``; ``kind`` is what the user calls them.
+
+    without: arguments that ``--set`` cannot change, because another option or the kind itself says them.
+    """
+    allowed = {name: wanted for model in models for name, wanted in settings_of(model).items() if name not in without}
+    return dict(_parse(setting, kind, allowed) for setting in settings or [])
+
+
+def settings_of(model: type) -> dict[str, Any]:
+    """Return every setting of a model with its type: of its constructor, and of its training and dropout.
+
+    The settings of a ``TypedDict`` that the constructor unpacks are listed one by one.
+    """
     types = get_type_hints(model.__init__)  # type: ignore[misc]
-    allowed = {name: types.get(name, Any) for name in signature(model).parameters}
-    return dict(_parse(setting, kind, allowed) for setting in settings)
+    for name, wanted in list(types.items()):
+        if get_origin(wanted) is Unpack:
+            types |= get_type_hints(*get_args(types.pop(name)))
+    nested = kinds.nested_settings(model)
+    named = [name for name, each in signature(model).parameters.items() if each.kind is not each.VAR_KEYWORD]
+    found = {name: types.get(name, Any) for name in dict.fromkeys([*named, *types]) if name not in (*nested, "return")}
+    if "training" in nested:
+        found = {**get_type_hints(type(nested["training"])), **found}
+    if "dropout" in nested:
+        places = get_type_hints(type(nested["dropout"]))
+        found |= {"dropout": float, **{f"dropout.{name}": wanted for name, wanted in places.items()}}
+    return found
 
 
 def _parse(setting: str, kind: str, allowed: dict[str, Any]) -> tuple[str, Any]:
@@ -33,7 +59,7 @@ def _parse(setting: str, kind: str, allowed: dict[str, Any]) -> tuple[str, Any]:
     value = _value(text)
     if not fits(value, allowed[name]):
         raise typer.BadParameter(f"{name} cannot be {text!r}: expected {spelled(allowed[name])}", param_hint=HINT)
-    return name, value
+    return name, tuple(value) if isinstance(value, list) else value
 
 
 def _value(text: str) -> Any:

@@ -2,56 +2,40 @@
 
 from __future__ import annotations
 
-import os
-import time
-from importlib import import_module
-from inspect import signature
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from foreword.cli.neural import NEURAL
+from foreword import kinds
 from foreword.cli.options import (
     RUNNING,
-    AsJson,
-    DocumentOption,
-    ErrorsOption,
-    FieldOption,
-    FormatOption,
-    MinCount,
-    Quiet,
+    DeviceOption,
+    Out,
+    OutputOptions,
     RayOption,
+    ReadingOptions,
+    SetOption,
     Texts,
     Threads,
+    VocabularyOptions,
     examples,
+    kind_check,
     memory_size,
     ray_talking_to_stderr,
-    reading_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from foreword.protocols import LanguageModel, Meter, TextTokenizer
-    from foreword.storage.scratch import Scratch
-    from foreword.text.block import Block
+    from foreword.pipeline.fitting import Output
+    from foreword.protocols import Meter
     from foreword.text.sources import Reading
-    from foreword.tokens.corpus import Corpus
 
-KINDS = {
-    "unigram": "foreword.ngram.unigram:UnigramLM",
-    "ngram": "foreword.ngram.model:NgramLM",
-    "hmm": "foreword.hmm.model:HMM",
-    "word2vec": "foreword.vectors.word2vec:Word2Vec",
-    "fasttext": "foreword.fasttext.vectors:FastText",
-    "glove": "foreword.vectors.glove:GloVe",
-    **NEURAL,
-}
-"""What can be trained, and where its class lives: a kind joins by adding its line."""
+KINDS = kinds.trained_as("language-model", "vectors")
 
-VECTORS = ("word2vec", "fasttext", "glove")
-"""Kinds that learn word vectors, step by step."""
+KindArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(metavar="KIND", help=f"{', '.join(KINDS)}.", callback=kind_check("language-model", "vectors")),
+]
 
 EXAMPLES = examples(
     "foreword train ngram ptb:train -o model --set order=5 --set smoothing=modified-kneser-ney",
@@ -70,225 +54,165 @@ EXAMPLES = examples(
 )
 
 
-def _check_kind(kind: str) -> str:
-    if kind not in KINDS:
-        raise typer.BadParameter(f"no kind {kind!r}: expected {', '.join(KINDS)}")
-    return kind
+@dataclass(frozen=True, slots=True)
+class TrainingOptions:
+    """How a model is trained."""
+
+    valid: Annotated[
+        str | None,
+        typer.Option("--valid", metavar="TEXT", help="Validation text, for kinds that tune themselves on one."),
+    ] = None
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Resume a training that was stopped (networks and word vectors).")
+    ] = False
+    device: DeviceOption = None
+    memory: Annotated[
+        int | None,
+        typer.Option("--memory", parser=memory_size, metavar="SIZE", show_default="no limit",
+                     help="Memory limit of counting, for ngram and glove; the rest goes to temporary files."),
+    ] = None  # fmt: skip
+    threads: Threads = None
+    ray: RayOption = None
+    workers: Annotated[
+        int | None,
+        typer.Option("--workers", min=1, rich_help_panel=RUNNING, show_default="1",
+                     help="With --ray: number of workers that share each batch of a network, with one GPU each where "
+                     "--device is cuda."),
+    ] = None  # fmt: skip
+
+    def check(self, name: str, kind: kinds.Kind) -> None:
+        """Refuse options that mean nothing to the kind."""
+        if self.resume and "resume" not in kind.training:
+            raise typer.BadParameter(f"{name} is trained in one pass: nothing to resume", param_hint="'--resume'")
+        if self.device is not None and not kind.network:
+            raise typer.BadParameter(f"{name} is not a network", param_hint="'--device'")
+        if self.memory is not None and "memory" not in kind.training:
+            raise typer.BadParameter(f"{name} has no memory limit", param_hint="'--memory'")
+        if self.ray is not None and "ray" not in kind.training:
+            able = ", ".join(each for each, kind in KINDS.items() if "ray" in kind.training)
+            raise typer.BadParameter(f"{name} cannot be trained on Ray, only {able}", param_hint="'--ray'")
+        if self.workers is not None and (self.ray is None or not kind.network):
+            raise typer.BadParameter("is for networks, with --ray", param_hint="'--workers'")
+
+    def settings(self, kind: kinds.Kind, out: str) -> dict[str, Any]:
+        """Return those options that are arguments of the model."""
+        from foreword.storage.atomic import nearest_existing
+
+        given: dict[str, Any] = {"device": self.device} if kind.network else {}
+        if kind.task == "vectors" and self.threads is not None:
+            given["threads"] = self.threads
+        if self.memory is not None:
+            given |= {"memory": self.memory, "scratch": str(nearest_existing(out))}
+        return given
 
 
 def train(
-    kind: Annotated[
-        str,
-        typer.Argument(metavar="KIND", help=f"What to train: {', '.join(KINDS)}.", callback=_check_kind),
-    ],
+    kind: KindArgument,
     texts: Texts,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="The folder to write.")],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model; may be given several times."),
-    ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(metavar="TOKENIZER", help="Use this tokenizer.", show_default="words between white space"),
-    ] = None,
-    vocab: Annotated[
-        int | None, typer.Option("--vocab", min=2, help="Keep so many words, the rest is <unk>.", show_default="all")
-    ] = None,
-    min_count: MinCount = None,
-    valid: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="A text to tune on, for models that tune themselves.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with training that was stopped, for models that take long.")
-    ] = False,
-    device: Annotated[
-        str | None,
-        typer.Option(metavar="cpu|cuda", help="For neural models.", show_default="the GPU, where there is one"),
-    ] = None,
-    memory: Annotated[
-        int | None,
-        typer.Option(
-            parser=memory_size, metavar="SIZE", help="For ngram: what training may take.", show_default="no limit"
-        ),
-    ] = None,
-    threads: Threads = None,
-    ray: RayOption = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers",
-            min=1,
-            rich_help_panel=RUNNING,
-            show_default="1",
-            help="With --ray: how many share the batch of a recurrent model; with a GPU each where --device is cuda.",
-        ),
-    ] = None,
-    document: DocumentOption = "line",
-    field: FieldOption = "text",
-    format: FormatOption = None,
-    errors: ErrorsOption = "strict",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    out: Out,
+    *,
+    settings: SetOption = None,
+    vocabulary: VocabularyOptions,
+    training: TrainingOptions,
+    reading: ReadingOptions,
+    output: OutputOptions,
 ) -> None:
-    """Train a language model or word vectors on a text and save it.
+    """Train a language model or word vectors on a text, and save the model.
 
-    A document is a line and a word what stands between white space, unless told otherwise. With --memory, what does
-    not fit goes to temporary files beside the model, and the model is the same.
+    By default a document is a line, and a word is what stands between white space. Words seen once become <unk> for
+    networks; words seen fewer than 5 times get no vector. --min-count changes both.
 
-    Word vectors leave out words seen fewer than 5 times, unless --min-count says otherwise. Ctrl-C keeps what has been
-    learnt, and the same line with --resume goes on. With more --threads than one, training is no longer repeatable.
+    With --set, networks also take the settings of their training and dropout: epochs, batch, steps, rate, optimiser,
+    schedule, clip, patience, seconds, dropout and others. With --valid they keep the weights that were best on it.
 
-    Neural models take the settings of their training and dropout with --set too: epochs, batch, steps, rate, optimiser,
-    schedule, clip, patience, seconds, dropout and others; words seen once are <unk> to them. With --valid they keep
-    what was best on it. The run is kept beside the model, in MODEL.checkpoint, until it is done.
+    Ctrl-C saves what has been learnt by networks and word vectors; the same command with --resume continues. The run
+    of a network is kept in MODEL.checkpoint until the model is saved. Word vectors trained with more than one thread
+    differ from run to run.
 
-    With --ray, n-grams are counted by the tasks of a Ray cluster, and networks are trained by --workers that share each
-    batch; texts and MODEL have to lie where all nodes see them. The n-gram model is the same as without, and so is the
-    network of one worker.
+    With --ray, the tasks of a Ray cluster count n-grams, and --workers train networks; the texts and MODEL must be
+    where all nodes can read them. The n-gram model is the same as without --ray, and so is the network of one worker.
     """
-    if resume and kind not in (*VECTORS, *NEURAL):
-        raise typer.BadParameter(f"{kind} learns in one pass: there is nothing to go on with", param_hint="'--resume'")
-    if device is not None and kind not in NEURAL:
-        raise typer.BadParameter(f"means nothing to {kind}", param_hint="'--device'")
-    if ray is not None and kind != "ngram" and kind not in NEURAL:
-        raise typer.BadParameter(f"means nothing to {kind}, only to ngram, {', '.join(NEURAL)}", param_hint="'--ray'")
-    if workers is not None and (ray is None or kind not in NEURAL):
-        raise typer.BadParameter("is for neural models with --ray", param_hint="'--workers'")
-    if tokenizer and (vocab or min_count):
-        raise typer.BadParameter("the tokenizer has its vocabulary already", param_hint="'--vocab' / '--min-count'")
-
     from foreword.cli.models import check_output
-    from foreword.cli.neural import MIN_COUNT as SEEN_TWICE
-    from foreword.cli.neural import checkpoint_of, forget_run, new_model, train_neural
-    from foreword.cli.printing import tell
-    from foreword.cli.progress import progress
+    from foreword.cli.printing import print_message
+    from foreword.cli.progress import job
     from foreword.cli.settings import parse_settings
+    from foreword.pipeline.fitting import Output
+
+    chosen = KINDS[kind]
+    training.check(kind, chosen)
+    vocabulary.check()
+    check_output(out, folder=True)
+    fixed = {**chosen.names[kind], **training.settings(chosen, out)}
+    given = parse_settings(settings, kind, kinds.resolve(chosen.home), without=fixed)
+    target = Output(out, training.resume)
+    if target.is_done(chosen):
+        print_message(f"{out} exists and {target.checkpoint} does not: nothing to resume")
+        return
+    model = target.build(chosen, {**fixed, **given})
+    with job(output, out, kind=kind) as work:
+        work.facts |= _train(model, texts, reading.reading(), vocabulary, training, target, work.meter)
+        work.summary = "{kind}: {tokens:,} tokens, a vocabulary of {vocabulary:,}"
+
+
+def _train(
+    model: Any,
+    texts: list[str],
+    reading: Reading,
+    vocabulary: VocabularyOptions,
+    training: TrainingOptions,
+    target: Output,
+    meter: Meter | None,
+) -> dict[str, int]:
+    """Train and save the model, here or on Ray; return what was read."""
     from foreword.cli.texts import blocks_in
-    from foreword.cli.vectors import MIN_COUNT, begin_or_resume, train_model
-    from foreword.pipeline.language import TextLM
+    from foreword.pipeline.fitting import finished, learn, read_corpus
+    from foreword.storage.atomic import nearest_existing
     from foreword.storage.folder import save
     from foreword.storage.scratch import Scratch
+    from foreword.tokens.corpus import Corpus
 
-    kind_class = _class_of(kind)
-    given = {} if kind in NEURAL else parse_settings(settings or [], kind, kind_class)
-    if kind in NEURAL and min_count is None and tokenizer is None and vocab is None:
-        min_count = SEEN_TWICE
-    if kind in VECTORS:
-        if threads is not None:
-            given.setdefault("threads", threads)
-        if min_count is None and tokenizer is None:
-            min_count = MIN_COUNT
-    if memory is not None:
-        if "memory" not in signature(kind_class).parameters:
-            raise typer.BadParameter(f"means nothing to {kind}", param_hint="'--memory'")
-        given |= {"memory": memory, "scratch": _folder_of(out)}
-    check_output(out, folder=True)
-    if kind in NEURAL:
-        model: Any = new_model(kind, settings or [], kind_class, device)
-        if resume and Path(out).exists() and not checkpoint_of(out).exists():
-            tell(f"{out} is there already and no {checkpoint_of(out)}: nothing to go on with")
-            return
+    if training.ray is not None and not kinds.of(model).network:
+        return _count_on_ray(model, texts, reading, vocabulary, training.ray, target, meter)
+    threads = training.threads
+    blocks = blocks_in(texts, reading, meter)
+    held_out = None if training.valid is None else blocks_in([training.valid], reading, meter)
+    scratch = Scratch(training.memory, None if training.memory is None else str(nearest_existing(target.folder)))
+    words, corpus = read_corpus(
+        blocks, model, vocabulary.load(), min_count=vocabulary.min_count, max_size=vocabulary.vocab, threads=threads,
+        scratch=scratch,
+    )  # fmt: skip
+    valid = None if held_out is None else Corpus.from_blocks(held_out, words, threads=threads, scratch=scratch)
+    if training.ray is None:
+        learn(model, corpus, valid=valid, output=target, threads=threads, meter=meter)
     else:
-        model = begin_or_resume(kind_class, given, out, resume=resume)
-    reading = reading_of(document, field, format, errors)
-    began = time.perf_counter()
-    with progress(quiet) as meter:
-        if ray is not None and kind == "ngram":
-            words, facts = _on_ray(model, texts, reading, tokenizer, min_count, vocab, ray, meter)
-            save(TextLM(words, model), out)
-            _tell_trained(kind, facts, time.perf_counter() - began, out, as_json, quiet)
-            return
-        blocks = blocks_in(texts, reading, meter)
-        held = None if valid is None else blocks_in([valid], reading, meter)
-        scratch = Scratch(memory, None if memory is None else _folder_of(out))
-        speaker, corpus = read_corpus(blocks, tokenizer, min_count, vocab, threads, scratch)
-        tuning = None if held is None else type(corpus).from_blocks(held, speaker, threads=threads, scratch=scratch)
-        if kind in VECTORS:
-            train_model(model, corpus, out, meter)
-        elif kind in NEURAL:
-            if ray is None:
-                train_neural(model, corpus, tuning, out, meter, resume=resume, threads=threads)
-            else:
-                from foreword.cluster.training import fit_on_ray
+        from foreword.cluster.training import fit_on_ray
 
-                with ray_talking_to_stderr():
-                    fit_on_ray(
-                        model, corpus, tuning, folder=checkpoint_of(out), address=ray or None, workers=workers or 1,
-                        threads=threads or 1, resume=resume, meter=meter,
-                    )  # fmt: skip
-            save(TextLM(speaker, model), out)
-            forget_run(out)
-        else:
-            model.fit(corpus, valid=tuning, **_meter_of(model, meter))
-            save(TextLM(speaker, model), out)
-    facts = {"tokens": len(corpus.ids), "vocabulary": len(corpus.vocab), "documents": len(corpus)}
-    _tell_trained(kind, facts, time.perf_counter() - began, out, as_json, quiet)
+        with ray_talking_to_stderr():
+            fit_on_ray(
+                model, corpus, valid, folder=target.checkpoint, address=training.ray or None,
+                workers=training.workers or 1, threads=threads or 1, resume=training.resume, meter=meter,
+            )  # fmt: skip
+    save(finished(words, model), target.folder)
+    target.discard_checkpoint()
+    return {"tokens": len(corpus.ids), "vocabulary": len(corpus.vocab), "documents": len(corpus)}
 
 
-def _tell_trained(kind: str, facts: dict[str, int], seconds: float, out: str, as_json: bool, quiet: bool) -> None:
-    from foreword.cli.printing import tell, write_json
-
-    if as_json:
-        write_json({"kind": kind, **facts, "seconds": seconds, "output": out})
-    elif not quiet:
-        tell(
-            f"{kind}: {facts['tokens']:,} tokens, a vocabulary of {facts['vocabulary']:,}, "
-            f"{seconds:.1f} s, saved in {out}"
-        )
-
-
-def _on_ray(
-    model: Any, texts: list[str], reading: Reading, tokenizer: str | None, min_count: int | None, vocab: int | None,
-    address: str, meter: Meter | None,
-) -> tuple[TextTokenizer, dict[str, int]]:  # fmt: skip
-    """An n-gram model from what a cluster counts; its tokenizer, and what was read."""
-    from foreword.cli.models import load_tokenizer
+def _count_on_ray(
+    model: Any, texts: list[str], reading: Reading, vocabulary: VocabularyOptions, address: str, target: Output,
+    meter: Meter | None,
+) -> dict[str, int]:  # fmt: skip
+    """Train and save an n-gram model from what a cluster counts; return what was read."""
     from foreword.cli.texts import files_in
     from foreword.cluster.ngrams import fit_ngrams
-    from foreword.tokens.words import WordTokenizer
+    from foreword.pipeline.fitting import finished
+    from foreword.pipeline.language import word_tokenizer
+    from foreword.storage.folder import save
 
-    words: TextTokenizer
-    if tokenizer is not None:
-        words = load_tokenizer(tokenizer)
-    else:
-        words = WordTokenizer(min_count=min_count or 1, max_size=vocab)
+    words = vocabulary.load() or word_tokenizer(model, vocabulary.min_count, vocabulary.vocab)
     names = files_in(texts, meter)
     with ray_talking_to_stderr():
-        seen = fit_ngrams(model, names, reading, words, learn=tokenizer is None, address=address or None, meter=meter)
-    return words, {"tokens": seen.tokens, "vocabulary": len(words.vocab), "documents": seen.documents}
-
-
-def _class_of(kind: str) -> type[LanguageModel[Any]]:
-    module, name = KINDS[kind].split(":")
-    found: type[LanguageModel[Any]] = getattr(import_module(module), name)
-    return found
-
-
-def _folder_of(out: str) -> str:
-    """The folder that the model will stand in, or the nearest above it that is already there."""
-    return str(next(folder for folder in Path(os.path.realpath(out)).parents if folder.is_dir()))
-
-
-def _meter_of(model: LanguageModel[Any], meter: Meter | None) -> dict[str, Any]:
-    """The meter as an argument of ``fit``, for models that tell how far they are."""
-    return {"meter": meter} if "meter" in signature(model.fit).parameters else {}
-
-
-def read_corpus(
-    blocks: Iterator[Block],
-    tokenizer: str | None,
-    min_count: int | None,
-    vocab: int | None,
-    threads: int | None,
-    scratch: Scratch | None = None,
-) -> tuple[TextTokenizer, Corpus]:
-    """The text as ids, with the tokenizer that made them: the one named, or words as the text itself has them."""
-    from foreword.cli.models import load_tokenizer
-    from foreword.tokens.corpus import Corpus
-    from foreword.tokens.words import WordTokenizer
-
-    if tokenizer is not None:
-        loaded = load_tokenizer(tokenizer)
-        return loaded, Corpus.from_blocks(blocks, loaded, threads=threads, scratch=scratch)
-    words = WordTokenizer(min_count=min_count or 1, max_size=vocab)
-    return words, words.fit_corpus(blocks, threads=threads, scratch=scratch)
+        seen = fit_ngrams(
+            model, names, reading, words, learn=vocabulary.tokenizer is None, address=address or None, meter=meter
+        )
+    save(finished(words, model), target.folder)
+    return {"tokens": seen.tokens, "vocabulary": len(words.vocab), "documents": seen.documents}

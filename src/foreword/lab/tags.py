@@ -12,8 +12,7 @@ from foreword.pipeline.language import TextLM
 from foreword.serve.bodies import Asked, Name
 from foreword.serve.registry import Entry
 from foreword.serve.routes import Service
-from foreword.tag.hmm import HMMTagger
-from foreword.tag.trellis import Trellis, hmm_trellis, tagger_trellis
+from foreword.tag.hmm import HMMTagger, Trellis, hmm_trellis, tagger_trellis
 from foreword.tokens.words import WordTokenizer
 
 MOST_WORDS = 40

@@ -13,8 +13,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foreword import kinds
 from foreword.errors import InputError, SettingError
-from foreword.evaluate.compare.splits import split, written_without_spaces
+from foreword.evaluate.compare.facts import written_without_spaces
+from foreword.evaluate.compare.setup import split
 from foreword.lab.jobs import Job, Jobs
 from foreword.lessons.keywords import is_common
 from foreword.pipeline.language import TextLM
@@ -29,20 +31,14 @@ from foreword.training.checkpoint import Checkpoint
 if TYPE_CHECKING:
     from foreword.tag.bilstm import BiLSTMTagger
 
-NEURAL = {"rnn": 3e-3, "lstm": 8e-3, "gru": 6e-3, "min-gru": 1e-2}
+OFFERED = {name: pair for name, pair in kinds.rungs().items() if pair[0].lab is not None}
+"""The models that the lab offers, by name."""
+
+NEURAL = {name: rung.settings["rate"] for name, (rung, kind) in OFFERED.items() if kind.network}
 """Cells and their learning rates, those of the ladder."""
 
-KINDS = {
-    "bigram": "Bigram, Kneser-Ney",
-    "5-gram": "5-gram, Kneser-Ney",
-    "hmm": "HMM",
-    "rnn": "RNN",
-    "lstm": "LSTM",
-    "gru": "GRU",
-    "min-gru": "Minimal GRU",
-    "skip-gram": "Skip-gram",
-    "cbow": "CBOW",
-}
+KINDS = {name: rung.lab or rung.title for name, (rung, _) in OFFERED.items()}
+"""Titles."""
 
 STARTERS = ("bigram", "5-gram", "skip-gram", "cbow", "hmm", "lstm", "gru", "rnn")
 STARTER_SECONDS, STARTER_UNITS, STARTER_STATES = 10.0, 64, 12
@@ -121,7 +117,7 @@ def start_training(
         if not built:
             return None
         model = built[0]
-        joined = TextLM(text.tokenizer, model) if hasattr(model, "next_logprobs") else model
+        joined = TextLM(text.tokenizer, model) if kinds.of(model).task == "language-model" else model
         name = names.setdefault("name", registry.free_name(kind))
         entry = registry.add(name, joined, title)
         warm(entry)
@@ -172,8 +168,7 @@ def train_steps(model: Any, text: LearningText, checkpoint: Checkpoint | None) -
     if checkpoint is not None:
         yield from model.train(text.train, valid=text.valid, checkpoint=checkpoint)
     elif hasattr(model, "iterations"):  # rounds of EM
-        for step in model.train(text.train, valid=text.valid):
-            yield Step(step.number, model.iterations, -step.score)
+        yield from model.train(text.train, valid=text.valid)
     elif hasattr(model, "train"):
         yield from model.train(text.train)
     else:
@@ -207,8 +202,7 @@ def start_tagger(jobs: Jobs, registry: Registry) -> None:
 
     def work(_: Job) -> Iterator[Step]:
         from foreword.tag.conllu import read_conllu
-        from foreword.tag.hmm import HMMTagger
-        from foreword.tag.trellis import tagger_trellis
+        from foreword.tag.hmm import HMMTagger, tagger_trellis
 
         yield Step(0, 1)
         sentences, tags = read_conllu(str(path), "upos")

@@ -1,7 +1,7 @@
 """A recurrent model a word at a time on the CPU, without torch in the step: for generating, and for beams.
 
 A module of torch spends most of such a step on getting ready: it packs its weights anew at every call. Here each weight
-is read once, where it lies (``nn/kernels_step.py``), so a step takes as long as memory takes to deliver the
+is read once, where it lies (``nn/kernels_inference.py``), so a step takes as long as memory takes to deliver the
 weights. With ``int16=True`` it delivers half: every row of a matrix becomes whole numbers from −32,767 to 32,767 and
 one scale, and is multiplied in float32 as before. With ``int8=True`` it delivers a quarter: the numbers go from −127 to
 127; a perplexity then changes by less than a thousandth, as measured on characters of Shakespeare.
@@ -23,7 +23,7 @@ from foreword.arrays import Floats, Ids, Logs, Longs
 from foreword.checks import check_ids
 from foreword.errors import InputError, SettingError
 from foreword.neural.streaming_weights import Matrix, Screened, Whole, matrix
-from foreword.nn.kernels_step import gru_gates, log_softmax, lstm_gates, min_gru_gates, rnn_gates
+from foreword.nn.kernels_inference import gru_gates, log_softmax, lstm_gates, min_gru_gates, rnn_gates
 from foreword.nn.network import BIAS, EMBEDDING, MIXTURE, OUTPUT
 from foreword.nn.recurrent_network import RecurrentNetwork, layer_names, round_names
 from foreword.protocols import RecurrentModel
@@ -147,7 +147,7 @@ class Streaming:
 @dataclass(frozen=True, slots=True)
 class _Layer:
     """place: where in a state its h begins; c follows in an LSTM. A minimal GRU has no product with h. rounds: the
-    matrices by which input and state gate each other first, see ``nn/mogrifier.py``.
+    matrices by which input and state gate each other first, see ``nn/layers.py``.
     """
 
     cell: str

@@ -18,9 +18,9 @@ import numpy as np
 
 from foreword.arrays import Floats, Longs, Shorts, SignedBytes
 from foreword.native.simd import LANES
-from foreword.nn.kernels_step import (
+from foreword.nn.kernels_inference import (
+    ROWS_AT_ONCE,
     SMALL_STEP,
-    TOGETHER,
     multiply_rows,
     multiply_short_rows,
     multiply_small_rows,
@@ -106,7 +106,7 @@ def matrix(weight: Floats, bias: Floats, kind: np.dtype[Any]) -> Matrix:
 
 
 def small_matrix(weight: Floats, bias: Floats) -> Small:
-    values, scales, padded = _rounded(weight, np.dtype(np.int8), TOGETHER, SMALL_STEP)
+    values, scales, padded = _rounded(weight, np.dtype(np.int8), ROWS_AT_ONCE, SMALL_STEP)
     limit = min((1 << 15) - 1, ((1 << 31) - 1) // (127 * weight.shape[1]))
     return Small(values, scales, bias, padded, limit)
 

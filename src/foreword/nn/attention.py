@@ -25,25 +25,25 @@ from foreword.errors import InputError
 
 
 class Attended(NamedTuple):
-    """context: what was looked at, (B, T_tgt, H); weights: where, (B, T_tgt, T_src)."""
+    """The result of attention. context: (B, T_tgt, H); weights: (B, T_tgt, T_src)."""
 
     context: Tensor
     weights: Tensor
 
 
 def additive_scores(queries: Tensor, keys: Tensor, w_query: Tensor, w_key: Tensor, v: Tensor) -> Tensor:
-    """``v · tanh(W₁ s + W₂ h)``. w_query: (A, Q), w_key: (A, K), v: (A,); A units in between."""
+    """Return ``v · tanh(W₁ s + W₂ h)``. w_query: (A, Q), w_key: (A, K), v: (A,); A units in between."""
     _check_texts(queries, keys)
     for name, matrix, size in (("w_query", w_query, queries.shape[-1]), ("w_key", w_key, keys.shape[-1])):
         if tuple(matrix.shape) != (len(v), size):
             raise InputError(f"{name} has the shape {tuple(matrix.shape)}, not ({len(v)}, {size})")
-    apart = linear(queries, w_query)[..., None, :]
-    together = linear(keys, w_key) if queries.dim() == 2 else linear(keys, w_key)[:, None]
-    return torch.tanh(apart + together) @ v
+    from_query = linear(queries, w_query)[..., None, :]
+    from_key = linear(keys, w_key) if queries.dim() == 2 else linear(keys, w_key)[:, None]
+    return torch.tanh(from_query + from_key) @ v
 
 
 def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
-    """``s · h``; both of one size."""
+    """Return ``s · h``; both of one size."""
     _check_texts(queries, keys)
     if queries.shape[-1] != keys.shape[-1]:
         sizes = f"queries have {queries.shape[-1]} units and keys {keys.shape[-1]}"
@@ -52,7 +52,7 @@ def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
 
 
 def general_scores(queries: Tensor, keys: Tensor, w: Tensor) -> Tensor:
-    """``s · W h``; w: (Q, K), so that the sizes may differ."""
+    """Return ``s · W h``; w: (Q, K), so that the sizes may differ."""
     _check_texts(queries, keys)
     if tuple(w.shape) != (queries.shape[-1], keys.shape[-1]):
         raise InputError(f"w has the shape {tuple(w.shape)}, not {(queries.shape[-1], keys.shape[-1])}")
@@ -60,15 +60,15 @@ def general_scores(queries: Tensor, keys: Tensor, w: Tensor) -> Tensor:
 
 
 def scaled_scores(queries: Tensor, keys: Tensor) -> Tensor:
-    """``s · h / √H``: so that scores of long vectors are no larger than those of short ones."""
+    """Return ``s · h / √H``, which keeps the scores' variance independent of the size."""
     return dot_scores(queries, keys) / math.sqrt(keys.shape[-1])
 
 
 def attend(scores: Tensor, values: Tensor, mask: Tensor | None = None) -> Attended:
-    """The mean of the values, (B, T_src, H), by the softmax of the scores.
+    """Return the mean of the values, (B, T_src, H), weighted by the softmax of the scores.
 
-    mask: booleans, (B, T_src) or as the scores, True where there is something to look at. What is masked has the weight
-    0 exactly, and the rest of a row sums to one. A row with nothing to look at has no weights and the context 0.
+    mask: booleans, (B, T_src) or as the scores, True where attention is allowed. Masked weights are exactly 0, and the
+    rest of a row sums to one. A row that is masked throughout has weights and context 0.
     """
     if scores.dim() not in (2, 3) or values.dim() != 3 or _source(scores) != tuple(values.shape[:2]):
         raise InputError(
@@ -77,8 +77,8 @@ def attend(scores: Tensor, values: Tensor, mask: Tensor | None = None) -> Attend
     if mask is None:
         weights = torch.softmax(scores, -1)
     else:
-        seen = _seen(mask, scores)
-        # The lowest number, not −∞: a row of nothing else would have no softmax, and its gradient no value.
+        seen = _expanded(mask, scores)
+        # The lowest number, not −∞: the softmax of a row of −∞ and its gradient would be NaN.
         low = torch.finfo(scores.dtype).min
         weights = torch.softmax(scores.masked_fill(~seen, low), -1).masked_fill(~seen, 0)
     context = (weights[:, None] @ values)[:, 0] if weights.dim() == 2 else weights @ values
@@ -91,7 +91,7 @@ def _products(queries: Tensor, keys: Tensor) -> Tensor:
     return queries @ keys.transpose(1, 2)
 
 
-def _seen(mask: Tensor, scores: Tensor) -> Tensor:
+def _expanded(mask: Tensor, scores: Tensor) -> Tensor:
     if mask.dtype != torch.bool:
         raise InputError(f"the mask holds {mask.dtype}, not booleans")
     if scores.dim() == 3 and tuple(mask.shape) == _source(scores):

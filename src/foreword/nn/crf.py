@@ -1,14 +1,14 @@
-"""A linear-chain conditional random field: a score for every way to tag a sentence, and what follows from them.
+"""Linear-chain conditional random field: a score for every tag sequence, its probability, marginals and best path.
 
     s(y) = start(y_1) + Σ_t e_t(y_t) + Σ_t moves(y_(t−1), y_t) + end(y_T),    p(y) = exp s(y) / Z,    Z = Σ_y exp s(y)
 
-Z has K^T terms and takes T · K² steps by the forward algorithm; the backward one gives the marginals p(y_t = k), and
-these are the gradient of log Z, so that nothing but the two recursions is needed to learn. A move that is forbidden has
-the score −∞: no path goes there, and no gradient either.
+Z has K^T terms and takes T · K² steps by the forward algorithm; the backward one gives the marginals p(y_t = k), which
+are the gradient of log Z, so that the two recursions are all that training needs. A forbidden move has the score −∞: no
+path takes it, and it gets no gradient.
 
 J. Lafferty, A. McCallum and F. Pereira, "Conditional random fields" (2001); Z. Huang, W. Xu and K. Yu, "Bidirectional
-LSTM-CRF models for sequence tagging" (2015). Shapes: B sentences, T words of the longest, K tags; what lies behind a
-sentence's end is never read as a score. A sentence without words has one path, of score 0.
+LSTM-CRF models for sequence tagging" (2015). Shapes: B sentences, T words of the longest, K tags; padding is
+never read as a score. A sentence without words has one path, of score 0.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from torch import Tensor
 from foreword.arrays import Array
 from foreword.errors import InputError
 from foreword.native.simd import LANES
-from foreword.nn.kernels_crf import plain_viterbi, share_paths, sum_paths
-from foreword.nn.kernels_crf import viterbi as fill_tags
+from foreword.nn import plain
+from foreword.nn.kernels_paths import share_paths, sum_paths
+from foreword.nn.kernels_paths import viterbi as fill_tags
 
 
 class Chain(NamedTuple):
-    """What the field adds to the scores of single words. start, end: (K,); moves: (K, K), from row to column."""
+    """Scores of transitions. start, end: (K,); moves: (K, K), from row to column."""
 
     start: Tensor
     moves: Tensor
@@ -36,7 +37,7 @@ class Chain(NamedTuple):
 
 
 def constrained(chain: Chain, allowed: Sequence[Array]) -> Chain:
-    """The chain with −∞ wherever ``allowed``, three boolean arrays shaped as its parts, has False."""
+    """Return the chain with −∞ wherever ``allowed``, three boolean arrays shaped as its parts, is False."""
     names, parts = Chain._fields, []
     for name, scores, may in zip(names, chain, allowed, strict=True):
         if may.shape != tuple(scores.shape):
@@ -47,7 +48,7 @@ def constrained(chain: Chain, allowed: Sequence[Array]) -> Chain:
 
 
 def log_likelihood(emissions: Tensor, tags: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
-    """The logarithm of p(tags) for each sentence, (B,). emissions (B, T, K), tags (B, T), whole numbers, lengths (B,).
+    """Return log p(tags) of each sentence, (B,). emissions (B, T, K), tags (B, T), integers, lengths (B,).
 
     −∞ where the tags take a forbidden move.
     """
@@ -55,7 +56,7 @@ def log_likelihood(emissions: Tensor, tags: Tensor, lengths: Tensor, chain: Chai
 
 
 def path_score(emissions: Tensor, tags: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
-    """s(tags) of each sentence, (B,)."""
+    """Return s(tags) of each sentence, (B,)."""
     mask = _mask(emissions, lengths, chain)
     _check_tags(emissions, tags, mask)
     if emissions.shape[1] == 0:
@@ -69,28 +70,28 @@ def path_score(emissions: Tensor, tags: Tensor, lengths: Tensor, chain: Chain) -
 
 
 def log_partition(emissions: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
-    """The logarithm of Z for each sentence, (B,)."""
+    """Return log Z of each sentence, (B,)."""
     mask = _mask(emissions, lengths, chain)
     if emissions.shape[1] == 0:
         return emissions.new_zeros(len(emissions))
-    made = _made(emissions, lengths, chain)
+    made = _summed_paths(emissions, lengths, chain)
     if made is not None:
         return cast(Tensor, _ScaledPartition.apply(emissions, *chain, made))  # type: ignore[no-untyped-call]
     return cast(Tensor, _LogPartition.apply(emissions, *chain, mask))  # type: ignore[no-untyped-call]
 
 
 def plain_log_partition(emissions: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
-    """The same in logarithms, by torch: what ``log_partition`` must equal, and does where its kernels cannot."""
+    """Return log Z by torch, in logarithms: on any device, with any scores. ``log_partition`` must equal it."""
     mask = _mask(emissions, lengths, chain)
     return cast(Tensor, _LogPartition.apply(emissions, *chain, mask))  # type: ignore[no-untyped-call]
 
 
 def marginals(emissions: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
-    """p(y_t = k) of each word, (B, T, K), without a gradient of its own; zero behind a sentence's end."""
+    """Return p(y_t = k) of each word, (B, T, K), without a gradient; zero for padding."""
     mask = _mask(emissions, lengths, chain)
     if emissions.shape[1] == 0:
         return torch.zeros_like(emissions)
-    made = _made(emissions, lengths, chain)
+    made = _summed_paths(emissions, lengths, chain)
     if made is not None:
         return torch.from_numpy(_weighted_shares(made, np.ones(len(emissions)))[0]).to(emissions)
     with torch.no_grad():
@@ -99,38 +100,39 @@ def marginals(emissions: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
 
 
 def viterbi(emissions: Tensor, lengths: Tensor, chain: Chain) -> list[list[int]]:
-    """The likeliest tags of each sentence; of equals the lowest."""
+    """Return the likeliest tags of each sentence; of equals the lowest."""
     mask = _mask(emissions, lengths, chain)
     scores = _array(emissions)
     if np.isnan(scores).any() and np.isnan(scores[_array(mask)]).any():
         raise InputError("emissions hold NaN: there is no likeliest path")
     sizes = _array(lengths).astype(np.int64)
-    decode = _in_singles if scores.dtype == np.float32 else _one_by_one
+    decode = _decode_float32 if scores.dtype == np.float32 else _decode_float64
     tags, best = decode(scores, sizes, *(_array(part).astype(scores.dtype, copy=False) for part in chain))
     for sentence in np.flatnonzero(~(best > -np.inf)):
         raise InputError(f"sentence {sentence} has no path that is allowed")
     return tags
 
 
-def _in_singles(
+def _decode_float32(
     emissions: Array, sizes: Array, start: Array, moves: Array, end: Array
 ) -> tuple[list[list[int]], Array]:
+    """Return the best paths and their scores by the kernel."""
     texts, longest, kinds = emissions.shape
     wide = np.pad(moves, ((0, 0), (0, -kinds % LANES)))
     tags, scores = np.empty((texts, longest), np.int32), np.empty(texts, np.float32)
-    room = np.empty(longest * wide.shape[1], np.float32)
-    fill_tags(emissions.ravel(), sizes, longest, start, wide.ravel(), end, room, tags, scores)
+    best = np.empty(longest * wide.shape[1], np.float32)
+    fill_tags(emissions.ravel(), sizes, longest, start, wide.ravel(), end, best, tags, scores)
     return [row[:size] for row, size in zip(tags.tolist(), sizes.tolist(), strict=True)], scores
 
 
-def _one_by_one(emissions: Array, sizes: Array, *chain: Array) -> tuple[list[list[int]], Array]:
-    """In double precision by the plain road."""
-    found = [plain_viterbi(rows[:size], *chain) for rows, size in zip(emissions, sizes, strict=True)]
+def _decode_float64(emissions: Array, sizes: Array, *chain: Array) -> tuple[list[list[int]], Array]:
+    """Return the same in double precision, one sentence at a time."""
+    found = [plain.viterbi(rows[:size], *chain) for rows, size in zip(emissions, sizes, strict=True)]
     return [tags for tags, _ in found], np.array([score for _, score in found])
 
 
 class _LogPartition(torch.autograd.Function):
-    """In logarithms, for any device and any scores."""
+    """log Z in logarithms, for any device and any scores."""
 
     @staticmethod
     def forward(ctx: Any, emissions: Tensor, start: Tensor, moves: Tensor, end: Tensor, mask: Tensor) -> Tensor:
@@ -147,26 +149,26 @@ class _LogPartition(torch.autograd.Function):
         backward = _backward(emissions, chain, mask)
         d_emissions = _shares(forward, backward, log_z, mask) * grads[0][:, None, None]
         d_moves = torch.zeros_like(moves)
-        for place in range(1, mask.shape[1]):
-            # p(y_(t−1) = i, y_t = j); behind a sentence's end the exponent means nothing and may be anything.
-            after = (emissions[:, place] + backward[:, place])[:, None, :]
-            pairs = forward[:, place - 1, :, None] + moves + after - log_z[:, None, None]
-            pairs = pairs.masked_fill(~mask[:, place, None, None], -torch.inf)
+        for word in range(1, mask.shape[1]):
+            # p(y_(t−1) = i, y_t = j); the exponent of padding is arbitrary.
+            after = (emissions[:, word] + backward[:, word])[:, None, :]
+            pairs = forward[:, word - 1, :, None] + moves + after - log_z[:, None, None]
+            pairs = pairs.masked_fill(~mask[:, word, None, None], -torch.inf)
             d_moves += torch.einsum("bij,b->ij", pairs.exp(), grads[0])
         return d_emissions, d_emissions[:, 0].sum(0), d_moves, _last_shares(d_emissions, mask).sum(0), None
 
 
 class _ScaledPartition(torch.autograd.Function):
-    """The same by the kernels, from what ``_powers`` made of the scores."""
+    """log Z by the kernels, from exponentials of the scores."""
 
     @staticmethod
-    def forward(ctx: Any, emissions: Tensor, start: Tensor, moves: Tensor, end: Tensor, made: _Made) -> Tensor:
+    def forward(ctx: Any, emissions: Tensor, start: Tensor, moves: Tensor, end: Tensor, made: _SummedPaths) -> Tensor:
         ctx.made, ctx.like = made, emissions.new_empty(0)
         return torch.from_numpy(made.log_z).to(emissions)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
-        made: _Made = ctx.made
+        made: _SummedPaths = ctx.made
         shares, pairs = _weighted_shares(made, _array(grads[0]).astype(np.float64))
         last = shares[np.arange(len(shares)), np.maximum(made.sizes - 1, 0)].sum(0)
         parts = (shares, shares[:, 0].sum(0), pairs, last)
@@ -174,8 +176,8 @@ class _ScaledPartition(torch.autograd.Function):
         return d_emissions, d_start, d_moves, d_end, None
 
 
-class _Made(NamedTuple):
-    """Exponentials of scores, and what ``sum_paths`` left: see there."""
+class _SummedPaths(NamedTuple):
+    """Exponentials of scores, and the results of ``sum_paths``: see there."""
 
     powers: Array
     sizes: Array
@@ -187,11 +189,11 @@ class _Made(NamedTuple):
 
 
 WIDEST = 300.0
-"""How far apart scores may be, of emissions and of moves together, for the kernels: e^−745 is no number any more."""
+"""How far apart scores, of emissions and of moves together, may be for the kernels: e^−745 underflows."""
 
 
-def _made(emissions: Tensor, lengths: Tensor, chain: Chain) -> _Made | None:
-    """What the kernels need; None where they cannot do it: on a GPU, or where scores are too far apart."""
+def _summed_paths(emissions: Tensor, lengths: Tensor, chain: Chain) -> _SummedPaths | None:
+    """Run ``sum_paths``; None where the kernels do not apply: on a GPU, or where scores are too far apart."""
     if emissions.device.type != "cpu":
         return None
     scores, start, moves, end = (_array(part).astype(np.float64) for part in (emissions, *chain))
@@ -211,21 +213,21 @@ def _made(emissions: Tensor, lengths: Tensor, chain: Chain) -> _Made | None:
     if not np.isfinite(log_z).all():
         return None
     log_z += peaks.sum(axis=(1, 2)) + (sizes > 0) * (highest[0] + highest[2]) + np.maximum(sizes - 1, 0) * highest[1]
-    return _Made(scores, sizes, moves, end, forward, scales, log_z)
+    return _SummedPaths(scores, sizes, moves, end, forward, scales, log_z)
 
 
-def _weighted_shares(made: _Made, weights: Array) -> tuple[Array, Array]:
-    """Each sentence's p(y_t = k), (B, T, K), times its weight; and p(y_(t−1) = i, y_t = j), (K, K), added up so."""
+def _weighted_shares(made: _SummedPaths, weights: Array) -> tuple[Array, Array]:
+    """Return p(y_t = k), (B, T, K), times the sentence's weight; and the weighted sum of p(y_(t−1) = i, y_t = j)."""
     kinds = len(made.end)
     shares, pairs = np.zeros(made.powers.shape), np.zeros((kinds, kinds))
     later, arriving = np.empty(kinds), np.empty(kinds)
-    kept = made.powers, made.sizes, made.moves, made.end, made.forward, made.scales
-    share_paths(*kept, weights, later, arriving, shares, pairs)
+    inputs = made.powers, made.sizes, made.moves, made.end, made.forward, made.scales
+    share_paths(*inputs, weights, later, arriving, shares, pairs)
     return shares, pairs * made.moves
 
 
 def _spread(scores: Array) -> float:
-    """How far apart the scores are, what is forbidden left out; infinite if one is no number."""
+    """Return how far apart the scores are, −∞ left out; infinite if one is NaN."""
     if np.isnan(scores).any():
         return np.inf
     finite = scores[scores > -np.inf]
@@ -238,23 +240,23 @@ def _last_shares(shares: Tensor, mask: Tensor) -> Tensor:
 
 
 def _forward(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:
-    """α_t(j) = log Σ over all paths that end in j at word t, (B, T, K); held behind a sentence's end."""
+    """Return α_t(j) = log Σ over all paths that end in j at word t, (B, T, K); constant over padding."""
     now = chain.start + emissions[:, 0]
     steps = [now]
-    for place in range(1, mask.shape[1]):
-        further = torch.logsumexp(now[:, :, None] + chain.moves, 1) + emissions[:, place]
-        now = torch.where(mask[:, place, None], further, now)
+    for word in range(1, mask.shape[1]):
+        further = torch.logsumexp(now[:, :, None] + chain.moves, 1) + emissions[:, word]
+        now = torch.where(mask[:, word, None], further, now)
         steps.append(now)
     return torch.stack(steps, 1)
 
 
 def _backward(emissions: Tensor, chain: Chain, mask: Tensor) -> Tensor:
-    """β_t(i) = log Σ over all ways to go on from i at word t to the end, (B, T, K)."""
+    """Return β_t(i) = log Σ over all ways from i at word t to the end, (B, T, K)."""
     now = chain.end.expand(len(mask), -1)
     steps = [now]
-    for place in range(mask.shape[1] - 1, 0, -1):
-        earlier = torch.logsumexp(chain.moves + (emissions[:, place] + now)[:, None, :], 2)
-        now = torch.where(mask[:, place, None], earlier, now)
+    for word in range(mask.shape[1] - 1, 0, -1):
+        earlier = torch.logsumexp(chain.moves + (emissions[:, word] + now)[:, None, :], 2)
+        now = torch.where(mask[:, word, None], earlier, now)
         steps.append(now)
     return torch.stack(steps[::-1], 1)
 
@@ -263,7 +265,7 @@ def _log_z(forward: Tensor, chain: Chain, mask: Tensor) -> Tensor:
     log_z = torch.logsumexp(forward[:, -1] + chain.end, 1).where(mask[:, 0], 0)
     if not torch.isfinite(log_z).all():
         sentence = int((~torch.isfinite(log_z)).nonzero()[0])
-        raise InputError(f"sentence {sentence} has no path that is allowed, or a score that is no number")
+        raise InputError(f"sentence {sentence} has no path that is allowed, or a score that is not a number")
     return log_z
 
 
@@ -272,10 +274,10 @@ def _shares(forward: Tensor, backward: Tensor, log_z: Tensor, mask: Tensor) -> T
 
 
 def _mask(emissions: Tensor, lengths: Tensor, chain: Chain) -> Tensor:
-    """Which places are words, (B, T)."""
+    """Return which positions are words, (B, T)."""
     _check(emissions, lengths, chain)
-    places = torch.arange(emissions.shape[1], device=emissions.device)
-    return places < lengths.to(emissions.device)[:, None]
+    positions = torch.arange(emissions.shape[1], device=emissions.device)
+    return positions < lengths.to(emissions.device)[:, None]
 
 
 def _check(emissions: Tensor, lengths: Tensor, chain: Chain) -> None:
@@ -304,7 +306,7 @@ def _check_tags(emissions: Tensor, tags: Tensor, mask: Tensor) -> None:
 
 
 def _array(tensor: Tensor) -> Array:
-    """For a kernel: on the CPU, in one piece, and as float32 where it is half as wide."""
+    """Return a contiguous array for a kernel, half precision widened to float32."""
     tensor = tensor.detach().cpu()
     half = tensor.dtype in (torch.float16, torch.bfloat16)
     return np.ascontiguousarray(tensor.float().numpy() if half else tensor.numpy())

@@ -1,11 +1,12 @@
-"""The loss of connectionist temporal classification: labels without a word on where in the input each of them is.
+"""Loss of connectionist temporal classification: training on labels whose positions in the input are not known.
 
     loss = −log p(labels) = −log Σ over all alignments Π_t p_t(symbol_t)
 
-An alignment has a symbol a frame, a label or the blank; without repetitions, then without blanks, it reads as the
-labels. Its gradient is minus the chance that frame t holds symbol k given the labels. On the CPU, in double precision.
+An alignment has one symbol per frame, a label or the blank; with repetitions, then blanks, removed it reads as the
+labels. The gradient of the loss is minus the probability of symbol k at frame t given the labels. Computed on the CPU,
+in double precision.
 
-A. Graves, S. Fernández, F. Gomez and J. Schmidhuber, "Connectionist temporal classification" (2006). ``ctc_search.py``
+A. Graves, S. Fernández, F. Gomez and J. Schmidhuber, "Connectionist temporal classification" (2006). ``speech/``
 finds labels. Shapes: T frames, B texts, V symbols with the blank, S labels of the longest text.
 """
 
@@ -19,13 +20,13 @@ from torch import Tensor
 
 from foreword.arrays import Array
 from foreword.errors import InputError, SettingError
-from foreword.nn.kernels_ctc import align
+from foreword.nn.kernels_paths import align
 
 
 def ctc_loss(logs: Tensor, labels: Tensor, frames: Tensor, sizes: Tensor, *, blank: int = 0) -> Tensor:
-    """−log p(labels) of each text, (B,); infinite, with no gradient, where the frames are too few for the labels.
+    """Return −log p(labels) of each text, (B,); infinite, without gradient, where there are too few frames.
 
-    logs: (T, B, V), log-probabilities; labels: (B, S), whole numbers; frames and sizes: (B,), how many of the T frames
+    logs: (T, B, V), log-probabilities; labels: (B, S), integers; frames and sizes: (B,), how many of the T frames
     and of the S labels each text has.
     """
     _check(logs, labels, frames, sizes, blank)
@@ -37,17 +38,17 @@ class _Loss(torch.autograd.Function):
     def forward(ctx: Any, logs: Tensor, labels: Tensor, frames: Tensor, sizes: Tensor, blank: int) -> Tensor:
         scores = _array(logs, np.float64)
         marks, times, counts = (_array(part, np.int64) for part in (labels, frames, sizes))
-        places = 2 * labels.shape[1] + 1
+        symbols = 2 * labels.shape[1] + 1
         found = np.empty(logs.shape[1])
         shares = np.zeros(scores.shape if logs.requires_grad else (0, 0, 0))
-        room = np.empty((max(len(scores), 1), places)), np.empty(places), np.empty(places)
-        align(scores, marks, times, counts, blank, *room, found, shares)
+        workspace = np.empty((max(len(scores), 1), symbols)), np.empty(symbols), np.empty(symbols)
+        align(scores, marks, times, counts, blank, *workspace, found, shares)
         ctx.shares = torch.from_numpy(shares).to(logs)
         return -torch.from_numpy(found).to(logs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, None, None, None, None]:
-        # Zero where there is no alignment, even if the loss, being infinite, weighs infinitely.
+        # Zero where there is no alignment, even if the infinite loss has an infinite gradient.
         weighted = ctx.shares * -grads[0][:, None]
         return weighted.where(ctx.shares > 0, 0), None, None, None, None
 
@@ -68,9 +69,9 @@ def _check(logs: Tensor, labels: Tensor, frames: Tensor, sizes: Tensor, blank: i
     real = torch.arange(labels.shape[1], device=labels.device) < sizes.to(labels.device)[:, None]
     wrong = real & ((labels < 0) | (labels >= symbols) | (labels == blank))
     if wrong.any():
-        text, place = wrong.nonzero()[0].tolist()
-        label = int(labels[text, place])
-        raise InputError(f"text {text}, label {place} is {label}, not a symbol of 0 to {symbols - 1} beside the blank")
+        text, at = wrong.nonzero()[0].tolist()
+        label = int(labels[text, at])
+        raise InputError(f"text {text}, label {at} is {label}: expected a symbol of 0 to {symbols - 1}, not the blank")
     if torch.isnan(logs).any():
         raise InputError("the log-probabilities hold NaN")
 

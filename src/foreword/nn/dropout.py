@@ -1,13 +1,13 @@
-"""Dropout for recurrent nets: masks that are drawn once and hold for a whole sequence.
+"""Dropout for recurrent networks: masks that are drawn once and used for a whole sequence.
 
-Dropping other units at every step would wipe a recurrent state out; a mask that stays the same over time (*locked*, or
-*variational*) leaves the same units alone from the first word to the last. DropConnect drops weights instead of units,
+Dropping different units at every step would erase a recurrent state; a mask that stays the same over time (*locked*, or
+*variational*) keeps the same units from the first word to the last. DropConnect drops weights instead of units,
 which regularises the recurrence without touching the state. Every mask holds 0 or 1 / (1 − p), so that expectations
 stay as they are and nothing has to be rescaled when masks are left out.
 
 Y. Gal and Z. Ghahramani, "A theoretically grounded application of dropout in recurrent neural networks" (2016);
 L. Wan et al., "Regularization of neural networks using DropConnect" (2013).
-Shapes: T steps, B texts side by side, D units, V words.
+Shapes: T steps, a batch of B texts, D units, V words.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from foreword.errors import SettingError
 
 @dataclass(frozen=True, slots=True)
 class Dropout:
-    """The share that is dropped, at each place of a stacked recurrent model; what works on the Penn Treebank.
+    """Dropout rates at each point of a stacked recurrent model; the defaults are those for the Penn Treebank.
 
-    words: whole words, the same word wherever it stands in the batch. input: units of the embedding. between: units
+    words: whole words, everywhere in the batch. input: units of the embedding. between: units
     between layers. output: units before the softmax. recurrent: weights from one state to the next.
     """
 
@@ -45,11 +45,11 @@ NO_DROPOUT = Dropout(0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def draw_mask(shape: tuple[int, ...], share: float, like: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """0 with probability ``share``, else 1 / (1 − share); of the type and on the device of ``like``."""
+    """Draw 0 with probability ``share``, else 1 / (1 − share); of the type and on the device of ``like``."""
     mask = torch.empty(shape, dtype=like.dtype, device=like.device)
     return mask.bernoulli_(1 - share, generator=generator).div_(1 - share)
 
 
 def locked_mask(texts: int, units: int, share: float, like: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    """(1, B, D): multiplied with (T, B, D) it drops the same units of a text at every step."""
+    """Draw (1, B, D), which multiplied with (T, B, D) drops the same units of a text at every step."""
     return draw_mask((1, texts, units), share, like, generator)

@@ -1,8 +1,8 @@
-"""RNN and GRU layers through time: products with the state, gates, and their gradients, all steps in one go.
+"""Kernels that train recurrent layers: products with the state, gates, and their gradients, all steps in one call.
 
-All arrays are flat float32 and hold rows of T steps and B texts: states (T + 1, B, H), the first of them the state that
-is given; from_x (T, B, gates · H), the products with the input, biases included. ``nn/fused.py`` makes them, and
-``nn/layers.py`` has the equations.
+All arrays are flat float32 with rows of T steps and B texts: states (T + 1, B, H), the first of them given; from_x
+(T, B, gates · H), the products with the input, biases included. ``nn/fused.py`` makes them, ``nn/layers.py`` has the
+equations, and ``nn/cells.py`` the gradients to be read.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from foreword.native.simd import (
 )
 
 BLOCK = 4 * LANES
-"""Columns of a matrix that are multiplied together; a packed matrix holds them side by side."""
+"""Columns of a matrix that are multiplied together; a packed matrix holds such blocks contiguously."""
 
 
 @inlined
 def add_product(
     v: Floats, v_at: int, stride: int, texts: int, packed: Floats, rows: int, columns: int, out: Floats
 ) -> None:  # fmt: skip
-    """``out += v @ matrix`` for v (texts, rows), the rows ``stride`` apart from ``v_at`` on, and out (texts, columns).
+    """Compute ``out += v @ matrix`` for v (texts, rows), rows ``stride`` apart from ``v_at`` on, out (texts, columns).
 
-    packed: the matrix (rows, columns) as (columns / 64, rows, 64), zeros where columns are lacking. Sixteen sixteens of
-    sums, four texts by 64 columns, stay in registers while the rows go by.
+    packed: the matrix (rows, columns) as (columns / 64, rows, 64), padded with zeros. Sixteen vectors of sums, four
+    texts by 64 columns, stay in registers over all rows.
     """
     whole = texts - texts % 4
     for block in range(0, columns, BLOCK):
@@ -92,24 +92,24 @@ def _four_texts(
 
 @inlined
 def _add(out, to, a, b, c, d, left):  # type: ignore[no-untyped-def]  # sixteen floats have no type in Python
-    """Of 64 columns those that are there."""
+    """Add the sums of 64 columns to ``out``, or of as many as are ``left``."""
     store_part(out, to, plus(load_part(out, to, left), a), left)
     store_part(out, to + 16, plus(load_part(out, to + 16, left - 16), b), left - 16)
     store_part(out, to + 32, plus(load_part(out, to + 32, left - 32), c), left - 32)
     store_part(out, to + 48, plus(load_part(out, to + 48, left - 48), d), left - 48)
 
 
-# The GRU. kept: (T, B, 4H), the gates r, z, n and the product that r works on. d_kept: (T, B, 4H), the gradients of
-# what goes into n from the input, into r, into z, and into n from the state, in this order: the first three are those
-# of W_x x, the last three those of W_h h.
+# The GRU. saved (T, B, 4H): the gates r, z, n and the product that r multiplies. d_saved (T, B, 4H): the gradients of
+# what enters n from the input, r, z, and n from the state, in this order: the first three are those of W_x x, the last
+# three those of W_h h.
 
 
 @inlined
 def _gru_row(
     from_x: Floats, x_at: int, from_h: Floats, h_at: int, bias: Floats, states: Floats, at: int, after: int,
-    kept: Floats, k_at: int, hidden: int,
+    saved: Floats, s_at: int, hidden: int,
 ) -> None:  # fmt: skip
-    """One text, one step. bias (H,): the candidate's inner one."""
+    """Compute one step of one text. bias (H,): that of the candidate's inner product."""
     for j in range(0, hidden, LANES):
         few = hidden - j
         r = sigmoid(plus(load_part(from_x, x_at + j, few), load_part(from_h, h_at + j, few)))
@@ -120,43 +120,43 @@ def _gru_row(
         n = tanh(multiply_add(r, inner, load_part(from_x, x_at + third, few)))
         before = load_part(states, at + j, few)
         store_part(states, after + j, multiply_add(z, subtract(before, n), n), few)
-        store_part(kept, k_at + j, r, few)
-        store_part(kept, k_at + second, z, few)
-        store_part(kept, k_at + third, n, few)
-        store_part(kept, k_at + 3 * hidden + j, inner, few)
+        store_part(saved, s_at + j, r, few)
+        store_part(saved, s_at + second, z, few)
+        store_part(saved, s_at + third, n, few)
+        store_part(saved, s_at + 3 * hidden + j, inner, few)
 
 
 @inlined
 def _gru_row_back(
-    d_out: Floats, carry: Floats, c_at: int, states: Floats, at: int, kept: Floats, d_kept: Floats, k_at: int,
+    d_out: Floats, carry: Floats, c_at: int, states: Floats, at: int, saved: Floats, d_saved: Floats, s_at: int,
     hidden: int,
 ) -> None:  # fmt: skip
-    """One text, one step back. carry (B, H): in, the gradient from the step after; out, that part of the gradient of
-    the state before which does not go through W_h.
+    """Backpropagate one step of one text. carry (B, H): in, the gradient from the step after; out, that part of the
+    gradient of the state before which does not go through W_h.
     """
     for j in range(0, hidden, LANES):
         few = hidden - j
         second, third, fourth = hidden + j, 2 * hidden + j, 3 * hidden + j
-        r, z = load_part(kept, k_at + j, few), load_part(kept, k_at + second, few)
-        n, inner = load_part(kept, k_at + third, few), load_part(kept, k_at + fourth, few)
+        r, z = load_part(saved, s_at + j, few), load_part(saved, s_at + second, few)
+        n, inner = load_part(saved, s_at + third, few), load_part(saved, s_at + fourth, few)
         d = plus(load_part(d_out, at + j, few), load_part(carry, c_at + j, few))
         store_part(carry, c_at + j, multiply(d, z), few)
         rest = one_minus(z)
         d_n = multiply(multiply(d, rest), one_minus(multiply(n, n)))
         d_z = multiply(multiply(d, subtract(load_part(states, at + j, few), n)), multiply(z, rest))
         d_r = multiply(multiply(d_n, inner), multiply(r, one_minus(r)))
-        store_part(d_kept, k_at + j, d_n, few)
-        store_part(d_kept, k_at + second, d_r, few)
-        store_part(d_kept, k_at + third, d_z, few)
-        store_part(d_kept, k_at + fourth, multiply(d_n, r), few)
+        store_part(d_saved, s_at + j, d_n, few)
+        store_part(d_saved, s_at + second, d_r, few)
+        store_part(d_saved, s_at + third, d_z, few)
+        store_part(d_saved, s_at + fourth, multiply(d_n, r), few)
 
 
 @kernel
 def gru_through(
-    steps: int, from_x: Floats, from_h: Floats, bias: Floats, states: Floats, kept: Floats, texts: int, hidden: int,
+    steps: int, from_x: Floats, from_h: Floats, bias: Floats, states: Floats, saved: Floats, texts: int, hidden: int,
     packed: Floats,
 ) -> None:  # fmt: skip
-    """All steps. packed: W_h with rows and columns exchanged, (H, 3H); from_h (B, 3H): room for a step's product."""
+    """Run all steps of a GRU. packed: W_h transposed, (H, 3H); from_h (B, 3H): workspace for one step's product."""
     wide = 3 * hidden
     for t in range(steps):
         from_h[: texts * wide] = 0
@@ -164,51 +164,31 @@ def gru_through(
         add_product(states, first, hidden, texts, packed, hidden, wide, from_h)
         for b in range(texts):
             at = first + b * hidden
-            _gru_row(from_x, 3 * at, from_h, b * wide, bias, states, at, at + texts * hidden, kept, 4 * at, hidden)
+            _gru_row(from_x, 3 * at, from_h, b * wide, bias, states, at, at + texts * hidden, saved, 4 * at, hidden)
 
 
 @kernel
 def gru_through_back(
-    steps: int, d_out: Floats, carry: Floats, states: Floats, kept: Floats, d_kept: Floats, texts: int, hidden: int,
+    steps: int, d_out: Floats, carry: Floats, states: Floats, saved: Floats, d_saved: Floats, texts: int, hidden: int,
     packed: Floats,
 ) -> None:  # fmt: skip
-    """All steps, from the last; packed: W_h (3H, H)."""
+    """Backpropagate through all steps of a GRU, from the last; packed: W_h (3H, H)."""
     for t in range(steps - 1, -1, -1):
         first = t * texts * hidden
         for b in range(texts):
             at = first + b * hidden
-            _gru_row_back(d_out, carry, b * hidden, states, at, kept, d_kept, 4 * at, hidden)
-        add_product(d_kept, 4 * first + hidden, 4 * hidden, texts, packed, 3 * hidden, hidden, carry)
+            _gru_row_back(d_out, carry, b * hidden, states, at, saved, d_saved, 4 * at, hidden)
+        add_product(d_saved, 4 * first + hidden, 4 * hidden, texts, packed, 3 * hidden, hidden, carry)
 
 
-# The plain RNN: all texts of a step lie in a row, and are one.
-
-
-@inlined
-def _rnn_row(from_x: Floats, states: Floats, after: int, at: int, hidden: int, relu: bool) -> None:
-    for j in range(0, hidden, LANES):
-        few = hidden - j
-        a = plus(load_part(from_x, at + j, few), load_part(states, after + j, few))
-        store_part(states, after + j, positive(a, a) if relu else tanh(a), few)
-
-
-@inlined
-def _rnn_row_back(
-    d_out: Floats, carry: Floats, c_at: int, states: Floats, after: int, d_a: Floats, at: int, hidden: int, relu: bool
-) -> None:
-    for j in range(0, hidden, LANES):
-        few = hidden - j
-        d = plus(load_part(d_out, at + j, few), load_part(carry, c_at + j, few))
-        h = load_part(states, after + j, few)
-        slope = positive(d, h) if relu else multiply(d, one_minus(multiply(h, h)))
-        store_part(d_a, at + j, slope, few)
+# The Elman network: all texts of a step are contiguous, and are one row.
 
 
 @kernel
 def rnn_through(
     steps: int, from_x: Floats, states: Floats, from_h: Floats, texts: int, hidden: int, relu: bool, packed: Floats
 ) -> None:
-    """All steps. packed: W_h with rows and columns exchanged; from_h (B, H): room for a step's product."""
+    """Run all steps of an Elman network. packed: W_h transposed; from_h (B, H): workspace for one step's product."""
     size = texts * hidden
     for t in range(steps):
         from_h[:size] = 0
@@ -224,7 +204,7 @@ def rnn_through_back(
     steps: int, d_out: Floats, carry: Floats, states: Floats, d_a: Floats, texts: int, hidden: int, relu: bool,
     packed: Floats,
 ) -> None:  # fmt: skip
-    """All steps, from the last; packed: W_h (H, H). carry (B, H): in and out, the gradient from the step after."""
+    """Backpropagate through all steps; packed: W_h (H, H). carry (B, H): in and out, the gradient of the state."""
     size = texts * hidden
     for t in range(steps - 1, -1, -1):
         for j in range(0, size, LANES):
@@ -235,3 +215,82 @@ def rnn_through_back(
             store_part(d_a, t * size + j, slope, few)
         carry[:size] = 0
         add_product(d_a, t * size, hidden, texts, packed, hidden, hidden, carry)
+
+
+# The LSTM. states, cells (T + 1, B, H): the first of each is given. gates (T, B, 4H): in, the products with the input,
+# biases included; out, i, f, g and o.
+
+
+@inlined
+def _lstm_row(
+    gates: Floats, g_at: int, from_h: Floats, h_at: int, states: Floats, cells: Floats, at: int, after: int, hidden: int
+) -> None:
+    """Compute one step of one text; the gates' inputs become the gates."""
+    for j in range(0, hidden, LANES):
+        few = hidden - j
+        second, third, fourth = hidden + j, 2 * hidden + j, 3 * hidden + j
+        i = sigmoid(plus(load_part(gates, g_at + j, few), load_part(from_h, h_at + j, few)))
+        f = sigmoid(plus(load_part(gates, g_at + second, few), load_part(from_h, h_at + second, few)))
+        g = tanh(plus(load_part(gates, g_at + third, few), load_part(from_h, h_at + third, few)))
+        o = sigmoid(plus(load_part(gates, g_at + fourth, few), load_part(from_h, h_at + fourth, few)))
+        c = multiply_add(f, load_part(cells, at + j, few), multiply(i, g))
+        store_part(cells, after + j, c, few)
+        store_part(states, after + j, multiply(o, tanh(c)), few)
+        store_part(gates, g_at + j, i, few)
+        store_part(gates, g_at + second, f, few)
+        store_part(gates, g_at + third, g, few)
+        store_part(gates, g_at + fourth, o, few)
+
+
+@inlined
+def _lstm_row_back(
+    d_out: Floats, carry: Floats, carry_c: Floats, c_at: int, cells: Floats, at: int, after: int, gates: Floats,
+    d_gates: Floats, g_at: int, hidden: int,
+) -> None:  # fmt: skip
+    """Backpropagate one step of one text. carry, carry_c (B, H): the gradients of h and c; carry_c is updated."""
+    for j in range(0, hidden, LANES):
+        few = hidden - j
+        second, third, fourth = hidden + j, 2 * hidden + j, 3 * hidden + j
+        i, f = load_part(gates, g_at + j, few), load_part(gates, g_at + second, few)
+        g, o = load_part(gates, g_at + third, few), load_part(gates, g_at + fourth, few)
+        shown = tanh(load_part(cells, after + j, few))
+        d = plus(load_part(d_out, at + j, few), load_part(carry, c_at + j, few))
+        through = multiply(multiply(d, o), one_minus(multiply(shown, shown)))
+        d_c = plus(load_part(carry_c, c_at + j, few), through)
+        d_f = multiply(multiply(d_c, load_part(cells, at + j, few)), multiply(f, one_minus(f)))
+        store_part(carry_c, c_at + j, multiply(d_c, f), few)
+        store_part(d_gates, g_at + j, multiply(multiply(d_c, g), multiply(i, one_minus(i))), few)
+        store_part(d_gates, g_at + second, d_f, few)
+        store_part(d_gates, g_at + third, multiply(multiply(d_c, i), one_minus(multiply(g, g))), few)
+        store_part(d_gates, g_at + fourth, multiply(multiply(d, shown), multiply(o, one_minus(o))), few)
+
+
+@kernel
+def lstm_through(
+    steps: int, gates: Floats, from_h: Floats, states: Floats, cells: Floats, texts: int, hidden: int, packed: Floats
+) -> None:
+    """Run all steps of an LSTM. packed: W_h transposed, (H, 4H); from_h (B, 4H): workspace for one step's product."""
+    wide = 4 * hidden
+    for t in range(steps):
+        from_h[: texts * wide] = 0
+        first = t * texts * hidden
+        add_product(states, first, hidden, texts, packed, hidden, wide, from_h)
+        for b in range(texts):
+            at = first + b * hidden
+            _lstm_row(gates, 4 * at, from_h, b * wide, states, cells, at, at + texts * hidden, hidden)
+
+
+@kernel
+def lstm_through_back(
+    steps: int, d_out: Floats, carry: Floats, carry_c: Floats, cells: Floats, gates: Floats, d_gates: Floats,
+    texts: int, hidden: int, packed: Floats,
+) -> None:  # fmt: skip
+    """Backpropagate through all steps of an LSTM; packed: W_h (4H, H). d_gates may be gates, which are overwritten."""
+    size = texts * hidden
+    for t in range(steps - 1, -1, -1):
+        first = t * size
+        for b in range(texts):
+            at = first + b * hidden
+            _lstm_row_back(d_out, carry, carry_c, b * hidden, cells, at, at + size, gates, d_gates, 4 * at, hidden)
+        carry[:size] = 0
+        add_product(d_gates, 4 * first, 4 * hidden, texts, packed, 4 * hidden, hidden, carry)

@@ -1,13 +1,29 @@
 """Recurrent layers in PyTorch: functions of tensors, one layer through time, time first.
 
-T steps, B texts side by side, I inputs, H hidden units. Inputs x (T, B, I), states h and c (B, H), outputs (T, B, H)
+T steps, a batch of B texts, I inputs, H hidden units. Inputs x (T, B, I), states h and c (B, H), outputs (T, B, H)
 and the state after the last step. Weights come as torch orders them, [W_x (gates · H, I), W_h (gates · H, H),
 b_x (gates · H,), b_h (gates · H,)], so that a weight may be anything that was computed: masked, tied, converted.
 
-``cells.py`` has the same mathematics a step at a time in NumPy, to be read.
+``cells.py`` has the same mathematics one step at a time in NumPy, to be read; ``fused.py`` runs our kernels on a CPU.
+
+cuDNN has sizes that it likes. In half precision it keeps the weights of a layer on the chip for the whole sequence, if
+its inputs and units are multiples of 128 and at most 1024, and its texts a multiple of 8; other sizes take several
+times as long. Layers too large for that still want multiples of 64, for the matrix units. So a layer of 650 units is
+run as one of 768, and one of 1150 as 1152: the added units have no weights, are zero at every step, and get no
+gradient.
+
+The Mogrifier, an LSTM whose input and previous state gate each other, in turn, before the cell sees either,
+
+    x ← 2 σ(Q₁ h) · x,    h ← 2 σ(R₂ x) · h,    x ← 2 σ(Q₃ h) · x,    …
+
+lets the context modulate the word, and the word what is remembered of the context. Gates of σ(0) = ½ change nothing, so
+the network begins as an ordinary one. Every step waits for the state before it, so no product with the inputs can be
+computed ahead of time, and the kernels that run a layer through all its steps at once cannot be used: it is several
+times as slow as ``lstm``.
 
 L. Feng et al., "Were RNNs all we needed?" (2024) for the minimal GRU; G. Blelloch, "Prefix sums and their applications"
-(1990) for the scan.
+(1990) for the scan; G. Melis, T. Kočiský and P. Blunsom, "Mogrifier LSTM" (2020), whose matrices are of low rank, while
+these are full.
 """
 
 from __future__ import annotations
@@ -18,29 +34,28 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
+from torch.nn.functional import linear, pad
 
 from foreword.errors import SettingError
-from foreword.nn.fused import fused_gru, fused_rnn
-from foreword.nn.fused_lstm import fused_lstm
-from foreword.nn.padding import is_worth_padding, padded
-from foreword.nn.reading import only_read, read_words
+from foreword.nn.fused import fused_gru, fused_lstm, fused_rnn, only_read, read_words
 
 Weights = Sequence[Tensor]
 Layer = Callable[[Tensor], Tensor]
-
 
 LARGE = 600
 """Units from which on an LSTM that is trained on a CPU runs by our kernels: as fast as oneDNN, in less than half the
 memory. Below it is slower by up to a tenth, and there is little to save.
 """
 
+SMALL_MULTIPLE, LARGE_MULTIPLE, TEXTS_MULTIPLE, LARGEST_ON_CHIP = 128, 64, 8, 1024
+"""Sizes that cuDNN runs fast."""
+
 
 def rnn(x: Tensor, h: Tensor, weights: Weights, activation: str = "tanh") -> tuple[Tensor, Tensor]:
-    """Elman's network: ``h = f(W_x x + b_x + W_h h + b_h)``, f tanh or ReLU."""
+    """Run Elman's network: ``h = f(W_x x + b_x + W_h h + b_h)``, f tanh or ReLU."""
     if activation not in ("tanh", "relu"):
         raise SettingError(f"activation={activation!r}: expected 'tanh' or 'relu'")
-    if _ours(x, h, weights):
+    if _fused_applies(x, h, weights):
         out = fused_rnn(x, h, *weights, relu=activation == "relu")
         return out, out[-1]
     layer = torch._VF.rnn_tanh if activation == "tanh" else torch._VF.rnn_relu
@@ -48,11 +63,11 @@ def rnn(x: Tensor, h: Tensor, weights: Weights, activation: str = "tanh") -> tup
 
 
 def gru(x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
-    """r, z = σ(…), n = tanh(W_x x + b_x + r·(W_h h + b_h)), h = (1 − z)·n + z·h; the weights are in this order.
+    """Run a GRU: r, z = σ(…), n = tanh(W_x x + b_x + r·(W_h h + b_h)), h = (1 − z)·n + z·h; weights in this order.
 
-    As in torch z keeps the old memory, and r works after the product.
+    As in torch z keeps the old memory, and r is applied after the product.
     """
-    if _ours(x, h, weights):
+    if _fused_applies(x, h, weights):
         out = fused_gru(x, h, *weights)
         return out, out[-1]
     return _by_torch(torch._VF.gru, x, h, weights)
@@ -61,16 +76,16 @@ def gru(x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
 def lstm(
     x: Tensor, h: Tensor, c: Tensor, weights: Weights, lengths: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """i, f, o = σ(…), g = tanh(…), c = f·c + i·g, h = o·tanh(c); the weights are in the order i, f, g, o.
+    """Run an LSTM: i, f, o = σ(…), g = tanh(…), c = f·c + i·g, h = o·tanh(c); weights in the order i, f, g, o.
 
-    On a CPU by our kernels where it only reads, and for large layers in training; else by torch's own.
-    lengths (B,): of the texts, the longest first, where what comes behind their ends does not matter: no time is spent
-    on it where our kernels read.
+    On a CPU by our kernels without gradients, and for large layers in training; else by torch's own.
+    lengths (B,): of the texts, the longest first, where what comes behind their ends does not matter: our kernels spend
+    no time on it.
     """
     if x.dim() == 3 and only_read(x, h, c, weights):
-        places = torch.arange(x.shape[0] * x.shape[1]).view(x.shape[:2])
-        return read_words(x.flatten(0, 1), places, h, c, weights, lengths)
-    if h.shape[-1] >= LARGE and torch.is_grad_enabled() and _trained(weights) and _ours(x, h, weights):
+        rows = torch.arange(x.shape[0] * x.shape[1]).view(x.shape[:2])
+        return read_words(x.flatten(0, 1), rows, h, c, weights, lengths)
+    if h.shape[-1] >= LARGE and torch.is_grad_enabled() and _trained(weights) and _fused_applies(x, h, weights):
         out, last_c = fused_lstm(x, h, c, *weights)
         return out, out[-1], last_c
     if is_worth_padding(x, h):
@@ -86,7 +101,7 @@ def lstm(
 
 
 def min_gru(x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
-    """A GRU whose gate and candidate see only the input, so that all steps can be computed at once::
+    """Run a minimal GRU, whose gate and candidate see only the input, so that all steps can be computed at once::
 
         z = σ(W_z x + b_z)    n = W_n x + b_n    h = (1 − z)·h + z·n
 
@@ -99,8 +114,35 @@ def min_gru(x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
     return out, out[-1]
 
 
+def mogrify(x: Tensor, h: Tensor, rounds: Weights) -> tuple[Tensor, Tensor]:
+    """Gate an input (B, I) and the state before it (B, H); rounds: [Q (I, H), R (H, I), Q, …], any number of them."""
+    for number, weight in enumerate(rounds):
+        if number % 2 == 0:
+            x = 2 * torch.sigmoid(linear(h, weight)) * x
+        else:
+            h = 2 * torch.sigmoid(linear(x, weight)) * h
+    return x, h
+
+
+def mogrifier_lstm(
+    x: Tensor, h: Tensor, c: Tensor, weights: Weights, rounds: Weights
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Run a Mogrifier LSTM: every state (T, B, H), and h and c after the last step, as ``layers.lstm``."""
+    outputs = []
+    for step in x:
+        gated, before = mogrify(step, h, rounds)
+        h, c = torch.lstm_cell(gated, (before, c), *weights)
+        outputs.append(h)
+    return torch.stack(outputs), h, c
+
+
+def round_shapes(inputs: int, units: int, rounds: int) -> list[tuple[int, int]]:
+    """Return the shape of each round's matrix."""
+    return [(inputs, units) if number % 2 == 0 else (units, inputs) for number in range(rounds)]
+
+
 def both_ways(ahead: Layer, behind: Layer, x: Tensor) -> Tensor:
-    """A bidirectional layer (T, B, 2H): each step beside what a second layer knows from reading the text backwards.
+    """Run a bidirectional layer (T, B, 2H): each step's output next to that of a second layer that reads backwards.
 
     ahead, behind: x (T, B, I) to outputs (T, B, H), each with weights and a state of its own.
     """
@@ -108,33 +150,24 @@ def both_ways(ahead: Layer, behind: Layer, x: Tensor) -> Tensor:
 
 
 def reversing(lengths: Tensor, longest: int) -> Tensor:
-    """(T, B): which place comes t-th when each text is read from its own end; behind it every place is its own."""
-    places = torch.arange(longest, device=lengths.device)[:, None]
-    return torch.where(places < lengths, lengths - 1 - places, places)
+    """Return (T, B): the position of the t-th word when each text is read from its own end; padding stays in place."""
+    steps = torch.arange(longest, device=lengths.device)[:, None]
+    return torch.where(steps < lengths, lengths - 1 - steps, steps)
 
 
 def turned(x: Tensor, back: Tensor) -> Tensor:
-    """(T, B, I) with every text the other way round; twice is as before."""
+    """Reverse every text of (T, B, I) by ``reversing``; twice is the identity."""
     return x.gather(0, back[:, :, None].expand_as(x))
 
 
 def scan(keep: Tensor, add: Tensor, h: Tensor) -> Tensor:
-    """``h_t = keep_t · h_(t−1) + add_t`` for all t, in about 2 log₂ T operations; keep and add (T, …), h (…).
+    """Return ``h_t = keep_t · h_(t−1) + add_t`` for all t, in about 2 log₂ T operations; keep and add (T, …), h (…).
 
-    Two steps are one step: ``keep = k₂ k₁``, ``add = k₂ a₁ + a₂``. So neighbours are joined, the half as long sequence
-    is solved the same way, and the steps between are filled in. Nothing is divided: where the keeps are at most 1, no
-    number grows. The gradient is a scan too, from the end.
+    Two steps are one step: ``keep = k₂ k₁``, ``add = k₂ a₁ + a₂``. So neighbours are joined, the sequence of half the
+    length is solved the same way, and the steps between are filled in. Nothing is divided: where the keeps are at most
+    1, no number grows. The gradient is a scan too, from the end.
     """
     return cast(Tensor, _Scan.apply(keep, add, h))  # type: ignore[no-untyped-call]
-
-
-def plain_scan(keep: Tensor, add: Tensor, h: Tensor) -> Tensor:
-    """The same one step after the other; what ``scan`` must equal."""
-    out = []
-    for k, a in zip(keep, add, strict=True):
-        h = k * h + a
-        out.append(h)
-    return torch.stack(out)
 
 
 class _Scan(torch.autograd.Function):
@@ -157,7 +190,7 @@ class _Scan(torch.autograd.Function):
 
 
 def _scanned(keep: Tensor, add: Tensor) -> Tensor:
-    """The scan from zero; the first of ``keep`` is not used."""
+    """Scan from zero; the first of ``keep`` is not used."""
     if len(add) == 1:
         return add
     pairs = len(add) // 2
@@ -170,8 +203,8 @@ def _scanned(keep: Tensor, add: Tensor) -> Tensor:
     return out
 
 
-def _ours(x: Tensor, h: Tensor, weights: Weights) -> bool:
-    """Whether our kernels take it: float32 on the CPU, and at least one step of one text."""
+def _fused_applies(x: Tensor, h: Tensor, weights: Weights) -> bool:
+    """Return whether our kernels apply: float32 on the CPU, and at least one step of one text."""
     usual = all(part.dtype == torch.float32 and part.device.type == "cpu" for part in (x, h, *weights))
     return usual and x.dim() == 3 and x.numel() > 0 and h.shape == (x.shape[1], weights[1].shape[1])
 
@@ -187,9 +220,36 @@ def _trained(weights: Weights) -> bool:
 
 
 class _weights_in_pieces(warnings.catch_warnings):  # noqa: N801
-    """cuDNN wants the four weights in one piece and says so; the copy takes a hundredth of the layer's time."""
+    """Silence cuDNN's warning that the weights are not contiguous; the copy takes a hundredth of the layer's time."""
 
     def __enter__(self) -> Any:
         entered = super().__enter__()
         warnings.filterwarnings("ignore", message="RNN module weights are not part of single contiguous chunk")
         return entered
+
+
+def is_worth_padding(x: Tensor, h: Tensor) -> bool:
+    """Return whether cuDNN would run the layer faster with padded sizes."""
+    if not (x.is_cuda and x.dtype == torch.float16):
+        return False
+    multiple = _multiple(x.shape[2], h.shape[1])
+    return h.shape[1] % multiple > 0 or x.shape[2] % multiple > 0 or x.shape[1] % TEXTS_MULTIPLE > 0
+
+
+def padded(x: Tensor, h: Tensor, c: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
+    """Return the arguments of an LSTM, padded with texts, inputs and units of zero."""
+    units, inputs, gates = h.shape[1], x.shape[2], 4
+    multiple = _multiple(inputs, units)
+    more, more_inputs, more_texts = -units % multiple, -inputs % multiple, -len(h) % TEXTS_MULTIPLE
+    w_x, w_h, b_x, b_h = weights
+    tables = [
+        pad(weight.view(gates, units, -1), (0, columns, 0, more)).flatten(0, 1)
+        for weight, columns in ((w_x, more_inputs), (w_h, more))
+    ]
+    biases = [pad(bias.view(gates, units), (0, more)).flatten() for bias in (b_x, b_h)]
+    h, c = (pad(part, (0, more, 0, more_texts)) for part in (h, c))
+    return pad(x, (0, more_inputs, 0, more_texts)), h, c, tables + biases
+
+
+def _multiple(inputs: int, units: int) -> int:
+    return SMALL_MULTIPLE if max(inputs, units) <= LARGEST_ON_CHIP else LARGE_MULTIPLE

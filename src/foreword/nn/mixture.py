@@ -2,12 +2,12 @@
 
     p(v | h) = Σ_k π_k(h) softmax(W z_k + b)_v,    z_k = tanh(L_k h + l_k),    π(h) = softmax(P h)
 
-One softmax makes log-probabilities that are a matrix of rank D + 1 at most, whatever the contexts; a mixture is not so
-bound. It costs K times the products with the vocabulary. Of each softmax the loss needs the wanted word alone, and with
+With one softmax the log-probabilities are a matrix of rank at most D + 1, whatever the contexts; a mixture is not so
+limited. It costs K times the products with the vocabulary. Of each softmax the loss needs only the target, and with
 
     r_k = π_k p_k(y) / Σ_j π_j p_j(y),        ∂loss/∂logits_k = r_k (p_k − onehot(y)) / N,    ∂loss/∂log π_k = −r_k / N
 
-the gradient is known as soon as the logits of a row's K softmaxes are: some rows at a time, as in ``softmax.py``.
+the gradient is known as soon as the logits of a row's K softmaxes are: a block of rows at a time, as in ``softmax.py``.
 
 Z. Yang et al., "Breaking the softmax bottleneck: a high-rank RNN language model" (2018).
 Shapes: N words to predict, K softmaxes, D units, V words in the vocabulary.
@@ -22,17 +22,11 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 LOGITS, LOGITS_ON_CPU = 1 << 26, 1 << 23
-"""Held at once: of some rows, all their softmaxes."""
-
-
-def plain_mixture_cross_entropy(z: Tensor, log_shares: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-    """The mean loss, written out; what the one in blocks must equal."""
-    logs = mixture_logs(z, log_shares, weight, bias)
-    return -logs.gather(1, targets[:, None]).mean()
+"""Logits stored at once: of some rows, all their softmaxes."""
 
 
 def mixture_logs(z: Tensor, log_shares: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Log-probabilities (N, V) in the type of ``log_shares``, for z (N, K, D) and log π (N, K)."""
+    """Return log-probabilities (N, V) in the type of ``log_shares``, for z (N, K, D) and log π (N, K)."""
     logs = torch.log_softmax(linear(z, weight, bias).to(log_shares.dtype), 2)
     return torch.logsumexp(logs + log_shares[:, :, None], 1)
 
@@ -47,16 +41,16 @@ def mixture_cross_entropy(
     rows: int | None = None,
     scale: float = 1.0,
 ) -> Tensor:
-    """The mean loss times ``scale``, in float32; z (N, K, D), log_shares (N, K) in float32, weight (V, D), bias (V,).
+    """Return the mean loss times ``scale``, in float32.
 
-    rows: words in a block.
+    z (N, K, D), log_shares (N, K) in float32, weight (V, D), bias (V,), targets (N,). rows: words in a block.
     """
     rows = rows or _rows(z, weight)
     return cast(Tensor, _InBlocks.apply(z, log_shares, weight, bias, targets, rows, scale))  # type: ignore[no-untyped-call]
 
 
 def mixture_word_logs(z: Tensor, log_shares: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-    """Log-probabilities of given words (N,), some rows of logits at a time; no gradient."""
+    """Return log-probabilities of given words (N,), some rows of logits at a time; no gradient."""
     pieces = (torch.split(part, _rows(z, weight)) for part in (z, log_shares, targets))
     found = [_joint(some, shares, weight, bias, wanted)[1] for some, shares, wanted in zip(*pieces, strict=True)]
     return torch.logsumexp(torch.cat(found), 1)
@@ -67,7 +61,7 @@ def _rows(z: Tensor, weight: Tensor) -> int:
 
 
 def _joint(z: Tensor, log_shares: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Each softmax's log-probabilities (n, K, V), and log π_k p_k(y) (n, K)."""
+    """Return each softmax's log-probabilities (n, K, V), and log π_k p_k(y) (n, K)."""
     logs = torch.log_softmax(linear(z, weight, bias), 2, dtype=torch.float32)
     wanted = targets[:, None, None].expand(-1, z.shape[1], 1)
     return logs, log_shares + logs.gather(2, wanted)[:, :, 0]

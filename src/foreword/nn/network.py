@@ -1,7 +1,7 @@
-"""What every neural language model shares, as functions of weights: an embedding at the door, a softmax at the end.
+"""What every neural language model shares, as functions of weights: the embedding and the softmax layer.
 
 Weights come in as a dictionary of tensors; nothing is stored in modules, so a weight may be anything that was computed.
-Shapes: T steps, B texts side by side, V words, D units that the softmax reads.
+Shapes: T steps, a batch of B texts, V words, D units that the softmax reads.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from torch import Tensor
 from torch.nn.functional import embedding, linear
 
 from foreword.nn.mixture import mixture_logs, mixture_word_logs
-from foreword.nn.word_logs import linear_word_logs
+from foreword.nn.softmax import linear_word_logs
 
 Weights = Mapping[str, Tensor]
 State = tuple[Tensor, ...]
-"""What a network remembers: tensors whose first dimension is the text."""
+"""The state of a network: tensors whose first dimension is the text."""
 
 EMBEDDING, OUTPUT, BIAS = "embedding", "output", "bias"
 
@@ -29,18 +29,18 @@ MIXTURE = ("mixture.prior", "mixture.latent", "mixture.latent_bias")
 
 
 class Network(Protocol):
-    """A network says what its weights are, how they begin, what it remembers, and how it reads."""
+    """The interface of a network: its weights, their initialisation, its state, and how it reads."""
 
-    def tensors(self) -> dict[str, tuple[int, ...]]: ...  # names and shapes, in the order in which they are kept
+    def tensors(self) -> dict[str, tuple[int, ...]]: ...  # names and shapes, in the order of storage
     def initialise(self, weights: Weights, generator: torch.Generator) -> None: ...
-    def start(self, texts: int, like: Tensor) -> State: ...  # of texts of which nothing has been read
+    def start(self, texts: int, like: Tensor) -> State: ...  # the state before the first word
     def masks(self, dropout: Any, texts: int, like: Tensor, generator: torch.Generator | None) -> Any: ...
     def read(self, weights: Weights, ids: Tensor, state: State, masks: Any = None) -> tuple[Tensor, State]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class WordMasks:
-    """What any network drops: whole words (V,), units of the embedding (1, B, units), units before the softmax."""
+    """Dropout masks of any network: words (V,), units of the embedding (1, B, units), units before the softmax."""
 
     words: Tensor
     input: Tensor
@@ -48,24 +48,25 @@ class WordMasks:
 
 
 def parameter_count(network: Network) -> int:
+    """Count the weights of a network."""
     return sum(math.prod(shape) for shape in network.tensors().values())
 
 
 def word_tensors(vocab: int, units: int, output: int | None) -> dict[str, tuple[int, ...]]:
-    """The embedding, the bias of the words, and an output layer of its own unless ``output`` is None: tied."""
+    """Return the shapes of the embedding, the words' bias, and the output layer unless ``output`` is None: tied."""
     shapes: dict[str, tuple[int, ...]] = {EMBEDDING: (vocab, units), BIAS: (vocab,)}
     return shapes if output is None else {**shapes, OUTPUT: (vocab, output)}
 
 
 def mixture_tensors(softmaxes: int, units: int) -> dict[str, tuple[int, ...]]:
-    """None for one softmax."""
+    """Return the shapes of a mixture of softmaxes' weights; none for a single softmax."""
     wide = softmaxes * units
     shapes = ((softmaxes, units), (wide, units), (wide,))
     return dict(zip(MIXTURE, shapes, strict=True)) if softmaxes > 1 else {}
 
 
 def initialise_words(weights: Weights, generator: torch.Generator) -> None:
-    """Embedding and output layer within 0.1 of zero, no bias on words."""
+    """Draw the embedding and the output layer from ±0.1, and set the words' bias to zero."""
     for name in (EMBEDDING, OUTPUT):
         if name in weights:
             weights[name].uniform_(-0.1, 0.1, generator=generator)
@@ -73,25 +74,25 @@ def initialise_words(weights: Weights, generator: torch.Generator) -> None:
 
 
 def embed(weights: Weights, ids: Tensor, masks: Any = None) -> Tensor:
-    """(T, B) to (T, B, units). With masks, which means learning, some words and some units are dropped, and on a CPU
-    the gradient names the words that were read instead of being zero for all others.
+    """Look up (T, B) ids as (T, B, units). With masks, in training, words and units are dropped, and on a CPU the
+    gradient is sparse: it holds only the rows of words that were read.
     """
     x = embedding(ids, weights[EMBEDDING], sparse=masks is not None and ids.device.type == "cpu")
     return x if masks is None else x * masks.words[ids].unsqueeze(-1) * masks.input
 
 
 def output_weight(weights: Weights) -> Tensor:
-    """(V, D): the embedding itself where the two are tied."""
+    """Return the output layer's weight (V, D): the embedding itself where the two are tied."""
     return weights[OUTPUT] if OUTPUT in weights else weights[EMBEDDING]
 
 
 def mixed(weights: Weights) -> bool:
-    """Whether the words are told by a mixture of softmaxes."""
+    """Return whether the output is a mixture of softmaxes."""
     return MIXTURE[0] in weights
 
 
 def mixture_of(weights: Weights, hidden: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """(N, D) to what each softmax reads (N, K, D), and the logs of their shares (N, K) in float32. mask (N, K · D)."""
+    """Map (N, D) to each softmax's input (N, K, D), and the logs of their shares (N, K) in float32. mask (N, K · D)."""
     prior, latent, bias = (weights[name] for name in MIXTURE)
     z = torch.tanh(linear(hidden, latent, bias))
     z = z if mask is None else z * mask
@@ -99,7 +100,7 @@ def mixture_of(weights: Weights, hidden: Tensor, mask: Tensor | None = None) -> 
 
 
 def next_logs(weights: Weights, hidden: Tensor) -> Tensor:
-    """(n, D) to log-probabilities (n, V), in float64 so that a row sums to one to the last digits of float32."""
+    """Map (n, D) to log-probabilities (n, V), in float64 so that a row sums to one to the precision of float32."""
     if mixed(weights):
         z, log_shares = mixture_of(weights, hidden)
         log_shares = log_shares.double()
@@ -109,7 +110,7 @@ def next_logs(weights: Weights, hidden: Tensor) -> Tensor:
 
 
 def word_logs(weights: Weights, hidden: Tensor, ids: Tensor) -> Tensor:
-    """Log-probabilities of given words: hidden (…, D) and ids (…) to float32 (…)."""
+    """Return log-probabilities of given words: hidden (…, D) and ids (…) to float32 (…)."""
     if mixed(weights):
         z, log_shares = mixture_of(weights, hidden.flatten(0, -2))
         return mixture_word_logs(z, log_shares, output_weight(weights), weights[BIAS], ids.reshape(-1)).view_as(ids)

@@ -1,17 +1,17 @@
-"""Recurrent language models as ONNX, for runtimes that know neither Python nor torch.
+"""Export of recurrent language models to ONNX, for runtimes that know neither Python nor torch.
 
-One graph serves a whole text and a single word, for its first two sizes are open::
+One graph serves a whole text and a single word, for its first two dimensions are free::
 
     ids (steps, texts) int64, layer{l}.h (1, texts, units), in an LSTM also layer{l}.c
-        Gather → RNN, GRU or LSTM, one node a layer → MatMul, Add → LogSoftmax
+        Gather → RNN, GRU or LSTM, one node per layer → MatMul, Add → LogSoftmax
     logprobs (steps, texts, V), layer{l}.h_after, layer{l}.c_after
 
-A text begins with zeros as its state and ``</s>`` as its first id; what comes after is fed with the states that came
-before. The vocabulary lies in the file's metadata, as JSON. Gates stand there in another order than here: i, o, f, c in
-an LSTM, z, r, h in a GRU, which is torch's with ``linear_before_reset``.
+A text begins with zeros as its state and ``</s>`` as its first id; later calls take the states of the call before. The
+vocabulary is in the file's metadata, as JSON. ONNX orders the gates differently: i, o, f, c in an LSTM, z, r, h in a
+GRU, which is torch's with ``linear_before_reset``.
 
-ONNX is a protobuf. A message is a row of fields, each a number and a wire type, then a varint, or a length
-and so many bytes; the few that a graph needs are written here by hand (https://onnx.ai/onnx/repo-docs/IR.html).
+ONNX is a protobuf. A message is a sequence of fields, each a number and a wire type, then a varint, or a length and as
+many bytes; the few that a graph needs are written here by hand (https://onnx.ai/onnx/repo-docs/IR.html).
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from foreword.tokens.vocab import Vocab
 
 IR_VERSION, OPSET = 8, 17
 LIMIT = (1 << 31) - 1
-"""A protobuf is at most so many bytes."""
+"""The largest size of a protobuf, in bytes."""
 
 FLOAT, INT64 = 1, 7
-"""Types of elements."""
+"""Element types."""
 
 OPERATORS = {"rnn": "RNN", "irnn": "RNN", "gru": "GRU", "lstm": "LSTM"}
 _ORDER = {"rnn": (0,), "irnn": (0,), "gru": (1, 0, 2), "lstm": (0, 3, 1, 2)}
-"""Which of our gates stands where."""
+"""The index of our gate at each position in ONNX."""
 
 
 def write_onnx(model: RecurrentModel, path: str | Path) -> None:
-    """Write a trained recurrent model; the file appears when it is whole."""
+    """Write a trained recurrent model; the file appears once it is complete."""
     network = model.network(model.vocab)
     if not isinstance(network, RecurrentNetwork) or network.cell not in OPERATORS:
-        held = getattr(network, "cell", type(model).__name__)
-        raise InputError(f"{path}: ONNX takes recurrent models of {', '.join(OPERATORS)}, not of {held}")
+        kind = getattr(network, "cell", type(model).__name__)
+        raise InputError(f"{path}: ONNX takes recurrent models of {', '.join(OPERATORS)}, not of {kind}")
     if network.mogrify or network.softmaxes > 1:
         raise InputError(f"{path}: ONNX takes recurrent models without a Mogrifier and with one softmax")
     weights = {name: np.ascontiguousarray(part.detach().cpu().numpy()) for name, part in model.weights_.items()}
@@ -67,13 +67,13 @@ def _model(network: RecurrentNetwork, weights: dict[str, Floats], vocab: Vocab) 
     yield _text(2, "foreword")
     yield _message(7, b"".join(_graph(network, weights)))
     yield _message(8, _number(2, OPSET))
-    told = {"cell": network.cell, "vocab": json.dumps(vocab.tokens, ensure_ascii=False), "end": str(vocab.end)}
-    for key, value in told.items():
+    metadata = {"cell": network.cell, "vocab": json.dumps(vocab.tokens, ensure_ascii=False), "end": str(vocab.end)}
+    for key, value in metadata.items():
         yield _message(14, _text(1, key) + _text(2, value))
 
 
 def _graph(network: RecurrentNetwork, weights: dict[str, Floats]) -> Iterator[bytes]:
-    """Nodes, a name, tensors, inputs, outputs."""
+    """Yield nodes, a name, tensors, inputs and outputs."""
     yield _text(2, f"{network.cell} language model")
     yield _message(5, _tensor("one", np.array([1], np.int64)))
     yield _message(5, _tensor(EMBEDDING, weights[EMBEDDING]))
@@ -110,19 +110,19 @@ def _layer(cell: str, layer: int, units: int, parts: str, weights: dict[str, Flo
         options.append(_strings("activations", ["Relu"]))
     read = [f"x{layer}", f"{name}.W", f"{name}.R", f"{name}.B", "", *(f"{name}.{part}" for part in parts)]
     yield _node(OPERATORS[cell], read, [f"{name}.all", *(f"{name}.{part}_after" for part in parts)], *options)
-    yield _node("Squeeze", [f"{name}.all", "one"], [f"x{layer + 1}"])  # of the dimension for directions
+    yield _node("Squeeze", [f"{name}.all", "one"], [f"x{layer + 1}"])  # drop the dimension of directions
 
 
 def _reordered(part: Floats, cell: str) -> Floats:
     gates = np.split(part, len(_ORDER[cell]))
-    return np.concatenate([gates[place] for place in _ORDER[cell]])
+    return np.concatenate([gates[gate] for gate in _ORDER[cell]])
 
 
 # Messages of ONNX, by the numbers of their fields
 
 
 def _node(operator: str, inputs: Sequence[str], outputs: Sequence[str], *attributes: bytes) -> bytes:
-    """A field of a graph."""
+    """Return a node as a field of a graph."""
     read = b"".join(_text(1, name) for name in inputs)
     written = b"".join(_text(2, name) for name in outputs)
     options = b"".join(_message(5, attribute) for attribute in attributes)
@@ -136,7 +136,7 @@ def _tensor(name: str, array: Array) -> bytes:
 
 
 def _value(name: str, kind: int, shape: Sequence[int | str]) -> bytes:
-    """The name and type of an input or output; a size that is open has a name."""
+    """Return the name and type of an input or output; a free dimension has a name instead of a size."""
     sizes = (_text(2, size) if isinstance(size, str) else _number(1, size) for size in shape)
     dimensions = b"".join(_message(1, size) for size in sizes)
     return _text(1, name) + _message(2, _message(1, _number(1, kind) + _message(2, dimensions)))
@@ -174,7 +174,7 @@ def _message(field: int, content: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; a negative number as its 64-bit complement."""
+    """Encode a number in seven bits per byte, the lowest first; a negative one as its 64-bit complement."""
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 127:

@@ -1,7 +1,7 @@
 """Stacked recurrent layers between an embedding and a softmax, for any cell.
 
-DropConnect is computed and passed on like any other weight; ``nn/layers.py`` does the rest.
-Shapes: T steps, B texts side by side, V words, D units of the embedding, H units of a layer.
+DropConnect masks a weight before it is passed on; ``nn/layers.py`` does the rest.
+Shapes: T steps, a batch of B texts, V words, D units of the embedding, H units of a layer.
 """
 
 from __future__ import annotations
@@ -13,20 +13,19 @@ import torch
 from torch import Tensor
 
 from foreword.nn.dropout import Dropout, draw_mask, locked_mask
-from foreword.nn.layers import gru, lstm, min_gru, rnn
-from foreword.nn.mogrifier import mogrifier_lstm, round_shapes
+from foreword.nn.fused import only_read, read_words
+from foreword.nn.layers import gru, lstm, min_gru, mogrifier_lstm, rnn, round_shapes
 from foreword.nn.network import EMBEDDING, State, Weights, embed, initialise_words, mixture_tensors, word_tensors
-from foreword.nn.reading import only_read, read_words
 
 GATES = {"rnn": 1, "irnn": 1, "lstm": 4, "gru": 3, "min-gru": 2}
-"""The cells, and how many rows of W_x each unit has; ``irnn`` is a ReLU network that begins with W_h = 1."""
+"""The cells, and how many rows of W_x each unit has; ``irnn`` is a ReLU network initialised with W_h = 1."""
 
 CELLS = tuple(GATES)
 
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """What is dropped while one stretch of text is read. words (V,), input (1, B, D), between[l] (1, B, H), output
+    """The dropout masks of one segment of text. words (V,), input (1, B, D), between[l] (1, B, H), output
     (1, B, units), recurrent[l] (gates · H, H), latent (1, B, softmaxes · units) where there is a mixture of softmaxes.
     """
 
@@ -40,11 +39,11 @@ class Masks:
 
 @dataclass(frozen=True, slots=True)
 class RecurrentNetwork:
-    """vocab: V. embedding: D. hidden: H. tied: the embedding is the output layer's weight too.
+    """A stack of recurrent layers. vocab: V. embedding: D. hidden: H. tied: the embedding is the output weight too.
 
-    last: units of the last layer; D where it is tied. forget_bias: what an LSTM's forget gates begin with; None to draw
-    it as the others. mogrify: rounds in which an LSTM's input and state gate each other first, see ``nn/mogrifier.py``.
-    softmaxes: how many the words are told by, see ``nn/mixture.py``.
+    last: units of the last layer; D where it is tied. forget_bias: initial bias of an LSTM's forget gates; None to draw
+    it as the others. mogrify: rounds in which an LSTM's input and state gate each other, see ``nn/layers.py``.
+    softmaxes: of the output, see ``nn/mixture.py``.
     """
 
     vocab: int
@@ -59,11 +58,12 @@ class RecurrentNetwork:
     softmaxes: int = 1
 
     def layer_sizes(self) -> list[tuple[int, int]]:
-        """What each layer reads and writes: D→H, H→H, …, H→last."""
+        """Return the inputs and units of each layer: D→H, H→H, …, H→last."""
         last = self.embedding if self.last is None else self.last
         return list(pairwise([self.embedding, *[self.hidden] * (self.layers - 1), last]))
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Return the names and shapes of all weights."""
         last = self.layer_sizes()[-1][1]
         shapes = word_tensors(self.vocab, self.embedding, None if self.tied else last)
         shapes |= mixture_tensors(self.softmaxes, last)
@@ -78,7 +78,7 @@ class RecurrentNetwork:
         return shapes
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
-        """Recurrent weights within 1 / √units."""
+        """Draw recurrent weights from ±1 / √units, and words' as ``initialise_words`` does."""
         initialise_words(weights, generator)
         for layer, (_, units) in enumerate(self.layer_sizes()):
             names = [name for name in (*layer_names(layer), *round_names(layer, self.mogrify)) if name in weights]
@@ -97,13 +97,14 @@ class RecurrentNetwork:
             weights[name].uniform_(-(last**-0.5), last**-0.5, generator=generator)
 
     def start(self, texts: int, like: Tensor) -> State:
-        """Of the first layer h, and c if it is an LSTM, then of the second, …; each (B, units)."""
+        """Return zeros for the first layer's h, and c if it is an LSTM, then the second's, …; each (B, units)."""
         return tuple(like.new_zeros(texts, units) for _, units in self.layer_sizes() for _ in range(self._parts()))
 
     def _parts(self) -> int:
         return 2 if self.cell == "lstm" else 1
 
     def masks(self, dropout: Dropout, texts: int, like: Tensor, generator: torch.Generator | None) -> Masks:
+        """Draw the masks of one segment of text."""
         sizes = self.layer_sizes()
         none = self.cell == "min-gru" or dropout.recurrent == 0
         recurrent = [] if none else [units for _, units in sizes]
@@ -127,16 +128,16 @@ class RecurrentNetwork:
         more: Tensor | None = None,
         lengths: Tensor | None = None,
     ) -> tuple[Tensor, State]:
-        """Words (T, B) in; what the last layer says at each step (T, B, units), not dropped from yet, and the state.
+        """Read words (T, B): the last layer's output at each step (T, B, units), before dropout, and the state.
 
-        more (T, B, D): added to the words' vectors. lengths (B,): of the texts, the longest first, where what is said
+        more (T, B, D): added to the words' vectors. lengths (B,): of the texts, the longest first, where the output
         behind their ends does not matter.
         """
         first: list[Tensor] = []
         if masks is None and more is None and self._reads_words(weights, ids, state):
             of_layer = [weights[name] for name in layer_names(0)]
-            distinct, places = torch.unique(ids, return_inverse=True)
-            x, *first = read_words(embed(weights, distinct), places, state[0], state[1], of_layer, lengths)
+            distinct, rows = torch.unique(ids, return_inverse=True)
+            x, *first = read_words(embed(weights, distinct), rows, state[0], state[1], of_layer, lengths)
         else:
             x = embed(weights, ids, masks)
             x = x if more is None else x + more
@@ -157,14 +158,12 @@ class RecurrentNetwork:
         return x, tuple(new)
 
     def _reads_words(self, weights: Weights, ids: Tensor, state: State) -> bool:
-        """Whether the first layer multiplies each distinct word once, and looks the rest up."""
+        """Return whether the first layer multiplies each distinct word once, and looks it up afterwards."""
         of_layer = [weights[name] for name in layer_names(0) if name in weights]
         plain = self.cell == "lstm" and not self.mogrify and ids.numel() > 0
         return plain and only_read(weights[EMBEDDING], state[0], state[1], of_layer)
 
-    def _layer(
-        self, x: Tensor, state: State, weights: list[Tensor], lengths: Tensor | None
-    ) -> tuple[Tensor, ...]:  # fmt: skip
+    def _layer(self, x: Tensor, state: State, weights: list[Tensor], lengths: Tensor | None) -> tuple[Tensor, ...]:
         h = state[0]
         match self.cell:
             case "lstm":
@@ -178,11 +177,11 @@ class RecurrentNetwork:
 
 
 def layer_names(layer: int) -> tuple[str, str, str, str]:
-    """The four weights of a layer, as torch orders them; an LSTM's gates are input, forget, cell, output."""
+    """Return the names of a layer's four weights, as torch orders them; an LSTM's gates are i, f, g, o."""
     first, second = f"layer{layer}.input", f"layer{layer}.recurrent"
     return first, second, f"{first}_bias", f"{second}_bias"
 
 
 def round_names(layer: int, rounds: int) -> list[str]:
-    """Of the matrices by which a layer's input and state gate each other."""
+    """Return the names of the matrices by which a layer's input and state gate each other."""
     return [f"layer{layer}.mogrify{number + 1}" for number in range(rounds)]

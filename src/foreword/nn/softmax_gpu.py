@@ -1,8 +1,8 @@
 """The last layer and the loss on a GPU in half precision: one kernel between the matrix products.
 
-The plain road in ``softmax.py`` goes over a block of logits seven times. Here a program a row goes over it twice:
-once for the highest logit and the sum, once to put the gradient in the place of the logit. Vocabularies are padded to a
-multiple of 64, which matrix units want; words that are added have a logit of −∞ and get no gradient.
+torch's operations in ``softmax.py`` pass over a block of logits seven times. Here one program per row passes over it
+twice: for the highest logit and the sum, and to replace each logit by its gradient. Vocabularies are padded to a
+multiple of 64, as matrix units need; the words added have a logit of −∞ and get no gradient.
 
 Shapes: N words to predict, D units, V words in the vocabulary.
 """
@@ -26,17 +26,18 @@ WORDS = 64
 """Vocabularies are padded to a multiple of it."""
 
 BLOCK = 4096
-"""Logits that a program holds at once."""
+"""Logits that a program loads at once."""
 
 
 def can_fuse(hidden: Tensor) -> bool:
+    """Return whether the kernel applies: half precision on a GPU, with Triton installed."""
     return triton is not None and hidden.is_cuda and hidden.dtype in (torch.float16, torch.bfloat16)
 
 
 def loss_and_gradients(
     hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, rows: int, scale: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The mean loss times ``scale``, in float32, and its gradients in hidden (N, D), weight (V, D) and bias (V,)."""
+    """Return the mean loss times ``scale``, in float32, and its gradients in hidden, weight and bias."""
     words, factor = len(weight), scale / len(targets)
     more = -words % WORDS
     wide, wide_bias = pad(weight, (0, 0, 0, more)), pad(bias, (0, more), value=-torch.inf)
@@ -57,13 +58,13 @@ def loss_and_gradients(
 
 
 def _to_gradient(logits: Tensor, targets: Tensor, losses: Tensor, factor: float) -> None:
-    """``logits`` become (softmax − onehot) · factor; ``losses`` −log softmax of the targets."""
+    """Replace ``logits`` by (softmax − onehot) · factor, and fill ``losses`` with −log softmax of the targets."""
     _kernel()[(len(logits),)](logits, targets, losses, factor, logits.shape[1], BLOCK=BLOCK, num_warps=8)
 
 
 def _gradient_of_row(logits, targets, losses, factor, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """A program of the kernel. The wanted logit is read first: the reductions that follow keep it from being read after
-    its own gradient has been written.
+    """Process one row. The target's logit is read first: the reductions that follow keep it from being read after its
+    own gradient has been written.
     """
     row = tl.program_id(0).to(tl.int64)
     base = logits + row * width
@@ -89,5 +90,5 @@ def _gradient_of_row(logits, targets, losses, factor, width, BLOCK: tl.constexpr
 
 @cache
 def _kernel() -> Any:
-    """Compiled at the first call: where there is no GPU there is nothing to compile with."""
+    """Compile at the first call: without a GPU there is nothing to compile with."""
     return triton.jit(_gradient_of_row)

@@ -1,4 +1,4 @@
-"""Weights of recurrent layers as others keep them: PyTorch's modules, and Keras' layers.
+"""Weights of recurrent layers converted to and from PyTorch's modules and Keras' layers.
 
 Ours are named ``layer{l}.input`` (gates · H, I), ``layer{l}.recurrent`` (gates · H, H), and both again with ``_bias``;
 ``nn/layers.py`` has the equations. The same numbers elsewhere::
@@ -7,8 +7,8 @@ Ours are named ``layer{l}.input`` (gates · H, I), ``layer{l}.recurrent`` (gates
     ours, torch  (gates · H, I), rows          i, f, g, o     r, z, n; z keeps          two, added
     Keras        (I, gates · H), columns       i, f, c, o     z, r, h; z keeps          LSTM one; GRU (2, 3H)
 
-Keras' GRU is this one only with ``reset_after=True``, its default: with ``False`` the reset gate works before the
-product, which is another cell (``GRUCell(reset="before")``), and no order of weights makes one of the other.
+Keras' GRU is this one only with ``reset_after=True``, its default: with ``False`` the reset gate is applied before
+the product, which is another cell (``GRUCell(reset="before")``), and no order of weights makes one of the other.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _TORCH = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 _GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 _KERAS_ORDER = {"rnn": (0,), "gru": (1, 0, 2), "lstm": (0, 1, 2, 3)}
-"""Which of our gates stands where in Keras; each order is its own inverse."""
+"""The index of our gate at each position in Keras; each order is its own inverse."""
 
 
 def layer_count(weights: Mapping[str, Any]) -> int:
-    """How many recurrent layers there are among the weights."""
+    """Count the recurrent layers among the weights."""
     count = 0
     while f"layer{count}.recurrent" in weights:
         count += 1
@@ -40,7 +40,7 @@ def layer_count(weights: Mapping[str, Any]) -> int:
 
 
 def to_torch(weights: Mapping[str, Reals]) -> Named:
-    """The state dictionary of an nn.RNN, nn.GRU or nn.LSTM of as many layers; other weights are left out."""
+    """Return the state dictionary of an nn.RNN, nn.GRU or nn.LSTM of as many layers; other weights are left out."""
     if not layer_count(weights):
         raise InputError("there is no recurrent layer among the weights: expected 'layer0.recurrent'")
     return {
@@ -51,9 +51,9 @@ def to_torch(weights: Mapping[str, Reals]) -> Named:
 
 
 def from_torch(state: Mapping[str, Any]) -> Named:
-    """Our weights from a module's ``state_dict()``, arrays or tensors; one without biases gets zeros.
+    """Return our weights from a module's ``state_dict()``, arrays or tensors; one without biases gets zeros.
 
-    A bidirectional or projected module is refused: it holds more than one layer's weights under a layer's name.
+    A bidirectional or projected module is refused: it has weights that a layer of one direction does not.
     """
     found = {name: np.asarray(part) for name, part in state.items()}
     layers = sum(name.startswith("weight_hh_l") and name[11:].isdigit() for name in found)
@@ -73,7 +73,7 @@ def from_torch(state: Mapping[str, Any]) -> Named:
 
 
 def to_keras(weights: Mapping[str, Reals], cell: str, layer: int = 0) -> list[Reals]:
-    """[kernel, recurrent_kernel, bias] as ``set_weights`` of SimpleRNN, GRU(reset_after=True) or LSTM takes them."""
+    """Return [kernel, recurrent_kernel, bias] for ``set_weights`` of SimpleRNN, GRU(reset_after=True) or LSTM."""
     w_x, w_h, b_x, b_h = (np.asarray(weights[f"layer{layer}.{name}"]) for name in _OURS)
     w_x, w_h, b_x, b_h = (_reordered(part, cell) for part in (w_x, w_h, b_x, b_h))
     bias = np.stack((b_x, b_h)) if cell == "gru" else b_x + b_h
@@ -81,7 +81,7 @@ def to_keras(weights: Mapping[str, Reals], cell: str, layer: int = 0) -> list[Re
 
 
 def from_keras(parts: Sequence[Reals], cell: str, layer: int = 0) -> Named:
-    """Our weights from a Keras layer's ``get_weights()``; one made with use_bias=False gives two parts."""
+    """Return our weights from a Keras layer's ``get_weights()``; one made with use_bias=False gives two parts."""
     if cell not in _GATES or not 2 <= len(parts) <= 3:
         raise InputError(f"{len(parts)} arrays of a {cell!r}: expected a kernel, a recurrent kernel, perhaps a bias")
     kernel, recurrent, *rest = (np.asarray(part) for part in parts)
@@ -89,17 +89,17 @@ def from_keras(parts: Sequence[Reals], cell: str, layer: int = 0) -> Named:
     bias = rest[0] if rest else np.zeros((2, wide) if cell == "gru" else wide, kernel.dtype)
     expected = (2, wide) if cell == "gru" else (wide,)
     if kernel.shape[1:] != (wide,) or recurrent.shape[1:] != (wide,) or bias.shape != expected:
-        told = f"kernels {kernel.shape} and {recurrent.shape}, bias {bias.shape}"
+        shapes = f"kernels {kernel.shape} and {recurrent.shape}, bias {bias.shape}"
         also = "; a GRU must be one with reset_after=True" if cell == "gru" else ""
-        raise InputError(f"{told} of a {cell}: expected (I, {wide}), ({len(recurrent)}, {wide}) and {expected}{also}")
+        raise InputError(f"{shapes} of a {cell}: expected (I, {wide}), ({len(recurrent)}, {wide}) and {expected}{also}")
     two = bias if cell == "gru" else (bias, np.zeros_like(bias))
-    kept = (_reordered(part, cell) for part in (kernel.T, recurrent.T, *two))
-    return {f"layer{layer}.{name}": part for name, part in zip(_OURS, kept, strict=True)}
+    ours = (_reordered(part, cell) for part in (kernel.T, recurrent.T, *two))
+    return {f"layer{layer}.{name}": part for name, part in zip(_OURS, ours, strict=True)}
 
 
 def _reordered(part: Reals, cell: str) -> Reals:
-    """From our order of gates to Keras' or back, along the first axis."""
+    """Reorder gates along the first axis, from our order to Keras' or back."""
     if cell not in _GATES or len(part) % _GATES[cell]:
         raise InputError(f"an array of {len(part)} rows for a {cell!r}: expected {', '.join(_GATES)}, in whole gates")
     gates = np.split(part, _GATES[cell])
-    return np.concatenate([gates[place] for place in _KERAS_ORDER[cell]])
+    return np.concatenate([gates[gate] for gate in _KERAS_ORDER[cell]])

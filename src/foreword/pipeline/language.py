@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+from foreword import kinds
 from foreword.checks import check_not_string, saveable
 from foreword.decode import INCOMPLETE, generate, pieces
 from foreword.measures.perplexity import Measures, measure, surprisal
 from foreword.ngram.arpa import read_arpa
+from foreword.ngram.model import NgramLM
 from foreword.pipeline.scoring import score_corpus
 from foreword.protocols import LanguageModel, Parts, QuickSteps, TextTokenizer
 from foreword.storage.folder import nest, unnest
@@ -26,12 +28,13 @@ class TextLM:
     """A language model that speaks text.
 
     ``TextLM(WordTokenizer(), UnigramLM()).fit(texts)`` learns both from text; where each has already learnt, they are
-    joined as they are.
+    joined as they are. tokenizer: None for words between white space, those of them that suit the model, as
+    ``foreword train`` has them. model: ``NgramLM()`` if none is given.
     """
 
-    def __init__(self, tokenizer: TextTokenizer, model: LanguageModel[Any]) -> None:
-        self.tokenizer = tokenizer
-        self.model = model
+    def __init__(self, tokenizer: TextTokenizer | None = None, model: LanguageModel[Any] | None = None) -> None:
+        self.model = NgramLM() if model is None else model
+        self.tokenizer = word_tokenizer(self.model) if tokenizer is None else tokenizer
 
     def __repr__(self) -> str:
         return f"TextLM({self.tokenizer!r}, {self.model!r})"
@@ -116,6 +119,18 @@ class TextLM:
         """Return a token as text, or as the vocabulary writes it if it is the end or part of a character."""
         text = "" if id == self.vocab.end else self.tokenizer.decode([id])
         return text if text and INCOMPLETE not in text else self.vocab[id]
+
+
+def word_tokenizer(model: object, min_count: int | None = None, max_size: int | None = None) -> WordTokenizer:
+    """Return a tokenizer of words between white space that keeps the words which suit the model.
+
+    Where a language model is given a ``max_size``, that alone says which words are kept.
+    """
+    kind = kinds.find(model)
+    if min_count is None:
+        by_size = kind is not None and kind.task == "language-model" and max_size is not None
+        min_count = 1 if kind is None or by_size else kind.min_count
+    return WordTokenizer(min_count=min_count, max_size=max_size)
 
 
 def load_arpa(path: str | Path) -> TextLM:

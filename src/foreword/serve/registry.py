@@ -6,34 +6,16 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
+from foreword import kinds
 from foreword.errors import ForewordError, InputError
+from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM
-from foreword.protocols import NextToken, QuickSteps, Tagger
-from foreword.storage.folder import kind_of
+from foreword.protocols import NextToken, QuickSteps
 from foreword.vectors.wordvectors import WordVectors
 
-ABILITIES: dict[str, tuple[str, ...]] = {
-    "text-lm": ("score", "surprisal", "next", "generate", "tokenize"),
-    "text-classifier": ("classify",),
-    "fasttext-classifier": ("classify",),
-    "recurrent-classifier": ("classify",),
-    "hmm-tagger": ("tag",),
-    "bilstm-tagger": ("tag",),
-    "feature-tagger": ("tag",),
-    "text-translator": ("translate",),
-    "elmo": ("embed",),
-    "text-search": ("search",),
-    "word": ("tokenize",),
-    "character": ("tokenize",),
-    "byte": ("tokenize",),
-    "bpe": ("tokenize",),
-}
-"""What each kind can be asked. What has word vectors, of whatever kind, has VECTOR_ABILITIES."""
+TASKS = {"score": "text", "nearest": "vectors", "tag": "tags", "translate": "translate"}
+"""What clients call a model, by what it can be asked; "other" for the rest."""
 
-VECTOR_ABILITIES = ("embed", "nearest", "analogy")
-
-CHEAP_MODELS = ("ngram", "unigram")
-CHEAP_KINDS = ("text-classifier", "fasttext-classifier", "hmm-tagger", "feature-tagger")
 CHEAP_CELLS = 1 << 20
 """Numbers of a matrix of word vectors that is searched in less time than it takes to hand the work to a thread."""
 
@@ -89,10 +71,11 @@ class Entry:
     def is_cheap(self, ability: str) -> bool:
         """Whether a short question takes less time than handing it to another thread would."""
         if ability in ("score", "surprisal"):
-            return isinstance(self.model, TextLM) and kind_of(self.model.model) in CHEAP_MODELS
+            return isinstance(self.model, TextLM) and kinds.of(self.model.model).quick
         if ability in ("nearest", "analogy"):
             return len(self.vectors) * self.vectors.dimensions <= CHEAP_CELLS
-        return ability == "tokenize" or self.kind in CHEAP_KINDS or (ability == "embed" and self.kind != "elmo")
+        kind = kinds.of(self.model)
+        return ability == "tokenize" or kind.quick or (ability == "embed" and not kind.network)
 
 
 class Registry:
@@ -152,21 +135,11 @@ def entry_of(name: str, model: Any, title: str | None = None) -> Entry:
     if isinstance(model, TextLM):
         inner = model.model
         steps = inner.stepping() if isinstance(inner, QuickSteps) else inner
-        if kind_of(inner) == "ngram":
-            inner.threads = 1  # type: ignore[attr-defined]  # a short text is scored sooner than a thread begins
-    kind = kind_of(model)
-    can = ABILITIES.get(kind, ()) if vectors_of(model) is None else VECTOR_ABILITIES
-    return Entry(name, title or name, model, task_of(model), kind, can, steps)
-
-
-def task_of(model: Any) -> str:
-    if isinstance(model, TextLM):
-        return "text"
-    if isinstance(model, Tagger):
-        return "tags"
-    if hasattr(model, "translate") and hasattr(model, "look"):  # its class would bring torch along
-        return "translate"
-    return "other" if vectors_of(model) is None else "vectors"
+        if isinstance(inner, NgramLM):
+            inner.threads = 1  # a short text is scored sooner than a thread begins
+    kind = kinds.of(model)
+    task = next((TASKS[ability] for ability in kind.abilities if ability in TASKS), "other")
+    return Entry(name, title or name, model, task, kind.name, kind.abilities, steps)
 
 
 def vectors_of(model: Any) -> WordVectors | None:

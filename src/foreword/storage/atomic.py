@@ -105,6 +105,11 @@ def check_replaceable(target: str | Path) -> None:
         raise InputError(f"cannot write {target}: the folder is not empty and holds no Foreword model")
 
 
+def nearest_existing(target: str | Path) -> Path:
+    """Return the nearest path above the target that exists: a folder, unless the target cannot be written."""
+    return next(path for path in Path(os.path.realpath(target)).parents if path.exists())
+
+
 def clear_abandoned(target: Path) -> None:
     """Delete what those left beside ``target`` who were killed while they wrote it.
 

@@ -29,8 +29,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import foreword
+from foreword import kinds
 from foreword.arrays import Array
-from foreword.errors import ForewordError, InputError, NotSaveableError, SettingError
+from foreword.errors import ForewordError, InputError, SettingError
 from foreword.kinds import FOREIGN, KINDS, resolve
 from foreword.kinds import VOCAB as VOCAB_CLASS
 from foreword.protocols import Json, Parts, Saveable
@@ -98,12 +99,8 @@ def verify(folder: str | Path) -> list[str]:
 
 
 def kind_of(model: object) -> str:
-    """The name of the model's class in KINDS."""
-    place = f"{type(model).__module__}:{type(model).__qualname__}"
-    for kind, home in KINDS.items():
-        if home == place:
-            return kind
-    raise NotSaveableError(model)
+    """Return the name of the model's kind, as ``model.json`` has it."""
+    return kinds.of(model).name
 
 
 def pack(model: Saveable) -> Parts:
@@ -371,7 +368,7 @@ def _build(folder: Path, manifest: _Manifest, *, thorough: bool) -> Any:
 def _class_of(kind: str) -> type[Saveable]:
     if kind not in KINDS:
         raise ValueError(f"{shown(kind)} is not a kind of model that this Foreword knows")
-    return cast(type[Saveable], resolve(KINDS[kind]))
+    return cast(type[Saveable], resolve(KINDS[kind].home))
 
 
 def _one_line(error: Exception) -> str:

@@ -1,9 +1,9 @@
-"""What a tagger looks at: the attributes of a word, and the features made of them.
+"""What a feature tagger sees: the attributes of a word, and the features made of them.
 
-An *attribute* is something a word shows by itself: its letters, its last three, its shape, what the lexicon says of it.
-A *feature* is one attribute, or two or three together, at given distances from the word to be tagged: "the word before
-is *to*", "it ends in -ing", "the word before is capitalised, and so is this one". Features come in named groups, so
-that a group can be left out and missed, or not (``FeatureTagger(features=...)``, ``evaluate.tagging.ablation``).
+An *attribute* is a property of a word by itself: its letters, its last three, its shape, its entry in the lexicon. A
+*feature* is one attribute, or two or three together, at given distances from the word to be tagged: "the word before is
+*to*", "it ends in -ing", "the word before is capitalised, and so is this one". Features come in named groups, so that
+the effect of leaving one out can be measured (``FeatureTagger(features=...)``, ``evaluate.tagging.ablation``).
 
 The choice follows A. Ratnaparkhi, "A maximum entropy model for part-of-speech tagging", EMNLP 1996, who had words,
 prefixes and suffixes, digits, capitals and hyphens, and the tags before. The lexicon, the pairs and the shapes of
@@ -21,7 +21,7 @@ from foreword.protocols import Sentences, Tags
 from foreword.tag.rules import rule_of
 
 ENDS = (1, 2, 3, 4)
-"""How many letters of a word's beginning and end are looked at."""
+"""Lengths of prefixes and suffixes."""
 
 ATTRIBUTES: tuple[str, ...] = (
     "word",
@@ -37,7 +37,7 @@ ATTRIBUTES: tuple[str, ...] = (
 )
 
 Template: TypeAlias = tuple[tuple[int, str], ...]
-"""Which attributes make a feature, each with its distance from the word to be tagged; () is there for every word."""
+"""The attributes of a feature, each with its distance from the word to be tagged; () is a feature of every word."""
 
 GROUPS: dict[str, tuple[Template, ...]] = {
     "word": (((0, "word"),), ((0, "lower"),)),
@@ -73,7 +73,7 @@ GROUPS: dict[str, tuple[Template, ...]] = {
     "rules": (((0, "rule"),),),
     "history": (),
 }
-"""The groups by name. ``history``, the tag before, is no template: it links the decisions of a sentence."""
+"""The groups by name. ``history``, the tag before, has no template: it links the decisions of a sentence."""
 
 ALWAYS: Template = ()
 
@@ -81,28 +81,28 @@ STEMS = (
     ("ies", "y"), ("ied", "y"), ("ing", ""), ("ing", "e"), ("ers", ""), ("est", ""), ("ness", ""), ("n't", ""),
     ("es", ""), ("ed", ""), ("ed", "e"), ("ly", ""), ("er", ""), ("'s", ""), ("s", ""), ("d", ""), ("y", ""),
 )  # fmt: skip
-"""Endings, and what may have stood in their place: *tried* was *try*."""
+"""Endings, and what they may have replaced: *tried* was *try*."""
 
 OUTLINE_LENGTH, SHAPE_LENGTH = 10, 8
 
 
 def templates_of(groups: Iterable[str]) -> list[Template]:
-    """All templates of the groups, in the order of ``GROUPS``; the one that is always there comes first."""
+    """Return all templates of the groups, in the order of ``GROUPS``; the one that every word has comes first."""
     wanted = set(groups)
     return [ALWAYS, *chain.from_iterable(GROUPS[group] for group in GROUPS if group in wanted)]
 
 
 def feature_name(template: Template, values: Iterable[str]) -> str:
-    """As ``suffix3=ing`` or ``lower[-1]=to & lower=run``."""
+    """Return a readable name, such as ``suffix3=ing`` or ``lower[-1]=to & lower=run``."""
     parts = zip(template, values, strict=True)
     return " & ".join(f"{name}{f'[{offset:+d}]' if offset else ''}={value}" for (offset, name), value in parts) or "any"
 
 
 def lexicon_of(sentences: Sentences, tags: Tags, least: int) -> dict[str, str]:
-    """The tags that a word, in small letters, had in training, as ``NOUN|VERB``.
+    """Return the tags that each lower-cased word had in training, as ``NOUN|VERB``.
 
-    Words seen fewer than ``least`` times are left out: they stand for the unknown ones, and what the tagger learns of
-    words outside the lexicon it learns from them.
+    Words seen fewer than ``least`` times are left out: from them the tagger learns what words outside the lexicon are
+    like.
     """
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for word, tag in zip(chain.from_iterable(sentences), chain.from_iterable(tags), strict=True):
@@ -111,11 +111,11 @@ def lexicon_of(sentences: Sentences, tags: Tags, least: int) -> dict[str, str]:
 
 
 UNLISTED = "?"
-"""What the lexicon says of a word that is not in it."""
+"""The lexicon attribute of a word that is not in the lexicon."""
 
 
 def attributes_of(word: str, lexicon: Mapping[str, str]) -> list[str | None]:
-    """A value for each of ``ATTRIBUTES``; None where the word has nothing to show, as a fourth letter."""
+    """Return a value for each of ``ATTRIBUTES``; None where the word has none, such as a fourth letter."""
     folded = word.lower()
     length = len(folded)
     outline = word.translate(_SIGNS)
@@ -134,7 +134,7 @@ def attributes_of(word: str, lexicon: Mapping[str, str]) -> list[str | None]:
 
 
 def marks_of(word: str) -> str:
-    """C for a capital in front, U for capitals only, D for a digit, H for a hyphen."""
+    """Return C for an initial capital, U for capitals only, D for a digit, H for a hyphen."""
     marks = "C" if word[:1].isupper() else ""
     if len(word) > 1 and word.isupper():
         marks += "U"
@@ -144,7 +144,7 @@ def marks_of(word: str) -> str:
 
 
 def stem_of(folded: str, lexicon: Mapping[str, str]) -> str | None:
-    """An ending together with what the lexicon says of the word without it."""
+    """Return an ending with the lexicon entry of the word without it."""
     for ending, instead in STEMS:
         if folded.endswith(ending) and len(folded) > len(ending) + 1:
             listed = lexicon.get(folded[: len(folded) - len(ending)] + instead)
@@ -154,7 +154,7 @@ def stem_of(folded: str, lexicon: Mapping[str, str]) -> str | None:
 
 
 class _Signs(dict[int, str]):
-    """Letters become X or x, digits d; the rest stays. Only ASCII is kept ready, so that no text makes it grow."""
+    """A translation table: letters become X or x, digits d, the rest stays. Only ASCII is stored, so it never grows."""
 
     def __missing__(self, code: int) -> str:
         sign = chr(code)

@@ -27,10 +27,8 @@ from foreword.checks import check_weights, saveable
 from foreword.errors import DivergedError, InputError, MissingExtraError, NotFittedError, SettingError
 from foreword.protocols import Embedder, Json, Meter, Parts, Sentences, Step, Tags
 from foreword.storage.folder import load, nest, unnest
-from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
-from foreword.tag.bilstm_words import UNSEEN, Words
-from foreword.tag.schemes import letters_of
-from foreword.tag.spans import Scheme, span_f1
+from foreword.tag.schemes import Scheme, letters_of, span_f1
+from foreword.tag.tagger import WordTagger, check_pairs, check_tag_names
 from foreword.vectors.wordvectors import WordVectors
 
 try:
@@ -44,10 +42,17 @@ from torch.nn.functional import cross_entropy, linear, log_softmax
 from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viterbi
 from foreword.nn.layers import lstm
 from foreword.nn.network import Weights
-from foreword.tag.bilstm_network import PARTS, Distinct, TaggerNetwork, numbered
-from foreword.tag.bilstm_reading import Reader
+from foreword.tag.bilstm_network import (
+    PARTS,
+    UNSEEN,
+    DistinctWords,
+    SentenceReader,
+    TaggerNetwork,
+    WordTable,
+    distinct_words,
+)
 from foreword.training.batches import beside, bucketed, like_lengths, side_by_side
-from foreword.training.flat import choose_device, new_flat, views
+from foreword.training.gradients import choose_device, new_flat, views
 from foreword.training.optimisers import optimiser
 from foreword.training.schedules import hold_then_cosine, running_share
 
@@ -67,7 +72,7 @@ HOLD, LAST_RATE = 0.3, 0.05
 NOT_SAVED = ("vectors", "embedder", "device")
 
 
-class BiLSTMTagger:
+class BiLSTMTagger(WordTagger):
     """A supervised tagger of words, or of spans.
 
     units: of the LSTM, in each direction; layers: of it.
@@ -123,7 +128,7 @@ class BiLSTMTagger:
         self.optimiser, self.rate, self.clip, self.average = optimiser, rate, clip, average
         self.column, self.seed, self.device = column, seed, device
         self.valid_score_ = -math.inf
-        self._lexicon: Words | None = None
+        self._lexicon: WordTable | None = None
         self._embedder: Embedder | None = None
         self._scheme: Scheme
         self._network: TaggerNetwork
@@ -174,7 +179,7 @@ class BiLSTMTagger:
             check_pairs(*valid)
         scheme = Scheme.learnt(self.scheme, self.inside, tags)
         self._embedder = self._loaded_embedder()
-        self._take(Words.of(sentences, self._vectors()), scheme)
+        self._take(WordTable.of(sentences, self._vectors()), scheme)
         generator = torch.Generator(self._flat.device).manual_seed(self.seed)
         self._network.initialise(self.weights_, generator)
         self.valid_score_ = -math.inf
@@ -184,7 +189,7 @@ class BiLSTMTagger:
         self, sentences: Sentences, tags: Ids, generator: torch.Generator, valid: tuple[Sentences, Tags] | None
     ) -> Iterator[Step]:
         device, flat = self._flat.device, self._flat
-        distinct, ids = numbered(sentences, self._known(), device)
+        distinct, ids = distinct_words(sentences, self._known(), device)
         around = None if self._embedder is None else self._embedder.embed(sentences)
         self._chances = self._unseen_chances(device)
         weights, gradient = flat.clone(), torch.zeros_like(flat)
@@ -214,7 +219,7 @@ class BiLSTMTagger:
     def _loss(
         self,
         weights: Weights,
-        distinct: Distinct,
+        distinct: DistinctWords,
         ids: Ids,
         tags: Ids,
         context: Tensor | None,
@@ -333,22 +338,13 @@ class BiLSTMTagger:
         states = [(zero, zero)] * self.layers
         for word in words:
             with torch.inference_mode():
-                x = network.word_vectors(weights, numbered([[word]], self._known(), device)[0])
+                x = network.word_vectors(weights, distinct_words([[word]], self._known(), device)[0])
                 for layer, (h, c) in enumerate(states):
                     held = [weights[f"layer{layer}.ahead.{part}"] for part in PARTS]
                     out, h, c = lstm(x[None], h, c, held)
                     x, states[layer] = out[0], (h, c)
                 best = int(linear(x, weights["output"], weights["bias"])[0].argmax())
             yield self._scheme.inner[best]
-
-    def score(self, sentences: Sentences, tags: Tags) -> float:
-        """The share of tags that are right."""
-        return self.accuracies(sentences, tags).all
-
-    def accuracies(self, sentences: Sentences, tags: Tags) -> Accuracies:
-        """The share of tags that are right, known and unknown words apart."""
-        check_pairs(sentences, tags)
-        return accuracies_of(self.predict(sentences), sentences, tags, self.knows)
 
     def knows(self, word: str) -> bool:
         """Whether the word, written like this, was seen in training."""
@@ -361,10 +357,10 @@ class BiLSTMTagger:
         words, weights, device = self._known(), self.weights_, self._flat.device
         for begin in range(0, len(sentences), SENTENCES_AT_ONCE):
             with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-                distinct, ids = numbered(sentences[begin : begin + SENTENCES_AT_ONCE], words, device)
+                distinct, ids = distinct_words(sentences[begin : begin + SENTENCES_AT_ONCE], words, device)
                 vectors = self._network.word_vectors(weights, distinct)
                 plain = device.type != "cpu" or self._embedder is not None
-                read = None if plain else Reader(self._network, weights, vectors).emissions
+                read = None if plain else SentenceReader(self._network, weights, vectors).emissions
             at_once = READ_AT_ONCE if read else PADDED_AT_ONCE
             for group in like_lengths([len(each) for each in ids], at_once):
                 with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
@@ -408,7 +404,7 @@ class BiLSTMTagger:
         if "embedder" in parts.settings:
             model._embedder = model.embedder = _checked_embedder(unnest("embedder", parts), "the embedder")
         arrays = dict(parts.arrays)
-        words = Words.from_arrays(arrays, model.words if has_vectors else None)
+        words = WordTable.from_arrays(arrays, model.words if has_vectors else None)
         scheme = Scheme(model.scheme, model.inside, tags)
         if scheme.outer != tags:
             raise ValueError(f"the tags are {tags[:5]}…, not {scheme.outer[:5]}… as the scheme has them")
@@ -418,14 +414,14 @@ class BiLSTMTagger:
             part.copy_(torch.from_numpy(np.array(arrays[f"weights.{name}"])))
         return model
 
-    def _take(self, words: Words, scheme: Scheme) -> None:
+    def _take(self, words: WordTable, scheme: Scheme) -> None:
         """Weights of zero for these words and tags."""
         self._network = self._network_of(words, scheme)
         self.words = self._network.words
         self._lexicon, self._scheme = words, scheme
         self._flat = new_flat(self._network.tensors(), choose_device(self.device))
 
-    def _network_of(self, words: Words, scheme: Scheme) -> TaggerNetwork:
+    def _network_of(self, words: WordTable, scheme: Scheme) -> TaggerNetwork:
         return TaggerNetwork(
             words.rows,
             self.words if words.vectors is None else words.vectors.shape[1],
@@ -457,7 +453,7 @@ class BiLSTMTagger:
         found = load(self.embedder) if isinstance(self.embedder, str) else self.embedder
         return None if found is None else _checked_embedder(found, str(self.embedder))
 
-    def _known(self) -> Words:
+    def _known(self) -> WordTable:
         if self._lexicon is None:
             raise NotFittedError(self, "sentences, tags")
         return self._lexicon
@@ -501,7 +497,6 @@ def _checked_embedder(found: object, where: str) -> Embedder:
 
 
 def _check_tags(tags: Any) -> None:
-    if not (isinstance(tags, list) and tags and all(isinstance(tag, str) for tag in tags)):
-        raise ValueError("'tags' must be a list of names")
+    check_tag_names(tags)
     if tags != sorted(set(tags)):
         raise ValueError("'tags' must be sorted, each of them once")

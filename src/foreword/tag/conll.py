@@ -1,12 +1,12 @@
-"""CoNLL's columns: a word a line with its tags behind it, a blank line after each sentence.
+"""CoNLL's columns: one word per line with its tags behind it, a blank line after each sentence.
 
-    -DOCSTART- -X- O O          a document begins; kept apart, for it is no word
+    -DOCSTART- -X- O O          a document begins; stored separately, for it is not a word
 
     EU NNP I-NP I-ORG
     rejects VBZ I-VP O
 
-CoNLL-2000 has word, part of speech and chunk; CoNLL-2003 a name as well, in IOB1. Columns lie between blanks, or tabs
-where a line has one, and every word has as many as the first.
+CoNLL-2000 has word, part of speech and chunk; CoNLL-2003 a name as well, in IOB1. Blanks separate columns, or tabs if
+a line has one, and every word has as many as the first.
 
 https://www.clips.uantwerpen.be/conll2000/chunking/, https://www.clips.uantwerpen.be/conll2003/ner/
 """
@@ -28,7 +28,7 @@ DOCUMENT = "-DOCSTART-"
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Words with their columns.
+    """A sentence in columns.
 
     rows: the columns of each word, the word itself first. openings: the lines that begin documents right before this
     sentence, in columns; a file that ends with one has a last sentence without words. line: that of the first word.
@@ -40,14 +40,16 @@ class Sentence:
 
     @property
     def words(self) -> list[str]:
+        """The words."""
         return self.column(0)
 
-    def column(self, place: int) -> list[str]:
-        return [row[place] for row in self.rows]
+    def column(self, index: int) -> list[str]:
+        """Return one column of all words."""
+        return [row[index] for row in self.rows]
 
 
 def parse_conll(lines: Iterable[str], name: str | Path) -> Iterator[Sentence]:
-    """Sentences out of lines, each as soon as it is complete. name: of the file, for messages."""
+    """Yield the sentences of lines, each as soon as it is complete. name: of the file, for messages."""
     now, first = Sentence([]), (0, 0)
     for number, line in enumerate(lines, 1):
         row = line.split("\t") if "\t" in line else line.split()
@@ -69,12 +71,12 @@ def parse_conll(lines: Iterable[str], name: str | Path) -> Iterator[Sentence]:
 
 
 def stream_conll(path: str | Path) -> Iterator[Sentence]:
-    """The sentences of a file, plain or compressed, one after the other."""
+    """Yield the sentences of a file, plain or compressed."""
     return parse_conll(read_lines(path), path)
 
 
 def read_conll(path: str | Path, column: int = -1) -> Tagged:
-    """The words of a file, and what one column says of each: 1 the first behind the word, −1 the last."""
+    """Read the words of a file and one column: 1 the first behind the word, −1 the last."""
     tagged = Tagged([], [])
     for sentence in stream_conll(path):
         if sentence.rows:
@@ -87,15 +89,15 @@ def read_conll(path: str | Path, column: int = -1) -> Tagged:
 
 
 def columns_of(sentences: Sentences, *tags: Tags) -> Iterator[Sentence]:
-    """Sentences to be written: words, and any number of tags for each of them."""
-    for place, columns in enumerate(zip(sentences, *tags, strict=True)):
+    """Yield sentences to be written: words, and any number of tags for each of them."""
+    for number, columns in enumerate(zip(sentences, *tags, strict=True)):
         if len(set(map(len, columns))) > 1:
-            raise InputError(f"sentence {place} has {len(columns[0])} words but {len(columns[-1])} tags")
+            raise InputError(f"sentence {number} has {len(columns[0])} words but {len(columns[-1])} tags")
         yield Sentence([list(row) for row in zip(*columns, strict=True)])
 
 
 def write_conll(path: str | Path, sentences: Iterable[Sentence], *, separator: str = " ") -> None:
-    """Write sentences as they come. separator: a blank, as the CoNLL tasks have it, or a tab, if words have blanks."""
+    """Write sentences. separator: a blank, as in the CoNLL tasks, or a tab, if words contain blanks."""
     if separator not in (" ", "\t"):
         raise SettingError(f"separator={separator!r} must be a blank or a tab")
     with atomic_file(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
@@ -104,7 +106,7 @@ def write_conll(path: str | Path, sentences: Iterable[Sentence], *, separator: s
 
 
 def sentence_text(sentence: Sentence, separator: str = " ") -> str:
-    """One sentence with the blank line that ends it, and a blank line behind each line that begins a document."""
+    """Return one sentence with the blank line that ends it, and a blank line after each line that begins a document."""
     openings = [separator.join(row) + "\n\n" for row in sentence.openings]
     rows = [separator.join(_cells(row, separator)) + "\n" for row in sentence.rows]
     return "".join([*openings, *rows, "\n" if rows else ""])

@@ -1,9 +1,9 @@
-"""CoNLL-U: a word a line with its tags, ten columns between tabs, a blank line after each sentence.
+"""CoNLL-U: one word per line with its tags, ten columns between tabs, a blank line after each sentence.
 
     # comments
     1    The     the     DET     DT      …
     2-3  don't   _       _       _       …      a range of words written as one: skipped, for its words follow
-    8.1  went    go      VERB    VBD     …      a word that nobody wrote: skipped
+    8.1  went    go      VERB    VBD     …      an empty node, not in the text: skipped
 
 https://universaldependencies.org/format.html
 """
@@ -26,8 +26,6 @@ Column: TypeAlias = Literal["id", "form", "lemma", "upos", "xpos", "feats", "hea
 COLUMNS: tuple[str, ...] = get_args(Column)
 FORM = COLUMNS.index("form")
 EMPTY = "_"
-
-
 TAG_COLUMNS = COLUMNS[FORM + 1 :]
 
 
@@ -39,35 +37,37 @@ class Tagged(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """Lines up to a blank one, as they stand in the file, and which of them are words.
+class SentenceBlock:
+    """The lines of a file up to a blank one, unchanged, and which of them are words.
 
-    words: places of words among the lines; none where there are only comments or the blank line.
+    words: indices of words among the lines; none where there are only comments or the blank line.
     """
 
     lines: list[str]
     words: list[int]
 
-    def column(self, place: int) -> list[str]:
-        return [self.lines[word].split("\t")[place] for word in self.words]
+    def column(self, index: int) -> list[str]:
+        """Return one column of all words."""
+        return [self.lines[word].split("\t")[index] for word in self.words]
 
     @property
     def forms(self) -> list[str]:
+        """The words."""
         return self.column(FORM)
 
     def filled(self, tags: Sequence[str], column: str) -> str:
-        """The lines with a tag for each word in that column, everything else as it was."""
-        place = column_place(column)
+        """Return the lines with a tag for each word in that column, everything else unchanged."""
+        index = column_index(column)
         lines = list(self.lines)
         for word, tag in zip(self.words, tags, strict=True):
             row = lines[word].split("\t")
-            row[place] = _cell(tag)
+            row[index] = _cell(tag)
             lines[word] = "\t".join(row)
         return "".join(f"{line}\n" for line in lines)
 
 
 class BlockReader:
-    """Blocks out of lines, as soon as their last line has come. name: of the file, for messages."""
+    """A parser of lines that yields blocks as soon as they are complete. name: of the file, for messages."""
 
     def __init__(self, name: str | Path) -> None:
         self._name = name
@@ -75,23 +75,23 @@ class BlockReader:
         self._lines: list[str] = []
         self._words: list[int] = []
 
-    def read(self, lines: Iterable[str]) -> Iterator[Block]:
-        """The blocks that end among these lines."""
+    def read(self, lines: Iterable[str]) -> Iterator[SentenceBlock]:
+        """Yield the blocks that end among these lines."""
         for line in lines:
             self._number += 1
             if self._is_word(line):
                 self._words.append(len(self._lines))
             self._lines.append(line)
             if not line.strip():
-                yield self._taken()
+                yield self._finished_block()
 
-    def rest(self) -> Iterator[Block]:
-        """What came behind the last blank line, at the end of the file."""
+    def rest(self) -> Iterator[SentenceBlock]:
+        """Yield what came after the last blank line, at the end of the file."""
         if self._lines:
-            yield self._taken()
+            yield self._finished_block()
 
-    def _taken(self) -> Block:
-        block = Block(self._lines, self._words)
+    def _finished_block(self) -> SentenceBlock:
+        block = SentenceBlock(self._lines, self._words)
         self._lines, self._words = [], []
         return block
 
@@ -99,31 +99,31 @@ class BlockReader:
         if line.startswith("#") or not line.strip():
             return False
         row = line.split("\t")
-        place = f"{self._name}: line {self._number}"
+        where = f"{self._name}: line {self._number}"
         if len(row) != len(COLUMNS):
-            raise InputError(f"{place} has {len(row)} columns, not {len(COLUMNS)}: not CoNLL-U")
+            raise InputError(f"{where} has {len(row)} columns, not {len(COLUMNS)}: not CoNLL-U")
         if not row[0].replace("-", ".", 1).replace(".", "", 1).isdecimal():
-            raise InputError(f"{place} begins with {row[0]!r}, not with a number: not CoNLL-U")
+            raise InputError(f"{where} begins with {row[0]!r}, not with a number: not CoNLL-U")
         return row[0].isdecimal()
 
 
 def read_conllu(path: str | Path, column: Column = "upos") -> Tagged:
-    """The words of a file, plain or compressed, and what one column says of each."""
-    place = column_place(column)
+    """Read the words of a file, plain or compressed, and one column."""
+    index = column_index(column)
     reader = BlockReader(path)
     tagged = Tagged([], [])
     for block in chain(reader.read(read_lines(path)), reader.rest()):
         if block.words:
             tagged.sentences.append(block.forms)
-            tagged.tags.append(block.column(place))
+            tagged.tags.append(block.column(index))
     if not tagged.sentences:
         raise InputError(f"{path}: no sentence in it")
     return tagged
 
 
 def write_conllu(path: str | Path, sentences: Sentences, tags: Tags, column: Column = "upos") -> None:
-    """Words and one column; the others are left empty, as ``_`` says."""
-    column_place(column)
+    """Write words and one column; the others are empty, written as ``_``."""
+    column_index(column)
     if len(sentences) != len(tags) or any(map(_differ, sentences, tags)):
         raise SettingError("expected a tag for each word of each sentence")
     with atomic_file(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
@@ -132,17 +132,18 @@ def write_conllu(path: str | Path, sentences: Sentences, tags: Tags, column: Col
 
 
 def sentence_text(words: Sequence[str], tags: Sequence[str], column: str = "upos") -> str:
-    """One sentence as CoNLL-U, with the blank line that ends it."""
-    place = column_place(column)
+    """Return one sentence as CoNLL-U, with the blank line that ends it."""
+    index = column_index(column)
     lines = []
     for number, (word, tag) in enumerate(zip(words, tags, strict=True), 1):
         row = [EMPTY] * len(COLUMNS)
-        row[0], row[FORM], row[place] = str(number), word, tag
+        row[0], row[FORM], row[index] = str(number), word, tag
         lines.append("\t".join(map(_cell, row)) + "\n")
     return "".join([*lines, "\n"])
 
 
-def column_place(column: str) -> int:
+def column_index(column: str) -> int:
+    """Return the index of a column by its name."""
     if column not in TAG_COLUMNS:
         raise SettingError(f"column={column!r} must be one of {', '.join(TAG_COLUMNS)}")
     return COLUMNS.index(column)

@@ -1,15 +1,14 @@
-"""A linear tagger with hand-made features: logistic regression over the tags of a sentence.
+"""A linear tagger with hand-made features: a conditional random field over the tags of a sentence.
 
     p(t_1 … t_N | words) ∝ exp Σ_n ( A[t_(n-1), t_n] + Σ_f W[f, t_n] )          f over the features of word n
 
-Features are what somebody thought might tell (``attributes.py``): the word, its ending, its shape, its neighbours, what
-a lexicon or a rule says of it. Each has a weight for every tag, and learning finds how far to trust it. Without the
-group ``history`` the table A stays zero, the words fall apart, and this is multinomial logistic regression word by
-word. With it, the tags of a sentence are decided together: a linear-chain conditional random field.
+Features (``attributes.py``) are the word, its ending, shape and neighbours, and what a lexicon or a rule says of it.
+Each has a weight for every tag, learnt from tagged text. With the group ``history`` the tags of a sentence are decided
+together: a linear-chain conditional random field. Without it the table A stays zero, and this is multinomial logistic
+regression word by word.
 
-W and A climb the gradient of the log-likelihood a sentence at a time, at rates that fall for features seen often and
-towards zero at the end, which does what regularisation would do. Tags are found by Viterbi, their probabilities by the
-forward-backward algorithm.
+W and A follow the gradient of the log-likelihood one sentence at a time (AdaGrad), at rates that fall to zero at the
+end, which acts as regularisation. Tags are found by Viterbi, their probabilities by the forward-backward algorithm.
 
 J. Lafferty, A. McCallum and F. Pereira, "Conditional random fields", ICML 2001. A. Ratnaparkhi, "A maximum entropy
 model for part-of-speech tagging", EMNLP 1996, for the features.
@@ -20,16 +19,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, pairwise, repeat
+from itertools import chain, repeat
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from foreword.arrays import Array, Bytes, Doubles, Floats, Ints, Logs, Longs, ULongs
-from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
+from foreword.arrays import Array, Doubles, Floats, Ints, Logs, Longs, ULongs
+from foreword.checks import check_numbers
+from foreword.errors import DivergedError, SettingError
 from foreword.protocols import Json, Parts, Sentences, Step, Tags
 from foreword.tag import kernels_features as kernels
-from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
 from foreword.tag.attributes import (
     ATTRIBUTES,
     GROUPS,
@@ -40,32 +39,42 @@ from foreword.tag.attributes import (
     lexicon_of,
     templates_of,
 )
-from foreword.tag.conllu import column_place
-from foreword.tag.kernels_features import ABSENT, FIRST_VALUE, PARTS, Model, Sight
+from foreword.tag.conllu import column_index
+from foreword.tag.kernels_features import ABSENT, FIRST_VALUE, PARTS, FeatureFinder, FeatureWeights
+from foreword.tag.tagger import (
+    WordTagger,
+    by_sentence,
+    check_tag_names,
+    frozen,
+    numbered_tags,
+    offsets_of,
+    packed,
+    unpacked,
+)
 
 ALL_GROUPS: tuple[str, ...] = tuple(GROUPS)
 WORD, LOWER, LEXICON = (ATTRIBUTES.index(name) for name in ("word", "lower", "lexicon"))
 LARGEST_MOVE = 500.0
-"""Beyond this its exponential might overflow; what is learnt stays below ten."""
+"""Beyond this its exponential might overflow; learnt moves stay below ten."""
 
 
 class Reason(NamedTuple):
-    """A feature of a word, and what it adds to the score of a tag."""
+    """A feature of a word, and its contribution to the score of a tag."""
 
     feature: str
     weight: float
 
 
-class FeatureTagger:
+class FeatureTagger(WordTagger):
     """A supervised tagger of words.
 
-    features: which groups to look at, of ``word``, ``suffix``, ``prefix``, ``shape``, ``neighbours``, ``lexicon``,
-        ``rules`` and ``history``.
-    rounds: how often the training text is read. rate: of learning, at the beginning; it falls to zero.
-    lexicon_count: words seen at least so often make the lexicon. min_count: features seen less often are left out.
+    features: the groups to use, of ``word``, ``suffix``, ``prefix``, ``shape``, ``neighbours``, ``lexicon``, ``rules``
+        and ``history``.
+    rounds: passes over the training text. rate: of learning, at the beginning; it falls to zero.
+    lexicon_count: least count of a word in the lexicon. min_count: least count of a feature.
     prune: features with no weight as large as this are dropped in the end. On UD English-EWT 0.05 halved the model and
         changed nothing; 0.2 began to cost.
-    column: which column of a CoNLL-U file the tags are; only files care.
+    column: the column of a CoNLL-U file with the tags; used for files only.
     tags_: the tags, sorted. weights_: float32 (F, T). moves_: float64 (T + 1, T), the last row for the first word.
     """
 
@@ -89,62 +98,50 @@ class FeatureTagger:
         self.prune = prune
         self.seed = seed
         self.column = column
-        self._tags: list[str] | None = None
 
     def __repr__(self) -> str:
         groups = "" if tuple(self.features) == ALL_GROUPS else repr(list(self.features))
         return f"FeatureTagger({groups})"
 
-    @property
-    def tags_(self) -> list[str]:
-        if self._tags is None:
-            raise NotFittedError(self, "sentences, tags")
-        return self._tags
-
     # Learning
 
     def fit(self, sentences: Sentences, tags: Tags) -> Self:
+        """Learn weights from tagged sentences."""
         for _ in self.train(sentences, tags):
             pass
         return self
 
     def train(self, sentences: Sentences, tags: Tags) -> Iterator[Step]:
-        """Learn, and tell after every round how it went; the tagger is ready when there is nothing more to tell."""
+        """Learn, yielding a Step after each round; the tagger is ready when the iteration ends."""
         self._check_settings()
-        check_pairs(sentences, tags)
         self._tags = None
-        names = list(chain.from_iterable(tags))
-        if not names:
-            raise InputError("the training text is empty: a tagger needs at least one sentence with its tags")
-        found = sorted(set(names))
-        number = {name: place for place, name in enumerate(found)}
-        numbers = np.array([number[name] for name in names], np.int32)
-        self._see(sentences, lexicon_of(sentences, tags, self.lexicon_count))
+        found, numbers = numbered_tags(sentences, tags)
+        self._number_words(sentences, lexicon_of(sentences, tags, self.lexicon_count))
         codes, offsets, _ = self._codes_of(sentences)
-        keys, features = self._number(codes, offsets)
-        model = Model(np.zeros((len(keys), len(found)), np.float32), np.zeros((len(found) + 1, len(found))))
-        yield from self._climb(features, offsets, numbers, model)
-        kept = np.abs(model.weights).max(axis=1) >= self.prune
-        self._take(found, keys[kept], Model(model.weights[kept], model.moves))
+        keys, features = self._number_features(codes, offsets)
+        model = FeatureWeights(np.zeros((len(keys), len(found)), np.float32), np.zeros((len(found) + 1, len(found))))
+        yield from self._rounds(features, offsets, numbers, model)
+        large = np.abs(model.weights).max(axis=1) >= self.prune
+        self._set_weights(found, keys[large], FeatureWeights(model.weights[large], model.moves))
 
-    def _climb(self, features: Ints, offsets: Longs, numbers: Ints, model: Model) -> Iterator[Step]:
+    def _rounds(self, features: Ints, offsets: Longs, numbers: Ints, model: FeatureWeights) -> Iterator[Step]:
         kinds = model.weights.shape[1]
         random = np.random.default_rng(self.seed)
         squares, move_squares = np.zeros(len(model.weights)), np.zeros(kinds + 1)
-        room = kernels.room_for(int(np.diff(offsets).max()), features.shape[1], kinds)
+        workspace = kernels.workspace_for(int(np.diff(offsets).max()), features.shape[1], kinds)
         for done in range(self.rounds):
             rates = self.rate * (1 - np.array([done, done + 1]) / self.rounds)
             loss = kernels.learn_sentences(
                 features, offsets, numbers, random.permutation(len(offsets) - 1), model,
-                squares, move_squares, rates, "history" in self.features, room,
+                squares, move_squares, rates, "history" in self.features, workspace,
             )  # fmt: skip
             if not (math.isfinite(loss) and np.abs(model.moves).max() <= LARGEST_MOVE):
-                raise ForewordError(f"learning at rate={self.rate} leads nowhere: try a smaller one")
+                raise DivergedError(f"training diverged at rate={self.rate}: try a lower rate")
             total = len(numbers) * self.rounds
             yield Step(len(numbers) * (done + 1), total, loss / len(numbers), float(rates[0]))
 
-    def _see(self, sentences: Sentences, lexicon: dict[str, str]) -> None:
-        """Number the values of all attributes of the training words, and the words themselves."""
+    def _number_words(self, sentences: Sentences, lexicon: dict[str, str]) -> None:
+        """Number the training words, and the values of all their attributes."""
         words = dict.fromkeys(chain.from_iterable(sentences))
         values: list[dict[str, int]] = [{} for _ in ATTRIBUTES]
         rows = []
@@ -153,10 +150,10 @@ class FeatureTagger:
             rows.append(
                 [ABSENT if value is None else ids.setdefault(value, FIRST_VALUE + len(ids)) for ids, value in shown]
             )
-        self._know(values, np.array(rows, np.int32))
+        self._set_words(values, np.array(rows, np.int32))
 
-    def _number(self, codes: Longs, offsets: Longs) -> tuple[ULongs, Ints]:
-        """The keys of all features that are frequent enough, and (N, M) their numbers at each word, -1 for none."""
+    def _number_features(self, codes: Longs, offsets: Longs) -> tuple[ULongs, Ints]:
+        """Return the keys of all frequent features, and their numbers at each word (N, M), -1 for none."""
         templates = _template_table(self._templates())
         features = np.empty((len(codes), len(templates)), np.int32)
         keys, counts = np.empty(0, np.uint64), np.empty(0, np.int64)
@@ -165,54 +162,44 @@ class FeatureTagger:
         while need:
             size = int(position[1])
             keys, counts = _longer(keys, 2 * need), _longer(counts, 2 * need)
-            sight = Sight(templates, self._known, _no_words(), *_table(keys[:size], 2 * need))
-            need = kernels.number_features(sight, codes, offsets, keys, counts, features, position)
+            finder = FeatureFinder(templates, self._known, _no_words(), *_table(keys[:size], 2 * need))
+            need = kernels.number_features(finder, codes, offsets, keys, counts, features, position)
         size = int(position[1])
-        kept = counts[:size] >= self.min_count
-        if kept.all():
+        frequent = counts[:size] >= self.min_count
+        if frequent.all():
             return keys[:size].copy(), features
-        renumbered = np.concatenate((np.where(kept, np.cumsum(kept) - 1, ABSENT), [ABSENT])).astype(np.int32)
-        return keys[:size][kept], renumbered[features]
+        renumbered = np.concatenate((np.where(frequent, np.cumsum(frequent) - 1, ABSENT), [ABSENT])).astype(np.int32)
+        return keys[:size][frequent], renumbered[features]
 
     # Tagging
 
     def predict(self, sentences: Sentences) -> list[list[str]]:
+        """Return the best tags of each sentence."""
         names = np.array(self.tags_, dtype=object)
-        codes, offsets, sight = self._codes_of(sentences)
+        codes, offsets, finder = self._codes_of(sentences)
         path = np.empty(len(codes), np.int32)
-        kernels.tag_sentences(sight, self._model, codes, offsets, *self._room(offsets), path)
-        tags: list[str] = names[path].tolist()
-        return [tags[start:stop] for start, stop in pairwise(offsets.tolist())]
+        kernels.tag_sentences(finder, self._model, codes, offsets, *self._workspace(offsets), path)
+        return by_sentence(names[path].tolist(), offsets)
 
     def predict_log_proba(self, sentences: Sentences) -> list[Logs]:
-        """(length, T) for each sentence: log p(t_n = t | the whole sentence)."""
+        """Return (length, T) for each sentence: log p(t_n = t | the whole sentence)."""
         kinds = len(self.tags_)
-        codes, offsets, sight = self._codes_of(sentences)
+        codes, offsets, finder = self._codes_of(sentences)
         posteriors = np.empty((len(codes), kinds))
-        kernels.tag_posteriors(sight, self._model, codes, offsets, *self._room(offsets), posteriors)
+        kernels.tag_posteriors(finder, self._model, codes, offsets, *self._workspace(offsets), posteriors)
         with np.errstate(divide="ignore"):
-            logs = np.log(posteriors)
-        return [logs[start:stop] for start, stop in pairwise(offsets.tolist())]
-
-    def score(self, sentences: Sentences, tags: Tags) -> float:
-        """The share of tags that are right."""
-        return self.accuracies(sentences, tags).all
-
-    def accuracies(self, sentences: Sentences, tags: Tags) -> Accuracies:
-        """The share of tags that are right, known and unknown words apart."""
-        check_pairs(sentences, tags)
-        return accuracies_of(self.predict(sentences), sentences, tags, self.knows)
+            return by_sentence(np.log(posteriors), offsets)
 
     def knows(self, word: str) -> bool:
-        """Whether the word, written like this, was seen in training."""
+        """Return whether the word, in this spelling, was seen in training."""
         _ = self.tags_
         return word in self._codes
 
     def explain(self, words: Sequence[str], place: int, tag: str | None = None) -> list[Reason]:
-        """Why a word gets its tag, or what speaks for another one: features and weights, the strongest first.
+        """Return the features and weights behind the tag of word ``place``, or behind another tag, the largest first.
 
-        The weights, those of the tags beside it included, sum to the tag's score; a feature's weights over all tags sum
-        to zero, so what is positive speaks for the tag and what is negative against it.
+        The weights, those of the neighbouring tags included, sum to the tag's score; a feature's weights over all tags
+        sum to zero, so a positive weight supports the tag and a negative one opposes it.
         """
         path = [self.tags_.index(name) for name in self.predict([words])[0]]
         chosen = path[place] if tag is None else self.tags_.index(tag)
@@ -230,10 +217,10 @@ class FeatureTagger:
         return sorted(reasons, key=lambda reason: -abs(reason.weight))
 
     def _features_of(self, words: Sequence[str]) -> tuple[Ints, list[list[list[str]]]]:
-        """The features (n, M) of a sentence, and in words what each template saw, whether or not there is a weight."""
-        codes, offsets, sight = self._codes_of([words])
-        features = np.empty((len(words), len(sight.templates)), np.int32)
-        kernels.find_features(sight, codes, offsets, np.empty(len(sight.templates), np.uint64), features)
+        """Return the features (n, M) of a sentence, and the values of each template, with or without a weight."""
+        codes, offsets, finder = self._codes_of([words])
+        features = np.empty((len(words), len(finder.templates)), np.int32)
+        kernels.find_features(finder, codes, offsets, np.empty(len(finder.templates), np.uint64), features)
         shown = [attributes_of(word, self._lexicon) for word in words]
 
         def value(place: int, name: str) -> str:
@@ -241,24 +228,25 @@ class FeatureTagger:
                 return "<start>" if place < 0 else "<end>"
             return shown[place][ATTRIBUTES.index(name)] or ""
 
-        places = range(len(words))
-        names = [[[value(n + offset, name) for offset, name in parts] for parts in self._templates()] for n in places]
+        names = [
+            [[value(n + offset, name) for offset, name in template] for template in self._templates()]
+            for n in range(len(words))
+        ]
         return features, names
 
-    def _codes_of(self, sentences: Sentences) -> tuple[Longs, Longs, Sight]:
-        """(N,) numbers of words, (sentences + 1,) where sentences begin, and how features are found, with these words'
-        attributes where they are new.
+    def _codes_of(self, sentences: Sentences) -> tuple[Longs, Longs, FeatureFinder]:
+        """Return the numbers of words (N,), where sentences begin (sentences + 1,), and the tables that features are
+        found by, with the attributes of unknown words.
         """
-        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        offsets = offsets_of(sentences)
         words = list(chain.from_iterable(sentences))
         codes = np.fromiter(map(self._codes.get, words, repeat(-1)), np.int64, len(words))
         new: dict[str, int] = {}
         for place in np.flatnonzero(codes < 0).tolist():
             codes[place] = new.setdefault(words[place], len(self._known) + len(new))
-        return codes, offsets, self._sight._replace(new=self._rows_of(new)) if new else self._sight
+        return codes, offsets, self._finder._replace(new=self._attribute_rows(new)) if new else self._finder
 
-    def _rows_of(self, words: Iterable[str]) -> Ints:
+    def _attribute_rows(self, words: Iterable[str]) -> Ints:
         rows = [
             [
                 ABSENT if value is None else ids.get(value, ABSENT)
@@ -268,50 +256,52 @@ class FeatureTagger:
         ]
         return np.array(rows, np.int32)
 
-    def _room(self, offsets: Longs) -> tuple[ULongs, kernels.Room]:
-        templates = len(self._sight.templates)
+    def _workspace(self, offsets: Longs) -> tuple[ULongs, kernels.Workspace]:
+        templates = len(self._finder.templates)
         longest = int(np.diff(offsets).max(initial=0))
-        return np.empty(templates, np.uint64), kernels.room_for(longest, templates, len(self.tags_))
+        return np.empty(templates, np.uint64), kernels.workspace_for(longest, templates, len(self.tags_))
 
     def _templates(self) -> list[Template]:
         return templates_of(self.features)
 
-    # Keeping and saving
+    # Saving
 
-    def _know(self, values: list[dict[str, int]], known: Ints) -> None:
-        """values: the number of each value, for each attribute. known: (words, A), in the order of their numbers."""
+    def _set_words(self, values: list[dict[str, int]], known: Ints) -> None:
+        """Store the words. values: the number of each value, per attribute. known: (words, A) numbers of values."""
         self._values = values
-        self._known = _frozen(known)
+        self._known = frozen(known)
         self._codes = {word: code for code, word in enumerate(values[WORD])}
         lower, listed = list(values[LOWER]), list(values[LEXICON])
         self._lexicon = {
             lower[row[0] - FIRST_VALUE]: listed[row[1] - FIRST_VALUE] for row in known[:, [LOWER, LEXICON]].tolist()
         }
-        for word in [word for word, said in self._lexicon.items() if said == UNLISTED]:
+        for word in [word for word, listed in self._lexicon.items() if listed == UNLISTED]:
             del self._lexicon[word]
-        self._sight = Sight(
-            _template_table(self._templates()), self._known, _no_words(), *_table(np.empty(0, np.uint64), 1)
-        )
+        empty = _table(np.empty(0, np.uint64), 1)
+        self._finder = FeatureFinder(_template_table(self._templates()), self._known, _no_words(), *empty)
 
-    def _take(self, tags: list[str], keys: ULongs, model: Model) -> Self:
+    def _set_weights(self, tags: list[str], keys: ULongs, model: FeatureWeights) -> Self:
         self._tags = tags
         self._keys = keys
-        self._model = Model(_frozen(model.weights), _frozen(model.moves))
+        self._model = FeatureWeights(frozen(model.weights), frozen(model.moves))
         slots, rows = _table(keys, len(keys))
-        self._sight = self._sight._replace(slots=slots, rows=rows)
+        self._finder = self._finder._replace(slots=slots, rows=rows)
         return self
 
     @property
     def weights_(self) -> Floats:
+        """The weights of features, float32 (F, T)."""
         _ = self.tags_
         return self._model.weights
 
     @property
     def moves_(self) -> Doubles:
+        """The scores of moves, float64 (T + 1, T), the last row for the first word."""
         _ = self.tags_
         return self._model.moves
 
     def to_parts(self) -> Parts:
+        """Return settings and arrays to be saved."""
         settings: dict[str, Json] = {
             "tags": list[Json](self.tags_),
             "features": list[Json](self.features),
@@ -325,50 +315,47 @@ class FeatureTagger:
             "templates": _spelled(self._templates()),
             "values": {name: len(ids) for name, ids in zip(ATTRIBUTES, self._values, strict=True)},
         }
-        strings = [value.encode(errors="surrogatepass") for value in chain.from_iterable(self._values)]
+        data, offsets = packed(chain.from_iterable(self._values))
         arrays: dict[str, Array] = {
             "weights": self.weights_,
             "moves": self.moves_,
             "keys": self._keys,
             "known": self._known,
-            "names": np.frombuffer(b"".join(strings), np.uint8),
-            "name_offsets": np.cumsum([0, *map(len, strings)], dtype=np.int64),
+            "names": data,
+            "name_offsets": offsets,
         }
         return Parts(settings, arrays)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a tagger from saved parts, all of them checked."""
         settings: dict[str, Any] = dict(parts.settings)
         tags, sizes, templates = (settings.pop(name) for name in ("tags", "values", "templates"))
         model = cls(**settings)
         model._check_settings()
         if templates != _spelled(model._templates()):
-            raise ValueError("its features are made in another way than this Foreword makes them: train it anew")
+            raise ValueError("its features are not made as this version of Foreword makes them: train it again")
         arrays = {name: parts.arrays[name] for name in _ARRAYS}
-        _check_tags(tags)
+        check_tag_names(tags)
         _check_arrays(arrays, len(tags))
         values = _values(sizes, arrays["names"], arrays["name_offsets"])
         _check_known(arrays["known"], values)
-        model._know(values, arrays["known"])
-        return model._take(tags, arrays["keys"], Model(arrays["weights"], arrays["moves"]))
+        model._set_words(values, arrays["known"])
+        return model._set_weights(tags, arrays["keys"], FeatureWeights(arrays["weights"], arrays["moves"]))
 
     def _check_settings(self) -> None:
         unknown = [group for group in self.features if group not in GROUPS]
         if isinstance(self.features, str) or unknown:
             raise SettingError(f"features={self.features!r} must be a list of {', '.join(GROUPS)}")
-        for name, least in (("rounds", 1), ("lexicon_count", 1), ("min_count", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise SettingError(f"{name}={value} must be a whole number, at least {least}")
-        if not (isinstance(self.rate, int | float) and math.isfinite(self.rate) and self.rate > 0):
-            raise SettingError(f"rate={self.rate} must be a positive number")
-        if not (isinstance(self.prune, int | float) and math.isfinite(self.prune) and self.prune >= 0):
-            raise SettingError(f"prune={self.prune} must be zero or a positive number")
-        column_place(self.column)
+        check_numbers(self, "rounds", "lexicon_count", "min_count", whole=True, least=1)
+        check_numbers(self, "seed", whole=True)
+        check_numbers(self, "rate", above=0)
+        check_numbers(self, "prune")
+        column_index(self.column)
 
 
 def _template_table(templates: Sequence[Template]) -> Longs:
-    """(M, 2 · PARTS): distance and attribute of each part, -1 where there is none."""
+    """Return (M, 2 · PARTS): distance and attribute of each part, -1 where there is none."""
     table = np.full((len(templates), 2 * PARTS), -1, np.int64)
     for row, template in zip(table, templates, strict=True):
         for part, (offset, name) in enumerate(template):
@@ -377,13 +364,13 @@ def _template_table(templates: Sequence[Template]) -> Longs:
 
 
 def _spelled(templates: Sequence[Template]) -> list[Json]:
-    """Templates as JSON has them. A feature is known by its template's number, so a saved tagger names them all."""
+    """Return templates as JSON. A feature's key depends on its template's number, so a saved tagger lists them all."""
     return [[[offset, name] for offset, name in template] for template in templates]
 
 
-def _table(keys: ULongs, room: int) -> tuple[ULongs, Ints]:
-    """The slots and rows of ``Sight``, at most half full with ``room`` keys."""
-    capacity = 1 << (2 * room + 1).bit_length()
+def _table(keys: ULongs, most: int) -> tuple[ULongs, Ints]:
+    """Return the slots and rows of ``FeatureFinder``, at most half full with ``most`` keys."""
+    capacity = 1 << (2 * most + 1).bit_length()
     slots, rows = np.zeros(capacity, np.uint64), np.empty(capacity, np.int32)
     kernels.fill_slots(keys, slots, rows)
     return slots, rows
@@ -399,13 +386,7 @@ def _longer(array: Array, length: int) -> Array:
     return longer
 
 
-def _frozen(array: Array) -> Array:
-    kept = np.ascontiguousarray(array).view()
-    kept.flags.writeable = False
-    return kept
-
-
-# What a saved tagger must be, for no kernel may read outside its arrays
+# Checks of a saved tagger: no kernel may read outside its arrays
 
 _ARRAYS: dict[str, tuple[type, int]] = {
     "weights": (np.float32, 2),
@@ -416,11 +397,6 @@ _ARRAYS: dict[str, tuple[type, int]] = {
     "name_offsets": (np.int64, 1),
 }
 """Their dtypes and numbers of dimensions."""
-
-
-def _check_tags(tags: Any) -> None:
-    if not (isinstance(tags, list) and tags and all(isinstance(tag, str) for tag in tags)):
-        raise ValueError("'tags' must be a list of names")
 
 
 def _check_arrays(arrays: dict[str, Array], kinds: int) -> None:
@@ -440,23 +416,20 @@ def _check_arrays(arrays: dict[str, Array], kinds: int) -> None:
 def _check_known(known: Ints, values: list[dict[str, int]]) -> None:
     limits = np.array([FIRST_VALUE + len(ids) for ids in values])
     if known.shape != (len(values[WORD]), len(values)) or len(known) == 0:
-        raise ValueError(f"known is {known.shape}, not one row a word and one column an attribute")
+        raise ValueError(f"known is {known.shape}, not one row per word and one column per attribute")
     if (known < ABSENT).any() or (known >= limits).any() or (known[:, [LOWER, LEXICON]] < FIRST_VALUE).any():
         raise ValueError("a word has an attribute that does not exist")
 
 
-def _values(sizes: Any, data: Bytes, offsets: Longs) -> list[dict[str, int]]:
-    """The number of each value, for each attribute."""
+def _values(sizes: Any, data: Array, offsets: Array) -> list[dict[str, int]]:
+    """Return the number of each value, for each attribute."""
     if not (isinstance(sizes, dict) and set(sizes) == set(ATTRIBUTES)):
         raise ValueError(f"'values' must give a number for each of {', '.join(ATTRIBUTES)}")
     counts = [sizes[name] for name in ATTRIBUTES]
     if not all(type(count) is int and count >= 0 for count in counts) or len(offsets) != sum(counts) + 1:
         raise ValueError("the names do not fit 'values'")
-    if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
-        raise ValueError("the names do not fit their offsets")
-    blob = data.tobytes()
-    strings = (blob[start:stop].decode(errors="surrogatepass") for start, stop in pairwise(offsets.tolist()))
-    values = [{next(strings): FIRST_VALUE + place for place in range(count)} for count in counts]
+    strings = iter(unpacked(data, offsets, "names"))
+    values = [{next(strings): FIRST_VALUE + number for number in range(count)} for count in counts]
     if [len(ids) for ids in values] != counts:
-        raise ValueError("a value stands there twice")
+        raise ValueError("a value is there twice")
     return values

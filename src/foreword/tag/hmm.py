@@ -1,58 +1,68 @@
-"""The hidden Markov tagger: the states are tags, seen in training, and the likeliest path through them is the answer.
+"""The hidden Markov tagger: its states are the tags, observed in training, and it predicts the likeliest path.
 
     tags = argmax Π p(t_n | t_(n-2), t_(n-1)) p(w_n | t_n)
 
 Transitions mix three orders, λ₁ p(t₃) + λ₂ p(t₃ | t₂) + λ₃ p(t₃ | t₁, t₂), with weights by deleted interpolation: each
-trigram that occurred is taken out once, and its weight goes to the order that would then have foreseen it best. With
-``order=2`` the first two are mixed. A tag goes together with whether its word is capitalised, which tells sentence
-beginnings from names, and the ends of a sentence are a tag of their own.
+trigram that occurred is removed once, and its count goes to the order that then predicts it best. With ``order=2`` the
+first two are mixed. A tag is combined with whether its word is capitalised, which distinguishes sentence beginnings
+from names, and the ends of a sentence are a tag of their own.
 
-What is known of a word is p(t | w), turned round by Bayes: p(w | t) ∝ p(t | w) / p(t). It is backed off in steps,
-(count(w, t) + weight · p(t | shorter)) / (count(w) + weight), from the word to the word in small letters, to its ending
-of four letters, of three, and so on down to no letters, the endings being counted among rare words, for only those are
-like unknown ones. So an unknown word starts at the longest step that is known. All steps are tables made in ``fit``;
-tagging only looks them up.
+The emissions come from p(t | w) by Bayes' rule: p(w | t) ∝ p(t | w) / p(t). It is backed off in steps,
+(count(w, t) + weight · p(t | shorter)) / (count(w) + weight), from the word to the lower-cased word, to its ending of
+four letters, of three, and so on down to no letters; endings are counted in rare words, for only those are like unknown
+ones. So an unknown word starts at the longest step that is known. All steps are tables made in ``fit``; tagging only
+looks them up.
 
 T. Brants, "TnT – a statistical part-of-speech tagger", ANLP 2000. There the steps of an ending weigh the same whatever
 their counts, endings have up to ten letters, and words seen in training do not back off. On the validation part of UD
-English-EWT four letters were better than six by 0.1 points, and the step in small letters was worth 0.1.
-Shapes: T = tags, N = words; a label is a tag with its capitalisation, or the place outside a sentence: 2T + 1 of them.
+English-EWT four letters were better than six by 0.1 points, and the lower-cased step was worth 0.1.
+Shapes: T = tags, N = words; a label is a tag with its capitalisation, or the outside of a sentence: 2T + 1 of them.
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import chain, pairwise
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 
-from foreword.arrays import Array, Bytes, Doubles, Logs, Longs
-from foreword.errors import InputError, NotFittedError, SettingError
+from foreword.arrays import Array, Doubles, Ints, Logs, Longs
+from foreword.checks import check_choice, check_numbers
+from foreword.hmm.model import HMM
 from foreword.protocols import Json, Parts, Sentences, Tags
 from foreword.tag import kernels_hmm as kernels
-from foreword.tag.accuracy import Accuracies, accuracies_of, check_pairs
-from foreword.tag.conllu import column_place
+from foreword.tag.conllu import column_index
 from foreword.tag.kernels_hmm import Lexicon
+from foreword.tag.tagger import (
+    WordTagger,
+    by_sentence,
+    check_tag_names,
+    frozen,
+    numbered_tags,
+    offsets_of,
+    packed,
+    unpacked,
+)
+from foreword.tokens.corpus import Corpus
 
 FAR_BEHIND = 1e-3
 """A tag this many times less likely than a word's best is not tried. At 1e-5 nothing changed but the speed."""
 
-
 LEAST_WEIGHT = 1e-4
-"""Of an order. In a text of a few sentences the longest may always foresee best, and then nothing new were possible."""
+"""Of an order. In a text of a few sentences the longest may always predict best, and nothing new would be possible."""
 
 
-class HMMTagger:
+class HMMTagger(WordTagger):
     """A supervised tagger of words.
 
-    order: 3 looks at the two tags before, 2 at the one before.
+    order: 3 conditions on the two tags before, 2 on the one before.
     ending: letters of the longest ending that is counted.
-    rare: a word seen at most this often shows what unknown words are like.
-    word_weight, folded_weight, ending_weight: how much each step listens to the one below it, in counts.
-    column: which column of a CoNLL-U file the tags are; only files care.
+    rare: endings are counted in words seen at most this often.
+    word_weight, folded_weight, ending_weight: weight of the next shorter step in each step, in counts.
+    column: the column of a CoNLL-U file with the tags; used for files only.
     tags_: the tags, sorted. weights_: λ₁, λ₂ and, with order 3, λ₃.
     """
 
@@ -74,82 +84,61 @@ class HMMTagger:
         self.folded_weight = folded_weight
         self.ending_weight = ending_weight
         self.column = column
-        self._tags: list[str] | None = None
 
     def __repr__(self) -> str:
         return f"HMMTagger(order={self.order})"
 
-    @property
-    def tags_(self) -> list[str]:
-        if self._tags is None:
-            raise NotFittedError(self, "sentences, tags")
-        return self._tags
-
     def fit(self, sentences: Sentences, tags: Tags) -> Self:
+        """Count tags, words and endings of tagged sentences."""
         self._check_settings()
-        check_pairs(sentences, tags)
-        words, names = list(chain.from_iterable(sentences)), list(chain.from_iterable(tags))
-        if not words:
-            raise InputError("the training text is empty: a tagger needs at least one sentence with its tags")
-        found = sorted(set(names))
-        number = {name: place for place, name in enumerate(found)}
-        numbers = np.array([number[name] for name in names])
+        found, numbers = numbered_tags(sentences, tags)
         weights, moves = self._transitions(sentences, numbers, len(found))
-        steps = self._steps(words, numbers, len(found))
+        steps = self._steps(list(chain.from_iterable(sentences)), numbers, len(found))
         lexicon = _lexicon((row for step in steps for row in step.values()), np.bincount(numbers) / len(numbers))
-        return self._take(found, weights, moves, lexicon, [list(step) for step in steps])
+        return self._set_tables(found, weights, moves, lexicon, [list(step) for step in steps])
 
     def predict(self, sentences: Sentences) -> list[list[str]]:
+        """Return the likeliest tags of each sentence."""
         names = np.array(self.tags_, dtype=object)
         codes, offsets = self._codes_of(sentences)
         numbers = np.empty(len(codes), np.int32)
-        kernels.likeliest_tags(codes, offsets, self._lexicon, self._moves, len(names), self._room(offsets), numbers)
-        tags: list[str] = names[numbers].tolist()
-        return [tags[start:stop] for start, stop in pairwise(offsets.tolist())]
+        lattice = self._lattice(offsets)
+        kernels.likeliest_tags(codes, offsets, self._lexicon, self._moves, len(names), lattice, numbers)
+        return by_sentence(names[numbers].tolist(), offsets)
 
     def predict_log_proba(self, sentences: Sentences) -> list[Logs]:
-        """(length, T) for each sentence: log p(t_n = t | the whole sentence), minus infinity for tags not tried."""
+        """Return (length, T) for each sentence: log p(t_n = t | the whole sentence), −∞ for tags that are not tried."""
         kinds = len(self.tags_)
         codes, offsets = self._codes_of(sentences)
         posteriors = np.zeros((len(codes), kinds))
         later, earlier = np.empty((kinds, kinds)), np.empty((kinds, kinds))
-        chances, room = np.exp(self._moves), self._room(offsets)
-        kernels.tag_posteriors(codes, offsets, self._lexicon, chances, kinds, room, later, earlier, posteriors)
+        chances, lattice = np.exp(self._moves), self._lattice(offsets)
+        kernels.tag_posteriors(codes, offsets, self._lexicon, chances, kinds, lattice, later, earlier, posteriors)
         with np.errstate(divide="ignore"):
-            logs = np.log(posteriors)
-        return [logs[start:stop] for start, stop in pairwise(offsets.tolist())]
-
-    def score(self, sentences: Sentences, tags: Tags) -> float:
-        """The share of tags that are right."""
-        return self.accuracies(sentences, tags).all
-
-    def accuracies(self, sentences: Sentences, tags: Tags) -> Accuracies:
-        """The share of tags that are right, known and unknown words apart."""
-        check_pairs(sentences, tags)
-        return accuracies_of(self.predict(sentences), sentences, tags, self.knows)
+            return by_sentence(np.log(posteriors), offsets)
 
     def knows(self, word: str) -> bool:
-        """Whether the word, written like this, was seen in training."""
+        """Return whether the word, in this spelling, was seen in training."""
         _ = self.tags_
         return word in self._codes
 
     # Learning
 
-    def _transitions(self, sentences: Sentences, numbers: Longs, kinds: int) -> tuple[Doubles, Doubles]:
-        """(order,) weights and (2T + 1,) ** 3 log-probabilities, the third label's given the first and the second."""
+    def _transitions(self, sentences: Sentences, numbers: Ints, kinds: int) -> tuple[Doubles, Doubles]:
+        """Return (order,) weights and (2T + 1,) ** 3 log-probabilities of the third label given the first two."""
         trigrams = _count_trigrams(sentences, numbers, kinds)
         bigrams, unigrams = trigrams.sum(axis=0), trigrams.sum(axis=(0, 1))
         weights = np.maximum(deleted_interpolation(trigrams)[: self.order], LEAST_WEIGHT)
         weights = weights / weights.sum()
-        # One more of each label, so that none is impossible: a capitalised tag may be new.
+        # Each label is counted once more, so that none is impossible: a capitalised tag may be new.
         chances = weights[0] * (unigrams + 1) / (unigrams + 1).sum() + weights[1] * _shares(bigrams)
         chances = np.broadcast_to(chances, trigrams.shape)
         if self.order == 3:
             chances = chances + weights[2] * _shares(trigrams)
         return weights, np.log(chances)
 
-    def _steps(self, words: Sequence[str], numbers: Longs, kinds: int) -> tuple[_Step, _Step, _Step]:
-        """p(t | word), p(t | word in small letters) and p(t | ending), each backed off to the next."""
+    def _steps(self, words: Sequence[str], numbers: Ints, kinds: int) -> tuple[_Step, _Step, _Step]:
+        """Return p(t | word), p(t | lower-cased word) and p(t | ending), each backed off to the next."""
         exact, folded, endings = (defaultdict[str, Doubles](lambda: np.zeros(kinds)) for _ in range(3))
         for word, number in zip(words, numbers.tolist(), strict=True):
             exact[word][number] += 1
@@ -158,14 +147,14 @@ class HMMTagger:
             if counts.sum() <= self.rare:
                 for ending in self._endings(word.lower()):
                     endings[ending] += counts
-        if "" not in endings:  # no word is rare: then an unknown one is like any
+        if "" not in endings:  # no word is rare: then an unknown one is like any other
             endings[""] += np.bincount(numbers, minlength=kinds)
         by_ending: _Step = {}
         for ending in sorted(endings, key=len):
             shorter = by_ending[ending[1:]] if ending else np.full(kinds, 1 / kinds)
             by_ending[ending] = _backed_off(endings[ending], shorter, self.ending_weight)
         by_folded = {
-            word: _backed_off(counts, self._longest(word, by_ending), self.folded_weight)
+            word: _backed_off(counts, self._at_longest_ending(word, by_ending), self.folded_weight)
             for word, counts in folded.items()
         }
         by_word = {
@@ -174,43 +163,42 @@ class HMMTagger:
         return by_word, by_folded, by_ending
 
     def _endings(self, folded: str) -> Iterable[str]:
-        """From the longest that is counted to the empty one."""
+        """Return the endings of a word, from the longest that is counted to the empty one."""
         return (folded[start:] for start in range(max(len(folded) - self.ending, 0), len(folded) + 1))
 
-    def _longest(self, folded: str, known: dict[str, Any]) -> Any:
+    def _at_longest_ending(self, folded: str, known: dict[str, Any]) -> Any:
         return next(known[ending] for ending in self._endings(folded) if ending in known)
 
     # Looking up
 
     def _codes_of(self, sentences: Sentences) -> tuple[Longs, Longs]:
-        """(N,) what the kernels know words by, and (sentences + 1,) where sentences begin."""
+        """Return the codes of words (N,), and where sentences begin (sentences + 1,)."""
         _ = self.tags_
-        lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        offsets = offsets_of(sentences)
         words = chain.from_iterable(sentences)
         return np.fromiter(map(self._codes.__getitem__, words), np.int64, int(offsets[-1])), offsets
 
     def _guess(self, word: str) -> int:
-        """The code of a word that was not seen written like this."""
+        """Return the code of a word that was not seen in this spelling."""
         folded = word.lower()
         entry = self._folded.get(folded)
         if entry is None:
-            entry = self._longest(folded, self._by_ending)
+            entry = self._at_longest_ending(folded, self._by_ending)
         return 2 * int(entry) + _capitalised(word)
 
-    def _room(self, offsets: Longs) -> kernels.Lattice:
+    def _lattice(self, offsets: Longs) -> kernels.Lattice:
         return kernels.lattice(int(np.diff(offsets).max(initial=0)), len(self.tags_))
 
-    # Keeping and saving
+    # Saving
 
-    def _take(
+    def _set_tables(
         self, tags: list[str], weights: Doubles, moves: Doubles, lexicon: Lexicon, names: Sequence[Sequence[str]]
     ) -> Self:
-        """names: the words, the words in small letters, and the endings; entries are numbered through all of them."""
+        """Store what was learnt. names: words, lower-cased words and endings, numbered through all three."""
         self._tags = tags
         self.weights_ = weights
-        self._moves = _frozen(moves)
-        self._lexicon = Lexicon(_frozen(lexicon.rows), _frozen(lexicon.tags), _frozen(lexicon.logs))
+        self._moves = frozen(moves)
+        self._lexicon = Lexicon(frozen(lexicon.rows), frozen(lexicon.tags), frozen(lexicon.logs))
         self._names = names
         words, folded, endings = names
         self._codes = _Codes(self._guess)
@@ -220,6 +208,7 @@ class HMMTagger:
         return self
 
     def to_parts(self) -> Parts:
+        """Return settings and arrays to be saved."""
         settings: dict[str, Json] = {
             "tags": list[Json](self.tags_),
             "order": self.order,
@@ -231,68 +220,63 @@ class HMMTagger:
             "column": self.column,
             "entries": [len(names) for names in self._names],
         }
-        strings = [name.encode(errors="surrogatepass") for name in chain.from_iterable(self._names)]
+        data, offsets = packed(chain.from_iterable(self._names))
         arrays = {
             "weights": self.weights_,
             "moves": self._moves,
             "rows": self._lexicon.rows,
             "tags": self._lexicon.tags,
             "logs": self._lexicon.logs,
-            "names": np.frombuffer(b"".join(strings), np.uint8),
-            "name_offsets": np.cumsum([0, *map(len, strings)], dtype=np.int64),
+            "names": data,
+            "name_offsets": offsets,
         }
         return Parts(settings, arrays)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a tagger from saved parts, all of them checked."""
         settings: dict[str, Any] = dict(parts.settings)
         tags, sizes = settings.pop("tags"), settings.pop("entries")
         model = cls(**settings)
         model._check_settings()
         arrays = {name: parts.arrays[name] for name in _ARRAYS}
-        _check_tags(tags)
+        check_tag_names(tags)
         _check_arrays(arrays, model.order, len(tags))
         entries = len(arrays["rows"]) - 1
         if not (isinstance(sizes, list) and len(sizes) == 3 and sum(sizes) == entries and min(sizes) > 0):
             raise ValueError(f"'entries' must be three positive numbers that sum to {entries}")
-        strings = _strings(arrays["names"], arrays["name_offsets"], entries)
+        strings = unpacked(arrays["names"], arrays["name_offsets"], "names")
+        if len(strings) != entries:
+            raise ValueError("the names do not fit the entries")
         names = [strings[: sizes[0]], strings[sizes[0] : sizes[0] + sizes[1]], strings[sizes[0] + sizes[1] :]]
         if "" not in names[2]:
             raise ValueError("the empty ending is missing")
         lexicon = Lexicon(arrays["rows"], arrays["tags"], arrays["logs"])
-        return model._take(tags, arrays["weights"], arrays["moves"], lexicon, names)
+        return model._set_tables(tags, arrays["weights"], arrays["moves"], lexicon, names)
 
     def _check_settings(self) -> None:
-        if self.order not in (2, 3):
-            raise SettingError(f"order={self.order} must be 2 or 3")
-        for name, least in (("ending", 0), ("rare", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise SettingError(f"{name}={value} must be a whole number, at least {least}")
-        for name in ("word_weight", "folded_weight", "ending_weight"):
-            value = getattr(self, name)
-            if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
-                raise SettingError(f"{name}={value} must be zero or a positive number")
-        column_place(self.column)
+        check_choice(self, "order", (2, 3))
+        check_numbers(self, "ending", "rare", whole=True)
+        check_numbers(self, "word_weight", "folded_weight", "ending_weight")
+        column_index(self.column)
 
 
 _Step = dict[str, Doubles]
 
 
 class _Codes(dict[str, int]):
-    """Known words and their codes. Others are guessed anew each time, so that no text makes it grow."""
+    """Known words and their codes. Others are guessed again each time, so that no text makes it grow."""
 
-    def __init__(self, guess: Any) -> None:
+    def __init__(self, guess: Callable[[str], int]) -> None:
         super().__init__()
         self._guess = guess
 
     def __missing__(self, word: str) -> int:
-        code: int = self._guess(word)
-        return code
+        return self._guess(word)
 
 
 def deleted_interpolation(trigrams: Doubles) -> Doubles:
-    """(3,) weights of unigrams, bigrams and trigrams, from the counts of trigrams alone (Brants 2000, figure 1)."""
+    """Return (3,) weights of unigrams, bigrams and trigrams, from the counts of trigrams (Brants 2000, figure 1)."""
     bigrams, unigrams = trigrams.sum(axis=0), trigrams.sum(axis=(0, 1))
     first, second, third = np.nonzero(trigrams)
     counts = trigrams[first, second, third]
@@ -310,7 +294,7 @@ def deleted_interpolation(trigrams: Doubles) -> Doubles:
 
 
 def most_frequent_tags(sentences: Sentences, tags: Tags, test: Sentences) -> list[list[str]]:
-    """The baseline: each word's most frequent tag in training, and the most frequent of all for a word not seen."""
+    """Return the baseline: each word's most frequent tag in training, and the most frequent of all if unknown."""
     counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     overall: dict[str, int] = defaultdict(int)
     for word, tag in zip(chain.from_iterable(sentences), chain.from_iterable(tags), strict=True):
@@ -321,8 +305,8 @@ def most_frequent_tags(sentences: Sentences, tags: Tags, test: Sentences) -> lis
     return [[best.get(word, usual) for word in words] for words in test]
 
 
-def _count_trigrams(sentences: Sentences, numbers: Longs, kinds: int) -> Doubles:
-    """(2T + 1,) ** 3: labels of each place and the two before it; two outside a sentence before it, one behind it."""
+def _count_trigrams(sentences: Sentences, numbers: Ints, kinds: int) -> Doubles:
+    """Count (2T + 1,) ** 3 trigrams of labels; two labels stand outside before each sentence, one after it."""
     outside = 2 * kinds
     counts = np.zeros((outside + 1,) * 3)
     labels: list[int] = []
@@ -334,7 +318,7 @@ def _count_trigrams(sentences: Sentences, numbers: Longs, kinds: int) -> Doubles
         at += len(words)
     labels += [outside, outside]
     sequence = np.array(labels)
-    inside = np.flatnonzero(sequence[1:-1] != outside) + 1  # the trigrams that end here, and behind the last word
+    inside = np.flatnonzero(sequence[1:-1] != outside) + 1  # the trigrams that end at a word, and after the last
     np.add.at(counts, (sequence[inside - 2], sequence[inside - 1], sequence[inside]), 1)
     last = inside[sequence[inside + 1] == outside]
     np.add.at(counts, (sequence[last - 1], sequence[last], outside), 1)
@@ -342,7 +326,7 @@ def _count_trigrams(sentences: Sentences, numbers: Longs, kinds: int) -> Doubles
 
 
 def _shares(counts: Doubles) -> Doubles:
-    """Each row's shares; zeros where nothing was counted."""
+    """Normalise each row; zeros where nothing was counted."""
     totals = counts.sum(axis=-1, keepdims=True)
     shares: Doubles = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
     return shares
@@ -354,25 +338,19 @@ def _backed_off(counts: Doubles, below: Doubles, weight: float) -> Doubles:
 
 
 def _lexicon(rows: Iterable[Doubles], prior: Doubles) -> Lexicon:
-    """The tags worth trying of each entry."""
+    """Return the tags worth trying of each entry."""
     table = np.array(list(rows))
-    kept = (table > 0) & (table >= FAR_BEHIND * table.max(axis=1, keepdims=True))
-    entries, tags = np.nonzero(kept)
+    tried = (table > 0) & (table >= FAR_BEHIND * table.max(axis=1, keepdims=True))
+    entries, tags = np.nonzero(tried)
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(entries, minlength=len(table)))))
-    return Lexicon(starts, tags.astype(np.int32), np.log(table[kept] / prior[tags]))
+    return Lexicon(starts, tags.astype(np.int32), np.log(table[tried] / prior[tags]))
 
 
 def _capitalised(word: str) -> bool:
     return word[:1].isupper()
 
 
-def _frozen(array: Array) -> Array:
-    kept = np.ascontiguousarray(array).view()
-    kept.flags.writeable = False
-    return kept
-
-
-# What a saved tagger must be, for no kernel may read outside its arrays
+# Checks of a saved tagger: no kernel may read outside its arrays
 
 _ARRAYS = {
     "weights": np.float64,
@@ -383,11 +361,6 @@ _ARRAYS = {
     "names": np.uint8,
     "name_offsets": np.int64,
 }
-
-
-def _check_tags(tags: Any) -> None:
-    if not (isinstance(tags, list) and tags and all(isinstance(tag, str) for tag in tags)):
-        raise ValueError("'tags' must be a list of names")
 
 
 def _check_arrays(arrays: dict[str, Array], order: int, kinds: int) -> None:
@@ -405,8 +378,81 @@ def _check_arrays(arrays: dict[str, Array], order: int, kinds: int) -> None:
         raise ValueError("a probability is not a number")
 
 
-def _strings(data: Bytes, offsets: Longs, count: int) -> list[str]:
-    if len(offsets) != count + 1 or offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
-        raise ValueError("the names do not fit the entries")
-    blob = data.tobytes()
-    return [blob[start:stop].decode(errors="surrogatepass") for start, stop in pairwise(offsets.tolist())]
+# The trellis, to be looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Trellis:
+    """What an HMM computes word by word: predict, correct, and the likeliest path.
+
+        predict   p(t_n | w_1 … w_(n−1)) = Σ p(t_n | t_(n−2), t_(n−1)) p(t_(n−2), t_(n−1) | w_1 … w_(n−1))
+        correct   p(t_n | w_1 … w_n) ∝ p(w_n | t_n) p(t_n | w_1 … w_(n−1))
+
+    predicted, corrected, smoothed: (N, S), each row sums to one; smoothed conditions on the words that follow, too.
+    names: of the S tags or states. path: the likeliest sequence, (N,) indices of names.
+    """
+
+    names: list[str]
+    predicted: Doubles
+    corrected: Doubles
+    smoothed: Doubles
+    path: list[int]
+
+
+def tagger_trellis(tagger: HMMTagger, words: Sequence[str]) -> Trellis:
+    """Compute the trellis of one sentence, in plain code."""
+    names, kinds = tagger.tags_, len(tagger.tags_)
+    codes, _ = tagger._codes_of([list(words)])
+    lexicon, moves = tagger._lexicon, np.exp(tagger._moves)
+    outside = 2 * kinds
+    belief = np.zeros((outside + 1, outside + 1))  # of the last two labels
+    belief[outside, outside] = 1
+    predicted, corrected = [], []
+    for code in codes.tolist():
+        ahead = np.einsum("ij,ijk->jk", belief, moves)
+        by_label = ahead.sum(axis=0)[:outside]
+        shares = by_label[:kinds] + by_label[kinds:]
+        predicted.append(shares / shares.sum())
+        row = slice(lexicon.rows[code >> 1], lexicon.rows[(code >> 1) + 1])
+        labels = lexicon.tags[row] + kinds * (code & 1)
+        likely = np.zeros(outside + 1)
+        likely[labels] = np.exp(lexicon.logs[row])
+        belief = ahead * likely
+        belief /= belief.sum()
+        by_label = belief.sum(axis=0)[:outside]
+        corrected.append(by_label[:kinds] + by_label[kinds:])
+    smoothed = np.exp(np.asarray(tagger.predict_log_proba([list(words)])[0], np.float64))
+    path = [names.index(tag) for tag in tagger.predict([list(words)])[0]]
+    return Trellis(list(names), np.array(predicted), np.array(corrected), smoothed, path)
+
+
+def hmm_trellis(model: HMM, corpus: Corpus, shown: int = 3) -> Trellis:
+    """Compute the trellis of one document under an HMM whose states were learnt; states are named by their words."""
+    ids = corpus.ids[:-1]  # the end of the text is not a word
+    predicted, corrected = [], []
+    belief = np.asarray(model.start(), np.float64)
+    for id in ids.tolist():
+        predicted.append(_normalised(belief))
+        belief = np.asarray(model.correct(belief, id), np.float64)
+        corrected.append(_normalised(belief))
+        belief = np.asarray(model.predict(belief), np.float64)
+    smoothed = np.asarray(model.posteriors(corpus), np.float64)[: len(ids)]
+    path = model.viterbi(corpus)[: len(ids)].tolist()
+    return Trellis(state_names(model, shown), np.array(predicted), np.array(corrected), smoothed, path)
+
+
+def state_names(model: HMM, shown: int = 3) -> list[str]:
+    """Return the commonest words of each state."""
+    vocab = model.vocab
+    left_out = {id for id in (vocab.unknown, vocab.end) if id is not None}
+    names = []
+    for row in np.asarray(model.emission_):
+        best = [id for id in np.argsort(-row, kind="stable")[: shown + 2].tolist() if id not in left_out]
+        names.append(" ".join(vocab[id] for id in best[:shown]))
+    return names
+
+
+def _normalised(belief: Any) -> Doubles:
+    row: Doubles = np.asarray(belief, np.float64).reshape(-1)
+    shares: Doubles = row / row.sum()
+    return shares

@@ -1,9 +1,9 @@
-"""A tagger written by hand: a list of little words, and rules such as "words ending in -ing are verbs".
+"""A tagger written by hand: a list of function words, and rules such as "words ending in -ing are verbs".
 
-The first rule that fits a word decides, and the context is not looked at. Every rule has exceptions (thing, during,
-morning), so there is a way to learn them: the words of a training text that the rules get wrong more often than not,
-with the tag they should have had. ``FeatureTagger`` takes the name of a word's rule as one feature among others and
-learns how far to trust it.
+The first rule that matches a word decides, and the context is ignored. Every rule has exceptions (thing, during,
+morning), which can be learnt: the words of a training text that the rules get wrong more often than not, with the tag
+they should have had. ``FeatureTagger`` takes the name of a word's rule as one feature among others and learns its
+weight.
 
 The tags are those of Universal Dependencies, the rules those of English.
 """
@@ -18,7 +18,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from foreword.protocols import Sentences, Tags
-from foreword.tag.accuracy import check_pairs
+from foreword.tag.tagger import check_pairs
 
 LITTLE_WORDS = {
     "ADP": "of in for on with at from by about as into than after before between through over against under per upon "
@@ -34,8 +34,8 @@ LITTLE_WORDS = {
     "everyone everything nobody that",
     "SCONJ": "if because while whether although since unless though until",
 }
-"""The closed classes: few words, used all the time, and hardly ever a new one. Where a word is in several classes it
-stands in the commonest."""
+"""The closed classes: few words, very frequent, hardly ever a new one. A word of several classes is listed in its
+commonest."""
 
 ENDINGS = {
     "ing": "VERB",
@@ -66,7 +66,7 @@ _WORTH_SHOWING = 5
 
 
 class Rule(NamedTuple):
-    """What it is called, as ``-ing``, and what it says."""
+    """A rule: its name, such as ``-ing``, and its tag."""
 
     name: str
     tag: str
@@ -74,7 +74,7 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RuleReport:
-    """What a rule is worth on a text: how often it decided, how often it was right, and its commonest exceptions."""
+    """The accuracy of a rule on a text: how often it decided, how often it was right, and its commonest exceptions."""
 
     rule: str
     tag: str
@@ -84,6 +84,7 @@ class RuleReport:
 
     @property
     def share(self) -> float:
+        """The share of its decisions that were right."""
         return self.right / self.decided
 
 
@@ -93,14 +94,14 @@ BY_ENDING = {ending: Rule(f"-{ending}", tag) for ending, tag in ENDINGS.items()}
 OTHERWISE = Rule("otherwise", "NOUN")
 
 RULES: tuple[Rule, ...] = (*dict.fromkeys(LITTLE.values()), DIGITS, MARKS, CAPITAL, *BY_ENDING.values(), OTHERWISE)
-"""In the order in which ``rule_of`` asks them."""
+"""In the order in which ``rule_of`` tries them."""
 
 _NUMBER = re.compile(r"[\d.,:/$%+\-]*\d[\d.,:/$%+\-]*")
 _SIGNS = re.compile(r"[^\w\s]+")
 
 
 def rule_of(word: str) -> Rule:
-    """The rule that decides about a word."""
+    """Return the rule that decides about a word."""
     folded = word.lower()
     if folded in LITTLE:
         return LITTLE[folded]
@@ -117,7 +118,7 @@ def rule_of(word: str) -> Rule:
 
 
 def tags_by_rule(sentences: Sentences, exceptions: Mapping[str, str] | None = None) -> list[list[str]]:
-    """What the rules say, but for the exceptions, each a word and its tag."""
+    """Tag sentences by the rules, except for the words of ``exceptions``, which maps words to tags."""
     known = exceptions or {}
     decided: dict[str, str] = {}
     for word in set(chain.from_iterable(sentences)):
@@ -126,13 +127,13 @@ def tags_by_rule(sentences: Sentences, exceptions: Mapping[str, str] | None = No
 
 
 def learn_exceptions(sentences: Sentences, tags: Tags) -> dict[str, str]:
-    """The words whose most frequent tag is not what their rule says, and that tag."""
+    """Return the words whose most frequent tag is not that of their rule, with that tag."""
     usual = {word: max(counts, key=counts.__getitem__) for word, counts in _tags_of_words(sentences, tags).items()}
     return {word: tag for word, tag in usual.items() if rule_of(word).tag != tag}
 
 
 def judge_rules(sentences: Sentences, tags: Tags) -> list[RuleReport]:
-    """How good each rule is on a tagged text, in the order of ``RULES``; rules that decided nothing are left out."""
+    """Measure each rule on a tagged text, in the order of ``RULES``; rules that decided nothing are left out."""
     decided: dict[Rule, dict[str, Counter[str]]] = defaultdict(dict)
     for word, counts in _tags_of_words(sentences, tags).items():
         decided[rule_of(word)][word] = counts

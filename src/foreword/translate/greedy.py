@@ -20,10 +20,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from foreword.arrays import Longs
-from foreword.nn.kernels_step import lstm_gates
-from foreword.nn.likeliest import Likeliest
+from foreword.nn.fused import flat_view, read_lstm
+from foreword.nn.kernels_inference import lstm_gates
 from foreword.nn.network import Weights
-from foreword.nn.reading import flat_of, read_lstm
+from foreword.nn.softmax import Likeliest
 from foreword.translate.network import PARTS, TranslationNetwork
 
 AT_ONCE, FEWEST = 64, 16
@@ -179,7 +179,7 @@ class _Batch:
             w_x, w_h, b_x, b_h = model.held(f"decoder{layer}")
             if layer:
                 from_x = torch.addmm(b_x + b_h, self.states[2 * layer - 2], w_x.t())
-            lstm_gates(flat_of(from_x), flat_of(torch.mm(h, w_h.t())), flat_of(h), flat_of(c), *h.shape)
+            lstm_gates(flat_view(from_x), flat_view(torch.mm(h, w_h.t())), flat_view(h), flat_view(c), *h.shape)
         readout = self._readout(h)
         if network.feed:
             self.states[-1] = readout

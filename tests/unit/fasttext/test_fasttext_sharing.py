@@ -71,6 +71,7 @@ def test_it_opens_without_being_read(folder: Path) -> None:
     assert min(taken) < 0.1
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not SMAPS.exists(), reason="only Linux tells a process what it shares")
 def test_a_process_holds_nothing_of_its_own(folder: Path) -> None:
     size = (folder / "arrays.safetensors").stat().st_size

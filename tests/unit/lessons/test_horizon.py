@@ -13,22 +13,25 @@ from numpy.testing import assert_allclose, assert_array_equal
 from foreword.errors import SettingError
 from foreword.lessons.horizon import (
     KINDS,
+    Adding,
+    Copying,
     Horizon,
     Learning,
+    Recall,
     capacity,
+    draw_horizon,
     first_weights,
     horizon,
     learn,
     run_layer,
 )
-from foreword.lessons.picture_horizon import horizon as draw_horizon
-from foreword.lessons.tasks import Adding, Copying, Recall
 from foreword.nn.cells import GRUCell, LSTMCell, RNNCell, run
 
 torch.set_num_threads(1)
 TINY = Learning(hidden=16, updates=300)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_learns_a_short_recall(kind: str) -> None:
     learning = Learning(hidden=16, updates=200, rate=0.003 if kind == "irnn" else 0.01)
@@ -65,6 +68,7 @@ def test_l06_a_forget_gate_that_begins_open() -> None:
     assert all(torch.equal(a, b) for a, b in zip((one[0], one[1], one[3]), (none[0], none[1], none[3]), strict=True))
 
 
+@pytest.mark.long
 def test_l10_the_horizon_of_a_network_that_cannot_remember_is_short() -> None:
     """L10: the same updates; a GRU reaches the longer lag, a plain RNN of that size does not."""
     lags = []
@@ -97,6 +101,7 @@ def test_other_tasks_are_learnt_too() -> None:
     assert learn(Adding(4), "gru", Learning(hidden=16, updates=800)).right >= 0.95
 
 
+@pytest.mark.long
 def test_l11_a_larger_state_holds_more_items() -> None:
     """L11: symbols given back in order; few units hold few."""
     found = capacity([1, 5], [2, 24], "gru", [0], Learning(updates=300), symbols=4)

@@ -7,7 +7,7 @@ import pytest
 
 from foreword.errors import InputError
 from foreword.ngram.arpa import write_arpa
-from foreword.ngram.layouts import mixed_keys, word_bits
+from foreword.ngram.hash_layout import mixed_keys, word_bits
 from foreword.ngram.model import NgramLM
 from foreword.protocols import Parts
 from foreword.storage.folder import load, save
@@ -47,6 +47,7 @@ def test_eight_bits_hardly_change_the_perplexity(corpus: Corpus) -> None:
     assert coarse == pytest.approx(exact, abs=0.02)
 
 
+@pytest.mark.long
 def test_each_layout_is_smaller_than_the_one_before_and_comes_back_the_same(corpus: Corpus, tmp_path: Path) -> None:
     sizes = []
     for layout, quantize in (("hash", False), ("trie", False), ("trie", True)):

@@ -20,9 +20,10 @@ from numpy.testing import assert_array_equal
 from foreword.errors import InputError, SettingError
 from foreword.ngram.counts import count_ngrams
 from foreword.ngram.estimate import estimate_logs
+from foreword.ngram.hash_layout import hash_arrays
 from foreword.ngram.model import NgramLM
-from foreword.ngram.pack import hash_arrays, trie_arrays
 from foreword.ngram.smoothing import GIVEN, METHODS
+from foreword.ngram.trie_layout import trie_arrays
 from foreword.storage.folder import load, save
 from foreword.storage.scratch import Scratch
 from foreword.text.block import blocks_of
@@ -66,6 +67,7 @@ def files(folder: Path) -> dict[str, bytes]:
 # The same result
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(texts=documents, order=st.integers(1, 10), items=st.integers(1, 7))
 def test_counts_are_the_same_in_parts_of_any_size(texts: list[list[int]], order: int, items: int) -> None:
@@ -204,6 +206,7 @@ def _anonymous(status: Path) -> Iterator[int]:
             yield int(line.split()[1]) << 10
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc to read a process's memory from")
 def test_a_run_keeps_to_its_limit_and_ends_in_the_same_model(long_text: Path, tmp_path: Path) -> None:
     (tmp_path / "short.txt").write_text("a b c d e f\n")
@@ -251,6 +254,7 @@ def whole_run(moment: str, target: Path) -> int:
     return subprocess.run([sys.executable, "-c", KILLED, moment, str(target)], check=False).returncode
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="there is no such signal")
 def test_who_is_killed_at_any_moment_leaves_no_model_or_a_whole_one_and_nothing_else(tmp_path: Path) -> None:
     target = tmp_path / "model"

@@ -22,7 +22,7 @@ from foreword.nn.crf import (
     plain_log_partition,
     viterbi,
 )
-from foreword.nn.kernels_crf import plain_viterbi
+from foreword.nn.plain import viterbi as plain_viterbi
 from foreword.tag.schemes import allowed_moves
 
 K, T = 3, 4

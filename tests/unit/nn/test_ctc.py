@@ -16,7 +16,7 @@ from torch.nn.functional import ctc_loss as torch_ctc_loss
 from foreword.errors import InputError, SettingError
 from foreword.ngram.model import NgramLM
 from foreword.nn.ctc import ctc_loss
-from foreword.nn.kernels_ctc import plain_log_likelihood
+from foreword.nn.plain import ctc_log_likelihood as plain_log_likelihood
 from foreword.speech.search import collapsed, greedy, prefix_search
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus

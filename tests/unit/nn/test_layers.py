@@ -11,7 +11,8 @@ from torch import Tensor
 
 from foreword.errors import SettingError
 from foreword.nn.cells import GRUCell, LSTMCell, MinGRUCell, RNNCell, run, run_back
-from foreword.nn.layers import gru, lstm, min_gru, plain_scan, rnn, scan
+from foreword.nn.layers import gru, lstm, min_gru, rnn, scan
+from foreword.nn.plain import scan as plain_scan
 
 T, B, X, H = 7, 3, 4, 5
 

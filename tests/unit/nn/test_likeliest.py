@@ -7,8 +7,8 @@ import pytest
 import torch
 from numpy.testing import assert_array_equal
 
-from foreword.nn.kernels_likeliest import best_words
-from foreword.nn.likeliest import Likeliest, _rounded, multiplies_bytes
+from foreword.nn.kernels_softmax import best_words
+from foreword.nn.softmax import Likeliest, _rounded, multiplies_bytes
 
 
 def drawn(texts: int, words: int, units: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -9,12 +9,8 @@ from numpy.testing import assert_allclose
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear
 
-from foreword.nn.mixture import (
-    mixture_cross_entropy,
-    mixture_logs,
-    mixture_word_logs,
-    plain_mixture_cross_entropy,
-)
+from foreword.nn.mixture import mixture_cross_entropy, mixture_logs, mixture_word_logs
+from foreword.nn.plain import mixture_cross_entropy as plain_mixture_cross_entropy
 
 torch.set_num_threads(1)
 ROWS, MIXED, UNITS, WORDS = 11, 4, 5, 23

@@ -6,8 +6,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from foreword.nn.layers import lstm  # noqa: E402
-from foreword.nn.padding import is_worth_padding, padded  # noqa: E402
+from foreword.nn.layers import (  # noqa: E402
+    is_worth_padding,
+    lstm,
+    padded,
+)
 
 
 @pytest.mark.parametrize(

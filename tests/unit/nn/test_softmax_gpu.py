@@ -10,7 +10,8 @@ from importlib.util import find_spec
 import pytest
 import torch
 
-from foreword.nn.softmax import linear_cross_entropy, plain_linear_cross_entropy
+from foreword.nn.plain import linear_cross_entropy as plain_linear_cross_entropy
+from foreword.nn.softmax import linear_cross_entropy
 from foreword.nn.softmax_gpu import BLOCK, WORDS, can_fuse, loss_and_gradients
 
 HERE = torch.cuda.is_available() and find_spec("triton") is not None

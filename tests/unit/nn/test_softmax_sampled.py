@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from foreword.errors import InputError, SettingError
+from foreword.nn.plain import linear_cross_entropy as plain_linear_cross_entropy
 from foreword.nn.sampled import Noise, log_uniform, sampled_cross_entropy, unigram
-from foreword.nn.softmax import plain_linear_cross_entropy
 
 WORDS, UNITS, VOCAB = 4, 6, 40
 NOISES = {"log-uniform": log_uniform(VOCAB), "unigram": unigram(torch.arange(VOCAB).flip(0), 0.75)}

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from foreword.nn.word_logs import linear_word_logs, plain_word_logs
+from foreword.nn.plain import linear_word_logs as plain_word_logs
+from foreword.nn.softmax import linear_word_logs
 
 
 def softmax(states: int, words: int, units: int, size: float = 1.0) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -54,7 +55,7 @@ def test_by_several_threads_it_is_the_same_to_the_bit(monkeypatch: pytest.Monkey
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     alone = linear_word_logs(*given)
     monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    monkeypatch.setattr("foreword.nn.word_logs.SCORES_OF_A_THREAD", 1)
+    monkeypatch.setattr("foreword.nn.softmax.SCORES_PER_THREAD", 1)
     assert torch.equal(linear_word_logs(*given), alone)
 
 

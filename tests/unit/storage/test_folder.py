@@ -13,7 +13,7 @@ import pytest
 
 from foreword.arrays import Array
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.kinds import KINDS
+from foreword.kinds import KINDS, Kind
 from foreword.protocols import Json, Parts
 from foreword.storage import folder as folder_module
 from foreword.storage.folder import FORMAT_VERSION, kind_of, load, nest, pack, save, unnest, unpack, verify
@@ -60,8 +60,8 @@ class Pair:
 
 @pytest.fixture(autouse=True)
 def _known_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(KINDS, "tiny", f"{__name__}:Tiny")
-    monkeypatch.setitem(KINDS, "pair", f"{__name__}:Pair")
+    monkeypatch.setitem(KINDS, "tiny", Kind("tiny", f"{__name__}:Tiny", "data"))
+    monkeypatch.setitem(KINDS, "pair", Kind("pair", f"{__name__}:Pair", "data"))
 
 
 def tiny(**settings: Json) -> Tiny:
@@ -552,7 +552,7 @@ class Tiny:
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
-kinds.KINDS["tiny"] = "__main__:Tiny"
+kinds.KINDS["tiny"] = kinds.Kind("tiny", "__main__:Tiny", "data")
 if sys.argv[1] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 else:

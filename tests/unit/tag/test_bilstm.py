@@ -12,16 +12,15 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.evaluate.spans import measure_spans
+from foreword.evaluate.tagging import measure_spans
 from foreword.nn.layers import reversing, turned
 from foreword.protocols import Parts
 from foreword.storage.folder import load, save
 from foreword.tag.bilstm import BiLSTMTagger
-from foreword.tag.bilstm_network import TaggerNetwork
-from foreword.tag.bilstm_reading import Reader
-from foreword.tag.spans import Scheme, span_f1
+from foreword.tag.bilstm_network import SentenceReader, TaggerNetwork
+from foreword.tag.schemes import Scheme, span_f1
 from foreword.training.batches import bucketed, like_lengths
-from foreword.training.flat import new_flat, views
+from foreword.training.gradients import new_flat, views
 from foreword.vectors.wordvectors import WordVectors
 
 SMALL: dict[str, Any] = {"units": 8, "words": 6, "letter_units": 4, "spelling": 8, "device": "cpu"}
@@ -108,7 +107,7 @@ def test_the_quick_road_is_the_plain_one(both_ways: bool, layers: int) -> None:
     quick, plain = (
         reader(places, lengths)
         for reader in (
-            Reader(network, weights, vectors).emissions,
+            SentenceReader(network, weights, vectors).emissions,
             lambda *read: network.emissions(weights, vectors, *read),
         )
     )

@@ -13,9 +13,10 @@ from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Parts, Tagger
 from foreword.storage.folder import load, save
 from foreword.tag import kernels_features as kernels
+from foreword.tag import plain
 from foreword.tag.attributes import ATTRIBUTES, GROUPS, attributes_of, feature_name, lexicon_of, templates_of
 from foreword.tag.features import FeatureTagger
-from foreword.tag.kernels_features import Model
+from foreword.tag.kernels_features import FeatureWeights
 from foreword.tag.rules import RULES, judge_rules, learn_exceptions, rule_of, tags_by_rule
 
 SENTENCES = [
@@ -110,7 +111,7 @@ def test_without_history_words_are_tagged_one_by_one() -> None:
     tagger = fitted(*(group for group in GROUPS if group != "history"))
     assert not tagger.moves_.any()
     features, _ = tagger._features_of(NEW[0])
-    scores = kernels.plain_scores(features, tagger.weights_)
+    scores = plain.scores_of(features, tagger.weights_)
     expected = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
     assert_allclose(tagger.predict_log_proba([NEW[0]])[0], expected, rtol=1e-9)
 
@@ -148,8 +149,8 @@ def test_the_plain_road_equals_brute_force(tokens: int) -> None:
     scores, moves = random_chain(tokens, 3)
     paths = list(itertools.product(range(3), repeat=tokens))
     totals = np.array([path_score(scores, moves, path) for path in paths])
-    assert kernels.plain_path(scores, moves) == list(paths[int(totals.argmax())])
-    log_sum, posteriors, expected = kernels.plain_posteriors(scores, moves)
+    assert plain.best_path(scores, moves) == list(paths[int(totals.argmax())])
+    log_sum, posteriors, expected = plain.posteriors_of(scores, moves)
     assert log_sum == pytest.approx(np.logaddexp.reduce(totals))
     wanted, counted = np.zeros((tokens, 3)), np.zeros((4, 3))
     for probability, path in zip(np.exp(totals - log_sum), paths, strict=True):
@@ -167,9 +168,9 @@ def test_the_kernels_equal_the_plain_road(groups: tuple[str, ...]) -> None:
         sentences, tagger.predict(sentences), tagger.predict_log_proba(sentences), strict=True
     ):
         features, _ = tagger._features_of(words)
-        scores = kernels.plain_scores(features, tagger.weights_)
-        assert ours == [tagger.tags_[tag] for tag in kernels.plain_path(scores, tagger.moves_)]
-        assert_allclose(np.exp(logs), kernels.plain_posteriors(scores, tagger.moves_)[1], rtol=1e-9)
+        scores = plain.scores_of(features, tagger.weights_)
+        assert ours == [tagger.tags_[tag] for tag in plain.best_path(scores, tagger.moves_)]
+        assert_allclose(np.exp(logs), plain.posteriors_of(scores, tagger.moves_)[1], rtol=1e-9)
 
 
 @pytest.mark.parametrize("chained", [True, False])
@@ -180,21 +181,21 @@ def test_learning_equals_the_plain_road(chained: bool) -> None:
     features = rng.integers(-1, rows, (9, templates)).astype(np.int32)
     tags = rng.integers(0, kinds, 9).astype(np.int32)
     order = np.array([2, 0, 1, 3, 2])
-    fast = Model(np.zeros((rows, kinds), np.float32), np.zeros((kinds + 1, kinds)))
-    plain = Model(fast.weights.copy(), fast.moves.copy())
-    room = kernels.room_for(5, templates, kinds)
+    fast = FeatureWeights(np.zeros((rows, kinds), np.float32), np.zeros((kinds + 1, kinds)))
+    slow = FeatureWeights(fast.weights.copy(), fast.moves.copy())
+    work = kernels.workspace_for(5, templates, kinds)
     loss = kernels.learn_sentences(
-        features, offsets, tags, order, fast, np.zeros(rows), np.zeros(kinds + 1), np.array([0.5, 0.25]), chained, room
+        features, offsets, tags, order, fast, np.zeros(rows), np.zeros(kinds + 1), np.array([0.5, 0.25]), chained, work
     )
     squares, move_squares, expected = np.zeros(rows), np.zeros(kinds + 1), 0.0
     for step, sentence in enumerate(order):
         words = slice(offsets[sentence], offsets[sentence + 1])
         if words.start < words.stop:
             rate = 0.5 - 0.25 * step / len(order)
-            expected += kernels.plain_step(features[words], tags[words], plain, squares, move_squares, rate, chained)
+            expected += plain.learn_sentence(features[words], tags[words], slow, squares, move_squares, rate, chained)
     assert loss == pytest.approx(expected, rel=1e-6)
-    assert_allclose(fast.weights, plain.weights, rtol=1e-4, atol=1e-6)
-    assert_allclose(fast.moves, plain.moves, rtol=1e-5, atol=1e-7)
+    assert_allclose(fast.weights, slow.weights, rtol=1e-4, atol=1e-6)
+    assert_allclose(fast.moves, slow.moves, rtol=1e-5, atol=1e-7)
     assert fast.moves.any() == chained
 
 
@@ -202,11 +203,11 @@ def test_a_step_follows_the_gradient() -> None:
     """The change of a weight is its rate times the slope of the log-likelihood, measured by differences."""
     rng = np.random.default_rng(2)
     features, tags = rng.integers(0, 4, (3, 2)).astype(np.int32), np.array([1, 0, 1], np.int32)
-    model = Model(rng.normal(size=(4, 2)).astype(np.float64), rng.normal(size=(3, 2)))
+    model = FeatureWeights(rng.normal(size=(4, 2)).astype(np.float64), rng.normal(size=(3, 2)))
 
     def likelihood(weights: Any, moves: Any) -> float:
-        scores = kernels.plain_scores(features, weights)
-        return path_score(scores, moves, tuple(tags)) - kernels.plain_posteriors(scores, moves)[0]
+        scores = plain.scores_of(features, weights)
+        return path_score(scores, moves, tuple(tags)) - plain.posteriors_of(scores, moves)[0]
 
     def slope(place: int, index: tuple[int, int]) -> float:
         shifted = [[part.astype(np.float64) for part in model] for _ in range(2)]
@@ -214,10 +215,10 @@ def test_a_step_follows_the_gradient() -> None:
         shifted[1][place][index] -= 1e-5
         return (likelihood(*shifted[0]) - likelihood(*shifted[1])) / 2e-5
 
-    moved = Model(model.weights.copy(), model.moves.copy())
+    moved = FeatureWeights(model.weights.copy(), model.moves.copy())
     tiny = 1e-7  # so small that a feature in two places moves as if both steps were one
     large = np.full(4, 1e12), np.full(3, 1e12)  # so large that what is added now does not change the rate
-    kernels.plain_step(features, tags, moved, *large, tiny * 1e6, True)
+    plain.learn_sentence(features, tags, moved, *large, tiny * 1e6, True)
     for index in itertools.product(range(4), range(2)):
         assert (moved.weights - model.weights)[index] / tiny == pytest.approx(slope(0, index), abs=1e-5)
     for index in itertools.product(range(3), range(2)):
@@ -254,7 +255,7 @@ def test_reasons_sum_to_the_score(tagger: FeatureTagger) -> None:
     words = ["The", "slow", "dog", "ended", "."]
     path = [tagger.tags_.index(tag) for tag in tagger.predict([words])[0]]
     features, _ = tagger._features_of(words)
-    scores = kernels.plain_scores(features, tagger.weights_)
+    scores = plain.scores_of(features, tagger.weights_)
     for place in range(len(words)):
         reasons = tagger.explain(words, place)
         before = path[place - 1] if place else len(path) + 1
@@ -409,8 +410,8 @@ def test_settings_must_make_sense(settings: dict[str, Any]) -> None:
         FeatureTagger(**settings).fit(SENTENCES, TAGS)
 
 
-def test_learning_that_leads_nowhere_is_told() -> None:
-    with pytest.raises(ForewordError, match="try a smaller one"):
+def test_training_that_diverges_raises() -> None:
+    with pytest.raises(ForewordError, match="try a lower rate"):
         fitted(rate=1e6)
 
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Parts, Tagger
 from foreword.storage.folder import load, save
-from foreword.tag import kernels_hmm as kernels
+from foreword.tag import plain
 from foreword.tag.hmm import HMMTagger, deleted_interpolation, most_frequent_tags
 
 SENTENCES = [
@@ -83,7 +83,7 @@ def test_the_path_and_the_posteriors_equal_brute_force(tagger: HMMTagger, words:
     assert_allclose(np.exp(tagger.predict_log_proba([words])[0]), expected, rtol=1e-12, atol=1e-15)
 
 
-def test_the_fast_road_equals_the_plain_one() -> None:
+def test_the_kernel_equals_the_plain_version() -> None:
     rng = np.random.default_rng(0)
     words = [f"{stem}{ending}" for stem in ("ab", "Cd", "xyz", "Qu") for ending in ("", "s", "ing", "ed")]
     sentences = [rng.choice(words, rng.integers(1, 12)).tolist() for _ in range(60)]
@@ -92,8 +92,8 @@ def test_the_fast_road_equals_the_plain_one() -> None:
     unknown = [[word.swapcase() + rng.choice(["", "s"]) for word in sentence] for sentence in sentences]
     for sentence, predicted in zip(unknown, tagger.predict(unknown), strict=True):
         codes, _ = tagger._codes_of([sentence])
-        plain = kernels.plain_tags(codes, tagger._lexicon, tagger._moves, len(tagger.tags_))
-        assert [tagger.tags_[tag] for tag in plain] == predicted
+        by_plain = plain.likeliest_tags(codes, tagger._lexicon, tagger._moves, len(tagger.tags_))
+        assert [tagger.tags_[tag] for tag in by_plain] == predicted
 
 
 def test_log_probabilities_are_of_distributions(tagger: HMMTagger) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from foreword.hmm.model import HMM
-from foreword.tag.hmm import HMMTagger
-from foreword.tag.trellis import hmm_trellis, state_names, tagger_trellis
+from foreword.tag.hmm import HMMTagger, hmm_trellis, state_names, tagger_trellis
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 

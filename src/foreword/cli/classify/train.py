@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from foreword.cli.classify.kinds import BEST, KINDS, FeaturesName, check_kind, maker
+from foreword.cli.classify.kinds import BEST, KINDS, FeaturesName, maker
 from foreword.cli.classify.tuning import FASTTEXT, begun_or_resumed, check_options, smaller, tuned
 from foreword.cli.labelled import (
     Data,
@@ -20,13 +20,13 @@ from foreword.cli.labelled import (
     TextColumn,
     labelled_reading,
 )
-from foreword.cli.options import AsJson, ErrorsOption, Quiet, examples
+from foreword.cli.options import AsJson, ErrorsOption, Quiet, examples, kind_option
 
 if TYPE_CHECKING:
     from foreword.evaluate.classification import Confusion
     from foreword.protocols import Meter
     from foreword.text.block import Block
-    from foreword.text.examples import LabelledBlock, Tell
+    from foreword.text.labelled import LabelledBlock, Tell
 
 EXAMPLES = examples(
     "foreword classify train spam.csv -o model",
@@ -44,7 +44,7 @@ def train(
     out: Annotated[
         str | None, typer.Option("--out", "-o", metavar="MODEL", help="The folder to write; not needed with --folds.")
     ] = None,
-    kind: Annotated[str, typer.Option(help=f"What to train: {', '.join(KINDS)}.", callback=check_kind)] = BEST,
+    kind: Annotated[str, kind_option("classifier", f"{', '.join(KINDS)}.")] = BEST,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model or its features; repeatable."),
@@ -102,9 +102,9 @@ def train(
     from foreword.cli.confusion import print_confusion
     from foreword.cli.labelled import gathered, labelled_in, read_by
     from foreword.cli.models import check_output
-    from foreword.cli.printing import tell, write_json
+    from foreword.cli.printing import print_message, write_json
     from foreword.cli.progress import progress
-    from foreword.cli.vectors import run_steps
+    from foreword.pipeline.fitting import Output, run_steps
 
     make = maker(kind, features, settings or [], calibrate=calibrate, seed=seed)
     if out is not None:
@@ -112,10 +112,10 @@ def train(
         if kind == FASTTEXT and autotune is None:
             begun: Any = begun_or_resumed(settings or [], out, resume=resume)
             if resume and begun.finished:
-                tell(f"{out} is there already and its training has ended: nothing to go on with")
+                print_message(f"{out} is there already and its training has ended: nothing to go on with")
                 return
     reading = labelled_reading(format, text_column, label_column, header, first_label, errors)
-    say = silent if quiet else tell
+    say = silent if quiet else print_message
     measured: dict[str, Confusion] = {}
     began = time.perf_counter()
     with progress(quiet) as meter:
@@ -132,7 +132,7 @@ def train(
                 facts |= found
             elif kind == FASTTEXT:
                 model = begun
-                run_steps(model, model.train(read_by(model, texts), labels), out, meter)
+                run_steps(model, model.train(read_by(model, texts), labels), Output(out), meter)
             else:
                 model = trained(make, texts, labels, meter, say)
             model = smaller(model, cutoff) if quantize else model
@@ -147,7 +147,7 @@ def train(
     for name, each in measured.items():
         print_confusion(each, f"{folds}-fold cross-validation" if name == "cross_validation" else f"on {test}")
     if out is not None and not quiet:
-        tell(closing_line(facts))
+        print_message(closing_line(facts))
 
 
 def silent(line: str) -> None: ...

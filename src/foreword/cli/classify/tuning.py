@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from foreword import kinds
+
 if TYPE_CHECKING:
     from foreword.fasttext.classifier import FastTextClassifier
     from foreword.protocols import Meter
     from foreword.text.block import Block
-    from foreword.text.examples import LabelledBlock, Tell
+    from foreword.text.labelled import LabelledBlock, Tell
 
 FASTTEXT = "fasttext"
 
@@ -47,8 +49,8 @@ def check_options(
 def begun_or_resumed(settings: Iterable[str], out: str, *, resume: bool) -> FastTextClassifier:
     """A classifier to be trained: a fresh one, or the stopped one at ``out``; or a finished one that is there."""
     from foreword.cli.settings import parse_settings
-    from foreword.cli.vectors import begin_or_resume
     from foreword.fasttext.classifier import FastTextClassifier
+    from foreword.pipeline.fitting import Output
     from foreword.storage.folder import load
 
     if resume and Path(out).exists():
@@ -56,7 +58,7 @@ def begun_or_resumed(settings: Iterable[str], out: str, *, resume: bool) -> Fast
         if isinstance(found, FastTextClassifier) and found.finished:
             return found
     given = parse_settings(settings, FASTTEXT, FastTextClassifier)
-    begun: FastTextClassifier = begin_or_resume(FastTextClassifier, given, out, resume=resume)
+    begun: FastTextClassifier = Output(out, resume).build(kinds.KINDS["fasttext-classifier"], given)
     return begun
 
 

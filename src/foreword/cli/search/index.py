@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
@@ -91,10 +89,11 @@ def index(
     refuse_useless(variant, given, tokenizer, min_count, format, id_field)
 
     from foreword.cli.models import check_output, load_tokenizer
-    from foreword.cli.printing import tell, write_json
+    from foreword.cli.printing import print_message, write_json
     from foreword.cli.progress import progress
     from foreword.cli.search.reading import named_blocks
     from foreword.pipeline.search import TextSearch
+    from foreword.storage.atomic import nearest_existing
     from foreword.storage.folder import save
     from foreword.text.sources import read_documents
     from foreword.tokens.words import WordTokenizer
@@ -111,14 +110,14 @@ def index(
     with progress(quiet) as meter:
         blocks, names = named_blocks(texts, reading, id_field, meter)
         search = TextSearch(words, ranker_of(variant, given), keep_text=text, stop_words=stopped)
-        search.fit_blocks(blocks, names, threads=threads, scratch=standing_folder(out), meter=meter)
+        search.fit_blocks(blocks, names, threads=threads, scratch=nearest_existing(out), meter=meter)
         save(search, out)
     seconds = time.perf_counter() - began
     if as_json:
         facts = {"variant": variant, "documents": len(search), "vocabulary": len(search.vocab)}
         write_json({**facts, "seconds": seconds, "output": out})
     elif not quiet:
-        tell(f"{len(search):,} documents, {len(search.vocab):,} words, {seconds:.1f} s, saved in {out}")
+        print_message(f"{len(search):,} documents, {len(search.vocab):,} words, {seconds:.1f} s, saved in {out}")
 
 
 def refuse_useless(
@@ -146,8 +145,3 @@ def ranker_of(variant: Ranking, given: dict[str, float | None]) -> Ranker:
     if variant == "tfidf":
         return CosineSearch()
     return BM25(variant, **{name: value for name, value in given.items() if value is not None})
-
-
-def standing_folder(out: str) -> Path:
-    """The nearest folder above the output that is there already: what is put aside should lie on the same disk."""
-    return next(place for place in Path(os.path.realpath(out)).parents if place.is_dir())

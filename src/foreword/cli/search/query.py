@@ -108,10 +108,10 @@ def why(reason: dict[str, float]) -> str:
 def show(asked: str, hits: list[Hit], reasons: list[dict[str, float]] | None) -> None:
     from rich.text import Text
 
-    from foreword.cli.printing import plain_table, print_table, tell
+    from foreword.cli.printing import plain_table, print_message, print_table
 
     if not hits:
-        tell(f"no document holds a word of {asked!r}")
+        print_message(f"no document holds a word of {asked!r}")
         return
     columns = ["", "score", "document", "text", *(["why"] if reasons else [])]
     table = plain_table(*columns, numbers=("", "score"), title=asked)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from foreword.cli.lines import Batch
     from foreword.protocols import TreebankTagger
     from foreword.tag.conll import Sentence
-    from foreword.tag.conllu import Block
+    from foreword.tag.conllu import SentenceBlock
 
 OutputFormat: TypeAlias = Literal["conllu", "conll", "tsv", "text"]
 InputFormat: TypeAlias = Literal["conllu", "conll", "text"]
@@ -160,7 +160,7 @@ def tagged_conllu(tagger: TreebankTagger, name: str, batches: Iterable[list[str]
     yield _tagged_blocks(tagger, list(reader.rest()), format)
 
 
-def _tagged_blocks(tagger: TreebankTagger, blocks: list[Block], format: str) -> str:
+def _tagged_blocks(tagger: TreebankTagger, blocks: list[SentenceBlock], format: str) -> str:
     sentences = [block.forms for block in blocks]
     tagged = zip(blocks, sentences, tagger.predict(sentences), strict=True)
     if format == "conllu":

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import time
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from foreword.cli.options import AsJson, Quiet, examples
+from foreword import kinds
+from foreword.cli.options import AsJson, Quiet, examples, kind_option
 from foreword.cli.tag.treebank import Treebanks
 
 if TYPE_CHECKING:
     from foreword.protocols import Meter
     from foreword.tag.conllu import Tagged
 
-Kind: TypeAlias = Literal["hmm", "features", "bilstm"]
 Scheme: TypeAlias = Literal["bio", "iob1", "bioes"]
 
-KINDS: dict[str, str] = {
-    "hmm": "foreword.tag.hmm:HMMTagger",
-    "features": "foreword.tag.features:FeatureTagger",
-    "bilstm": "foreword.tag.bilstm:BiLSTMTagger",
-}
-"""What can be trained, and where its class lives: a kind joins by adding its line here and its name above."""
+KINDS = kinds.trained_as("tagger")
 
 EXAMPLES = examples(
     "foreword tag train ud_english_ewt:train -o tagger",
@@ -39,10 +33,7 @@ def train(
     files: Treebanks,
     out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="The folder to write.")],
     kind: Annotated[
-        Kind,
-        typer.Option(
-            help="features is a linear model of hand-made features, hmm a hidden Markov model, bilstm a neural network."
-        ),
+        str, kind_option("tagger", "features (a linear model of hand-made features), hmm, or bilstm (a network).")
     ] = "features",
     column: Annotated[
         str | None,
@@ -73,28 +64,27 @@ def train(
     The tagger remembers the column: foreword tag predict fills it, and foreword evaluate compares with it.
     """
     from foreword.cli.models import check_output
-    from foreword.cli.printing import tell, write_json
+    from foreword.cli.printing import print_message, write_json
     from foreword.cli.progress import progress
     from foreword.cli.settings import parse_settings
     from foreword.cli.tag.treebank import is_number, read_treebanks, usual_column
     from foreword.evaluate.tagging import measure_tagger
     from foreword.storage.folder import save
 
-    module, name = KINDS[kind].split(":")
-    tagger_class = getattr(import_module(module), name)
+    tagger_class = kinds.resolve(KINDS[kind].home)
     if scheme and kind != "bilstm":
         raise typer.BadParameter(f"{kind} knows of no spans: expected --kind bilstm", param_hint="'--scheme'")
     column = column or usual_column(files, scheme)
     if column not in ("upos", "xpos") and not is_number(column):
         raise typer.BadParameter(f"{column!r} is not upos, xpos or a number", param_hint="'--column'")
     given = {"column": column} | ({"scheme": scheme} if scheme else {})
-    tagger = tagger_class(**{**given, **parse_settings(settings or [], kind, tagger_class)})
+    tagger = kinds.build(KINDS[kind], {**given, **parse_settings(settings, kind, tagger_class)})
     check_output(out, folder=True)
     began = time.perf_counter()
     with progress(quiet) as meter:
         tagged = read_treebanks(files, tagger.column, meter)
         held_out = None if valid is None else read_treebanks([valid], tagger.column, meter)
-        fit(tagger, tagged, held_out if kind == "bilstm" else None, meter)
+        fit(tagger, tagged, held_out if "valid" in KINDS[kind].training else None, meter)
         save(tagger, out)
         seconds = time.perf_counter() - began
         measures = None if held_out is None else measure_tagger(tagger, *held_out)
@@ -107,7 +97,7 @@ def train(
         told = f", {measures.accuracies.all:.2%} right on {valid}" if measures else ""
         if measures and measures.spans:
             told += f", F1 of spans {measures.spans.micro.f1:.2%}"
-        tell(
+        print_message(
             f"{kind}: {tokens:,} tokens in {len(tagged.sentences):,} sentences, {len(tagger.tags_)} tags, "
             f"{seconds:.1f} s, saved in {out}{told}"
         )

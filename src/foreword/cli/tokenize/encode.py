@@ -86,14 +86,14 @@ def encode(
 def write_corpus(
     blocks: Iterator[Block], tokenizer: TextTokenizer, folder: str, threads: int | None, as_json: bool, quiet: bool
 ) -> None:
-    from foreword.cli.printing import tell, write_json
+    from foreword.cli.printing import print_message, write_json
     from foreword.tokens.corpus import Corpus
 
     corpus = Corpus.from_blocks(blocks, tokenizer, threads=threads, folder=folder)
     if as_json:
         write_json({"documents": len(corpus), "tokens": len(corpus.ids), "output": folder})
     elif not quiet:
-        tell(f"{len(corpus):,} documents, {len(corpus.ids):,} tokens, saved in {folder}")
+        print_message(f"{len(corpus):,} documents, {len(corpus.ids):,} tokens, saved in {folder}")
 
 
 def spellings(vocab: Vocab, tokens: bool, as_json: bool) -> list[str]:

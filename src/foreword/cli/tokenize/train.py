@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from foreword import kinds
 from foreword.cli.options import (
     AsJson,
     DocumentOption,
@@ -23,6 +25,7 @@ from foreword.cli.options import (
     Texts,
     Threads,
     examples,
+    kind_option,
     memory_size,
     ray_talking_to_stderr,
     reading_of,
@@ -33,20 +36,14 @@ if TYPE_CHECKING:
     from foreword.text.block import Block
     from foreword.text.sources import Reading
     from foreword.tokens.bpe import BPETokenizer
-    from foreword.tokens.characters import ByteTokenizer, CharacterTokenizer
     from foreword.tokens.counting import Counted
-    from foreword.tokens.words import WordTokenizer
 
-Kind: TypeAlias = Literal["bpe", "bpe-characters", "word", "character", "byte"]
+KINDS = kinds.trained_as("tokenizer")
 
-TAKES: dict[str, tuple[str, ...]] = {
-    "bpe": ("vocab", "pattern", "special", "min_frequency", "lowercase", "form", "resume", "ray"),
-    "bpe-characters": ("vocab", "special", "min_frequency", "lowercase", "form", "resume", "ray"),
-    "word": ("vocab", "min_count", "split", "lowercase", "form", "ray"),
-    "character": ("min_count", "lowercase", "form"),
-    "byte": (),
-}
-"""Which options mean something to which kind; the others are refused rather than passed over."""
+KIND_HELP = f"{', '.join(KINDS)}. bpe merges bytes as GPT-2 does, bpe-characters merges characters."
+
+NAMES = {"vocab": ("vocab_size", "max_size"), "special": ("special_tokens",)}
+"""Options whose argument has another name; that depends on the kind."""
 
 EXAMPLES = examples(
     "foreword tokenize train ptb:train -o tokenizer --vocab 8000",
@@ -63,9 +60,7 @@ def train(
         str,
         typer.Option("--out", "-o", metavar="TOKENIZER", help="A folder to write; tokenizer.json if it ends in .json."),
     ],
-    kind: Annotated[
-        Kind, typer.Option(help="bpe merges bytes as GPT-2 does, bpe-characters merges characters.")
-    ] = "bpe",
+    kind: Annotated[str, kind_option("tokenizer", KIND_HELP)] = "bpe",
     vocab: Annotated[
         int | None,
         typer.Option(min=1, help="Tokens in all.", show_default="8000 for bpe and bpe-characters, all for word"),
@@ -125,7 +120,7 @@ def train(
     refuse_useless(kind, given, out, as_json)
 
     from foreword.cli.models import check_output, is_tokenizer_json, save_tokenizer
-    from foreword.cli.printing import tell, write_json
+    from foreword.cli.printing import print_message, write_json
     from foreword.cli.progress import progress
     from foreword.cli.texts import blocks_in
     from foreword.tokens.bpe import BPETokenizer
@@ -158,7 +153,7 @@ def train(
     seconds = time.perf_counter() - began
     left_out = getattr(tokenizer, "left_out_", 0)
     if left_out:
-        tell(
+        print_message(
             f"foreword: warning: {left_out:,} rare pieces did not fit in memory and were left out; --memory gives more"
         )
     if as_json:
@@ -166,7 +161,7 @@ def train(
         write_json({**facts, "seconds": seconds, "output": out})
     elif not quiet:
         rate = text.bytes / 1e6 / seconds
-        tell(f"{len(tokenizer.vocab):,} tokens in {seconds:.1f} s ({rate:.1f} MB/s), saved in {out}")
+        print_message(f"{len(tokenizer.vocab):,} tokens in {seconds:.1f} s ({rate:.1f} MB/s), saved in {out}")
 
 
 def given_options(**options: Any) -> dict[str, Any]:
@@ -174,14 +169,26 @@ def given_options(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value}
 
 
-def refuse_useless(kind: Kind, given: dict[str, Any], out: str, as_json: bool) -> None:
-    """A wrong call is told before anything heavy is imported."""
+def argument_of(option: str, kind: str) -> str | None:
+    """Return the name of a constructor's argument that an option stands for; None if the kind has no such argument."""
+    arguments = signature(kinds.resolve(KINDS[kind].home)).parameters.keys() - KINDS[kind].names[kind].keys()
+    if option == "pattern" and kind == "bpe-characters":  # which merges within words
+        return None
+    return next((name for name in NAMES.get(option, (option,)) if name in arguments), None)
+
+
+def refuse_useless(kind: str, given: dict[str, Any], out: str, as_json: bool) -> None:
+    """Refuse options that mean nothing to the kind."""
+
+    def supported(option: str, kind: str) -> bool:
+        return option in KINDS[kind].training or argument_of(option, kind) is not None
+
     for name in given:
-        if name not in TAKES[kind]:
-            option = f"--{name.replace('_', '-')}"
-            kinds = " or ".join(kind for kind, names in TAKES.items() if name in names)
-            raise typer.BadParameter(f"means nothing to --kind {kind}, only to {kinds}", param_hint=f"'{option}'")
-    if not kind.startswith("bpe") and (out == "-" or out.lower().endswith(".json")):
+        if not supported(name, kind):
+            able = " or ".join(each for each in KINDS if supported(name, each))
+            option = f"'--{name.replace('_', '-')}'"
+            raise typer.BadParameter(f"means nothing to --kind {kind}, only to {able}", param_hint=option)
+    if KINDS[kind].name != "bpe" and (out == "-" or out.lower().endswith(".json")):
         raise typer.BadParameter(
             f"tokenizer.json holds only BPE tokenizers, not {kind}: name a folder", param_hint="'-o'"
         )
@@ -191,25 +198,10 @@ def refuse_useless(kind: Kind, given: dict[str, Any], out: str, as_json: bool) -
         raise typer.BadParameter("standard output is taken by -o", param_hint="'--json'")
 
 
-def build(kind: Kind, given: dict[str, Any]) -> BPETokenizer | WordTokenizer | CharacterTokenizer | ByteTokenizer:
-    """A tokenizer that has learnt nothing yet."""
-    from foreword.tokens.bpe import BPETokenizer
-    from foreword.tokens.characters import ByteTokenizer, CharacterTokenizer
-    from foreword.tokens.words import WordTokenizer
-
-    names = {"vocab": "max_size" if kind == "word" else "vocab_size", "special": "special_tokens"}
-    settings = {names.get(name, name): value for name, value in given.items() if name not in ("resume", "ray")}
-    match kind:
-        case "bpe":
-            return BPETokenizer(kind="bytes", **settings)
-        case "bpe-characters":
-            return BPETokenizer(kind="characters", **settings)
-        case "word":
-            return WordTokenizer(**settings)
-        case "character":
-            return CharacterTokenizer(**settings)
-        case "byte":
-            return ByteTokenizer()
+def build(kind: str, given: dict[str, Any]) -> Any:
+    """Construct a tokenizer that has learnt nothing yet."""
+    settings = {argument_of(name, kind): value for name, value in given.items() if name not in ("resume", "ray")}
+    return kinds.build(KINDS[kind], {**KINDS[kind].names[kind], **settings})
 
 
 class Tally:

@@ -51,8 +51,9 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     """Learn to translate from a text and its translation, line by line, and save the translator."""
+    from foreword import kinds
     from foreword.cli.models import check_output
-    from foreword.cli.printing import tell, write_json
+    from foreword.cli.printing import print_message, write_json
     from foreword.cli.progress import progress
     from foreword.cli.settings import parse_settings
     from foreword.cli.translate.sides import read_sides
@@ -63,7 +64,7 @@ def train(
     if not out:
         raise typer.BadParameter("expected a folder to write", param_hint="'--out'")
     given = {"attention": attention, "device": device, **parse_settings(settings or [], "translate", Seq2Seq)}
-    translator = _translator(tokens, vocab, min_count, Seq2Seq(**given))
+    translator = _translator(tokens, vocab, min_count, kinds.build(kinds.KINDS["seq2seq"], given))
     check_output(out, folder=True)
     began = time.perf_counter()
     with progress(quiet) as meter:
@@ -81,7 +82,7 @@ def train(
         write_json({**facts, "seconds": seconds, "output": out})
     elif not quiet:
         told = f", {model.valid_score_:.3f} nats a token on {valid[0]}" if valid else ""
-        tell(
+        print_message(
             f"translator, {model.attention} attention: {len(texts[0]):,} pairs, {model.parameter_count:,} weights, "
             f"{seconds:.1f} s, saved in {out}{told}"
         )
@@ -109,10 +110,10 @@ def _fit(
     translator: TextTranslator, texts: Any, valid: Any, out: str, meter: Meter | None, *, resume: bool
 ) -> None:  # fmt: skip
     """Train to the end, keeping the run in a file on the way; Ctrl-C leaves that of the last epoch."""
-    from foreword.cli.neural import checkpoint_of
+    from foreword.pipeline.fitting import Output
     from foreword.training.checkpoint import Checkpoint
 
-    checkpoint = Checkpoint(checkpoint_of(out), every=30)
+    checkpoint = Checkpoint(Output(out).checkpoint, every=30)
     if not resume:
         checkpoint.path.unlink(missing_ok=True)
     for step in translator.train(*texts, valid=valid, checkpoint=checkpoint):

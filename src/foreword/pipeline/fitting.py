@@ -1,0 +1,213 @@
+"""Train a model of any kind on text, by its name.
+
+``foreword train KIND TEXT`` and ``foreword.train(KIND, texts)`` both come here, so that the shell and Python give the
+same model: the registry in ``kinds.py`` has the defaults of each kind.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from foreword import kinds
+from foreword.checks import check_not_string
+from foreword.errors import InputError, SettingError
+from foreword.pipeline.language import TextLM, word_tokenizer
+from foreword.protocols import Meter, Step, TextTokenizer
+from foreword.storage.checkpoint import deferred_interrupt
+from foreword.storage.folder import load, save
+from foreword.storage.scratch import Scratch
+from foreword.text.block import Block, blocks_of
+from foreword.tokens.corpus import Corpus
+
+SAVE_EVERY = 300.0
+"""Seconds between two savings of a model that is saved while it is trained."""
+
+
+def train(
+    kind: str,
+    texts: Iterable[str],
+    *,
+    tokenizer: TextTokenizer | None = None,
+    min_count: int | None = None,
+    max_size: int | None = None,
+    valid: Iterable[str] | None = None,
+    threads: int | None = None,
+    meter: Meter | None = None,
+    **settings: Any,
+) -> Any:
+    """Train a language model or word vectors, as ``foreword train KIND`` does.
+
+    kind: ngram, hmm, lstm, word2vec, ...: the names that ``foreword train --help`` lists.
+    texts: one document each. tokenizer: one that has learnt its vocabulary; otherwise words between white space.
+    min_count, max_size: which words the vocabulary keeps; by default those that suit the kind.
+    settings: of the model, and of a network's ``Training`` and ``Dropout``.
+
+    Return a ``TextLM``, or for word vectors the trained model, whose ``vectors`` are the result.
+    """
+    check_not_string(texts)
+    if kind not in (names := kinds.trained_as("language-model", "vectors")):
+        raise SettingError(f"kind={kind!r}: expected one of {', '.join(names)}")
+    model = kinds.build(names[kind], {**names[kind].names[kind], **settings})
+    words, corpus = read_corpus(
+        blocks_of(texts), model, tokenizer, min_count=min_count, max_size=max_size, threads=threads
+    )
+    held_out = None if valid is None else Corpus.from_texts(valid, words)
+    learn(model, corpus, valid=held_out, threads=threads, meter=meter)
+    return finished(words, model)
+
+
+def read_corpus(
+    blocks: Iterator[Block],
+    model: object,
+    tokenizer: TextTokenizer | None = None,
+    *,
+    min_count: int | None = None,
+    max_size: int | None = None,
+    threads: int | None = None,
+    scratch: Scratch | None = None,
+) -> tuple[TextTokenizer, Corpus]:
+    """Encode a text, and return the tokenizer that did it: the one given, or words between white space."""
+    if tokenizer is not None:
+        return tokenizer, Corpus.from_blocks(blocks, tokenizer, threads=threads, scratch=scratch)
+    words = word_tokenizer(model, min_count, max_size)
+    return words, words.fit_corpus(blocks, threads=threads, scratch=scratch)
+
+
+def finished(tokenizer: TextTokenizer, model: Any) -> Any:
+    """Return what is saved: a ``TextLM``, or a model of word vectors, which knows its words itself."""
+    return TextLM(tokenizer, model) if kinds.of(model).task == "language-model" else model
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a training is saved. resume: whether one that was stopped there is resumed."""
+
+    folder: str
+    resume: bool = False
+
+    @property
+    def checkpoint(self) -> Path:
+        """The file, or on Ray the folder, that holds the run of a network until its model is saved."""
+        return Path(f"{self.folder.rstrip('/')}.checkpoint")
+
+    def discard_checkpoint(self) -> None:
+        if self.checkpoint.is_dir():
+            shutil.rmtree(self.checkpoint)
+        self.checkpoint.unlink(missing_ok=True)
+
+    def is_done(self, kind: kinds.Kind) -> bool:
+        """Return whether a network is to be resumed whose training has ended."""
+        return kind.network and self.resume and Path(self.folder).exists() and not self.checkpoint.exists()
+
+    def build(self, kind: kinds.Kind, settings: Mapping[str, Any]) -> Any:
+        """Construct a model, or load the stopped one, which must have been given the same settings.
+
+        Where nothing is there yet, a resumed training starts: the same call can be repeated until the work is done.
+        """
+        if not self.resume or kind.network or not Path(self.folder).exists():
+            return kinds.build(kind, settings)
+        model = load(self.folder)
+        if kinds.of(model) is not kind:
+            raise InputError(
+                f"{self.folder}: its kind is {kinds.of(model).name}, not {kind.name}: it cannot be resumed"
+            )
+        for name, value in settings.items():
+            if name in ("memory", "scratch"):  # where the work is done changes nothing of it
+                setattr(model, name, value)
+            elif getattr(model, name) != value:
+                raise InputError(
+                    f"{self.folder}: training began with {name}={getattr(model, name)}, and now {name}={value} is given"
+                )
+        return model
+
+
+def learn(
+    model: Any,
+    corpus: Corpus,
+    *,
+    valid: Corpus | None = None,
+    output: Output | None = None,
+    threads: int | None = None,
+    meter: Meter | None = None,
+) -> None:
+    """Train a model of any kind to the end. With ``output``, long training is saved on the way and can be resumed."""
+    kind = kinds.of(model)
+    if kind.network:
+        _learn_network(model, corpus, valid, output, threads, meter)
+    elif kind.task == "vectors":
+        counted = model.count(corpus, meter) if kind.name == "glove" else corpus
+        phase = "training" if counted is corpus else "training on pairs"
+        run_steps(model, model.train(counted), output, meter, phase)
+    else:
+        model.fit(corpus, valid=valid, **({"meter": meter} if "meter" in kind.training else {}))
+
+
+def run_steps(
+    model: Any, steps: Iterator[Step], output: Output | None, meter: Meter | None, phase: str = "training"
+) -> None:
+    """Run the steps of a training, saving the model on the way but not at the end.
+
+    Ctrl-C stops after the current step, saves the model, and reports how to resume.
+    """
+    saved = time.monotonic()
+    with deferred_interrupt() as stopped:
+        for step in steps:
+            if meter:
+                meter(f"{phase}, loss {step.loss:.4f}", step.done, step.total)
+            if stopped.is_set() and step.done < step.total:
+                if output is None:
+                    raise KeyboardInterrupt
+                save(model, output.folder)
+                share = step.done / step.total
+                raise KeyboardInterrupt(f"stopped after {share:.0%} and saved in {output.folder}: --resume continues")
+            if output is not None and time.monotonic() - saved >= SAVE_EVERY:
+                save(model, output.folder)
+                saved = time.monotonic()
+
+
+def _learn_network(
+    model: Any, corpus: Corpus, valid: Corpus | None, output: Output | None, threads: int | None, meter: Meter | None
+) -> None:
+    """Train a network, keeping the run in a checkpoint file on the way.
+
+    Ctrl-C stops after the current updates, writes that file, and reports how to resume.
+    """
+    import torch
+
+    from foreword.training.checkpoint import Checkpoint
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    if output is None:
+        for step in model.train(corpus, valid=valid):
+            if meter:
+                meter(_progress(model, step), step.done, step.total)
+        return
+    checkpoint = Checkpoint(output.checkpoint)
+    if not output.resume:
+        output.discard_checkpoint()
+    elif checkpoint.path.is_dir():
+        raise SettingError(f"{checkpoint.path} holds a run on Ray: resume it with --ray")
+    asked_at = 0
+    with deferred_interrupt() as stopped:
+        for step in model.train(corpus, valid=valid, checkpoint=checkpoint):
+            if meter:
+                meter(_progress(model, step), step.done, step.total)
+            if stopped.is_set() and asked_at == checkpoint.written:
+                checkpoint.ask()
+            elif stopped.is_set():
+                share = step.done / max(1, step.total)
+                raise KeyboardInterrupt(f"stopped after {share:.0%} and saved in {checkpoint.path}: --resume continues")
+            else:
+                asked_at = checkpoint.written
+
+
+def _progress(model: Any, step: Step) -> str:
+    seen = f", valid {math.exp(-model.valid_score_):.1f}" if math.isfinite(model.valid_score_) else ""
+    return f"training, loss {step.loss:.3f}{seen}"
