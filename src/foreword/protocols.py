@@ -88,6 +88,13 @@ class LanguageModel(NextToken[S], Protocol[S]):
 
 
 @runtime_checkable
+class Iterative(Protocol):
+    """A language model whose training yields a ``Step`` at a time; ``fit`` runs it to its end."""
+
+    def train(self, corpus: Corpus, *, valid: Corpus | None = None) -> Iterator[Step]: ...
+
+
+@runtime_checkable
 class QuickSteps(Protocol):
     """A model with a faster version for one token at a time; its numbers are equal up to rounding."""
 
@@ -243,13 +250,6 @@ class LabelModel(Protocol):
 
 
 # Saving
-
-
-@runtime_checkable
-class Iterative(Protocol):
-    """A language model whose training yields a ``Step`` at a time; ``fit`` runs it to its end."""
-
-    def train(self, corpus: Corpus, *, valid: Corpus | None = None) -> Iterator[Step]: ...
 
 
 @dataclass(slots=True)
