@@ -24,7 +24,7 @@ from foreword.nn.layers import lstm, reversing, turned
 from foreword.protocols import NextToken, Step
 from foreword.speech.search import greedy, prefix_search
 from foreword.training.batches import beside, bucketed, longs, side_by_side
-from foreword.training.flat import new_flat, views
+from foreword.training.gradients import new_flat, views
 from foreword.training.optimisers import Adam
 from foreword.training.schedules import hold_then_cosine
 

@@ -23,7 +23,7 @@ from foreword.arrays import Ints, Longs
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
-from foreword.text.clean import Cleaning, Form
+from foreword.text.unicode import Cleaning, Form
 from foreword.tokens.characters import REPLACEMENT, character_ids, printable, spelling_of
 from foreword.tokens.corpus import Encoded, block_room, encode_text, encode_texts
 from foreword.tokens.counting import Counted, count_pieces_of, pieces_of

@@ -42,7 +42,7 @@ from foreword.nn.network import Weights, word_logs
 from foreword.nn.sampled import Noise, sampled_cross_entropy, unigram
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.training.batches import bucketed, like_lengths, longs, side_by_side
-from foreword.training.flat import choose_device, new_flat, views
+from foreword.training.gradients import choose_device, new_flat, views
 from foreword.training.optimisers import Adam
 from foreword.training.schedules import hold_then_cosine, running_share
 from foreword.vectors.elmo_network import BEGINS, BORDER, ENDS, MARKS, UNSEEN_LETTER, ELMoNetwork, aimed_at

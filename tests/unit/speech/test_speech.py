@@ -102,7 +102,7 @@ def test_one_sound_or_many_are_heard_the_same() -> None:
 
 
 def model_weights(model: Recogniser) -> dict[str, torch.Tensor]:
-    from foreword.training.flat import views
+    from foreword.training.gradients import views
 
     return views(model._flat, model._shapes)
 
