@@ -40,7 +40,8 @@ from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
 from foreword.storage.safetensors import parse_json_object, shown
 from foreword.text.unicode import Form
-from foreword.tokens.bpe import ENDS, BPETokenizer, Kind, Pattern
+from foreword.tokens.bpe import ENDS, BPETokenizer, Pattern
+from foreword.tokens.merges import Kind
 from foreword.tokens.vocab import END, UNKNOWN
 
 SIZE_LIMIT = 256 << 20
@@ -62,7 +63,7 @@ _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 T = TypeVar("T")
 
 
-class Cut(NamedTuple):
+class PieceRule(NamedTuple):
     """What a ``pre_tokenizer`` comes to, as settings of ``BPETokenizer``."""
 
     kind: Kind
@@ -150,13 +151,13 @@ def _check_kind(kind: Kind, model: Mapping[str, Json], decoder: Json) -> None:
         _expect(model.get("fuse_unk", False) is False, "fuse_unk", model.get("fuse_unk"), "false")
 
 
-def _read_cut(found: Json) -> Cut:
+def _read_cut(found: Json) -> PieceRule:
     match found:
         case {"type": "ByteLevel", "add_prefix_space": bool(prefix_space), **rest}:
             with_regex = _of_type(rest.get("use_regex", True), bool, "use_regex")
-            return Cut("bytes", "gpt2" if with_regex else "none", prefix_space)
+            return PieceRule("bytes", "gpt2" if with_regex else "none", prefix_space)
         case {"type": "Split"} if _regex(found) == CHARACTERS_REGEX:
-            return Cut("characters")
+            return PieceRule("characters")
         case {
             "type": "Sequence",
             "pretokenizers": [
@@ -165,7 +166,7 @@ def _read_cut(found: Json) -> Cut:
                 {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
             ],
         } if (pattern := _PATTERN_OF.get(_regex(split))) is not None:
-            return Cut("bytes", pattern)
+            return PieceRule("bytes", pattern)
     expected = f"ByteLevel, alone or after a Split by the regular expression of {', '.join(REGEXES)}"
     raise InputError(f"the pre_tokenizer is {_described(found)}, expected {expected}")
 
