@@ -104,11 +104,7 @@ BatchWork: TypeAlias = Callable[[Reals, Reals, Reals, DocumentBatch], T]
 
 
 def map_batches(
-    work: BatchWork[T],
-    parameters: tuple[Reals, Reals, Reals],
-    ids: Ids,
-    offsets: Longs,
-    threads: int | None,
+    work: BatchWork[T], parameters: tuple[Reals, Reals, Reals], ids: Ids, offsets: Longs, threads: int | None
 ) -> Iterator[tuple[DocumentBatch, T]]:
     """Call ``work`` on every batch of documents of similar length, on all cores, and yield its results in order."""
     groups = list(document_groups(np.diff(offsets), len(parameters[0])))
@@ -396,11 +392,7 @@ def add_rows(totals: Doubles, numbers: Longs, rows: Reals) -> None:
 
 
 def likeliest_paths(
-    parameters: tuple[Reals, Reals, Reals],
-    ids: Ids,
-    offsets: Longs,
-    ranges: list[tuple[int, int]],
-    threads: int | None,
+    parameters: tuple[Reals, Reals, Reals], ids: Ids, offsets: Longs, ranges: list[tuple[int, int]], threads: int | None
 ) -> Ints:
     """Return (N,) the states of each document's likeliest path; ranges: of documents, one piece of work each."""
     start, transition, emission = parameters

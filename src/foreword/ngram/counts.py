@@ -195,16 +195,7 @@ def _link(
         numbers = scratch.buffer((last - first) * each, np.int32)
         latest = np.full(text.order + 1, -1, np.int64)
         number_by_word_before(
-            listed.before,
-            listed.marks,
-            text.order,
-            told.copy(),
-            first,
-            last,
-            latest,
-            numbers,
-            begins,
-            continuations,
+            listed.before, listed.marks, text.order, told.copy(), first, last, latest, numbers, begins, continuations
         )
         write_suffixes(listed.marks[first:last], text.order, own, numbers, begins, suffixes)
         scratch.release(numbers)

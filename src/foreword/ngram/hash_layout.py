@@ -22,14 +22,7 @@ from foreword.errors import ForewordError, InputError
 from foreword.native.hashing import FIRST, SECOND
 from foreword.ngram import kernels_query as kernels
 from foreword.ngram.kernels_arpa import HashTables, contexts_of, find_rows, insert_rows, rename_contexts
-from foreword.ngram.kernels_query import (
-    COLUMNS,
-    COUNT,
-    FIRST_ROW,
-    HASH,
-    HOMES,
-    ModelArrays,
-)
+from foreword.ngram.kernels_query import COLUMNS, COUNT, FIRST_ROW, HASH, HOMES, ModelArrays
 from foreword.protocols import Meter
 from foreword.storage.scratch import Scratch
 

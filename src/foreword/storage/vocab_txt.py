@@ -55,13 +55,7 @@ MANY = 100_000
 
 
 def open_vocab(
-    path: str | Path,
-    *,
-    tokens: int,
-    unknown: int | None,
-    end: int,
-    counts: Array | None = None,
-    thorough: bool = True,
+    path: str | Path, *, tokens: int, unknown: int | None, end: int, counts: Array | None = None, thorough: bool = True
 ) -> Callable[[], tuple[Bytes, Longs]]:
     """Check the file, of ``tokens`` tokens, and return the function that reads them: their bytes and offsets.
 

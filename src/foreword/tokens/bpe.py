@@ -205,9 +205,7 @@ class BPETokenizer:
         new = [token for token in wanted if token not in self.vocab]
         self.special_tokens = (*self._specials, *new)
         self.vocab_ = Vocab(
-            [*self.vocab, *new],
-            unknown=None if self.vocab.unknown is None else UNKNOWN,
-            end=self.vocab[self.vocab.end],
+            [*self.vocab, *new], unknown=None if self.vocab.unknown is None else UNKNOWN, end=self.vocab[self.vocab.end]
         )
         self._forget()
         return self

@@ -53,13 +53,7 @@ class Vocab:
 
     @classmethod
     def from_bytes(
-        cls,
-        data: Bytes,
-        offsets: Longs,
-        counts: Longs | None = None,
-        *,
-        unknown: int | None,
-        end: int,
+        cls, data: Bytes, offsets: Longs, counts: Longs | None = None, *, unknown: int | None, end: int
     ) -> Self:
         """A vocabulary over buffers that are already there, as a saved one is opened: nothing is copied or read."""
         vocab = cls.__new__(cls)
@@ -68,13 +62,7 @@ class Vocab:
 
     @classmethod
     def from_reader(
-        cls,
-        tokens: int,
-        read: Reader,
-        counts: Longs | None = None,
-        *,
-        unknown: int | None,
-        end: int,
+        cls, tokens: int, read: Reader, counts: Longs | None = None, *, unknown: int | None, end: int
     ) -> Self:
         """A vocabulary of which only the size is known before somebody asks for a token: then ``read`` gives data and
         offsets.
@@ -103,12 +91,7 @@ class Vocab:
         return cls([UNKNOWN, END, *kept], [unknown, end_count, *(words[word] for word in kept)])
 
     def _store(
-        self,
-        data: Bytes,
-        offsets: Longs,
-        counts: Sequence[int] | Longs | None,
-        unknown: str | None,
-        end: str,
+        self, data: Bytes, offsets: Longs, counts: Sequence[int] | Longs | None, unknown: str | None, end: str
     ) -> None:
         array = None if counts is None else np.asarray(counts, np.int64)
         if array is not None and len(array) != len(offsets) - 1:
@@ -120,14 +103,7 @@ class Vocab:
         self.unknown = None if unknown is None else self._ids[unknown]
         self.end = self._ids[end]
 
-    def _keep(
-        self,
-        data: Bytes,
-        offsets: Longs,
-        counts: Longs | None,
-        unknown: int | None,
-        end: int,
-    ) -> None:
+    def _keep(self, data: Bytes, offsets: Longs, counts: Longs | None, unknown: int | None, end: int) -> None:
         self._tokens = len(offsets) - 1
         self._buffers = data, offsets
         self.counts = counts
