@@ -59,7 +59,7 @@ def read_arpa(path: str | Path) -> NgramLM:
 
 
 class _Orders:
-    """N-grams as they are read: for each order a dictionary from (number of the prefix, last word) to a number."""
+    """The n-grams read so far: for each order a dictionary from (number of the prefix, last word) to a number."""
 
     def __init__(self, vocab_size: int) -> None:
         self.numbers: list[dict[tuple[int, int], int]] = [{}]
@@ -82,7 +82,7 @@ class _Orders:
         return number
 
     def add(self, ngram: tuple[int, ...], log: float, backoff: float) -> bool:
-        """Enter an n-gram, and its shorter ends where they are missing; False if it is there already."""
+        """Add an n-gram, and its shorter ends where they are missing; return False if it exists already."""
         depth = len(ngram) - 1
         parent = self.require(ngram[:-1])
         self.require(ngram[1:])
@@ -97,7 +97,7 @@ class _Orders:
         return True
 
     def require(self, ngram: tuple[int, ...]) -> int:
-        """The number of an n-gram, which is put in, as backing off has it, if it is not there."""
+        """Return the number of an n-gram, which is added with its backed-off probability if it is missing."""
         number = self.find(ngram)
         if number is None:
             context, shorter = self.require(ngram[:-1]), self.require(ngram[1:])
