@@ -1,8 +1,8 @@
 """Kernels that count n-grams: sort the positions of a text, number the n-grams, merge counts, estimate probabilities.
 
-The text is one array of numbers: a word is its id + 1, and ``stop``, the largest, stands before each document, where it
-means ``<s>``, and behind the last one. What a position is sorted by are its own word and the ``order`` - 1 after it;
-from a ``stop`` on they count as zero, so an n-gram at the end of a document comes before all its extensions.
+The text is one array of numbers: a word is its id + 1, and ``stop``, the largest, precedes each document, where it
+means ``<s>``, and follows the last one. A position is sorted by its own word and the ``order`` - 1 after it; from a
+``stop`` on they count as zero, so that an n-gram at the end of a document comes before all its extensions.
 
 Positions are taken in batches that fit the cache. The first word of each is told by a counting sort, which makes the
 batches, and the others are packed into two 64-bit numbers, the upper and the lower, together with the position's place
@@ -40,22 +40,22 @@ LOG, WEIGHT = 2, 3
 weight, as float32."""
 
 KEY_BITS = 62
-"""What a packed number holds at most; no sign bit is touched."""
+"""Bits of a packed number; the sign bit is not used."""
 
 DIGIT = 11
-"""Bits a digit at most: 2,048 lists that grow at once stay in the cache."""
+"""Bits of a digit at most: 2,048 lists that grow in parallel stay in the cache."""
 
 TALLY = 6 << DIGIT
-"""Counters that sorting by one packed number needs."""
+"""Counters for sorting by one packed number."""
 
 _FEW, _SHORT_DIGIT = 1 << 10, 6
-"""So few records have shorter digits, for which fewer lists have to be begun."""
+"""Fewer records than this are sorted by shorter digits, which need fewer lists."""
 
 _SMALL = 24
-"""Up to how many records are sorted by insertion."""
+"""Records up to which insertion sort is used."""
 
 _AHEAD = 24
-"""Positions in sorted order are scattered over the text; memory is asked for this many before they are needed."""
+"""Sorted positions are scattered over the text; they are prefetched this many steps ahead."""
 
 
 @kernel
@@ -97,7 +97,7 @@ def sort_by_word(text: Ints, begins: Longs, positions: Ints) -> None:
 
 @kernel
 def count_next(text: Ints, length: int, stop: int, prefix: Ints, counts: Longs) -> None:
-    """How many positions begin with ``prefix`` and have each word after it; ``counts[0]``: none.
+    """Count the positions that begin with ``prefix`` by the word after it; ``counts[0]``: no word.
 
     counts: int64 (stop + 1,), zero at first.
     """
@@ -117,7 +117,7 @@ def collect(
 ) -> int:  # fmt: skip
     """List positions from ``start`` on that ``count_next`` counts under the words from ``first`` up to ``last``.
 
-    Stops when ``positions`` is full; how many were found is found[0], and where to go on is returned.
+    Stops when ``positions`` is full; found[0] is how many were found. Returns where to resume.
     """
     known = len(prefix)
     size = 0
@@ -255,7 +255,7 @@ def _insert(records: Longs, first: int, last: int) -> None:
 
 @kernel
 def take_in_order(values: Ints, records: Longs, mask: int, out: Ints) -> None:
-    """The positions, or something of each, in the order of the records; ``mask`` is that of a place."""
+    """Write the positions, or a value of each, to ``out`` in the order of the records; mask: of an index."""
     for place in range(len(out)):
         out[place] = values[records[2 * place + 1] & mask]
 
@@ -266,7 +266,7 @@ def list_ngrams(
     upper_words: int, lower_words: int, bits: int, place_bits: int,
     latest: Ints, sizes: Longs, bases: Longs, grams: Ints, marks: Bytes,
 ) -> None:  # fmt: skip
-    """Go through sorted positions and write down every n-gram that differs from the one before.
+    """Scan sorted positions and list every n-gram that differs from the one before.
 
     positions, records: in the same order. What the records do not hold of an n-gram is read from the text.
     latest: int32 (order + 1,), the words of the n-gram before, from 1 on; sizes: int64 (order + 1,), how many n-grams
@@ -314,7 +314,7 @@ def list_ngrams(
 
 
 _LINK_AHEAD = 16
-"""Memory is asked for this many positions before it is needed."""
+"""Memory is prefetched this many positions ahead."""
 
 
 @kernel
@@ -322,7 +322,7 @@ def number_by_word_before(
     before: Ints, marks: Bytes, order: int, begins: Longs, first: int, last: int, latest: Longs,
     numbers: Ints, tables: Longs, counts: Ints,
 ) -> None:  # fmt: skip
-    """Go through the positions in sorted order and tell the one before each the numbers of the n-grams here.
+    """Scan the positions in sorted order and pass the numbers of the n-grams here to the position before each.
 
     before, marks: of ``pack_keys`` and ``list_ngrams``, in sorted order. begins: int64 (stop + 1,), where the positions
     of each word begin in that order; it is moved on. latest: int64 (order + 1,), -1 at first, scratch.
@@ -358,11 +358,11 @@ def number_by_word_before(
 def write_suffixes(
     marks: Bytes, order: int, latest: Longs, numbers: Ints, tables: Longs, suffixes: Ints
 ) -> None:  # fmt: skip
-    """Take down the suffixes of n-grams of orders from three on, as their positions have been told them.
+    """Write the suffixes of n-grams of orders from three on, as ``number_by_word_before`` passed them on.
 
     marks, numbers: of positions that follow each other in sorted order; latest: int64 (order + 1,), the latest number
     of each order, -1 at first, kept from call to call. suffixes, out: that of k-gram i is ``suffixes[tables[k] + i]``.
-    Every occurrence of an n-gram says the same, so the last one may have its way.
+    Every occurrence of an n-gram has the same suffix, so the last one may overwrite the others.
     """
     each = order - 2
     for place in range(len(marks)):
@@ -374,7 +374,7 @@ def write_suffixes(
 
 @kernel
 def count_words_before(suffixes: Ints, counts: Ints) -> None:
-    """How many different words stand before each word, one for each bigram; counts: int32 (words,), zero at first."""
+    """Count the different words before each word, one for each bigram; counts: int32 (words,), zero at first."""
     for place in range(len(suffixes)):
         counts[suffixes[place]] += 1
 
@@ -388,7 +388,7 @@ def replace_counts(grams: Ints, counts: Ints) -> None:
 
 @kernel
 def counts_of_counts(grams: Ints, tally: Longs) -> None:
-    """How many have the count 1, 2, 3, 4: tally[1:5]."""
+    """Count the n-grams that have the count 1, 2, 3, 4: tally[1:5]."""
     for place in range(len(grams)):
         count = grams[place, COUNT]
         if 0 < count < 5:
@@ -397,7 +397,7 @@ def counts_of_counts(grams: Ints, tally: Longs) -> None:
 
 @kernel
 def first_extension(grams: Ints, parent: int) -> int:
-    """Where the extensions of n-gram number ``parent`` begin, or would, among those of the next order."""
+    """Return where the extensions of n-gram number ``parent`` begin, or would, among those of the next order."""
     low, high = 0, len(grams)
     while low < high:
         middle = (low + high) >> 1
@@ -410,7 +410,7 @@ def first_extension(grams: Ints, parent: int) -> int:
 
 @kernel
 def find_extension(grams: Ints, parent: int, word: int) -> int:
-    """The number of an n-gram that is there."""
+    """Return the number of an n-gram that is there."""
     low, high = first_extension(grams, parent), first_extension(grams, parent + 1)
     while low < high:
         middle = (low + high) >> 1
@@ -423,7 +423,9 @@ def find_extension(grams: Ints, parent: int, word: int) -> int:
 
 @kernel
 def list_extensions(grams: Ints, children: Longs) -> None:
-    """children: int64 (n-grams below + 1,), out; n-gram g is extended by ``children[g]`` to ``children[g + 1]``."""
+    """Write where the extensions of each n-gram begin. children: int64 (n-grams below + 1,), out; g is extended by
+    ``children[g]`` to ``children[g + 1]``.
+    """
     parent = 0
     for place in range(len(grams)):
         while parent <= grams[place, PARENT]:
@@ -436,9 +438,9 @@ def list_extensions(grams: Ints, children: Longs) -> None:
 
 @kernel
 def rank_by_first_place(text: Ints, ranks: Ints, end: int) -> int:
-    """Number words in the order they first come, ``end`` before all; ranks: int32 (stop + 1,), -1 at first, out.
+    """Number words in order of first occurrence, ``end`` before all; ranks: int32 (stop + 1,), -1 at first, out.
 
-    Returns the word that came last. Words are those of the text: ``stop``, the largest, has no rank.
+    Returns the word that was numbered last. Words are those of the text: ``stop``, the largest, has no rank.
     """
     stop = len(ranks) - 1
     ranks[end] = 0
@@ -455,7 +457,7 @@ def rank_by_first_place(text: Ints, ranks: Ints, end: int) -> int:
 
 @kernel
 def last_in_suffix_order(text: Ints, ranks: Ints, word: int, order: int) -> int:
-    """Where the n-gram ends that comes last when n-grams are sorted by their last word, then the one before, …
+    """Return where the n-gram ends that comes last when n-grams are sorted by their last word, then the one before, …
 
     Only those that end in ``word`` are looked at; a word's place in the sort is its rank. ``<s>`` ends an n-gram.
     """
@@ -485,15 +487,15 @@ def list_windows(
     unigrams: Longs, grams: Ints, begins: Longs, fingers: Longs, nodes: Longs, seen: Longs, path: Ints,
     rows: Ints, counts: Longs,
 ) -> int:  # fmt: skip
-    """The windows of a text from its n-grams, sorted; how many there are.
+    """Return the windows of a text from its n-grams, sorted; how many there are.
 
     unigrams: int64 (words + 1,), how often each word was seen, ``<s>`` last. grams: int32 (n, 4), tables of orders from
     two on one after another, that of order k from ``begins[k - 2]`` to ``begins[k - 1]``. fingers: a copy of begins.
     nodes, seen: int64 (order + 1,), path: int32 (order,), scratch. rows: int32 (room, order), counts: int64 (room,),
     out.
 
-    The n-grams that extend a context follow each other, and contexts come in their order: so one finger in each table
-    is enough to go through all n-grams as through the words of a dictionary.
+    The n-grams that extend a context follow each other, and contexts come in their order: so one cursor in each table
+    is enough to visit all n-grams in the order of a dictionary.
     """
     order, size = len(path), 0
     for word in range(len(unigrams)):
@@ -528,7 +530,7 @@ def list_windows(
 
 @kernel
 def merge_rows(one: Ints, its: Longs, other: Ints, others: Longs, rows: Ints, counts: Longs) -> int:
-    """Two sorted lists of different rows as one, the counts of equal rows added; how long it is.
+    """Merge two sorted lists of distinct rows, adding the counts of equal rows; return the length.
 
     one, other: int32 (n, order), (m, order), with counts int64; rows: int32 (n + m, order) and counts, out.
     """
@@ -563,7 +565,7 @@ def merge_rows(one: Ints, its: Longs, other: Ints, others: Longs, rows: Ints, co
 
 @kernel
 def table_sizes(rows: Ints, sizes: Longs) -> None:
-    """How many n-grams of each order sorted rows begin with: sizes, int64 (order + 1,), zero at first."""
+    """Count the n-grams of each order that sorted rows begin with: sizes, int64 (order + 1,), zero at first."""
     order = rows.shape[1]
     for place in range(len(rows)):
         is_new = place == 0
@@ -579,7 +581,7 @@ def table_sizes(rows: Ints, sizes: Longs) -> None:
 def fill_tables(
     rows: Ints, counts: Longs, begins: Longs, latest: Longs, unigrams: Longs, grams: Ints, most: int
 ) -> bool:  # fmt: skip
-    """The n-grams of sorted rows; whether every count was at most ``most``.
+    """Return the n-grams of sorted rows; whether every count was at most ``most``.
 
     latest: int64 (order + 1,), -1 at first. unigrams: int64 (words + 1,), zero at first; grams: int32 (n, 4), zero at
     first, the tables of orders from two on, that of order k from ``begins[k - 2]`` on.
@@ -610,7 +612,7 @@ def fill_tables(
 
 @kernel
 def find_suffixes(grams: Ints, of_parents: Ints, shorter: Ints, children: Longs, suffixes: Ints) -> None:
-    """The number of each n-gram without its first word.
+    """Find the number of each n-gram without its first word.
 
     That of ``a b c d`` is the one among the extensions of ``b c``, the suffix of ``a b c``, that ends in ``d``.
     grams: int32 (n, 4); of_parents: the suffixes of the order below; shorter: the table of the order below, in which
@@ -633,7 +635,7 @@ def find_suffixes(grams: Ints, of_parents: Ints, shorter: Ints, children: Longs,
 
 @kernel
 def look_up_lower(suffixes: Ints, first: int, last: int, lower: Doubles, out: Doubles) -> None:
-    """out[i] becomes the probability of suffix i, for suffixes from ``first`` up to ``last``.
+    """Set out[i] to the probability of suffix i, for suffixes from ``first`` up to ``last``.
 
     lower: float64 (last - first,).
     """
@@ -652,7 +654,7 @@ def weigh_contexts(
     grams: Ints, kept: Bytes, first_context: int, discounts: Doubles, per_type: float, extra: float,
     totals: Doubles, weights: Doubles,
 ) -> None:  # fmt: skip
-    """N(c) and b(c), see ``share_out``, of contexts from ``first_context`` on; grams: all their extensions.
+    """Compute N(c) and b(c), see ``share_out``, of contexts from ``first_context`` on; grams: all their extensions.
 
     kept: zero for n-grams that are pruned, which give all they have to b(c); empty if none are. A context without
     extensions has the weight one.
@@ -678,7 +680,7 @@ def share_out(
     grams: Ints, first_context: int, discounts: Doubles, interpolated: bool, totals: Doubles, weights: Doubles,
     lower: Doubles, probabilities: Doubles,
 ) -> None:  # fmt: skip
-    """Probabilities of n-grams.
+    """Compute the probabilities of n-grams.
 
         p(w | c) = (n(c w) - D(n)) / N(c) + b(c) p(w | c without its first word)
 
@@ -694,14 +696,14 @@ def share_out(
 
 @kernel
 def mark_frequent(grams: Ints, limit: int, kept: Bytes) -> None:
-    """kept[i] = 1 where n-gram i was seen more than ``limit`` times."""
+    """Set kept[i] = 1 where n-gram i was seen more than ``limit`` times."""
     for place in range(len(grams)):
         kept[place] = grams[place, COUNT] > limit
 
 
 @kernel
 def drop_rare(grams: Ints, kept: Bytes, renumbered_below: Ints, renumbered: Ints) -> int:
-    """Close the gaps that n-grams leave which are not kept; how many are. Their parents are kept where they are.
+    """Remove n-grams that are not kept, in place; return how many are kept. Their parents are kept too.
 
     renumbered_below: int32, the new numbers of the order below, empty if they are the old ones; renumbered: int32 (n,),
     out, the same for this order.

@@ -23,12 +23,12 @@ from foreword.arrays import Bytes, Ints, Longs, ULongs
 from foreword.native.hashing import EMPTY, find_slot, pair_key
 from foreword.native.jit import allocating, inlined, kernel
 from foreword.tokens.pieces import character
-from foreword.tokens.strings import ID_BITS, cut_batch, find, has_room, insert, make_key, row_of
+from foreword.tokens.strings import ID_BITS, cut_batch, find, has_space, insert, make_key, row_of
 
 
 @kernel
 def move_pairs(old: Longs, new: Longs) -> int:
-    """Copy the pairs that still have a count; how many there are."""
+    """Copy the pairs that still have a count; return how many there are."""
     held = 0
     for source in range(0, len(old), 2):
         if old[source] != EMPTY and old[source + 1] != 0:
@@ -41,7 +41,7 @@ def move_pairs(old: Longs, new: Longs) -> int:
 
 @inlined
 def before(heap: Longs, left: int, right: int) -> bool:
-    """Whether entry ``left`` comes out before ``right``: the higher count, then the smaller pair."""
+    """Return whether entry ``left`` comes out before ``right``: the higher count, then the smaller pair."""
     if heap[left * 3] != heap[right * 3]:
         return heap[left * 3] > heap[right * 3]
     return heap[left * 3 + 1] < heap[right * 3 + 1]
@@ -84,7 +84,7 @@ def sift_down(heap: Longs, place: int, size: int) -> None:
 
 @kernel
 def count_pairs(symbols: Ints, begins: Longs, lengths: Ints, counts: Longs, pairs: Longs, held: Longs) -> int:
-    """Count adjacent pairs from word ``held[1]`` on; ``held[0]`` counts distinct ones. 0, or 1 if the table is full."""
+    """Count adjacent pairs from word ``held[1]`` on; ``held[0]``: distinct ones. Return 1 if the table is full."""
     for word in range(held[1], len(lengths)):
         if held[0] * 4 + 4 * lengths[word] > len(pairs):
             held[1] = word
@@ -120,7 +120,7 @@ def number_pairs(pairs: Longs, numbers: Ints, heap: Longs) -> int:
 def find_words(
     symbols: Ints, begins: Longs, lengths: Ints, pairs: Longs, numbers: Ints, fills: Longs, last: Ints, pool: Ints
 ) -> None:
-    """For each pair the words that hold it. With an empty ``pool`` only counts them, in ``fills``."""
+    """List for each pair the words that contain it. With an empty ``pool`` only count them, in ``fills``."""
     for word in range(len(lengths)):
         start = begins[word]
         for place in range(start, start + lengths[word] - 1):
@@ -141,7 +141,7 @@ def heapify(heap: Longs, size: int) -> None:
 
 @inlined
 def note_change(neighbour: int, word: int, count: int, side: Longs, touched: Ints, events: Ints, sizes: Longs) -> None:
-    """Sum a change at a neighbour: ``side`` has two rows a neighbour, the count and the number of events."""
+    """Add a change at a neighbour: ``side`` has two rows per neighbour, the count and the number of events."""
     if side[2 * neighbour + 1] == 0:
         touched[sizes[0]] = neighbour
         sizes[0] += 1
@@ -188,7 +188,7 @@ def merge_words(
 
 @inlined
 def add_count(pairs: Longs, key: int, change: int) -> int:
-    """Change a pair's count; 1 if the pair is new in the table."""
+    """Change a pair's count; return 1 if the pair is new in the table."""
     at = find_slot(pairs, key)
     new = pairs[at] == EMPTY
     if new:
@@ -203,7 +203,7 @@ def apply_changes(
     pairs: Longs, left: int, right: int, merged: int,
     lefts: Longs, rights: Longs, touched_left: Ints, touched_right: Ints, sizes: Longs,
 ) -> int:  # fmt: skip
-    """Move the counts from the old pairs to the new; how many pairs are new in the table."""
+    """Move the counts from the old pairs to the new; return how many pairs are new in the table."""
     new = 0
     for place in range(sizes[0]):
         neighbour = touched_left[place]
@@ -279,7 +279,7 @@ def longer_longs(old: Longs, need: int) -> Longs:
 def initial_pairs(
     symbols: Ints, begins: Longs, lengths: Ints, counts: Longs
 ) -> tuple[Longs, Longs, Longs, Longs, Ints]:
-    """The pair table, [pairs held], and the heap with its entries and word lists, as the merging starts from them."""
+    """Return the initial pair table, heap, entries, sizes and word lists."""
     pairs = np.zeros(1 << 13, np.int64)
     held = np.zeros(2, np.int64)
     while count_pairs(symbols, begins, lengths, counts, pairs, held):
@@ -309,7 +309,7 @@ def initial_pairs(
 
 @kernel
 def symbols_of_characters(data: Bytes, offsets: Longs, seen: Ints, symbols: Ints, begins: Longs) -> int:
-    """Words as code points: ``begins`` (words + 1,) and ``symbols``, out; ``seen`` marks the code points; how many."""
+    """Write words as code points to ``symbols``, and ``begins`` (words + 1,); ``seen`` marks the code points."""
     used = 0
     begins[0] = 0
     for word in range(len(offsets) - 1):
@@ -328,7 +328,7 @@ def symbols_of_characters(data: Bytes, offsets: Longs, seen: Ints, symbols: Ints
 def token_of(
     slots: ULongs, arena: Bytes, starts: Longs, size: int, left: int, right: int, spelling: Bytes, key: ULongs
 ) -> int:
-    """The id of the token spelt left+right, made anew if there is none; there must be room."""
+    """Return the id of the token spelt left+right, which is added if there is none; there must be space."""
     length = 0
     for part in (left, right):
         for place in range(starts[part], starts[part + 1]):
@@ -470,7 +470,7 @@ def learn_merges(
 NEVER = np.int64(0x7FFFFFFFFFFFFFFF)
 
 SHORT = 64
-"""Symbols up to which looking through all pairs for the best one beats keeping them in a heap."""
+"""Symbols up to which a scan of all pairs for the best one beats a heap."""
 
 
 @kernel
@@ -478,10 +478,10 @@ def encode_symbols(
     data: Bytes, begins: Longs, ends: Longs, goes_on: bool, by_character: bool, symbols: Ints, end_id: int, out: Ints,
     document_ends: Longs,
 ) -> int:  # fmt: skip
-    """Every byte or character by itself; how many ids were written.
+    """Encode every byte or character by itself; return how many ids were written.
 
     symbols: the id of each byte (256,) or code point (0x110000,). document_ends: (documents,), out, in all three
-    encoders: how many ids were written when each document had ended; left alone for a last one that goes on.
+    encoders: how many ids were written when each document had ended; not set for a last one that continues.
     """
     written = 0
     for document in range(len(begins)):
@@ -509,7 +509,7 @@ def encode_words(
     slots: ULongs, arena: Bytes, starts: Longs, ids: Ints, unknown: int, out: Ints, document_ends: Longs,
     batch: Longs, keys: ULongs, position: Longs,
 ) -> int:  # fmt: skip
-    """Words by the table: ``ids`` turns the table's numbers into the vocabulary's; how many ids were written."""
+    """Encode words by the table; return how many ids were written. ids: the vocabulary's id of each table number."""
     written = 0
     while position[0] < len(begins):
         filled = cut_batch(data, begins, ends, goes_on, pattern, classes, slots, batch, keys, position)
@@ -526,7 +526,7 @@ def encode_words(
 
 @inlined
 def merge_of(merges: Longs, left: int, right: int) -> int:
-    """What a pair becomes, as rank << 32 | merged id, or NEVER; merges: a table of pairs."""
+    """Return the merge of a pair, as rank << 32 | merged id, or NEVER; merges: a table of pairs."""
     place = find_slot(merges, pair_key(left, right))
     return NEVER if merges[place] == EMPTY else merges[place + 1]
 
@@ -543,7 +543,9 @@ def fill_merges(merges: Longs, lefts: Ints, rights: Ints, merged: Ints) -> None:
 
 @inlined
 def merge_short(symbols: Ints, values: Longs, length: int, merges: Longs) -> int:
-    """Merge the best pair, leftmost first, until none is left; the new length. values[i] is the pair (i, i + 1)'s."""
+    """Merge the best pair, leftmost first, until none is left; return the new length. values[i]: of the pair (i, i +
+    1).
+    """
     for place in range(length - 1):
         values[place] = merge_of(merges, symbols[place], symbols[place + 1])
     while length > 1:
@@ -567,7 +569,7 @@ def merge_short(symbols: Ints, values: Longs, length: int, merges: Longs) -> int
 
 @inlined
 def heap_push(heap: Longs, size: int, rank: int, place: int) -> int:
-    """A heap of (rank, place), two numbers an entry."""
+    """Push (rank, place) on a heap of two numbers per entry; return its size."""
     at = size
     while at > 0:
         parent = (at - 1) >> 1
@@ -583,7 +585,7 @@ def heap_push(heap: Longs, size: int, rank: int, place: int) -> int:
 
 @inlined
 def heap_pop(heap: Longs, size: int) -> int:
-    """Remove the first entry (read it before)."""
+    """Remove the first entry, and return the heap's size."""
     size -= 1
     rank, place = heap[2 * size], heap[2 * size + 1]
     at = 0
@@ -609,7 +611,9 @@ def heap_pop(heap: Longs, size: int) -> int:
 
 @kernel
 def merge_long(symbols: Ints, following: Ints, preceding: Ints, heap: Longs, length: int, merges: Longs) -> int:
-    """The same by a heap of pairs over a linked list: n log n, for pieces of any length. -1 marks a merged symbol."""
+    """Merge as ``merge_short`` does, by a heap of pairs over a linked list: n log n, for long pieces. -1: merged
+    symbol.
+    """
     size = 0
     for place in range(length):
         following[place] = place + 1
@@ -671,11 +675,11 @@ def encode_bpe(
     symbols: Ints, following: Ints, preceding: Ints, heap: Longs,
     out: Ints, document_ends: Longs, batch: Longs, keys: ULongs, position: Longs,
 ) -> int:  # fmt: skip
-    """Pieces by byte-pair encoding, each distinct one worked out once and remembered while there is room.
+    """Encode pieces by byte-pair encoding; distinct ones are cached while there is space.
 
-    The memory is a string table; what piece number i became is ``memo[memo_ends[i - 1]:memo_ends[i]]``.
+    The cache is a string table; what piece number i became is ``memo[memo_ends[i - 1]:memo_ends[i]]``.
     symbols, following, preceding: int32 (longest piece,), heap: int64 (4 * longest piece,), scratch.
-    position: [document, place, ids written, pieces remembered, 1 if one was forgotten for want of room], in and out.
+    position: [document, place, ids written, pieces cached, 1 if the cache was too small], in and out.
     Returns 0, or the length of a piece the scratch is too short for: the caller lengthens it and calls again.
     """
     written, size = position[2], position[3]
@@ -708,7 +712,7 @@ def encode_bpe(
                 out[written + place] = symbols[place]
             written += length
             used = memo_ends[size - 1]
-            if has_room(slots, arena, starts, size, stop - start) and used + length <= len(memo):
+            if has_space(slots, arena, starts, size, stop - start) and used + length <= len(memo):
                 insert(slots, arena, starts, at, size, keys, key, data, start, stop)
                 for place in range(length):
                     memo[used + place] = symbols[place]

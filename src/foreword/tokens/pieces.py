@@ -1,4 +1,4 @@
-"""Where the next piece of a text ends: white-space words and the pre-tokenisation patterns of BPE.
+"""Cutting a text into pieces: white-space words and the pre-tokenisation patterns of BPE.
 
 The patterns are regular expressions in their own tools. Here each is a few branches over character classes, because
 a compiled scanner passes over text ten times faster than a regular expression engine. ``tests/against`` holds them to
@@ -25,13 +25,13 @@ PUNCTUATION = 1  # \w+|[^\w\s] inside those words
 GPT2 = 2  # 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 CL100K = 3  # (?i:'s|…)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 QWEN2 = 4  # the same with one digit at a time
-SPACE_BEFORE = 5  # a white-space character and what follows it up to the next one: the sources' rule (row K03)
+SPACE_BEFORE = 5  # a white-space character and what follows it up to the next one: the teaching sources' rule
 WHOLE = 6  # no cut at all
 
 
 @cache
 def character_classes() -> Bytes:
-    """The class of every code point, uint8 (0x110000,), from the table that comes with the package."""
+    """Return the class of every code point, uint8 (0x110000,), from the table that comes with the package."""
     classes = np.zeros(0x110000, np.uint8)
     names = {"L": LETTER, "N": NUMBER, "S": SPACE, "M": MARK}
     table = files("foreword.tokens").joinpath("unicode_classes.txt").read_text("ascii")
@@ -48,7 +48,7 @@ _QUOTE, _BLANK, _NEWLINE, _RETURN = 0x27, 0x20, 0x0A, 0x0D
 
 @inlined
 def character(data: Bytes, place: int, stop: int) -> tuple[int, int]:
-    """The code point at ``place`` and its length in bytes; a byte that begins none is (0xFFFD, 1)."""
+    """Return the code point at ``place`` and its length in bytes; a byte that begins none is (0xFFFD, 1)."""
     first = np.int64(data[place])
     if first < 0x80:
         return first, 1
@@ -77,7 +77,7 @@ def character(data: Bytes, place: int, stop: int) -> tuple[int, int]:
 
 @inlined
 def run_of(data: Bytes, place: int, stop: int, classes: Bytes, wanted: int) -> int:
-    """The end of the run of characters of one class that begins at ``place``."""
+    """Return the end of the run of characters of one class that begins at ``place``."""
     while place < stop:
         byte = data[place]
         if byte < 0x80:
@@ -94,7 +94,7 @@ def run_of(data: Bytes, place: int, stop: int, classes: Bytes, wanted: int) -> i
 
 @inlined
 def run_of_others(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
-    r"""The end of a run of [^\\s\\p{L}\\p{N}]."""
+    r"""Return the end of a run of [^\\s\\p{L}\\p{N}]."""
     while place < stop:
         point, length = character(data, place, stop)
         found = classes[point]
@@ -106,7 +106,7 @@ def run_of_others(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
 
 @inlined
 def contraction(data: Bytes, place: int, stop: int, any_case: bool) -> int:
-    """The length of 's 't 'm 'd 're 've 'll at ``place`` (an apostrophe), or 0."""
+    """Return the length of 's 't 'm 'd 're 've 'll at ``place`` (an apostrophe), or 0."""
     if place + 1 >= stop:
         return 0
     first = data[place + 1]
@@ -216,7 +216,7 @@ def cl100k_piece(data: Bytes, place: int, stop: int, classes: Bytes, digits: int
 
 @inlined
 def split_space(data: Bytes, place: int, stop: int) -> int:
-    """The length of the white-space character of ``str.split`` at ``place``, or 0."""
+    """Return the length of the white-space character of ``str.split`` at ``place``, or 0."""
     byte = data[place]
     if byte <= 0x20:
         return 1 if byte == 0x20 or 0x09 <= byte <= 0x0D or byte >= 0x1C else 0
@@ -237,7 +237,7 @@ def split_space(data: Bytes, place: int, stop: int) -> int:
 
 @inlined
 def word_end(data: Bytes, place: int, stop: int) -> int:
-    """The end of the white-space word at ``place``, eight bytes at a glance while they are plain ASCII."""
+    """Return the end of the white-space word at ``place``, eight bytes at a time while they are ASCII."""
     low = np.uint64(0x2121212121212121)
     high = np.uint64(0x8080808080808080)
     limit = min(stop, len(data) - 8)
@@ -274,7 +274,7 @@ def skip_space(data: Bytes, place: int, stop: int) -> int:
 
 @inlined
 def punctuation_piece(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
-    """A run of letters, numbers and marks, or one character of anything else."""
+    """Return the end of a run of letters, numbers and marks, or of one other character."""
     point, length = character(data, place, stop)
     found = classes[point]
     end = place + length
@@ -298,7 +298,7 @@ def space_before_piece(data: Bytes, place: int, stop: int) -> int:
 
 @inlined
 def piece_end(data: Bytes, place: int, stop: int, pattern: int, classes: Bytes) -> int:
-    """The end of the piece that begins at ``place``; for WORDS and PUNCTUATION no white space may stand there."""
+    """Return the end of the piece at ``place``, which for WORDS and PUNCTUATION must not be white space."""
     if pattern == WORDS:
         return word_end(data, place, stop)
     if pattern == GPT2:

@@ -1,10 +1,10 @@
 """The vocabulary: which tokens there are, in which order, and how often each was seen.
 
-``<unk>`` and ``</s>`` are settled here, once. Both are ordinary ids: ``<unk>`` stands for every token that is not in
+``<unk>`` and ``</s>`` are defined here. Both are ordinary ids: ``<unk>`` stands for every token that is not in
 the vocabulary, ``</s>`` ends a document. ``<s>`` is not here, because nothing ever predicts or stores it.
 
 The tokens live as UTF-8 in one buffer, as they do on disk, so that a vocabulary of millions opens without making
-millions of Python strings; those are made when somebody asks for them.
+millions of Python strings; those are made on first use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ END = "</s>"
 
 
 class Vocab:
-    """A frozen, ordered list of distinct tokens; a token's place is its id.
+    """A frozen, ordered list of distinct tokens; a token's index is its id.
 
     data: uint8 (bytes,), the tokens one after another as UTF-8.
     offsets: int64 (tokens + 1,); token i is ``data[offsets[i]:offsets[i + 1]]``.
@@ -55,7 +55,7 @@ class Vocab:
     def from_bytes(
         cls, data: Bytes, offsets: Longs, counts: Longs | None = None, *, unknown: int | None, end: int
     ) -> Self:
-        """A vocabulary over buffers that are already there, as a saved one is opened: nothing is copied or read."""
+        """Make a vocabulary of existing buffers, without copying or reading them."""
         vocab = cls.__new__(cls)
         vocab._keep(data, offsets, counts, unknown, end)
         return vocab
@@ -64,9 +64,7 @@ class Vocab:
     def from_reader(
         cls, tokens: int, read: Reader, counts: Longs | None = None, *, unknown: int | None, end: int
     ) -> Self:
-        """A vocabulary of which only the size is known before somebody asks for a token: then ``read`` gives data and
-        offsets.
-        """
+        """Make a vocabulary of which only the size is known; on first use ``read`` returns data and offsets."""
         vocab = cls.__new__(cls)
         vocab._tokens, vocab._read = tokens, read
         vocab.counts, vocab.unknown, vocab.end = counts, unknown, end
@@ -76,7 +74,7 @@ class Vocab:
     def from_counts(
         cls, counts: Mapping[str, int], *, min_count: int = 1, max_size: int | None = None, end_count: int = 0
     ) -> Self:
-        """``<unk>``, ``</s>``, then words from the most to the least frequent, ties in the order they came.
+        """Make a vocabulary of ``<unk>``, ``</s>``, then words from the most to the least frequent, ties in order.
 
         ``max_size`` counts the two special tokens; what is left out is counted as ``<unk>``.
         """
@@ -144,7 +142,7 @@ class Vocab:
         return token in self._ids
 
     def __eq__(self, other: object) -> bool:
-        """The same tokens in the same order with the same special ones; counts are not compared."""
+        """Return whether tokens, their order and the special ones are equal; counts are not compared."""
         if not isinstance(other, Vocab):
             return NotImplemented
         return self is other or (
@@ -161,7 +159,7 @@ class Vocab:
         return f"Vocab({len(self):,} tokens: {shown}{', …' if len(self) > 6 else ''})"
 
     def id(self, token: str) -> int:
-        """The token's id, that of ``<unk>`` if it has none; without an ``<unk>`` a KeyError."""
+        """Return the token's id, or that of ``<unk>`` if it has none; without an ``<unk>`` a KeyError."""
         found = self._ids.get(token, self.unknown)
         if found is None:
             raise KeyError(token)
