@@ -21,12 +21,12 @@ from foreword.arrays import Bytes, Doubles, Floats, Ids, Ints, Logs, Longs
 from foreword.checks import check_ids
 from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.native.parallel import cores, ordered_map
-from foreword.ngram import kernels_query as ngram_query
+from foreword.ngram import kernels_query as kernels
 from foreword.ngram.counts import Tabulated
 from foreword.ngram.estimate import estimate_logs, prune_limits
-from foreword.ngram.layouts import HashLayout, Logged, Spelled, TrieLayout, in_order, most_rows
-from foreword.ngram.pack import hash_arrays, table_of, trie_arrays
+from foreword.ngram.hash_layout import HashLayout, LoggedOrder, Spelled, hash_arrays, in_order, most_rows, table_of
 from foreword.ngram.smoothing import GIVEN, method
+from foreword.ngram.trie_layout import TrieLayout, trie_arrays
 from foreword.protocols import Json, Meter, Parts
 from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
@@ -89,6 +89,7 @@ class NgramLM:
 
     @property
     def vocab(self) -> Vocab:
+        """The vocabulary of the training text."""
         if not hasattr(self, "vocab_"):
             raise NotFittedError(self, "corpus")
         return self.vocab_
@@ -96,6 +97,7 @@ class NgramLM:
     # Learning
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
+        """Learn from a corpus; ``valid`` is not used."""
         self._check_unread()
         if len(corpus.ids) == 0:
             raise ForewordError("there is nothing to learn from: the corpus is empty")
@@ -143,7 +145,7 @@ class NgramLM:
     def from_logs(
         cls,
         vocab: Vocab,
-        orders: Sequence[Logged],
+        orders: Sequence[LoggedOrder],
         *,
         layout: Literal["hash", "trie"] = "hash",
         quantize: bool = False,
@@ -170,17 +172,20 @@ class NgramLM:
         return start
 
     def start(self, n: int = 1) -> Longs:
+        """Return the states, (n, order - 1), of n texts of which only ``<s>`` has been read."""
         return np.tile(self._start, (n, 1))
 
     def advance(self, state: Longs, ids: Ids) -> Longs:
+        """Return the states after one more word each."""
         new, words = np.array(state, np.int64), np.asarray(ids, np.int64)
         if words.shape != (len(new),):
             raise SettingError(f"{len(new)} texts need as many next words, not {words.size}")
         check_ids(words, len(self.vocab))
-        ngram_query.advance(self.layout_.model, new.reshape(-1), words, self.order - 1)
+        kernels.advance(self.layout_.model, new.reshape(-1), words, self.order - 1)
         return new
 
     def logprobs(self, corpus: Corpus) -> Logs:
+        """Return the log-probability of every id, float64 (tokens,)."""
         return self.full_scores(corpus, matched=False)[0]
 
     def full_scores(self, corpus: Corpus, *, matched: bool = True) -> tuple[Doubles, Bytes]:
@@ -192,17 +197,18 @@ class NgramLM:
         orders = np.empty(len(corpus.ids) if matched else 0, np.uint8)
 
         def work(part: tuple[int, int]) -> None:
-            states = np.empty(ngram_query.LANES * (self.order - 1), np.int64)
-            at = np.empty(ngram_query.LANES * 2, np.int64)
-            ngram_query.score(
+            states = np.empty(kernels.LANES * (self.order - 1), np.int64)
+            at = np.empty(kernels.LANES * 2, np.int64)
+            kernels.score(
                 self.layout_.model, self._start, corpus.ids, corpus.offsets, part[0], part[1], states, at, logs, orders
             )
 
-        for _ in ordered_map(work, _parts(corpus, self.threads or cores()), self.threads):
+        for _ in ordered_map(work, corpus.ranges(self.threads or cores()), self.threads):
             pass
         return logs, orders
 
     def score(self, corpus: Corpus) -> float:
+        """Return the mean log-probability of an id; perplexity is exp(-score)."""
         if len(corpus.ids) == 0:
             raise ForewordError("there is nothing to score: the corpus is empty")
         return float(self.logprobs(corpus).mean())
@@ -270,6 +276,7 @@ class NgramLM:
     # Saving
 
     def to_parts(self) -> Parts:
+        """Return settings, arrays and vocabulary for saving."""
         settings: dict[str, Json] = {
             "order": self.order,
             "smoothing": self.smoothing,
@@ -285,6 +292,7 @@ class NgramLM:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a saved model."""
         settings: dict[str, Any] = dict(parts.settings)
         sizes, discounts = settings.pop("sizes"), settings.pop("discounts")
         model = cls(**settings)
@@ -305,11 +313,3 @@ def _sum_in_order(weights: Sequence[float]) -> float:
     for weight in weights:
         total += weight
     return total
-
-
-def _parts(corpus: Corpus, threads: int) -> list[tuple[int, int]]:
-    """Ranges of documents of about the same number of ids."""
-    pieces = 1 if threads == 1 else 8 * threads
-    cuts = np.searchsorted(corpus.offsets, np.linspace(0, len(corpus.ids), pieces + 1)[1:-1])
-    cuts = np.unique(np.concatenate(([0], cuts, [len(corpus)])))
-    return list(zip(cuts.tolist(), cuts[1:].tolist(), strict=False))

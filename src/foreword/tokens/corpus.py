@@ -93,6 +93,12 @@ class Corpus:
         first, last = np.searchsorted(self.offsets, [len(self.ids) * number // of, len(self.ids) * (number + 1) // of])
         return self[int(first) : len(self) if number == of - 1 else int(last)]
 
+    def ranges(self, threads: int) -> list[tuple[int, int]]:
+        """Return ranges of documents with about equally many ids, enough of them to keep all threads busy."""
+        pieces = 1 if threads == 1 else 8 * threads
+        cuts = np.searchsorted(self.offsets, np.linspace(0, len(self.ids), pieces + 1)[1:-1])
+        return list(itertools.pairwise(np.unique(np.concatenate(([0], cuts, [len(self)]))).tolist()))
+
     def joined(self) -> Corpus:
         """All documents as one, so that a model carries over what it remembers from one to the next."""
         ends = [0, -1] if len(self) else [0]
@@ -100,6 +106,7 @@ class Corpus:
 
     @property
     def text_bytes(self) -> int:
+        """How many bytes of text the documents were."""
         return int(self.byte_offsets[-1] - self.byte_offsets[0])
 
     @classmethod
@@ -160,11 +167,13 @@ class Corpus:
         return corpus
 
     def to_parts(self) -> Parts:
+        """Return ids, offsets and vocabulary for saving."""
         arrays = {"ids": self.ids, "offsets": self.offsets, "byte_offsets": self.byte_offsets}
         return Parts({}, arrays, self.vocab)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a saved corpus."""
         if parts.vocab is None:
             raise InputError("a corpus needs its vocabulary")
         corpus = cls(parts.arrays["ids"], parts.arrays["offsets"], parts.arrays["byte_offsets"], parts.vocab)
@@ -199,6 +208,8 @@ class Layout:
         self._byte_lengths: list[Longs] = []
 
     def of(self, blocks: Iterable[Block], tokenizer: BlockEncoder, threads: int | None) -> Iterator[Ints]:
+        """Encode blocks on several threads and yield their ids, recording where documents end."""
+
         def work(block: Block) -> tuple[Block, Encoded]:
             return block, tokenizer.encode_block(block)
 
@@ -207,6 +218,7 @@ class Layout:
             yield encoded.ids
 
     def add(self, block: Block, ends: Longs, tokens: int) -> None:
+        """Record where the documents of a block end."""
         self._ends.append(ends + self.tokens)
         self.tokens += tokens
         lengths = block.stops - block.starts
@@ -216,9 +228,11 @@ class Layout:
             self._byte_lengths.append(lengths[:-1] if block.open else lengths)
 
     def offsets(self) -> Longs:
+        """Return where documents begin and end in the ids, int64 (documents + 1,)."""
         return np.concatenate(self._ends)
 
     def byte_offsets(self) -> Longs:
+        """Return where documents begin and end in the text, int64 (documents + 1,)."""
         lengths = np.concatenate([np.empty(0, np.int64), *self._byte_lengths])
         return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths + 1)))
 

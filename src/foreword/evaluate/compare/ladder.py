@@ -37,9 +37,8 @@ from foreword.evaluate.compare.results import Comparison, Curve, Event, Plan, Pr
 from foreword.evaluate.compare.run_cache import Finished, RunCache, run_name
 from foreword.evaluate.compare.setup import MOST_BYTES, PreparedText, Splits, Streams, prepare, read_text
 from foreword.evaluate.gates import Layers, has_layers
-from foreword.hmm.model import HMM
 from foreword.measures.perplexity import surprisal
-from foreword.protocols import Json, LanguageModel, TextTokenizer
+from foreword.protocols import Iterative, Json, LanguageModel, TextTokenizer
 from foreword.tokens.corpus import Corpus
 
 
@@ -259,11 +258,11 @@ class _Ladder:
     def _fit(self, model: Any, progress: TrainingProgress) -> Generator[Event, None, float]:
         """Fit a model at once, or in rounds that end by the clock; return the seconds it took."""
         text, began = self.text, time.perf_counter()
-        if not isinstance(model, HMM):
+        if not isinstance(model, Iterative):
             model.fit(text.train, valid=text.valid)
             return max(time.perf_counter() - began, 1e-9)  # a clock may be too coarse to see it
-        for step in model.train(text.train, valid=text.valid):
-            yield progress.report(step.number / model.iterations, f", round {step.number}")
+        for number, step in enumerate(model.train(text.train, valid=text.valid), 1):
+            yield progress.report(step.done / step.total, f", round {number}")
             if time.perf_counter() - began > self.settings.policy.rounds_share * self.settings.policy.time_budget:
                 break
         return time.perf_counter() - began

@@ -1,0 +1,720 @@
+"""Kernels of the tokenizers: learning the merges of byte-pair encoding, and encoding text with a vocabulary.
+
+The plain trainer counts all pairs again after every merge (``plain.py``). Here the counts are updated: a merge only
+touches the words that hold the pair, and only changes the counts of adjacent pairs (Sennrich, Haddow and Birch, 2016).
+What makes it fast:
+
+* Words with their counts, not text: each distinct word is rewritten once for all its occurrences.
+* All symbols of all words in one array; a merge compacts a word in place.
+* The four kinds of changed pairs of a merge a+b -> x, namely (L, a), (L, x), (b, R), (x, R), are summed in arrays
+  indexed by the neighbour L or R, so the pair table is asked once for each changed pair, not for each change.
+* A heap whose counts may be stale: counts of a pair only fall, so an entry is corrected when it surfaces.
+
+Exactness. Hugging Face's trainer is the reference, and two of its habits are kept because its merges depend on them:
+the count of a merged pair is left as it was, and each entry of the heap carries the list of words where the pair was
+when the entry was made. Both show only when two different merges give the same token ("--"+"--", "---"+"-").
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foreword.arrays import Bytes, Ints, Longs, ULongs
+from foreword.native.hashing import EMPTY, find_slot, pair_key
+from foreword.native.jit import allocating, inlined, kernel
+from foreword.tokens.pieces import character
+from foreword.tokens.strings import ID_BITS, cut_batch, find, has_room, insert, make_key, row_of
+
+
+@kernel
+def move_pairs(old: Longs, new: Longs) -> int:
+    """Copy the pairs that still have a count; how many there are."""
+    held = 0
+    for source in range(0, len(old), 2):
+        if old[source] != EMPTY and old[source + 1] != 0:
+            place = find_slot(new, old[source])
+            new[place] = old[source]
+            new[place + 1] = old[source + 1]
+            held += 1
+    return held
+
+
+@inlined
+def before(heap: Longs, left: int, right: int) -> bool:
+    """Whether entry ``left`` comes out before ``right``: the higher count, then the smaller pair."""
+    if heap[left * 3] != heap[right * 3]:
+        return heap[left * 3] > heap[right * 3]
+    return heap[left * 3 + 1] < heap[right * 3 + 1]
+
+
+@inlined
+def swap(heap: Longs, left: int, right: int) -> None:
+    """Swap two entries of the heap."""
+    for part in range(3):
+        held = heap[left * 3 + part]
+        heap[left * 3 + part] = heap[right * 3 + part]
+        heap[right * 3 + part] = held
+
+
+@inlined
+def sift_up(heap: Longs, place: int) -> None:
+    """Move an entry up to its place in the heap."""
+    while place > 0:
+        parent = (place - 1) >> 1
+        if not before(heap, place, parent):
+            break
+        swap(heap, place, parent)
+        place = parent
+
+
+@inlined
+def sift_down(heap: Longs, place: int, size: int) -> None:
+    """Move an entry down to its place in the heap."""
+    while True:
+        child = 2 * place + 1
+        if child >= size:
+            break
+        if child + 1 < size and before(heap, child + 1, child):
+            child += 1
+        if not before(heap, child, place):
+            break
+        swap(heap, child, place)
+        place = child
+
+
+@kernel
+def count_pairs(symbols: Ints, begins: Longs, lengths: Ints, counts: Longs, pairs: Longs, held: Longs) -> int:
+    """Count adjacent pairs from word ``held[1]`` on; ``held[0]`` counts distinct ones. 0, or 1 if the table is full."""
+    for word in range(held[1], len(lengths)):
+        if held[0] * 4 + 4 * lengths[word] > len(pairs):
+            held[1] = word
+            return 1
+        start = begins[word]
+        for place in range(start, start + lengths[word] - 1):
+            key = pair_key(symbols[place], symbols[place + 1])
+            at = find_slot(pairs, key)
+            if pairs[at] == EMPTY:
+                pairs[at] = key
+                pairs[at + 1] = 0
+                held[0] += 1
+            pairs[at + 1] += counts[word]
+    held[1] = len(lengths)
+    return 0
+
+
+@kernel
+def number_pairs(pairs: Longs, numbers: Ints, heap: Longs) -> int:
+    """Give each pair a number, in table order, and an entry in the heap array (not yet in heap order)."""
+    size = 0
+    for place in range(0, len(pairs), 2):
+        if pairs[place] != EMPTY:
+            numbers[place >> 1] = size
+            heap[size * 3] = pairs[place + 1]
+            heap[size * 3 + 1] = pairs[place]
+            heap[size * 3 + 2] = size
+            size += 1
+    return size
+
+
+@kernel
+def find_words(
+    symbols: Ints, begins: Longs, lengths: Ints, pairs: Longs, numbers: Ints, fills: Longs, last: Ints, pool: Ints
+) -> None:
+    """For each pair the words that hold it. With an empty ``pool`` only counts them, in ``fills``."""
+    for word in range(len(lengths)):
+        start = begins[word]
+        for place in range(start, start + lengths[word] - 1):
+            number = numbers[find_slot(pairs, pair_key(symbols[place], symbols[place + 1])) >> 1]
+            if last[number] != word:  # a word is listed once, however often it holds the pair
+                last[number] = word
+                if len(pool):
+                    pool[fills[number]] = word
+                fills[number] += 1
+
+
+@kernel
+def heapify(heap: Longs, size: int) -> None:
+    """Bring an array of entries into heap order."""
+    for place in range(size // 2 - 1, -1, -1):
+        sift_down(heap, place, size)
+
+
+@inlined
+def note_change(neighbour: int, word: int, count: int, side: Longs, touched: Ints, events: Ints, sizes: Longs) -> None:
+    """Sum a change at a neighbour: ``side`` has two rows a neighbour, the count and the number of events."""
+    if side[2 * neighbour + 1] == 0:
+        touched[sizes[0]] = neighbour
+        sizes[0] += 1
+    side[2 * neighbour] += count
+    side[2 * neighbour + 1] += 1
+    events[2 * sizes[1]] = neighbour
+    events[2 * sizes[1] + 1] = word
+    sizes[1] += 1
+
+
+@kernel
+def merge_words(
+    pool: Ints, first: int, last: int, left: int, right: int, merged: int,
+    symbols: Ints, begins: Longs, lengths: Ints, counts: Longs,
+    lefts: Longs, rights: Longs, touched_left: Ints, touched_right: Ints,
+    events_left: Ints, events_right: Ints, sizes: Longs,
+) -> None:  # fmt: skip
+    """Rewrite left+right as merged in the listed words; the changes are summed by neighbour.
+
+    sizes: [touched left, events left, touched right, events right], out.
+    """
+    left_sizes, right_sizes = sizes[0:2], sizes[2:4]
+    for listed in range(first, last):
+        word = pool[listed]
+        start = begins[word]
+        stop = start + lengths[word]
+        count = counts[word]
+        write = start
+        read = start
+        while read < stop:
+            if read + 1 < stop and symbols[read] == left and symbols[read + 1] == right:
+                if write > start:
+                    note_change(symbols[write - 1], word, count, lefts, touched_left, events_left, left_sizes)
+                if read + 2 < stop:
+                    note_change(symbols[read + 2], word, count, rights, touched_right, events_right, right_sizes)
+                symbols[write] = merged
+                read += 2
+            else:
+                symbols[write] = symbols[read]
+                read += 1
+            write += 1
+        lengths[word] = write - start
+
+
+@inlined
+def add_count(pairs: Longs, key: int, change: int) -> int:
+    """Change a pair's count; 1 if the pair is new in the table."""
+    at = find_slot(pairs, key)
+    new = pairs[at] == EMPTY
+    if new:
+        pairs[at] = key
+        pairs[at + 1] = 0
+    pairs[at + 1] += change
+    return 1 if new else 0
+
+
+@kernel
+def apply_changes(
+    pairs: Longs, left: int, right: int, merged: int,
+    lefts: Longs, rights: Longs, touched_left: Ints, touched_right: Ints, sizes: Longs,
+) -> int:  # fmt: skip
+    """Move the counts from the old pairs to the new; how many pairs are new in the table."""
+    new = 0
+    for place in range(sizes[0]):
+        neighbour = touched_left[place]
+        change = lefts[2 * neighbour]
+        new += add_count(pairs, pair_key(neighbour, left), -change)
+        new += add_count(pairs, pair_key(neighbour, merged), change)
+    for place in range(sizes[2]):
+        neighbour = touched_right[place]
+        change = rights[2 * neighbour]
+        new += add_count(pairs, pair_key(right, neighbour), -change)
+        new += add_count(pairs, pair_key(merged, neighbour), change)
+    return new
+
+
+@kernel
+def push_side(
+    pairs: Longs, merged: int, before_it: bool, side: Longs, touched: Ints, n_touched: int, events: Ints, n_events: int,
+    heap: Longs, size: int, entries: Longs, n_entries: int, pool: Ints, used: int, least: int,
+) -> int:  # fmt: skip
+    """Enter the new pairs on one side of the merged symbol, each with its list of words, and clear ``side``.
+
+    Returns the heap's new size; entries and pool grow by as many entries and at most by ``n_events`` words.
+    """
+    for place in range(n_touched):
+        neighbour = touched[place]
+        key = pair_key(neighbour, merged) if before_it else pair_key(merged, neighbour)
+        total = pairs[find_slot(pairs, key) + 1]
+        words = side[2 * neighbour + 1]
+        side[2 * neighbour + 1] = 0
+        if total < least:
+            side[2 * neighbour] = -1
+            continue
+        entries[2 * n_entries] = used
+        entries[2 * n_entries + 1] = used
+        side[2 * neighbour] = n_entries
+        heap[size * 3] = total
+        heap[size * 3 + 1] = key
+        heap[size * 3 + 2] = n_entries
+        n_entries += 1
+        used += words
+        sift_up(heap, size)
+        size += 1
+    for event in range(n_events):
+        entry = side[2 * events[2 * event]]
+        if entry >= 0:
+            end = entries[2 * entry + 1]
+            word = events[2 * event + 1]
+            if end == entries[2 * entry] or pool[end - 1] != word:
+                pool[end] = word
+                entries[2 * entry + 1] = end + 1
+    for place in range(n_touched):
+        side[2 * touched[place]] = 0
+    return size
+
+
+@allocating
+def longer_ints(old: Ints, need: int) -> Ints:
+    """Return a copy with space for at least ``need`` items."""
+    new = np.empty(max(need, len(old) + len(old) // 2), np.int32)
+    new[: len(old)] = old
+    return new
+
+
+@allocating
+def longer_longs(old: Longs, need: int) -> Longs:
+    """Return a copy with space for at least ``need`` items."""
+    new = np.empty(max(need, len(old) + len(old) // 2), np.int64)
+    new[: len(old)] = old
+    return new
+
+
+@allocating
+def initial_pairs(
+    symbols: Ints, begins: Longs, lengths: Ints, counts: Longs
+) -> tuple[Longs, Longs, Longs, Longs, Ints]:
+    """The pair table, [pairs held], and the heap with its entries and word lists, as the merging starts from them."""
+    pairs = np.zeros(1 << 13, np.int64)
+    held = np.zeros(2, np.int64)
+    while count_pairs(symbols, begins, lengths, counts, pairs, held):
+        larger = np.zeros(2 * len(pairs), np.int64)
+        held[0] = move_pairs(pairs, larger)
+        pairs = larger
+    heap = np.empty(3 * (held[0] + 1), np.int64)
+    numbers = np.empty(len(pairs) // 2, np.int32)
+    size = number_pairs(pairs, numbers, heap)
+    fills = np.zeros(size + 1, np.int64)
+    last = np.full(size, -1, np.int32)
+    find_words(symbols, begins, lengths, pairs, numbers, fills, last, np.empty(0, np.int32))
+    entries = np.empty(2 * (size + 1), np.int64)
+    total = 0
+    for number in range(size):
+        entries[2 * number] = total
+        total += fills[number]
+        fills[number] = entries[2 * number]
+        entries[2 * number + 1] = total
+    last[:] = -1
+    pool = np.empty(total + 1, np.int32)
+    find_words(symbols, begins, lengths, pairs, numbers, fills, last, pool)
+    heapify(heap, size)
+    sizes = np.array([size, size, total, held[0]])  # heap, entries, pool, pairs
+    return pairs, heap, entries, sizes, pool
+
+
+@kernel
+def symbols_of_characters(data: Bytes, offsets: Longs, seen: Ints, symbols: Ints, begins: Longs) -> int:
+    """Words as code points: ``begins`` (words + 1,) and ``symbols``, out; ``seen`` marks the code points; how many."""
+    used = 0
+    begins[0] = 0
+    for word in range(len(offsets) - 1):
+        place = offsets[word]
+        while place < offsets[word + 1]:
+            point, length = character(data, place, offsets[word + 1])
+            seen[point] = 1
+            symbols[used] = point
+            used += 1
+            place += length
+        begins[word + 1] = used
+    return used
+
+
+@kernel
+def token_of(
+    slots: ULongs, arena: Bytes, starts: Longs, size: int, left: int, right: int, spelling: Bytes, key: ULongs
+) -> int:
+    """The id of the token spelt left+right, made anew if there is none; there must be room."""
+    length = 0
+    for part in (left, right):
+        for place in range(starts[part], starts[part + 1]):
+            spelling[length] = arena[place]
+            length += 1
+    make_key(spelling, 0, length, key, 0)
+    at = find(slots, arena, starts, row_of(key, 0, len(slots) // 4), key, 0, spelling, 0, length)
+    id = np.int64(slots[at + 3] & ID_BITS) - 1
+    if id < 0:
+        insert(slots, arena, starts, at, size, key, 0, spelling, 0, length)
+        return size
+    return id
+
+
+@inlined
+def pop_best(pairs: Longs, heap: Longs, sizes: Longs, least: int) -> tuple[int, int, int]:
+    """Remove the pair with the highest count from the heap: its count, key and entry; count 0 if none has ``least``."""
+    while sizes[0] > 0:
+        count, pair, entry = heap[0], heap[1], heap[2]
+        now = pairs[find_slot(pairs, pair) + 1]
+        if now != count:
+            heap[0] = now
+            sift_down(heap, 0, sizes[0])
+            continue
+        if count < least:
+            break
+        sizes[0] -= 1
+        swap(heap, 0, sizes[0])
+        sift_down(heap, 0, sizes[0])
+        return count, pair, entry
+    return np.int64(0), np.int64(0), np.int64(0)
+
+
+@allocating
+def push_pairs(
+    pairs: Longs, merged: int, least: int, changes: Longs, lefts: Longs, touched_left: Ints, events_left: Ints,
+    rights: Longs, touched_right: Ints, events_right: Ints, heap: Longs, entries: Longs, pool: Ints, sizes: Longs,
+) -> tuple[Longs, Longs, Ints]:  # fmt: skip
+    """Enter the new pairs on both sides of the merged symbol; return heap, entries and pool, which may have grown."""
+    touched = changes[0] + changes[2]
+    if 3 * (sizes[0] + touched) > len(heap):
+        heap = longer_longs(heap, 3 * (sizes[0] + touched))
+    if 2 * (sizes[1] + touched) > len(entries):
+        entries = longer_longs(entries, 2 * (sizes[1] + touched))
+    if sizes[2] + changes[1] + changes[3] > len(pool):
+        pool = longer_ints(pool, sizes[2] + changes[1] + changes[3])
+    grown = push_side(
+        pairs, merged, True, lefts, touched_left, changes[0], events_left, changes[1],
+        heap, sizes[0], entries, sizes[1], pool, sizes[2], least,
+    )  # fmt: skip
+    if grown > sizes[0]:
+        sizes[1] += grown - sizes[0]
+        sizes[0] = grown
+        sizes[2] += changes[1]
+    grown = push_side(
+        pairs, merged, False, rights, touched_right, changes[2], events_right, changes[3],
+        heap, sizes[0], entries, sizes[1], pool, sizes[2], least,
+    )  # fmt: skip
+    if grown > sizes[0]:
+        sizes[1] += grown - sizes[0]
+        sizes[0] = grown
+        sizes[2] += changes[3]
+    return heap, entries, pool
+
+
+@allocating
+def learn_merges(
+    wanted: int, at_most: int, least: int, reserved: int,
+    symbols: Ints, begins: Longs, lengths: Ints, counts: Longs,
+    pairs: Longs, heap: Longs, entries: Longs, sizes: Longs, pool: Ints,
+    slots: ULongs, arena: Bytes, starts: Longs, n_tokens: int, merges: Longs,
+) -> tuple[Longs, Longs, Longs, Ints, Bytes, int, int]:  # fmt: skip
+    """Merge until there are ``wanted`` tokens, ``at_most`` merges are made, or no pair is left with ``least`` counts.
+    Pairs that spell one of the first ``reserved`` tokens are passed over.
+
+    merges: (at_most, 4), out: left id, right id, merged id, count when merged. Returns the arrays that may have grown
+    (pairs, heap, entries, pool, arena), the number of tokens, and the number of merges made, negative (-1 - made) if
+    no pair is left.
+    """
+    lefts = np.zeros(2 * (wanted + 1), np.int64)
+    rights = np.zeros(2 * (wanted + 1), np.int64)
+    touched_left = np.empty(wanted + 1, np.int32)
+    touched_right = np.empty(wanted + 1, np.int32)
+    events_left = np.empty(1 << 12, np.int32)
+    events_right = np.empty(1 << 12, np.int32)
+    spelling = np.empty(1 << 10, np.uint8)
+    key = np.empty(4, np.uint64)
+    changes = np.zeros(4, np.int64)
+    made = 0
+    ended = False
+    while n_tokens < wanted and made < at_most:
+        count, pair, entry = pop_best(pairs, heap, sizes, least)
+        if count == 0:
+            ended = True
+            break
+        left, right = (pair - 1) >> 32, (pair - 1) & 0xFFFFFFFF
+        length = starts[left + 1] - starts[left] + starts[right + 1] - starts[right]
+        if length > len(spelling):
+            spelling = np.empty(2 * length, np.uint8)
+        if starts[n_tokens] + length > len(arena):
+            longer = np.empty(2 * len(arena) + length, np.uint8)
+            longer[: len(arena)] = arena
+            arena = longer
+        merged = token_of(slots, arena, starts, n_tokens, left, right, spelling, key)
+        if merged < reserved:
+            continue
+        if merged == n_tokens:
+            n_tokens += 1
+        merges[made, 0], merges[made, 1], merges[made, 2], merges[made, 3] = left, right, merged, count
+        made += 1
+
+        first, last = entries[2 * entry], entries[2 * entry + 1]
+        bound = 0
+        for listed in range(first, last):
+            bound += lengths[pool[listed]] >> 1
+        if 2 * bound > len(events_left):
+            events_left = np.empty(3 * bound, np.int32)
+            events_right = np.empty(3 * bound, np.int32)
+        changes[:] = 0
+        merge_words(
+            pool, first, last, left, right, merged, symbols, begins, lengths, counts,
+            lefts, rights, touched_left, touched_right, events_left, events_right, changes,
+        )  # fmt: skip
+        touched = changes[0] + changes[2]
+        if (sizes[3] + 2 * touched) * 4 > len(pairs):
+            larger = np.zeros(2 * len(pairs), np.int64)
+            sizes[3] = move_pairs(pairs, larger)
+            pairs = larger
+        sizes[3] += apply_changes(pairs, left, right, merged, lefts, rights, touched_left, touched_right, changes)
+        heap, entries, pool = push_pairs(
+            pairs, merged, least, changes, lefts, touched_left, events_left, rights, touched_right, events_right,
+            heap, entries, pool, sizes,
+        )  # fmt: skip
+    return pairs, heap, entries, pool, arena, n_tokens, (-1 - made if ended else made)
+
+
+# Encoding
+
+NEVER = np.int64(0x7FFFFFFFFFFFFFFF)
+
+SHORT = 64
+"""Symbols up to which looking through all pairs for the best one beats keeping them in a heap."""
+
+
+@kernel
+def encode_symbols(
+    data: Bytes, begins: Longs, ends: Longs, goes_on: bool, by_character: bool, symbols: Ints, end_id: int, out: Ints,
+    document_ends: Longs,
+) -> int:  # fmt: skip
+    """Every byte or character by itself; how many ids were written.
+
+    symbols: the id of each byte (256,) or code point (0x110000,). document_ends: (documents,), out, in all three
+    encoders: how many ids were written when each document had ended; left alone for a last one that goes on.
+    """
+    written = 0
+    for document in range(len(begins)):
+        place = begins[document]
+        stop = ends[document]
+        while place < stop:
+            if by_character:
+                point, length = character(data, place, stop)
+                out[written] = symbols[point]
+                place += length
+            else:
+                out[written] = symbols[data[place]]
+                place += 1
+            written += 1
+        if document + 1 < len(begins) or not goes_on:
+            out[written] = end_id
+            written += 1
+            document_ends[document] = written
+    return written
+
+
+@kernel
+def encode_words(
+    data: Bytes, begins: Longs, ends: Longs, goes_on: bool, pattern: int, classes: Bytes,
+    slots: ULongs, arena: Bytes, starts: Longs, ids: Ints, unknown: int, out: Ints, document_ends: Longs,
+    batch: Longs, keys: ULongs, position: Longs,
+) -> int:  # fmt: skip
+    """Words by the table: ``ids`` turns the table's numbers into the vocabulary's; how many ids were written."""
+    written = 0
+    while position[0] < len(begins):
+        filled = cut_batch(data, begins, ends, goes_on, pattern, classes, slots, batch, keys, position)
+        for piece in range(filled):
+            key = piece * 4
+            at = find(slots, arena, starts, batch[key + 3], keys, key, data, batch[key + 1], batch[key + 2])
+            number = np.int64(slots[at + 3] & ID_BITS) - 1
+            out[written] = unknown if number < 0 else ids[number]
+            written += 1
+            if number == 0:
+                document_ends[batch[key]] = written
+    return written
+
+
+@inlined
+def merge_of(merges: Longs, left: int, right: int) -> int:
+    """What a pair becomes, as rank << 32 | merged id, or NEVER; merges: a table of pairs."""
+    place = find_slot(merges, pair_key(left, right))
+    return NEVER if merges[place] == EMPTY else merges[place + 1]
+
+
+@kernel
+def fill_merges(merges: Longs, lefts: Ints, rights: Ints, merged: Ints) -> None:
+    """Enter merges, best first, into an empty table of pairs."""
+    for rank in range(len(lefts)):
+        key = pair_key(lefts[rank], rights[rank])
+        place = find_slot(merges, key)
+        merges[place] = key
+        merges[place + 1] = np.int64(rank) << 32 | np.int64(merged[rank])
+
+
+@inlined
+def merge_short(symbols: Ints, values: Longs, length: int, merges: Longs) -> int:
+    """Merge the best pair, leftmost first, until none is left; the new length. values[i] is the pair (i, i + 1)'s."""
+    for place in range(length - 1):
+        values[place] = merge_of(merges, symbols[place], symbols[place + 1])
+    while length > 1:
+        best = 0
+        for place in range(1, length - 1):
+            if values[place] < values[best]:
+                best = place
+        if values[best] == NEVER:
+            break
+        symbols[best] = np.int32(values[best] & 0xFFFFFFFF)
+        length -= 1
+        for place in range(best + 1, length):
+            symbols[place] = symbols[place + 1]
+            values[place - 1] = values[place]
+        if best > 0:
+            values[best - 1] = merge_of(merges, symbols[best - 1], symbols[best])
+        if best + 1 < length:
+            values[best] = merge_of(merges, symbols[best], symbols[best + 1])
+    return length
+
+
+@inlined
+def heap_push(heap: Longs, size: int, rank: int, place: int) -> int:
+    """A heap of (rank, place), two numbers an entry."""
+    at = size
+    while at > 0:
+        parent = (at - 1) >> 1
+        if heap[2 * parent] < rank or (heap[2 * parent] == rank and heap[2 * parent + 1] <= place):
+            break
+        heap[2 * at] = heap[2 * parent]
+        heap[2 * at + 1] = heap[2 * parent + 1]
+        at = parent
+    heap[2 * at] = rank
+    heap[2 * at + 1] = place
+    return size + 1
+
+
+@inlined
+def heap_pop(heap: Longs, size: int) -> int:
+    """Remove the first entry (read it before)."""
+    size -= 1
+    rank, place = heap[2 * size], heap[2 * size + 1]
+    at = 0
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        other = child + 1
+        if other < size and (
+            heap[2 * other] < heap[2 * child]
+            or (heap[2 * other] == heap[2 * child] and heap[2 * other + 1] < heap[2 * child + 1])
+        ):
+            child = other
+        if rank < heap[2 * child] or (rank == heap[2 * child] and place <= heap[2 * child + 1]):
+            break
+        heap[2 * at] = heap[2 * child]
+        heap[2 * at + 1] = heap[2 * child + 1]
+        at = child
+    heap[2 * at] = rank
+    heap[2 * at + 1] = place
+    return size
+
+
+@kernel
+def merge_long(symbols: Ints, following: Ints, preceding: Ints, heap: Longs, length: int, merges: Longs) -> int:
+    """The same by a heap of pairs over a linked list: n log n, for pieces of any length. -1 marks a merged symbol."""
+    size = 0
+    for place in range(length):
+        following[place] = place + 1
+        preceding[place] = place - 1
+    for place in range(length - 1):
+        value = merge_of(merges, symbols[place], symbols[place + 1])
+        if value != NEVER:
+            size = heap_push(heap, size, value, place)
+    while size > 0:
+        value, place = heap[0], heap[1]
+        size = heap_pop(heap, size)
+        after = following[place]
+        if symbols[place] < 0 or after >= length or merge_of(merges, symbols[place], symbols[after]) != value:
+            continue
+        symbols[place] = np.int32(value & 0xFFFFFFFF)
+        symbols[after] = -1
+        beyond = following[after]
+        following[place] = beyond
+        if beyond < length:
+            preceding[beyond] = place
+            value = merge_of(merges, symbols[place], symbols[beyond])
+            if value != NEVER:
+                size = heap_push(heap, size, value, place)
+        behind = preceding[place]
+        if behind >= 0:
+            value = merge_of(merges, symbols[behind], symbols[place])
+            if value != NEVER:
+                size = heap_push(heap, size, value, behind)
+    kept = 0
+    for place in range(length):
+        if symbols[place] >= 0:
+            symbols[kept] = symbols[place]
+            kept += 1
+    return kept
+
+
+@inlined
+def first_symbols(data: Bytes, start: int, stop: int, by_character: bool, table: Ints, symbols: Ints) -> int:
+    """Write the ids of a piece before any merge to ``symbols``; return how many."""
+    length = 0
+    place = start
+    while place < stop:
+        if by_character:
+            point, width = character(data, place, stop)
+            symbols[length] = table[point]
+            place += width
+        else:
+            symbols[length] = table[data[place]]
+            place += 1
+        length += 1
+    return length
+
+
+@kernel
+def encode_bpe(
+    data: Bytes, begins: Longs, ends: Longs, goes_on: bool, pattern: int, classes: Bytes,
+    slots: ULongs, arena: Bytes, starts: Longs, memo_ends: Longs, memo: Ints,
+    by_character: bool, table: Ints, merges: Longs, end_id: int,
+    symbols: Ints, following: Ints, preceding: Ints, heap: Longs,
+    out: Ints, document_ends: Longs, batch: Longs, keys: ULongs, position: Longs,
+) -> int:  # fmt: skip
+    """Pieces by byte-pair encoding, each distinct one worked out once and remembered while there is room.
+
+    The memory is a string table; what piece number i became is ``memo[memo_ends[i - 1]:memo_ends[i]]``.
+    symbols, following, preceding: int32 (longest piece,), heap: int64 (4 * longest piece,), scratch.
+    position: [document, place, ids written, pieces remembered, 1 if one was forgotten for want of room], in and out.
+    Returns 0, or the length of a piece the scratch is too short for: the caller lengthens it and calls again.
+    """
+    written, size = position[2], position[3]
+    while position[0] < len(begins):
+        filled = cut_batch(data, begins, ends, goes_on, pattern, classes, slots, batch, keys, position)
+        for piece in range(filled):
+            key = piece * 4
+            start, stop = batch[key + 1], batch[key + 2]
+            if start == stop:
+                out[written] = end_id
+                written += 1
+                document_ends[batch[key]] = written
+                continue
+            at = find(slots, arena, starts, batch[key + 3], keys, key, data, start, stop)
+            number = np.int64(slots[at + 3] & ID_BITS) - 1
+            if number >= 0:
+                for place in range(memo_ends[number - 1], memo_ends[number]):
+                    out[written] = memo[place]
+                    written += 1
+                continue
+            if stop - start > len(symbols):
+                position[0], position[1], position[2], position[3] = batch[key], start, written, size
+                return stop - start
+            length = first_symbols(data, start, stop, by_character, table, symbols)
+            if length <= SHORT:
+                length = merge_short(symbols, heap, length, merges)
+            else:
+                length = merge_long(symbols, following, preceding, heap, length, merges)
+            for place in range(length):
+                out[written + place] = symbols[place]
+            written += length
+            used = memo_ends[size - 1]
+            if has_room(slots, arena, starts, size, stop - start) and used + length <= len(memo):
+                insert(slots, arena, starts, at, size, keys, key, data, start, stop)
+                for place in range(length):
+                    memo[used + place] = symbols[place]
+                memo_ends[size] = used + length
+                size += 1
+            else:
+                position[4] = 1
+    position[2], position[3] = written, size
+    return 0
