@@ -205,11 +205,11 @@ def read_end(lines: ArpaLines) -> None:
         pass
 
 
-def read_entry(lines: ArpaLines, order: int, place: int, declared: int) -> tuple[list[str], float, float]:
-    """Read the next entry, number ``place`` of its section: its words, log10 of its probability and back-off weight."""
-    line = lines.next(f"{order}-gram {place + 1} of {declared}")
+def read_entry(lines: ArpaLines, order: int, index: int, declared: int) -> tuple[list[str], float, float]:
+    """Read the next entry, number ``index`` of its section: its words, log10 of its probability and back-off weight."""
+    line = lines.next(f"{order}-gram {index + 1} of {declared}")
     if line.startswith("\\"):
-        raise lines.error(f"expected {declared} {order}-grams, found {place}")
+        raise lines.error(f"expected {declared} {order}-grams, found {index}")
     fields = [field for field in line.replace("\t", " ").split(" ") if field]
     if len(fields) not in (order + 1, order + 2):
         raise lines.error(f"expected a log, {order} words and perhaps a back-off weight, found {len(fields)} fields")
@@ -385,10 +385,10 @@ class _Section:
         spelled, log, backoff = read_entry(self.lines, self.order, int(position[ENTRIES]), self.declared)
         ids = words.ids_of(spelled)
         check_words(self.lines, spelled, ids.tolist())
-        row, place = position[ROWS], position[PENDING]
+        row, index = position[ROWS], position[PENDING]
         self.rows[2 * row] = 0
         self.rows[2 * row + 1 : 2 * row + 2].view(np.float32)[:] = natural(log), 0 if self.highest else natural(backoff)
-        self.pending[place], self.places[place] = ids, row
+        self.pending[index], self.places[index] = ids, row
         position[[ENTRIES, ROWS, PENDING]] += 1
 
     def _store(self) -> None:
@@ -419,7 +419,7 @@ class _Section:
 
 
 def write_arpa(model: NgramLM, path: str | Path) -> None:
-    """Write a model as ARPA text, to a ``.gz`` if the name says so.
+    """Write a model as ARPA text, compressed if the name ends in ``.gz``.
 
     Numbers have nine digits, which give every float32 back to the last bit.
     """

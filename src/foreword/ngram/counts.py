@@ -115,8 +115,8 @@ class Text:
         ranks = np.full(self.stop + 1, -1, np.int32)
         text = self.words[: self.length]
         word = rank_by_first_place(text, ranks, end + 1)
-        place = last_in_suffix_order(text, ranks, word, self.order)
-        found = text[max(0, place - self.order + 2) : place + 1].tolist()
+        index = last_in_suffix_order(text, ranks, word, self.order)
+        found = text[max(0, index - self.order + 2) : index + 1].tolist()
         beginnings = [at for at, each in enumerate(found) if each == self.stop]
         return [each - 1 for each in found[max(beginnings, default=0) :]]
 
@@ -341,7 +341,7 @@ class _ListerOnDisk(_Lister):
         text, order = self.text, self.text.order
         files = {k: self.scratch.growing(4, np.int32) for k in range(2, order + 1)}
         before, all_marks = self.scratch.growing(1, np.int32), self.scratch.growing(1, np.uint8)
-        # A position with its records, the word before, sorted place and marks, and a row for each order.
+        # A position with its records, the word before, sorted position and marks, and a row for each order.
         batch = self.scratch.fits(4 + 32 + 4 + 4 + 1 + 16 * (order - 1), least=256)
         batch = min(batch, text.length)
         self.allocate(batch, batch + 1)

@@ -83,8 +83,8 @@ def _quotient(digits: int, power: int) -> float:
 
 
 @inlined
-def _read_number(data: Bytes, at: int, stop: int, numbers: Doubles, place: int) -> int:
-    """Read a decimal number into ``numbers[place]``; return where it ends, or -1 if Python has to read it."""
+def _read_number(data: Bytes, at: int, stop: int, numbers: Doubles, index: int) -> int:
+    """Read a decimal number into ``numbers[index]``; return where it ends, or -1 if Python has to read it."""
     negative = at < stop and data[at] == _MINUS
     if at < stop and (negative or data[at] == _PLUS):
         at += 1
@@ -131,7 +131,7 @@ def _read_number(data: Bytes, at: int, stop: int, numbers: Doubles, place: int) 
             return -1
         if np.isnan(value):
             return -1
-    numbers[place] = -value if negative else value
+    numbers[index] = -value if negative else value
     return at
 
 
@@ -158,8 +158,8 @@ def _skip_line_ends(data: Bytes, at: int, stop: int, position: Longs) -> int:
 
 
 @inlined
-def _cut(data: Bytes, at: int, stop: int, order: int, spans: Longs, place: int, numbers: Doubles, number: int) -> int:
-    """Cut the entry that begins at ``at``: its words' ends go to ``spans[place:]``, its two logs to
+def _cut(data: Bytes, at: int, stop: int, order: int, spans: Longs, index: int, numbers: Doubles, number: int) -> int:
+    """Cut the entry that begins at ``at``: its words' ends go to ``spans[index:]``, its two logs to
     ``numbers[number:]``. Return where its line ends, or -1 if it is for Python.
     """
     at = _read_number(data, at, stop, numbers, number)
@@ -167,15 +167,15 @@ def _cut(data: Bytes, at: int, stop: int, order: int, spans: Longs, place: int, 
         return -1
     for word in range(order):
         at = _skip_blanks(data, at, stop)
-        spans[place + 2 * word] = at
+        spans[index + 2 * word] = at
         while at < stop and (
             data[at] > _SPACE
             or (data[at] != _SPACE and data[at] != _NEWLINE and data[at] != _TAB and data[at] != _RETURN)
         ):
             at += 1
-        if at == spans[place + 2 * word]:
+        if at == spans[index + 2 * word]:
             return -1
-        spans[place + 2 * word + 1] = at
+        spans[index + 2 * word + 1] = at
     at = _skip_blanks(data, at, stop)
     numbers[number + 1] = 0.0
     if at < stop and data[at] != _NEWLINE and data[at] != _RETURN:
@@ -210,8 +210,8 @@ def read_unigrams(
         if end < 0 or (spans[1] - spans[0] == 5 and load8(data, spans[0], spans[1]) == _UPPER_UNKNOWN):
             return ODD
         written = offsets[row]
-        for place in range(spans[0], spans[1]):
-            words[written] = data[place]
+        for index in range(spans[0], spans[1]):
+            words[written] = data[index]
             written += 1
         offsets[row + 1] = written
         lines[row] = position[LINE] + 1
@@ -447,8 +447,8 @@ def find_rows(rows: ULongs, table: ULongs, first: int, homes: int, out: Longs) -
 @inlined
 def _write_digits(number: int, count: int, out: Bytes, at: int) -> int:
     """Return the last ``count`` decimal digits of a number."""
-    for place in range(at + count - 1, at - 1, -1):
-        out[place] = _ZERO + number % 10
+    for index in range(at + count - 1, at - 1, -1):
+        out[index] = _ZERO + number % 10
         number //= 10
     return at + count
 
@@ -536,8 +536,8 @@ def write_entries(
         out[at] = _TAB
         at += 1
         for word in range(order):
-            for place in range(offsets[ngrams[number, word]], offsets[ngrams[number, word] + 1]):
-                out[at] = names[place]
+            for index in range(offsets[ngrams[number, word]], offsets[ngrams[number, word] + 1]):
+                out[at] = names[index]
                 at += 1
             out[at] = _SPACE
             at += 1

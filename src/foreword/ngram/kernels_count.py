@@ -4,12 +4,11 @@ The text is one array of numbers: a word is its id + 1, and ``stop``, the larges
 means ``<s>``, and follows the last one. A position is sorted by its own word and the ``order`` - 1 after it; from a
 ``stop`` on they count as zero, so that an n-gram at the end of a document comes before all its extensions.
 
-Positions are taken in batches that fit the cache. The first word of each is told by a counting sort, which makes the
-batches, and the others are packed into two 64-bit numbers, the upper and the lower, together with the position's place
-in its batch: one scattered look at the text for each position, whatever the order. Records of two such numbers are then
-sorted by the upper by radix, from the lowest digit up, and those whose upper numbers are alike, half of them, by the
-lower. Refining the sort word by word instead took a look at the text, one at the number of the shorter n-gram and a
-write for each position at each order, and five times as long.
+Positions are processed in batches that fit the cache. A counting sort by the first word makes the batches, and the
+others are packed into two 64-bit numbers, the upper and the lower, together with the position's index in its batch: one
+random access to the text per position, whatever the order. Records of two such numbers are then sorted by the upper by
+radix, from the lowest digit up, and those whose upper numbers are alike, half of them, by the lower. Refining the sort
+word by word instead took two random reads and a write for each position at each order, and five times as long.
 
 N-grams of all orders fall out of the sorted positions in one pass: a k-gram is new where one of its k words differs
 from the position before.
@@ -65,8 +64,8 @@ def write_text(ids: NDArray[np.integer], offsets: Longs, stop: int, text: Ints, 
     for document in range(len(offsets) - 1):
         text[write] = stop
         write += 1
-        for place in range(offsets[document], offsets[document + 1]):
-            word = np.int64(ids[place])
+        for index in range(offsets[document], offsets[document + 1]):
+            word = np.int64(ids[index])
             counts[word] += 1
             text[write] = word + 1
             write += 1
@@ -82,13 +81,13 @@ def sort_by_word(text: Ints, begins: Longs, positions: Ints) -> None:
     begins: int64 (stop + 2,), zero at first; out: positions of word w are ``positions[begins[w]:begins[w + 1]]``.
     """
     length = len(positions)
-    for place in range(length):
-        begins[text[place] + 1] += 1
+    for index in range(length):
+        begins[text[index] + 1] += 1
     for word in range(1, len(begins)):
         begins[word] += begins[word - 1]
-    for place in range(length):
-        word = text[place]
-        positions[begins[word]] = place
+    for index in range(length):
+        word = text[index]
+        positions[begins[word]] = index
         begins[word] += 1
     for word in range(len(begins) - 1, 0, -1):
         begins[word] = begins[word - 1]
@@ -102,12 +101,12 @@ def count_next(text: Ints, length: int, stop: int, prefix: Ints, counts: Longs) 
     counts: int64 (stop + 1,), zero at first.
     """
     known = len(prefix)
-    for place in range(length):
+    for index in range(length):
         same = 0
-        while same < known and text[place + same] == prefix[same]:
+        while same < known and text[index + same] == prefix[same]:
             same += 1
         if same == known:
-            word = text[place + known]
+            word = text[index + known]
             counts[0 if known > 0 and word == stop else word] += 1
 
 
@@ -121,20 +120,20 @@ def collect(
     """
     known = len(prefix)
     size = 0
-    for place in range(start, length):
+    for index in range(start, length):
         same = 0
-        while same < known and text[place + same] == prefix[same]:
+        while same < known and text[index + same] == prefix[same]:
             same += 1
         if same < known:
             continue
-        word = np.int64(text[place + known])
+        word = np.int64(text[index + known])
         if known > 0 and word == stop:
             word = np.int64(0)
         if first <= word < last:
             if size == len(positions):
                 found[0] = size
-                return place
-            positions[size] = place
+                return index
+            positions[size] = index
             size += 1
     found[0] = size
     return length
@@ -148,12 +147,12 @@ def pack_keys(
     """Pack the words after each position, from the one after ``skip`` others on, into ``records``, int64 (2 n,).
 
     The upper number has ``upper_words`` words, behind the first word's distance from ``first_word`` if that is asked
-    for; the lower one the ``lower_words`` that follow, and the position's place in ``positions``. before: int32 (n,),
+    for; the lower one the ``lower_words`` that follow, and the position's index in ``positions``. before: int32 (n,),
     out, the word before each position, 0 where a document begins.
     """
-    for place in range(len(positions)):
-        prefetch(text, np.int64(positions[min(place + _AHEAD, len(positions) - 1)]))
-        at = np.int64(positions[place])
+    for index in range(len(positions)):
+        prefetch(text, np.int64(positions[min(index + _AHEAD, len(positions) - 1)]))
+        at = np.int64(positions[index])
         upper = np.int64(text[at]) - first_word if with_first else np.int64(0)
         lower = np.int64(0)
         going_on = np.int64(1)
@@ -167,9 +166,9 @@ def pack_keys(
             word = np.int64(text[at + offset])
             going_on *= np.int64(word != stop)
             lower = lower << bits | word * going_on
-        records[2 * place] = upper
-        records[2 * place + 1] = lower << place_bits | place
-        before[place] = text[at - 1] if text[at] != stop else 0
+        records[2 * index] = upper
+        records[2 * index + 1] = lower << place_bits | index
+        before[index] = text[at - 1] if text[at] != stop else 0
 
 
 @kernel
@@ -185,8 +184,8 @@ def sort_records(records: Longs, spare: Longs, size: int, column: int, shift: in
     width = (bits + passes - 1) // passes
     digits = np.int64(1) << width
     tally[: passes * digits] = 0
-    for place in range(size):
-        key = records[2 * place + column] >> shift
+    for index in range(size):
+        key = records[2 * index + column] >> shift
         for turn in range(passes):
             tally[turn * digits + (key & (digits - 1))] += 1
             key >>= width
@@ -211,12 +210,12 @@ def sort_records(records: Longs, spare: Longs, size: int, column: int, shift: in
 
 @kernel
 def _spread(source: Longs, target: Longs, size: int, column: int, shift: int, mask: int, begins: Ints) -> None:
-    for place in range(size):
-        digit = (source[2 * place + column] >> shift) & mask
+    for index in range(size):
+        digit = (source[2 * index + column] >> shift) & mask
         to = 2 * np.int64(begins[digit])
         begins[digit] += 1
-        target[to] = source[2 * place]
-        target[to + 1] = source[2 * place + 1]
+        target[to] = source[2 * index]
+        target[to + 1] = source[2 * index + 1]
 
 
 @kernel
@@ -235,17 +234,17 @@ def sort_alike(records: Longs, spare: Longs, size: int, shift: int, bits: int, t
         elif sort_records(
             records[2 * first : 2 * last], spare[2 * first : 2 * last], last - first, 1, shift, bits, tally
         ):
-            for place in range(2 * first, 2 * last):
-                records[place] = spare[place]
+            for index in range(2 * first, 2 * last):
+                records[index] = spare[index]
         first = last
 
 
 @inlined
 def _insert(records: Longs, first: int, last: int) -> None:
     """Sort by the lower numbers."""
-    for place in range(first + 1, last):
-        upper, lower = records[2 * place], records[2 * place + 1]
-        at = place
+    for index in range(first + 1, last):
+        upper, lower = records[2 * index], records[2 * index + 1]
+        at = index
         while at > first and records[2 * at - 1] > lower:
             records[2 * at] = records[2 * at - 2]
             records[2 * at + 1] = records[2 * at - 1]
@@ -256,8 +255,8 @@ def _insert(records: Longs, first: int, last: int) -> None:
 @kernel
 def take_in_order(values: Ints, records: Longs, mask: int, out: Ints) -> None:
     """Write the positions, or a value of each, to ``out`` in the order of the records; mask: of an index."""
-    for place in range(len(out)):
-        out[place] = values[records[2 * place + 1] & mask]
+    for index in range(len(out)):
+        out[index] = values[records[2 * index + 1] & mask]
 
 
 @kernel
@@ -276,9 +275,9 @@ def list_ngrams(
     """
     order = len(latest) - 1
     mask = (np.int64(1) << bits) - 1
-    for place in range(len(positions)):
-        upper, lower = records[2 * place], records[2 * place + 1] >> place_bits
-        at = np.int64(positions[place])
+    for index in range(len(positions)):
+        upper, lower = records[2 * index], records[2 * index + 1] >> place_bits
+        at = np.int64(positions[index])
         word = (upper >> (upper_words * bits)) + first_word
         is_new = np.int64(word != latest[1])
         latest[1] = word
@@ -307,7 +306,7 @@ def list_ngrams(
             highest = k
         for k in range(highest + 1, order + 1):
             latest[k] = 0
-        marks[place] = (highest + 1 - new_orders) | highest << 4
+        marks[index] = (highest + 1 - new_orders) | highest << 4
 
 
 # Numbering
@@ -333,16 +332,16 @@ def number_by_word_before(
     """
     each = order - 2
     end = len(before) - 1
-    for place in range(len(before)):
-        prefetch(begins, np.int64(before[min(place + 2 * _LINK_AHEAD, end)]))
-        ahead = begins[before[min(place + _LINK_AHEAD, end)]]
+    for index in range(len(before)):
+        prefetch(begins, np.int64(before[min(index + 2 * _LINK_AHEAD, end)]))
+        ahead = begins[before[min(index + _LINK_AHEAD, end)]]
         if first <= ahead < last:
             prefetch(numbers, (ahead - first) * each)
             prefetch(marks, ahead)
-        lowest, highest = np.int64(marks[place] & 15), np.int64(marks[place] >> 4)
+        lowest, highest = np.int64(marks[index] & 15), np.int64(marks[index] >> 4)
         for k in range(2, order):
             latest[k] += np.int64(lowest <= k) & np.int64(k <= highest)
-        word = before[place]
+        word = before[index]
         if word == 0:
             continue
         to = begins[word]
@@ -365,32 +364,32 @@ def write_suffixes(
     Every occurrence of an n-gram has the same suffix, so the last one may overwrite the others.
     """
     each = order - 2
-    for place in range(len(marks)):
-        lowest, highest = np.int64(marks[place] & 15), np.int64(marks[place] >> 4)
+    for index in range(len(marks)):
+        lowest, highest = np.int64(marks[index] & 15), np.int64(marks[index] >> 4)
         for k in range(3, highest + 1):
             latest[k] += np.int64(lowest <= k)
-            suffixes[tables[k] + latest[k]] = numbers[place * each + k - 3]
+            suffixes[tables[k] + latest[k]] = numbers[index * each + k - 3]
 
 
 @kernel
 def count_words_before(suffixes: Ints, counts: Ints) -> None:
     """Count the different words before each word, one for each bigram; counts: int32 (words,), zero at first."""
-    for place in range(len(suffixes)):
-        counts[suffixes[place]] += 1
+    for index in range(len(suffixes)):
+        counts[suffixes[index]] += 1
 
 
 @kernel
 def replace_counts(grams: Ints, counts: Ints) -> None:
     """Set the counts of the first n-grams."""
-    for place in range(len(counts)):
-        grams[place, COUNT] = counts[place]
+    for index in range(len(counts)):
+        grams[index, COUNT] = counts[index]
 
 
 @kernel
 def counts_of_counts(grams: Ints, tally: Longs) -> None:
     """Count the n-grams that have the count 1, 2, 3, 4: tally[1:5]."""
-    for place in range(len(grams)):
-        count = grams[place, COUNT]
+    for index in range(len(grams)):
+        count = grams[index, COUNT]
         if 0 < count < 5:
             tally[count] += 1
 
@@ -427,9 +426,9 @@ def list_extensions(grams: Ints, children: Longs) -> None:
     ``children[g]`` to ``children[g + 1]``.
     """
     parent = 0
-    for place in range(len(grams)):
-        while parent <= grams[place, PARENT]:
-            children[parent] = place
+    for index in range(len(grams)):
+        while parent <= grams[index, PARENT]:
+            children[parent] = index
             parent += 1
     while parent < len(children):
         children[parent] = len(grams)
@@ -446,8 +445,8 @@ def rank_by_first_place(text: Ints, ranks: Ints, end: int) -> int:
     ranks[end] = 0
     seen = 1
     last = np.int64(end)
-    for place in range(len(text)):
-        word = np.int64(text[place])
+    for index in range(len(text)):
+        word = np.int64(text[index])
         if ranks[word] < 0 and word != stop:
             ranks[word] = seen
             seen += 1
@@ -459,20 +458,20 @@ def rank_by_first_place(text: Ints, ranks: Ints, end: int) -> int:
 def last_in_suffix_order(text: Ints, ranks: Ints, word: int, order: int) -> int:
     """Return where the n-gram ends that comes last when n-grams are sorted by their last word, then the one before, …
 
-    Only those that end in ``word`` are looked at; a word's place in the sort is its rank. ``<s>`` ends an n-gram.
+    Only those that end in ``word`` count; a word's order in the sort is its rank. ``<s>`` ends an n-gram.
     """
     best = np.int64(-1)
-    for place in range(len(text)):
-        if text[place] != word:
+    for index in range(len(text)):
+        if text[index] != word:
             continue
         if best < 0:
-            best = place
+            best = index
             continue
         for back in range(1, order):
-            left, right = text[place - back], text[best - back]
+            left, right = text[index - back], text[best - back]
             if left != right:
                 if ranks[left] > ranks[right]:
-                    best = place
+                    best = index
                 break
             if ranks[left] < 0:
                 break
@@ -567,13 +566,13 @@ def merge_rows(one: Ints, its: Longs, other: Ints, others: Longs, rows: Ints, co
 def table_sizes(rows: Ints, sizes: Longs) -> None:
     """Count the n-grams of each order that sorted rows begin with: sizes, int64 (order + 1,), zero at first."""
     order = rows.shape[1]
-    for place in range(len(rows)):
-        is_new = place == 0
+    for index in range(len(rows)):
+        is_new = index == 0
         for column in range(order):
-            word = rows[place, column]
+            word = rows[index, column]
             if word == 0:
                 break
-            is_new = is_new or word != rows[place - 1, column]
+            is_new = is_new or word != rows[index - 1, column]
             sizes[column + 1] += is_new
 
 
@@ -587,17 +586,17 @@ def fill_tables(
     first, the tables of orders from two on, that of order k from ``begins[k - 2]`` on.
     """
     order = rows.shape[1]
-    for place in range(len(rows)):
-        count = counts[place]
-        first = np.int64(rows[place, 0]) - 1
+    for index in range(len(rows)):
+        count = counts[index]
+        first = np.int64(rows[index, 0]) - 1
         unigrams[first] += count
-        is_new = place == 0 or rows[place, 0] != rows[place - 1, 0]
+        is_new = index == 0 or rows[index, 0] != rows[index - 1, 0]
         parent = first
         for column in range(1, order):
-            word = np.int64(rows[place, column])
+            word = np.int64(rows[index, column])
             if word == 0:
                 break
-            is_new = is_new or word != rows[place - 1, column]
+            is_new = is_new or word != rows[index - 1, column]
             latest[column + 1] += is_new
             at = begins[column - 1] + latest[column + 1]
             if is_new:
@@ -618,8 +617,8 @@ def find_suffixes(grams: Ints, of_parents: Ints, shorter: Ints, children: Longs,
     grams: int32 (n, 4); of_parents: the suffixes of the order below; shorter: the table of the order below, in which
     n-gram g is extended by ``children[g]`` to ``children[g + 1]``. suffixes: int32 (n,), out.
     """
-    for place in range(len(grams)):
-        context, word = np.int64(of_parents[grams[place, PARENT]]), grams[place, WORD]
+    for index in range(len(grams)):
+        context, word = np.int64(of_parents[grams[index, PARENT]]), grams[index, WORD]
         low, high = children[context], children[context + 1]
         while low < high:
             middle = (low + high) >> 1
@@ -627,7 +626,7 @@ def find_suffixes(grams: Ints, of_parents: Ints, shorter: Ints, children: Longs,
                 low = middle + 1
             else:
                 high = middle
-        suffixes[place] = low
+        suffixes[index] = low
 
 
 # Probabilities
@@ -640,13 +639,13 @@ def look_up_lower(suffixes: Ints, first: int, last: int, lower: Doubles, out: Do
     lower: float64 (last - first,).
     """
     size = len(suffixes)
-    for place in range(size):
-        ahead = np.int64(suffixes[min(place + 32, size - 1)])
+    for index in range(size):
+        ahead = np.int64(suffixes[min(index + 32, size - 1)])
         if first <= ahead < last:
             prefetch(lower, ahead - first)
-        suffix = np.int64(suffixes[place])
+        suffix = np.int64(suffixes[index])
         if first <= suffix < last:
-            out[place] = lower[suffix - first]
+            out[index] = lower[suffix - first]
 
 
 @kernel
@@ -661,11 +660,11 @@ def weigh_contexts(
     """
     totals[:] = 0.0
     weights[:] = 0.0
-    for place in range(len(grams)):
-        context = grams[place, PARENT] - first_context
-        count = grams[place, COUNT]
+    for index in range(len(grams)):
+        context = grams[index, PARENT] - first_context
+        count = grams[index, COUNT]
         totals[context] += count + per_type
-        is_pruned = len(kept) > 0 and kept[place] == 0
+        is_pruned = len(kept) > 0 and kept[index] == 0
         weights[context] += count + per_type if is_pruned else discounts[min(count, 3)] + per_type
     for context in range(len(totals)):
         if totals[context] > 0.0:
@@ -687,18 +686,18 @@ def share_out(
     N(c) is the sum of counts, ``per_type`` for each different word, and ``extra``; b(c) is what is left over. With
     ``interpolated`` false the last term is left out. lower: the last factor, for each n-gram.
     """
-    for place in range(len(grams)):
-        context = grams[place, PARENT] - first_context
-        count = grams[place, COUNT]
+    for index in range(len(grams)):
+        context = grams[index, PARENT] - first_context
+        count = grams[index, COUNT]
         share = (count - discounts[min(count, 3)]) / totals[context]
-        probabilities[place] = share + weights[context] * lower[place] if interpolated else share
+        probabilities[index] = share + weights[context] * lower[index] if interpolated else share
 
 
 @kernel
 def mark_frequent(grams: Ints, limit: int, kept: Bytes) -> None:
     """Set kept[i] = 1 where n-gram i was seen more than ``limit`` times."""
-    for place in range(len(grams)):
-        kept[place] = grams[place, COUNT] > limit
+    for index in range(len(grams)):
+        kept[index] = grams[index, COUNT] > limit
 
 
 @kernel
@@ -709,11 +708,11 @@ def drop_rare(grams: Ints, kept: Bytes, renumbered_below: Ints, renumbered: Ints
     out, the same for this order.
     """
     size = 0
-    for place in range(len(grams)):
-        renumbered[place] = size
-        if kept[place]:
+    for index in range(len(grams)):
+        renumbered[index] = size
+        if kept[index]:
             for column in range(4):
-                grams[size, column] = grams[place, column]
+                grams[size, column] = grams[index, column]
             if len(renumbered_below):
                 grams[size, PARENT] = renumbered_below[grams[size, PARENT]]
             size += 1

@@ -39,9 +39,9 @@ SPARE = 8
 
 
 @inlined
-def read_bits(data: Bytes, start: int, place: int, width: int) -> int:
-    """Return number ``place`` of those of ``width`` (0 to 57) bits that begin at byte ``start``."""
-    bit = place * width
+def read_bits(data: Bytes, start: int, index: int, width: int) -> int:
+    """Return number ``index`` of those of ``width`` (0 to 57) bits that begin at byte ``start``."""
+    bit = index * width
     word = load_unaligned(data, start + (bit >> 3)) >> np.uint64(bit & 7)
     return np.int64(word & ((np.uint64(1) << np.uint64(width)) - np.uint64(1)))
 
@@ -49,9 +49,9 @@ def read_bits(data: Bytes, start: int, place: int, width: int) -> int:
 @kernel
 def _pack(values: NDArray[np.integer], every: int, width: int, out: Bytes) -> None:
     mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
-    for place in range(len(values) // every):
-        bit = place * width
-        value = (np.uint64(values[place * every]) & mask) << np.uint64(bit & 7)
+    for index in range(len(values) // every):
+        bit = index * width
+        value = (np.uint64(values[index * every]) & mask) << np.uint64(bit & 7)
         byte = bit >> 3
         while value != np.uint64(0):
             out[byte] |= np.uint8(value & np.uint64(0xFF))
@@ -74,7 +74,7 @@ def pack_bits(values: NDArray[np.integer], width: int, out: Bytes, *, every: int
 
 
 def low_bits(count: int, universe: int) -> int:
-    """Return how many bits of each number are kept as they are."""
+    """Return how many low bits of each number are packed as they are."""
     return max(0, (universe // max(1, count)).bit_length() - 1)
 
 
@@ -85,11 +85,11 @@ def high_words(count: int, universe: int) -> int:
 
 @kernel
 def _set_highs(values: Longs, low: int, highs: ULongs, samples: Longs) -> None:
-    for place in range(len(values)):
-        bit = (values[place] >> low) + place
+    for index in range(len(values)):
+        bit = (values[index] >> low) + index
         highs[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
-        if place % EVERY == 0:
-            samples[place // EVERY] = bit
+        if index % EVERY == 0:
+            samples[index // EVERY] = bit
 
 
 def pack_rising(values: Longs, highs: ULongs, lows: Bytes, samples: Longs) -> None:
@@ -116,10 +116,10 @@ def next_one(highs: ULongs, first: int, last: int, bit: int) -> int:
 
 
 @inlined
-def find_one(highs: ULongs, first: int, last: int, samples: Longs, sample: int, place: int) -> int:
-    """Return the place of one number ``place``; damaged data gives a wrong place, never one outside the words."""
-    bit = samples[sample + place // EVERY]
-    missing = place % EVERY
+def find_one(highs: ULongs, first: int, last: int, samples: Longs, sample: int, index: int) -> int:
+    """Return the position of set bit number ``index``; damaged data gives a wrong one, but never outside the words."""
+    bit = samples[sample + index // EVERY]
+    missing = index % EVERY
     word = first + (bit >> 6)
     if bit < 0 or word >= last:
         return (last - first) << 6
@@ -142,7 +142,7 @@ _FREE = np.uint64(0)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 BUCKET_BITS = 11
-"""The top bits that choose a bucket: so many buckets that grow in parallel stay in the cache."""
+"""The top bits that choose a bucket: that many buckets that grow in parallel stay in the cache."""
 
 BUCKET_ROWS = 1 << 15
 """Rows per bucket at least: smaller ones are not worth their bookkeeping."""
@@ -182,9 +182,9 @@ def find(table: ULongs, first: int, homes: int, mixed: np.uint64) -> int:
 
 
 @inlined
-def _key_of(grams: ULongs, place: int, contexts: UInts, base: int, bits: int) -> np.uint64:
+def _key_of(grams: ULongs, index: int, contexts: UInts, base: int, bits: int) -> np.uint64:
     """Return the mixed key of an n-gram. grams: uint64 (2 n,); word and parent are the halves of the first number."""
-    named = grams[2 * place]
+    named = grams[2 * index]
     context = base + np.int64(contexts[np.int64(named >> HALF)])
     return mixed_key(context, np.int64(named & _LOW_HALF), bits)
 
@@ -193,8 +193,8 @@ def _key_of(grams: ULongs, place: int, contexts: UInts, base: int, bits: int) ->
 def count_buckets(grams: ULongs, contexts: UInts, base: int, bits: int, bucket_bits: int, counts: Longs) -> None:
     """Count the n-grams of each bucket; counts: int64 (buckets,), zero at first."""
     shift = np.uint64(63 - bucket_bits)
-    for place in range(len(grams) // 2):
-        mixed = _key_of(grams, place, contexts, base, bits)
+    for index in range(len(grams) // 2):
+        mixed = _key_of(grams, index, contexts, base, bits)
         counts[np.int64(mixed >> np.uint64(1) >> shift)] += 1
 
 
@@ -204,18 +204,18 @@ def spread(
     table: ULongs, numbers: Ints,
 ) -> None:  # fmt: skip
     """Write every n-gram's row to its bucket's part of the table, from ``rows[bucket]`` on, and its number to
-    ``numbers``, from ``places[bucket]`` on; both are moved on. ``numbers`` may be empty: then nobody asks for them.
+    ``numbers``, from ``places[bucket]`` on; both are moved on. ``numbers`` may be empty: then they are not written.
     """
     shift = np.uint64(63 - bucket_bits)
-    for place in range(len(grams) // 2):
-        mixed = _key_of(grams, place, contexts, base, bits)
+    for index in range(len(grams) // 2):
+        mixed = _key_of(grams, index, contexts, base, bits)
         bucket = np.int64(mixed >> np.uint64(1) >> shift)
         row = rows[bucket]
         rows[bucket] = row + 1
         table[2 * row] = mixed
-        table[2 * row + 1] = grams[2 * place + 1]
+        table[2 * row + 1] = grams[2 * index + 1]
         if len(numbers):
-            numbers[places[bucket]] = place
+            numbers[places[bucket]] = index
             places[bucket] += 1
 
 
@@ -227,9 +227,9 @@ def _sort_bucket(keys: ULongs, size: int, bucket_bits: int, order: ULongs, spare
     next to nothing to be put right.
     """
     tally[:] = 0
-    for place in range(size):
-        rest = keys[place] << np.uint64(bucket_bits) >> _INDEX_BITS << _INDEX_BITS
-        order[place] = rest | np.uint64(place)
+    for index in range(size):
+        rest = keys[index] << np.uint64(bucket_bits) >> _INDEX_BITS << _INDEX_BITS
+        order[index] = rest | np.uint64(index)
         tally[np.int64(rest >> np.uint64(64 - 2 * DIGIT)) & (1 << DIGIT) - 1] += 1
         tally[(1 << DIGIT) + np.int64(rest >> np.uint64(64 - DIGIT))] += 1
     for turn in range(2):
@@ -238,18 +238,18 @@ def _sort_bucket(keys: ULongs, size: int, bucket_bits: int, order: ULongs, spare
             count = tally[digit]
             tally[digit] = begin
             begin += count
-    for place in range(size):
-        digit = np.int64(order[place] >> np.uint64(64 - 2 * DIGIT)) & (1 << DIGIT) - 1
-        spare[tally[digit]] = order[place]
+    for index in range(size):
+        digit = np.int64(order[index] >> np.uint64(64 - 2 * DIGIT)) & (1 << DIGIT) - 1
+        spare[tally[digit]] = order[index]
         tally[digit] += 1
-    for place in range(size):
-        digit = (1 << DIGIT) + np.int64(spare[place] >> np.uint64(64 - DIGIT))
-        order[tally[digit]] = spare[place]
+    for index in range(size):
+        digit = (1 << DIGIT) + np.int64(spare[index] >> np.uint64(64 - DIGIT))
+        order[tally[digit]] = spare[index]
         tally[digit] += 1
     alike = False
-    for place in range(1, size):
-        held = order[place]
-        at = place
+    for index in range(1, size):
+        held = order[index]
+        at = index
         while at > 0 and order[at - 1] > held:
             order[at] = order[at - 1]
             at -= 1
@@ -262,9 +262,9 @@ def _sort_bucket(keys: ULongs, size: int, bucket_bits: int, order: ULongs, spare
 @kernel
 def _sort_by_key(keys: ULongs, size: int, order: ULongs) -> None:
     """Sort by whole keys where forty bits were equal; the order is nearly right already."""
-    for place in range(1, size):
-        held = order[place]
-        at = place
+    for index in range(1, size):
+        held = order[index]
+        at = index
         while at > 0 and keys[np.int64(order[at - 1] & _INDEX)] > keys[np.int64(held & _INDEX)]:
             order[at] = order[at - 1]
             at -= 1
@@ -295,11 +295,11 @@ def lay_out(
         if bucket + 1 < buckets:
             begin = begins[bucket + 1]
             named = listed + (counts[bucket] if bucket >= 0 else 0)
-            for place in range(counts[bucket + 1]):
-                keys[there + place] = table[2 * (begin + place)]
-                values[there + place] = table[2 * (begin + place) + 1]
+            for index in range(counts[bucket + 1]):
+                keys[there + index] = table[2 * (begin + index)]
+                values[there + index] = table[2 * (begin + index) + 1]
                 if len(numbers):
-                    names[there + place] = numbers[named + place]
+                    names[there + index] = numbers[named + index]
         if bucket < 0:
             continue
         size = counts[bucket]
@@ -307,12 +307,12 @@ def lay_out(
         if row < end:
             table[2 * row : 2 * end] = _FREE
         _sort_bucket(keys[here : here + size], size, bucket_bits, order, spare, tally)
-        for place in range(size):
+        for index in range(size):
             if len(numbers):
-                ahead = names[here + np.int64(order[min(place + 24, size - 1)] & _INDEX)]
+                ahead = names[here + np.int64(order[min(index + 24, size - 1)] & _INDEX)]
                 if first <= ahead < last:
                     prefetch(contexts, ahead - first)
-            source = here + np.int64(order[place] & _INDEX)
+            source = here + np.int64(order[index] & _INDEX)
             key = keys[source]
             row = max(row, home_of(key, homes))
             if row >= len(table) // 2:
@@ -321,7 +321,7 @@ def lay_out(
             table[2 * row + 1] = values[source]
             if len(numbers):
                 number = np.int64(names[source])
-                numbers[listed + place] = number
+                numbers[listed + index] = number
                 if first <= number < last:
                     contexts[number - first] = row
             row += 1
@@ -393,13 +393,13 @@ class ModelArrays(NamedTuple):
 def extensions(model: ModelArrays, length: int, context: int) -> tuple[int, int]:
     """Return the range, in the next order of the trie, of the extensions of a context of ``length`` + 1 words."""
     shape = model.shapes[length]
-    place = context - model.bases[length]
+    index = context - model.bases[length]
     first, last = shape[HIGH_START], shape[HIGH_END]
     low = shape[LOW_BITS]
-    bit = find_one(model.highs, first, last, model.samples, shape[SAMPLE_START], place)
+    bit = find_one(model.highs, first, last, model.samples, shape[SAMPLE_START], index)
     after = next_one(model.highs, first, last, bit + 1)
-    start = ((bit - place) << low) | read_bits(model.lows, shape[LOW_START], place, low)
-    stop = ((after - place - 1) << low) | read_bits(model.lows, shape[LOW_START], place + 1, low)
+    start = ((bit - index) << low) | read_bits(model.lows, shape[LOW_START], index, low)
+    stop = ((after - index - 1) << low) | read_bits(model.lows, shape[LOW_START], index + 1, low)
     count = model.shapes[length + 1][COUNT]
     return min(max(start, 0), count), min(max(stop, 0), count)
 
@@ -431,11 +431,11 @@ def entry(model: ModelArrays, length: int, context: int, word: int) -> int:
 
 
 @inlined
-def log_of(model: ModelArrays, order: int, place: int) -> float:
+def log_of(model: ModelArrays, order: int, index: int) -> float:
     """Return the log-probability of an n-gram of ``order`` + 1 words, ``order`` at least 1."""
     if model.layout == HASH:
-        return np.float64(model.values[4 * place + 2])
-    at = model.shapes[order][LOG_START] + place
+        return np.float64(model.values[4 * index + 2])
+    at = model.shapes[order][LOG_START] + index
     if len(model.codes):
         return np.float64(model.books[512 * order + model.codes[at]])
     return np.float64(model.logs[at])
@@ -446,10 +446,10 @@ def weight_of(model: ModelArrays, length: int, context: int) -> float:
     """Return the log back-off weight of a context of ``length`` + 1 words."""
     if length == 0:
         return np.float64(model.unigrams[2 * context + 1])
-    place = context - model.bases[length]
+    index = context - model.bases[length]
     if model.layout == HASH:
-        return np.float64(model.values[4 * place + 3])
-    at = model.shapes[length][BACKOFF_START] + place
+        return np.float64(model.values[4 * index + 3])
+    at = model.shapes[length][BACKOFF_START] + index
     if len(model.codes):
         return np.float64(model.books[512 * length + 256 + model.codes[at]])
     return np.float64(model.logs[at])
@@ -478,14 +478,14 @@ def step(model: ModelArrays, state: Longs, at: int, orders: int, word: int) -> t
     for length in range(orders):
         context = carried
         carried = state[at + length + 1] if length + 1 < orders else np.int64(-1)
-        place = np.int64(-1)
+        index = np.int64(-1)
         if context >= 0:
             if alive:
-                place = entry(model, length, context, word)
-                alive = place >= 0 or model.uniform
-            if place >= 0:
+                index = entry(model, length, context, word)
+                alive = index >= 0 or model.uniform
+            if index >= 0:
                 matched = length + 2
-                log = log_of(model, length + 1, place)
+                log = log_of(model, length + 1, index)
                 weight = 0.0
             elif model.uniform:
                 matched = 1
@@ -495,8 +495,8 @@ def step(model: ModelArrays, state: Longs, at: int, orders: int, word: int) -> t
                 weight += weight_of(model, length, context)
         if length + 1 < orders:
             state[at + length + 1] = -1
-            if place >= 0 and is_context(model, length + 1, model.bases[length + 1] + place):
-                state[at + length + 1] = model.bases[length + 1] + place
+            if index >= 0 and is_context(model, length + 1, model.bases[length + 1] + index):
+                state[at + length + 1] = model.bases[length + 1] + index
     return log + weight, matched
 
 
@@ -545,13 +545,13 @@ def score(
         if not busy:
             break
         for lane in range(LANES):
-            place = at[2 * lane]
-            if place < at[2 * lane + 1]:
-                log, order = step(model, states, lane * orders, orders, np.int64(ids[place]))
-                logs[place] = log
+            index = at[2 * lane]
+            if index < at[2 * lane + 1]:
+                log, order = step(model, states, lane * orders, orders, np.int64(ids[index]))
+                logs[index] = log
                 if len(matched):
-                    matched[place] = order
-                at[2 * lane] = place + 1
+                    matched[index] = order
+                at[2 * lane] = index + 1
 
 
 @kernel
@@ -570,27 +570,27 @@ def known_extensions(model: ModelArrays, length: int, context: int, found: Longs
 @kernel
 def unpack_words(model: ModelArrays, order: int, first: int, last: int, out: Longs) -> None:
     """Write the last words of n-grams ``first`` to ``last`` to ``out``."""
-    for place in range(first, last):
-        out[place - first] = read_bits(model.words, model.shapes[order][WORD_START], place, model.bits)
+    for index in range(first, last):
+        out[index - first] = read_bits(model.words, model.shapes[order][WORD_START], index, model.bits)
 
 
 @kernel
 def unpack_logs(model: ModelArrays, order: int, first: int, last: int, out: Doubles) -> None:
     """Write the log-probabilities of n-grams ``first`` to ``last`` to ``out``."""
-    for place in range(first, last):
-        out[place - first] = log_of(model, order, place)
+    for index in range(first, last):
+        out[index - first] = log_of(model, order, index)
 
 
 @kernel
 def unpack_weights(model: ModelArrays, length: int, first: int, last: int, out: Doubles) -> None:
     """Write the log back-off weights of n-grams ``first`` to ``last`` to ``out``."""
-    for place in range(first, last):
-        out[place - first] = weight_of(model, length, model.bases[length] + place)
+    for index in range(first, last):
+        out[index - first] = weight_of(model, length, model.bases[length] + index)
 
 
 @kernel
 def count_extensions(model: ModelArrays, length: int, out: Longs) -> None:
     """Count the extensions, in the trie, of each n-gram of ``length`` + 1 words."""
-    for place in range(len(out)):
-        first, last = extensions(model, length, model.bases[length] + place)
-        out[place] = max(0, last - first)
+    for index in range(len(out)):
+        first, last = extensions(model, length, model.bases[length] + index)
+        out[index] = max(0, last - first)

@@ -97,7 +97,7 @@ def merge_windows(parts: Sequence[Windows], order: int) -> Windows:
     if not left:
         return Windows(np.empty((0, order), np.int32), np.empty(0, np.int64))
     while len(left) > 1:
-        pairs = [_merged(*left[place : place + 2]) for place in range(0, len(left) - 1, 2)]
+        pairs = [_merged(*left[index : index + 2]) for index in range(0, len(left) - 1, 2)]
         left = pairs + left[2 * len(pairs) :]
     return left[0]
 
@@ -154,12 +154,12 @@ def join_tables(
 def _linked(tables: list[Ints], vocab_size: int, scratch: Scratch) -> list[Order]:
     """Add to each table its suffixes and continuation counts: one for each n-gram that it is the suffix of."""
     suffixes: list[Ints] = []
-    for place, grams in enumerate(tables):
+    for index, grams in enumerate(tables):
         found = scratch.empty(len(grams), np.int32)
         found[:] = grams[:, WORD]
-        if place:
-            shorter = tables[place - 1]
-            below = len(tables[place - 2]) if place > 1 else vocab_size + 1
+        if index:
+            shorter = tables[index - 1]
+            below = len(tables[index - 2]) if index > 1 else vocab_size + 1
             children = np.empty(below + 1, np.int64)
             list_extensions(shorter, children)
             find_suffixes(grams, suffixes[-1], shorter, children, found)
@@ -206,9 +206,9 @@ def _spelled(orders: Sequence[Order], length: int, word: int) -> Longs:
     """Return the n-grams of ``length`` words that end in ``word``: (n, length)."""
     numbers: NDArray[np.integer] = np.flatnonzero(orders[length - 2].words == word)
     words = np.empty((len(numbers), length), np.int64)
-    for place in range(length - 1, 0, -1):
-        table = orders[place - 1]
-        words[:, place], numbers = table.words[numbers], table.parents[numbers]
+    for index in range(length - 1, 0, -1):
+        table = orders[index - 1]
+        words[:, index], numbers = table.words[numbers], table.parents[numbers]
     words[:, 0] = numbers
     return words
 
@@ -216,7 +216,7 @@ def _spelled(orders: Sequence[Order], length: int, word: int) -> Longs:
 def tabulate_in_parts(corpus: Corpus, order: int, parts: int) -> Tabulated:
     """Count a corpus in parts and merge them, as a cluster does, in one process."""
     size = len(corpus.vocab)
-    windows = merge_windows([windows_of(corpus.shard(place, parts), order) for place in range(parts)], order)
+    windows = merge_windows([windows_of(corpus.shard(index, parts), order) for index in range(parts)], order)
     cuts = np.searchsorted(windows.rows[:, 0], np.linspace(0, size + 2, parts + 1).astype(np.int64))
     ranges = [tables_of(windows[int(a) : int(b)], size) for a, b in pairwise(cuts)]
     totals = [sum(len(part.tables[k]) for part in ranges) for k in range(order - 1)]

@@ -233,9 +233,9 @@ class NgramLM:
             known, weights = known[-1:], weights[-1:]
         else:
             np.add(unigrams, _sum_in_order(weights), out=logs, dtype=np.float64)
-        for place, (length, context) in enumerate(known):
+        for index, (length, context) in enumerate(known):
             words, values = self._extensions(length, context)
-            logs[words] = values + _sum_in_order(weights[place + 1 :])
+            logs[words] = values + _sum_in_order(weights[index + 1 :])
 
     def _extensions(self, length: int, context: int) -> tuple[Longs, Doubles]:
         """Return the words seen after a context, and their log-probabilities.
@@ -261,7 +261,7 @@ class NgramLM:
     def normalisation_loss(self, steps: int = 200, seed: int = 0) -> float:
         """Return how far from one the probabilities of all next words sum to, at worst, in contexts met while sampling.
 
-        Float32 costs about 1e-6; eight bits for each log cost what this says.
+        Float32 costs about 1e-6; eight bits for each log cost what this returns.
         """
         random = np.random.default_rng(seed)
         state, worst = self.start(), 0.0

@@ -34,8 +34,8 @@ def read_arpa(path: str | Path) -> NgramLM:
     lines = ArpaLines(path)
     sizes = read_header(lines)
     found: dict[str, tuple[float, float]] = {}
-    for place in range(sizes[0]):
-        words, log, backoff = read_entry(lines, 1, place, sizes[0])
+    for index in range(sizes[0]):
+        words, log, backoff = read_entry(lines, 1, index, sizes[0])
         if words[0] in found:
             raise repeated(lines, words)
         found[words[0]] = natural(log), natural(backoff)
@@ -48,8 +48,8 @@ def read_arpa(path: str | Path) -> NgramLM:
     for order, size in enumerate(sizes[1:], 2):
         open_section(lines, order)
         orders.open_order()
-        for place in range(size):
-            words, log, backoff = read_entry(lines, order, place, size)
+        for index in range(size):
+            words, log, backoff = read_entry(lines, order, index, size)
             ngram = tuple(ids.get(word, -1) for word in words)
             check_words(lines, words, ngram)
             if not orders.add(ngram, natural(log), 0.0 if order == len(sizes) else natural(backoff)):
@@ -124,8 +124,8 @@ def windows_of(corpus: Corpus, order: int) -> Windows:
     start, seen = len(corpus.vocab) + 1, Counter[tuple[int, ...]]()
     for document in corpus.documents():
         words = [start, *(int(id) + 1 for id in document)]
-        for place in range(len(words)):
-            window = words[place : place + order]
+        for index in range(len(words)):
+            window = words[index : index + order]
             seen[*window, *[0] * (order - len(window))] += 1
     rows = sorted(seen)
     counts = np.array([seen[row] for row in rows], np.int64)

@@ -101,8 +101,8 @@ class TrieLayout:
         if length == 0:
             return float(self.model.unigrams[2 * context + 1])
         weight = np.empty(1)
-        place = context - int(self.model.bases[length])
-        unpack_weights(self.model, length, place, place + 1, weight)
+        index = context - int(self.model.bases[length])
+        unpack_weights(self.model, length, index, index + 1, weight)
         return float(weight[0])
 
     def ngrams(self) -> Iterator[Spelled]:

@@ -1,7 +1,7 @@
 """One line instead of a silent death when another program truncates a mapped model.
 
-Models are mapped, so that all processes share one copy. Saving never changes a mapped file: it puts a new one in its
-place. But a program that truncates one leaves holes in our memory, and whoever touches a hole gets SIGBUS. Python runs
+Models are mapped, so that all processes share one copy. Saving never changes a mapped file: it
+replaces it. But a program that truncates one leaves holes in our memory, and touching a hole raises SIGBUS. Python runs
 its own signal handlers only after the current instruction, which would fail again forever; so this one is installed
 through C: it runs at once, on the thread that failed, and ends the process.
 """

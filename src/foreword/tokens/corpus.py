@@ -48,7 +48,7 @@ class Corpus:
     ids: uint16 or int32 (tokens,), every document ending in ``vocab.end``.
     offsets: int64 (documents + 1,); document i is ``ids[offsets[i]:offsets[i + 1]]``.
     byte_offsets: int64 (documents + 1,), the same for the text's bytes. A document counts its UTF-8 and one more for
-    the line end it stood on, which is what ``</s>`` says.
+    its line end, which ``</s>`` stands for.
     """
 
     ids: Ids
@@ -74,8 +74,9 @@ class Corpus:
         )
 
     def check_ids(self) -> None:
-        """Raise an InputError if an id is not in the vocabulary. A corpus that was mapped from a file has not been read
-        before; whoever uses its ids as places in an array asks here first.
+        """Raise an InputError if an id is not in the vocabulary.
+
+        A corpus mapped from a file has not been read before; check it before using its ids as indices of an array.
         """
         if len(self.ids) and not 0 <= int(self.ids.min()) <= int(self.ids.max()) < len(self.vocab):
             raise InputError(f"the corpus is damaged: an id is not in its vocabulary of {len(self.vocab)} tokens")

@@ -61,13 +61,13 @@ class Counted:
         """Return the number of each word, -1 where it was not seen."""
         lengths = np.diff(self.offsets)
         found = np.full(len(words), -1, np.int64)
-        for place, word in enumerate(words):
+        for index, word in enumerate(words):
             spelling = np.frombuffer(word.encode(), np.uint8)
             alike = np.flatnonzero(lengths == len(spelling))
             letters = self.data[self.offsets[alike][:, None] + np.arange(len(spelling))]
             same = alike[(letters == spelling).all(axis=1)]
             if len(same):
-                found[place] = same[0]
+                found[index] = same[0]
         return found
 
     def by_frequency(self, numbers: Longs) -> Longs:
@@ -136,7 +136,7 @@ def count_pieces_of(
     """Count the pieces of a stream of documents.
 
     memory: about how many bytes the tables may take; None is no limit. start: counts to resume from.
-    Whenever ``due()`` says so, the blocks in flight are finished and ``pause(blocks done, counts so far)`` is called.
+    Whenever ``due()`` is true, the blocks in flight are finished and ``pause(blocks done, counts so far)`` is called.
     """
     threads = threads or cores()
     # What was seen before the stop comes before what is seen after it.

@@ -32,9 +32,9 @@ def move_pairs(old: Longs, new: Longs) -> int:
     held = 0
     for source in range(0, len(old), 2):
         if old[source] != EMPTY and old[source + 1] != 0:
-            place = find_slot(new, old[source])
-            new[place] = old[source]
-            new[place + 1] = old[source + 1]
+            index = find_slot(new, old[source])
+            new[index] = old[source]
+            new[index + 1] = old[source + 1]
             held += 1
     return held
 
@@ -57,29 +57,29 @@ def swap(heap: Longs, left: int, right: int) -> None:
 
 
 @inlined
-def sift_up(heap: Longs, place: int) -> None:
+def sift_up(heap: Longs, index: int) -> None:
     """Move an entry up to its place in the heap."""
-    while place > 0:
-        parent = (place - 1) >> 1
-        if not before(heap, place, parent):
+    while index > 0:
+        parent = (index - 1) >> 1
+        if not before(heap, index, parent):
             break
-        swap(heap, place, parent)
-        place = parent
+        swap(heap, index, parent)
+        index = parent
 
 
 @inlined
-def sift_down(heap: Longs, place: int, size: int) -> None:
+def sift_down(heap: Longs, index: int, size: int) -> None:
     """Move an entry down to its place in the heap."""
     while True:
-        child = 2 * place + 1
+        child = 2 * index + 1
         if child >= size:
             break
         if child + 1 < size and before(heap, child + 1, child):
             child += 1
-        if not before(heap, child, place):
+        if not before(heap, child, index):
             break
-        swap(heap, child, place)
-        place = child
+        swap(heap, child, index)
+        index = child
 
 
 @kernel
@@ -90,8 +90,8 @@ def count_pairs(symbols: Ints, begins: Longs, lengths: Ints, counts: Longs, pair
             held[1] = word
             return 1
         start = begins[word]
-        for place in range(start, start + lengths[word] - 1):
-            key = pair_key(symbols[place], symbols[place + 1])
+        for index in range(start, start + lengths[word] - 1):
+            key = pair_key(symbols[index], symbols[index + 1])
             at = find_slot(pairs, key)
             if pairs[at] == EMPTY:
                 pairs[at] = key
@@ -106,11 +106,11 @@ def count_pairs(symbols: Ints, begins: Longs, lengths: Ints, counts: Longs, pair
 def number_pairs(pairs: Longs, numbers: Ints, heap: Longs) -> int:
     """Give each pair a number, in table order, and an entry in the heap array (not yet in heap order)."""
     size = 0
-    for place in range(0, len(pairs), 2):
-        if pairs[place] != EMPTY:
-            numbers[place >> 1] = size
-            heap[size * 3] = pairs[place + 1]
-            heap[size * 3 + 1] = pairs[place]
+    for index in range(0, len(pairs), 2):
+        if pairs[index] != EMPTY:
+            numbers[index >> 1] = size
+            heap[size * 3] = pairs[index + 1]
+            heap[size * 3 + 1] = pairs[index]
             heap[size * 3 + 2] = size
             size += 1
     return size
@@ -123,8 +123,8 @@ def find_words(
     """List for each pair the words that contain it. With an empty ``pool`` only count them, in ``fills``."""
     for word in range(len(lengths)):
         start = begins[word]
-        for place in range(start, start + lengths[word] - 1):
-            number = numbers[find_slot(pairs, pair_key(symbols[place], symbols[place + 1])) >> 1]
+        for index in range(start, start + lengths[word] - 1):
+            number = numbers[find_slot(pairs, pair_key(symbols[index], symbols[index + 1])) >> 1]
             if last[number] != word:  # a word is listed once, however often it holds the pair
                 last[number] = word
                 if len(pool):
@@ -135,8 +135,8 @@ def find_words(
 @kernel
 def heapify(heap: Longs, size: int) -> None:
     """Bring an array of entries into heap order."""
-    for place in range(size // 2 - 1, -1, -1):
-        sift_down(heap, place, size)
+    for index in range(size // 2 - 1, -1, -1):
+        sift_down(heap, index, size)
 
 
 @inlined
@@ -205,13 +205,13 @@ def apply_changes(
 ) -> int:  # fmt: skip
     """Move the counts from the old pairs to the new; return how many pairs are new in the table."""
     new = 0
-    for place in range(sizes[0]):
-        neighbour = touched_left[place]
+    for index in range(sizes[0]):
+        neighbour = touched_left[index]
         change = lefts[2 * neighbour]
         new += add_count(pairs, pair_key(neighbour, left), -change)
         new += add_count(pairs, pair_key(neighbour, merged), change)
-    for place in range(sizes[2]):
-        neighbour = touched_right[place]
+    for index in range(sizes[2]):
+        neighbour = touched_right[index]
         change = rights[2 * neighbour]
         new += add_count(pairs, pair_key(right, neighbour), -change)
         new += add_count(pairs, pair_key(merged, neighbour), change)
@@ -227,8 +227,8 @@ def push_side(
 
     Returns the heap's new size; entries and pool grow by as many entries and at most by ``n_events`` words.
     """
-    for place in range(n_touched):
-        neighbour = touched[place]
+    for index in range(n_touched):
+        neighbour = touched[index]
         key = pair_key(neighbour, merged) if before_it else pair_key(merged, neighbour)
         total = pairs[find_slot(pairs, key) + 1]
         words = side[2 * neighbour + 1]
@@ -254,8 +254,8 @@ def push_side(
             if end == entries[2 * entry] or pool[end - 1] != word:
                 pool[end] = word
                 entries[2 * entry + 1] = end + 1
-    for place in range(n_touched):
-        side[2 * touched[place]] = 0
+    for index in range(n_touched):
+        side[2 * touched[index]] = 0
     return size
 
 
@@ -313,13 +313,13 @@ def symbols_of_characters(data: Bytes, offsets: Longs, seen: Ints, symbols: Ints
     used = 0
     begins[0] = 0
     for word in range(len(offsets) - 1):
-        place = offsets[word]
-        while place < offsets[word + 1]:
-            point, length = character(data, place, offsets[word + 1])
+        index = offsets[word]
+        while index < offsets[word + 1]:
+            point, length = character(data, index, offsets[word + 1])
             seen[point] = 1
             symbols[used] = point
             used += 1
-            place += length
+            index += length
         begins[word + 1] = used
     return used
 
@@ -331,8 +331,8 @@ def token_of(
     """Return the id of the token spelt left+right, which is added if there is none; there must be space."""
     length = 0
     for part in (left, right):
-        for place in range(starts[part], starts[part + 1]):
-            spelling[length] = arena[place]
+        for index in range(starts[part], starts[part + 1]):
+            spelling[length] = arena[index]
             length += 1
     make_key(spelling, 0, length, key, 0)
     at = find(slots, arena, starts, row_of(key, 0, len(slots) // 4), key, 0, spelling, 0, length)
@@ -485,16 +485,16 @@ def encode_symbols(
     """
     written = 0
     for document in range(len(begins)):
-        place = begins[document]
+        index = begins[document]
         stop = ends[document]
-        while place < stop:
+        while index < stop:
             if by_character:
-                point, length = character(data, place, stop)
+                point, length = character(data, index, stop)
                 out[written] = symbols[point]
-                place += length
+                index += length
             else:
-                out[written] = symbols[data[place]]
-                place += 1
+                out[written] = symbols[data[index]]
+                index += 1
             written += 1
         if document + 1 < len(begins) or not goes_on:
             out[written] = end_id
@@ -527,8 +527,8 @@ def encode_words(
 @inlined
 def merge_of(merges: Longs, left: int, right: int) -> int:
     """Return the merge of a pair, as rank << 32 | merged id, or NEVER; merges: a table of pairs."""
-    place = find_slot(merges, pair_key(left, right))
-    return NEVER if merges[place] == EMPTY else merges[place + 1]
+    index = find_slot(merges, pair_key(left, right))
+    return NEVER if merges[index] == EMPTY else merges[index + 1]
 
 
 @kernel
@@ -536,9 +536,9 @@ def fill_merges(merges: Longs, lefts: Ints, rights: Ints, merged: Ints) -> None:
     """Enter merges, best first, into an empty table of pairs."""
     for rank in range(len(lefts)):
         key = pair_key(lefts[rank], rights[rank])
-        place = find_slot(merges, key)
-        merges[place] = key
-        merges[place + 1] = np.int64(rank) << 32 | np.int64(merged[rank])
+        index = find_slot(merges, key)
+        merges[index] = key
+        merges[index + 1] = np.int64(rank) << 32 | np.int64(merged[rank])
 
 
 @inlined
@@ -546,20 +546,20 @@ def merge_short(symbols: Ints, values: Longs, length: int, merges: Longs) -> int
     """Merge the best pair, leftmost first, until none is left; return the new length. values[i]: of the pair (i, i +
     1).
     """
-    for place in range(length - 1):
-        values[place] = merge_of(merges, symbols[place], symbols[place + 1])
+    for index in range(length - 1):
+        values[index] = merge_of(merges, symbols[index], symbols[index + 1])
     while length > 1:
         best = 0
-        for place in range(1, length - 1):
-            if values[place] < values[best]:
-                best = place
+        for index in range(1, length - 1):
+            if values[index] < values[best]:
+                best = index
         if values[best] == NEVER:
             break
         symbols[best] = np.int32(values[best] & 0xFFFFFFFF)
         length -= 1
-        for place in range(best + 1, length):
-            symbols[place] = symbols[place + 1]
-            values[place - 1] = values[place]
+        for index in range(best + 1, length):
+            symbols[index] = symbols[index + 1]
+            values[index - 1] = values[index]
         if best > 0:
             values[best - 1] = merge_of(merges, symbols[best - 1], symbols[best])
         if best + 1 < length:
@@ -568,18 +568,18 @@ def merge_short(symbols: Ints, values: Longs, length: int, merges: Longs) -> int
 
 
 @inlined
-def heap_push(heap: Longs, size: int, rank: int, place: int) -> int:
-    """Push (rank, place) on a heap of two numbers per entry; return its size."""
+def heap_push(heap: Longs, size: int, rank: int, index: int) -> int:
+    """Push (rank, index) on a heap of two numbers per entry; return its size."""
     at = size
     while at > 0:
         parent = (at - 1) >> 1
-        if heap[2 * parent] < rank or (heap[2 * parent] == rank and heap[2 * parent + 1] <= place):
+        if heap[2 * parent] < rank or (heap[2 * parent] == rank and heap[2 * parent + 1] <= index):
             break
         heap[2 * at] = heap[2 * parent]
         heap[2 * at + 1] = heap[2 * parent + 1]
         at = parent
     heap[2 * at] = rank
-    heap[2 * at + 1] = place
+    heap[2 * at + 1] = index
     return size + 1
 
 
@@ -587,7 +587,7 @@ def heap_push(heap: Longs, size: int, rank: int, place: int) -> int:
 def heap_pop(heap: Longs, size: int) -> int:
     """Remove the first entry, and return the heap's size."""
     size -= 1
-    rank, place = heap[2 * size], heap[2 * size + 1]
+    rank, index = heap[2 * size], heap[2 * size + 1]
     at = 0
     while True:
         child = 2 * at + 1
@@ -599,13 +599,13 @@ def heap_pop(heap: Longs, size: int) -> int:
             or (heap[2 * other] == heap[2 * child] and heap[2 * other + 1] < heap[2 * child + 1])
         ):
             child = other
-        if rank < heap[2 * child] or (rank == heap[2 * child] and place <= heap[2 * child + 1]):
+        if rank < heap[2 * child] or (rank == heap[2 * child] and index <= heap[2 * child + 1]):
             break
         heap[2 * at] = heap[2 * child]
         heap[2 * at + 1] = heap[2 * child + 1]
         at = child
     heap[2 * at] = rank
-    heap[2 * at + 1] = place
+    heap[2 * at + 1] = index
     return size
 
 
@@ -615,37 +615,37 @@ def merge_long(symbols: Ints, following: Ints, preceding: Ints, heap: Longs, len
     symbol.
     """
     size = 0
-    for place in range(length):
-        following[place] = place + 1
-        preceding[place] = place - 1
-    for place in range(length - 1):
-        value = merge_of(merges, symbols[place], symbols[place + 1])
+    for index in range(length):
+        following[index] = index + 1
+        preceding[index] = index - 1
+    for index in range(length - 1):
+        value = merge_of(merges, symbols[index], symbols[index + 1])
         if value != NEVER:
-            size = heap_push(heap, size, value, place)
+            size = heap_push(heap, size, value, index)
     while size > 0:
-        value, place = heap[0], heap[1]
+        value, index = heap[0], heap[1]
         size = heap_pop(heap, size)
-        after = following[place]
-        if symbols[place] < 0 or after >= length or merge_of(merges, symbols[place], symbols[after]) != value:
+        after = following[index]
+        if symbols[index] < 0 or after >= length or merge_of(merges, symbols[index], symbols[after]) != value:
             continue
-        symbols[place] = np.int32(value & 0xFFFFFFFF)
+        symbols[index] = np.int32(value & 0xFFFFFFFF)
         symbols[after] = -1
         beyond = following[after]
-        following[place] = beyond
+        following[index] = beyond
         if beyond < length:
-            preceding[beyond] = place
-            value = merge_of(merges, symbols[place], symbols[beyond])
+            preceding[beyond] = index
+            value = merge_of(merges, symbols[index], symbols[beyond])
             if value != NEVER:
-                size = heap_push(heap, size, value, place)
-        behind = preceding[place]
+                size = heap_push(heap, size, value, index)
+        behind = preceding[index]
         if behind >= 0:
-            value = merge_of(merges, symbols[behind], symbols[place])
+            value = merge_of(merges, symbols[behind], symbols[index])
             if value != NEVER:
                 size = heap_push(heap, size, value, behind)
     kept = 0
-    for place in range(length):
-        if symbols[place] >= 0:
-            symbols[kept] = symbols[place]
+    for index in range(length):
+        if symbols[index] >= 0:
+            symbols[kept] = symbols[index]
             kept += 1
     return kept
 
@@ -654,15 +654,15 @@ def merge_long(symbols: Ints, following: Ints, preceding: Ints, heap: Longs, len
 def first_symbols(data: Bytes, start: int, stop: int, by_character: bool, table: Ints, symbols: Ints) -> int:
     """Write the ids of a piece before any merge to ``symbols``; return how many."""
     length = 0
-    place = start
-    while place < stop:
+    index = start
+    while index < stop:
         if by_character:
-            point, width = character(data, place, stop)
+            point, width = character(data, index, stop)
             symbols[length] = table[point]
-            place += width
+            index += width
         else:
-            symbols[length] = table[data[place]]
-            place += 1
+            symbols[length] = table[data[index]]
+            index += 1
         length += 1
     return length
 
@@ -679,7 +679,7 @@ def encode_bpe(
 
     The cache is a string table; what piece number i became is ``memo[memo_ends[i - 1]:memo_ends[i]]``.
     symbols, following, preceding: int32 (longest piece,), heap: int64 (4 * longest piece,), scratch.
-    position: [document, place, ids written, pieces cached, 1 if the cache was too small], in and out.
+    position: [document, offset, ids written, pieces cached, 1 if the cache was too small], in and out.
     Returns 0, or the length of a piece the scratch is too short for: the caller lengthens it and calls again.
     """
     written, size = position[2], position[3]
@@ -696,8 +696,8 @@ def encode_bpe(
             at = find(slots, arena, starts, batch[key + 3], keys, key, data, start, stop)
             number = np.int64(slots[at + 3] & ID_BITS) - 1
             if number >= 0:
-                for place in range(memo_ends[number - 1], memo_ends[number]):
-                    out[written] = memo[place]
+                for index in range(memo_ends[number - 1], memo_ends[number]):
+                    out[written] = memo[index]
                     written += 1
                 continue
             if stop - start > len(symbols):
@@ -708,14 +708,14 @@ def encode_bpe(
                 length = merge_short(symbols, heap, length, merges)
             else:
                 length = merge_long(symbols, following, preceding, heap, length, merges)
-            for place in range(length):
-                out[written + place] = symbols[place]
+            for index in range(length):
+                out[written + index] = symbols[index]
             written += length
             used = memo_ends[size - 1]
             if has_space(slots, arena, starts, size, stop - start) and used + length <= len(memo):
                 insert(slots, arena, starts, at, size, keys, key, data, start, stop)
-                for place in range(length):
-                    memo[used + place] = symbols[place]
+                for index in range(length):
+                    memo[used + index] = symbols[index]
                 memo_ends[size] = used + length
                 size += 1
             else:

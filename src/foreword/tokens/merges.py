@@ -7,7 +7,7 @@
 
 Words are sequences of first symbols (bytes or characters); pairs never reach over a word's end. Gage (1994) had the
 idea for compression, Sennrich, Haddow and Birch (2016) for words: https://aclanthology.org/P16-1162. ``plain.py`` does
-just that; ``kernels.py`` says what makes the fast version fast.
+just that; ``kernels.py`` explains what makes the fast version fast.
 """
 
 from __future__ import annotations

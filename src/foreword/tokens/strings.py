@@ -45,16 +45,16 @@ _ZERO = np.uint64(0)
 
 
 @inlined
-def make_key(data: Bytes, start: int, stop: int, key: ULongs, place: int) -> None:
-    """Write the four words of ``data[start:stop]``'s row, without the id, to ``key[place:place + 4]``."""
+def make_key(data: Bytes, start: int, stop: int, key: ULongs, index: int) -> None:
+    """Write the four words of ``data[start:stop]``'s row, without the id, to ``key[index:index + 4]``."""
     length = stop - start
-    key[place] = load8(data, start, stop)
-    key[place + 1] = load8(data, start + 8, stop) if length > 8 else _ZERO
-    key[place + 2] = load8(data, start + 16, stop) if length > 16 else _ZERO
+    key[index] = load8(data, start, stop)
+    key[index + 1] = load8(data, start + 8, stop) if length > 8 else _ZERO
+    key[index + 2] = load8(data, start + 16, stop) if length > 16 else _ZERO
     if length <= 24:
-        key[place + 3] = np.uint64(length) << HALF
+        key[index + 3] = np.uint64(length) << HALF
         return
-    key[place + 3] = (fold_bytes(np.uint64(length), data, start + 24, stop) | _LONG) & _TAG
+    key[index + 3] = (fold_bytes(np.uint64(length), data, start + 24, stop) | _LONG) & _TAG
 
 
 @inlined
@@ -69,9 +69,9 @@ def mixed_key(first: np.uint64, second: np.uint64, third: np.uint64, tag: np.uin
 
 
 @inlined
-def row_of(key: ULongs, place: int, rows: int) -> int:
+def row_of(key: ULongs, index: int, rows: int) -> int:
     """Return the row at which the search begins."""
-    mixed = mixed_key(key[place], key[place + 1], key[place + 2], key[place + 3])
+    mixed = mixed_key(key[index], key[index + 1], key[index + 2], key[index + 3])
     return np.int64(mixed & np.uint64(rows - 1))
 
 
@@ -90,17 +90,17 @@ def same_bytes(data: Bytes, start: int, stop: int, arena: Bytes, begin: int, end
 
 @inlined
 def find(
-    slots: ULongs, arena: Bytes, starts: Longs, row: int, key: ULongs, place: int, data: Bytes, start: int, stop: int
+    slots: ULongs, arena: Bytes, starts: Longs, row: int, key: ULongs, index: int, data: Bytes, start: int, stop: int
 ) -> int:
     """Return four times the row of the string with that key, searching from ``row`` on, or of the free row for it."""
     at = row * 4
-    tag = key[place + 3]
+    tag = key[index + 3]
     while slots[at + 3] != _ZERO:
         if (
-            slots[at] == key[place]
+            slots[at] == key[index]
             and (slots[at + 3] & _TAG) == tag
-            and slots[at + 1] == key[place + 1]
-            and slots[at + 2] == key[place + 2]
+            and slots[at + 1] == key[index + 1]
+            and slots[at + 2] == key[index + 2]
         ):
             if tag < _LONG:
                 break
@@ -114,7 +114,7 @@ def find(
 @inlined
 def insert(
     slots: ULongs, arena: Bytes, starts: Longs, at: int, size: int,
-    key: ULongs, place: int, data: Bytes, start: int, stop: int,
+    key: ULongs, index: int, data: Bytes, start: int, stop: int,
 ) -> None:  # fmt: skip
     """Enter ``data[start:stop]`` as string number ``size`` in the free row ``at``; there must be space."""
     used = starts[size]
@@ -122,8 +122,8 @@ def insert(
         arena[used + offset] = data[start + offset]
     starts[size + 1] = used + stop - start
     for part in range(3):
-        slots[at + part] = key[place + part]
-    slots[at + 3] = key[place + 3] | np.uint64(size + 1)
+        slots[at + part] = key[index + part]
+    slots[at + 3] = key[index + 3] | np.uint64(size + 1)
 
 
 @inlined
@@ -161,31 +161,31 @@ def cut_batch(
 
     A document's end is an empty piece; that of the last one only if it does not continue in the next block.
     batch: (BATCH * 4,), out: document, start, stop and row of each piece; keys: (BATCH * 4,), out.
-    position: [document, place, …], in and out.
+    position: [document, offset, …], in and out.
     """
-    document, place = position[0], position[1]
+    document, index = position[0], position[1]
     spaced = pattern in (WORDS, PUNCTUATION)
     filled = 0
     while filled < BATCH and document < len(begins):
-        place = max(place, begins[document])
+        index = max(index, begins[document])
         stop = ends[document]
         if spaced:
-            place = skip_space(data, place, stop)
-        end = piece_end(data, place, stop, pattern, classes) if place < stop else place
+            index = skip_space(data, index, stop)
+        end = piece_end(data, index, stop, pattern, classes) if index < stop else index
         at = filled * 4
         batch[at] = document
-        batch[at + 1] = place
+        batch[at + 1] = index
         batch[at + 2] = end
-        if place >= stop:
+        if index >= stop:
             document += 1
             if goes_on and document == len(begins):
                 break
-        make_key(data, place, end, keys, at)
+        make_key(data, index, end, keys, at)
         batch[at + 3] = row_of(keys, at, len(slots) // 4)
         prefetch(slots, batch[at + 3] * 4)
-        place = end
+        index = end
         filled += 1
-    position[0], position[1] = document, place
+    position[0], position[1] = document, index
     return filled
 
 
@@ -211,7 +211,7 @@ def count_pieces(
     """Cut documents into pieces and count them; unless ``out`` is empty, also write each piece's id there.
 
     A document's end is counted as the empty string, id 0. ``firsts`` records where each string was first seen, as
-    ``base`` + byte offset. position: [document, place, ids written, strings in the table], where to resume. Returns 0
+    ``base`` + byte offset. position: [document, offset, ids written, strings in the table], where to resume. Returns 0
     when all is done, or one more than the length of a piece that the table has no space for: the caller enlarges it
     and calls again.
     """
@@ -479,19 +479,19 @@ def _longer(array: NDArray[Scalar], length: int) -> NDArray[Scalar]:
 
 
 @kernel
-def _gather(data: Bytes, offsets: Longs, numbers: Longs, out: Bytes, place: int) -> None:
+def _gather(data: Bytes, offsets: Longs, numbers: Longs, out: Bytes, index: int) -> None:
     for listed in range(len(numbers)):
         prefetch(offsets, numbers[min(listed + 32, len(numbers) - 1)])
         prefetch(data, offsets[numbers[min(listed + 16, len(numbers) - 1)]])
         number = numbers[listed]
         for source in range(offsets[number], offsets[number + 1]):
-            out[place] = data[source]
-            place += 1
+            out[index] = data[source]
+            index += 1
 
 
-def gather_strings(data: Bytes, offsets: Longs, numbers: Longs, out: Bytes, place: int) -> None:
-    """Copy the strings with these numbers to ``out``, from ``place`` on."""
-    _gather(data, offsets, numbers, out, place)
+def gather_strings(data: Bytes, offsets: Longs, numbers: Longs, out: Bytes, index: int) -> None:
+    """Copy the strings with these numbers to ``out``, from ``index`` on."""
+    _gather(data, offsets, numbers, out, index)
 
 
 @kernel
@@ -511,5 +511,5 @@ def hash_strings(data: Bytes, offsets: Longs) -> Longs:
 @kernel
 def renumber(ids: Ints, numbers: Ids, out: Ids) -> None:
     """Set ``out[i] = numbers[ids[i]]``; five times faster than ``np.take``, which checks every index again."""
-    for place in range(len(ids)):
-        out[place] = numbers[ids[place]]
+    for index in range(len(ids)):
+        out[index] = numbers[ids[index]]

@@ -261,9 +261,9 @@ def _names(vocab: dict[str, int], added: Iterable[Added]) -> list[str]:
         held = ids.setdefault(token.content, token.id)
         _expect(held == token.id, f"the id of the added token {shown(token.content)}", token.id, f"{held}, as in vocab")
     order = sorted(ids, key=ids.__getitem__)
-    for place, name in enumerate(order):
-        if ids[name] != place:
-            raise InputError(f"the id of {shown(name)} is {shown(ids[name])}, expected {place}: no gap, no id twice")
+    for index, name in enumerate(order):
+        if ids[name] != index:
+            raise InputError(f"the id of {shown(name)} is {shown(ids[name])}, expected {index}: no gap, no id twice")
     return order
 
 

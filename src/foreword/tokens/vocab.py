@@ -30,7 +30,7 @@ class Vocab:
 
     data: uint8 (bytes,), the tokens one after another as UTF-8.
     offsets: int64 (tokens + 1,); token i is ``data[offsets[i]:offsets[i + 1]]``.
-    counts: int64 (tokens,), or None where nobody counted.
+    counts: int64 (tokens,), or None if they are unknown.
     """
 
     _read: Reader
@@ -48,7 +48,7 @@ class Vocab:
         np.cumsum([len(token) for token in encoded], out=offsets[1:])
         self._store(np.frombuffer(b"".join(encoded), np.uint8), offsets, counts, unknown, end)
         if len(self._ids) != len(self):
-            repeated = next(token for place, token in enumerate(self) if self._ids[token] != place)
+            repeated = next(token for index, token in enumerate(self) if self._ids[token] != index)
             raise SettingError(f"token {repeated!r} stands twice in the vocabulary")
 
     @classmethod
@@ -177,4 +177,4 @@ class Vocab:
 
     @cached_property
     def _ids(self) -> dict[str, int]:
-        return {token: place for place, token in enumerate(self.tokens)}
+        return {token: index for index, token in enumerate(self.tokens)}

@@ -115,13 +115,13 @@ class WordTokenizer:
         counted, places = merge_tables(tables)
         final = self._learn(counted)
         small = id_type(len(self.vocab))
-        numbers: list[Ids] = [final[place].astype(small) for place in places]
+        numbers: list[Ids] = [final[index].astype(small) for index in places]
         settled: Ids = scratch.empty(layout.tokens, small)
         until = np.cumsum([len(piece) for _, piece in pieces], dtype=np.int64)
 
-        def settle(place: int) -> None:
-            number, piece = pieces[place]
-            renumber(piece, numbers[number], settled[until[place] - len(piece) : until[place]])
+        def settle(index: int) -> None:
+            number, piece = pieces[index]
+            renumber(piece, numbers[number], settled[until[index] - len(piece) : until[index]])
 
         for _ in ordered_map(settle, range(len(pieces)), threads):
             pass
