@@ -142,6 +142,9 @@ class Task:
     def bind(self, device: torch.device, group: WorkerGroup) -> None:
         """Prepare for a device and a group of workers; called first."""
 
+    def check_workers(self, workers: int) -> None:
+        """Refuse a number of workers that cannot share a batch."""
+
     def tensors(self) -> Shapes:
         """Return the weights' names and shapes, in the order in which they are stored."""
         raise NotImplementedError
