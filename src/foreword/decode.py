@@ -245,7 +245,7 @@ def beam_search(
     ``normalisation="gnmt"`` it is divided by ((5 + l) / 6)^length_penalty instead. With ``coverage`` a finished text
     pays for what it has left out of its source, coverage · Σ_i log min(attention paid to i, 1) (models with
     attention only). The search ends when ``width`` texts are finished, when nothing unfinished can overtake the
-    ``n_best``, or after ``max_tokens`` steps. Finished texts come before those that were cut off, whatever their scores.
+    ``n_best``, or after ``max_tokens`` steps. Finished texts come before unfinished ones, whatever their scores.
 
     Width 1 is greedy: the likeliest token at each step, the lowest id among equals. A beam so wide that nothing is
     ever dropped finds the best text there is.
