@@ -31,12 +31,12 @@ from torch import Tensor, distributed, float64, tensor
 from foreword.arrays import Array
 from foreword.cluster.connect import connected, lost
 from foreword.errors import ForewordError, SettingError
-from foreword.protocols import Meter
+from foreword.protocols import Json, Meter
 from foreword.storage.atomic import atomic_file
+from foreword.storage.checkpoint import Checkpoint, Upgrade
 from foreword.storage.folder import load, save
 from foreword.storage.safetensors import read_arrays
 from foreword.tokens.corpus import Corpus
-from foreword.training.checkpoint import Checkpoint, Upgrade
 from foreword.training.model import NeuralModel
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
@@ -194,13 +194,13 @@ class RayCheckpoint(Checkpoint):
         """Return whether the first worker's clock says so."""
         return self._group.agree(float(super().due())) > 0
 
-    def write(self, arrays: Mapping[str, Array], kind: str, run: str) -> None:
+    def write(self, arrays: Mapping[str, Array], kind: str, run: str, facts: Mapping[str, Json] | None = None) -> None:
         """Report the arrays of this worker."""
         from ray import train
 
         with tempfile.TemporaryDirectory() as folder:
             file = Checkpoint(Path(folder) / self.path.name)
-            file.write(arrays, kind, run)
+            file.write(arrays, kind, run, facts)
             train.report({"written": self.written + 1}, checkpoint=train.Checkpoint.from_directory(folder))
         self.written += 1
         self._last = time.monotonic()

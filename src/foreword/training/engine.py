@@ -50,8 +50,8 @@ from torch import Tensor
 from foreword.arrays import Array, Longs
 from foreword.errors import DivergedError, InputError
 from foreword.protocols import Step
+from foreword.storage.checkpoint import Checkpoint
 from foreword.training.batches import bucketed
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.gradients import (
     FlatGradients,
     Gradients,
