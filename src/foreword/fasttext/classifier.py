@@ -103,7 +103,7 @@ class FastTextClassifier:
         self.loss = loss
         self.pooling = pooling
         self.word_ngrams = word_ngrams
-        self.min_n, self.max_n, self.buckets = ngram_lengths(**{"min_n": 0, "max_n": 0, **subwords})
+        self.min_n, self.max_n, self.buckets = ngram_lengths(**SubwordSettings(min_n=0, max_n=0) | subwords)
         self.min_count = min_count
         self.epochs = epochs
         self.rate = rate
