@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from foreword.arrays import Bools, Bytes, Longs
-from foreword.errors import InputError, MissingExtraError
+from foreword.errors import InputError, MissingExtraError, reason_of
 from foreword.text.block import Block
 from foreword.text.files import Reader
 from foreword.text.jsonl import listed
@@ -82,8 +82,7 @@ def _parquet(reader: Reader, bounded: bool = False) -> Iterator[Any]:
             # Without the last of these Arrow fetches whole column chunks before it decodes any of them.
             yield parquet.ParquetFile(reader.stream, metadata=metadata, buffer_size=buffer, pre_buffer=False)
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:  # a name need not be UTF-8
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"{reader.name}: not a Parquet file that can be read ({reason})") from error
+        raise InputError(f"{reader.name}: not a Parquet file that can be read ({reason_of(error)})") from error
 
 
 def _check_column(schema: Any, column: str, name: str) -> None:
