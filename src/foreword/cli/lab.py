@@ -52,7 +52,7 @@ def lab(
     """The page itself, where no other command of the lab is asked for."""
     if context.invoked_subcommand is not None:
         return
-    for package in ("fastapi", "uvicorn"):
+    for package in ("httptools", "pydantic"):
         if find_spec(package) is None:
             raise MissingExtraError(package, "lab", "the lab")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks: a second thread costs more than it gives
@@ -60,16 +60,16 @@ def lab(
     from foreword.cli.models import load_any
     from foreword.cli.printing import flush, print_message, write_json
     from foreword.cli.texts import documents_in
-    from foreword.lab.serving import serve
+    from foreword.lab.app import serve
     from foreword.serve.limits import check_address
-    from foreword.serve.registry import Shelf
+    from foreword.serve.registry import Registry
     from foreword.text.sources import Reading
 
     check_address(host, token)
-    shelf = Shelf()
+    registry = Registry()
     for path in models or []:
         name = Path(path).resolve().name
-        shelf.add(shelf.free_name(name), load_any(path), name)
+        registry.add(registry.free_name(name), load_any(path), name)
 
     def ready(address: str) -> None:
         if as_json:
@@ -79,7 +79,13 @@ def lab(
             print_message(f"the lab is at {address} (Ctrl-C ends it)")
 
     serve(
-        shelf, lambda: list(documents_in([text], Reading())), host, port, token, ready=ready, open_browser=open_browser
+        registry,
+        lambda: list(documents_in([text], Reading())),
+        host,
+        port,
+        token,
+        ready=ready,
+        open_browser=open_browser,
     )
 
 

@@ -61,7 +61,7 @@ def serve(
     /docs lists the routes, /health and /ready report the state of the server, /metrics is for Prometheus. Requests that
     wait for the same network are computed in one batch.
     """
-    for package in ("fastapi", "uvicorn"):
+    for package in ("httptools", "pydantic"):
         if find_spec(package) is None:
             raise MissingExtraError(package, "lab", "a server")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # many small requests: a second thread costs more than it gives

@@ -29,7 +29,7 @@ from foreword.features.counting import (
 )
 from foreword.features.kernels_bag import alphabetical, spell
 from foreword.protocols import Counts
-from foreword.text.utf8 import is_utf8
+from foreword.text.unicode import is_utf8
 
 
 @dataclass(frozen=True)

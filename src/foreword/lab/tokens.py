@@ -1,4 +1,4 @@
-"""The panel of tokens: byte-pair merges replayed on the user's text (row F11), and how far they shorten it."""
+"""The panel of tokens: byte-pair merges replayed on the user's text, and how far they shorten it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from fastapi import FastAPI
 from pydantic import Field
 
-from foreword.serve.routes import Asked
+from foreword.serve.bodies import Asked
+from foreword.serve.routes import Service
 from foreword.tokens.bpe import BPETokenizer
 
 Source = Literal["text", "corpus"]
@@ -20,13 +20,15 @@ MERGES = 4000
 
 
 class AskMerges(Asked):
+    """Replay merges on a text. source: what they are learnt from, the text itself or the lab's."""
+
     text: str = Field(min_length=1, max_length=2000)
     source: Source = "text"
     merges: int = Field(60, ge=0, le=500)
 
 
 class Learnt(NamedTuple):
-    """A tokenizer with what its training recorded of each pair: which merge it was, and how often it stood there."""
+    """A tokenizer with the rank and the count of each merge."""
 
     tokenizer: BPETokenizer
     ranks: dict[tuple[str, str], int]
@@ -34,6 +36,7 @@ class Learnt(NamedTuple):
 
     @classmethod
     def of(cls, tokenizer: BPETokenizer) -> Learnt:
+        """Return a tokenizer with the record of its training."""
         vocab = tokenizer.vocab
         ranks = {pair: rank for rank, pair in enumerate(tokenizer.merge_names(), 1)}
         counts = {(vocab[merge.left], vocab[merge.right]): merge.count for merge in tokenizer.steps()}
@@ -46,7 +49,7 @@ class Merges:
     def __init__(self, texts: Callable[[], Sequence[str]]) -> None:
         self._texts = texts
         self._lock = threading.Lock()
-        self._kept: Learnt | None = None
+        self._learnt: Learnt | None = None
 
     def replay(self, text: str, source: Source, merges: int) -> dict[str, Any]:
         """Each step: the pair, how often it stood in what the merges were learnt from, and the tokens after it."""
@@ -65,13 +68,12 @@ class Merges:
 
     def _from_corpus(self) -> Learnt:
         with self._lock:
-            if self._kept is None:
+            if self._learnt is None:
                 tokenizer = BPETokenizer(MERGES, kind="characters", min_frequency=2)
-                self._kept = Learnt.of(tokenizer.fit(self._texts()))
-            return self._kept
+                self._learnt = Learnt.of(tokenizer.fit(self._texts()))
+            return self._learnt
 
 
-def add_routes(app: FastAPI, merges: Merges) -> None:
-    @app.post("/api/merges")
-    def replay(asked: AskMerges) -> dict[str, Any]:
-        return merges.replay(asked.text, asked.source, asked.merges)
+def add_routes(service: Service, merges: Merges) -> None:
+    """Add the route of the panel."""
+    service.post("/api/merges", AskMerges, lambda asked: merges.replay(asked.text, asked.source, asked.merges))

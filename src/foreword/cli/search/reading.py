@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from foreword.cli.texts import EMBEDDED, blocks_in
-from foreword.errors import InputError
 from foreword.protocols import Meter
 from foreword.search.documents import Names
-from foreword.text.block import BLOCK_BYTES, Block
-from foreword.text.datasets import lookup
-from foreword.text.examples import LabelledReading
+from foreword.text.block import Block
+from foreword.text.datasets import DATASETS, lookup
 from foreword.text.files import SourceFile, find_files
-from foreword.text.labelled import read_labelled_blocks
-from foreword.text.register import DATASETS
-from foreword.text.sources import Reading, read_blocks
-
-SMALL = 64 << 10
-"""Bytes of a block that is joined with its neighbours: a folder of small files should flow like one large file."""
+from foreword.text.labelled import LabelledReading, read_labelled_blocks
+from foreword.text.sources import Reading, blocks_of_files, gather_blocks, not_empty
 
 
 def named_blocks(
@@ -32,7 +26,7 @@ def named_blocks(
     if id_field is not None:
         return _with_ids(texts, reading, id_field, names, meter), names
     sources = [source for text in texts for source in _sources(text)]
-    return _gathered(_not_empty(_with_files(sources, reading, names, meter), texts)), names
+    return gather_blocks(not_empty(_with_files(sources, reading, names, meter), texts)), names
 
 
 # --- names from a field
@@ -102,46 +96,7 @@ def _with_files(
 def _blocks_of(source: SourceFile | str, reading: Reading, meter: Meter) -> Iterator[Block]:
     if isinstance(source, str):
         return blocks_in([source], reading, meter)
-    return _or_none(read_blocks(source.name, reading, meter=meter), source.name)
-
-
-def _or_none(blocks: Iterator[Block], name: str) -> Iterator[Block]:
-    """One blank file among many is no error; if all are blank, that is."""
-    try:
-        yield from blocks
-    except InputError as error:
-        if str(error) != f"{name}: no text in it":
-            raise
-
-
-def _not_empty(blocks: Iterator[Block], texts: Sequence[str]) -> Iterator[Block]:
-    empty = True
-    for block in blocks:
-        empty = False
-        yield block
-    if empty:
-        raise InputError(f"{', '.join(map(_called, texts[:3]))}{' and more' * (len(texts) > 3)}: no text in it")
-
-
-def _gathered(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Small blocks joined. What follows an open one goes on with its last document: nothing may come between."""
-    held: list[bytes] = []
-    size = 0
-    joins = True  # whether the last block was not open
-    for block in blocks:
-        if joins and not block.open and block.text_bytes() < SMALL:
-            spans = zip(block.starts.tolist(), block.stops.tolist(), strict=True)
-            held += [block.data[start:stop].tobytes() for start, stop in spans]
-            size += block.text_bytes()
-            if size < BLOCK_BYTES:
-                continue
-            block = Block.from_texts(held)
-        elif held:
-            yield Block.from_texts(held)
-        yield block
-        held, size, joins = [], 0, not block.open
-    if held:
-        yield Block.from_texts(held)
+    return blocks_of_files([source], reading, meter)
 
 
 def _called(source: str) -> str:

@@ -51,6 +51,7 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     """Learn to translate from a text and its translation, line by line, and save the translator."""
+    from foreword import kinds
     from foreword.cli.models import check_output
     from foreword.cli.printing import print_message, write_json
     from foreword.cli.progress import progress
@@ -63,7 +64,7 @@ def train(
     if not out:
         raise typer.BadParameter("expected a folder to write", param_hint="'--out'")
     given = {"attention": attention, "device": device, **parse_settings(settings or [], "translate", Seq2Seq)}
-    translator = _translator(tokens, vocab, min_count, Seq2Seq(**given))
+    translator = _translator(tokens, vocab, min_count, kinds.build(kinds.KINDS["seq2seq"], given))
     check_output(out, folder=True)
     began = time.perf_counter()
     with progress(quiet) as meter:
