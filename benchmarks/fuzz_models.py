@@ -285,7 +285,7 @@ PLAIN: dict[str, Callable[[], Any]] = {
 
 
 def _static() -> Any:
-    from foreword.vectors.static import StaticEmbedder
+    from foreword.vectors.wordvectors import StaticEmbedder
 
     return StaticEmbedder(foreword.Word2Vec(4, epochs=1).fit(_corpus()).vectors)
 

@@ -65,6 +65,7 @@ class TolerantCheckpoint(Checkpoint):
         super().__init__(path, every=CHECKPOINT_EVERY)
 
     def write(self, arrays: Mapping[str, Array], kind: str, run: str) -> None:
+        """Write the checkpoint if the disk has space."""
         with suppress(OSError, ForewordError):
             super().write(arrays, kind, run)
 
