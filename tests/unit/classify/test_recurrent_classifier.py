@@ -22,9 +22,9 @@ from foreword.nn.dropout import Dropout
 from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.pipeline.language import TextLM
 from foreword.protocols import Classifier, Parts, Saveable
+from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import load, save
 from foreword.tokens.words import WordTokenizer
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.gradients import new_flat, views
 from foreword.training.schedules import slanted
 from foreword.training.settings import Training

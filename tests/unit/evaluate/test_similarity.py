@@ -10,7 +10,7 @@ import pytest
 
 from foreword.errors import InputError
 from foreword.evaluate.vectors import measure_similarity, pearson, ranks, read_pairs, spearman
-from foreword.vectors.subwords import SubwordTable
+from foreword.vectors.words import SubwordTable
 from foreword.vectors.wordvectors import WordVectors
 
 
