@@ -1,7 +1,7 @@
 """Data of the panel of recurrent cells: weights and word vectors, as numbers for JSON.
 
 The cells themselves run in the page, in ``static/cells.js``, a port of ``nn/cells.py``: the exported page must work
-without a server. A test in a browser checks that the two agree to 1e-6. Random cells read words as numbers made of their
+without a server. A browser test checks that the two agree to 1e-6. Random cells read words as numbers made of their
 letters, so that any word has some; trained ones read the embedding that was learnt with them.
 """
 
