@@ -127,7 +127,7 @@ _ENTRIES = (
         training=("resume", "memory"), min_count=5,
     ),
     Kind("word-vectors", "foreword.vectors.wordvectors:WordVectors", "vectors", WORD_VECTORS),
-    Kind("static-embedder", "foreword.vectors.static:StaticEmbedder", "vectors", WORD_VECTORS),
+    Kind("static-embedder", "foreword.vectors.wordvectors:StaticEmbedder", "vectors", WORD_VECTORS),
     Kind("elmo", "foreword.vectors.elmo:ELMo", "vectors", ("embed",), network=True),
     Kind("cooccurrence", "foreword.vectors.cooccurrence:Cooccurrence", "data"),
     # Neural language models; a word seen once is <unk>, so that the network learns what an unknown word is.

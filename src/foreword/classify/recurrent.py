@@ -45,8 +45,8 @@ from foreword.nn.dropout import Dropout, locked_mask
 from foreword.nn.embedder import EMBEDDER, nest_embedder, resolve_embedder, unnest_embedder
 from foreword.nn.network import EMBEDDING
 from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
+from foreword.storage.checkpoint import Checkpoint
 from foreword.training.batches import beside, bucketed, side_by_side
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.engine import BatchTask, Group, Loss, Stage, Trainer, Weights
 from foreword.training.gradients import Shapes, new_flat, views
 from foreword.training.model import NeuralModel

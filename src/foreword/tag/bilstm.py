@@ -42,9 +42,9 @@ from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viter
 from foreword.nn.dropout import Dropout
 from foreword.nn.embedder import nest_embedder, resolve_embedder, unnest_embedder
 from foreword.nn.layers import lstm
+from foreword.storage.checkpoint import Checkpoint
 from foreword.tag.bilstm_network import PARTS, UNSEEN, SentenceReader, TaggerNetwork, WordTable, distinct_words
 from foreword.training.batches import beside, like_lengths, side_by_side
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.engine import BatchTask, Loss, Trainer, Weights
 from foreword.training.gradients import Shapes
 from foreword.training.model import NeuralModel, exact

@@ -23,7 +23,7 @@ from foreword.evaluate.vectors import (
     read_questions,
     spearman,
 )
-from foreword.vectors.subwords import SubwordTable
+from foreword.vectors.words import SubwordTable
 from foreword.vectors.wordvectors import WordVectors
 
 CORNERS = {

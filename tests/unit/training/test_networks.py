@@ -17,9 +17,9 @@ from foreword.errors import DivergedError, InputError
 from foreword.neural.recurrent import RecurrentLM
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.speech.recogniser import Recogniser
+from foreword.storage.checkpoint import Checkpoint
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.model import NeuralModel
 from foreword.translate.pairs import Pairs
 from foreword.translate.seq2seq import Seq2Seq

@@ -13,9 +13,9 @@ from foreword.classify.recurrent import RecurrentClassifier
 from foreword.errors import InputError
 from foreword.neural.recurrent import RecurrentLM
 from foreword.pipeline.language import TextLM
+from foreword.storage.checkpoint import Checkpoint
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tokens.words import WordTokenizer
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.settings import Training
 
 torch.set_num_threads(1)
