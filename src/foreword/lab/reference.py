@@ -1,7 +1,7 @@
 """Tables to look things up in, each row with a number that is measured here and now.
 
 Gates and attention scores come from the registries of the code: a gate or a score that is added there stands here, or a
-test fails. What the numbers are is said in the table's last column.
+test fails. The last column of a table says what its numbers are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from foreword.errors import MissingExtraError
 from foreword.evaluate.gates import NAMES, gates_of
 from foreword.evaluate.gradients import gradient_by_lag
 from foreword.lab.cells import SENTENCE, UNITS, drawn_cells, inputs_of
-from foreword.lab.dates import dates
+from foreword.lab.translating import dates
 from foreword.nn.cells import LSTMCell, MinGRUCell, parameters, run
 from foreword.serve.registry import Registry
 from foreword.serve.routes import Service
@@ -49,18 +49,19 @@ SCORES = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """rows: as many cells as there are columns, the last one what was measured."""
+    """A table; the last cell of each row is measured."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     def to_json(self) -> dict[str, Any]:
+        """Return the table as JSON."""
         return {"title": self.title, "columns": list(self.columns), "rows": [list(row) for row in self.rows]}
 
 
 def gate_table() -> Table:
-    """Every gate in the registry; how far each is open, on average, as drawn cells read the lab's sentence."""
+    """Return every gate, and how far it is open on average as the random cells read the lab's sentence."""
     x = inputs_of(SENTENCE.split())
     opened: dict[tuple[str, str], float] = {}
     for kind, cell in (drawn_cells() | {"min-gru": MinGRUCell(UNITS, UNITS, seed=3)}).items():
@@ -75,7 +76,7 @@ def gate_table() -> Table:
 
 
 def score_table() -> Table:
-    """Every attention score in the registry, and the weights it adds to a translator."""
+    """Return every attention score, and the weights it adds to a translator."""
     from foreword.translate.network import ATTENTIONS, TranslationNetwork
 
     def weights(attention: str) -> int:
@@ -92,20 +93,20 @@ def score_table() -> Table:
 
 
 def limit_table() -> Table:
-    """The four limits of recurrence, each with its cause, what attention does about it, and a number for either."""
+    """Return the four limits of recurrence: cause, what attention changes, and a number for either."""
     from foreword.lessons.cost import layer_seconds, path_length, unrolled_depth
 
     depths = [unrolled_depth(kind, STEPS) for kind in ("rnn", "attention")]
     paths = [path_length(kind, 0, STEPS - 1) for kind in ("rnn", "attention")]
     seconds = [min(layer_seconds(kind, STEPS, HIDDEN, batch=4) for _ in range(3)) for kind in ("lstm", "attention")]
-    held = sum(part.size for part in LSTMCell(HIDDEN, HIDDEN).start(1))
+    size = sum(part.size for part in LSTMCell(HIDDEN, HIDDEN).start(1))
     rows = [
         ("No parallelism", "each state waits for the one before", "all positions at once",
          f"{depths[0]} steps in a row for {STEPS} words; attention {depths[1]}"),
         ("Long paths", "what was first travels through every state", "any two positions are neighbours",
          f"{paths[0]} states from the last word to the first; attention {paths[1]}"),
         ("Limited memory", "one state of fixed size holds all of the past", "every position stays in reach",
-         f"an LSTM's {held} numbers after {STEPS} words; attention keeps {2 * STEPS * HIDDEN:,}"),
+         f"an LSTM's {size} numbers after {STEPS} words; attention keeps {2 * STEPS * HIDDEN:,}"),
         ("Slow training", "many small products one after the other", "few large products",
          f"{1000 * seconds[0]:.0f} ms of CPU time for {STEPS} words and back; attention {1000 * seconds[1]:.0f} ms"),
     ]  # fmt: skip
@@ -113,7 +114,7 @@ def limit_table() -> Table:
 
 
 def architecture_table(registry: Registry) -> Table:
-    """Six architectures. The last two are those of the Translate panel, once they are trained."""
+    """Return six architectures; the last two are those of the Translate panel, once they are trained."""
     sizes = {kind: parameters(cell) for kind, cell in drawn_cells().items()}
     open_lstm = LSTMCell(UNITS, UNITS, forget_bias=5.0, seed=1)
     two = 2 * sizes["lstm"]
@@ -128,40 +129,41 @@ def architecture_table(registry: Registry) -> Table:
          f"{two:,} weights, twice an LSTM's {sizes['lstm']:,}"),
         ("seq2seq", "an encoder, then a decoder", "an answer of any length", "all must fit into one vector",
          _right(registry, "dates-without")),
-        ("seq2seq, attention", "a look back at every source word", "the narrow place is gone", "still word after word",
+        ("seq2seq, attention", "attention to every source word", "no bottleneck", "still word after word",
          _right(registry, "dates")),
     ]  # fmt: skip
     return Table("Architectures", ("Model", "What it is", "Solves", "Leaves", "Measured here"), rows)
 
 
 def _share(cell: Any) -> float:
-    """What is left of the last state's gradient 30 words back."""
+    """Return what remains of the last state's gradient 30 words back."""
     x: Reals = inputs_of((SENTENCE.split() * 4)[:31])
     norms = gradient_by_lag([cell], [run(cell, x)[2]], np.full((1, UNITS), UNITS**-0.5))[0, :, 0]
     return float(norms[-1] / norms[0])
 
 
 def _right(registry: Registry, name: str) -> str:
-    """How many new dates a translator has right."""
+    """Return how many new dates a translator gets right."""
     entry = next((entry for entry in registry.entries("translate") if entry.name == name), None)
     if entry is None:
         return "not trained yet"
     sources, targets = dates(ASKED_DATES, seed=1)
     with entry.lock:
-        said = entry.model.translate(sources, width=1)
-    right = sum(mine == wanted for mine, wanted in zip(said, targets, strict=True))
+        found = entry.model.translate(sources, width=1)
+    right = sum(mine == wanted for mine, wanted in zip(found, targets, strict=True))
     return f"{right} of {len(targets)} new dates right"
 
 
 class Tables:
-    """Measured once, but for what depends on models that are still being trained."""
+    """The tables, measured once, except for what depends on models that are still being trained."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._lock = threading.Lock()
-        self._kept: dict[str, Table] = {}
+        self._tables: dict[str, Table] = {}
 
     def all(self) -> list[Table]:
+        """Return all tables, measured once."""
         try:
             import torch  # noqa: F401
         except ImportError:
@@ -171,7 +173,7 @@ class Tables:
             return [*fixed, architecture_table(self._registry)]
 
     def _once(self, make: Callable[[], Table]) -> Table:
-        return self._kept.setdefault(make.__name__, self._kept.get(make.__name__) or make())
+        return self._tables.setdefault(make.__name__, self._tables.get(make.__name__) or make())
 
 
 def add_routes(service: Service) -> None:
