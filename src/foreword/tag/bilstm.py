@@ -140,7 +140,12 @@ class TaggingTask(BatchTask):
         vectors = self.network.word_vectors(weights, read)
         scores = self.network.emissions(weights, vectors, numbers, lengths, self.dropout, run.generator, context)
         if self.field is not None:
-            nats = -log_likelihood(scores, wanted.t(), lengths, self.field(weights)).sum()
+            try:
+                nats = -log_likelihood(scores, wanted.t(), lengths, self.field(weights)).sum()
+            except (
+                InputError
+            ):  # the tags are well formed, so a score is not a number: the engine reports a loss like that
+                nats = scores.sum() * math.nan
         else:
             there = torch.arange(len(numbers), device=self.device) < lengths[:, None]
             nats = cross_entropy(scores[there], wanted.t()[there], reduction="sum")
