@@ -18,8 +18,7 @@ import numpy as np
 import foreword
 from benchmarks.fuzz import Target, damaged
 from benchmarks.fuzz_use import use
-from foreword.evaluate.analogies import read_questions
-from foreword.evaluate.similarity import read_pairs
+from foreword.evaluate.vectors import read_pairs, read_questions
 from foreword.fasttext.classifier import FastTextClassifier
 from foreword.fasttext.files import write_fasttext
 from foreword.fasttext.quantize import quantize

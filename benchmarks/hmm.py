@@ -15,7 +15,8 @@ from nltk.tag.hmm import HiddenMarkovModelTagger
 from benchmarks.data import WIKITEXT, documents, plain_file
 from benchmarks.measure import FEW_PAIRS, PAIRS, interleaved, one_core
 from benchmarks.report import Row, compared
-from foreword.hmm.model import HMM, Step
+from foreword.hmm.model import HMM
+from foreword.protocols import Step
 from foreword.tag.conllu import Tagged, read_conllu
 from foreword.tag.hmm import HMMTagger
 from foreword.text.datasets import find
@@ -89,7 +90,7 @@ def _em(corpus: Corpus, dtype: str, bar: float, pairs: int) -> Row:
         return theirs_of().fit(ids, lengths)
 
     def agree(steps: list[Step], peer: Any) -> bool:
-        return bool(np.isclose(steps[0].log_likelihood, peer.monitor_.history[0], rtol=1e-8, atol=0))
+        return bool(np.isclose(-steps[0].loss * len(corpus.ids), peer.monitor_.history[0], rtol=1e-8, atol=0))
 
     job = f"a round of EM, {dtype}"
     taken = interleaved(f"hmm, {job}", ours, theirs, agree, pairs=pairs)

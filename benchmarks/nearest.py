@@ -14,7 +14,7 @@ from gensim.models import KeyedVectors
 
 from benchmarks.measure import FEW_PAIRS, PAIRS, interleaved, one_core
 from benchmarks.report import Row, compared
-from foreword.evaluate.analogies import Question, measure_analogies, read_questions
+from foreword.evaluate.vectors import Question, measure_analogies, read_questions
 from foreword.text.datasets import find
 from foreword.vectors.rows import Stored
 from foreword.vectors.word2vec_file import Form, read_vectors, write_vectors

@@ -13,8 +13,7 @@ import numpy as np
 from benchmarks.progress import say
 from benchmarks.report import Row
 from benchmarks.vectors import SHARED, WORDS, gensim_fasttext, gensim_word2vec, read, words_file
-from foreword.evaluate.analogies import measure_analogies, read_questions
-from foreword.evaluate.similarity import measure_similarity, read_pairs
+from foreword.evaluate.vectors import measure_analogies, measure_similarity, read_pairs, read_questions
 from foreword.fasttext.vectors import FastText
 from foreword.text.datasets import find
 from foreword.vectors.glove import GloVe

@@ -9,8 +9,7 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-from foreword.picture.picture import Picture, label, svg
-from foreword.picture.standalone import write_standalone
+from foreword.picture.picture import Picture, label, svg, write_standalone
 
 ROOT = Path(__file__).parents[1]
 ROW = re.compile(r"^\| (\d) \| `([\w.]+/?)` \|", re.MULTILINE)

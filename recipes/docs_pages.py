@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from foreword.picture.picture import Picture
-from foreword.picture.standalone import write_standalone
+from foreword.picture.picture import Picture, write_standalone
 
 DOCS = Path(__file__).parents[1] / "docs"
 PICTURES = DOCS / "pictures"
@@ -51,7 +50,7 @@ def tutorial_ladder() -> None:
 
 def ptb_ladder() -> None:
     """The rows of docs/results/ptb_ladder.json, measured by recipes/ptb_ladder.py."""
-    from foreword.picture.ladder import ladder
+    from foreword.picture.bars import ladder
 
     rows = json.loads((DOCS / "results" / "ptb_ladder.json").read_text())["rows"]
     drawn = ladder([row["title"] for row in rows], [row["test"] for row in rows], 10_000)
@@ -90,7 +89,7 @@ def tokens_length() -> None:
 def classify_reasons() -> None:
     """Why a message is spam, by the model of docs/classify.md."""
     from foreword import NBLogistic, TextClassifier, TfIdf
-    from foreword.lessons.picture_reasons import reasons
+    from foreword.picture.bars import reasons
     from foreword.text.datasets import labelled
 
     labels, texts = zip(*labelled("sms_spam"), strict=True)
@@ -157,7 +156,7 @@ SENTENCE = "If the file does not exist an error is raised"
 def min_gru_gates() -> None:
     from foreword import RecurrentLM, TextLM, WordTokenizer, embedded_text
     from foreword.evaluate.gates import Layers, gate_traces
-    from foreword.picture.gates import gates
+    from foreword.picture.heat import gates
 
     quick = replace(RecurrentLM.TRAINING, epochs=2, batch=10, steps=20, rate=8e-3, sampled=200)
     model = RecurrentLM("min-gru", 64, 64, layers=2, training=quick)

@@ -18,10 +18,9 @@ from typing import TypeVar
 import numpy as np
 
 from foreword import Corpus, GloVe, WordTokenizer, WordVectors, read_documents
-from foreword.evaluate.analogies import measure_analogies, read_questions
-from foreword.evaluate.similarity import measure_similarity, read_pairs
+from foreword.evaluate.vectors import measure_analogies, measure_similarity, read_pairs, read_questions
 from foreword.picture.curves import curves
-from foreword.picture.standalone import write_standalone
+from foreword.picture.picture import write_standalone
 from foreword.text.datasets import dataset
 from foreword.vectors.cooccurrence import Cooccurrence
 from foreword.vectors.glove import residuals

@@ -16,10 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from foreword import HMM, Corpus, WordTokenizer, embedded_text
-from foreword.lessons.fading import fading as measure_fading
-from foreword.lessons.fading import total_variation
-from foreword.lessons.picture_fading import fading
-from foreword.picture.standalone import write_standalone
+from foreword.lessons.fading import draw_fading, fading, total_variation
+from foreword.picture.picture import write_standalone
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 STATES, WORDS = 32, 8
@@ -44,11 +42,11 @@ def main() -> None:
     )
     words = SENTENCE.split()
     sure = np.eye(STATES)
-    found = measure_fading(model, model.vocab.ids(words), sure[one], sure[other])
+    found = fading(model, model.vocab.ids(words), sure[one], sure[other])
     sys.stdout.write(f"Sure of state {one} or of state {other}:\n\n")
     for word, distance, bound in zip(words, found.distances.tolist(), found.bounds.tolist(), strict=True):
         sys.stdout.write(f"{word:12} {distance:.1e}, at most {bound:.1e}\n")
-    drawn = fading(words, found.distances.tolist(), found.bounds.tolist())
+    drawn = draw_fading(words, found.distances.tolist(), found.bounds.tolist())
     write_standalone(drawn, PICTURES / "hmm-fading.svg")
 
 

@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 
 from foreword import Corpus, NgramLM, TextLM, WordTokenizer, embedded_text, read_documents
-from foreword.evaluate.compare.growth import ORDERS, Growth, ngram_growth
-from foreword.picture.curves import curves, tick_name
-from foreword.picture.growth import growth
-from foreword.picture.standalone import write_standalone
+from foreword.evaluate.compare.facts import ORDERS, ngram_growth
+from foreword.evaluate.compare.results import Growth
+from foreword.picture.axes import tick_name
+from foreword.picture.curves import curves, growth
+from foreword.picture.picture import write_standalone
 from foreword.text.datasets import dataset
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"

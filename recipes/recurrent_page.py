@@ -31,19 +31,16 @@ from foreword.evaluate.gradients import (
     saturation,
     silent_from,
 )
-from foreword.lessons.agreement import agreement, generate_sentences, texts_of
+from foreword.lessons.agreement import agreement, generate_sentences, probe, texts_of
 from foreword.lessons.cost import cell_table, cost_by_length, path_length, unrolled_depth
-from foreword.lessons.horizon import KINDS, Learning, capacity, horizon, learn
-from foreword.lessons.picture_horizon import horizon as draw_horizon
-from foreword.lessons.probing import probe
-from foreword.lessons.tasks import Adding, Copying, Recall
+from foreword.lessons.horizon import KINDS, Adding, Copying, Learning, Recall, capacity, draw_horizon, horizon, learn
 from foreword.neural.recurrent import MODEST
 from foreword.nn.cells import cross_entropy
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.nn.network import parameter_count
-from foreword.picture.gates import gates as draw_gates
-from foreword.picture.gradients import gradients as draw_gradients
-from foreword.picture.standalone import write_standalone
+from foreword.picture.curves import gradients as draw_gradients
+from foreword.picture.heat import gates as draw_gates
+from foreword.picture.picture import write_standalone
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 

@@ -18,12 +18,11 @@ from typing import Any
 import torch
 
 from foreword import CharacterTokenizer, Corpus, RecurrentLM, TransformerLM, embedded_text
-from foreword.lessons.picture_scaling import scaling
-from foreword.lessons.scaling import PowerLaw, fit_power_law
+from foreword.lessons.scaling import PowerLaw, draw_scaling, fit_power_law
 from foreword.neural.recurrent import MODEST
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.nn.network import parameter_count
-from foreword.picture.standalone import write_standalone
+from foreword.picture.picture import write_standalone
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 WIDTHS = (8, 12, 16, 24, 32, 48)
@@ -82,7 +81,7 @@ def told(found: dict[str, list[tuple[int, float]]]) -> None:
         f"{law.r2:.3f} for the {name}" for name, law in laws.items()
     )
     curves = {name: (lambda size, law=law: float(law.at([size])[0])) for name, law in laws.items()}
-    drawn = scaling(found, curves, f"{said}.", accent={"LSTM"})
+    drawn = draw_scaling(found, curves, f"{said}.", accent={"LSTM"})
     write_standalone(drawn, PICTURES / "recurrent-scaling.svg")
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from foreword import BiLSTMTagger, save
-from foreword.evaluate.spans import measure_spans
+from foreword.evaluate.tagging import measure_spans
 from foreword.tag.conll import read_conll
 from foreword.tag.conllu import Tagged, read_conllu
 from foreword.text.datasets import find

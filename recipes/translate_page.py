@@ -13,10 +13,9 @@ import numpy as np
 import torch
 
 from foreword import Seq2Seq, TextTranslator, WordTokenizer
-from foreword.lessons.bottleneck import bottleneck
-from foreword.lessons.picture_bottleneck import bottleneck as bottleneck_picture
-from foreword.picture.attention import attention, attention_text
-from foreword.picture.standalone import write_standalone
+from foreword.lessons.bottleneck import bottleneck, draw_bottleneck
+from foreword.picture.heat import attention, attention_text
+from foreword.picture.picture import write_standalone
 
 NOUNS = {"maison": "house", "voiture": "car", "fleur": "flower", "table": "table", "chaise": "chair", "robe": "dress"}
 ADJECTIVES = {"bleue": "blue", "verte": "green", "noire": "black", "blanche": "white", "ronde": "round"}
@@ -44,7 +43,7 @@ def main() -> None:
     sys.stdout.write(attention_text(looked.source, looked.target, looked.weights))
     found = bottleneck(longest=16, pairs=3000, measured=60, epochs=12, device="cpu")
     lines = {kind: values.tolist() for kind, values in found.perplexity.items()}
-    write_standalone(bottleneck_picture(found.lengths.tolist(), lines), folder / "bottleneck.svg")
+    write_standalone(draw_bottleneck(found.lengths.tolist(), lines), folder / "bottleneck.svg")
     for kind, shares in found.right.items():
         sys.stdout.write(f"{kind}: wholly right at 4, 8, 12, 16 words: {shares[3::4].round(2).tolist()}\n")
         sys.stdout.write(

@@ -20,8 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from foreword import LSA, Corpus, FastText, GloVe, Word2Vec, WordTokenizer, WordVectors, read_documents
-from foreword.evaluate.analogies import measure_analogies, read_questions
-from foreword.evaluate.similarity import measure_similarity, read_pairs
+from foreword.evaluate.vectors import measure_analogies, measure_similarity, read_pairs, read_questions
 from foreword.lessons.bias import (
     bias_direction,
     clustering_bias,
@@ -31,10 +30,9 @@ from foreword.lessons.bias import (
     read_word_sets,
     weat,
 )
-from foreword.lessons.embedding import intrinsic_dimension
-from foreword.lessons.vector_tables import glove_against_fasttext
+from foreword.lessons.embedding import glove_against_fasttext, intrinsic_dimension
+from foreword.picture.picture import write_standalone
 from foreword.picture.space import cbow_against_skip_gram, parallelogram, word_map
-from foreword.picture.standalone import write_standalone
 from foreword.text.datasets import dataset
 from foreword.vectors.cooccurrence import Cooccurrence
 

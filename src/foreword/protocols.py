@@ -9,7 +9,7 @@ law for every model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
@@ -241,6 +241,13 @@ class LabelModel(Protocol):
 
 
 # Saving
+
+
+@runtime_checkable
+class Iterative(Protocol):
+    """A language model whose training yields a ``Step`` at a time; ``fit`` runs it to its end."""
+
+    def train(self, corpus: Corpus, *, valid: Corpus | None = None) -> Iterator[Step]: ...
 
 
 @dataclass(slots=True)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foreword.evaluate.analogies import Question, measure_analogies, read_questions
-from foreword.evaluate.similarity import measure_similarity, read_pairs
+from foreword.evaluate.vectors import Question, measure_analogies, measure_similarity, read_pairs, read_questions
 from foreword.vectors.word2vec_file import Form, read_vectors, write_vectors
 from foreword.vectors.wordvectors import WordVectors
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from foreword.evaluate.spans import measure_spans
+from foreword.evaluate.tagging import measure_spans
 
 lenient = pytest.importorskip("seqeval.metrics.sequence_labeling")
 strict = pytest.importorskip("seqeval.metrics.v1")

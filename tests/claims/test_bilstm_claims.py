@@ -14,7 +14,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from foreword.evaluate.spans import measure_spans
+from foreword.evaluate.tagging import measure_spans
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tag.conll import read_conll
 from foreword.tag.conllu import read_conllu

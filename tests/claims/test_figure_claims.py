@@ -13,7 +13,7 @@ from foreword.evaluate.gradients import jacobian_products, norms_by_lag, step_ja
 from foreword.lessons.cost import cell_table
 from foreword.nn import attention
 from foreword.nn.cells import Cell, GRUCell, LSTMCell, RNNCell, run
-from foreword.picture.gradients import gradients
+from foreword.picture.curves import gradients
 
 Report = Callable[[str, object], None]
 

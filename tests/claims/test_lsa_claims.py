@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from foreword.evaluate.analogies import measure_analogies, read_questions
+from foreword.evaluate.vectors import measure_analogies, read_questions
 from foreword.features.lsa import LSA
 from foreword.text.datasets import find
 from foreword.text.sources import read_documents

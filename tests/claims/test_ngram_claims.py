@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from foreword.arrays import Logs
 from foreword.decode import generate
 from foreword.errors import ForewordError, SettingError
-from foreword.evaluate.compare.growth import ORDERS, free_parameters, ngram_growth, step_parameters
+from foreword.evaluate.compare.facts import ORDERS, free_parameters, ngram_growth, step_parameters
 from foreword.measures.perplexity import perplexity
 from foreword.ngram.estimate import estimate
 from foreword.ngram.model import NgramLM

@@ -25,10 +25,8 @@ from foreword.evaluate.gradients import (
     published_experiment,
     step_jacobians,
 )
-from foreword.lessons.agreement import agreement, generate_sentences, texts_of
-from foreword.lessons.horizon import Learning, learn
-from foreword.lessons.probing import probe
-from foreword.lessons.tasks import Recall
+from foreword.lessons.agreement import agreement, generate_sentences, probe, texts_of
+from foreword.lessons.horizon import Learning, Recall, learn
 from foreword.measures.perplexity import perplexity
 from foreword.neural.recurrent import MODEST, RecurrentLM
 from foreword.ngram.model import NgramLM

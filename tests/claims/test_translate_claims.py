@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from foreword.lessons.bottleneck import Bottleneck, bottleneck
-from foreword.lessons.picture_bottleneck import bottleneck as bottleneck_picture
-from foreword.picture.attention import attention, attention_text
+from foreword.lessons.bottleneck import Bottleneck, bottleneck, draw_bottleneck
+from foreword.picture.heat import attention, attention_text
 from foreword.pipeline.translator import TextTranslator
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -91,9 +90,7 @@ def test_q09_without_attention_quality_falls_with_the_length_of_the_source(
 
 
 def test_q09_as_a_picture(curve: Bottleneck) -> None:
-    picture = bottleneck_picture(
-        curve.lengths.tolist(), {name: each.tolist() for name, each in curve.perplexity.items()}
-    )
+    picture = draw_bottleneck(curve.lengths.tolist(), {name: each.tolist() for name, each in curve.perplexity.items()})
     assert "no attention" in picture.markup
     assert "at 12 words" in picture.caption
 

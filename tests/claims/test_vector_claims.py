@@ -16,8 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError
-from foreword.evaluate.analogies import Question, measure_analogies, read_questions
-from foreword.evaluate.similarity import measure_similarity, read_pairs
+from foreword.evaluate.vectors import Question, measure_analogies, measure_similarity, read_pairs, read_questions
 from foreword.fasttext.vectors import FastText
 from foreword.hmm.model import HMM
 from foreword.lessons.bias import (
@@ -30,9 +29,16 @@ from foreword.lessons.bias import (
     read_word_sets,
     weat,
 )
-from foreword.lessons.embedding import distinct_vectors, intrinsic_dimension, shared_ngrams
-from foreword.lessons.polysemy import between, with_pseudo_word
-from foreword.lessons.vector_tables import glove_against_fasttext, static_against_contextual, static_embedder
+from foreword.lessons.embedding import (
+    between,
+    distinct_vectors,
+    glove_against_fasttext,
+    intrinsic_dimension,
+    shared_ngrams,
+    static_against_contextual,
+    static_embedder,
+    with_pseudo_word,
+)
 from foreword.text.datasets import labelled, lookup
 from foreword.text.sources import read_documents
 from foreword.tokens.corpus import Corpus

@@ -16,9 +16,8 @@ import pytest
 from rich.console import Console
 
 from foreword.cli.compared import Scene, drawn, remark
-from foreword.evaluate.compare.facts import TextFacts
 from foreword.evaluate.compare.ladder import compare
-from foreword.evaluate.compare.results import Event, Plan, Progress, Resumed, Row
+from foreword.evaluate.compare.results import Event, Plan, Progress, Resumed, Row, TextFacts
 from foreword.hmm.model import HMM
 
 from .conftest import TEXT, Foreword, Process

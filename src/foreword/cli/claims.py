@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from foreword.lessons.claims.stored import Ran
-    from foreword.lessons.claims.table import Row
+    from foreword.lessons.claims.proofs import StoredRun
+    from foreword.lessons.claims.table import ClaimRow
 
 EXAMPLES = examples(
     "foreword claims",
@@ -45,13 +45,12 @@ def claims(
     repository with what make test installs; the exit status is 1 if a test fails.
     """
     from foreword.cli.printing import print_message, write_json
-    from foreword.lessons.claims.proofs import checkout, find_proofs, needed_checkout
-    from foreword.lessons.claims.stored import read_stored
-    from foreword.lessons.claims.table import chosen, rows_of
+    from foreword.lessons.claims.proofs import checkout, find_proofs, needed_checkout, read_stored
+    from foreword.lessons.claims.table import rows_of, select_claims
 
-    asked = chosen(ids or [])
+    asked = select_claims(ids or [])
     stored = read_stored()
-    new: dict[str, Ran] = {}
+    new: dict[str, StoredRun] = {}
     if fast or run:
         root = needed_checkout()
         proofs = find_proofs(root)
@@ -72,10 +71,9 @@ def claims(
         raise ForewordError(f"{len(failed)} of {len(new)} tests failed: {', '.join(failed)}")
 
 
-def _run(root: Path, tests: Sequence[str], proofs: Mapping[str, list[str]], quiet: bool) -> dict[str, Ran]:
+def _run(root: Path, tests: Sequence[str], proofs: Mapping[str, list[str]], quiet: bool) -> dict[str, StoredRun]:
     from foreword.cli.progress import progress
-    from foreword.lessons.claims.running import run_tests
-    from foreword.lessons.claims.stored import Ran, this_machine, today
+    from foreword.lessons.claims.proofs import StoredRun, run_tests, this_machine, today
 
     if not tests:
         return {}
@@ -83,17 +81,16 @@ def _run(root: Path, tests: Sequence[str], proofs: Mapping[str, list[str]], quie
         found = run_tests(root, tests, meter)
     date, machine = today(), this_machine()
     return {
-        test: Ran(proofs[test], each.outcome, each.seconds, date, machine, each.measured)
+        test: StoredRun(proofs[test], each.outcome, each.seconds, date, machine, each.measured)
         for test, each in found.items()
         if test in proofs
     }
 
 
-def _write(root: Path, runs: Mapping[str, Ran]) -> None:
+def _write(root: Path, runs: Mapping[str, StoredRun]) -> None:
     """Keep the runs of tests that are still there, and write the page from them."""
     from foreword.lessons.claims.page import write_page
-    from foreword.lessons.claims.proofs import find_proofs
-    from foreword.lessons.claims.stored import write_stored
+    from foreword.lessons.claims.proofs import find_proofs, write_stored
     from foreword.lessons.claims.table import CLAIMS, rows_of
     from foreword.storage.atomic import atomic_file
 
@@ -107,7 +104,7 @@ def _write(root: Path, runs: Mapping[str, Ran]) -> None:
 # What is told
 
 
-def facts(row: Row) -> dict[str, Any]:
+def facts(row: ClaimRow) -> dict[str, Any]:
     claim = row.claim
     return {
         "id": claim.id,
@@ -116,7 +113,7 @@ def facts(row: Row) -> dict[str, Any]:
         "why": claim.why,
         "found": claim.found,
         "measured": row.measured,
-        "stored": None if claim.kept is None else asdict(claim.kept),
+        "stored": None if claim.stored is None else asdict(claim.stored),
         "tests": [
             {"test": test, "outcome": ran.outcome, "seconds": ran.seconds, "date": ran.date, "machine": ran.machine}
             for test, ran in row.tests.items()
@@ -124,7 +121,7 @@ def facts(row: Row) -> dict[str, Any]:
     }
 
 
-def _print(rows: Sequence[Row], in_full: bool) -> None:
+def _print(rows: Sequence[ClaimRow], in_full: bool) -> None:
     from foreword.cli.printing import plain_table, print_facts, print_table
 
     if in_full:
@@ -137,22 +134,25 @@ def _print(rows: Sequence[Row], in_full: bool) -> None:
     print_table(table)
 
 
-def _told(row: Row) -> dict[str, str]:
+def _told(row: ClaimRow) -> dict[str, str]:
     claim = row.claim
     told = {claim.id: claim.says, "verdict": claim.verdict + (f": {claim.why}" if claim.why else "")}
     told["found"] = claim.found
     if row.measured:
         told["measured"] = "\n".join(f"{name}: {value}" for name, value in row.measured.items())
-    if claim.kept:
-        kept = claim.kept
-        told["stored"] = f"{kept.found}\n{kept.where}; {kept.date}; seed: {kept.seed}; machine: {kept.machine}"
+    if (stored := claim.stored) is not None:
+        told["stored"] = (
+            f"{stored.found}\n{stored.where}; {stored.date}; seed: {stored.seed}; machine: {stored.machine}"
+        )
     tests = (f"{test}: {ran.outcome}, {ran.seconds:.2f} s, {ran.date}" for test, ran in row.tests.items())
     told["proved by"] = "\n".join(tests) or "no test has run"
     return told
 
 
-def _closing(rows: Sequence[Row], stored: Mapping[str, Ran], new: Mapping[str, Ran], in_checkout: bool) -> str:
-    from foreword.lessons.claims.claim import VERDICTS
+def _closing(
+    rows: Sequence[ClaimRow], stored: Mapping[str, StoredRun], new: Mapping[str, StoredRun], in_checkout: bool
+) -> str:
+    from foreword.lessons.claims.table import VERDICTS
 
     verdicts = [row.claim.verdict for row in rows]
     counted = ", ".join(f"{verdicts.count(name)} {name}" for name in VERDICTS if name in verdicts)

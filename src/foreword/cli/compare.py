@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from foreword.evaluate.compare.results import Event
-    from foreword.evaluate.compare.sampling import Streams
+    from foreword.evaluate.compare.setup import Streams
     from foreword.text.sources import Reading
 
 EXAMPLES = examples(
@@ -140,7 +140,7 @@ def compare(
 def splits_of(names: list[str], reading: Reading) -> Streams | Iterable[str]:
     """A text as its makers split it, or its documents for ``compare`` to split."""
     from foreword.cli.texts import EMBEDDED, documents_in, is_embedded, whole_dataset
-    from foreword.evaluate.compare.sampling import Streams
+    from foreword.evaluate.compare.setup import Streams
 
     parts = ("train", "valid", "test")
     only = names[0] if len(names) == 1 else ""

@@ -10,9 +10,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from foreword.evaluate.compare.facts import TextFacts
-    from foreword.evaluate.compare.mixing import Mixed
-    from foreword.evaluate.compare.results import Comparison, Event, Progress, Row
+    from foreword.evaluate.compare.results import Comparison, Event, Mixed, Progress, Row, TextFacts
 
 NUMBERS = ("perplexity", "bits per byte", "parameters", "on disk", "learns tokens/s", "scores tokens/s")
 BAR = 12
@@ -61,9 +59,7 @@ def told(events: Iterable[Event]) -> Iterator[Event]:
 
 def remark(event: Event) -> str | None:
     """What a person should know that no table says."""
-    from foreword.evaluate.compare.facts import TextFacts
-    from foreword.evaluate.compare.results import Resumed
-    from foreword.evaluate.compare.sampling import Sampled
+    from foreword.evaluate.compare.results import Resumed, Sampled, TextFacts
     from foreword.picture.report_tables import sampled_in_words, shortened_in_words
 
     if isinstance(event, TextFacts) and event.test_share < 1:
@@ -81,8 +77,7 @@ def drawn(events: Iterable[Event]) -> Iterator[Event]:
     from rich.console import Console
     from rich.live import Live
 
-    from foreword.evaluate.compare.facts import TextFacts
-    from foreword.evaluate.compare.results import Plan, Progress, Row
+    from foreword.evaluate.compare.results import Plan, Progress, Row, TextFacts
 
     console = Console(stderr=True)
     scene = Scene(console.width)

@@ -108,8 +108,8 @@ def files_only(files: Check) -> Diagnosis:
 
 def draw(found: Diagnosis, path: str) -> None:
     from foreword.errors import InputError
-    from foreword.picture.gradients import gradients
-    from foreword.picture.standalone import write_standalone
+    from foreword.picture.curves import gradients
+    from foreword.picture.picture import write_standalone
 
     if not len(found.gradients):
         raise InputError(f"{path}: there are no gradients to draw")

@@ -275,7 +275,7 @@ def _thresholds(done: Report) -> list[tuple[str, str]]:
 def _draw(done: Report, path: str) -> list[str]:
     """One picture, or a file for each column where there are several: its name comes before the suffix. Their names."""
     from foreword.filtering.summary import histogram
-    from foreword.picture.standalone import write_standalone
+    from foreword.picture.picture import write_standalone
 
     drawn, place, targets = [name for name, bins in done.tally.histograms.items() if bins], Path(path), list[str]()
     for name in drawn:

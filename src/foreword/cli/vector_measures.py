@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from foreword.evaluate.analogies import AnalogyMeasures
-    from foreword.evaluate.similarity import SimilarityMeasures
+    from foreword.evaluate.vectors import AnalogyMeasures, SimilarityMeasures
     from foreword.protocols import Json, Meter
     from foreword.vectors.wordvectors import WordVectors
 
@@ -34,8 +33,7 @@ class VectorMeasures:
 def measure_vectors(vectors: WordVectors, names: list[str], meter: Meter | None) -> VectorMeasures:
     """Measure on sets by name, and on files: questions if they have headings with a colon, else pairs of words."""
     from foreword.cli.texts import is_dataset
-    from foreword.evaluate.analogies import measure_analogies, read_questions
-    from foreword.evaluate.similarity import measure_similarity, read_pairs
+    from foreword.evaluate.vectors import measure_analogies, measure_similarity, read_pairs, read_questions
     from foreword.text.datasets import dataset
 
     analogies: dict[str, AnalogyMeasures] = {}

@@ -30,7 +30,7 @@ from foreword.cluster.gather import result_of, stand_in, wait_for_all
 from foreword.cluster.segments import STRETCH_BYTES, Stretch, read_stretch, stretches_of
 from foreword.ngram.counts import Tabulated
 from foreword.ngram.merge import (
-    Tables,
+    RangeTables,
     Windows,
     first_places,
     join_tables,
@@ -171,7 +171,7 @@ def _merge(order: int, *parts: Windows) -> Windows:
     return merge_windows(list(map(_own, parts)), order)
 
 
-def _tabulate(order: int, vocab_size: int, *parts: Windows) -> tuple[Tables, list[int]]:
+def _tabulate(order: int, vocab_size: int, *parts: Windows) -> tuple[RangeTables, list[int]]:
     """The tables of a range, and how long each is."""
     found = tables_of(merge_windows(list(map(_own, parts)), order), vocab_size)
     return found, [len(table) for table in found.tables]

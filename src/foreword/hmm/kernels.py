@@ -1,4 +1,4 @@
-"""The recursions of a hidden Markov model: plain ones to read, fast ones to use, and tests that hold them equal.
+"""The recursions of a hidden Markov model, fast; ``plain.py`` has the same ones to read, and tests hold them equal.
 
     filter      belief_n(j) ∝ Σ_i belief_(n-1)(i) A_ij · B_j(x_n),    its sum before scaling is p(x_n | x_<n)
     smoother    later_(n-1)(i) = Σ_j A_ij · B_j(x_n) later_n(j) / p(x_n | x_<n),    p(z_n | x) = belief_n · later_n
@@ -7,106 +7,60 @@
 What makes the fast ones fast:
 
 - Probabilities are scaled at every token rather than kept as logarithms: products of matrices instead of exponentials.
-- The emission table is stored a row a word, (K, S), so a token reads S numbers that lie side by side.
-- Documents of like length are read side by side, so a step in time is one product of matrices for all of them.
+- The emission table is stored one row per word, (K, S), so that a token reads S adjacent numbers.
+- Documents of similar length form a batch, so that a step in time is one product of matrices for all of them.
 - Expected transitions are A_ij · Σ_n belief_(n-1)(i) w_n(j): A is multiplied in once, at the end of everything.
-- Viterbi keeps only the best scores; which state each came from is asked afterwards, along the one path that won.
-- Of a very long document only what holds at the beginning of each block is kept, and a block computed again when the
-  way back comes to it: memory does not grow with the text, but for a number a token.
+- Viterbi stores only the best scores; which state each came from is recomputed along the one path that won.
+- Of a very long document only the beliefs at the beginning of each block are stored, and a block is computed again on
+  the way back: memory does not grow with the text, except for one number per token.
 
-A word that no reachable state emits has probability zero and tells nothing: the belief stays as predicted. So nothing
-is ever 0/0, and a document with an impossible word in it still has beliefs behind that word.
+A word that no reachable state emits has probability zero and carries no information: the belief stays as predicted. So
+nothing is ever 0/0, and a document with an impossible word in it still has beliefs after that word.
 
-Shapes: S = states, K = words, N = tokens, n = documents read side by side. ``emission`` is (K, S) everywhere here.
+Shapes: S = states, K = words, N = tokens, n = documents in a batch. ``emission`` is (K, S) everywhere here.
 L. R. Rabiner, "A tutorial on hidden Markov models", Proceedings of the IEEE 77 (1989).
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from foreword.arrays import Doubles, Ids, Ints, Longs, Reals
 from foreword.native.jit import allocating, inlined, kernel
+from foreword.native.parallel import cores, ordered_map
 
-SIDE_BY_SIDE = 64
-"""Documents read at once. Products of fewer rows are slower; more rows leave the processor's nearest cache."""
+T = TypeVar("T")
+
+BATCH_DOCUMENTS = 64
+"""Documents in a batch. Products of fewer rows are slower; more rows leave the processor's nearest cache."""
 
 PRODUCT_SIZE = 1 << 18
 """Multiplications in one product of matrices. OpenBLAS wakes its own threads above this, which would wait for ours."""
 
 TOKENS_AT_ONCE = 1 << 16
-"""Beliefs of a batch are kept until it has been smoothed, which takes that many rows of S numbers. A document that is
-longer makes a batch of its own, and is smoothed that many tokens at a time: then its beliefs are computed twice."""
+"""Tokens whose beliefs are stored until they have been smoothed, one row of S numbers each. A longer document is a
+batch of its own and is smoothed in parts of that many tokens: then its beliefs are computed twice."""
 
 VITERBI_ROWS = 1 << 14
-"""The same for the likeliest path, where rows are kept for one document at a time."""
+"""Tokens whose scores Viterbi stores, for one document at a time."""
 
 
 def least_belief(dtype: np.dtype[Any]) -> float:
-    """Beliefs below this count as zero. The smoother divides by them: 1/belief must not overflow, with room to spare
-    for the probability of a rare word. It is 3e-29 in float32 and 1e-231 in float64.
+    """Return the smallest belief that does not count as zero: 3e-29 in float32 and 1e-231 in float64.
+
+    The smoother divides by beliefs, so 1/belief must not overflow, even times the probability of a rare word.
     """
     return float(np.finfo(dtype).tiny) ** 0.75
 
 
-# Plain: one document, NumPy, the equations as they stand
-
-
-def plain_filter(start: Reals, transition: Reals, emission: Reals, ids: Ids) -> tuple[Reals, Reals]:
-    """(N, S) beliefs p(z_n | x_1..x_n) and (N,) scales p(x_n | x_<n)."""
-    beliefs, scales = np.empty((len(ids), len(start)), start.dtype), np.empty(len(ids), start.dtype)
-    predicted = start
-    for place, id in enumerate(ids):
-        joint = predicted * emission[id]
-        scales[place] = joint.sum()
-        beliefs[place] = joint / scales[place] if scales[place] > 0 else predicted
-        predicted = beliefs[place] @ transition
-    return beliefs, scales
-
-
-def plain_smoother(start: Reals, transition: Reals, emission: Reals, ids: Ids) -> tuple[Reals, Reals]:
-    """(N, S) posteriors p(z_n | x_1..x_N) and (S, S) expected transitions, Σ_n p(z_(n-1), z_n | x_1..x_N)."""
-    beliefs, scales = plain_filter(start, transition, emission, ids)
-    transitions = np.zeros_like(transition)
-    posteriors = beliefs.copy()
-    later = np.ones_like(start)
-    for place in range(len(ids) - 1, 0, -1):
-        posteriors[place] *= later
-        seen = emission[ids[place]] / scales[place] if scales[place] > 0 else np.ones_like(start)
-        weights = np.where(beliefs[place] > 0, seen * later, 0)
-        transitions += transition * np.outer(beliefs[place - 1], weights)
-        later = transition @ weights
-    posteriors[:1] *= later
-    return posteriors, transitions
-
-
-def plain_viterbi(log_start: Reals, log_transition: Reals, log_emission: Reals, ids: Ids) -> Longs:
-    """(N,) the states of the likeliest path; among equals the lowest, from the last token backwards."""
-    best = np.empty((len(ids), len(log_start)), log_start.dtype)
-    reached = log_start
-    for place, id in enumerate(ids):
-        seen = reached + log_emission[id]
-        best[place] = seen if np.isfinite(seen).any() else reached
-        reached = (best[place][:, None] + log_transition).max(axis=0)
-    path = np.empty(len(ids), np.int64)
-    for place in range(len(ids) - 1, -1, -1):
-        following = 0 if place == len(ids) - 1 else log_transition[:, path[place + 1]]
-        path[place] = np.argmax(best[place] + following)
-    return path
-
-
-# Fast: documents side by side
-
-
-class Batch(NamedTuple):
-    """Documents laid out step by step in time: the first tokens of all of them, then the second ones of those that
+class DocumentBatch(NamedTuple):
+    """Documents stored step by step in time: the first tokens of all of them, then the second ones of those that
     have two, and so on. The longest document comes first, so those still being read are always the first rows.
 
-    places: int64 (N,), where each token stands in the corpus. words: int64 (N,), its id.
+    places: int64 (N,), the position of each token in the corpus. words: int64 (N,), its id.
     steps: int64 (T + 1,); step t is tokens ``steps[t]`` to ``steps[t + 1]``.
     """
 
@@ -120,13 +74,14 @@ class Batch(NamedTuple):
 
 
 def document_groups(lengths: Longs, states: int) -> Iterator[Longs]:
-    """Numbers of documents, from the longest to the shortest, in groups to be read side by side; empty ones left out.
+    """Yield the documents' numbers, from the longest to the shortest, one batch at a time; empty ones are left out.
 
-    Depends on nothing but the lengths and the number of states, so that sums come out the same on any machine.
+    The batches depend on nothing but the lengths and the number of states, so that sums come out the same on any
+    machine.
     """
     order = np.argsort(-lengths, kind="stable")
     order = order[: np.count_nonzero(lengths)]
-    rows = min(max(PRODUCT_SIZE // states**2, 8), SIDE_BY_SIDE)
+    rows = min(max(PRODUCT_SIZE // states**2, 8), BATCH_DOCUMENTS)
     first = 0
     while first < len(order):
         group = order[first : first + max(1, min(rows, TOKENS_AT_ONCE // int(lengths[order[first]])))]
@@ -134,13 +89,34 @@ def document_groups(lengths: Longs, states: int) -> Iterator[Longs]:
         first += len(group)
 
 
-def pack(ids: Ids, offsets: Longs, documents: Longs) -> Batch:
-    """Lay out documents, given by their numbers from the longest to the shortest, none of them empty."""
+def pack(ids: Ids, offsets: Longs, documents: Longs) -> DocumentBatch:
+    """Make a batch of documents, given by their numbers from the longest to the shortest, none of them empty."""
     starts = offsets[documents]
     lengths = offsets[documents + 1] - starts
-    batch = Batch(*(np.empty(size, np.int64) for size in (lengths.sum(), lengths.sum(), lengths[0] + 1)))
+    batch = DocumentBatch(*(np.empty(size, np.int64) for size in (lengths.sum(), lengths.sum(), lengths[0] + 1)))
     _pack(ids, starts, lengths, batch.places, batch.words, batch.steps)
     return batch
+
+
+BatchWork: TypeAlias = Callable[[Reals, Reals, Reals, DocumentBatch], T]
+"""A function of start, transition, emission and a batch."""
+
+
+def map_batches(
+    work: BatchWork[T],
+    parameters: tuple[Reals, Reals, Reals],
+    ids: Ids,
+    offsets: Longs,
+    threads: int | None,
+) -> Iterator[tuple[DocumentBatch, T]]:
+    """Call ``work`` on every batch of documents of similar length, on all cores, and yield its results in order."""
+    groups = list(document_groups(np.diff(offsets), len(parameters[0])))
+
+    def run(documents: Longs) -> tuple[DocumentBatch, T]:
+        batch = pack(ids, offsets, documents)
+        return batch, work(*parameters, batch)
+
+    return ordered_map(run, groups, min(threads or cores(), max(len(groups), 1)))
 
 
 @kernel
@@ -157,8 +133,8 @@ def _pack(ids: Ids, starts: Longs, lengths: Longs, places: Longs, words: Longs, 
         steps[time + 1] = token
 
 
-def scale_batch(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> Reals:
-    """(N,) p(x_n | x_<n) for every token of a batch, in its order. No belief is kept but the last of each document."""
+def scale_batch(start: Reals, transition: Reals, emission: Reals, batch: DocumentBatch) -> Reals:
+    """Return (N,) p(x_n | x_<n) of every token of a batch, storing only the latest belief of each document."""
     now, following = (np.empty((batch.documents, len(start)), start.dtype) for _ in range(2))
     scales = np.empty(len(batch.words), start.dtype)
     least = start.dtype.type(least_belief(start.dtype))
@@ -166,8 +142,8 @@ def scale_batch(start: Reals, transition: Reals, emission: Reals, batch: Batch) 
     return scales
 
 
-def filter_batch(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> tuple[Reals, Reals]:
-    """(N, S) beliefs and (N,) scales of a batch, in its order."""
+def filter_batch(start: Reals, transition: Reals, emission: Reals, batch: DocumentBatch) -> tuple[Reals, Reals]:
+    """Return (N, S) beliefs and (N,) scales of a batch, in its order."""
     beliefs = np.empty((len(batch.words), len(start)), start.dtype)
     scales = np.empty(len(batch.words), start.dtype)
     least = start.dtype.type(least_belief(start.dtype))
@@ -175,8 +151,8 @@ def filter_batch(start: Reals, transition: Reals, emission: Reals, batch: Batch)
     return beliefs, scales
 
 
-class Part(NamedTuple):
-    """What is known of the tokens ``first`` to ``last`` of a batch: rows (tokens, S), beliefs or posteriors; scales
+class BatchPart(NamedTuple):
+    """Results for the tokens ``first`` to ``last`` of a batch: rows (tokens, S), beliefs or posteriors; scales
     (tokens,); and after smoothing (S, S) expected transitions to them, yet to be multiplied by A, in float64.
     """
 
@@ -187,17 +163,17 @@ class Part(NamedTuple):
     pairs: Doubles | None = None
 
 
-def filtered(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> Iterator[Part]:
-    """Beliefs: all of a batch at once, or those of a long document a part at a time."""
+def filtered(start: Reals, transition: Reals, emission: Reals, batch: DocumentBatch) -> Iterator[BatchPart]:
+    """Yield the beliefs of a batch: all at once, or those of a long document part by part."""
     predicted = start
     for first, part in _parts(batch):
         beliefs, scales = filter_batch(predicted, transition, emission, part)
-        yield Part(first, first + len(beliefs), beliefs, scales)
+        yield BatchPart(first, first + len(beliefs), beliefs, scales)
         predicted = beliefs[-1] @ transition
 
 
-def smoothed(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> Iterator[Part]:
-    """Posteriors, from the last part to the first."""
+def smoothed(start: Reals, transition: Reals, emission: Reals, batch: DocumentBatch) -> Iterator[BatchPart]:
+    """Yield the posteriors of a batch, from the last part to the first."""
     parts = list(_parts(batch))
     predicted = [start]
     for _, part in parts[:-1]:
@@ -206,7 +182,7 @@ def smoothed(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> 
     backwards, product = np.ascontiguousarray(transition.T), np.empty_like(transition)
     later = np.ones((batch.documents, len(start)), start.dtype)
     weights = np.empty_like(later)
-    after = None  # how much the first token of the part behind this one says of each state
+    after = None  # the likelihood of the first token of the following part, for each state
     for (first, part), before in zip(reversed(parts), reversed(predicted), strict=True):
         beliefs, scales = filter_batch(before, transition, emission, part)
         pairs = np.zeros(transition.shape)
@@ -214,29 +190,29 @@ def smoothed(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> 
             pairs += np.outer(beliefs[-1], after)
         known = beliefs[0] > 0
         _smooth(backwards, emission, part.words, part.steps, scales, beliefs, later, weights, product, pairs)
-        yield Part(first, first + len(beliefs), beliefs, scales, pairs)
+        yield BatchPart(first, first + len(beliefs), beliefs, scales, pairs)
         if first:
             seen = emission[part.words[0]] / scales[0] if scales[0] > 0 else np.ones_like(start)
             after = np.where(known, seen * later[0], 0)
             later[0] = after @ backwards
 
 
-def _parts(batch: Batch) -> Iterator[tuple[int, Batch]]:
-    """The batch, or that of one long document cut up, and where each part begins."""
+def _parts(batch: DocumentBatch) -> Iterator[tuple[int, DocumentBatch]]:
+    """Yield the batch, or the parts of one long document, and where each begins."""
     tokens = len(batch.words)
     if tokens <= TOKENS_AT_ONCE or batch.documents > 1:
         yield 0, batch
         return
     for first in range(0, tokens, TOKENS_AT_ONCE):
         part = slice(first, min(first + TOKENS_AT_ONCE, tokens))
-        yield first, Batch(batch.places[part], batch.words[part], np.arange(part.stop - first + 1))
+        yield first, DocumentBatch(batch.places[part], batch.words[part], np.arange(part.stop - first + 1))
 
 
 class Expected(NamedTuple):
-    """What a batch adds to EM's counts.
+    """What one batch adds to EM's expected counts.
 
     start: (S,). pairs: (S, S), yet to be multiplied by A. words, rows: (n,) and (n, S), what each of those words adds.
-    scales: (N,), as ever.
+    scales: (N,).
     """
 
     start: Doubles
@@ -246,12 +222,13 @@ class Expected(NamedTuple):
     scales: Reals
 
 
-def expect_batch(start: Reals, transition: Reals, emission: Reals, batch: Batch) -> Expected:
+def expect_batch(start: Reals, transition: Reals, emission: Reals, batch: DocumentBatch) -> Expected:
+    """Return what a batch adds to EM's expected counts."""
     begun, pairs = np.zeros(len(start)), np.zeros(transition.shape)
     scales = np.empty(len(batch.words), start.dtype)
     words, rows = batch.words, np.empty((0, len(start)), start.dtype)
     numbers = words
-    if len(words) > TOKENS_AT_ONCE:  # the posteriors of all tokens are too many to hand on: those of a word are added
+    if len(words) > TOKENS_AT_ONCE:  # too many posteriors to return: those of the same word are added up
         words, numbers = np.unique(words, return_inverse=True)
         rows = np.zeros((len(words), len(start)))
     for part in smoothed(start, transition, emission, batch):
@@ -320,8 +297,10 @@ def _smooth(
     product: Reals,
     pairs: Doubles,
 ) -> None:
-    """Beliefs become posteriors where they stand. later: (documents, S), what comes behind says of each state,
-    ones if nothing does; it ends as what all but the first tokens say.
+    """Turn beliefs into posteriors in place.
+
+    later: (documents, S), the likelihood of what follows, one where nothing does; out: that of all but the first
+    tokens.
     """
     for step in range(len(steps) - 2, 0, -1):
         first, reading, before = steps[step], steps[step + 1] - steps[step], steps[step - 1]
@@ -342,7 +321,7 @@ def _fill(rows: Reals, row: Reals) -> None:
 
 @inlined
 def _dot(left: Reals, row: int, right: Reals, other: int) -> float:
-    """Eight partial sums, which the processor can add side by side; one sum would wait for itself."""
+    """Return a dot product by eight partial sums, which are added in parallel; one sum would wait for itself."""
     states = left.shape[1]
     a = b = c = d = e = f = g = h = left[row, 0] * 0
     for state in range(0, states - states % 8, 8):
@@ -363,7 +342,9 @@ def _dot(left: Reals, row: int, right: Reals, other: int) -> float:
 def _correct(
     beliefs: Reals, row: int, rows: int, emission: Reals, words: Longs, token: int, least: float, scales: Reals
 ) -> None:
-    """Weigh predicted beliefs by what was read, ``rows`` of them from ``row`` on; their words begin at ``token``."""
+    """Multiply predicted beliefs by the emission of the words, ``rows`` of them from ``row`` on; their words begin at
+    ``token``.
+    """
     for place in range(rows):
         here, word = row + place, words[token + place]
         scale = _dot(beliefs, here, emission, word)
@@ -378,7 +359,7 @@ def _correct(
 def _weigh(
     weights: Reals, later: Reals, rows: int, emission: Reals, words: Longs, token: int, scales: Reals, beliefs: Reals
 ) -> None:
-    """weights_j = B_j(x) later_j / p(x). States that cannot be reached are left out: they would grow without bound."""
+    """Set weights_j = B_j(x) later_j / p(x), zero for unreachable states, which would grow without bound."""
     for row in range(rows):
         here, word, scale = token + row, words[token + row], scales[token + row]
         if scale > 0:
@@ -413,6 +394,33 @@ def add_rows(totals: Doubles, numbers: Longs, rows: Reals) -> None:
             totals[number, column] += rows[place, column]
 
 
+def likeliest_paths(
+    parameters: tuple[Reals, Reals, Reals],
+    ids: Ids,
+    offsets: Longs,
+    ranges: list[tuple[int, int]],
+    threads: int | None,
+) -> Ints:
+    """Return (N,) the states of each document's likeliest path; ranges: of documents, one piece of work each."""
+    start, transition, emission = parameters
+    path = np.empty(len(ids), np.int32)
+    if len(ids) < len(emission):  # only the rows of these words need a logarithm
+        ids, emission = np.arange(len(ids), dtype=np.int32), emission[ids]
+    with np.errstate(divide="ignore"):
+        logs = np.log(start), np.log(transition), np.log(emission)
+
+    def work(documents: tuple[int, int]) -> None:
+        first, last = documents
+        longest = int(np.diff(offsets[first : last + 1]).max())
+        best = np.empty((max(1, min(longest, VITERBI_ROWS)), len(start)), start.dtype)
+        marks = np.empty((longest // len(best), len(start)), start.dtype)
+        viterbi(*logs, ids, offsets, first, last, best, marks, path)
+
+    for _ in ordered_map(work, ranges, threads):
+        pass
+    return path
+
+
 @kernel
 def viterbi(
     log_start: Reals, log_transition: Reals, log_emission: Reals, words: Ids, offsets: Longs, first: int, last: int,
@@ -421,7 +429,7 @@ def viterbi(
     """Fill ``path`` (N,) with the likeliest states of documents ``first`` to ``last``. ``words`` are rows of
     ``log_emission``.
 
-    best: (rows, S), for as many tokens at a time. marks: (blocks, S), what held just before each block but the first
+    best: (rows, S), the scores of that many tokens. marks: (blocks, S), the scores just before each block but the first
     of the longest document.
     """
     rows = len(best)
@@ -460,7 +468,7 @@ def _score_block(
 
 @inlined
 def _reach(earlier: Reals, before: int, best: Reals, row: int, log_transition: Reals) -> None:
-    """best[row, j] = max_i earlier[before, i] + log A_ij; four states i at a time, so that each j is fetched less."""
+    """Set best[row, j] = max_i earlier[before, i] + log A_ij, four states i at a time to fetch each j less often."""
     states = best.shape[1]
     for state in range(states):
         best[row, state] = -np.inf
@@ -479,7 +487,7 @@ def _reach(earlier: Reals, before: int, best: Reals, row: int, log_transition: R
 
 @inlined
 def _observe(best: Reals, token: int, log_emission: Reals, word: int) -> None:
-    """Add the word's logarithms, unless no state that can be reached emits it: then it tells nothing."""
+    """Add the word's log-emissions, unless no reachable state emits it: then it carries no information."""
     possible = False
     for state in range(best.shape[1]):
         possible |= best[token, state] + log_emission[word, state] > -np.inf
@@ -490,7 +498,7 @@ def _observe(best: Reals, token: int, log_emission: Reals, word: int) -> None:
 
 @inlined
 def _likeliest(best: Reals, row: int, log_transition: Reals, following: int) -> int:
-    """The best state here, given the next one, if any (-1)."""
+    """Return the best state of a row, given the state of the next token (-1 for none)."""
     likeliest, highest = 0, -np.inf
     for state in range(best.shape[1]):
         score = best[row, state]
@@ -499,11 +507,3 @@ def _likeliest(best: Reals, row: int, log_transition: Reals, following: int) -> 
         if score > highest:
             likeliest, highest = state, score
     return likeliest
-
-
-def document_ranges(offsets: Longs, threads: int) -> list[tuple[int, int]]:
-    """Ranges of documents of about the same number of tokens, enough of them to keep all threads busy."""
-    pieces = 1 if threads == 1 else 8 * threads
-    cuts = np.searchsorted(offsets, np.linspace(0, offsets[-1], pieces + 1)[1:-1])
-    cuts = np.unique(np.concatenate(([0], cuts, [len(offsets) - 1])))
-    return list(itertools.pairwise(cuts.tolist()))

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from foreword import kinds
 from foreword.errors import InputError, SettingError
-from foreword.evaluate.compare.splits import split, written_without_spaces
+from foreword.evaluate.compare.facts import written_without_spaces
+from foreword.evaluate.compare.setup import split
 from foreword.lab.jobs import Job, Jobs, Point
 from foreword.lessons.keywords import is_common
 from foreword.pipeline.language import TextLM
@@ -168,7 +169,7 @@ def points(model: Any, room: Room, checkpoint: Checkpoint | None) -> Iterator[Po
             yield Point(min(1.0, step.done / step.total), step.loss)
     elif hasattr(model, "iterations"):  # rounds of EM
         for step in model.train(room.train, valid=room.valid):
-            yield Point(step.number / model.iterations, -step.score)
+            yield Point(step.done / step.total, step.loss)
     elif hasattr(model, "train"):
         for step in model.train(room.train):
             yield Point(step.done / step.total, step.loss)

@@ -3,10 +3,13 @@
 Without attention all of a source must pass through the state that the encoder ends in; K. Cho et al., "On the
 properties of neural machine translation" (2014) saw quality fall as sentences grew. The task is made here, so that
 nothing but length changes: words drawn evenly, to be said in the reverse order, or as they are.
+
+Quality by the length of the source, with and without attention (row Q09).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +17,8 @@ import numpy as np
 
 from foreword.arrays import Doubles, Longs
 from foreword.errors import SettingError
+from foreword.picture.curves import curves
+from foreword.picture.picture import Picture, readable
 from foreword.protocols import Meter
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -79,3 +84,17 @@ def _share_right(model: Seq2Seq, test: Pairs, max_tokens: int) -> float:
     said = model.translate(test.sources, width=1, max_tokens=max_tokens)
     wanted = (ids[:-1] for ids in test.targets.documents())
     return float(np.mean([np.array_equal(ours, theirs) for ours, theirs in zip(said, wanted, strict=True)]))
+
+
+def draw_bottleneck(lengths: Sequence[int], perplexity: Mapping[str, Sequence[float]]) -> Picture:
+    """perplexity: a kind of attention → a number for each length; "none" is the one without."""
+    names = {kind: "no attention" if kind == "none" else f"{kind} attention" for kind in perplexity}
+    lines = {names[kind]: list(values) for kind, values in perplexity.items()}
+    at_last = ", ".join(f"{readable(values[-1])} with {name}" for name, values in lines.items())
+    return curves(
+        [str(length) for length in lengths],
+        lines,
+        "What one vector can hold",
+        f"Perplexity of a target token by the number of source words: at {lengths[-1]} words {at_last}.",
+        accent=[name for kind, name in names.items() if kind != "none"],
+    )

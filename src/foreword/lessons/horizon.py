@@ -1,4 +1,13 @@
-"""How far a network can learn to remember: trained on tasks that need memory and nothing else, lag by lag.
+"""Tasks that need memory and nothing else, made as they are asked for: recall, copying, adding.
+
+    recall   a symbol, then ``lag`` distractors, then a question mark: which symbol was it?
+    copying  several symbols, ``lag`` blanks, then as many question marks: say the symbols again, in order
+    adding   numbers between 0 and 1 of which two are marked, one in each half: what is their sum?
+
+S. Hochreiter and J. Schmidhuber, "Long short-term memory" (1997) for the last two. Shapes: T steps, B examples side by
+side, I inputs, n steps at the end that are scored.
+
+How far a network can learn to remember: trained on tasks that need memory and nothing else, lag by lag.
 
 One layer reads a task of ``tasks.py`` and a linear layer answers from its last states. Lags are drawn between 1 and the
 one that is asked for, anew for each update, so that there is always something near enough to begin with; the answer is
@@ -7,19 +16,130 @@ task was solved.
 
 The kinds, all by ``nn/layers.py``: "rnn" (tanh, W_h normal of size 1/√H), "relu" (the same with ReLU, of size √(2/H)),
 "irnn" (ReLU, W_h = 1; Q. Le et al. 2015), "gru", "lstm" (forget bias 1) and "min-gru". Shapes: H hidden units.
+
+How often each kind of network learns to remember over so many steps: a row a network, a column a lag (row L10).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
-from foreword.arrays import Array, Bools, Doubles, Floats, Longs
+from foreword.arrays import Array, Bools, Doubles, Floats, Ids, Longs
 from foreword.errors import MissingExtraError, SettingError
-from foreword.lessons.tasks import Copying, Task
+from foreword.nn.layers import gru, lstm, min_gru, rnn
+from foreword.picture.heat import grid, square
+from foreword.picture.picture import Picture, label, percent, svg
 from foreword.protocols import Meter
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """x (T, B, I), float32. wanted (n, B): what the last n steps should say, a symbol (int64) or a number (float32)."""
+
+    x: Floats
+    wanted: Array
+
+
+class Task(Protocol):
+    """lag: how far apart what matters stands. inputs, outputs: sizes of what is read and of what is said."""
+
+    @property
+    def lag(self) -> int: ...
+    @property
+    def inputs(self) -> int: ...
+    @property
+    def outputs(self) -> int: ...
+    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Distractors are drawn from as many other symbols, so that there is always something to be confused by."""
+
+    lag: int
+    symbols: int = 8
+
+    @property
+    def inputs(self) -> int:
+        return 2 * self.symbols + 1
+
+    @property
+    def outputs(self) -> int:
+        return self.symbols
+
+    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:
+        steps = _checked(self.lag if lag is None else lag)
+        first = random.integers(self.symbols, size=(1, examples))
+        others = self.symbols + random.integers(self.symbols, size=(steps, examples))
+        question = np.full((1, examples), 2 * self.symbols)
+        return Examples(one_hot(np.concatenate((first, others, question)), self.inputs), first)
+
+
+@dataclass(frozen=True, slots=True)
+class Copying:
+    """items: how many symbols are to be said again. With ``lag=0`` what is asked is how much a state can hold."""
+
+    lag: int
+    items: int = 4
+    symbols: int = 8
+
+    @property
+    def inputs(self) -> int:
+        return self.symbols + 2
+
+    @property
+    def outputs(self) -> int:
+        return self.symbols
+
+    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:
+        steps = _checked(self.lag if lag is None else lag)
+        items = random.integers(self.symbols, size=(self.items, examples))
+        blanks = np.full((steps, examples), self.symbols)
+        questions = np.full((self.items, examples), self.symbols + 1)
+        return Examples(one_hot(np.concatenate((items, blanks, questions)), self.inputs), items)
+
+
+@dataclass(frozen=True, slots=True)
+class Adding:
+    """``lag + 1`` numbers; what is wanted is the sum of the two marked ones, less 1, so that guessing the mean is 0."""
+
+    lag: int
+
+    @property
+    def inputs(self) -> int:
+        return 2
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:
+        steps = _checked(self.lag if lag is None else lag) + 1
+        x = np.zeros((max(steps, 2), examples, 2), np.float32)
+        steps, columns = len(x), np.arange(examples)
+        x[:, :, 0] = random.random((steps, examples))
+        first = random.integers(steps // 2, size=examples)
+        second = random.integers(steps // 2, steps, size=examples)
+        x[first, columns, 1] = x[second, columns, 1] = 1
+        total = x[first, columns, 0] + x[second, columns, 0] - 1
+        return Examples(x, total[None].astype(np.float32))
+
+
+def one_hot(ids: Ids, size: int) -> Floats:
+    """(…) to (…, size): a one where the id says, zeros elsewhere."""
+    rows: Floats = np.eye(size, dtype=np.float32)[ids]
+    return rows
+
+
+def _checked(lag: int) -> int:
+    if lag < 0:
+        raise SettingError(f"lag={lag}: expected 0 or more")
+    return lag
+
 
 try:
     import torch
@@ -28,7 +148,6 @@ try:
 except ImportError:
     raise MissingExtraError("torch", "neural", "a network that learns to remember") from None
 
-from foreword.nn.layers import gru, lstm, min_gru, rnn
 
 KINDS = ("rnn", "relu", "irnn", "gru", "lstm", "min-gru")
 
@@ -244,3 +363,38 @@ def _tested(
 
 def _normal(shape: tuple[int, ...], size: float, generator: torch.Generator) -> Tensor:
     return size * torch.randn(shape, generator=generator)
+
+
+ROW, TOP, FIRST = 30, 30, 0.22
+
+
+def draw_horizon(
+    names: Sequence[str],
+    columns: Sequence[int],
+    shares: Doubles,
+    title: str,
+    caption: str,
+    *,
+    over: str = "lag",
+) -> Picture:
+    """Shares are (names, columns), between 0 and 1; ``over`` says what the columns count."""
+    if shares.shape != (len(names), len(columns)) or not shares.size:
+        raise SettingError(f"shares of shape {shares.shape}: expected {len(names)} rows and {len(columns)} columns")
+    width = (1 - FIRST) / len(columns)
+    shapes = [label(over, percent(FIRST - 0.02), 14, anchor="end", colour="muted")]
+    shapes += [
+        label(f"{column:,}", percent(FIRST + width * (place + 0.5)), 14, anchor="middle", colour="muted")
+        for place, column in enumerate(columns)
+    ]
+    for row, name in enumerate(names):
+        top = TOP + ROW * row
+        shapes.append(label(name, "0", top + 18))
+        for place, share in enumerate(shares[row].tolist()):
+            left = FIRST + width * place
+            hint = f"{name}, {over} {columns[place]}: {share:.0%}"
+            shapes.append(grid([square(share, left, top, width, ROW - 4, hint)]))
+            # Letters on a full square would drown; its colour already says the same.
+            if share < 0.9:
+                colour, middle = "ink" if share >= 0.25 else "muted", percent(left + width / 2)
+                shapes.append(label(f"{100 * share:.0f} %", middle, top + 17, anchor="middle", colour=colour))
+    return Picture(svg(title, TOP + ROW * len(names), shapes), title, caption)

@@ -24,7 +24,7 @@ from itertools import chain
 
 import numpy as np
 
-from foreword.evaluate.compare.splits import written_without_spaces
+from foreword.evaluate.compare.facts import written_without_spaces
 from foreword.text.block import Block
 from foreword.text.embedded import embedded_text
 from foreword.tokens.bpe import BPETokenizer

@@ -8,17 +8,23 @@ squares, so there is one number to look for, on a grid that closes in. R² is to
 
 J. Hestness et al., "Deep learning scaling is predictable, empirically" (2017); J. Kaplan et al., "Scaling laws for
 neural language models" (2020).
+
+Loss against size on two logarithmic axes: what was measured, and the power law through it (row X04).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from foreword.arrays import Doubles
 from foreword.errors import SettingError
+from foreword.picture.axes import Axes, Points, Scale, even_ticks, spread, tick_name, ticks
+from foreword.picture.curves import BOTTOM, FIRST, HEIGHT, LAST, LINE, TOP
+from foreword.picture.picture import Picture, label, percent, readable, svg
 
 STEEPEST = 4.0
 """The largest exponent that is looked for; measured ones are below 1."""
@@ -80,3 +86,55 @@ def _told(n: Doubles, loss: Doubles, scale: float, exponent: float, floor: float
     left = float(((scale * n**-exponent + floor - loss) ** 2).sum())
     spread = float(((loss - loss.mean()) ** 2).sum())
     return PowerLaw(scale, exponent, floor, 1 - left / spread if spread else float("nan"))
+
+
+PIECES = 24
+"""Straight pieces that a law is drawn with."""
+
+
+def draw_scaling(
+    measured: Mapping[str, Points],
+    laws: Mapping[str, Callable[[float], float]],
+    caption: str,
+    *,
+    accent: Collection[str] = (),
+) -> Picture:
+    """measured: a model's name → (size, loss) pairs, each a dot; laws: its law, a line through them."""
+    if not measured or not all(measured.values()):
+        raise SettingError("scaling needs at least one point for each model")
+    if missing := set(laws) - set(measured):
+        raise SettingError(f"a law for {sorted(missing)}, which was not measured")
+    points = [point for each in measured.values() for point in each]
+    if min(min(point) for point in points) <= 0:
+        raise SettingError("scaling needs positive sizes and losses")
+    sizes, losses = zip(*points, strict=True)
+    axes = Axes(Scale(min(sizes), max(sizes), FIRST, LAST), Scale(min(losses), max(losses), BOTTOM, TOP))
+    shapes = [axes.grid_line(loss, LAST) for loss in even_ticks(min(losses), max(losses))]
+    shapes += [
+        label(tick_name(size), axes.x(size), BOTTOM + 28, anchor="middle", colour="muted")
+        for size in ticks(min(sizes), max(sizes))
+    ]
+    for name, each in measured.items():
+        colour = "accent" if name in accent else "muted"
+        if name in laws:
+            shapes += _law(axes, laws[name], min(each)[0], max(each)[0], colour)
+        shapes += [_dot(axes, size, loss, colour) for size, loss in each]
+    ends = sorted((axes.y(max(each)[1]), name, max(each)[1]) for name, each in measured.items())
+    for (_, name, loss), place in zip(ends, spread([y for y, _, _ in ends], LINE, BOTTOM + 4), strict=True):
+        ink, weight = ("accent", 600) if name in accent else ("ink", 400)
+        shapes.append(label(f"{name}: {readable(loss)}", percent(LAST + 0.02), place + 4, colour=ink, weight=weight))
+    title = "Loss against the number of parameters"
+    return Picture(svg(title, HEIGHT, shapes), title, caption)
+
+
+def _law(axes: Axes, law: Callable[[float], float], first: float, last: float, colour: str) -> list[str]:
+    steps = [first * (last / first) ** (piece / PIECES) for piece in range(PIECES + 1)]
+    paint = f'stroke="var(--p-{colour})" stroke-width="1.5" stroke-linecap="round"'
+    ends = [(axes.x(size), axes.y(law(size))) for size in steps]
+    return [f'<line x1="{a}" y1="{b:g}" x2="{c}" y2="{d:g}" {paint}/>' for (a, b), (c, d) in pairwise(ends)]
+
+
+def _dot(axes: Axes, size: float, loss: float, colour: str) -> str:
+    hint = f"{size:,.0f} parameters: {readable(loss)}"
+    place = f'cx="{axes.x(size)}" cy="{axes.y(loss):g}"'
+    return f'<circle {place} r="4" fill="var(--p-{colour})"><title>{hint}</title></circle>'

@@ -1,41 +1,35 @@
 r"""ARPA files: n-gram models as text, which every n-gram tool since the 1990s reads and writes.
 
-Logs are to the base ten there and natural here. A file may leave out a back-off weight (it is 0 then), the unknown
-word (its log10 is -100 then, as in KenLM), and shorter n-grams that longer ones contain; those are put in with the
-probability that backing off gives them, so no score changes.
+    \data\
+    ngram 1=37
+    \1-grams:
+    log10 p(w) <TAB> w [<TAB> log10 back-off]
+    …
+    \end\
 
-Entries are read and written by kernels, a block of lines at a time, and all else by ``arpa_plain.py``, which also says
-what the format is. Nothing is set aside for what a header only promises.
+Logs are to the base ten there and natural here. A file may leave out a back-off weight (it is 0 then), the unknown word
+(its log10 is -100 then, as in KenLM), and shorter n-grams that longer ones contain; those are added with the
+probability that backing off gives them, so that no score changes.
+
+Kernels read and write ordinary entries, a block of lines at a time. Python handles the rest, headers, unusual entries
+and errors, with the same functions that ``plain.read_arpa`` is made of. Memory is allocated only for what the file can
+hold, whatever its header declares.
 """
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from foreword.arrays import Bytes, Floats, Ints, Longs
 from foreword.errors import InputError
-from foreword.ngram.arpa_plain import (
-    FOREWORD_LINES,
-    NEVER,
-    NO_UNKNOWN,
-    START,
-    UPPER_UNKNOWN,
-    Lines,
-    check_words,
-    natural,
-    open_section,
-    plain_entries,
-    read_end,
-    read_entry,
-    read_header,
-    twice,
-)
-from foreword.ngram.growing import CHUNK, Entries, GrowingHash
+from foreword.ngram.hash_layout import CHUNK, GrowingHash, OrderRows, Spelled
 from foreword.ngram.kernels_arpa import (
+    AT,
     ENOUGH,
     ENTRIES,
     FULL,
@@ -44,20 +38,44 @@ from foreword.ngram.kernels_arpa import (
     ODD,
     PENDING,
     ROWS,
-    Strings,
+    WordTable,
     batch_of,
     read_ngrams,
     read_unigrams,
+    write_entries,
 )
-from foreword.ngram.kernels_arpa_write import write_entries
-from foreword.ngram.layouts import Spelled
 from foreword.ngram.model import HIGHEST_ORDER, NgramLM
 from foreword.ngram.smoothing import GIVEN, method
 from foreword.protocols import Json, Parts
 from foreword.storage.atomic import atomic_file
+from foreword.text.block import BLOCK_BYTES
+from foreword.text.compression import decompressed
+from foreword.text.files import SourceFile, find_files, opened
+from foreword.text.utf8 import valid_utf8
 from foreword.tokens.kernels_gather import gather_strings
 from foreword.tokens.strings import StringTable
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
+
+START = "<s>"
+UPPER_UNKNOWN = "<UNK>"
+"""What some tools write for ``<unk>``."""
+
+NEVER = -99.0
+"""What ARPA files write for log10 of zero."""
+
+NO_UNKNOWN = -100.0
+"""KenLM's log10 probability of unknown words if a file has none."""
+
+FOREWORD_LINES = 1000
+"""ArpaLines in which a file may say what it likes, before its data begin."""
+
+LONGEST_LINE = 16 << 20
+MOST_DIGITS = 18
+"""Of a number of n-grams, so that it fits 64 bits."""
+
+LOG10 = math.log(10)
+_BLANKS = " \t\r"
+"""What divides words, as in KenLM; a no-break space or another blank of Unicode is part of its word."""
 
 WORDS_AT_ONCE = 1 << 16
 BYTES_AT_ONCE = 1 << 22
@@ -69,7 +87,7 @@ LEAST_BYTES = 4
 def looks_like_arpa(path: str | Path) -> bool:
     """Whether the line that begins an ARPA file's data stands among the first ones."""
     try:
-        lines = Lines(path)
+        lines = ArpaLines(path)
         while lines.number < FOREWORD_LINES:
             if lines.next("\\data\\").lower() == "\\data\\":
                 return True
@@ -78,14 +96,158 @@ def looks_like_arpa(path: str | Path) -> bool:
     return False
 
 
+# ArpaLines, headers and entries
+
+
+class ArpaLines:
+    """The lines of a file: in blocks of whole ones for kernels, one by one for Python.
+
+    data: uint8, the block, each line with its end. position: int64, where the next line is and the number of the one
+    before it, at AT and LINE; the other places are the kernels'. stored: how many bytes the file has, 0 if unknown.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        self.data = np.empty(0, np.uint8)
+        self.position = np.zeros(5, np.int64)
+        self._text = b""
+        files = find_files(path)
+        if len(files) != 1:
+            raise InputError(f"{path}: expected one ARPA file, found {len(files)} files")
+        self.stored = files[0].size or 0
+        self._blocks = _blocks_of_lines(files[0])
+
+    @property
+    def number(self) -> int:
+        """That of the line read last."""
+        return int(self.position[LINE])
+
+    def fill(self) -> bool:
+        """Go on to the next block; False if there is none."""
+        self.data, self._text = next(self._blocks, self.data[:0]), b""
+        self.position[AT] = 0
+        return len(self.data) > 0
+
+    def next(self, expected: str) -> str:
+        """The next line that is not blank, without blanks around it."""
+        while self.position[AT] < len(self.data) or self.fill():
+            self._text = self._text or self.data.tobytes()
+            at = int(self.position[AT])
+            end = self._text.index(b"\n", at)
+            self.position[AT] = end + 1
+            self.position[LINE] += 1
+            if line := self._text[at:end].decode().strip(_BLANKS):
+                return line
+        raise InputError(f"{self.path}: the file ends after line {self.number}, where {expected} was expected")
+
+    def error(self, problem: str) -> InputError:
+        return InputError(f"{self.path}: line {self.number}: {problem}")
+
+
+def _blocks_of_lines(file: SourceFile) -> Iterator[Bytes]:
+    with opened(file) as reader:
+        rest = np.empty(0, np.uint8)
+        for chunk in valid_utf8(decompressed(reader, BLOCK_BYTES), reader.name, "strict"):
+            data = chunk.after(rest).data
+            end = _last_line_end(data)
+            rest = data[end:]
+            if len(rest) > LONGEST_LINE:
+                raise InputError(f"{file.name}: not an ARPA file: a line is longer than {LONGEST_LINE >> 20} MB")
+            if end:
+                yield data[:end]
+        if len(rest):
+            yield np.append(rest, np.uint8(ord("\n")))
+
+
+def _last_line_end(data: Bytes) -> int:
+    """How long the part of whole lines is; looked for from the end, where it nearly always is."""
+    window = 1 << 10
+    while True:
+        found = np.flatnonzero(data[max(0, len(data) - window) :] == ord("\n"))
+        if len(found):
+            return max(0, len(data) - window) + int(found[-1]) + 1
+        if window >= len(data):
+            return 0
+        window *= 16
+
+
+def read_header(lines: ArpaLines) -> list[int]:
+    """How many n-grams of each order the file declares; the next line is the first unigram."""
+    while lines.next("\\data\\").lower() != "\\data\\":
+        if lines.number > FOREWORD_LINES:
+            raise InputError(f"{lines.path}: not an ARPA file: there is no \\data\\ line")
+    sizes: list[int] = []
+    while (line := lines.next("\\1-grams:").lower()) != "\\1-grams:":
+        head, _, count = line.partition("=")
+        order, count = head.removeprefix("ngram").strip(), count.strip()
+        numbers = order.isdecimal() and count.isdecimal() and max(len(order), len(count)) <= MOST_DIGITS
+        if not head.startswith("ngram") or not numbers:
+            raise lines.error(f"expected 'ngram {len(sizes) + 1}=COUNT', found {line[:60]!r}")
+        if int(order) != len(sizes) + 1:
+            raise lines.error(f"expected the number of {len(sizes) + 1}-grams, found that of {order}-grams")
+        sizes.append(int(count))
+    if not 1 <= len(sizes) <= HIGHEST_ORDER:
+        raise lines.error(f"order {len(sizes)}: expected 1 to {HIGHEST_ORDER}")
+    return sizes
+
+
+def open_section(lines: ArpaLines, order: int) -> None:
+    if lines.next(f"\\{order}-grams:").lower() != f"\\{order}-grams:":
+        raise lines.error(f"expected \\{order}-grams:, the header declares fewer {order - 1}-grams than there are")
+
+
+def read_end(lines: ArpaLines) -> None:
+    if lines.next("\\end\\").lower() != "\\end\\":
+        raise lines.error("expected \\end\\: the header declares fewer n-grams than there are")
+    while lines.fill():  # what follows means nothing, but a file that breaks off is not to be trusted
+        pass
+
+
+def read_entry(lines: ArpaLines, order: int, place: int, declared: int) -> tuple[list[str], float, float]:
+    """The next entry, number ``place`` of its section: its words, log10 of its probability and back-off weight."""
+    line = lines.next(f"{order}-gram {place + 1} of {declared}")
+    if line.startswith("\\"):
+        raise lines.error(f"expected {declared} {order}-grams, found {place}")
+    fields = [field for field in line.replace("\t", " ").split(" ") if field]
+    if len(fields) not in (order + 1, order + 2):
+        raise lines.error(f"expected a log, {order} words and perhaps a back-off weight, found {len(fields)} fields")
+    try:
+        log = float(fields[0])
+        backoff = float(fields[order + 1]) if len(fields) == order + 2 else 0.0
+    except ValueError:
+        raise lines.error(f"a number was expected in {line[:60]!r}") from None
+    if math.isnan(log) or math.isnan(backoff) or log > 0 or backoff == math.inf:
+        raise lines.error(f"{fields[0]} is no log-probability" if log > 0 or math.isnan(log) else "bad back-off")
+    return [UNKNOWN if word == UPPER_UNKNOWN else word for word in fields[1 : order + 1]], log, backoff
+
+
+def check_words(lines: ArpaLines, words: list[str], ids: Sequence[int]) -> None:
+    """All words of an n-gram must be among the unigrams, where -1 says they are not; ``<s>`` only begins one."""
+    for word, id in zip(words, ids, strict=True):
+        if id < 0:
+            raise lines.error(f"the word {word!r} is not among the 1-grams")
+    if START in words[1:]:
+        raise lines.error("<s> stands inside an n-gram")
+
+
+def repeated(lines: ArpaLines, words: list[str]) -> InputError:
+    return lines.error(f"the {len(words)}-gram {' '.join(words)!r} stands there twice")
+
+
+def natural(log10: float) -> float:
+    """A natural log as a model holds it, in float32."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(log10 * LOG10))
+
+
 # Reading
 
 
 def read_arpa(path: str | Path) -> NgramLM:
     """Read an ARPA file, plain or compressed."""
-    lines = Lines(path)
+    lines = ArpaLines(path)
     sizes = read_header(lines)
-    words = _Words()
+    words = _Unigrams()
     words.read(lines, sizes[0])
     vocab, unigrams = words.settle()
     # A header is believed if the file is long enough for what it declares, be it compressed.
@@ -99,7 +261,7 @@ def read_arpa(path: str | Path) -> NgramLM:
     return NgramLM.from_parts(Parts(settings, arrays, vocab))
 
 
-class _Words:
+class _Unigrams:
     """The unigrams of a file. A word's number in the table is one more than its entry's in the file.
 
     ids: int32, by number, what the model calls each string.
@@ -110,7 +272,7 @@ class _Words:
         self.ids = np.empty(0, np.int32)
         self._values: list[Floats] = []
 
-    def read(self, lines: Lines, declared: int) -> None:
+    def read(self, lines: ArpaLines, declared: int) -> None:
         position = lines.position
         position[ENTRIES] = position[ROWS] = 0
         offsets, numbers = np.empty(WORDS_AT_ONCE + 1, np.int64), np.empty(WORDS_AT_ONCE, np.int64)
@@ -131,13 +293,13 @@ class _Words:
                 self._add(lines, word, np.array([0, len(word)]), single, np.array([lines.number]))
                 position[ENTRIES] += 1
 
-    def _add(self, lines: Lines, words: Bytes, offsets: Longs, values: Floats, numbers: Longs) -> None:
+    def _add(self, lines: ArpaLines, words: Bytes, offsets: Longs, values: Floats, numbers: Longs) -> None:
         before, none = self.table.size, np.zeros(len(offsets) - 1, np.int64)
         places = self.table.add(words, offsets, none, none)
         again = np.flatnonzero(places != np.arange(before, before + len(places)))
         if len(again):
             lines.position[LINE] = numbers[again[0]]
-            raise twice(lines, [bytes(words[offsets[again[0]] : offsets[again[0] + 1]]).decode()])
+            raise repeated(lines, [bytes(words[offsets[again[0]] : offsets[again[0] + 1]]).decode()])
         self._values.append(values)
 
     def settle(self) -> tuple[Vocab, Floats]:
@@ -178,17 +340,17 @@ class _Section:
     rows, pending, places: room for the next of them, as ``read_ngrams`` fills it.
     """
 
-    def __init__(self, lines: Lines, order: int, declared: int, *, highest: bool) -> None:
+    def __init__(self, lines: ArpaLines, order: int, declared: int, *, highest: bool) -> None:
         self.lines = lines
         self.order = order
         self.declared = declared
         self.highest = highest
-        self.entries = Entries(order)
+        self.entries = OrderRows(order)
         self.rows = np.empty(2 * CHUNK, np.uint64)
         self.pending = np.empty((CHUNK, order), np.int32)
         self.places = np.empty(CHUNK, np.int64)
 
-    def read(self, words: _Words, model: GrowingHash) -> None:
+    def read(self, words: _Unigrams, model: GrowingHash) -> None:
         """Read all n-grams and put them into the model's tables."""
         self.lines.position[[ENTRIES, ROWS, PENDING]] = 0
         try:
@@ -198,11 +360,11 @@ class _Section:
             raise
         self._enter(model)
 
-    def _read(self, words: _Words, model: GrowingHash) -> None:
+    def _read(self, words: _Unigrams, model: GrowingHash) -> None:
         lines, batch = self.lines, batch_of(self.order)
         # Of more n-grams than there can be, one stands there twice: no small file unpacks to any number of them.
         enough = min(self.declared, (model.vocab_size + 1) ** self.order + 1)
-        strings = Strings(words.table.slots, words.table.arena, words.table.starts, words.ids)
+        strings = WordTable(words.table.slots, words.table.arena, words.table.starts, words.ids)
         status = MORE
         while status != ENOUGH:
             status = read_ngrams(
@@ -214,7 +376,7 @@ class _Section:
             if status == ODD or (status == MORE and not lines.fill()):
                 self._read_one(words)
 
-    def _read_one(self, words: _Words) -> None:
+    def _read_one(self, words: _Unigrams) -> None:
         """Read an entry that the kernel left to Python: it is wrong, or unusual and found its place at the end."""
         position = self.lines.position
         spelled, log, backoff = read_entry(self.lines, self.order, int(position[ENTRIES]), self.declared)
@@ -236,18 +398,18 @@ class _Section:
         self._keep()
         number = model.add_order(self.entries)
         if number is not None:
-            raise self._twice(number)
+            raise self._repeated(number)
 
-    def _twice(self, number: int) -> InputError:
+    def _repeated(self, number: int) -> InputError:
         """Entry ``number`` has been there before: read so far again, to say in which line."""
-        lines = Lines(self.lines.path)
+        lines = ArpaLines(self.lines.path)
         sizes = read_header(lines)
         for order in range(1, self.order + 1):
             for _ in range(sizes[order - 1] if order < self.order else number):
                 lines.next("an entry")
             if order < self.order:
                 open_section(lines, order + 1)
-        return twice(lines, read_entry(lines, self.order, number, self.declared)[0])
+        return repeated(lines, read_entry(lines, self.order, number, self.declared)[0])
 
 
 # Writing
@@ -305,8 +467,18 @@ class _Names:
                 number = int(position[0])
                 one = slice(number, number + 1)
                 named = {word: self._name(word) for word in ngrams[number].tolist()}
-                yield "".join(plain_entries(named, ngrams[one], logs[one], weights[one], highest)).encode()
+                yield "".join(entry_lines(named, ngrams[one], logs[one], weights[one], highest)).encode()
                 position[0] += 1
 
     def _name(self, word: int) -> str:
         return START if word == len(self.vocab) else self.vocab[word]
+
+
+def entry_lines(
+    names: Sequence[str] | Mapping[int, str], ngrams: Longs, logs: Floats, backoffs: Floats, highest: bool
+) -> Iterator[str]:
+    """The lines of one order. Nine digits give every float32 back to the last bit."""
+    for words, log, backoff in zip(ngrams.tolist(), logs.tolist(), backoffs.tolist(), strict=True):
+        shown = NEVER if log == -math.inf else log / LOG10
+        line = f"{shown:.9g}\t{' '.join(names[word] for word in words)}"
+        yield line + "\n" if highest else f"{line}\t{max(backoff / LOG10, NEVER):.9g}\n"

@@ -15,8 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from foreword.arrays import Bytes, Ints, Longs
-from foreword.ngram import kernels_sort as ngram_sort
+from foreword.ngram import kernels_count as kernels
 from foreword.ngram.kernels_count import (
+    COUNT,
+    KEY_BITS,
+    PARENT,
+    TALLY,
+    WORD,
     count_words_before,
     find_extension,
     first_extension,
@@ -27,7 +32,6 @@ from foreword.ngram.kernels_count import (
     replace_counts,
     write_suffixes,
 )
-from foreword.ngram.kernels_sort import COUNT, KEY_BITS, PARENT, TALLY, WORD
 from foreword.protocols import Meter
 from foreword.storage.scratch import Growing, Scratch
 from foreword.tokens.corpus import Corpus
@@ -78,7 +82,7 @@ class Order:
 
 @dataclass(slots=True)
 class Text:
-    """A corpus as ``ngram_sort`` reads it.
+    """A corpus as ``kernels_count`` reads it.
 
     words: int32 (length + order,), ids + 1, ``stop`` before each document and behind all; counts: int64 (words,).
     last: int64 (stop + 2,), how many documents end in each word; nothing stands behind those.
@@ -97,7 +101,7 @@ class Text:
         length, stop = len(corpus.ids) + len(corpus), len(corpus.vocab) + 1
         words = scratch.empty(length + order, np.int32)
         counts = np.zeros(len(corpus.vocab), np.int64)
-        ngram_sort.write_text(corpus.ids, corpus.offsets, stop, words, counts)
+        kernels.write_text(corpus.ids, corpus.offsets, stop, words, counts)
         filled = corpus.offsets[1:][np.diff(corpus.offsets) > 0]
         last = np.bincount(np.asarray(corpus.ids[filled - 1], np.int64) + 1, minlength=stop + 2)
         return cls(words, length, stop, order, counts, last)
@@ -254,7 +258,7 @@ def plan_rounds(words: int, bits: int, first_bits: int, place_bits: int) -> list
 
 
 def _passes(bits: int) -> int:
-    return -(-bits // ngram_sort.DIGIT)
+    return -(-bits // kernels.DIGIT)
 
 
 @dataclass(slots=True)
@@ -262,7 +266,7 @@ class Listed:
     """What sorting finds.
 
     tables: of each order from two on, as in ``Order``. begins: int64 (stop + 2,), where the positions of each word
-    begin in sorted order; before, marks: of all positions in that order, see ``ngram_count``.
+    begin in sorted order; before, marks: of all positions in that order, see ``kernels_count``.
     """
 
     tables: list[Ints]
@@ -288,7 +292,7 @@ class _Lister:
         text = self.text
         begins = np.zeros(text.stop + 2, np.int64)
         positions = self.scratch.empty(text.length, np.int32)
-        ngram_sort.sort_by_word(text.words, begins, positions)
+        kernels.sort_by_word(text.words, begins, positions)
         marks = self.scratch.empty(text.length, np.uint8)
         self.make_room(max(BATCH, int(np.diff(begins).max())), text.length)
         for first, last in cut(begins, BATCH):
@@ -316,21 +320,21 @@ class _Lister:
         first_bits, place_bits = (last - first - 1).bit_length(), max(1, (size - 1).bit_length())
         for turn in plan_rounds(text.order - 1, self.bits, first_bits, place_bits):
             is_last = turn.skip == 0
-            ngram_sort.pack_keys(
+            kernels.pack_keys(
                 text.words, text.stop, positions, first, is_last, turn.skip, turn.upper, turn.lower,
                 self.bits, place_bits, self.records, self.before,
             )  # fmt: skip
             upper_bits = turn.upper * self.bits + first_bits * is_last
-            if ngram_sort.sort_records(self.records, self.spare, size, 0, 0, upper_bits, self.tally):
+            if kernels.sort_records(self.records, self.spare, size, 0, 0, upper_bits, self.tally):
                 self.records, self.spare = self.spare, self.records
-            ngram_sort.sort_alike(self.records, self.spare, size, place_bits, turn.lower * self.bits, self.tally)
-            ngram_sort.take_in_order(positions, self.records, (1 << place_bits) - 1, in_order)
+            kernels.sort_alike(self.records, self.spare, size, place_bits, turn.lower * self.bits, self.tally)
+            kernels.take_in_order(positions, self.records, (1 << place_bits) - 1, in_order)
             positions[:] = in_order
-        ngram_sort.list_ngrams(
+        kernels.list_ngrams(
             text.words, text.stop, in_order, self.records, first, turn.upper, turn.lower, self.bits, place_bits,
             self.latest, self.sizes, self.bases, self.grams, marks,
         )  # fmt: skip
-        ngram_sort.take_in_order(self.before, self.records, (1 << place_bits) - 1, positions)
+        kernels.take_in_order(self.before, self.records, (1 << place_bits) - 1, positions)
 
 
 class _ListerOnDisk(_Lister):
@@ -356,7 +360,7 @@ class _ListerOnDisk(_Lister):
         self._flush(files, keep=0)
         tables = [files[k].finish() for k in range(2, order + 1)]
         counts = np.zeros(text.stop + 1, np.int64)
-        ngram_sort.count_next(text.words, text.length, text.stop, np.empty(0, np.int32), counts)
+        kernels.count_next(text.words, text.length, text.stop, np.empty(0, np.int32), counts)
         begins = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
         return Listed(tables, begins, before.finish().reshape(-1), all_marks.finish().reshape(-1))
 
@@ -364,7 +368,7 @@ class _ListerOnDisk(_Lister):
         """Positions that begin with ``prefix``, in ranges of the next word; with the range of their first words."""
         text = self.text
         counts = np.zeros(text.stop + 1, np.int64)
-        ngram_sort.count_next(text.words, text.length, text.stop, prefix, counts)
+        kernels.count_next(text.words, text.length, text.stop, prefix, counts)
         begins = np.concatenate((np.zeros(1, np.int64), np.cumsum(counts)))
         room = len(self.collected)
         for first, last in cut(begins, room):
@@ -380,7 +384,7 @@ class _ListerOnDisk(_Lister):
         """The positions of a range; in several parts where they are too many, which only equal n-grams can be."""
         text, found, start = self.text, np.zeros(1, np.int64), 0
         while start < text.length:
-            start = ngram_sort.collect(
+            start = kernels.collect(
                 text.words, text.length, text.stop, prefix, first, last, start, self.collected, found
             )
             if found[0]:

@@ -14,11 +14,9 @@ import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Floats, Ints, Longs
 from foreword.errors import SettingError
-from foreword.ngram import kernels_table as ngram_table
+from foreword.ngram import kernels_count as kernels
 from foreword.ngram.counts import Order, Tabulated, count_continuations, find_ngram, tabulate
-from foreword.ngram.kernels_count import counts_of_counts, first_extension
-from foreword.ngram.kernels_sort import COUNT, PARENT
-from foreword.ngram.pack import LOG, WEIGHT
+from foreword.ngram.kernels_count import COUNT, LOG, PARENT, WEIGHT, counts_of_counts, first_extension
 from foreword.ngram.smoothing import Method, estimate_discounts
 from foreword.protocols import Meter
 from foreword.storage.scratch import Scratch
@@ -44,7 +42,7 @@ class Estimate:
 
 
 @dataclass(slots=True)
-class Logged:
+class EstimatedLogs:
     """The same as natural logs, ready to be packed.
 
     unigrams: float32 (words + 1, 2), of each word and of ``<s>``: probability, weight.
@@ -56,7 +54,7 @@ class Logged:
 
 
 @dataclass(slots=True)
-class Chunk:
+class EstimatedChunk:
     """The extensions of some contexts, n-grams from ``first`` up to ``last``."""
 
     first: int
@@ -68,7 +66,7 @@ class Chunk:
 
 
 @dataclass(slots=True)
-class Counted:
+class CountedOrders:
     """What the formulas work with.
 
     kept: uint8 (n,) for each order from two on, zero for what is to be pruned; empty where nothing is.
@@ -104,7 +102,7 @@ def estimate(
         ),
     ]
 
-    def put(k: int, chunk: Chunk) -> None:
+    def put(k: int, chunk: EstimatedChunk) -> None:
         found[k - 1].probabilities[chunk.first : chunk.last] = chunk.probabilities
         found[k - 2].backoffs[chunk.first_context : chunk.last_context] = chunk.weights
 
@@ -121,7 +119,7 @@ def estimate_logs(
     fallback: bool = True,
     scratch: Scratch | None = None,
     meter: Meter | None = None,
-) -> tuple[Logged, Discounts]:
+) -> tuple[EstimatedLogs, Discounts]:
     """The same as logs, within what memory ``scratch`` allows."""
     scratch = scratch or Scratch()
     counted = count(corpus, order, how, prune, fallback, scratch, meter)
@@ -130,7 +128,7 @@ def estimate_logs(
     tables = [each.grams for each in counted.orders]
     as_logs = [each.view(np.float32) for each in tables]
 
-    def put(k: int, chunk: Chunk) -> None:
+    def put(k: int, chunk: EstimatedChunk) -> None:
         as_logs[k - 2][chunk.first : chunk.last, LOG] = np.log(chunk.probabilities, out=chunk.probabilities)
         weights = np.log(chunk.weights, out=chunk.weights)
         if k == 2:
@@ -146,7 +144,7 @@ def estimate_logs(
     for each in counted.orders[:1]:  # those of the other orders are parts of the same arrays
         scratch.release(each.suffixes)
         scratch.release(each.continuations)
-    return Logged(unigrams, _drop_rare(tables, counted.kept, scratch)), counted.discounts
+    return EstimatedLogs(unigrams, _drop_rare(tables, counted.kept, scratch)), counted.discounts
 
 
 # Counts
@@ -160,7 +158,7 @@ def count(
     fallback: bool,
     scratch: Scratch,
     meter: Meter | None,
-) -> Counted:
+) -> CountedOrders:
     limits = prune_limits(prune, order)
     kenlm = how.continuations
     found = corpus if isinstance(corpus, Tabulated) else tabulate(corpus, order, scratch, meter, last=kenlm)
@@ -180,13 +178,13 @@ def count(
         estimate_discounts(tally.tolist(), how.discounts, order=k, fallback=fallback)
         for k, tally in enumerate(tallies, 1)
     ]
-    return Counted(unigrams, orders, kept, list(discounts))
+    return CountedOrders(unigrams, orders, kept, list(discounts))
 
 
 def _kept(counted: Order, limit: int, scratch: Scratch) -> Bytes:
     kept = scratch.empty(len(counted) if limit else 0, np.uint8)
     if limit:
-        ngram_table.mark_frequent(counted.grams, limit, kept)
+        kernels.mark_frequent(counted.grams, limit, kept)
     return kept
 
 
@@ -221,11 +219,11 @@ def prune_limits(prune: Sequence[int], order: int) -> list[int]:
 
 
 def smooth(
-    counted: Counted,
+    counted: CountedOrders,
     how: Method,
     unigrams: Doubles,
     scratch: Scratch,
-    put: Callable[[int, Chunk], None],
+    put: Callable[[int, EstimatedChunk], None],
     meter: Meter | None,
 ) -> None:
     """Hand ``put`` the probabilities of every order from two on, a chunk at a time, and the weights of their contexts.
@@ -243,10 +241,10 @@ def smooth(
             totals, weights = buffers.of("totals", len(contexts)), buffers.of("weights", len(contexts))
             probabilities, shorter = buffers.of("probabilities", last - first), buffers.of("shorter", last - first)
             grams = each.grams[first:last]
-            ngram_table.weigh_contexts(
+            kernels.weigh_contexts(
                 grams, kept[first:last], contexts.start, discounts, how.per_type, how.per_word * size, totals, weights
             )
-            ngram_table.share_out(
+            kernels.share_out(
                 grams, contexts.start, discounts, how.backoff is None, totals, weights,
                 low.take(first, last, shorter), probabilities,
             )  # fmt: skip
@@ -254,7 +252,7 @@ def smooth(
                 weights[totals > 0] = how.backoff
             if len(own):
                 own[first:last] = probabilities
-            put(k, Chunk(first, last, probabilities, contexts.start, contexts.stop, weights))
+            put(k, EstimatedChunk(first, last, probabilities, contexts.start, contexts.stop, weights))
         scratch.release(lower)
         lower = own
         if meter is not None:
@@ -301,14 +299,14 @@ class _Lower:
         if len(ranges) > 1 and constant is None:
             self.found = scratch.empty(len(suffixes), np.float64)
             for first, last in ranges:
-                ngram_table.look_up_lower(suffixes, first, last, lower[first:last], self.found)
+                kernels.look_up_lower(suffixes, first, last, lower[first:last], self.found)
 
     def take(self, first: int, last: int, out: Doubles) -> Doubles:
         """For n-grams from ``first`` up to ``last``."""
         if self.constant is not None:
             out.fill(self.constant)
         elif self.found is None:
-            ngram_table.look_up_lower(self.suffixes[first:last], 0, len(self.lower), self.lower, out)
+            kernels.look_up_lower(self.suffixes[first:last], 0, len(self.lower), self.lower, out)
         else:
             out[:] = self.found[first:last]
         return out
@@ -357,7 +355,7 @@ def _drop_rare(tables: Sequence[Ints], kept: Sequence[Bytes], scratch: Scratch) 
             left.append(grams)
             continue
         renumbered = scratch.empty(len(grams), np.int32)
-        left.append(grams[: ngram_table.drop_rare(grams, marks, below, renumbered)])
+        left.append(grams[: kernels.drop_rare(grams, marks, below, renumbered)])
         scratch.release(below)
         scratch.release(marks)
         below = renumbered

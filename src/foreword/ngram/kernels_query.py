@@ -1,11 +1,24 @@
-"""Reading an n-gram model word by word, in either of its two layouts.
+"""Kernels that query an n-gram model in either of its layouts, and build its hash tables.
 
 A context is a number. Contexts of one word are that word's id, ``<s>`` the number after the last word; longer ones
-follow: in the hash layout where their row stands in the table, in the trie their place in their order. A state is the
-contexts of the last words: column j is that of j + 1 words, -1 where the text never had it.
+follow: in the hash layout the index of their row in the table, in the trie their index in their order. A state is the
+contexts of the last words: column j is that of j + 1 words, -1 where the training text never had it. The longest known
+n-gram counts; the weights of longer contexts that do not know the word are added. No n-gram is known unless its shorter
+ends are, so the search goes up from the bigram and stops at the first miss.
 
-The longest known n-gram counts; the weights of longer contexts that do not know the word are added. No n-gram is known
-unless its shorter ends are, so the search goes up from the bigram and stops at the first miss.
+**Hash.** Each order has a table of rows of two 64-bit words: the key, made of the context and the last word, and the
+two logs of the n-gram, its probability and its back-off weight, as float32. A context is the index of its own row, so
+every key fits one word at any order. What is stored is the key mixed by a bijection, whose upper half gives the home
+row. Rows hold mixed keys in rising order, apart from gaps: a search that meets a larger key has failed and stops, which
+makes misses, one for nearly every word of a text, as cheap as hits. So a table is built by sorting: a first pass
+spreads the rows over buckets by their top bits, each bucket to where its part of the table begins; then each bucket is
+sorted in the cache and laid out from there, every key at its home row or, if that is taken, as close behind it as
+possible.
+
+**Trie.** Words are packed into as few bits as they need. Where the extensions of an n-gram begin is an Elias-Fano list
+(Elias, 1974), which stores n rising numbers below u in about n (2 + log2(u / n)) bits: the low bits of each are packed
+as they are, the high bits are a bit string in which number i with high part h sets bit h + i. Number i is found by
+finding the i-th set bit, from the nearest of the positions noted every 128 of them.
 """
 
 from __future__ import annotations
@@ -15,11 +28,320 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.arrays import Bytes, Doubles, Floats, Longs, ULongs
+from foreword.arrays import Bytes, Doubles, Floats, Ints, Longs, UInts, ULongs
+from foreword.native.hashing import HALF, SECOND, mix
 from foreword.native.jit import inlined, kernel
-from foreword.native.memory import prefetch
-from foreword.ngram.kernels_bits import find_one, next_one, read_bits
-from foreword.ngram.kernels_table import find, home_of, mixed_key
+from foreword.native.memory import load_unaligned, lowest_one, ones, prefetch
+
+EVERY = 128
+SPARE = 8
+"""Bytes behind a packed array, so that eight can be loaded wherever a number begins."""
+
+
+@inlined
+def read_bits(data: Bytes, start: int, place: int, width: int) -> int:
+    """Number ``place`` of those of ``width`` (0 to 57) bits that begin at byte ``start``."""
+    bit = place * width
+    word = load_unaligned(data, start + (bit >> 3)) >> np.uint64(bit & 7)
+    return np.int64(word & ((np.uint64(1) << np.uint64(width)) - np.uint64(1)))
+
+
+@kernel
+def _pack(values: NDArray[np.integer], every: int, width: int, out: Bytes) -> None:
+    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
+    for place in range(len(values) // every):
+        bit = place * width
+        value = (np.uint64(values[place * every]) & mask) << np.uint64(bit & 7)
+        byte = bit >> 3
+        while value != np.uint64(0):
+            out[byte] |= np.uint8(value & np.uint64(0xFF))
+            value >>= np.uint64(8)
+            byte += 1
+
+
+def packed_bytes(count: int, width: int) -> int:
+    """How many bytes ``count`` numbers of ``width`` bits take, the spare ones included."""
+    return (count * width + 7) // 8 + SPARE
+
+
+def pack_bits(values: NDArray[np.integer], width: int, out: Bytes, *, every: int = 1) -> None:
+    """The lower ``width`` bits (up to 56) of the numbers, or of each ``every``-th, one after another.
+
+    out: uint8 (packed_bytes(count, width),).
+    """
+    out[:] = 0
+    _pack(values, every, width, out)
+
+
+def low_bits(count: int, universe: int) -> int:
+    """How many bits of each number are kept as they are."""
+    return max(0, (universe // max(1, count)).bit_length() - 1)
+
+
+def high_words(count: int, universe: int) -> int:
+    """How many 64-bit words the bit string takes."""
+    return (count + (universe >> low_bits(count, universe))) // 64 + 1
+
+
+@kernel
+def _set_highs(values: Longs, low: int, highs: ULongs, samples: Longs) -> None:
+    for place in range(len(values)):
+        bit = (values[place] >> low) + place
+        highs[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+        if place % EVERY == 0:
+            samples[place // EVERY] = bit
+
+
+def pack_rising(values: Longs, highs: ULongs, lows: Bytes, samples: Longs) -> None:
+    """Elias-Fano: the bit string, the low bits, and where every 128th one stands, into arrays of the right sizes."""
+    low = low_bits(len(values), int(values[-1]))
+    highs[:] = 0
+    _set_highs(values, low, highs, samples)
+    pack_bits(values, low, lows)
+
+
+@inlined
+def next_one(highs: ULongs, first: int, last: int, bit: int) -> int:
+    """The place of the first set bit from ``bit`` on, in the words from ``first`` to ``last``; the end if none."""
+    word = first + (bit >> 6)
+    if word >= last:
+        return (last - first) << 6
+    held = highs[word] >> np.uint64(bit & 63) << np.uint64(bit & 63)
+    while held == np.uint64(0):
+        word += 1
+        if word >= last:
+            return (last - first) << 6
+        held = highs[word]
+    return ((word - first) << 6) + lowest_one(held)
+
+
+@inlined
+def find_one(highs: ULongs, first: int, last: int, samples: Longs, sample: int, place: int) -> int:
+    """The place of one number ``place``; damaged data gives a wrong place, never one outside the words."""
+    bit = samples[sample + place // EVERY]
+    missing = place % EVERY
+    word = first + (bit >> 6)
+    if bit < 0 or word >= last:
+        return (last - first) << 6
+    held = highs[word] >> np.uint64(bit & 63) << np.uint64(bit & 63)
+    while True:
+        here = ones(held)
+        if here > missing:
+            break
+        missing -= here
+        word += 1
+        if word >= last:
+            return (last - first) << 6
+        held = highs[word]
+    for _ in range(missing):
+        held &= held - np.uint64(1)
+    return ((word - first) << 6) + lowest_one(held)
+
+
+_FREE = np.uint64(0)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+
+BUCKET_BITS = 11
+"""Buckets that grow at once stay in the cache."""
+
+BUCKET_ROWS = 1 << 15
+"""Fewer rows a bucket than this are not worth their bookkeeping."""
+
+DIGIT = 11
+TALLY = 2 << DIGIT
+
+_INDEX_BITS = np.uint64(24)
+_INDEX = np.uint64((1 << 24) - 1)
+MOST_IN_BUCKET = 1 << 24
+
+
+# Building the hash tables
+
+
+@inlined
+def mixed_key(context: int, word: int, bits: int) -> np.uint64:
+    """The key of (context, word), mixed; never zero, which marks a free row."""
+    return mix(np.uint64((context << bits | word) + 1)) * SECOND
+
+
+@inlined
+def home_of(mixed: np.uint64, homes: int) -> int:
+    """The first row to look at: the mixed key's upper half, scaled to the number of homes."""
+    return np.int64(((mixed >> HALF) * np.uint64(homes)) >> HALF)
+
+
+@inlined
+def find(table: ULongs, first: int, homes: int, mixed: np.uint64) -> int:
+    """The row of a key in the table that begins at row ``first``, or -1. The table's last row is free."""
+    row = first + home_of(mixed, homes)
+    held = table[2 * row]
+    while held < mixed and held != _FREE:
+        row += 1
+        held = table[2 * row]
+    return row if held == mixed else -1
+
+
+@inlined
+def _key_of(grams: ULongs, place: int, contexts: UInts, base: int, bits: int) -> np.uint64:
+    """grams: uint64 (2 n,), of which word and parent are the lower and the upper half of the first."""
+    named = grams[2 * place]
+    context = base + np.int64(contexts[np.int64(named >> HALF)])
+    return mixed_key(context, np.int64(named & _LOW_HALF), bits)
+
+
+@kernel
+def count_buckets(grams: ULongs, contexts: UInts, base: int, bits: int, bucket_bits: int, counts: Longs) -> None:
+    """How many n-grams each bucket gets; counts: int64 (buckets,), zero at first."""
+    shift = np.uint64(63 - bucket_bits)
+    for place in range(len(grams) // 2):
+        mixed = _key_of(grams, place, contexts, base, bits)
+        counts[np.int64(mixed >> np.uint64(1) >> shift)] += 1
+
+
+@kernel
+def spread(
+    grams: ULongs, contexts: UInts, base: int, bits: int, bucket_bits: int, rows: Longs, places: Longs,
+    table: ULongs, numbers: Ints,
+) -> None:  # fmt: skip
+    """Write every n-gram's row to its bucket's part of the table, from ``rows[bucket]`` on, and its number to
+    ``numbers``, from ``places[bucket]`` on; both are moved on. ``numbers`` may be empty: then nobody asks for them.
+    """
+    shift = np.uint64(63 - bucket_bits)
+    for place in range(len(grams) // 2):
+        mixed = _key_of(grams, place, contexts, base, bits)
+        bucket = np.int64(mixed >> np.uint64(1) >> shift)
+        row = rows[bucket]
+        rows[bucket] = row + 1
+        table[2 * row] = mixed
+        table[2 * row + 1] = grams[2 * place + 1]
+        if len(numbers):
+            numbers[places[bucket]] = place
+            places[bucket] += 1
+
+
+@inlined
+def _sort_bucket(keys: ULongs, size: int, bucket_bits: int, order: ULongs, spare: ULongs, tally: Ints) -> None:
+    """order[i], out: in its lower bits, which key is number i.
+
+    Above them are the forty bits of the key that follow those that a bucket has in common. Sorting by 22 of them leaves
+    next to nothing to be put right.
+    """
+    tally[:] = 0
+    for place in range(size):
+        rest = keys[place] << np.uint64(bucket_bits) >> _INDEX_BITS << _INDEX_BITS
+        order[place] = rest | np.uint64(place)
+        tally[np.int64(rest >> np.uint64(64 - 2 * DIGIT)) & (1 << DIGIT) - 1] += 1
+        tally[(1 << DIGIT) + np.int64(rest >> np.uint64(64 - DIGIT))] += 1
+    for turn in range(2):
+        begin = 0
+        for digit in range(turn << DIGIT, (turn + 1) << DIGIT):
+            count = tally[digit]
+            tally[digit] = begin
+            begin += count
+    for place in range(size):
+        digit = np.int64(order[place] >> np.uint64(64 - 2 * DIGIT)) & (1 << DIGIT) - 1
+        spare[tally[digit]] = order[place]
+        tally[digit] += 1
+    for place in range(size):
+        digit = (1 << DIGIT) + np.int64(spare[place] >> np.uint64(64 - DIGIT))
+        order[tally[digit]] = spare[place]
+        tally[digit] += 1
+    alike = False
+    for place in range(1, size):
+        held = order[place]
+        at = place
+        while at > 0 and order[at - 1] > held:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = held
+        alike = alike or (at > 0 and order[at - 1] >> _INDEX_BITS == held >> _INDEX_BITS)
+    if alike:
+        _sort_by_key(keys, size, order)
+
+
+@kernel
+def _sort_by_key(keys: ULongs, size: int, order: ULongs) -> None:
+    """Put right what forty bits did not tell; it is nearly sorted already."""
+    for place in range(1, size):
+        held = order[place]
+        at = place
+        while at > 0 and keys[np.int64(order[at - 1] & _INDEX)] > keys[np.int64(held & _INDEX)]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = held
+
+
+@kernel
+def lay_out(
+    table: ULongs, homes: int, bucket_bits: int, begins: Longs, counts: Longs, numbers: Ints,
+    first: int, last: int, contexts: UInts,
+    keys: ULongs, values: ULongs, names: Ints, order: ULongs, spare: ULongs, tally: Ints,
+) -> int:  # fmt: skip
+    """Sort each bucket and put its rows where they belong; the number of rows up to the last one that is taken, or -1
+    if the table is too small, which it is for no keys that are spread at all evenly.
+
+    begins, counts: int64 (buckets,), where each bucket lies in the table and how many rows it has. numbers: as
+    ``spread`` wrote them; out, in the order of the rows. contexts[n - first], out: the row of n-gram n, for n from
+    ``first`` up to ``last``. keys, values, names: (2 * largest bucket,), order, spare: uint64 (largest bucket,), tally:
+    int32 (TALLY,), scratch. A bucket may run into the part of the next one, never further, so that one is taken out
+    first.
+    """
+    room = len(order)
+    row = 0
+    listed = 0
+    buckets = len(counts)
+    for bucket in range(-1, buckets):
+        here, there = room * (bucket & 1), room * ((bucket + 1) & 1)
+        if bucket + 1 < buckets:
+            begin = begins[bucket + 1]
+            named = listed + (counts[bucket] if bucket >= 0 else 0)
+            for place in range(counts[bucket + 1]):
+                keys[there + place] = table[2 * (begin + place)]
+                values[there + place] = table[2 * (begin + place) + 1]
+                if len(numbers):
+                    names[there + place] = numbers[named + place]
+        if bucket < 0:
+            continue
+        size = counts[bucket]
+        end = begins[bucket + 1] if bucket + 1 < buckets else homes
+        if row < end:
+            table[2 * row : 2 * end] = _FREE
+        _sort_bucket(keys[here : here + size], size, bucket_bits, order, spare, tally)
+        for place in range(size):
+            if len(numbers):
+                ahead = names[here + np.int64(order[min(place + 24, size - 1)] & _INDEX)]
+                if first <= ahead < last:
+                    prefetch(contexts, ahead - first)
+            source = here + np.int64(order[place] & _INDEX)
+            key = keys[source]
+            row = max(row, home_of(key, homes))
+            if row >= len(table) // 2:
+                return -1
+            table[2 * row] = key
+            table[2 * row + 1] = values[source]
+            if len(numbers):
+                number = np.int64(names[source])
+                numbers[listed + place] = number
+                if first <= number < last:
+                    contexts[number - first] = row
+            row += 1
+        listed += size
+    return row
+
+
+@kernel
+def name_contexts(table: ULongs, numbers: Ints, first: int, last: int, contexts: UInts) -> None:
+    """contexts[n - first] becomes the row of n-gram n, for n from ``first`` up to ``last``; numbers: of ``lay_out``."""
+    listed = 0
+    for row in range(len(table) // 2):
+        if table[2 * row] != _FREE:
+            number = np.int64(numbers[listed])
+            listed += 1
+            if first <= number < last:
+                contexts[number - first] = row
+
+
+# Queries
 
 HASH, TRIE = 0, 1
 
@@ -37,7 +359,7 @@ LANES = 32
 """Documents that are scored side by side, so that each waits for its memory while the others work."""
 
 
-class Model(NamedTuple):
+class ModelArrays(NamedTuple):
     """All that a query needs.
 
     unigrams: float32, [2 * word] log-probability, [2 * word + 1] log back-off weight; bits: what a word takes in a
@@ -67,7 +389,7 @@ class Model(NamedTuple):
 
 
 @inlined
-def extensions(model: Model, length: int, context: int) -> tuple[int, int]:
+def extensions(model: ModelArrays, length: int, context: int) -> tuple[int, int]:
     """In the trie, where the extensions of a context of ``length`` + 1 words begin and end in the next order."""
     shape = model.shapes[length]
     place = context - model.bases[length]
@@ -82,7 +404,7 @@ def extensions(model: Model, length: int, context: int) -> tuple[int, int]:
 
 
 @inlined
-def search(model: Model, length: int, context: int, word: int) -> int:
+def search(model: ModelArrays, length: int, context: int, word: int) -> int:
     """Binary search for a word among the extensions of a context; its place in the next order, or -1."""
     low, high = extensions(model, length, context)
     start = model.shapes[length + 1][WORD_START]
@@ -99,7 +421,7 @@ def search(model: Model, length: int, context: int, word: int) -> int:
 
 
 @inlined
-def entry(model: Model, length: int, context: int, word: int) -> int:
+def entry(model: ModelArrays, length: int, context: int, word: int) -> int:
     """The n-gram of a context of ``length`` + 1 words and a word, or -1."""
     if model.layout == HASH:
         shape = model.shapes[length + 1]
@@ -108,7 +430,7 @@ def entry(model: Model, length: int, context: int, word: int) -> int:
 
 
 @inlined
-def log_of(model: Model, order: int, place: int) -> float:
+def log_of(model: ModelArrays, order: int, place: int) -> float:
     """The log-probability of an n-gram of ``order`` + 1 words, ``order`` at least 1."""
     if model.layout == HASH:
         return np.float64(model.values[4 * place + 2])
@@ -119,7 +441,7 @@ def log_of(model: Model, order: int, place: int) -> float:
 
 
 @inlined
-def weight_of(model: Model, length: int, context: int) -> float:
+def weight_of(model: ModelArrays, length: int, context: int) -> float:
     """The log back-off weight of a context of ``length`` + 1 words."""
     if length == 0:
         return np.float64(model.unigrams[2 * context + 1])
@@ -133,7 +455,7 @@ def weight_of(model: Model, length: int, context: int) -> float:
 
 
 @inlined
-def is_context(model: Model, length: int, context: int) -> bool:
+def is_context(model: ModelArrays, length: int, context: int) -> bool:
     """Whether a state names this context of ``length`` + 1 words.
 
     Where a context's answer is final (Lidstone), one that nothing is known to follow, which has a weight of one, must
@@ -143,7 +465,7 @@ def is_context(model: Model, length: int, context: int) -> bool:
 
 
 @inlined
-def step(model: Model, state: Longs, at: int, orders: int, word: int) -> tuple[float, int]:
+def step(model: ModelArrays, state: Longs, at: int, orders: int, word: int) -> tuple[float, int]:
     """Read a word in the state at ``state[at:at + orders]``: its log-probability, and the order that matched."""
     matched = 1
     log = np.float64(model.unigrams[2 * word])
@@ -178,7 +500,7 @@ def step(model: Model, state: Longs, at: int, orders: int, word: int) -> tuple[f
 
 
 @inlined
-def ask_ahead(model: Model, state: Longs, at: int, orders: int, word: int) -> None:
+def ask_ahead(model: ModelArrays, state: Longs, at: int, orders: int, word: int) -> None:
     if model.layout == HASH:
         for length in range(orders):
             context = state[at + length]
@@ -191,7 +513,7 @@ def ask_ahead(model: Model, state: Longs, at: int, orders: int, word: int) -> No
 
 @kernel
 def score(
-    model: Model, start: Longs, ids: NDArray[np.integer], offsets: Longs, first: int, last: int,
+    model: ModelArrays, start: Longs, ids: NDArray[np.integer], offsets: Longs, first: int, last: int,
     states: Longs, at: Longs, logs: Doubles, matched: Bytes,
 ) -> None:  # fmt: skip
     """Log-probability of every id of documents ``first`` to ``last``, LANES documents side by side.
@@ -231,38 +553,38 @@ def score(
 
 
 @kernel
-def advance(model: Model, states: Longs, ids: Longs, orders: int) -> None:
+def advance(model: ModelArrays, states: Longs, ids: Longs, orders: int) -> None:
     """Read one word in each row of ``states``, (rows * orders,), in place."""
     for row in range(len(ids)):
         step(model, states, row * orders, orders, ids[row])
 
 
 @kernel
-def known_extensions(model: Model, length: int, context: int, found: Longs) -> None:
+def known_extensions(model: ModelArrays, length: int, context: int, found: Longs) -> None:
     """In the trie, the range of a context's extensions: found[0:2], out."""
     found[0], found[1] = extensions(model, length, context)
 
 
 @kernel
-def unpack_words(model: Model, order: int, first: int, last: int, out: Longs) -> None:
+def unpack_words(model: ModelArrays, order: int, first: int, last: int, out: Longs) -> None:
     for place in range(first, last):
         out[place - first] = read_bits(model.words, model.shapes[order][WORD_START], place, model.bits)
 
 
 @kernel
-def unpack_logs(model: Model, order: int, first: int, last: int, out: Doubles) -> None:
+def unpack_logs(model: ModelArrays, order: int, first: int, last: int, out: Doubles) -> None:
     for place in range(first, last):
         out[place - first] = log_of(model, order, place)
 
 
 @kernel
-def unpack_weights(model: Model, length: int, first: int, last: int, out: Doubles) -> None:
+def unpack_weights(model: ModelArrays, length: int, first: int, last: int, out: Doubles) -> None:
     for place in range(first, last):
         out[place - first] = weight_of(model, length, model.bases[length] + place)
 
 
 @kernel
-def count_extensions(model: Model, length: int, out: Longs) -> None:
+def count_extensions(model: ModelArrays, length: int, out: Longs) -> None:
     """In the trie, how many extensions each n-gram of ``length`` + 1 words has."""
     for place in range(len(out)):
         first, last = extensions(model, length, model.bases[length] + place)

@@ -11,7 +11,6 @@ Shapes: a window is a row of ``order`` numbers, a word's id + 1, ``words`` + 1 f
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,9 +21,16 @@ from numpy.typing import NDArray
 from foreword.arrays import Ints, Longs
 from foreword.errors import ForewordError
 from foreword.ngram.counts import Order, Tabulated, count_ngrams
-from foreword.ngram.kernels_count import list_extensions
-from foreword.ngram.kernels_merge import fill_tables, find_suffixes, list_windows, merge_rows, table_sizes
-from foreword.ngram.kernels_sort import PARENT, WORD
+from foreword.ngram.kernels_count import (
+    PARENT,
+    WORD,
+    fill_tables,
+    find_suffixes,
+    list_extensions,
+    list_windows,
+    merge_rows,
+    table_sizes,
+)
 from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
 
@@ -51,7 +57,7 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
+class RangeTables:
     """The n-grams of a range of first words.
 
     unigrams: int64 (words + 1,), how often each word was seen, ``<s>`` last; zero outside the range.
@@ -64,19 +70,6 @@ class Tables:
 
 
 # From text to windows
-
-
-def plain_windows(corpus: Corpus, order: int) -> Windows:
-    """What ``windows_of`` gives, word by word."""
-    start, seen = len(corpus.vocab) + 1, Counter[tuple[int, ...]]()
-    for document in corpus.documents():
-        words = [start, *(int(id) + 1 for id in document)]
-        for place in range(len(words)):
-            window = words[place : place + order]
-            seen[*window, *[0] * (order - len(window))] += 1
-    rows = sorted(seen)
-    counts = np.array([seen[row] for row in rows], np.int64)
-    return Windows(np.array(rows, np.int32).reshape(-1, order), counts)
 
 
 def windows_of(corpus: Corpus, order: int) -> Windows:
@@ -115,7 +108,7 @@ def _merged(one: Windows, other: Windows) -> Windows:
 # From windows to tables
 
 
-def tables_of(windows: Windows, vocab_size: int) -> Tables:
+def tables_of(windows: Windows, vocab_size: int) -> RangeTables:
     """The n-grams of sorted windows, and the words: of a text, or of a range of first words."""
     order = windows.rows.shape[1]
     sizes = np.zeros(order + 1, np.int64)
@@ -126,11 +119,11 @@ def tables_of(windows: Windows, vocab_size: int) -> Tables:
     latest = np.full(order + 1, -1, np.int64)
     if not fill_tables(windows.rows, windows.counts, begins, latest, unigrams, grams, MOST):
         raise ForewordError("an n-gram was seen more than two thousand million times: leave out what is repeated")
-    return Tables(unigrams, [grams[begins[k] : begins[k + 1]] for k in range(order - 1)])
+    return RangeTables(unigrams, [grams[begins[k] : begins[k + 1]] for k in range(order - 1)])
 
 
 def join_tables(
-    parts: Iterable[Tables], sizes: Sequence[int], vocab_size: int, scratch: Scratch | None = None
+    parts: Iterable[RangeTables], sizes: Sequence[int], vocab_size: int, scratch: Scratch | None = None
 ) -> tuple[Longs, list[Order]]:
     """Ranges of first words, in their order, as the tables of the whole text: word counts, and n-grams from two on.
 
@@ -155,7 +148,7 @@ def join_tables(
 
 
 def _linked(tables: list[Ints], vocab_size: int, scratch: Scratch) -> list[Order]:
-    """Tables with their suffixes, and how many different words stand before each: one for each whose suffix it is."""
+    """Add to each table its suffixes and continuation counts: one for each n-gram that it is the suffix of."""
     suffixes: list[Ints] = []
     for place, grams in enumerate(tables):
         found = scratch.empty(len(grams), np.int32)

@@ -21,12 +21,12 @@ from foreword.arrays import Bytes, Doubles, Floats, Ids, Ints, Logs, Longs
 from foreword.checks import check_ids
 from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.native.parallel import cores, ordered_map
-from foreword.ngram import kernels_query as ngram_query
+from foreword.ngram import kernels_query as kernels
 from foreword.ngram.counts import Tabulated
 from foreword.ngram.estimate import estimate_logs, prune_limits
-from foreword.ngram.layouts import HashLayout, Logged, Spelled, TrieLayout, in_order, most_rows
-from foreword.ngram.pack import hash_arrays, table_of, trie_arrays
+from foreword.ngram.hash_layout import HashLayout, LoggedOrder, Spelled, hash_arrays, in_order, most_rows, table_of
 from foreword.ngram.smoothing import GIVEN, method
+from foreword.ngram.trie_layout import TrieLayout, trie_arrays
 from foreword.protocols import Json, Meter, Parts
 from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
@@ -143,7 +143,7 @@ class NgramLM:
     def from_logs(
         cls,
         vocab: Vocab,
-        orders: Sequence[Logged],
+        orders: Sequence[LoggedOrder],
         *,
         layout: Literal["hash", "trie"] = "hash",
         quantize: bool = False,
@@ -177,7 +177,7 @@ class NgramLM:
         if words.shape != (len(new),):
             raise SettingError(f"{len(new)} texts need as many next words, not {words.size}")
         check_ids(words, len(self.vocab))
-        ngram_query.advance(self.layout_.model, new.reshape(-1), words, self.order - 1)
+        kernels.advance(self.layout_.model, new.reshape(-1), words, self.order - 1)
         return new
 
     def logprobs(self, corpus: Corpus) -> Logs:
@@ -192,13 +192,13 @@ class NgramLM:
         orders = np.empty(len(corpus.ids) if matched else 0, np.uint8)
 
         def work(part: tuple[int, int]) -> None:
-            states = np.empty(ngram_query.LANES * (self.order - 1), np.int64)
-            at = np.empty(ngram_query.LANES * 2, np.int64)
-            ngram_query.score(
+            states = np.empty(kernels.LANES * (self.order - 1), np.int64)
+            at = np.empty(kernels.LANES * 2, np.int64)
+            kernels.score(
                 self.layout_.model, self._start, corpus.ids, corpus.offsets, part[0], part[1], states, at, logs, orders
             )
 
-        for _ in ordered_map(work, _parts(corpus, self.threads or cores()), self.threads):
+        for _ in ordered_map(work, corpus.ranges(self.threads or cores()), self.threads):
             pass
         return logs, orders
 
@@ -305,11 +305,3 @@ def _sum_in_order(weights: Sequence[float]) -> float:
     for weight in weights:
         total += weight
     return total
-
-
-def _parts(corpus: Corpus, threads: int) -> list[tuple[int, int]]:
-    """Ranges of documents of about the same number of ids."""
-    pieces = 1 if threads == 1 else 8 * threads
-    cuts = np.searchsorted(corpus.offsets, np.linspace(0, len(corpus.ids), pieces + 1)[1:-1])
-    cuts = np.unique(np.concatenate(([0], cuts, [len(corpus)])))
-    return list(zip(cuts.tolist(), cuts[1:].tolist(), strict=False))

@@ -1,11 +1,21 @@
-"""Grids of numbers between 0 and 1, each a square as full of colour as its number is large."""
+"""Grids of numbers between 0 and 1, each a square as full of colour as its number is large.
+
+The gates of a recurrent layer while it reads a sentence: a row a token, a column a unit (row L05).
+
+Where a translation looks: a row a target word, a column a source word, as in the papers (rows Q14 and F08).
+
+Bahdanau et al. (2015), figure 3. As a drawing, or as letters for a terminal.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from unicodedata import east_asian_width
 
-from foreword.arrays import Reals
+import numpy as np
+
+from foreword.arrays import Doubles, Reals
 from foreword.errors import SettingError
 from foreword.picture.picture import Picture, label, percent, readable, svg
 
@@ -67,3 +77,102 @@ def grid(squares: Iterable[str]) -> str:
 
 def _short(word: str) -> str:
     return word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…"
+
+
+GATE_ROW, GATES_TOP = 22, 46
+FIRST_GATE, GAP = 0.17, 0.035
+"""Words stand before the first column; gates are so far apart; both are shares of the width."""
+
+LONGEST_TOKEN = 16
+MEAN = 0.055
+"""Beside each gate's squares stands the mean over all its units, as a number."""
+
+
+def gates(tokens: Sequence[str], traces: Mapping[str, Doubles], units: int = 12) -> Picture:
+    """traces: a gate's name → (tokens, units) between 0 and 1. Of each gate the units that vary most are drawn."""
+    for name, values in traces.items():
+        if values.shape[0] != len(tokens):
+            raise SettingError(f"{name}: {len(tokens)} tokens but {values.shape[0]} rows")
+    if not tokens or not traces:
+        raise SettingError("gates need at least one token and one gate")
+    width = (1 - FIRST_GATE - GAP * (len(traces) - 1)) / len(traces)
+    height = GATES_TOP + GATE_ROW * len(tokens)
+    shapes = [label(_shorten(token), "0", GATES_TOP + GATE_ROW * place + 15) for place, token in enumerate(tokens)]
+    for number, (name, values) in enumerate(traces.items()):
+        shapes += _gate(name, values, FIRST_GATE + number * (width + GAP), width, units)
+    title = "What the gates do at each word"
+    return Picture(svg(title, height + 4, shapes), title, _gates_caption(tokens, traces))
+
+
+def _gate(name: str, values: Doubles, left: float, width: float, units: int) -> list[str]:
+    """One gate's squares, those of a unit below each other, and the mean over all units at the right."""
+    drawn = np.argsort(-values.std(axis=0), kind="stable")[:units]
+    each = (width - MEAN) / len(drawn)
+    shapes = [
+        label(name, percent(left), 14, weight=600),
+        label("mean", percent(left + width), 34, anchor="end", colour="muted"),
+        label(f"{len(drawn)} of {values.shape[1]} units", percent(left), 34, colour="muted"),
+    ]
+    for place, row in enumerate(values):
+        top = GATES_TOP + GATE_ROW * place
+        shapes.append(
+            grid(
+                square(float(row[unit]), left + column * each, top, each, GATE_ROW - 3, f"{unit}: {row[unit]:.2f}")
+                for column, unit in enumerate(drawn.tolist())
+            )
+        )
+        shapes.append(label(f"{row.mean():.2f}", percent(left + width), top + 15, anchor="end", colour="muted"))
+    return shapes
+
+
+def _shorten(word: str) -> str:
+    return word if len(word) <= LONGEST_TOKEN else f"{word[: LONGEST_TOKEN - 1]}…"
+
+
+def _gates_caption(tokens: Sequence[str], traces: Mapping[str, Doubles]) -> str:
+    said = "Full colour is an open gate, none a shut one; a column is a unit, and those that vary most are shown."
+    name = "forget" if "forget" in traces else next(iter(traces))
+    means = traces[name].mean(axis=1)
+    low, high = int(means.argmin()), int(means.argmax())
+    return (
+        f"{said} The {name} gate is most shut at “{tokens[low]}” ({means[low]:.2f} in the mean) "
+        f"and most open at “{tokens[high]}” ({means[high]:.2f})."
+    )
+
+
+SHADES = " ░▒▓█"
+
+
+def attention(source: Sequence[str], target: Sequence[str], weights: Reals) -> Picture:
+    """weights: (target, source), each row summing to one."""
+    title = "Where each word of the translation looks"
+    check_shares(source, target, weights)
+    return heat_map(source, target, weights, title, _attention_caption(source, target, weights))
+
+
+def attention_text(source: Sequence[str], target: Sequence[str], weights: Reals) -> str:
+    """The same for a terminal: source words numbered below, and for each target word the one it looked at most."""
+    check_shares(source, target, weights)
+    wide = max(_width(word) for word in target)
+    lines = []
+    for word, row in zip(target, weights, strict=True):
+        shades = "".join(2 * SHADES[min(len(SHADES) - 1, round(float(share) * (len(SHADES) - 1)))] for share in row)
+        best = int(row.argmax())
+        lines.append(f"{' ' * (wide - _width(word))}{word} │{shades}│ {source[best]} {row[best]:.2f}")
+    numbers = "".join(f"{place % 100:<2}" for place in range(1, len(source) + 1))
+    lines.append(f"{' ' * wide}  {numbers}")
+    lines.append(f"{' ' * wide}  " + "  ".join(f"{place} {word}" for place, word in enumerate(source, 1)))
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _width(word: str) -> int:
+    """Columns of a terminal."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in word)
+
+
+def _attention_caption(source: Sequence[str], target: Sequence[str], weights: Reals) -> str:
+    row, column = divmod(int(weights.argmax()), len(source))
+    return (
+        f"Full colour is all of the attention: a row is a word of the translation, and sums to one. “{target[row]}” "
+        f"looks at “{source[column]}” with {weights[row, column]:.2f}, the most of all."
+    )

@@ -15,21 +15,14 @@ from pathlib import Path
 import numpy as np
 
 import foreword
-from foreword.evaluate.compare.facts import TextFacts
-from foreword.evaluate.compare.results import Comparison, Row
-from foreword.picture.gates import gates
-from foreword.picture.gradients import gradients
-from foreword.picture.growth import growth
-from foreword.picture.ladder import ladder
-from foreword.picture.learning import Learning, learning
-from foreword.picture.merges import merges
-from foreword.picture.mixing import mixing
-from foreword.picture.neighbours import neighbours
+from foreword.evaluate.compare.results import Comparison, Row, TextFacts
+from foreword.picture.bars import ladder
+from foreword.picture.curves import gradients, growth, learning, mixing
+from foreword.picture.heat import gates
 from foreword.picture.picture import Picture
 from foreword.picture.report_tables import cost_sentence, costs, header, method, results, sample
 from foreword.picture.style import STYLE
-from foreword.picture.surprisal import surprisal
-from foreword.picture.zipf import zipf
+from foreword.picture.text import merges, neighbours, surprisal, zipf
 from foreword.storage.atomic import atomic_file
 
 LAGS = (0, 1, 2, 3, 5, 8, 12, 16, 20, 30, 40)
@@ -146,8 +139,7 @@ def _surprisal(text: TextFacts, rows: Iterable[Row]) -> Picture:
 
 
 def _learning(rows: Iterable[Row]) -> Picture:
-    curves = {row.title: row.curve for row in rows if row.curve is not None and row.curve.train}
-    return learning({title: Learning(curve.train, curve.valid) for title, curve in curves.items()})
+    return learning({row.title: row.curve for row in rows if row.curve is not None and row.curve.train})
 
 
 def _has_gradient(row: Row) -> bool:

@@ -6,9 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from foreword.evaluate.compare.facts import TextFacts
-from foreword.evaluate.compare.results import Comparison, Row
-from foreword.evaluate.compare.sampling import Sampled
+from foreword.evaluate.compare.results import Comparison, Row, Sampled, TextFacts
 from foreword.picture.picture import brief, duration, readable, size
 
 FEW_TOKENS = 1000

@@ -93,6 +93,12 @@ class Corpus:
         first, last = np.searchsorted(self.offsets, [len(self.ids) * number // of, len(self.ids) * (number + 1) // of])
         return self[int(first) : len(self) if number == of - 1 else int(last)]
 
+    def ranges(self, threads: int) -> list[tuple[int, int]]:
+        """Return ranges of documents with about equally many ids, enough of them to keep all threads busy."""
+        pieces = 1 if threads == 1 else 8 * threads
+        cuts = np.searchsorted(self.offsets, np.linspace(0, len(self.ids), pieces + 1)[1:-1])
+        return list(itertools.pairwise(np.unique(np.concatenate(([0], cuts, [len(self)]))).tolist()))
+
     def joined(self) -> Corpus:
         """All documents as one, so that a model carries over what it remembers from one to the next."""
         ends = [0, -1] if len(self) else [0]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from foreword.errors import InputError, SettingError
-from foreword.evaluate.analogies import (
+from foreword.evaluate.vectors import (
     BLOCK,
     Section,
     best_word_plain,

@@ -14,7 +14,7 @@ from foreword.evaluate.gates import Layers, gate_traces, gates_of, kept_shares
 from foreword.evaluate.gradients import step_jacobians
 from foreword.ngram.unigram import UnigramLM
 from foreword.nn.cells import LSTMCell, run, run_back, sigmoid
-from foreword.picture.gates import gates
+from foreword.picture.heat import gates
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 

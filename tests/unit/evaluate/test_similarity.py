@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from foreword.errors import InputError
-from foreword.evaluate.similarity import measure_similarity, pearson, ranks, read_pairs, spearman
+from foreword.evaluate.vectors import measure_similarity, pearson, ranks, read_pairs, spearman
 from foreword.vectors.subwords import SubwordTable
 from foreword.vectors.wordvectors import WordVectors
 

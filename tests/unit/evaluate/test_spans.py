@@ -5,7 +5,7 @@ import json
 import pytest
 
 from foreword.errors import InputError, SettingError
-from foreword.evaluate.spans import measure_spans
+from foreword.evaluate.tagging import measure_spans
 
 GOLD = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-ORG", "B-ORG"]]
 SAID = [["B-PER", "I-PER", "O", "B-ORG"], ["O", "B-ORG", "I-ORG"]]

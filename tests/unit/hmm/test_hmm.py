@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import math
 import tracemalloc
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.hmm import kernels
+from foreword.hmm import kernels, learning, plain
 from foreword.hmm import model as hmm
 from foreword.hmm.kernels import document_groups
+from foreword.hmm.learning import count_paths
 from foreword.hmm.model import HMM
-from foreword.hmm.tables import count_paths
 from foreword.lessons.fading import dobrushin, total_variation
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
@@ -25,6 +26,11 @@ VOCAB = Vocab(["<unk>", "</s>", "a", "b", "c"])
 
 # Wikipedia, "Viterbi algorithm": a doctor asks how a villager feels. States healthy, fever; words normal, cold, dizzy.
 DOCTOR = Vocab(["normal", "cold", "dizzy", "</s>"], unknown=None)
+
+
+def expect(model: HMM, corpus: Corpus) -> tuple[learning.Counts, float]:
+    parameters = learning.Parameters(model.start_, model.transition_, np.ascontiguousarray(model.emission_.T))
+    return learning.expected_counts(parameters, corpus, model.threads)
 
 
 def doctor(**settings: Any) -> HMM:
@@ -114,19 +120,19 @@ def test_the_fast_filter_smoother_and_viterbi_equal_the_plain_ones(states: int, 
     model, corpus = random_model(states, dtype=dtype), random_corpus()
     tolerance = 1e-12 if dtype == "float64" else 1e-4
     parameters = model.start_, model.transition_, np.ascontiguousarray(model.emission_.T)
-    counts, log_likelihood = model._expect(corpus)
+    counts, log_likelihood = expect(model, corpus)
     logs, beliefs, posteriors = model.logprobs(corpus), model.beliefs(corpus), model.posteriors(corpus)
     path, pairs = model.viterbi(corpus), np.zeros((states, states))
     log_start, log_transition, log_emission = map(np.log, parameters)
     for start, stop in itertools.pairwise(corpus.offsets.tolist()):
         ids = corpus.ids[start:stop]
-        filtered, scales = kernels.plain_filter(*parameters, ids)
-        smoothed, moves = kernels.plain_smoother(*parameters, ids)
+        filtered, scales = plain.filtered(*parameters, ids)
+        smoothed, moves = plain.smoothed(*parameters, ids)
         pairs += moves
         assert_allclose(logs[start:stop], np.log(scales), rtol=tolerance, atol=tolerance)
         assert_allclose(beliefs[start:stop], filtered, rtol=tolerance, atol=tolerance)
         assert_allclose(posteriors[start:stop], smoothed, rtol=tolerance, atol=tolerance)
-        assert_array_equal(path[start:stop], kernels.plain_viterbi(log_start, log_transition, log_emission, ids))
+        assert_array_equal(path[start:stop], plain.viterbi(log_start, log_transition, log_emission, ids))
     assert_allclose(counts.transition, pairs, rtol=tolerance)
     assert_allclose(counts.emission.sum(), len(corpus.ids), rtol=tolerance)
     assert counts.emission.sum(axis=0) == pytest.approx(posteriors.sum(axis=0), rel=tolerance)
@@ -142,12 +148,12 @@ def test_the_roads_agree_where_words_are_impossible(model: HMM) -> None:
         logs = [np.log(table) for table in parameters]
         for place, ids in enumerate(corpus.documents()):
             alone = corpus[place : place + 1]
-            filtered, scales = kernels.plain_filter(*parameters, ids)
+            filtered, scales = plain.filtered(*parameters, ids)
             assert_allclose(model.logprobs(alone), np.log(scales), rtol=1e-12)
             assert_allclose(model.beliefs(alone), filtered, rtol=1e-12)
-            assert_allclose(model.posteriors(alone), kernels.plain_smoother(*parameters, ids)[0], rtol=1e-12)
+            assert_allclose(model.posteriors(alone), plain.smoothed(*parameters, ids)[0], rtol=1e-12)
             assert_allclose(model.posteriors(alone).sum(axis=1), 1, rtol=1e-12)
-            assert_array_equal(model.viterbi(alone), kernels.plain_viterbi(logs[0], logs[1], logs[2], ids))
+            assert_array_equal(model.viterbi(alone), plain.viterbi(logs[0], logs[1], logs[2], ids))
 
 
 def test_a_state_that_cannot_be_reached_does_not_overflow() -> None:
@@ -181,13 +187,13 @@ def test_groups_hold_every_document_once_and_long_ones_few() -> None:
     lengths = np.array([3, 0, 70_000, 5, 40_000, 40_000, 1, 0])
     groups = [group.tolist() for group in document_groups(lengths, 50)]
     assert groups == [[2], [4], [5], [3, 0, 6]]
-    assert max(map(len, document_groups(np.ones(1000, np.int64), 10))) == kernels.SIDE_BY_SIDE
+    assert max(map(len, document_groups(np.ones(1000, np.int64), 10))) == kernels.BATCH_DOCUMENTS
     assert max(map(len, document_groups(np.ones(1000, np.int64), 1000))) == 8
 
 
 @pytest.mark.parametrize("threads", [2, 5])
 def test_the_number_of_threads_changes_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "SIDE_BY_SIDE", 3)  # so that there are many batches
+    monkeypatch.setattr(kernels, "BATCH_DOCUMENTS", 3)  # so that there are many batches
     corpus = random_corpus(50)
     one, many = (HMM(4, iterations=3, threads=number).fit(corpus) for number in (1, threads))
     assert_array_equal(one.transition_, many.transition_)
@@ -205,7 +211,7 @@ def test_long_documents_are_read_in_parts(model: HMM, at_once: int, monkeypatch:
     corpus = corpus_of([random.integers(0, 5, length).tolist() for length in (50, 3, 0, 16, 17, 1, 33)])
 
     def everything() -> list[NDArray[Any]]:
-        counts, log_likelihood = random_model(3)._expect(corpus)  # of which every word is possible
+        counts, log_likelihood = expect(random_model(3), corpus)  # of which every word is possible
         rows = [model.logprobs(corpus), model.beliefs(corpus), model.posteriors(corpus)]
         return [*rows, *counts, np.array(log_likelihood)]
 
@@ -224,7 +230,7 @@ def test_a_very_long_document_takes_little_memory() -> None:
     ids = np.random.default_rng(3).integers(0, len(vocab), 400_000).astype(np.uint16)
     corpus = Corpus(ids, np.array([0, len(ids)]), np.array([0, len(ids)]), vocab)
     few = corpus_of([[1, 2, 3]], vocab)
-    for work in (model.viterbi, model._expect):
+    for work in (model.viterbi, partial(expect, model)):
         work(few)
         tracemalloc.start()
         work(corpus)
@@ -240,9 +246,10 @@ def test_training_yields_its_rounds_and_fit_runs_them() -> None:
     corpus = random_corpus()
     stepped = HMM(3, iterations=7, tolerance=0)
     steps = list(stepped.train(corpus))
-    assert [step.number for step in steps] == list(range(1, 8))
-    assert all(later.objective >= step.objective for step, later in itertools.pairwise(steps))
-    assert steps[0].score == steps[0].log_likelihood / len(corpus.ids)
+    assert [step.done for step in steps] == [number * len(corpus.ids) for number in range(1, 8)]
+    assert {step.total for step in steps} == {7 * len(corpus.ids)}
+    assert len(stepped.objectives_) == 7
+    assert all(later >= sooner for sooner, later in itertools.pairwise(stepped.objectives_))
     fitted = HMM(3, iterations=7, tolerance=0).fit(corpus)
     assert_array_equal(stepped.emission_, fitted.emission_)
 
@@ -250,17 +257,16 @@ def test_training_yields_its_rounds_and_fit_runs_them() -> None:
 def test_who_stops_reading_keeps_what_was_learnt() -> None:
     corpus = random_corpus()
     model = HMM(3)
-    for step in model.train(corpus):
-        if step.number == 4:
-            break
+    for _ in itertools.islice(model.train(corpus), 4):
+        pass
     assert_array_equal(model.transition_, HMM(3, iterations=4, tolerance=0).fit(corpus).transition_)
 
 
 def test_training_ends_when_it_gains_little() -> None:
     corpus = random_corpus()
-    steps = list(HMM(3, iterations=1000, tolerance=1e-3).train(corpus))
-    assert len(steps) < 1000
-    gains = [later.objective - step.objective for step, later in itertools.pairwise(steps)]
+    model = HMM(3, iterations=1000, tolerance=1e-3).fit(corpus)
+    assert len(model.objectives_) < 1000
+    gains = [later - sooner for sooner, later in itertools.pairwise(model.objectives_)]
     assert gains[-1] < 1e-3 * len(corpus.ids) <= min(gains[:-1])
 
 
@@ -272,7 +278,7 @@ def test_training_ends_when_the_text_to_tune_on_becomes_no_likelier() -> None:
         document[rng.integers(0, 6)] = int(rng.integers(2, 5))
     corpus, valid = Corpus.from_ids(documents[:6], VOCAB), Corpus.from_ids(documents[6:], VOCAB)
     model = HMM(8, iterations=300, tolerance=0)
-    scores = [float(step.valid_score or 0) for step in model.train(corpus, valid=valid)]
+    scores = [model.valid_score_ for _ in model.train(corpus, valid=valid)]
     assert 1 + hmm.PATIENCE < len(scores) < 300
     assert max(scores) == scores[-1 - hmm.PATIENCE] == model.score(valid)
 
@@ -299,14 +305,14 @@ def test_float32_learns_nearly_the_same() -> None:
 
 def test_em_that_falls_is_an_error_and_not_convergence(monkeypatch: pytest.MonkeyPatch) -> None:
     corpus, model = random_corpus(), HMM(3, smoothing=0)
-    honest = model._expect
+    honest = learning.expected_counts
 
-    def astray(corpus: Corpus) -> Any:
-        counts, log_likelihood = honest(corpus)
+    def astray(*arguments: Any) -> Any:
+        counts, log_likelihood = honest(*arguments)
         counts.emission[:] **= 3
         return counts, log_likelihood
 
-    monkeypatch.setattr(model, "_expect", astray)
+    monkeypatch.setattr(learning, "expected_counts", astray)
     with pytest.raises(ForewordError, match="not convergence"):
         model.fit(corpus)
 

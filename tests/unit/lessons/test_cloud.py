@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foreword.errors import SettingError
-from foreword.lessons.cloud import INKS, LEAST_SIZE, PAPERS, Placed, lay_out, word_cloud
+from foreword.lessons.cloud import INKS, LEAST_SIZE, PAPERS, Placed, extent, lay_out, word_cloud
 from foreword.lessons.kernels_cloud import place_boxes, place_plainly
-from foreword.lessons.letters import extent
 from foreword.picture.picture import Picture
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 from foreword.errors import InputError, SettingError
-from foreword.lessons.embedding import distinct_vectors, intrinsic_dimension, shared_ngrams
-from foreword.lessons.polysemy import between, with_pseudo_word
-from foreword.lessons.vector_tables import glove_against_fasttext, static_against_contextual, static_embedder
+from foreword.lessons.embedding import (
+    between,
+    distinct_vectors,
+    glove_against_fasttext,
+    intrinsic_dimension,
+    shared_ngrams,
+    static_against_contextual,
+    static_embedder,
+    with_pseudo_word,
+)
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors.wordvectors import WordVectors

@@ -13,16 +13,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from foreword.errors import SettingError
 from foreword.lessons.horizon import (
     KINDS,
+    Adding,
+    Copying,
     Horizon,
     Learning,
+    Recall,
     capacity,
+    draw_horizon,
     first_weights,
     horizon,
     learn,
     run_layer,
 )
-from foreword.lessons.picture_horizon import horizon as draw_horizon
-from foreword.lessons.tasks import Adding, Copying, Recall
 from foreword.nn.cells import GRUCell, LSTMCell, RNNCell, run
 
 torch.set_num_threads(1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from foreword.errors import InputError
-from foreword.lessons.probing import probe
+from foreword.lessons.agreement import probe
 
 
 def test_s01_a_probe_finds_what_a_layer_holds_and_chance_where_it_holds_nothing() -> None:

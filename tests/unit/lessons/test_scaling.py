@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from foreword.errors import SettingError
-from foreword.lessons.picture_scaling import even_ticks, scaling
-from foreword.lessons.scaling import fit_power_law
+from foreword.lessons.scaling import draw_scaling, fit_power_law
+from foreword.picture.axes import even_ticks
 
 SIZES = [1e4, 4e4, 1.6e5, 6.4e5, 2.56e6, 1e7]
 
@@ -72,7 +72,7 @@ def test_round_numbers_between_two_that_are_close() -> None:
 
 def test_the_picture_has_a_dot_for_each_size_and_a_line_for_the_law() -> None:
     points = {"lstm": [(1e4, 3.0), (1e5, 2.0), (1e6, 1.5)], "<other>": [(2e4, 2.5)]}
-    picture = scaling(points, {"lstm": lambda size: 30 * size**-0.25}, "Said.", accent={"lstm"})
+    picture = draw_scaling(points, {"lstm": lambda size: 30 * size**-0.25}, "Said.", accent={"lstm"})
     tree = ElementTree.fromstring(picture.markup)
     dots = list(tree.iter("{http://www.w3.org/2000/svg}circle"))
     assert [dot.attrib["cx"] for dot in dots[:3]] == ["10%", "42%", "74%"]
@@ -82,8 +82,8 @@ def test_the_picture_has_a_dot_for_each_size_and_a_line_for_the_law() -> None:
     texts = ["".join(text.itertext()) for text in tree.iter("{http://www.w3.org/2000/svg}text")]
     assert {"lstm: 1.50", "<other>: 2.50"} <= set(texts)
     with pytest.raises(SettingError, match="was not measured"):
-        scaling(points, {"gru": lambda size: size}, "")
+        draw_scaling(points, {"gru": lambda size: size}, "")
     with pytest.raises(SettingError, match="positive"):
-        scaling({"a": [(0, 1)]}, {}, "")
+        draw_scaling({"a": [(0, 1)]}, {}, "")
     with pytest.raises(SettingError, match="at least one point"):
-        scaling({}, {}, "")
+        draw_scaling({}, {}, "")

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.errors import SettingError
-from foreword.lessons.tasks import Adding, Copying, Recall, one_hot
+from foreword.lessons.horizon import Adding, Copying, Recall, one_hot
 
 RANDOM_SEED = 3
 

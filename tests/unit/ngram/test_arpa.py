@@ -18,10 +18,9 @@ from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
 from foreword.errors import ForewordError, InputError
-from foreword.ngram import arpa, arpa_plain
-from foreword.ngram.arpa import write_arpa
-from foreword.ngram.arpa_plain import plain_entries, read_arpa_plainly
-from foreword.ngram.layouts import mixed_keys, word_bits
+from foreword.ngram import arpa, plain
+from foreword.ngram.arpa import entry_lines, write_arpa
+from foreword.ngram.hash_layout import mixed_keys, word_bits
 from foreword.ngram.model import NgramLM
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -75,8 +74,8 @@ def contents(found: NgramLM | str) -> object:
 
 def read_arpa(path: Path) -> NgramLM:
     """Both readers, which must agree to the last bit of the model, or to the last word of what is wrong."""
-    fast, plain = outcome(arpa.read_arpa, path), outcome(read_arpa_plainly, path)
-    assert contents(fast) == contents(plain)
+    fast, slow = outcome(arpa.read_arpa, path), outcome(plain.read_arpa, path)
+    assert contents(fast) == contents(slow)
     if isinstance(fast, str):
         raise InputError(fast)
     return fast
@@ -460,7 +459,7 @@ def test_both_readers_agree_on_files_that_chance_has_damaged(tmp_path: Path, see
     random = Random(seed)
     for _ in range(150):
         path = written(tmp_path, mutated(random, random.choice([GOOD, MISSING])))
-        assert contents(outcome(arpa.read_arpa, path)) == contents(outcome(read_arpa_plainly, path)), path.read_text()
+        assert contents(outcome(arpa.read_arpa, path)) == contents(outcome(plain.read_arpa, path)), path.read_text()
 
 
 @pytest.mark.parametrize("block_bytes", [1, 7, 64, 1000])
@@ -470,7 +469,7 @@ def test_where_blocks_end_makes_no_difference(
     path = tmp_path / "model.arpa"
     write_arpa(fitted(3), path)
     whole = contents(arpa.read_arpa(path))
-    monkeypatch.setattr(arpa_plain, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(arpa, "BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(arpa, "CHUNK", 64)
     monkeypatch.setattr(arpa, "WORDS_AT_ONCE", 3)
     assert contents(read_arpa(path)) == whole
@@ -510,8 +509,8 @@ def test_numbers_are_written_as_python_writes_them(highest: bool) -> None:
     singles = np.concatenate((logs, strange)).astype(np.float32)
     weights, words = random.permutation(singles) * np.float32(-1), random.integers(0, 4, (len(singles), 2))
     lines = arpa._Names(Vocab(["<unk>", "</s>", "é"])).lines((2, words, singles, weights), highest=highest)
-    plain = "".join(plain_entries(["<unk>", "</s>", "é", "<s>"], words, singles, weights, highest))
-    assert b"".join(map(bytes, lines)) == plain.encode()
+    expected = "".join(entry_lines(["<unk>", "</s>", "é", "<s>"], words, singles, weights, highest))
+    assert b"".join(map(bytes, lines)) == expected.encode()
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
 
-from foreword.ngram import kernels_sort as ngram_sort
-from foreword.ngram import kernels_table as ngram_table
-from foreword.ngram import pack as ngram_pack
+from foreword.ngram import hash_layout, kernels_count, kernels_query
 from foreword.ngram.counts import cut, plan_rounds
-from foreword.ngram.kernels_sort import DIGIT, KEY_BITS, TALLY
-from foreword.ngram.layouts import homes_of, mixed_keys, most_rows
+from foreword.ngram.hash_layout import homes_of, mixed_keys, most_rows
+from foreword.ngram.kernels_count import DIGIT, KEY_BITS, TALLY
 from foreword.storage.scratch import Scratch
 
 # Sorting
@@ -28,7 +26,7 @@ def test_records_are_sorted_and_equal_ones_keep_their_order(keys: list[int], shi
         records[:, column], records[:, 1 - column] = keys, np.arange(len(keys))
         expected = [records[place].tolist() for place in np.argsort(records[:, column] >> shift, kind="stable")]
         flat, spare, tally = records.reshape(-1), np.empty(records.size, np.int64), np.empty(TALLY, np.int32)
-        moved = ngram_sort.sort_records(flat, spare, len(keys), column, shift, KEY_BITS - shift, tally)
+        moved = kernels_count.sort_records(flat, spare, len(keys), column, shift, KEY_BITS - shift, tally)
         assert (spare if moved else flat).reshape(-1, 2).tolist() == expected
 
 
@@ -41,7 +39,7 @@ def test_records_with_the_same_upper_number_are_sorted_by_the_lower(size: int) -
     upper[size // 2 : size // 2 + size] = upper[size // 2]
     records = np.stack((upper, lower), axis=1)
     flat = records.reshape(-1).copy()
-    ngram_sort.sort_alike(flat, np.empty_like(flat), 2 * size, 20, 30, np.empty(TALLY, np.int32))
+    kernels_count.sort_alike(flat, np.empty_like(flat), 2 * size, 20, 30, np.empty(TALLY, np.int32))
     assert_array_equal(flat.reshape(-1, 2), records[np.lexsort((lower, upper))])
 
 
@@ -95,7 +93,7 @@ def filled(words: NDArray[np.int64], contexts: NDArray[np.int64], bits: int) -> 
     grams[:, 0], grams[:, 1], grams[:, 2] = words, places, np.arange(size)
     room = np.full(2 * most_rows(size), 99, np.uint64)
     own = np.empty(size, np.uint32)
-    used = ngram_pack._fill(room, grams, parents.astype(np.uint32), 0, bits, own, Scratch())
+    used = hash_layout._fill(room, grams, parents.astype(np.uint32), 0, bits, own, Scratch())
     return room[: 2 * used].tolist(), own.tolist(), used
 
 
@@ -104,8 +102,8 @@ def filled(words: NDArray[np.int64], contexts: NDArray[np.int64], bits: int) -> 
 @pytest.mark.parametrize("buckets", [None, 3, 11])
 def test_a_table_is_what_plain_insertion_makes(size: int, buckets: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     if buckets is not None:  # as many as a large table has
-        monkeypatch.setattr(ngram_table, "BUCKET_BITS", buckets)
-        monkeypatch.setattr(ngram_table, "BUCKET_ROWS", max(1, size >> buckets))
+        monkeypatch.setattr(kernels_query, "BUCKET_BITS", buckets)
+        monkeypatch.setattr(kernels_query, "BUCKET_ROWS", max(1, size >> buckets))
     random = np.random.default_rng(size)
     pairs = np.unique(random.integers(0, 1 << 20, (size, 2)), axis=0)
     random.shuffle(pairs)
@@ -146,10 +144,10 @@ def test_keys_that_are_spread_badly_are_laid_out_all_the_same() -> None:
         else:
             numbers = np.concatenate([np.flatnonzero(buckets == bucket) for bucket in range(1 << bits)])
             largest, own = int(counts.max()), np.empty(size, np.uint32)
-            used = ngram_table.lay_out(
+            used = kernels_query.lay_out(
                 room, homes, bits, begins, counts, numbers.astype(np.int32), 0, size, own,
                 np.empty(2 * largest, np.uint64), np.empty(2 * largest, np.uint64), np.empty(2 * largest, np.int32),
-                np.empty(largest, np.uint64), np.empty(largest, np.uint64), np.empty(ngram_table.TALLY, np.int32),
+                np.empty(largest, np.uint64), np.empty(largest, np.uint64), np.empty(kernels_query.TALLY, np.int32),
             )  # fmt: skip
             assert room[: 2 * used].tolist() == plain_table(keys.tolist(), list(range(size)), homes)
             assert_array_equal(room[2 * own.astype(np.int64)], keys)
@@ -157,5 +155,5 @@ def test_keys_that_are_spread_badly_are_laid_out_all_the_same() -> None:
             names = np.array(
                 [value for key, value in zip(room[: 2 * used : 2], room[1 : 2 * used : 2], strict=True) if key]
             )
-            ngram_table.name_contexts(room[: 2 * used], names.astype(np.int32), 0, size, again)
+            kernels_query.name_contexts(room[: 2 * used], names.astype(np.int32), 0, size, again)
             assert_array_equal(again, own)

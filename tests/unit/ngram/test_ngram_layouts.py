@@ -7,7 +7,7 @@ import pytest
 
 from foreword.errors import InputError
 from foreword.ngram.arpa import write_arpa
-from foreword.ngram.layouts import mixed_keys, word_bits
+from foreword.ngram.hash_layout import mixed_keys, word_bits
 from foreword.ngram.model import NgramLM
 from foreword.protocols import Parts
 from foreword.storage.folder import load, save

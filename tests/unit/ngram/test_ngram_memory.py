@@ -20,9 +20,10 @@ from numpy.testing import assert_array_equal
 from foreword.errors import InputError, SettingError
 from foreword.ngram.counts import count_ngrams
 from foreword.ngram.estimate import estimate_logs
+from foreword.ngram.hash_layout import hash_arrays
 from foreword.ngram.model import NgramLM
-from foreword.ngram.pack import hash_arrays, trie_arrays
 from foreword.ngram.smoothing import GIVEN, METHODS
+from foreword.ngram.trie_layout import trie_arrays
 from foreword.storage.folder import load, save
 from foreword.storage.scratch import Scratch
 from foreword.text.block import blocks_of

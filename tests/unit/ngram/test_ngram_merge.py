@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from foreword.errors import SettingError
+from foreword.ngram import plain
 from foreword.ngram.counts import tabulate
-from foreword.ngram.merge import Windows, merge_windows, plain_windows, tables_of, tabulate_in_parts, windows_of
+from foreword.ngram.merge import Windows, merge_windows, tables_of, tabulate_in_parts, windows_of
 from foreword.ngram.model import NgramLM
 from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
@@ -34,7 +35,7 @@ def same(one: Windows, other: Windows) -> bool:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_windows_are_those_of_the_plain_road_and_add_up(order: int, seed: int) -> None:
     corpus = made_up(seed)
-    whole = plain_windows(corpus, order)
+    whole = plain.windows_of(corpus, order)
     assert same(windows_of(corpus, order), whole)
     assert whole.counts.sum() == len(corpus.ids) + len(corpus)
     for parts in (1, 2, 3, 7, 60):

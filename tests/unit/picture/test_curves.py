@@ -11,12 +11,11 @@ from xml.etree import ElementTree
 import pytest
 
 from foreword.errors import SettingError
-from foreword.lessons.picture_fading import FIRST, fading
-from foreword.picture.curves import BOTTOM, TOP, curves, spread, tick_name, ticks
-from foreword.picture.growth import growth
-from foreword.picture.picture import Picture
-from foreword.picture.standalone import standalone, write_standalone
-from foreword.picture.surprisal import surprisal
+from foreword.lessons.fading import FIRST, draw_fading
+from foreword.picture.axes import spread, tick_name, ticks
+from foreword.picture.curves import BOTTOM, TOP, curves, growth
+from foreword.picture.picture import Picture, standalone, write_standalone
+from foreword.picture.text import surprisal
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = '<script>alert("1")</script> & \' "'
@@ -107,7 +106,7 @@ def test_n08_growth_draws_what_is_possible_seen_seen_once_and_new() -> None:
 
 def test_h07_bars_are_as_long_as_the_logarithm_of_the_distance_and_no_longer_than_the_bound() -> None:
     """H07: the scale runs from the smallest power of ten to one."""
-    picture = fading(["the", "cat", "sat"], [1.0, 1e-2, 1e-4], [1.0, 0.5, 0.1])
+    picture = draw_fading(["the", "cat", "sat"], [1.0, 1e-2, 1e-4], [1.0, 0.5, 0.1])
     strokes = elements(picture, "line")
     bars = [line for line in strokes if line.attrib.get("stroke-width") == "10"]
     bounds = [line for line in strokes if line.attrib.get("stroke-width") == "2"]
@@ -119,7 +118,7 @@ def test_h07_bars_are_as_long_as_the_logarithm_of_the_distance_and_no_longer_tha
 
 
 def test_a_distance_of_nothing_is_a_bar_of_no_length() -> None:
-    picture = fading(["a", "b"], [1.0, 0.0], [1.0, 0.0])
+    picture = draw_fading(["a", "b"], [1.0, 0.0], [1.0, 0.0])
     assert [line for line in elements(picture, "line") if line.attrib.get("stroke-width") == "10"][1].attrib["x2"] == (
         f"{100 * FIRST:g}%"
     )
@@ -128,12 +127,12 @@ def test_a_distance_of_nothing_is_a_bar_of_no_length() -> None:
 @pytest.mark.parametrize("columns", [([], [], []), (["a"], [], [1.0]), (["a"], [1.0], [1.0, 1.0])])
 def test_fading_needs_as_many_of_each(columns: tuple[list[str], list[float], list[float]]) -> None:
     with pytest.raises(SettingError):
-        fading(*columns)
+        draw_fading(*columns)
 
 
 @pytest.mark.parametrize(
     "picture",
-    [curves([NASTY], {NASTY: [2.0]}, NASTY, "caption."), fading([NASTY[:18]], [0.5], [1.0])],
+    [curves([NASTY], {NASTY: [2.0]}, NASTY, "caption."), draw_fading([NASTY[:18]], [0.5], [1.0])],
     ids=["curves", "fading"],
 )
 def test_every_text_is_escaped_and_nothing_is_fetched(picture: Picture) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foreword.errors import SettingError
-from foreword.picture.gradients import gradients
+from foreword.picture.curves import gradients
 
 
 def test_lines_are_shares_of_their_beginning_at_the_lags_asked_for() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from foreword.errors import SettingError
-from foreword.lessons.picture_reasons import reasons
+from foreword.picture.bars import reasons
 from foreword.picture.heat import heat_map
 
 

@@ -7,10 +7,9 @@ from xml.etree import ElementTree
 import pytest
 
 from foreword.errors import SettingError
-from foreword.picture.ladder import ladder
+from foreword.picture.bars import ladder
 from foreword.picture.picture import Picture, percent, readable
-from foreword.picture.surprisal import DARKEST_OPACITY, surprisal
-from foreword.picture.zipf import BOTTOM, TOP, zipf
+from foreword.picture.text import BOTTOM, DARKEST_OPACITY, TOP, surprisal, zipf
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = '<script>alert("1")</script> & \' "'

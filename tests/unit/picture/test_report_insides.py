@@ -10,14 +10,11 @@ import pytest
 
 from foreword.errors import SettingError
 from foreword.evaluate.compare.ladder import compare
-from foreword.evaluate.compare.results import Comparison, Curve
-from foreword.evaluate.compare.sampling import Sampled
-from foreword.picture.learning import Learning, learning
-from foreword.picture.merges import merges
-from foreword.picture.mixing import mixing
-from foreword.picture.neighbours import neighbours
+from foreword.evaluate.compare.results import Comparison, Curve, Sampled
+from foreword.picture.curves import learning, mixing
 from foreword.picture.picture import readable
 from foreword.picture.report import report
+from foreword.picture.text import merges, neighbours
 
 ANIMALS, VERBS, THINGS = ("cat", "dog", "cow", "owl", "fox"), ("saw", "ate", "hid"), ("mat", "hat", "bat")
 DOCUMENTS = [f"the {animal} {verb} the {thing}" for animal in ANIMALS for verb in VERBS for thing in THINGS] * 3
@@ -188,8 +185,8 @@ def test_what_was_not_measured_has_no_section(comparison: Comparison) -> None:
 
 def test_learning_needs_something_to_draw() -> None:
     with pytest.raises(SettingError, match="at least one network"):
-        learning({"a": Learning([], [])})
-    picture = learning({"a": Learning([(0.0, 100.0), (1.0, 50.0)], [(1.0, 60.0)]), "b": Learning([(0.0, 90.0)], [])})
+        learning({"a": Curve()})
+    picture = learning({"a": Curve(((0.0, 100.0), (1.0, 50.0)), ((1.0, 60.0),)), "b": Curve(((0.0, 90.0),))})
     assert picture.markup.count("<svg xmlns") == 2
     assert ">60.0<" in picture.markup
     assert picture.caption.endswith("found a new best.")

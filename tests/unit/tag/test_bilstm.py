@@ -12,7 +12,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.evaluate.spans import measure_spans
+from foreword.evaluate.tagging import measure_spans
 from foreword.nn.layers import reversing, turned
 from foreword.protocols import Parts
 from foreword.storage.folder import load, save

@@ -11,8 +11,7 @@ import typer
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
-    from foreword.evaluate.spans import SpanMeasures
-    from foreword.evaluate.tagging import TagMeasures
+    from foreword.evaluate.tagging import SpanMeasures, TagMeasures
     from foreword.protocols import Meter, TreebankTagger
     from foreword.tag.conllu import Tagged
 

@@ -66,7 +66,7 @@ def translated(translator: TextTranslator, lines: list[str], settings: dict[str,
 
 
 def written(translator: TextTranslator, line: str, said: str, *, look: bool, as_json: bool) -> str:
-    from foreword.picture.attention import attention_text
+    from foreword.picture.heat import attention_text
 
     looked = translator.look(line, said) if look and said else None
     if as_json:
@@ -80,8 +80,8 @@ def written(translator: TextTranslator, line: str, said: str, *, look: bool, as_
 
 
 def draw(translator: TextTranslator, line: str, said: str, path: str) -> None:
-    from foreword.picture.attention import attention
-    from foreword.picture.standalone import write_standalone
+    from foreword.picture.heat import attention
+    from foreword.picture.picture import write_standalone
 
     looked = translator.look(line, said)
     picture = attention(looked.source, looked.target, looked.weights)

@@ -1,20 +1,18 @@
-"""What a comparison tells: events while it runs, a row a model, and everything together at the end.
+"""What a comparison reports: events while it runs, one row per model, and everything together at the end.
 
-Values only. ``compare.py`` makes them; the command line, its JSON and the report read them.
+Values only. ``ladder.py`` makes them; the command line, its JSON and the report read them.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
-from foreword.evaluate.compare.facts import TextFacts
-from foreword.evaluate.compare.growth import Growth
-from foreword.evaluate.compare.mixing import Mixed
-from foreword.evaluate.compare.sampling import Sampled
-from foreword.evaluate.compare.wordlists import Merged, Neighbourhood
 from foreword.measures.perplexity import Measures, finite
 from foreword.protocols import Json
+
+# Events while it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +24,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far it is: ``done`` of ``total`` steps, and what comes now.
+    """The state of a comparison: ``done`` of ``total`` steps, and the phase that begins now.
 
-    model: the place in the plan of the model it is about, if it is about one.
-    share: how much of that model's training is done, 0 to 1, and left: seconds until it is; None where not known.
+    model: the index in the plan of the model in question, if there is one.
+    share: the share of that model's training that is done, 0 to 1; left: seconds until it is; None if not known.
     """
 
     phase: str
@@ -47,13 +45,124 @@ class Resumed:
     titles: tuple[str, ...]
 
 
+# About the text
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """How much of a text there was, and how much of it was taken; one byte is counted for the end of each document."""
+
+    documents: int
+    bytes: int
+    kept_documents: int
+    kept_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """Some text, token by token.
+
+    pieces: one for each token, that spell the text when joined; a token that ends within a character has an empty one.
+    unknown: indices of the pieces that are words outside the vocabulary.
+    """
+
+    pieces: tuple[str, ...]
+    unknown: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextFacts:
+    """A text in numbers.
+
+    unit: what is counted, ``word``, or ``character`` where the text is written without spaces.
+    documents: without blank ones. bytes: their UTF-8, and one for the end of each line.
+    units, types, once: the number of units, of different ones, and of different ones that occur a single time.
+    frequencies: (rank, count) from the commonest unit to the rarest, thinned out.
+    landmarks: (rank, unit) at ranks 1, 10, 100, ...
+    vocabulary: tokens every model may predict, ``<unk>`` and ``</s>`` among them.
+    train_tokens, valid_tokens, test_tokens: the number of ids in each part, one ``</s>`` per document included.
+    test_share: the share of the test part that is read, where the networks have no time for all of it.
+    passage: the beginning of a test document, for every model to read.
+    """
+
+    name: str
+    unit: str
+    documents: int
+    bytes: int
+    units: int
+    types: int
+    once: int
+    frequencies: tuple[tuple[int, int], ...]
+    landmarks: tuple[tuple[int, str], ...]
+    vocabulary: int
+    train_tokens: int
+    valid_tokens: int
+    test_tokens: int
+    test_share: float
+    passage: Passage
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the facts as JSON can hold them."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The n-grams of one order.
+
+    possible: how many there could be, the vocabulary to the power of the order.
+    seen: how many different ones the training text has; once: how many of those it has a single time.
+    unseen_share: of the n-grams of the test text, one for each position, those that the training text does not have;
+    NaN where the test text has no n-gram of that order.
+    """
+
+    order: int
+    possible: int
+    seen: int
+    once: int
+    unseen_share: float
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the numbers with null for NaN."""
+        return asdict(self) | {"unseen_share": None if math.isnan(self.unseen_share) else self.unseen_share}
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    """A word, and the words nearest to it with their cosines."""
+
+    word: str
+    nearest: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Byte-pair merges. first: (left, right, count of the pair), in the order they were merged. learnt: the number of
+    all. stages: (merges, the sentence in tokens) with more and more merges.
+    """
+
+    first: tuple[tuple[str, str, int], ...]
+    learnt: int
+    stages: tuple[tuple[int, tuple[str, ...]], ...]
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the merges as JSON can hold them."""
+        return {
+            "first": [list(merge) for merge in self.first],
+            "learnt": self.learnt,
+            "stages": [{"merges": merges, "tokens": list(tokens)} for merges, tokens in self.stages],
+        }
+
+
+# About the models
+
+
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """How a network learnt. Perplexities over seconds of training.
+    """How a network learnt: (seconds of training, perplexity).
 
-    train: (seconds, perplexity) of the stretches that were just learnt from, as the training saw them: with dropout,
-    and in a large vocabulary by drawn words. valid: the same of the tuning part, whenever a look at it found a new
-    best.
+    train: of the chunks that were just learnt from, as the training saw them: with dropout, and in a large vocabulary
+    by sampled words. valid: of the tuning part, at each evaluation that found a new best.
     """
 
     train: tuple[tuple[float, float], ...] = ()
@@ -62,7 +171,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """A gate's name → a row a token of the passage's beginning, a number from 0 to 1 for each unit."""
+    """A gate's name → one row per token of the passage's beginning, a number from 0 to 1 for each unit."""
 
     tokens: tuple[str, ...]
     traces: dict[str, tuple[tuple[float, ...], ...]]
@@ -72,10 +181,10 @@ class Gates:
 class Row:
     """One model's line of the table, measured on the test part, and what was seen inside it.
 
-    parameters: how many numbers the saved model holds. disk_bytes: what its folder weighs.
+    parameters: the number of numbers in the saved model. disk_bytes: the size of its folder.
     surprisal: bits for each piece of the passage in the text's facts.
-    curve: how it learnt, for networks. gradient: for recurrent ones, how much a word so many steps back is taught by
-    one loss: the mean norm at lag 0, 1, 2, …. gates: for those that have some, on the passage.
+    curve: how it learnt, for networks. gradient: for recurrent ones, the mean norm of one loss's gradient at the word
+    0, 1, 2, … steps back. gates: for those that have some, on the passage.
     """
 
     name: str
@@ -93,8 +202,8 @@ class Row:
     gates: Gates | None = None
 
     def to_json(self) -> dict[str, Json]:
-        """The measures stand among the other keys, as ``foreword evaluate`` prints them; infinite numbers are null."""
-        told: dict[str, Json] = {
+        """Return one flat object, the measures among its keys as ``foreword evaluate`` prints them; ∞ is null."""
+        row: dict[str, Json] = {
             "name": self.name,
             "title": self.title,
             **self.measures.to_json(),
@@ -107,28 +216,53 @@ class Row:
             "surprisal": [finite(bits) for bits in self.surprisal],
         }
         if self.curve is not None:
-            told["learning"] = {
+            row["learning"] = {
                 part: [[seconds, finite(perplexity)] for seconds, perplexity in points]
                 for part, points in (("train", self.curve.train), ("valid", self.curve.valid))
             }
         if self.gradient:
-            told["gradient_by_lag"] = [finite(norm) for norm in self.gradient]
+            row["gradient_by_lag"] = [finite(norm) for norm in self.gradient]
         if self.gates is not None:
             means: dict[str, Json] = {
                 name: [sum(units) / len(units) for units in trace] for name, trace in self.gates.traces.items()
             }
-            told["gates"] = {"tokens": list(self.gates.tokens), "means": means}
-        return told
+            row["gates"] = {"tokens": list(self.gates.tokens), "means": means}
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """Two models and the weight of the first. perplexity: of the mixture on the test part; alone: of each of the two.
+
+    weights, curve: the test perplexity at weights from 0, the second model alone, to 1, the first.
+    """
+
+    names: tuple[str, str]
+    weight: float
+    perplexity: float
+    alone: tuple[float, float]
+    weights: tuple[float, ...]
+    curve: tuple[float, ...]
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the mixture as JSON can hold it."""
+        return {
+            "models": list(self.names),
+            "weights": [self.weight, 1 - self.weight],
+            "perplexity": finite(self.perplexity),
+            "alone": [finite(each) for each in self.alone],
+            "curve": [[weight, finite(each)] for weight, each in zip(self.weights, self.curve, strict=True)],
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """A text and what every model made of it.
 
-    left_out: names of models that need torch, which is not there. sampled: where the text was too large to take whole.
-    growth: the n-grams of the training part, order by order, and which share of the test part's they lack; none for a
-    text of too many tokens. mixed: the two models that are best together. neighbours: words and those nearest to them.
-    merges: how byte-pair encoding would cut this text.
+    left_out: names of models that need torch, which is not installed. sampled: where the text was too large to take
+    whole. growth: the n-grams of the training part, order by order, and which share of the test part's they lack; none
+    for a text of too many tokens. mixed: the two models that are best together. neighbours: words and those nearest to
+    them. merges: how byte-pair encoding would tokenize this text.
     """
 
     text: TextFacts
@@ -141,18 +275,19 @@ class Comparison:
     merges: Merged | None = None
 
     def to_json(self) -> dict[str, Json]:
-        told: dict[str, Json] = {"text": self.text.to_json(), "models": [row.to_json() for row in self.rows]}
+        """Return the whole comparison, without the keys of what was not measured."""
+        whole: dict[str, Json] = {"text": self.text.to_json(), "models": [row.to_json() for row in self.rows]}
         if self.growth:
-            told["ngrams"] = [each.to_json() for each in self.growth]
+            whole["ngrams"] = [each.to_json() for each in self.growth]
         if self.sampled is not None:
-            told["sampled"] = asdict(self.sampled)
+            whole["sampled"] = asdict(self.sampled)
         if self.mixed is not None:
-            told["interpolation"] = self.mixed.to_json()
+            whole["interpolation"] = self.mixed.to_json()
         if self.neighbours:
-            told["nearest"] = {each.word: [list(pair) for pair in each.nearest] for each in self.neighbours}
+            whole["nearest"] = {each.word: [list(pair) for pair in each.nearest] for each in self.neighbours}
         if self.merges is not None:
-            told["merges"] = self.merges.to_json()
-        return told | ({"left_out": list(self.left_out)} if self.left_out else {})
+            whole["merges"] = self.merges.to_json()
+        return whole | ({"left_out": list(self.left_out)} if self.left_out else {})
 
 
 Event: TypeAlias = Plan | Progress | Sampled | TextFacts | Resumed | Row | Comparison

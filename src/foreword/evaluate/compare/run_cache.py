@@ -1,11 +1,11 @@
-"""What a comparison that was stopped leaves for the next one: its finished models, and the network that was learning.
+"""What a stopped comparison leaves for the next one: its finished models, and the network that was learning.
 
-A folder for each run, named after everything the run depends on: the text's ids, its facts, the settings. In it, for
-each finished model, its row as JSON and what it gave each token of the tuning and the test part; for a network that is
-learning, a checkpoint and how long it may learn. A run that comes to its end deletes its folder; one that is never
-taken up again is deleted by a later run after a week.
+Each run has a folder, named after everything the run depends on: the text's ids, its facts, the settings. The folder
+holds, for each finished model, its row as JSON and the log-probability of each token of the tuning and the test part;
+for a network that is learning, a checkpoint and the seconds it may learn. A run that completes deletes its folder; one
+that is never resumed is deleted by a later run after a week.
 
-Nothing here may stop a comparison: what cannot be written is not kept, and what cannot be read is trained again.
+Nothing here may stop a comparison: what cannot be written is not cached, and what cannot be read is trained again.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from foreword.training.checkpoint import Checkpoint
 
 VERSION = 1
 FORGOTTEN_AFTER = 7 * 24 * 3600.0
-"""Seconds after which a folder that nobody went on with is deleted."""
+"""Seconds after which a folder that was not resumed is deleted."""
 
 CHECKPOINT_EVERY = 10.0
 """Seconds of a network's training that are lost at most."""
 
 
 def run_name(settings: Mapping[str, Json], *texts: Array) -> str:
-    """The same for the same run: settings, as JSON can hold them, and ids."""
+    """Return a name that depends on the settings, as JSON can hold them, and the ids of the texts."""
     digest = hashlib.sha256(json.dumps([VERSION, settings], sort_keys=True).encode())
     for ids in texts:
         digest.update(np.ascontiguousarray(ids).data)
@@ -48,8 +48,8 @@ def run_name(settings: Mapping[str, Json], *texts: Array) -> str:
 
 
 class Finished(NamedTuple):
-    """A model's row, and its log-probabilities of the tuning and the test part. spent: seconds of the whole comparison
-    when it was done.
+    """A model's row, and its log-probabilities of the tuning and the test part. spent: seconds from the beginning of
+    the comparison until the model was done.
     """
 
     row: Row
@@ -58,8 +58,8 @@ class Finished(NamedTuple):
     spent: float
 
 
-class Tolerant(Checkpoint):
-    """A checkpoint that is not kept where the disk is full."""
+class TolerantCheckpoint(Checkpoint):
+    """A checkpoint that is not written where the disk is full."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, every=CHECKPOINT_EVERY)
@@ -69,118 +69,120 @@ class Tolerant(Checkpoint):
             super().write(arrays, kind, run)
 
 
-class Kept:
-    """The folder of one run, or nothing at all where ``root`` is None."""
+class RunCache:
+    """The folder of one run, or nothing at all if ``root`` is None."""
 
     def __init__(self, root: Path | None, name: str) -> None:
         self.folder = None if root is None else root / name
         if root is not None:
-            _forget_old(root, time.time())
+            _delete_old(root, time.time())
 
     def finished(self, model: str) -> Finished | None:
-        """If an earlier run got that far."""
+        """Return a model that an earlier run finished, if there is one and it can be read."""
         if self.folder is None:
             return None
         try:
-            told = json.loads((self.folder / f"{model}.json").read_text(encoding="utf-8"))
-            row, spent = _row(told["row"]), float(told["spent"])
-            arrays = read_arrays(self.folder / f"{model}.safetensors")
+            found = json.loads((self._file(model, "json")).read_text(encoding="utf-8"))
+            row, spent = _row(found["row"]), float(found["spent"])
+            arrays = read_arrays(self._file(model, "safetensors"))
             valid, test = (np.array(arrays[part], np.float64).ravel() for part in ("valid", "test"))
         except (OSError, ValueError, TypeError, KeyError, AttributeError, ForewordError):
             return None
         return Finished(row, valid, test, spent)
 
     def finish(self, row: Row, valid: Doubles, test: Doubles, spent: float) -> None:
+        """Write a finished model, and delete its checkpoint."""
         if self.folder is None:
             return
         model = row.name
         with suppress(OSError, ForewordError):
-            with atomic_file(self.folder / f"{model}.safetensors") as new:
+            with atomic_file(self._file(model, "safetensors")) as new:
                 write_arrays(new, {"valid": valid, "test": test})
-            with atomic_file(self.folder / f"{model}.json") as new:  # last: where it is, the other is whole
+            with atomic_file(self._file(model, "json")) as new:  # last: where it is, the other is whole
                 new.write_text(json.dumps({"row": asdict(row), "spent": spent}), encoding="utf-8")
-            self.checkpoint(model).unlink(missing_ok=True)
+            self._file(model, "checkpoint").unlink(missing_ok=True)
 
-    def checkpoint(self, model: str) -> Path:
-        if self.folder is None:
-            raise ForewordError("a run that is not kept has no checkpoints")
-        return self.folder / f"{model}.checkpoint"
+    def checkpoint(self, model: str) -> TolerantCheckpoint | None:
+        """Return the checkpoint of a network in training, or None if nothing is cached."""
+        return None if self.folder is None else TolerantCheckpoint(self._file(model, "checkpoint"))
 
     def seconds(self, model: str, wanted: float) -> float:
-        """How long a network may learn: what it was given when it began, for its rate falls by that clock."""
+        """Return the seconds a network may learn, those it had when it began: its rate falls by that clock."""
         return float(self._note(model, {"seconds": wanted})["seconds"])
 
     def curve(self, model: str) -> Curve:
-        """How it learnt before it was stopped."""
+        """Return how a network learnt before it was stopped."""
         return _curve(self._note(model, {}).get("curve", {}))
 
-    def note_curve(self, model: str, curve: Curve) -> None:
+    def write_curve(self, model: str, curve: Curve) -> None:
+        """Write how a network has learnt so far."""
         if self.folder is not None:
-            note = self._note(model, {}) | {"curve": asdict(curve)}
-            with suppress(OSError, ForewordError), atomic_file(self._notes(model)) as new:
-                new.write_text(json.dumps(note), encoding="utf-8")
+            self._write_note(model, self._note(model, {}) | {"curve": asdict(curve)})
 
     def close(self) -> None:
-        """The run is over: nothing is left to go on with."""
+        """Delete the folder of a run that has completed."""
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _notes(self, model: str) -> Path:
+    def _file(self, model: str, suffix: str) -> Path:
         assert self.folder is not None
-        return self.folder / f"{model}.learning.json"
+        return self.folder / f"{model}.{suffix}"
 
-    def _note(self, model: str, otherwise: dict[str, Any]) -> dict[str, Any]:
-        """What was noted of a network in training; ``otherwise`` is noted where nothing was."""
+    def _note(self, model: str, default: dict[str, Any]) -> dict[str, Any]:
+        """Return what was noted of a network in training; if nothing was, note ``default``."""
         if self.folder is None:
-            return otherwise
+            return default
         with suppress(OSError, ValueError):
-            told = json.loads(self._notes(model).read_text(encoding="utf-8"))
-            if isinstance(told, dict) and isinstance(told.get("seconds"), float):
-                return told
-        if otherwise:
-            with suppress(OSError, ForewordError), atomic_file(self._notes(model)) as new:
-                new.write_text(json.dumps(otherwise), encoding="utf-8")
-        return otherwise
+            note = json.loads(self._file(model, "learning.json").read_text(encoding="utf-8"))
+            if isinstance(note, dict) and isinstance(note.get("seconds"), float):
+                return note
+        if default:
+            self._write_note(model, default)
+        return default
+
+    def _write_note(self, model: str, note: dict[str, Any]) -> None:
+        with suppress(OSError, ForewordError), atomic_file(self._file(model, "learning.json")) as new:
+            new.write_text(json.dumps(note), encoding="utf-8")
 
 
-def _forget_old(root: Path, now: float) -> None:
+def _delete_old(root: Path, now: float) -> None:
     with suppress(OSError):
         for folder in list(root.iterdir()):
             if folder.is_dir() and now - folder.stat().st_mtime > FORGOTTEN_AFTER:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _row(told: dict[str, Any]) -> Row:
-    """From what ``asdict`` made of it; anything that is not of its type raises."""
-    gates = told["gates"]
+def _row(found: dict[str, Any]) -> Row:
+    """Rebuild a row from its ``asdict``; a value of another type raises."""
+    gates = found["gates"]
     return Row(
-        name=_text(told["name"]),
-        title=_text(told["title"]),
-        measures=Measures(**{name: _number(value) for name, value in told["measures"].items()}),
-        parameters=int(told["parameters"]),
-        disk_bytes=int(told["disk_bytes"]),
-        train_seconds=_number(told["train_seconds"]),
-        train_tokens_per_second=_number(told["train_tokens_per_second"]),
-        score_tokens_per_second=_number(told["score_tokens_per_second"]),
-        sample=_text(told["sample"]),
-        surprisal=tuple(map(_number, told["surprisal"])),
-        curve=None if told["curve"] is None else _curve(told["curve"]),
-        gradient=tuple(map(_number, told["gradient"])),
+        name=_text(found["name"]),
+        title=_text(found["title"]),
+        measures=Measures(**{name: _number(value) for name, value in found["measures"].items()}),
+        parameters=int(found["parameters"]),
+        disk_bytes=int(found["disk_bytes"]),
+        train_seconds=_number(found["train_seconds"]),
+        train_tokens_per_second=_number(found["train_tokens_per_second"]),
+        score_tokens_per_second=_number(found["score_tokens_per_second"]),
+        sample=_text(found["sample"]),
+        surprisal=tuple(map(_number, found["surprisal"])),
+        curve=None if found["curve"] is None else _curve(found["curve"]),
+        gradient=tuple(map(_number, found["gradient"])),
         gates=None if gates is None else _gates(gates),
     )
 
 
-def _gates(told: dict[str, Any]) -> Gates:
-    tokens = tuple(map(_text, told["tokens"]))
-    traces = {_text(name): tuple(tuple(map(_number, row)) for row in rows) for name, rows in told["traces"].items()}
+def _gates(found: dict[str, Any]) -> Gates:
+    tokens = tuple(map(_text, found["tokens"]))
+    traces = {_text(name): tuple(tuple(map(_number, row)) for row in rows) for name, rows in found["traces"].items()}
     if not all(len(rows) == len(tokens) and len(set(map(len, rows))) == 1 for rows in traces.values()):
         raise ValueError("gates of another shape")
     return Gates(tokens, traces)
 
 
-def _curve(told: dict[str, Any]) -> Curve:
+def _curve(found: dict[str, Any]) -> Curve:
     train, valid = (
-        tuple((_number(seconds), _number(value)) for seconds, value in told.get(part, ()))
+        tuple((_number(seconds), _number(value)) for seconds, value in found.get(part, ()))
         for part in ("train", "valid")
     )
     return Curve(train, valid)

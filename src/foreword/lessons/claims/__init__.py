@@ -1,6 +1,5 @@
-"""Every statement of the teaching sources that can be checked: what they say, what was measured, and a verdict.
+"""Every statement of the teaching sources that can be checked, with a verdict and the tests that prove it.
 
-``claim.py`` says what a claim is; ``counts.py`` to ``errata.py`` hold the claims, ``table.py`` all of them in order.
-``proofs.py`` finds the tests that prove a claim, ``running.py`` runs them, ``stored.py`` keeps what they measured, and
-``page.py`` writes docs/CLAIMS.md.
+``claims.toml`` holds the claims and ``table.py`` reads it. ``proofs.py`` finds the tests that prove a claim, runs them
+and stores what they measured in ``measured.json``. ``page.py`` writes docs/CLAIMS.md.
 """

@@ -5,27 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from foreword.lessons.claims.claim import VERDICTS
-from foreword.lessons.claims.table import Row
-
-SECTIONS = {
-    "T": "Words as counts",
-    "B": "Naive Bayes and linear models",
-    "N": "Autoregressive and n-gram models",
-    "H": "Hidden Markov model",
-    "K": "Tokenisation",
-    "E": "Static embeddings",
-    "R": "Feed-forward neural LM and vanilla RNN",
-    "L": "LSTM and GRU",
-    "S": "Deep and bidirectional networks, tagging",
-    "C": "Contextual vectors, speech",
-    "Q": "Seq2seq, attention, decoding",
-    "P": "Training technique",
-    "M": "Metrics and cost",
-    "X": "The Transformer as the comparison",
-    "F": "Figures and interactive pieces",
-    "Z": "Errata and conflicts of the sources",
-}
+from foreword.lessons.claims.table import SECTIONS, VERDICTS, ClaimRow
 
 HEAD = """\
 # What the sources say, and what we measured
@@ -42,15 +22,15 @@ erratum the verdict is on what the source says, not on the correction.
 """
 
 
-def write_page(rows: Sequence[Row]) -> str:
-    """The whole page, as Markdown."""
+def write_page(rows: Sequence[ClaimRow]) -> str:
+    """Return the whole page as Markdown."""
     parts = [HEAD, _counts(rows)]
     for letter, title in SECTIONS.items():
         parts += [f"## {title}\n", *(_entry(row) for row in rows if row.claim.id[0] == letter)]
     return "\n".join(parts)
 
 
-def _counts(rows: Sequence[Row]) -> str:
+def _counts(rows: Sequence[ClaimRow]) -> str:
     verdicts = Counter(row.claim.verdict for row in rows)
     lines = [f"| {verdict} | {verdicts[verdict]} |" for verdict in VERDICTS]
     ran = sorted({(each.date, each.machine) for row in rows for each in row.tests.values()})
@@ -58,25 +38,25 @@ def _counts(rows: Sequence[Row]) -> str:
     return "\n".join(["| verdict | statements |", "|---|---|", *lines, "", f"Tests last ran: {when}.", ""])
 
 
-def _entry(row: Row) -> str:
+def _entry(row: ClaimRow) -> str:
     claim = row.claim
     lines = [f"**{claim.id}** {claim.says}", ""]
     why = f": {claim.why}" if claim.why else "."
     lines += [f"- **{claim.verdict}**{why}", f"- found: {claim.found}"]
     lines += [f"- measured: {name}: {value}" for name, value in row.measured.items()]
-    if claim.kept:
-        kept = claim.kept
-        lines += [f"- stored: {kept.found} ({kept.where}; {kept.date}; seed: {kept.seed}; machine: {kept.machine})"]
+    if (stored := claim.stored) is not None:
+        source = f"{stored.where}; {stored.date}; seed: {stored.seed}; machine: {stored.machine}"
+        lines += [f"- stored: {stored.found} ({source})"]
     lines += [f"- proved by: {_tests(row)}", ""]
     return "\n".join(lines)
 
 
-def _tests(row: Row) -> str:
-    """Names of tests behind their files, and those that did not pass marked."""
+def _tests(row: ClaimRow) -> str:
+    """List the tests by file, and mark those that did not pass."""
     if not row.tests:
         return "no test has run"
     by_file: dict[str, list[str]] = {}
-    for test, ran in row.tests.items():
+    for test, run in row.tests.items():
         file, _, name = test.partition("::")
-        by_file.setdefault(file, []).append(f"`{name}`" + ("" if ran.outcome == "passed" else f" ({ran.outcome})"))
+        by_file.setdefault(file, []).append(f"`{name}`" + ("" if run.outcome == "passed" else f" ({run.outcome})"))
     return "; ".join(f"`{file}`: {', '.join(names)}" for file, names in by_file.items())

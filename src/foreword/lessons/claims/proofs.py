@@ -1,29 +1,52 @@
-"""Which tests prove which claim: those with the claim's id in their name or docstring.
+"""The tests that prove claims: finding them, running them, and storing what they measured.
 
-That is the project's rule for tests, so nothing else has to be kept in step: ``test_r12_powers`` proves R12, and a
-docstring "Rows R03, L01: …" proves two claims.
+A test proves the claims whose ids are in its name or docstring: ``test_r12_powers`` proves R12, and a docstring "Rows
+R03, L01: …" proves two claims. It reports a number with ``record_property("R12 0.9 to the hundredth", value)``: the
+claim's id, a space, the name. Parametrized cases of a test count as one: it passed if none failed and at least one did
+pass.
 """
 
 from __future__ import annotations
 
 import ast
+import json
+import os
+import platform
 import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
 import foreword
-from foreword.errors import InputError
+from foreword.errors import ForewordError, InputError
+from foreword.protocols import Meter
+from foreword.storage.atomic import atomic_file
 
 IN_WORDS = re.compile(r"\b([A-Z]\d{2})\b")
 IN_NAME = re.compile(r"(?<=_)([a-z]\d{2})(?=_|$)")
+PERCENT = re.compile(r"\[ *(\d+)%\]")
+NAMED = re.compile(r"([A-Z]\d{2}) (.+)", re.DOTALL)
+
+FILE = Path(__file__).with_name("measured.json")
+
+
+# Finding
 
 
 def checkout() -> Path | None:
-    """The root of the repository that this package runs from, or None where it is installed without its tests."""
+    """Return the root of the repository this package runs from, or None if it was installed without its tests."""
     root = Path(foreword.__file__).resolve().parents[2]
     return root if (root / "tests" / "claims").is_dir() else None
 
 
 def needed_checkout() -> Path:
+    """Return the root of the repository, or raise."""
     root = checkout()
     if root is None:
         raise InputError("this package was installed without its tests: run this in a checkout of the repository")
@@ -31,7 +54,7 @@ def needed_checkout() -> Path:
 
 
 def find_proofs(root: Path) -> dict[str, list[str]]:
-    """Each test that proves something, as file::name from the root, with the ids of its claims."""
+    """Find each test that proves something, as file::name from the root, with the ids of its claims."""
     proofs = {}
     for path in sorted((root / "tests").rglob("test_*.py")):
         file = path.relative_to(root).as_posix()
@@ -44,4 +67,123 @@ def find_proofs(root: Path) -> dict[str, list[str]]:
 
 
 def ids_of(name: str, docstring: str) -> list[str]:
+    """Return the sorted claim ids in a test's name and docstring."""
     return sorted({*(id.upper() for id in IN_NAME.findall(name)), *IN_WORDS.findall(docstring)})
+
+
+# Running
+
+
+@dataclass(slots=True)
+class ProofRun:
+    """outcome: passed, failed or skipped; seconds: of all its cases; measured: what it recorded, by claim and name."""
+
+    outcome: str
+    seconds: float = 0.0
+    measured: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+def run_tests(root: Path, tests: Sequence[str], meter: Meter | None = None) -> dict[str, ProofRun]:
+    """Run tests, given as file::name, in a process of their own and read their outcomes from pytest's JUnit report."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        output = _pytest(root, [*tests, f"--junitxml={report}"], len(tests), meter)
+        if not report.exists():
+            last = output.strip().splitlines()[-1] if output.strip() else "no output"
+            raise ForewordError(f"pytest made no report: {last}")
+        return read_report(ElementTree.parse(report).getroot())
+
+
+def _pytest(root: Path, arguments: Iterable[str], total: int, meter: Meter | None) -> str:
+    """Run pytest, pass its percentages on to ``meter``, and return the last lines of its output."""
+    # The newer family of reports has no element for a test's properties.
+    options = ["-p", "no:cacheprovider", "--no-header", "--tb=line", "-o", "junit_family=xunit1"]
+    command = [sys.executable, "-m", "pytest", *options, *arguments]
+    last: list[str] = []
+    with subprocess.Popen(
+        command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8"
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            last = [*last[-9:], line]
+            percent = PERCENT.search(line)
+            if meter is not None and percent:
+                meter("running tests", int(percent[1]) * total // 100, total)
+    return "".join(last)
+
+
+def read_report(tree: ElementTree.Element) -> dict[str, ProofRun]:
+    """Read a JUnit report: test, as file::name → its run, with the cases of a parametrized test as one."""
+    runs: dict[str, ProofRun] = {}
+    for case in tree.iter("testcase"):
+        test = f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name', '').partition('[')[0]}"
+        outcome = _outcome(case)
+        run = runs.setdefault(test, ProofRun(outcome))
+        run.outcome = min(run.outcome, outcome, key=("failed", "passed", "skipped").index)
+        run.seconds += float(case.get("time", 0))
+        for each in case.iter("property"):
+            named = NAMED.fullmatch(each.get("name", ""))
+            if named:
+                run.measured.setdefault(named[1], {})[named[2]] = each.get("value", "")
+    return runs
+
+
+def _outcome(case: ElementTree.Element) -> str:
+    if case.find("failure") is not None or case.find("error") is not None:
+        return "failed"
+    return "skipped" if case.find("skipped") is not None else "passed"
+
+
+# Storing
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A test as it last ran. claims: those it proves. measured: by claim and name; seeds are fixed in the test."""
+
+    claims: list[str]
+    outcome: str
+    seconds: float
+    date: str
+    machine: str
+    measured: dict[str, dict[str, str]] = field(default_factory=dict)
+
+
+def read_stored(file: Path = FILE) -> dict[str, StoredRun]:
+    """Read how each test last ran; empty if nothing was stored."""
+    if not file.exists():
+        return {}
+    found: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+    return {test: StoredRun(**run) for test, run in found.items()}
+
+
+def write_stored(runs: dict[str, StoredRun], file: Path = FILE) -> None:
+    """Write how each test last ran, one line per test."""
+    rows = (f" {json.dumps(test)}: {json.dumps(_facts(run), ensure_ascii=False)}" for test, run in sorted(runs.items()))
+    with atomic_file(file) as new:
+        new.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
+
+
+def _facts(run: StoredRun) -> dict[str, object]:
+    facts: dict[str, object] = {
+        "claims": run.claims,
+        "outcome": run.outcome,
+        "seconds": round(run.seconds, 2),
+        "date": run.date,
+        "machine": run.machine,
+    }
+    return {**facts, "measured": run.measured} if run.measured else facts
+
+
+def today() -> str:
+    """Return the date in UTC."""
+    return datetime.now(UTC).date().isoformat()
+
+
+def this_machine() -> str:
+    """Describe the processor, its cores and Python, never a name that somebody gave the machine."""
+    described = Path("/proc/cpuinfo")
+    lines = described.read_text(encoding="utf-8").splitlines() if described.exists() else []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    model = models[0] if models else platform.processor() or platform.machine()
+    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}"

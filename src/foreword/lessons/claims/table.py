@@ -1,62 +1,105 @@
-"""All claims in the order of the sources' sections, and each with its tests as they last ran."""
+"""The table of claims, read from ``claims.toml``, and each claim with its tests as they last ran."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
 
 from foreword.errors import InputError
-from foreword.lessons.claims.claim import Claim
-from foreword.lessons.claims.counts import COUNTS
-from foreword.lessons.claims.errata import ERRATA
-from foreword.lessons.claims.pictures import PICTURES
-from foreword.lessons.claims.recurrent import RECURRENT
-from foreword.lessons.claims.sequences import SEQUENCES
-from foreword.lessons.claims.stored import Ran
-from foreword.lessons.claims.training import TRAINING
-from foreword.lessons.claims.translation import TRANSLATION
-from foreword.lessons.claims.vectors import VECTORS
+from foreword.lessons.claims.proofs import StoredRun
 
-CLAIMS: tuple[Claim, ...] = (
-    *COUNTS,
-    *SEQUENCES,
-    *VECTORS,
-    *RECURRENT,
-    *TRANSLATION,
-    *TRAINING,
-    *PICTURES,
-    *ERRATA,
-)
+Verdict: TypeAlias = Literal["holds", "holds with a condition", "does not reproduce", "not checked yet"]
+
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+FILE = Path(__file__).with_name("claims.toml")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StoredResult:
+    """A result that takes minutes or a GPU, measured once.
+
+    where: the page or file of docs that holds it, from the root of the repository. date: as given there, else the day
+    on which the number was added to the page. seed, machine: as given there, or that they are not.
+    """
+
+    found: str
+    where: str
+    date: str
+    seed: str
+    machine: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One statement.
+
+    id: its row. says: the statement, in our words. verdict: ours. found: what its tests assert. why: the condition
+    under which it holds, why it does not reproduce or has not been checked; empty where it simply holds.
+    """
+
+    id: str
+    says: str
+    verdict: Verdict
+    found: str
+    why: str = ""
+    stored: StoredResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
     """A claim and how its tests last ran, by file::name."""
 
     claim: Claim
-    tests: dict[str, Ran]
+    tests: dict[str, StoredRun]
 
     @property
     def measured(self) -> dict[str, str]:
-        """What the tests recorded for this claim."""
+        """Collect what the tests recorded for this claim."""
         return {
-            name: value for ran in self.tests.values() for name, value in ran.measured.get(self.claim.id, {}).items()
+            name: value for run in self.tests.values() for name, value in run.measured.get(self.claim.id, {}).items()
         }
 
     @property
     def outcome(self) -> str:
-        """'3 passed, 1 skipped', or that there is nothing to tell."""
-        outcomes = [ran.outcome for ran in self.tests.values()]
+        """Count the outcomes: '3 passed, 1 skipped'."""
+        outcomes = [run.outcome for run in self.tests.values()]
         counted = {name: outcomes.count(name) for name in ("passed", "failed", "skipped")}
         return ", ".join(f"{count} {name}" for name, count in counted.items() if count) or "no test has run"
 
-    @property
-    def failed(self) -> bool:
-        return any(ran.outcome == "failed" for ran in self.tests.values())
+
+def read_claims(file: Path = FILE) -> tuple[dict[str, str], tuple[Claim, ...]]:
+    """Read and validate the table: the title of each section by its letter, and the claims in their order."""
+    try:
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as fault:
+        raise InputError(f"{file}: expected TOML: {fault}") from None
+    sections = tables.pop("sections", {})
+    claims = tuple(_claim(id, fields) for id, fields in tables.items())
+    for claim in claims:
+        if claim.id[0] not in sections:
+            raise InputError(f"{file}: claim {claim.id}: no section {claim.id[0]}; give it a title in [sections]")
+        if claim.verdict not in VERDICTS:
+            raise InputError(f"{file}: claim {claim.id}: verdict {claim.verdict!r}: expected {', '.join(VERDICTS)}")
+    return sections, claims
 
 
-def chosen(ids: Sequence[str]) -> list[Claim]:
-    """The claims asked for, in the table's order; all where none is."""
+def _claim(id: str, fields: dict[str, Any]) -> Claim:
+    stored = fields.pop("stored", None)
+    try:
+        return Claim(id, **fields, stored=None if stored is None else StoredResult(**stored))
+    except TypeError as fault:
+        raise InputError(f"claim {id}: {str(fault).partition('() ')[2]}") from None
+
+
+SECTIONS, CLAIMS = read_claims()
+
+
+def select_claims(ids: Sequence[str]) -> list[Claim]:
+    """Return the claims with these ids in the table's order, or all claims if no id is given."""
     wanted = {id.upper() for id in ids}
     unknown = wanted - {claim.id for claim in CLAIMS}
     if unknown:
@@ -64,5 +107,6 @@ def chosen(ids: Sequence[str]) -> list[Claim]:
     return [claim for claim in CLAIMS if not wanted or claim.id in wanted]
 
 
-def rows_of(claims: Sequence[Claim], runs: Mapping[str, Ran]) -> list[Row]:
-    return [Row(claim, {test: ran for test, ran in runs.items() if claim.id in ran.claims}) for claim in claims]
+def rows_of(claims: Sequence[Claim], runs: Mapping[str, StoredRun]) -> list[ClaimRow]:
+    """Attach to each claim the runs of the tests that prove it."""
+    return [ClaimRow(claim, {test: run for test, run in runs.items() if claim.id in run.claims}) for claim in claims]

@@ -11,10 +11,10 @@ import pytest
 
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.compare import ladder as module
-from foreword.evaluate.compare.facts import TextFacts
-from foreword.evaluate.compare.ladder import LADDER, Rung, compare, draw_sample, weigh
-from foreword.evaluate.compare.results import Comparison, Event, Plan, Progress, Row
-from foreword.evaluate.compare.splits import Splits
+from foreword.evaluate.compare.inspection import draw_sample, weigh
+from foreword.evaluate.compare.ladder import LADDER, LadderModel, compare
+from foreword.evaluate.compare.results import Comparison, Event, Plan, Progress, Row, TextFacts
+from foreword.evaluate.compare.setup import Splits
 from foreword.measures.perplexity import measure
 from foreword.ngram.unigram import UnigramLM
 from foreword.storage.folder import save
@@ -195,13 +195,13 @@ def test_a_neural_model_without_a_tuning_part_learns_all_the_same() -> None:
 
 
 def test_models_come_in_the_order_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LADDER", [*LADDER, Rung("mle", "Maximum likelihood", lambda: UnigramLM(add=0))])
+    monkeypatch.setattr(module, "LADDER", [*LADDER, LadderModel("mle", "Maximum likelihood", lambda: UnigramLM(add=0))])
     assert [row.name for row in run(DOCUMENTS, models=None, time_budget=0.1).rows] == [*COUNTED, *NEURAL, "mle"]
     assert [row.name for row in run(DOCUMENTS, models=["mle", "unigram"]).rows] == ["mle", "unigram"]
 
 
 def test_a_model_that_gives_a_token_no_probability_is_reported_as_infinite(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LADDER", [Rung("mle", "Maximum likelihood", lambda: UnigramLM(add=0))])
+    monkeypatch.setattr(module, "LADDER", [LadderModel("mle", "Maximum likelihood", lambda: UnigramLM(add=0))])
     comparison = run(Splits(["a b"], [], ["a c"]), models=None)
     assert comparison.rows[0].measures.perplexity == math.inf
     told = json.loads(json.dumps(comparison.to_json(), allow_nan=False))

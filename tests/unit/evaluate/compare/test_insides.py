@@ -9,11 +9,17 @@ import numpy as np
 import pytest
 
 from foreword.arrays import Reals as Floats
-from foreword.evaluate.compare.facts import Passage
-from foreword.evaluate.compare.insides import LAGS, WINDOWS, cut_windows, gradient_norms, layers_of, passage_gates
-from foreword.evaluate.compare.mixing import best_pair
-from foreword.evaluate.compare.wordlists import asked_words, is_word, merged, neighbourhoods
-from foreword.evaluate.gates import Layers
+from foreword.evaluate.compare.facts import asked_words, is_word, learn_merges, neighbourhoods
+from foreword.evaluate.compare.inspection import (
+    LAGS,
+    WINDOWS,
+    best_pair,
+    cut_windows,
+    gradient_norms,
+    passage_gates,
+)
+from foreword.evaluate.compare.results import Passage
+from foreword.evaluate.gates import Layers, has_layers
 from foreword.mix.combine import interpolate
 from foreword.ngram.model import NgramLM
 from foreword.ngram.unigram import UnigramLM
@@ -83,7 +89,7 @@ def test_l05_gates_of_the_passage_are_those_after_the_first_end() -> None:
     for name, place in (("input", 3), ("forget", 4), ("output", 6)):
         assert np.allclose(np.array(found.traces[name]), [held[place][0] for held in kept[0][1:]], atol=6e-4)
     assert passage_gates(layers("rnn"), passage, np.array([3, 4, 5, 1]), end=1) is None
-    assert layers_of(UnigramLM()) is None
+    assert not has_layers(UnigramLM())
 
 
 # Pairs
@@ -168,7 +174,7 @@ def test_what_a_word_is(token: str, answer: bool) -> None:
 
 def test_f11_merges_are_in_order_and_the_sentence_gets_shorter() -> None:
     """F11: pairs by how often they stand together, and the same sentence with more and more of them."""
-    found = merged(["low low low lower newest newest"] * 4, "the newest low")
+    found = learn_merges(["low low low lower newest newest"] * 4, "the newest low")
     assert found is not None
     left, right, count = found.first[0]
     assert ("low low low lower newest newest".count(left + right) * 4) == count
@@ -177,10 +183,10 @@ def test_f11_merges_are_in_order_and_the_sentence_gets_shorter() -> None:
     assert lengths[0] == len("the newest low")
     assert lengths[-1] < lengths[0]
     assert found.stages[-1][0] == found.learnt
-    assert merged(["abc"], "abc") is None
+    assert learn_merges(["abc"], "abc") is None
 
 
 def test_a_long_sentence_is_cut_at_a_word() -> None:
-    found = merged(["ab ab ab"], "word " * 40)
+    found = learn_merges(["ab ab ab"], "word " * 40)
     assert found is not None
     assert len(found.stages[0][1]) == len(("word " * 13)[:-1][:64].rpartition(" ")[0])

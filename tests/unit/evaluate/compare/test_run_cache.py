@@ -16,7 +16,7 @@ from foreword.evaluate.compare import ladder as module
 from foreword.evaluate.compare import run_cache as resuming
 from foreword.evaluate.compare.ladder import LADDER, compare
 from foreword.evaluate.compare.results import Comparison, Curve, Event, Gates, Progress, Resumed, Row
-from foreword.evaluate.compare.run_cache import Kept
+from foreword.evaluate.compare.run_cache import RunCache
 from foreword.measures.perplexity import Measures
 
 DOCUMENTS = [f"the {animal} saw the {thing}" for animal in ("cat", "dog", "owl") for thing in ("mat", "hat")] * 8
@@ -66,7 +66,7 @@ def test_other_runs_begin_anew(tmp_path: Path, change: dict[str, Any]) -> None:
 
 def test_a_network_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resuming, "CHECKPOINT_EVERY", 0.0)
-    monkeypatch.setattr(module, "PATIENCE", 0)
+    monkeypatch.setattr(module, "POLICY", dataclasses.replace(module.POLICY, patience=0))
     settings = {"models": ["rnn"], "time_budget": 4}
     stopped = 0.0
     for event in run(tmp_path, **settings):
@@ -128,7 +128,7 @@ def test_a_row_comes_back_as_it_was(tmp_path: Path) -> None:
         gradient=(1.0, 0.5),
         gates=Gates(("a",), {"forget": ((0.5, 0.25),)}),
     )
-    kept = Kept(tmp_path, "run")
+    kept = RunCache(tmp_path, "run")
     kept.finish(row, np.array([-1.0]), np.array([-2.0, -np.inf]), 12.5)
     found = kept.finished("lstm")
     assert found is not None
@@ -149,5 +149,5 @@ def test_forgotten_runs_are_deleted_after_a_week(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         date = time.time() - days * 24 * 3600
         os.utime(tmp_path / name, (date, date))
-    Kept(tmp_path, "run")
+    RunCache(tmp_path, "run")
     assert [path.name for path in tmp_path.iterdir()] == ["new"]

@@ -8,22 +8,20 @@ import pytest
 
 from foreword.errors import SettingError
 from foreword.evaluate.compare.ladder import compare
-from foreword.evaluate.compare.results import Comparison
-from foreword.evaluate.compare.sampling import Sampled, Streams, evenly, shortened, together
-from foreword.evaluate.compare.setup import prepare, take
-from foreword.evaluate.compare.splits import Splits
+from foreword.evaluate.compare.results import Comparison, Sampled
+from foreword.evaluate.compare.setup import Splits, Streams, add_sampled, prepare, read_text, sample_evenly, shortened
 from foreword.picture.report_tables import shortened_in_words
 
 
 def test_a_text_that_fits_is_taken_whole() -> None:
     texts = ["one two", "three", "größer"]
-    kept, told = evenly(texts, 1000)
+    kept, told = sample_evenly(texts, 1000)
     assert kept == texts
     assert told == Sampled(3, 8 + 6 + 9, 3, 23)
 
 
 def test_every_second_then_every_fourth_is_taken() -> None:
-    kept, told = evenly((f"{place:09d}" for place in range(1000)), 3000)
+    kept, told = sample_evenly((f"{place:09d}" for place in range(1000)), 3000)
     places = [int(text) for text in kept]
     assert places == list(range(0, 1000, 4))
     assert told == Sampled(1000, 10_000, 250, 2500)
@@ -47,21 +45,21 @@ def test_never_more_than_the_limit_is_held() -> None:
             most = max(most, alive)
             yield Counted(f"{place:09d}")
 
-    kept, _ = evenly(stream(), 1000)
+    kept, _ = sample_evenly(stream(), 1000)
     assert len(kept) <= 100
     assert most <= 100 + 3
 
 
 def test_a_document_too_long_by_itself_is_cut_at_a_space() -> None:
-    kept, told = evenly(["word " * 100], 52)
+    kept, told = sample_evenly(["word " * 100], 52)
     assert kept == ["word " * 9 + "word"]
     assert (told.documents, told.bytes, told.kept_bytes) == (1, 501, 50)
     assert shortened("没有空格的文字", 10) == "没有空"
-    assert evenly(["a b", "word " * 100, "c d"], 52)[0] == ["a b", "c d"]
+    assert sample_evenly(["a b", "word " * 100, "c d"], 52)[0] == ["a b", "c d"]
 
 
 def test_parts_are_told_together() -> None:
-    assert together([Sampled(2, 20, 1, 10), Sampled(3, 30, 3, 30)]) == Sampled(5, 50, 4, 40)
+    assert add_sampled([Sampled(2, 20, 1, 10), Sampled(3, 30, 3, 30)]) == Sampled(5, 50, 4, 40)
 
 
 def test_a_large_text_is_compared_on_a_part_of_it_and_says_so() -> None:
@@ -110,8 +108,8 @@ def test_a_limit_must_be_positive() -> None:
 
 def test_a_test_part_that_networks_have_no_time_for_is_shortened_and_told() -> None:
     texts = Splits(["a b c d e"] * 50, ["a b"] * 40, ["c d e"] * 40)
-    whole = prepare("text", take(texts, 1 << 20), None, None, None, None)
-    short = prepare("text", take(texts, 1 << 20), None, None, None, 40.0 * len(whole.tokenizer.vocab))
+    whole = prepare("text", read_text(texts, 1 << 20), None, None, None, None)
+    short = prepare("text", read_text(texts, 1 << 20), None, None, None, 40.0 * len(whole.tokenizer.vocab))
     assert whole.facts.test_share == 1.0
     assert short.facts.test_share == pytest.approx(len(short.test) / 40)
     assert 0 < len(short.test) < 40

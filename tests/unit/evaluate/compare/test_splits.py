@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foreword.errors import InputError
-from foreword.evaluate.compare.splits import cut, split, written_without_spaces
+from foreword.evaluate.compare.facts import written_without_spaces
+from foreword.evaluate.compare.setup import cut, split
 
 CHINESE = "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。"
 JAPANESE = "すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。"
