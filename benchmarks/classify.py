@@ -21,8 +21,7 @@ from foreword.features.bag import BagOfWords
 from foreword.pipeline.classifier import TextClassifier
 from foreword.text.block import Block
 from foreword.text.datasets import labelled
-from foreword.text.examples import LabelledReading
-from foreword.text.labelled import read_labelled_blocks
+from foreword.text.labelled import LabelledReading, read_labelled_blocks
 
 TITLE = "Classification"
 HOW = (

@@ -22,16 +22,16 @@ from foreword.evaluate.vectors import read_pairs, read_questions
 from foreword.fasttext.classifier import FastTextClassifier
 from foreword.fasttext.files import write_fasttext
 from foreword.fasttext.quantize import quantize
-from foreword.filtering.columns import Column
-from foreword.filtering.rows import line_batches
+from foreword.filtering.output import TableWriter, line_bytes
 from foreword.filtering.rules import read_table
-from foreword.filtering.tables import TableWriter, table_batches
+from foreword.filtering.scoring import Column
 from foreword.ngram.arpa import write_arpa
 from foreword.storage.folder import load
 from foreword.tag.conll import read_conll
 from foreword.tag.conllu import read_conllu
 from foreword.text.files import find_files, opened
 from foreword.text.labelled import read_labelled
+from foreword.text.rows import LineRows, RowReading, rows_from
 from foreword.text.sources import Reading, read_documents
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.tokenizer_json import write_tokenizer_json
@@ -187,11 +187,11 @@ def _jsonl() -> list[Target]:
         with opened(*find_files(path)) as reader:
             for errors in ("strict", "replace"):
                 reader.stream.seek(0)
-                for batch in line_batches(reader, "jsonl", "text", errors, LONGEST):
-                    score = Column("score", np.arange(len(batch)) / 2)
-                    batch.written(batch.rows, [score])
-                    batch.written(np.ones(len(batch), np.bool_), [])
-                    list(batch.texts.strings())
+                for rows in rows_from(reader, RowReading("text", "jsonl", errors, longest=LONGEST)):
+                    assert isinstance(rows, LineRows)
+                    line_bytes(rows, rows.present, [Column("score", np.arange(len(rows)) / 2)])
+                    line_bytes(rows, np.ones(len(rows), np.bool_), [])
+                    list(rows.texts.strings())
 
     return [
         one_file("JSONL", "a.jsonl", seeds, lambda path: list(read_documents(path)), words, weight=4),
@@ -219,8 +219,8 @@ def _parquet() -> list[Target]:
     def filtered(path: Path) -> None:
         with opened(*find_files(path)) as reader:
             writer = TableWriter(io.BytesIO(), "out")
-            for batch in table_batches(reader, "text", "replace", LONGEST):
-                writer.write(batch, np.arange(len(batch)) % 2 == 0, [Column("score", np.arange(len(batch)) / 2)])
+            for rows in rows_from(reader, RowReading("text", "parquet", "replace", longest=LONGEST)):
+                writer.write(rows, np.arange(len(rows)) % 2 == 0, [Column("score", np.arange(len(rows)) / 2)])
             writer.close()
 
     def make(rng: random.Random, folder: Path) -> None:

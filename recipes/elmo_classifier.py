@@ -24,7 +24,7 @@ from elmo_page import learnt, talk
 
 from foreword import ELMo, RecurrentClassifier, read_documents, read_labelled
 from foreword.text.datasets import find
-from foreword.text.examples import LabelledReading
+from foreword.text.labelled import LabelledReading
 
 STOPS = re.compile(r"(?<=[.!?])\s+|<br />")
 """Where sentences end that are in lower case."""

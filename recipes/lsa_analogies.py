@@ -28,8 +28,7 @@ from rich.table import Table
 from scipy import sparse
 
 from foreword.features.lsa import LSA
-from foreword.text.datasets import dataset, find
-from foreword.text.register import DATASETS
+from foreword.text.datasets import DATASETS, dataset, find
 from foreword.text.sources import read_documents
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer

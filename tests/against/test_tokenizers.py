@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from foreword.text.block import blocks_of
-from foreword.text.clean import Form
 from foreword.text.datasets import dataset
 from foreword.text.sources import read_documents
+from foreword.text.unicode import Form
 from foreword.tokens.bpe import BPETokenizer, Pattern
 from foreword.tokens.tokenizer_json import REGEXES, read_tokenizer_json, write_tokenizer_json
 

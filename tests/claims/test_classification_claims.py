@@ -20,8 +20,7 @@ from foreword.pipeline.classifier import TextClassifier
 from foreword.tag.conllu import read_conllu
 from foreword.text.datasets import find, labelled
 from foreword.text.embedded import embedded_text
-from foreword.text.examples import LabelledReading
-from foreword.text.labelled import read_labelled_blocks
+from foreword.text.labelled import LabelledReading, read_labelled_blocks
 
 Report = Callable[[str, object], None]
 

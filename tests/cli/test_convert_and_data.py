@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from foreword import load
-from foreword.text.register import DATASETS
+from foreword.text.datasets import DATASETS
 
 from .conftest import Foreword
 

@@ -530,13 +530,13 @@ def test_full_disk(
 ) -> None:
     import errno
 
-    from foreword.filtering.output import Output
+    from foreword.filtering.output import LineWriter
 
-    def refuse(self: Output, data: object) -> None:
+    def refuse(self: LineWriter, *what: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr(Output, "write", refuse)
+        patched.setattr(LineWriter, "write", refuse)
         done = foreword(
             "filter", models / "lid.bin", web, tmp_path / "out", "-p", 1, "--score-only", "--on-error", "skip"
         )

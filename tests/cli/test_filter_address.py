@@ -18,8 +18,7 @@ from tests.cli.conftest import Foreword
 
 from foreword.errors import ForewordError
 from foreword.filtering import Filtering, filter_files
-from foreword.filtering.address import AddressLedger
-from foreword.filtering.ledger import FOLDER
+from foreword.filtering.ledger import FOLDER, AddressLedger
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM
 from foreword.storage.folder import save

@@ -127,8 +127,9 @@ def test_rows_of_jsonl_keep_their_fields(foreword: Foreword, shelf: Path, tmp_pa
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("[]", 'line 2 is no object with a string "text"'),
-        ('{"text": 3}', "line 2 is no object"),
+        ("[]", "line 2 is not a JSON object"),
+        ('{"text": 3}', 'line 2 has a field "text" that is not a string'),
+        ('{"body": "a"}', 'line 2 has no field "text" (it has: body)'),
         ("{", "line 2 is not JSON"),
     ],
 )

@@ -27,9 +27,9 @@ pytest.importorskip("ray", reason="Ray is not installed")
 from foreword.cluster import ngrams  # noqa: E402
 from foreword.cluster.counting import fit_tokenizer  # noqa: E402
 from foreword.cluster.ngrams import fit_ngrams, range_cuts  # noqa: E402
-from foreword.cluster.segments import read_stretch, stretches_of  # noqa: E402
+from foreword.text.segments import read_segment, segments_of  # noqa: E402
 
-STRETCH = 60_000
+SEGMENT = 60_000
 
 
 def made_up(seed: int, lines: int) -> str:
@@ -58,24 +58,24 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_stretches_hold_every_document_once_and_in_order(texts: Path, tmp_path: Path) -> None:
-    for size in (1, 777, STRETCH, 1 << 30):
+def test_segments_hold_every_document_once_and_in_order(texts: Path, tmp_path: Path) -> None:
+    for size in (1, 777, SEGMENT, 1 << 30):
         path = texts / "a.txt"
         if size == 1:
             path = tmp_path / "short.txt"
             path.write_text("\nab\n\n\ufeffc\nBZh9\nd", "utf-8")
-        stretches = stretches_of([str(path)], Reading(), size)
-        assert len(stretches) == max(1, -(-path.stat().st_size // size))
-        found = [text for each in stretches for block in read_stretch(each, Reading()) for text in block.strings()]
+        segments = segments_of([str(path)], Reading(), size)
+        assert len(segments) == max(1, -(-path.stat().st_size // size))
+        found = [text for each in segments for block in read_segment(each, Reading()) for text in block.strings()]
         assert found == list(read_documents(str(path)))
 
 
 def test_an_error_in_a_stretch_names_the_line_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"text": "good"}\n' * 1000 + '{"text": 3}\n' + '{"text": "good"}\n' * 100)
-    stretches = stretches_of([str(path)], Reading(), 5000)
+    segments = segments_of([str(path)], Reading(), 5000)
     with pytest.raises(InputError, match="1001") as told:
-        list(chain.from_iterable(read_stretch(stretch, Reading()) for stretch in stretches))
+        list(chain.from_iterable(read_segment(segment, Reading()) for segment in segments))
     with pytest.raises(InputError) as wanted:
         list(read_documents(str(path)))
     assert str(told.value) == str(wanted.value)
@@ -88,23 +88,23 @@ def test_an_error_in_a_stretch_names_the_line_of_the_file(tmp_path: Path) -> Non
 def test_tokenizers_are_the_same(
     foreword: Foreword, texts: Path, tmp_path: Path, options: tuple[object, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fit_tokenizer, "__kwdefaults__", with_short_stretches(fit_tokenizer))
+    monkeypatch.setattr(fit_tokenizer, "__kwdefaults__", with_short_segments(fit_tokenizer))
     one = foreword("tokenize", "train", texts, "-o", tmp_path / "one", *options)
     ray = foreword("tokenize", "train", texts, "-o", tmp_path / "ray", *options, "--ray")
     assert (one.exit_code, ray.exit_code) == (0, 0), ray.stderr
     assert contents(tmp_path / "ray") == contents(tmp_path / "one")
 
 
-def with_short_stretches(function: Any) -> dict[str, Any]:
-    """The defaults of a function, with stretches so short that there are several."""
-    return {**function.__kwdefaults__, "stretch_bytes": STRETCH}
+def with_short_segments(function: Any) -> dict[str, Any]:
+    """The defaults of a function, with segments so short that there are several."""
+    return {**function.__kwdefaults__, "segment_bytes": SEGMENT}
 
 
 @pytest.mark.usefixtures("cluster")
 def test_an_ngram_model_is_the_same(
     foreword: Foreword, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fit_ngrams, "__kwdefaults__", with_short_stretches(fit_ngrams))
+    monkeypatch.setattr(fit_ngrams, "__kwdefaults__", with_short_segments(fit_ngrams))
     options = ("--set", "order=4", "--set", "prune=[0,0,1]", "--min-count", 2)
     one = foreword("train", "ngram", texts, "-o", tmp_path / "one", *options, "--json")
     ray = foreword("train", "ngram", texts, "-o", tmp_path / "ray", *options, "--json", "--ray")
@@ -132,7 +132,7 @@ def test_a_node_lost_while_counting_changes_nothing(
     monkeypatch.setattr(ngrams, "_count", count_and_be_caught)
     ambush = Ambush(tmp_path, cluster, victim)
     ambush.start()
-    seen = fit_ngrams(model, [source], Reading(), words, stretch_bytes=25_000, ranges=3)
+    seen = fit_ngrams(model, [source], Reading(), words, segment_bytes=25_000, ranges=3)
     assert ambush.struck is not None
     save(TextLM(words, model), tmp_path / "ray")
     plain = TextLM(WordTokenizer(), NgramLM(3)).fit(list(read_documents(source)))

@@ -132,9 +132,9 @@ def test_what_dies_in_the_middle_changes_nothing(
     node = request.getfixturevalue("victim") if loss == "a node" else None
     stop = trap(tmp_path, node)
 
-    def perform_and_be_caught(run: str, folder: str, reading: Any, task: Any) -> tuple[Any, int]:
+    def perform_and_be_caught(run: str, folder: str, filtering: Any, task: Any) -> tuple[Any, int]:
         """A task that is caught between two batches, its result half written."""
-        return perform(reading.opened(), task, lambda size: stop()), 1
+        return perform(shards.OpenFilter(filtering), task, lambda size: stop()), 1
 
     monkeypatch.setattr("foreword.cluster.filtering._perform", perform_and_be_caught)
     ambush = Ambush(tmp_path, cluster, node)

@@ -10,7 +10,7 @@ from foreword.cli.options import AsJson, Quiet, examples
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
-    from foreword.text.register import DataFile, Dataset
+    from foreword.text.datasets import DataFile, Dataset
 
 EXAMPLES = examples(
     "foreword data",
@@ -38,8 +38,7 @@ def data(
     """
     from foreword.cli.printing import write_json
     from foreword.cli.texts import EMBEDDED
-    from foreword.text.datasets import dataset
-    from foreword.text.register import DATASETS
+    from foreword.text.datasets import DATASETS, dataset
 
     if name is None:
         if path is not None or download:
@@ -57,7 +56,7 @@ def data(
 def embedded_set() -> Dataset:
     """The embedded text, as if it were one of the named ones."""
     from foreword.cli.texts import EMBEDDED
-    from foreword.text.register import Dataset
+    from foreword.text.datasets import Dataset
 
     return Dataset(
         name=EMBEDDED,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from foreword.evaluate.tagging import TagMeasures
     from foreword.measures.perplexity import Measures
     from foreword.protocols import Json, LabelModel, Meter
-    from foreword.text.examples import LabelledReading, Tell
+    from foreword.text.labelled import LabelledReading, Tell
 
 EXAMPLES = examples(
     "foreword evaluate model ptb:test",

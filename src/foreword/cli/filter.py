@@ -21,6 +21,7 @@ from foreword.cli.options import (
     examples,
     ray_talking_to_stderr,
 )
+from foreword.errors import SettingError
 
 if TYPE_CHECKING:
     from foreword.filtering.run import Report
@@ -158,9 +159,9 @@ def filter(
     see them. --processes says how many tasks run at a time.
     """
     from foreword.cli.progress import progress
-    from foreword.filtering.run import Filtering, filter_files
-    from foreword.filtering.stream import STREAM, filter_stream
-    from foreword.filtering.tables import choose_allocator
+    from foreword.filtering.output import choose_allocator
+    from foreword.filtering.run import STREAM, filter_files, filter_stream
+    from foreword.filtering.settings import Filtering
     from foreword.storage.sigbus import tell_of_cut_files
 
     choose_allocator()
@@ -238,14 +239,12 @@ def _buckets(text: str | None) -> Any:
 
 
 def _size(text: str, option: str) -> int:
-    from foreword.cli.options import MEMORY_UNITS
+    from foreword.text.files import parse_size
 
-    number = text.upper().rstrip("KMGTIB")
-    unit = text.upper()[len(number) :].removesuffix("B").removesuffix("I")
     try:
-        return int(float(number) * MEMORY_UNITS[unit])
-    except (ValueError, KeyError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is not a size such as 16M", param_hint=option) from None
+        return parse_size(text)
+    except SettingError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 def _tell(done: Report, quiet: bool, as_json: bool) -> None:

@@ -11,8 +11,8 @@ import typer
 if TYPE_CHECKING:
     from foreword.protocols import Meter
     from foreword.text.block import Block
-    from foreword.text.examples import LabelledBlock, LabelledReading, Tell
-    from foreword.text.register import DataFile, Dataset
+    from foreword.text.datasets import DataFile, Dataset
+    from foreword.text.labelled import LabelledBlock, LabelledReading, Tell
 
 LABELLED = "How to read labelled texts"
 
@@ -69,7 +69,7 @@ def labelled_reading(
     errors: Literal["strict", "replace"],
 ) -> LabelledReading:
     """The options above as what ``read_labelled_blocks`` takes."""
-    from foreword.text.examples import LabelledReading
+    from foreword.text.labelled import LabelledReading
 
     return LabelledReading(
         format=format,
@@ -107,8 +107,7 @@ def dataset_blocks(spec: str, meter: Meter | None) -> Iterator[LabelledBlock]:
     """A data set of the register, whose form is known."""
     from foreword.text.block import Block
     from foreword.text.datasets import labelled, lookup
-    from foreword.text.examples import LabelledBlock
-    from foreword.text.labelled import read_labelled_blocks
+    from foreword.text.labelled import LabelledBlock, read_labelled_blocks
 
     found, file = lookup(spec)
     reading = reading_of_dataset(found, file)
@@ -120,7 +119,7 @@ def dataset_blocks(spec: str, meter: Meter | None) -> Iterator[LabelledBlock]:
 
 def reading_of_dataset(found: Dataset, file: DataFile) -> LabelledReading | None:
     """How to read it fast; None for other encodings and rarer forms."""
-    from foreword.text.examples import LabelledReading
+    from foreword.text.labelled import LabelledReading
 
     if found.encoding != "utf-8":
         return None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 import typer
 
 from foreword import kinds
+from foreword.errors import SettingError
 
 if TYPE_CHECKING:
     from foreword.protocols import TextTokenizer
@@ -217,7 +218,6 @@ def ray_talking_to_stderr() -> Iterator[None]:
         yield
 
 
-MEMORY_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LEAST_MEMORY = 64 << 20
 """Below this the tables would be emptied onto disk after every block."""
 
@@ -226,13 +226,12 @@ def memory_size(text: str | int) -> int:
     """Parse 512M or 1.5G as bytes; a number, which is how Typer hands over the default, is bytes already."""
     if isinstance(text, int):
         return text
-    short = text.upper().removesuffix("B").removesuffix("I")
-    number = short.rstrip("KMGT")
-    unit = short[len(number) :]
+    from foreword.text.files import parse_size
+
     try:
-        size = int(float(number) * MEMORY_UNITS[unit])
-    except (ValueError, KeyError, OverflowError):
-        raise typer.BadParameter(f"{text!r} is not a size such as 512M or 2G") from None
+        size = parse_size(text)
+    except SettingError as error:
+        raise typer.BadParameter(str(error)) from None
     if size < LEAST_MEMORY:
         raise typer.BadParameter(f"{text} is less than the {LEAST_MEMORY >> 20}M that are needed")
     return size

@@ -16,9 +16,8 @@ from typing import cast
 from foreword.errors import SettingError
 from foreword.protocols import Meter
 from foreword.text.block import Block, blocks_of
-from foreword.text.datasets import dataset, labelled, lookup
+from foreword.text.datasets import DATASETS, Dataset, dataset, labelled, lookup
 from foreword.text.embedded import Split, embedded_text
-from foreword.text.register import DATASETS, Dataset
 from foreword.text.sources import Reading, find_files, read_blocks, read_documents
 
 EMBEDDED = "embedded"

@@ -1,27 +1,27 @@
-"""A Ray cluster: one that runs already, or one on this machine for as long as the work takes."""
+"""A Ray cluster, running already or started here for as long as the work takes, and the results of its tasks."""
 
 from __future__ import annotations
 
 import logging
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from foreword.errors import ForewordError, MissingExtraError
+from foreword.protocols import Meter
 
 LOCAL = "local"
-"""The address of a cluster that is begun here and ends with the work."""
-
+"""The address of a cluster that is started here and ends with the work."""
 
 PATIENCE = 5.0
-"""Seconds in which a cluster has to answer at its address."""
+"""Seconds within which a cluster must answer at its address."""
 
 
 def ray_module() -> Any:
-    """Ray, whose import takes half a second and which need not be installed."""
-    # Ray tells its makers how it is used unless told otherwise; a command line that was asked to filter does not.
+    """Import Ray, which takes half a second and need not be installed."""
+    # Ray reports its usage to its makers by default; a command that was asked to filter does not.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
@@ -32,10 +32,10 @@ def ray_module() -> Any:
 
 @contextmanager
 def connected(address: str | None = None) -> Iterator[Any]:
-    """Ray, connected. A connection that is there already is used, and left as it is.
+    """Connect to Ray. An existing connection is used, and left as it is.
 
-    address: HOST:PORT, ``auto``, or ``local``; None is what RAY_ADDRESS says, else ``local``. The program should run on
-    a node of the cluster, for it hands out the work.
+    address: HOST:PORT, ``auto``, or ``local``; None is RAY_ADDRESS, else ``local``. The program should run on a node of
+    the cluster, for it distributes the work.
     """
     ray = ray_module()
     if ray.is_initialized():
@@ -56,7 +56,7 @@ def connected(address: str | None = None) -> Iterator[Any]:
 
 
 def _check_reachable(address: str) -> None:
-    """Ray itself would knock at a closed door for two minutes."""
+    """Raise an error if nothing listens at the address: Ray itself would try for two minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host:  # local or auto, of which Ray knows more
         return
@@ -67,5 +67,45 @@ def _check_reachable(address: str) -> None:
 
 
 def cluster_cores(ray: Any) -> int:
-    """How many cores the cluster has now; one that grows by itself may have more later."""
+    """Return the number of cores that the cluster has now; with autoscaling there may be more later."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+# --- results
+
+
+def result_of(ref: Any) -> Any:
+    """Return the result of a task, or raise what it raised, without the traceback of another process."""
+    ray = ray_module()
+    try:
+        return ray.get(ref)
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause
+        if isinstance(cause, ForewordError):
+            raise cause from error
+        raise
+    except ray.exceptions.RayError as error:
+        raise ForewordError(f"Ray gave up: {lost(error)}") from error
+
+
+def lost(error: BaseException) -> str:
+    """Return why Ray gave up a task after its retries: the first line of the error."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def wait_for_all(refs: Sequence[Any], meter: Meter | None, phase: str) -> None:
+    """Wait until all tasks are finished; raise the error of the first that fails at once."""
+    ray, left = ray_module(), list(refs)
+    while left:
+        # Many at a time: asked for one, Ray would search all that are left for each.
+        finished, left = ray.wait(left, num_returns=min(len(left), 100), timeout=1.0)
+        for ref in finished:
+            result_of(ref)
+        if meter:
+            meter(phase, len(refs) - len(left), len(refs))
+
+
+def change_folder(folder: str) -> None:
+    """Change to the folder in which the program was started, so that relative names mean the same."""
+    with suppress(OSError):  # the folder need not exist here if all names are addresses
+        os.chdir(folder)

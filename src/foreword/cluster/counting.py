@@ -1,7 +1,7 @@
-"""Words counted on Ray: each task counts a stretch of the text, and counts are merged, a few at a time.
+"""Words counted on Ray: each task counts a segment of the text, and counts are merged, a few at a time.
 
 The counts of a text are the sums of its parts', whatever way it is cut, and where a word was first seen is kept as the
-stretch and the place in it; so vocabularies and tokenizers made of them are those of one machine, to the byte.
+segment and the place in it; so vocabularies and tokenizers made of them are those of one machine, to the byte.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from foreword.cluster.connect import connected, ray_module
-from foreword.cluster.gather import result_of, stand_in, wait_for_all
-from foreword.cluster.segments import STRETCH_BYTES, Stretch, read_stretch, stretches_of
+from foreword.cluster.connect import change_folder, connected, ray_module, result_of, wait_for_all
 from foreword.protocols import Meter
 from foreword.text.block import Block
+from foreword.text.segments import SEGMENT_BYTES, Segment, read_segment, segments_of
 from foreword.text.sources import Reading, no_text
 from foreword.tokens.bpe import DEFAULT_MEMORY, BPETokenizer
 from foreword.tokens.counting import Counted, count_pieces_of, merge_counted
 from foreword.tokens.words import WordTokenizer
 
-STRETCH_SHIFT = 40
-"""A first place is the number of its stretch times 2⁴⁰, and a byte of it: eight million stretches of a terabyte."""
+SEGMENT_SHIFT = 40
+"""A first place is the number of its segment times 2⁴⁰, and a byte of it: eight million segments of a terabyte."""
 
 TOGETHER = 8
 """Counts that one task merges."""
@@ -45,13 +44,13 @@ def fit_tokenizer(
     *,
     address: str | None = None,
     memory: int = DEFAULT_MEMORY,
-    stretch_bytes: int = STRETCH_BYTES,
+    segment_bytes: int = SEGMENT_BYTES,
     meter: Meter | None = None,
 ) -> int:
     """What ``fit_blocks`` does, from files that the cluster at ``address`` counts; the bytes of their text."""
     with connected(address):
-        stretches = stretches_of(names, reading, stretch_bytes)
-        counted, size = count_on_ray(tokenizer, stretches, reading, meter)
+        segments = segments_of(names, reading, segment_bytes)
+        counted, size = count_on_ray(tokenizer, segments, reading, meter)
     if not counted.counts[0]:
         raise no_text(list(names))
     if isinstance(tokenizer, BPETokenizer):
@@ -62,13 +61,13 @@ def fit_tokenizer(
 
 
 def count_on_ray(
-    tokenizer: PieceTokenizer, stretches: Sequence[Stretch], reading: Reading, meter: Meter | None = None
+    tokenizer: PieceTokenizer, segments: Sequence[Segment], reading: Reading, meter: Meter | None = None
 ) -> tuple[Counted, int]:
     """Every distinct piece of the text with its count, and the bytes of the text; Ray has to be connected."""
     ray = ray_module()
     count, merge = ray.remote(_count).options(num_returns=2, scheduling_strategy="SPREAD"), ray.remote(_merge)
     rest = ray.put(tokenizer), os.getcwd(), reading  # noqa: PTH109
-    counting = [count.remote(stretch, *rest) for stretch in stretches]
+    counting = [count.remote(segment, *rest) for segment in segments]
     refs, sizes = [each[0] for each in counting], [each[1] for each in counting]
     wait_for_all(sizes, meter, "counting words")
     del counting
@@ -87,18 +86,18 @@ def own(counted: Counted) -> Counted:
 # What a worker does
 
 
-def _count(stretch: Stretch, tokenizer: PieceTokenizer, folder: str, reading: Reading) -> tuple[Counted, int]:
-    stand_in(folder)
+def _count(segment: Segment, tokenizer: PieceTokenizer, folder: str, reading: Reading) -> tuple[Counted, int]:
+    change_folder(folder)
     size = 0
 
     def prepared() -> Iterator[Block]:
         nonlocal size
-        for block in read_stretch(stretch, reading):
+        for block in read_segment(segment, reading):
             size += block.text_bytes()
             yield tokenizer.prepare(block)
 
     counted = count_pieces_of(prepared(), tokenizer.piece_pattern, threads=1)
-    return replace(counted, firsts=counted.firsts + (stretch.number << STRETCH_SHIFT)), size
+    return replace(counted, firsts=counted.firsts + (segment.number << SEGMENT_SHIFT)), size
 
 
 def _merge(*parts: Any) -> Counted:

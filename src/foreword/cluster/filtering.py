@@ -1,14 +1,13 @@
 """``foreword filter`` on Ray: every part of a file is one task.
 
-The unit is the part that ``filtering/shards.py`` cuts, and a task does what a process of the one-machine run does: it
-reads the part, writes what passes into the hidden folder of OUT, and sends back the sums. The program that was started
-keeps the ledger and puts finished shards in place, so that a run on a cluster and one without are the same run, and
-either goes on where the other was stopped.
+A task does what a process of the one-machine run does: it reads a part, writes what passes into the hidden folder of
+OUT, and returns the tally. The program that was started keeps the ledger and puts finished shards in place, so that a
+run on a cluster and one without are the same run, and either resumes the other.
 
 Tasks, and not a Ray Dataset of documents: a Dataset is Arrow rows, and a row of JSON that has been through Arrow is
-other bytes (order of members, spelling of numbers, what is between them), the rows of a shard would come in blocks of
-another size, and nothing would say which shard is finished. As a Dataset of parts it was measured: with two cores and
-eight parts it kept 1.2 of them busy, tasks kept two. ``rows.py`` has the maps for those who work with Datasets.
+other bytes (order of members, spelling of numbers, white space), the rows of a shard would come in blocks of another
+size, and nothing would say which shard is finished. Measured as a Dataset of parts, with two cores and eight parts, it
+kept 1.2 cores busy; tasks kept two. ``rows.py`` has the maps for those who work with Datasets.
 
 IN, OUT and the models have to lie where every node sees them: on a shared file system, or IN and OUT at an address; for
 OUT there, the scratch folder has to be shared.
@@ -24,19 +23,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from foreword.cluster.connect import cluster_cores, connected, ray_module
-from foreword.cluster.gather import lost, stand_in
+from foreword.cluster.connect import change_folder, cluster_cores, connected, lost, ray_module
 from foreword.errors import InputError, SettingError
-from foreword.filtering.run import Filtering, OnError, Report, filter_files, fingerprint
-from foreword.filtering.shards import ShardReader
+from foreword.filtering.run import OnError, Report, filter_files, fingerprint
+from foreword.filtering.settings import Filtering
+from foreword.filtering.shards import OpenFilter
 from foreword.filtering.summary import Tally
-from foreword.filtering.worker import Done, Reading, Task, perform
+from foreword.filtering.worker import Done, Task, perform
 from foreword.protocols import Meter
 from foreword.text.files import ADDRESS
 
 AHEAD = 2
-"""Tasks for each core that are handed out before they can begin: no core waits for the next one, and a cluster that
-grows by itself sees that there is more to do."""
+"""Tasks per core that are queued: no core waits for the next one, and autoscaling sees that there is more to do."""
 
 
 def filter_on_ray(
@@ -51,23 +49,23 @@ def filter_on_ray(
     meter: Meter | None = None,
     scratch: str | Path | None = None,
 ) -> Report:
-    """What ``filter_files`` does, by tasks of the cluster at ``address``, see ``connected``.
+    """Do what ``filter_files`` does, by tasks of the cluster at ``address``, see ``connected``.
 
     processes: how many tasks run at a time; None is as many as the cluster has cores.
     """
     if ADDRESS.match(str(out)) and scratch is None:
         raise SettingError("--ray and an address to write to: --scratch names a folder that all nodes see")
-    ray_module()  # what is not there is told at once, and not when a cluster has been started
+    ray_module()  # what is missing is reported at once, before a cluster is started
     for _, path in filtering.models:
         fingerprint(path)
     with connected(address) as ray:
 
         def perform_all(
-            reading: Reading, opened: ShardReader, tasks: list[Task], several: int, tell: Callable[[int], None]
+            opened: OpenFilter, tasks: list[Task], several: int, report: Callable[[int], None]
         ) -> Generator[Done, None, None]:
-            return _performed(reading, tasks, processes, tell)
+            return _performed(opened.filtering, tasks, processes, report)
 
-        # More than one, so that foreign models are put into a form that can be mapped, whoever will need them.
+        # More than one, so that foreign models are converted to a form that workers can map.
         several = max(2, processes or cluster_cores(ray))
         return filter_files(
             source, out, filtering, processes=several, on_error=on_error, restart=restart, meter=meter,
@@ -76,7 +74,7 @@ def filter_on_ray(
 
 
 def _performed(
-    reading: Reading, tasks: list[Task], processes: int | None, tell: Callable[[int], None]
+    filtering: Filtering, tasks: list[Task], processes: int | None, report: Callable[[int], None]
 ) -> Generator[Done, None, None]:
     ray = ray_module()
     work = ray.remote(_perform).options(num_cpus=1, scheduling_strategy="SPREAD")
@@ -85,15 +83,17 @@ def _performed(
     try:
         while True:
             most = processes or AHEAD * cluster_cores(ray)
-            for task in islice(coming, max(0, most - len(running))):  # fewer may be allowed than run: a node was lost
-                running[work.remote(run, folder, reading, task)] = task
+            for task in islice(
+                coming, max(0, most - len(running))
+            ):  # fewer may be allowed than are running: a node was lost
+                running[work.remote(run, folder, filtering, task)] = task
             if not running:
                 return
             finished, _ = ray.wait(list(running), num_returns=1)
             for ref in finished:
                 done, size = _done(ref, running.pop(ref))
                 read += size
-                tell(read)
+                report(read)
                 yield done
     finally:
         for ref in running:
@@ -115,25 +115,25 @@ def _done(ref: Any, task: Task) -> tuple[Done, int]:
 
 
 def _is_seen(task: Task) -> bool:
-    """Whether the result is here; a list of the folder makes a network file system look again."""
+    """Return whether the result is visible here; listing the folder makes a network file system look again."""
     return task.path.is_file() or task.path.name in os.listdir(task.path.parent)  # noqa: PTH208
 
 
-# What a worker does
+# On a worker
 
 
-def _perform(run: str, folder: str, reading: Reading, task: Task) -> tuple[Done, int]:
-    """A task's answer, and how many bytes it read."""
-    stand_in(folder)
+def _perform(run: str, folder: str, filtering: Filtering, task: Task) -> tuple[Done, int]:
+    """Perform a task; return its result, and how many bytes it read."""
+    change_folder(folder)
     sizes: list[int] = []
     try:
-        opened = _opened(run, reading)
+        opened = _opened(run, filtering)
     except InputError as error:
         return Done(task, Tally(), f"{error} (models must lie where every node sees them)", fatal=True), 0
     return perform(opened, task, sizes.append), sum(sizes)
 
 
 @lru_cache(maxsize=1)
-def _opened(run: str, reading: Reading) -> ShardReader:
-    """The models, mapped once by each worker. run: another run may have put other models into the same place."""
-    return reading.opened()
+def _opened(run: str, filtering: Filtering) -> OpenFilter:
+    """Map the models, once per worker. run: another run may have put other models into the same folder."""
+    return OpenFilter(filtering)

@@ -1,8 +1,8 @@
 """N-grams counted on Ray, to the model that one machine would make, byte by byte.
 
-    words       counted by stretches, unless a tokenizer is given: the vocabulary        (counting.py)
-    map         a stretch as ids, its distinct windows sorted, cut by ranges of first words
-    merge       a range's windows of a few stretches as one list, until one is left
+    words       counted by segments, unless a tokenizer is given: the vocabulary        (counting.py)
+    map         a segment as ids, its distinct windows sorted, cut by ranges of first words
+    merge       a range's windows of a few segments as one list, until one is left
     tables      a range's n-grams of all orders
     here        the ranges one behind the other, suffixes, and the estimates
 
@@ -24,10 +24,8 @@ from typing import Any
 import numpy as np
 
 from foreword.arrays import Longs
-from foreword.cluster.connect import cluster_cores, connected, ray_module
+from foreword.cluster.connect import change_folder, cluster_cores, connected, ray_module, result_of, wait_for_all
 from foreword.cluster.counting import TOGETHER, count_on_ray
-from foreword.cluster.gather import result_of, stand_in, wait_for_all
-from foreword.cluster.segments import STRETCH_BYTES, Stretch, read_stretch, stretches_of
 from foreword.ngram.counts import Tabulated
 from foreword.ngram.merge import (
     RangeTables,
@@ -42,6 +40,7 @@ from foreword.ngram.merge import (
 from foreword.ngram.model import NgramLM
 from foreword.protocols import Meter, TextTokenizer
 from foreword.storage.scratch import Scratch
+from foreword.text.segments import SEGMENT_BYTES, Segment, read_segment, segments_of
 from foreword.text.sources import Reading, no_text
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
@@ -50,12 +49,12 @@ RANGES_A_CORE = 2
 """Ranges of first words for each core: no range holds much more than its share, and none waits for the largest."""
 
 MOST_RANGES = 64
-"""Every stretch gives an object for each range, and Ray keeps account of all of them."""
+"""Every segment gives an object for each range, and Ray keeps account of all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a stretch has: its words in the order they first come, how many tokens and how many documents."""
+    """What a segment has: its words in the order they first come, how many tokens and how many documents."""
 
     words: Longs
     tokens: int
@@ -71,7 +70,7 @@ def fit_ngrams(
     learn: bool = True,
     address: str | None = None,
     ranges: int | None = None,
-    stretch_bytes: int = STRETCH_BYTES,
+    segment_bytes: int = SEGMENT_BYTES,
     meter: Meter | None = None,
 ) -> Seen:
     """Learn an n-gram model from files that the cluster at ``address`` counts; what was seen in all.
@@ -79,16 +78,16 @@ def fit_ngrams(
     tokenizer: words that are yet to be learnt from the text, or with ``learn=False`` any that has learnt.
     """
     with connected(address) as ray:
-        stretches = stretches_of(names, reading, stretch_bytes)
+        segments = segments_of(names, reading, segment_bytes)
         if learn:
             assert isinstance(tokenizer, WordTokenizer)
-            counted, _ = count_on_ray(tokenizer, stretches, reading, meter)
+            counted, _ = count_on_ray(tokenizer, segments, reading, meter)
             if not counted.counts[0]:
                 raise no_text(list(names))
             tokenizer.fit_counted(counted)
         scratch = Scratch(model.memory, model.scratch)
         ranges = ranges or min(RANGES_A_CORE * cluster_cores(ray), MOST_RANGES)
-        found, seen = tabulate_on_ray(tokenizer, stretches, reading, model.order, ranges, scratch, meter)
+        found, seen = tabulate_on_ray(tokenizer, segments, reading, model.order, ranges, scratch, meter)
     if not seen.documents:
         raise no_text(list(names))
     model.fit_tabulated(found, meter=meter)
@@ -97,7 +96,7 @@ def fit_ngrams(
 
 def tabulate_on_ray(
     tokenizer: TextTokenizer,
-    stretches: Sequence[Stretch],
+    segments: Sequence[Segment],
     reading: Reading,
     order: int,
     ranges: int,
@@ -112,7 +111,7 @@ def tabulate_on_ray(
     merge, tabulate = ray.remote(_merge), ray.remote(_tabulate).options(num_returns=2)
     held = [ray.put(tokenizer)]  # in a list it stays a reference, and each worker fetches it once
     rest = held, os.getcwd(), reading, order, cuts  # noqa: PTH109
-    mapped = [count.remote(stretch, *rest) for stretch in stretches]
+    mapped = [count.remote(segment, *rest) for segment in segments]
     wait_for_all([each[-1] for each in mapped], meter, "counting n-grams")
     seen = _all_seen([result_of(each[-1]) for each in mapped])
     size = len(tokenizer.vocab)
@@ -150,11 +149,11 @@ def _all_seen(parts: Sequence[Seen]) -> Seen:
 
 
 def _count(
-    stretch: Stretch, held: list[Any], folder: str, reading: Reading, order: int, cuts: list[int]
+    segment: Segment, held: list[Any], folder: str, reading: Reading, order: int, cuts: list[int]
 ) -> tuple[Windows | Seen, ...]:
-    stand_in(folder)
+    change_folder(folder)
     tokenizer = _fetched(held[0])
-    corpus = Corpus.from_blocks(read_stretch(stretch, reading), tokenizer, threads=1)
+    corpus = Corpus.from_blocks(read_segment(segment, reading), tokenizer, threads=1)
     seen = Seen(first_places(corpus.ids), len(corpus.ids), len(corpus))
     windows = windows_of(corpus, order)
     places = np.searchsorted(windows.rows[:, 0], cuts).tolist()

@@ -28,8 +28,7 @@ from typing import Any
 from torch import Tensor, distributed, float64, tensor
 
 from foreword.arrays import Array
-from foreword.cluster.connect import connected
-from foreword.cluster.gather import lost
+from foreword.cluster.connect import connected, lost
 from foreword.errors import ForewordError, SettingError
 from foreword.neural.model import NeuralLM
 from foreword.protocols import Meter

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from foreword.arrays import Bytes, Longs
-from foreword.text.utf8 import is_utf8
+from foreword.text.unicode import is_utf8
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,18 @@
-"""Scores for streams of documents, and only those that pass: shards in, shards out.
+"""Score streams of documents, and keep those that pass: shards in, shards out.
 
-The stages of one shard::
+The stages of one part of a shard::
 
-    rows.py, tables.py   a file            -> batches: the rows as they lie there, and their texts
-    scoring.py           texts             -> columns of scores, by any model
-    rules.py             columns           -> which rows pass, and which rule the others fail
-    rows.py, tables.py   rows that pass    -> a file of the same form
+    text/rows.py   a file            -> batches: the rows as they are in the file, and their texts
+    scoring.py     texts             -> columns of scores, by any model
+    rules.py       columns           -> which rows pass, and which rule the others fail
+    output.py      rows that pass    -> a file of the same format
 
-``shards.py`` runs them for a stretch of a file, ``ledger.py`` remembers what is finished, ``run.py`` gives the work to
-processes and puts the results in place, ``summary.py`` adds up what was seen.
+``settings.py`` has the settings of a run, which all stages receive as they are. ``shards.py`` runs the stages,
+``worker.py`` distributes the parts to processes, ``run.py`` puts the results in place, ``ledger.py`` records what is
+finished, ``summary.py`` adds up the tallies.
 """
 
-from foreword.filtering.run import Filtering, filter_files
+from foreword.filtering.run import filter_files
+from foreword.filtering.settings import Filtering
 
 __all__ = ["Filtering", "filter_files"]

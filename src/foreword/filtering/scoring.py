@@ -1,4 +1,4 @@
-"""Columns of scores for blocks of documents, by any model that reads text.
+"""Columns of scores for blocks of documents, by any model that reads text: named, with one value per row.
 
 A language model gives ``score`` (natural log-probability, the end included), ``tokens``, ``oov`` and ``perplexity``,
 as ``foreword score`` does; a classifier gives ``label``, the likeliest, and its ``probability``, rounded to six places.
@@ -10,22 +10,23 @@ A classifier's probabilities are averaged over the pieces, weighted by their byt
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import numpy as np
 
 from foreword import kinds
-from foreword.arrays import Bools, Bytes, Doubles, Ints, Longs
+from foreword.arrays import Array, Bools, Bytes, Doubles, Ints, Longs
 from foreword.errors import InputError
-from foreword.filtering.columns import Column
+from foreword.filtering.settings import PIECE_BYTES
 from foreword.pipeline.scoring import DocumentScores, score_documents
 from foreword.storage.folder import load
 from foreword.text.block import Block
-from foreword.text.whitespace import IS_ASCII_WHITE, blank, character_start
+from foreword.text.unicode import IS_ASCII_WHITE, blank, character_start
 
 if TYPE_CHECKING:
     from foreword.classify.recurrent import RecurrentClassifier
@@ -34,34 +35,102 @@ if TYPE_CHECKING:
     from foreword.pipeline.language import TextLM
 
 
-PIECE_BYTES = 1 << 20
-"""Documents up to a megabyte are scored whole."""
-
 NETWORK_BYTES = 64 << 10
-"""How much text a network reads at a time: what it remembers of each token is kilobytes."""
+"""How much text a network reads at a time: it needs kilobytes per token."""
 
 MATRIX_CELLS = 4 << 20
-"""How many probabilities of a classifier are held at a time: 32 MB."""
+"""How many probabilities of a classifier are in memory at a time: 32 MB."""
 
 LABEL, PROBABILITY, PERPLEXITY = "label", "probability", "perplexity"
 LOWER_IS_BETTER = ("perplexity", "oov")
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Values, one per row: float64, NaN if missing; int64; or with ``names`` int32 indices of them, −1 if missing."""
+
+    name: str
+    values: Array
+    names: Sequence[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def missing(self) -> Bools:
+        """Return which rows have no value."""
+        if self.names is not None:
+            return np.asarray(self.values < 0)
+        if self.values.dtype == np.float64:
+            return np.asarray(np.isnan(self.values))
+        return np.zeros(len(self.values), np.bool_)
+
+    def at(self, rows: Array) -> Column:
+        """Return the values of some rows."""
+        return Column(self.name, self.values[rows], self.names)
+
+    def spelled(self, nothing: str, quoted: bool) -> list[str]:
+        """Return every value as JSON, or unquoted as plain text; missing and infinite values are ``nothing``."""
+        if self.names is not None:
+            words = [json.dumps(name, ensure_ascii=False) if quoted else name for name in self.names]
+            words.append(nothing)  # at index −1
+            return [words[index] for index in self.values.tolist()]
+        spelled = list(map(repr, self.values.tolist()))
+        for row in np.flatnonzero(~np.isfinite(self.values)).tolist():
+            spelled[row] = nothing
+        return spelled
+
+    def to_arrow(self) -> Any:
+        """Return the column as an Arrow array; missing values are null."""
+        import pyarrow
+
+        if self.names is None:
+            kind = pyarrow.float64() if self.values.dtype == np.float64 else pyarrow.int64()
+            return arrow_numbers(kind, self.values, self.missing)  # NaN is null
+        indices = arrow_numbers(pyarrow.int32(), self.values, self.missing)
+        return pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array(self.names, pyarrow.string())).cast("string")
+
+
+def arrow_numbers(kind: Any, values: Array, missing: Bools) -> Any:
+    """Return an Arrow array over these values. ``pyarrow.array`` would import all of pandas, to see whether an array is
+    one of its own, which takes longer than to filter ten megabytes.
+    """
+    import pyarrow
+
+    valid = arrow_bits(~missing) if missing.any() else None
+    return pyarrow.Array.from_buffers(kind, len(values), [valid, pyarrow.py_buffer(np.ascontiguousarray(values))])
+
+
+def arrow_mask(rows: Bools) -> Any:
+    """Return an Arrow array of truth values."""
+    import pyarrow
+
+    return pyarrow.Array.from_buffers(pyarrow.bool_(), len(rows), [None, arrow_bits(rows)])
+
+
+def arrow_bits(truths: Bools) -> Any:
+    """Return truth values as Arrow packs them, eight to a byte."""
+    import pyarrow
+
+    return pyarrow.py_buffer(np.packbits(truths, bitorder="little"))
+
+
 class Scorer(Protocol):
-    """A model and the names of its columns."""
+    """A model that gives columns of scores."""
 
     def columns(self, texts: Block) -> list[Column]:
-        """One value for each document; a blank one has none."""
+        """Score documents; a blank document has no values."""
         ...
 
 
 def open_scorer(path: str | Path, prefix: str = "", piece_bytes: int = PIECE_BYTES) -> Scorer:
-    """Whatever is there, as long as it reads text; ``prefix`` goes before the names of its columns."""
+    """Load a model that reads text; ``prefix`` is put before the names of its columns."""
     return scorer_of(load(path), str(path), prefix, piece_bytes)
 
 
 def scorer_of(model: Any, name: str, prefix: str, piece_bytes: int) -> Scorer:
-    # The cores are busy with other shards; and with more threads torch adds up in another order.
+    """Wrap a model; ``name`` is its path, for messages."""
+    # The cores are busy with other shards, and torch adds in another order with more threads.
     if (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(1)
     kind = kinds.of(model)
@@ -84,7 +153,7 @@ def scorer_of(model: Any, name: str, prefix: str, piece_bytes: int) -> Scorer:
 
 @dataclass(frozen=True)
 class LanguageScorer:
-    """counting: whether the model remembers eight bytes of a token, so that a whole block may be read at once."""
+    """A language model. counting: whether it needs only eight bytes per token, so that it reads whole blocks."""
 
     model: TextLM
     prefix: str
@@ -94,7 +163,7 @@ class LanguageScorer:
     def columns(self, texts: Block) -> list[Column]:
         pieces, owners = cut(texts, self.piece_bytes)
         size = texts.text_bytes() if self.counting else NETWORK_BYTES
-        found = [score_documents(self.model, part) for part in stretches(pieces, size)]
+        found = [score_documents(self.model, part) for part in batches_of(pieces, size)]
         logs = np.concatenate([part.logprobs for part in found])
         tokens = np.concatenate([part.tokens for part in found])
         oov = np.concatenate([part.oov for part in found])
@@ -112,6 +181,8 @@ class LanguageScorer:
 
 @dataclass(frozen=True)
 class ClassScorer:
+    """A classifier of text."""
+
     model: TextClassifier
     prefix: str
     piece_bytes: int
@@ -130,7 +201,7 @@ class ClassScorer:
         return [Column(self.prefix + LABEL, labels, names), Column(self.prefix + PROBABILITY, shares)]
 
     def best(self, texts: Block) -> tuple[Ints, Doubles]:
-        """The likeliest label of each text and its probability; so few at a time that no matrix of them is large."""
+        """Return the likeliest label of each text and its probability, a bounded number of texts at a time."""
         labels, shares = [np.empty(0, np.int32)], [np.empty(0)]
         rows = max(1, MATRIX_CELLS // len(self.model.classes_))
         for first in range(0, len(texts), rows):
@@ -140,24 +211,24 @@ class ClassScorer:
         return np.concatenate(labels), np.concatenate(shares)
 
     def chances(self, text: Block) -> Doubles:
-        """The probability of every label for one text."""
+        """Return the probability of every label for one text."""
         return np.exp(np.asarray(self.model.predict_log_proba([text])[0], np.float64))
 
     def _best_of_pieces(self, texts: Block) -> tuple[Ints, Doubles]:
-        """The same as ``best`` for long texts, one after another."""
+        """Return what ``best`` does for long texts, one after another."""
         labels, shares = np.empty(len(texts), np.int32), np.empty(len(texts))
-        for place in range(len(texts)):
-            pieces, _ = cut(_some(texts, slice(place, place + 1)), self.piece_bytes)
+        for text in range(len(texts)):
+            pieces, _ = cut(_some(texts, slice(text, text + 1)), self.piece_bytes)
             weights = (pieces.stops - pieces.starts) / pieces.text_bytes()
             found = [self.chances(_some(pieces, slice(piece, piece + 1))) for piece in range(len(pieces))]
             chances = weights @ np.array(found)
-            labels[place], shares[place] = chances.argmax(), chances.max()
+            labels[text], shares[text] = chances.argmax(), chances.max()
         return labels, shares
 
 
 @dataclass(frozen=True)
 class FastTextScorer(ClassScorer):
-    """fastText reads a text's bytes up to the end of its line, and may know nothing of it."""
+    """fastText, which reads a text up to the end of its line and may give it no label."""
 
     model: FastTextClassifier  # type: ignore[assignment]
 
@@ -178,12 +249,12 @@ class FastTextScorer(ClassScorer):
 
 @dataclass(frozen=True)
 class NetworkClassScorer(ClassScorer):
-    """A network reads strings, and a little text at a time."""
+    """A network, which reads strings, and a little text at a time."""
 
     model: RecurrentClassifier  # type: ignore[assignment]
 
     def best(self, texts: Block) -> tuple[Ints, Doubles]:
-        parts = [np.exp(self.model.predict_log_proba(part.strings())) for part in stretches(texts, NETWORK_BYTES)]
+        parts = [np.exp(self.model.predict_log_proba(part.strings())) for part in batches_of(texts, NETWORK_BYTES)]
         chances = np.concatenate([np.empty((0, len(self.model.classes_))), *parts])
         return chances.argmax(axis=1).astype(np.int32), chances.max(axis=1, initial=0.0)
 
@@ -196,7 +267,7 @@ class NetworkClassScorer(ClassScorer):
 
 
 def one_line(texts: Block) -> Block:
-    """The same texts, each on one line, as fastText wants them."""
+    """Return the same texts, each on one line, as fastText reads them."""
     from foreword.filtering.kernels import on_one_line
 
     if not len(texts):
@@ -208,7 +279,7 @@ def one_line(texts: Block) -> Block:
 
 
 def cut(texts: Block, limit: int) -> tuple[Block, Longs | None]:
-    """Documents longer than ``limit`` bytes in pieces, and whose each piece is; None where nothing was cut."""
+    """Cut documents longer than ``limit`` bytes; return the pieces and the document of each, None if none was cut."""
     if not len(texts) or int((texts.stops - texts.starts).max()) <= limit:
         return texts, None
     pieces: list[tuple[int, int, int]] = []
@@ -223,7 +294,7 @@ def cut(texts: Block, limit: int) -> tuple[Block, Longs | None]:
 
 
 def _cut_before(data: Bytes, start: int, stop: int) -> int:
-    """After the last ASCII white space of the stretch, or before its last character where there is none."""
+    """Return the offset after the last ASCII white space, or before the last character where there is none."""
     white = np.flatnonzero(IS_ASCII_WHITE[data[start:stop]])
     if len(white):
         return start + int(white[-1]) + 1
@@ -231,8 +302,8 @@ def _cut_before(data: Bytes, start: int, stop: int) -> int:
     return end if end > start else stop
 
 
-def stretches(texts: Block, size: int) -> Iterator[Block]:
-    """Neighbouring documents of about so many bytes together; at least one block, be it empty."""
+def batches_of(texts: Block, size: int) -> Iterator[Block]:
+    """Yield consecutive documents of about ``size`` bytes together; at least one block, even if it is empty."""
     ends = np.cumsum(texts.stops - texts.starts)
     first = 0
     while True:
@@ -248,8 +319,16 @@ def _some(texts: Block, which: slice | Bools) -> Block:
     return Block(texts.data, texts.starts[which], texts.stops[which])
 
 
+# --- columns
+
+
+def find_column(columns: Iterable[Column], name: str) -> Column:
+    """Return the column of that name."""
+    return next(column for column in columns if column.name == name)
+
+
 def main_column(columns: Sequence[Column]) -> str:
-    """The column that percentiles and buckets are about where nobody says: a perplexity, else a probability."""
+    """Return the default column of percentiles and buckets: a perplexity, else a probability."""
     for wanted in (PERPLEXITY, PROBABILITY):
         for column in columns:
             if column.name.endswith(wanted):
@@ -258,4 +337,27 @@ def main_column(columns: Sequence[Column]) -> str:
 
 
 def label_column(columns: Sequence[Column]) -> str | None:
+    """Return the name of the first column of labels, if there is one."""
     return next((column.name for column in columns if column.names is not None), None)
+
+
+def lower_is_better(name: str) -> bool:
+    """Return whether low values of a column are the good ones."""
+    return name.endswith(LOWER_IS_BETTER)
+
+
+def write_columns(file: BinaryIO, columns: Sequence[Column]) -> None:
+    """Write the columns of a batch for the second pass."""
+    for column in columns:
+        np.save(file, column.values, allow_pickle=False)
+
+
+def read_columns(file: BinaryIO, like: Sequence[Column], rows: int) -> list[Column]:
+    """Read the columns of the next batch, named as those of ``like``."""
+    try:
+        found = [Column(each.name, np.load(file, allow_pickle=False), each.names) for each in like]
+    except (ValueError, EOFError) as error:
+        raise InputError("the scores that the first pass kept are damaged; --restart begins again") from error
+    if any(len(column) != rows for column in found):
+        raise InputError("the file has changed between the two passes; --restart begins again")
+    return found

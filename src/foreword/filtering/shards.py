@@ -1,190 +1,184 @@
-"""One stretch of one file: read, scored, judged, written.
+"""Shards, which are files, and the parts in which they are read, scored, judged and written.
 
-A long file of plain lines is done in parts of ``PART_BYTES``, however many processes there are, so that the result is
+A long file of plain lines is done in parts of ``PART_BYTES``, whatever the number of processes, so that the result is
 the same for any number of them; every other file is one part.
 """
 
 from __future__ import annotations
 
+import glob
+import hashlib
 import itertools
-import math
+import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
-from pathlib import Path, PurePath
-from typing import BinaryIO, Literal, cast
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 import numpy as np
 
-from foreword.arrays import Bools, Doubles
+from foreword.arrays import Bools
 from foreword.errors import InputError, SettingError
-from foreword.filtering.columns import Column, find_column, read_columns, write_columns
-from foreword.filtering.output import Output, compressor_for, written
-from foreword.filtering.rows import LineBatch, line_batches
-from foreword.filtering.rules import Expression, Thresholds, limits
-from foreword.filtering.scoring import LOWER_IS_BETTER, Scorer, label_column
+from foreword.filtering.output import LineWriter, RowWriter, TableWriter, written
+from foreword.filtering.rules import Judge
+from foreword.filtering.scoring import (
+    Column,
+    find_column,
+    label_column,
+    open_scorer,
+    read_columns,
+    write_columns,
+)
+from foreword.filtering.settings import Filtering
 from foreword.filtering.summary import Tally
-from foreword.filtering.tables import TableBatch, TableWriter, table_batches
 from foreword.text.block import Block
-from foreword.text.compression import COMPRESSIONS, without_suffix
-from foreword.text.files import Reader, SourceFile, find_files, opened
-from foreword.text.utf8 import Errors
-
-Format = Literal["jsonl", "parquet", "text"]
+from foreword.text.files import ADDRESS, STANDARD_INPUT, SourceFile
+from foreword.text.rows import RowBatch, rows_from
+from foreword.text.segments import count_lines_before, cut_points, segment_opened
 
 PART_BYTES = 64 << 20
-
-BUCKETS = ("head", "middle", "tail")
-BUCKET = "bucket"
-
-NO_TEXT = "no text"
-PERCENTILE = "percentile"
-
-_FORMATS: dict[str, Format] = {
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet", ".txt": "text", ".text": "text",
-    "": "text",
-}  # fmt: skip
-
-
-def format_of(name: str) -> Format:
-    """By the name; many corpora call their JSONL ``.json.gz``."""
-    found = _FORMATS.get(PurePath(without_suffix(name)).suffix.lower())
-    if found is None:
-        raise SettingError(
-            f"{name}: neither .jsonl, .parquet nor .txt: say what it is by --format, or name the files by a glob"
-        )
-    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some bytes of a source: all of it, or the lines that begin from ``start`` to ``stop``.
+    """The lines of a source that begin from ``start`` to ``stop``; ``stop`` 0 is all of it.
 
-    shard, number: which source and which of its parts; parts: how many it has. line: the number of its first line, or
-    1 where nobody has counted.
+    shard, number: the index of the source and of the part in it. line: the number of its first line, or 1 where the
+    lines before it have not been counted.
     """
 
     source: str
     shard: int
     number: int
-    parts: int = 1
     start: int = 0
     stop: int = 0
     line: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Judging:
-    """What is done with scores.
+class Shard:
+    """A file to read, the name of its result, and its parts. state: its size and time, to see if it has changed."""
 
-    rules: all must hold; table: thresholds by label. by: the column of percentiles and buckets.
-    keep: a threshold for each label (or ``*``) that the column must reach, from a first pass.
-    buckets: two thresholds for each label. write_scores: whether the columns are written; keep_all: whether all rows.
-    """
+    name: str
+    relative: str
+    size: int
+    state: tuple[int, int]
+    parts: tuple[Part, ...]
 
-    rules: Sequence[Expression] = ()
-    table: Thresholds = field(default_factory=dict)
-    by: str = ""
-    keep: Thresholds | None = None
-    buckets: Thresholds | None = None
-    write_scores: bool = False
-    keep_all: bool = False
+    @classmethod
+    def of(cls, number: int, file: SourceFile, source: str, filtering: Filtering) -> Shard:
+        """Describe a file that was found under ``source``."""
+        if file.name == STANDARD_INPUT:
+            raise InputError("standard input is no shard: foreword filter reads files")
+        path = Path(file.name)
+        changed = path.stat().st_mtime_ns if not ADDRESS.match(file.name) and path.is_file() else 0
+        cuts = [0] if filtering.format_of(file.name) == "parquet" else cut_points(file, PART_BYTES)
+        pairs = list(itertools.pairwise(cuts)) or [(0, 0)]
+        parts = tuple(Part(file.name, number, index, *pair) for index, pair in enumerate(pairs))
+        return cls(file.name, relative_name(file.name, source), file.size or 0, (file.size or 0, changed), parts)
 
-    def bucketed(self, columns: list[Column]) -> list[Column]:
-        """The columns with head, middle or tail beside them, where buckets are asked for."""
-        if self.buckets is None:
-            return columns
-        column = find_column(columns, self.by)
-        first, second = (self._limits(columns, self.buckets, which) for which in (0, 1))
-        better = np.less_equal if lower_is_better(self.by) else np.greater_equal
-        with np.errstate(invalid="ignore"):
-            places = np.where(better(column.values, first), 0, np.where(better(column.values, second), 1, 2))
-        places[column.missing | np.isnan(first)] = -1
-        return [*columns, Column(BUCKET, places.astype(np.int32), BUCKETS)]
-
-    def judged(self, columns: list[Column], rejected: dict[str, int], rows: Bools) -> Bools:
-        """Which rows pass; each of the others is counted under the first rule it fails."""
-        named = {column.name: column for column in columns}
-        label = label_column(columns)
-        left: Bools = rows & ~np.logical_and.reduce([each.missing for each in columns if each.values.dtype != np.int64])
-        rejected[NO_TEXT] = rejected.get(NO_TEXT, 0) + int(np.count_nonzero(rows) - np.count_nonzero(left))
-        for rule in self.rules:
-            left = _passing(left, rule.passes(named, self.table, label), str(rule), rejected)
-        if self.keep is not None:
-            better = np.less_equal if lower_is_better(self.by) else np.greater_equal
-            with np.errstate(invalid="ignore"):
-                passes = better(named[self.by].values, self._limits(columns, self.keep, 0))
-            left = _passing(left, np.asarray(passes), PERCENTILE, rejected)
-        return left
-
-    def _limits(self, columns: Sequence[Column], table: Thresholds, which: int) -> Doubles:
-        label = label_column(columns)
-        if label is None:
-            return np.full(len(columns[0]), table.get("*", (math.nan, math.nan))[which])
-        return limits(find_column(columns, label), table, which)
+    def file_of(self, part: Part, suffix: str) -> str:
+        """Return the name of a file for a part, the same in every run."""
+        return f"{hashlib.sha256(self.relative.encode()).hexdigest()[:24]}-{part.number}.{suffix}"
 
 
-def lower_is_better(name: str) -> bool:
-    return name.endswith(LOWER_IS_BETTER)
+def relative_name(name: str, source: str) -> str:
+    """Return the path of a file below its folder, or below the part of a glob that has no magic."""
+    base = source.rstrip("/")
+    if name == source:
+        return PurePosixPath(name).name
+    while glob.has_magic(base) and not name.startswith(base + "/"):
+        base = base.rpartition("/")[0]
+        if not base:
+            return name.lstrip("/") if source.startswith("/") else name
+    return os.path.relpath(name, base) if not ADDRESS.match(name) else name.removeprefix(base).lstrip("/")
 
 
-def _passing(left: Bools, passes: Bools, rule: str, rejected: dict[str, int]) -> Bools:
-    found: Bools = left & passes
-    rejected[rule] = rejected.get(rule, 0) + int(np.count_nonzero(left) - np.count_nonzero(found))
-    return found
+def check_disjoint(source: str, files: Sequence[SourceFile], out: str) -> None:
+    """Refuse to write into what is read, or to read what is written."""
+    real = _real(out)
+    if (ADDRESS.match(source) or Path(source).is_dir()) and _is_below(real, _real(source)):
+        raise SettingError(f"{out} lies inside {source}: the next run would read what this one writes")
+    for file in files:
+        if _is_below(_real(file.name), real):
+            raise SettingError(f"{file.name} lies inside {out}, which is to be written")
 
 
-@dataclass(frozen=True)
-class ShardReader:
-    """How a source's rows are read: in batches, with the scores of each."""
+def _real(name: str) -> str:
+    name = name.removeprefix("file://").removeprefix("local://")
+    return name.rstrip("/") if ADDRESS.match(name) else os.path.realpath(name)
 
-    field: str
-    format: Format | None
-    errors: Errors
-    longest: int
-    scorers: Sequence[Scorer]
 
-    def batches(self, part: Part, tell: Callable[[int], None]) -> Iterator[LineBatch | TableBatch]:
-        """The rows of the part; ``tell`` hears how many more bytes were read."""
-        with part_opened(part, self.longest) as (reader, first):
+def _is_below(name: str, folder: str) -> bool:
+    return name == folder or name.startswith(f"{folder.rstrip('/')}/")
+
+
+# --- one part
+
+
+class OpenFilter:
+    """A ``Filtering`` whose models are open in this process."""
+
+    def __init__(self, filtering: Filtering) -> None:
+        self.filtering = filtering
+        self._scorers = [
+            open_scorer(path, f"{name}_" if name else "", filtering.piece_bytes) for name, path in filtering.models
+        ]
+
+    def rows(self, part: Part, report: Callable[[int], None]) -> Iterator[RowBatch]:
+        """Yield the rows of a part; ``report`` is called with the bytes read since the last call."""
+        with segment_opened(part.source, part.start, part.stop, self.filtering.longest) as (reader, offset):
             taken = 0
-            for batch in self._batches(reader, first):
-                yield batch
-                tell(reader.taken - taken)
+            for rows in rows_from(reader, self.filtering.reading, part.line, offset):
+                yield rows
+                report(reader.taken - taken)
                 taken = reader.taken
-            tell(reader.taken - taken)
-
-    def _batches(self, reader: Reader, first: tuple[int, int]) -> Iterator[LineBatch | TableBatch]:
-        format = self.format or format_of(reader.name)
-        if format == "parquet":
-            return table_batches(reader, self.field, self.errors, self.longest)
-        return line_batches(reader, format, self.field, self.errors, self.longest, first)
+            report(reader.taken - taken)
 
     def scores(self, texts: Block) -> list[Column]:
-        return [column for scorer in self.scorers for column in scorer.columns(texts)]
+        """Score documents by all models."""
+        return [column for scorer in self._scorers for column in scorer.columns(texts)]
 
     def columns(self) -> list[Column]:
-        """The columns there will be, without a row."""
+        """Return the columns that there will be, without a row."""
         return self.scores(Block.from_texts([]))
 
+    def write_scores(self, part: Part, judge: Judge, path: Path, report: Callable[[int], None]) -> Tally:
+        """Do the first of two passes: write the columns of a part, and the values that percentiles are taken of."""
+        tally, values = Tally(), path.with_suffix(".values")
+        with written(path, str(path)) as scores, written(values, str(values)) as chosen:
+            for rows in self.rows(part, report):
+                columns = self.scores(rows.texts)
+                write_columns(scores, columns)
+                # Buckets are made of all documents, and a rule may ask for a bucket; a percentile is of what passes.
+                passes = rows.present if judge.buckets is not None else judge.passing(columns, {}, rows.present)
+                _write_values(chosen, columns, judge.by, passes)
+                tally.documents += int(np.count_nonzero(rows.present))
+        return tally
 
-def keep_scores(reading: ShardReader, part: Part, judging: Judging, path: Path, tell: Callable[[int], None]) -> Tally:
-    """The first of two passes: every batch's columns to ``path``, and the values that percentiles are taken of."""
-    tally = Tally()
-    values = path.with_suffix(".values")
-    with written(path, str(path)) as kept, written(values, str(values)) as chosen:
-        for batch in reading.batches(part, tell):
-            columns = reading.scores(batch.texts)
-            write_columns(kept, columns)
-            # Buckets are made of all documents, and a rule may ask for a bucket; a percentile is one of what passes.
-            passes = batch.rows if judging.buckets is not None else judging.judged(columns, {}, batch.rows)
-            _write_values(chosen, columns, judging.by, passes)
-            tally.documents += int(np.count_nonzero(batch.rows))
-    return tally
+    def write_part(
+        self, part: Part, judge: Judge, path: Path, name: str, report: Callable[[int], None], scores: Path | None = None
+    ) -> Tally:
+        """Read, score, judge and write a part. scores: what a first pass has written; no model is asked again."""
+        tally = Tally()
+        with ExitStack() as stack:
+            stream = stack.enter_context(written(path, name))
+            earlier = stack.enter_context(scores.open("rb")) if scores else None
+            is_table = self.filtering.format_of(part.source) == "parquet"
+            writer: RowWriter = TableWriter(stream, part.source) if is_table else LineWriter(stream, part.source)
+            stack.callback(writer.abandon)
+            like = self.columns() if earlier else []
+            for rows in self.rows(part, report):
+                columns = read_columns(earlier, like, len(rows)) if earlier else self.scores(rows.texts)
+                writer.write(rows, *judge.apply(rows, columns, tally))
+            writer.close()
+        tally.bytes_out = path.stat().st_size
+        return tally
 
 
 VALUE = np.dtype([("value", "<f8"), ("label", "<i4")])
-"""A document's score and its label's place, −1 where there is none."""
+"""A document's score and the index of its label, −1 where there is none."""
 
 
 def _write_values(file: BinaryIO, columns: Sequence[Column], by: str, passes: Bools) -> None:
@@ -196,131 +190,6 @@ def _write_values(file: BinaryIO, columns: Sequence[Column], by: str, passes: Bo
     file.write(values.data)
 
 
-def write_part(
-    reading: ShardReader,
-    part: Part,
-    judging: Judging,
-    path: Path,
-    name: str,
-    tell: Callable[[int], None],
-    scores: Path | None = None,
-) -> Tally:
-    """Read, score, judge and write a part. scores: what a first pass has kept, so that no model is asked again."""
-    tally = Tally()
-    with ExitStack() as stack:
-        stream = stack.enter_context(written(path, name))
-        kept = stack.enter_context(scores.open("rb")) if scores else None
-        is_table = (reading.format or format_of(part.source)) == "parquet"
-        output = TableWriter(stream, part.source) if is_table else None
-        if output is not None:
-            stack.callback(output.abandon)
-        lines = Output(stream, name, compressor_for(part.source))
-        like = reading.columns() if kept else []
-        for batch in reading.batches(part, tell):
-            columns = read_columns(kept, like, len(batch)) if kept else reading.scores(batch.texts)
-            passes, added = judged_batch(batch, columns, judging, tally)
-            if isinstance(batch, TableBatch):
-                assert output is not None
-                output.write(batch, passes, added)
-            else:
-                lines.write(batch.written(passes, added))
-        if output is not None:
-            output.close()
-        else:
-            lines.finish()
-    tally.bytes_out = path.stat().st_size
-    return tally
-
-
-def judged_batch(
-    batch: LineBatch | TableBatch, columns: list[Column], judging: Judging, tally: Tally
-) -> tuple[Bools, list[Column]]:
-    """Which rows are written, and what is added to them; the tally is told."""
-    columns = judging.bucketed(columns)
-    passes = judging.judged(columns, {} if judging.keep_all else tally.rejected, batch.rows)
-    tally.documents += int(np.count_nonzero(batch.rows))
-    tally.kept += int(np.count_nonzero(batch.rows if judging.keep_all else passes))
-    tally.count([column.at(batch.rows) for column in columns])
-    if judging.keep_all:
-        passes = np.ones(len(batch), np.bool_)
-    return passes, columns if judging.write_scores else []
-
-
-# --- parts of files
-
-
-def parts_of(file: SourceFile, shard: int, format: Format) -> list[Part]:
-    """A long file of plain lines on this disk in parts; anything else whole."""
-    size = file.size or 0
-    if format == "parquet" or size <= PART_BYTES or not Path(file.name).is_file() or is_compressed(file):
-        return [Part(file.name, shard, 0)]
-    cuts = [*range(0, size, PART_BYTES), size]
-    pairs = list(itertools.pairwise(cuts))
-    return [Part(file.name, shard, number, len(pairs), *pair) for number, pair in enumerate(pairs)]
-
-
-def is_compressed(file: SourceFile) -> bool:
-    with opened(file) as reader:
-        head = reader.read(16)
-    return any(each.marked(head) for each in COMPRESSIONS) or without_suffix(file.name) != file.name
-
-
-@contextmanager
-def part_opened(part: Part, longest: int) -> Iterator[tuple[Reader, tuple[int, int]]]:
-    """The part's bytes, the number of its first line and where that begins."""
-    (file,) = find_files(part.source)
-    with opened(file) as reader:
-        if part.parts == 1:
-            yield reader, (1, 0)
-            return
-        start, stop = (line_start(reader, place, longest) for place in (part.start, part.stop))
-        window = cast(BinaryIO, Window(reader.stream, start, stop))
-        yield Reader(SourceFile(part.source, stop - start, lambda: nullcontext(window)), window), (part.line, start)
-
-
 def lines_before(part: Part, longest: int) -> int:
-    """How many lines the file has before the part: asked only when an error has to name one."""
-    (file,) = find_files(part.source)
-    with opened(file) as reader:
-        left, lines = line_start(reader, part.start, longest), 0
-        reader.stream.seek(0)
-        while left and (data := reader.read(min(left, 1 << 20))):
-            lines += data.count(b"\n")
-            left -= len(data)
-    return lines
-
-
-def line_start(reader: Reader, place: int, longest: int) -> int:
-    """Where the first line begins that begins at ``place`` or later; the end of the file if there is none."""
-    if place == 0:
-        return 0
-    reader.stream.seek(place - 1)
-    at = place - 1
-    while data := reader.read(64 << 10):
-        found = data.find(b"\n")
-        if found >= 0:
-            return at + found + 1
-        at += len(data)
-        if at - place > longest:
-            raise InputError(
-                f"{reader.name}: the line around byte {place} has more than {longest:,} bytes; --longest allows more"
-            )
-    return at
-
-
-class Window:
-    """A stretch of an open file as a stream of its own."""
-
-    def __init__(self, stream: BinaryIO, start: int, stop: int) -> None:
-        self._stream, self._left = stream, max(0, stop - start)
-        stream.seek(start)
-
-    def read(self, size: int) -> bytes:
-        data = self._stream.read(min(size, self._left))
-        self._left -= len(data)
-        return data
-
-    def readinto(self, into: memoryview) -> int:
-        length: int = self._stream.readinto(into[: self._left])  # type: ignore[attr-defined]
-        self._left -= length
-        return length
+    """Count the lines of the file before a part: needed only when an error has to name one."""
+    return count_lines_before(part.source, part.start, longest)

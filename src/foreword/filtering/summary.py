@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from foreword.filtering.columns import Column
+from foreword.filtering.scoring import Column
 from foreword.picture.picture import Picture, label, percent, readable, svg
 
 PER_POWER = 8

@@ -51,7 +51,7 @@ from foreword.storage.atomic import atomic_file
 from foreword.text.block import BLOCK_BYTES
 from foreword.text.compression import decompressed
 from foreword.text.files import SourceFile, find_files, opened
-from foreword.text.utf8 import valid_utf8
+from foreword.text.unicode import valid_utf8
 from foreword.tokens.kernels_gather import gather_strings
 from foreword.tokens.strings import StringTable
 from foreword.tokens.vocab import END, UNKNOWN, Vocab

@@ -17,7 +17,7 @@ import numpy as np
 from foreword.arrays import Doubles, Longs
 from foreword.measures.perplexity import Scoring, finite
 from foreword.text.block import Block
-from foreword.text.whitespace import blank
+from foreword.text.unicode import blank
 from foreword.tokens.corpus import Corpus
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import numpy as np
 from foreword.arrays import Array, Bools, Bytes, Longs
 from foreword.errors import InputError, SettingError
 from foreword.storage.safetensors import shown
-from foreword.text.utf8 import is_utf8
+from foreword.text.unicode import is_utf8
 
 if TYPE_CHECKING:
     from foreword.tokens.vocab import Vocab

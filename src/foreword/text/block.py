@@ -1,8 +1,8 @@
-"""Documents in one buffer: what flows from files to tokens.
+"""Blocks of documents in one buffer: what readers pass to tokenizers.
 
-Text is never held as a list of Python strings on the fast road. A reader fills a buffer with UTF-8 and says where
-each document starts and stops; tokenizers scan that buffer. A document longer than a block comes in pieces: all but
-its last piece end a block that is marked ``open``.
+The fast path never holds text as a list of Python strings. A reader fills a buffer with UTF-8 and records where each
+document starts and stops; tokenizers scan that buffer. A document longer than a block comes in pieces: all but its last
+piece end a block that is marked ``open``.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import numpy as np
 from foreword.arrays import Bytes, Longs
 
 BLOCK_BYTES = 4 << 20
-"""How much text a reader gathers before it hands a block on: large enough that Python's share of the work vanishes,
-small enough that a dozen blocks in flight are nothing."""
+"""How much text a reader gathers before it emits a block: large enough that Python's overhead vanishes, small enough
+that a dozen blocks in flight take little memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some documents as UTF-8 in one buffer.
+    """Documents as UTF-8 in one buffer.
 
     data: uint8 (bytes,), valid UTF-8 between each start and stop; what lies outside is never read.
     starts, stops: int64 (documents,), rising; document i is ``data[starts[i]:stops[i]]``.
-    open: the last document goes on as the first one of the next block.
+    open: the first document of the next block continues the last document of this one.
     """
 
     data: Bytes
@@ -38,11 +38,11 @@ class Block:
         return len(self.starts)
 
     def text_bytes(self) -> int:
-        """How many bytes of text the documents hold."""
+        """Return the number of bytes in the documents."""
         return int((self.stops - self.starts).sum())
 
     def strings(self) -> Iterator[str]:
-        """Each document (or piece of one) as a string."""
+        """Yield each document (or piece of one) as a string."""
         view = np.ascontiguousarray(self.data).data
         for start, stop in zip(self.starts.tolist(), self.stops.tolist(), strict=True):
             yield str(view[start:stop], "utf-8")
@@ -57,14 +57,14 @@ class Block:
 
 
 def blocks_of(texts: Iterable[str | bytes], size: int = BLOCK_BYTES) -> Iterator[Block]:
-    """Texts, one document each, gathered into blocks of about ``size`` bytes."""
+    """Gather texts, one document each, into blocks of about ``size`` bytes."""
     batch: list[str | bytes] = []
-    held = 0
+    gathered = 0
     for text in texts:
         batch.append(text)
-        held += len(text)
-        if held >= size:
+        gathered += len(text)
+        if gathered >= size:
             yield Block.from_texts(batch)
-            batch, held = [], 0
+            batch, gathered = [], 0
     if batch:
         yield Block.from_texts(batch)

@@ -1,4 +1,4 @@
-"""Compressed or not, told by the first bytes: a file's content decides, and its name must not contradict it.
+"""Compressed files, recognised by their first bytes: the content decides, and the name must not contradict it.
 
 Output is asked for in bounded amounts, since a few kilobytes of bzip2 can hold gigabytes of text. Members that were
 concatenated (``cat a.gz b.gz``) are read through in all four formats.
@@ -17,8 +17,7 @@ from typing import Protocol
 import numpy as np
 
 from foreword.errors import InputError, MissingExtraError
-from foreword.text.chunk import Chunk, chunk_of
-from foreword.text.files import Reader
+from foreword.text.files import Chunk, PromptStream, Reader, chunk_of
 
 HEAD_BYTES = 10
 """Enough for the longest mark, bzip2's."""
@@ -46,7 +45,7 @@ class Decompressor(Protocol):
 
 
 class GzipDecompressor:
-    """zlib's decompressor hands back what it had no room for; this one keeps it."""
+    """zlib's decompressor, which buffers the input that it could not consume yet."""
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(wbits=31)  # 31: a gzip header, the largest window
@@ -105,7 +104,7 @@ class ZstandardDecompressor:
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """A format: what to call it, how its names end, how its files begin, and what reads one member of them."""
+    """A format: its name with an article, the suffix and the first bytes of its files, and a decompressor."""
 
     title: str
     suffix: str
@@ -133,13 +132,20 @@ COMPRESSIONS = (
 
 
 def without_suffix(name: str) -> str:
-    """``corpus.jsonl.gz`` is ``corpus.jsonl`` inside."""
+    """Drop the suffix of a compression: ``corpus.jsonl.gz`` becomes ``corpus.jsonl``."""
     named = _by_suffix(name)
     return name[: -len(named.suffix)] if named else name
 
 
+def is_compressed(head: bytes, name: str = "") -> bool:
+    """Return whether a file is compressed, by its first bytes or its name."""
+    return any(each.marked(head) for each in COMPRESSIONS) or _by_suffix(name) is not None
+
+
 def decompressed(reader: Reader, size: int) -> Iterator[Chunk]:
-    """The file's content in chunks of about ``size`` bytes."""
+    """Yield the content of a file, decompressed, in chunks of about ``size`` bytes."""
+    if isinstance(reader.stream, PromptStream) and not is_compressed(reader.stream.peek()):
+        return _as_it_comes(reader, size)
     head = _read_head(reader)
     compression = next((each for each in COMPRESSIONS if each.marked(head)), None)
     named = _by_suffix(reader.name)
@@ -164,8 +170,14 @@ def _read_head(reader: Reader) -> bytes:
     return head
 
 
+def _as_it_comes(reader: Reader, size: int) -> Iterator[Chunk]:
+    """Yield chunks without waiting for the first ten bytes: the first line, whose answer is awaited, may be shorter."""
+    while len(chunk := reader.read_chunk(size)):
+        yield chunk
+
+
 def _plain(reader: Reader, head: bytes, size: int) -> Iterator[Chunk]:
-    chunk = reader.read_chunk(size, room=len(head)).after(np.frombuffer(head, np.uint8))
+    chunk = reader.read_chunk(size, headroom=len(head)).after(np.frombuffer(head, np.uint8))
     while len(chunk):
         yield chunk
         chunk = reader.read_chunk(size)

@@ -1,23 +1,27 @@
-"""Texts by name: where each is, what it holds, and what its bytes must be.
+"""Datasets by name: where each is, what it holds, and what its bytes must be.
 
-A name with a split, such as ``ptb:train``, stands for one file. It is looked for in ``$FOREWORD_DATA``, then in the
-user's cache, plain or as ``.xz``, and at last downloaded from its official address, at a fixed commit so that the bytes
-cannot change. Sets whose owners ship another packing, or ask for an agreement first, have to be had by hand: then the
-error says from where and where to put them. A file that is found is not read through before use; ``is_intact`` compares
-it with its checksum.
+A name with a split, such as ``ptb:train``, stands for one file. The file is looked up in ``$FOREWORD_DATA``, then in
+the user's cache, plain or as ``.xz``, and otherwise downloaded from its official address, pinned to a commit so that
+the bytes cannot change. Datasets whose owners ship another packing, or ask for an agreement first, must be fetched by
+hand; the error then says from where, and where to put the file. A file that is found is not read through before use;
+``is_intact`` compares it with its checksum.
+
+The datasets themselves are listed in ``datasets.json`` in this folder.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from foreword.errors import InputError, SettingError
 from foreword.text.download import cache_folder, download
-from foreword.text.register import DATASETS, DataFile, Dataset, Format
 
 if TYPE_CHECKING:
     from io import BufferedReader
@@ -26,6 +30,97 @@ if TYPE_CHECKING:
     from foreword.protocols import Meter
 
 Place: TypeAlias = Literal["data folder", "cache", "not here"]
+
+Task: TypeAlias = Literal["lm", "classification", "tagging", "translation", "analogy", "similarity", "bias"]
+
+Format: TypeAlias = Literal[
+    "lines",  # one sentence, paragraph or article per line; the languages of a translation set match line by line
+    "jsonl",  # one object per line with a label and a text
+    "label-tab-text",
+    "label-space-text",
+    "label-comma-text",  # quoted as in CSV; the text may have several fields
+    "text-tab-label",  # under a line with the names of the columns
+    "conll",  # one word per line with its tags, a blank line after each sentence
+    "conllu",
+    "analogies",  # four words per line below headings that start with a colon
+    "word-pairs",  # two words and a number per line
+    "json",
+    "csv",
+    "zip",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One file of a set.
+
+    name: its path below the data folder; ``name + ".xz"`` is as good.
+    bytes, sha256: of the plain file.
+    download: an address that gives exactly these bytes; None if there is none.
+    """
+
+    split: str
+    name: str
+    bytes: int
+    sha256: str
+    download: str | None
+    format: Format
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A named set of files.
+
+    address: the page a person should look at.
+    files: the first is the default.
+    by_hand: for files without ``download``, what to do with what the address gives.
+    text_field, label_field: where a ``jsonl`` file has its text and its label.
+    """
+
+    name: str
+    title: str
+    task: Task
+    licence: str
+    citation: str
+    address: str
+    files: tuple[DataFile, ...]
+    by_hand: str = ""
+    encoding: str = "utf-8"
+    text_field: str = "text"
+    label_field: str = "label"
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Return the names of the splits, the default first."""
+        return tuple(file.split for file in self.files)
+
+    @property
+    def default_split(self) -> str:
+        """Return the split that the bare name of the dataset stands for."""
+        return self.files[0].split
+
+    @property
+    def format(self) -> Format:
+        """Return the format of the default split; the others seldom differ."""
+        return self.files[0].format
+
+    def file(self, split: str | None = None) -> DataFile:
+        """Return the file of a split; None is the default split."""
+        for file in self.files:
+            if split is None or file.split == split:
+                return file
+        raise SettingError(f"no split {split!r} in {self.name}: expected {', '.join(self.splits)}")
+
+    def path(self, split: str | None = None, *, download: bool = True, meter: Meter | None = None) -> Path:
+        """Return the file of a split, plain or ``.xz``; download it first if it is missing and ``download`` is set."""
+        file = self.file(split)
+        _, found = locate(file)
+        if found is not None:
+            _check_size(self, file, found)
+            return found
+        if not download:
+            raise _missing(self, file)
+        return _downloaded(self, file, meter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +132,48 @@ class Availability:
     bytes: int
 
 
-def path_of(dataset: Dataset, file: DataFile, *, may_download: bool, meter: Meter | None) -> Path:
-    """A file of a set, plain or ``.xz``, downloaded first if need be and allowed."""
-    _, found = locate(file)
-    if found is not None:
-        _refuse_other_size(dataset, file, found)
-        return found
-    if not may_download:
-        raise _missing(dataset, file)
-    return _bring(dataset, file, meter)
+def _load_register() -> dict[str, Dataset]:
+    """Read ``datasets.json``: every upstream folder is pinned to a commit whose files have the sums listed there."""
+    text = files("foreword.text").joinpath("datasets.json").read_text("utf-8")
+    return {name: parse_dataset(name, entry) for name, entry in json.loads(text).items()}
+
+
+def parse_dataset(name: str, entry: dict[str, Any]) -> Dataset:
+    """Build one dataset from its entry in ``datasets.json``; raise ValueError if the entry is malformed."""
+    entry = dict(entry)
+    entry.pop("note", None)
+    found = tuple(file for group in entry.pop("files") for file in _parse_files(name, group))
+    try:
+        dataset = Dataset(name=name, files=found, **entry)
+    except TypeError as error:
+        raise ValueError(f"{name}: {error}") from error
+    if dataset.task not in get_args(Task):
+        raise ValueError(f"{name}: no task {dataset.task!r}: expected one of {', '.join(get_args(Task))}")
+    if not found or len(set(dataset.splits)) < len(found):
+        raise ValueError(f"{name}: expected at least one file, and different names for the splits")
+    if not dataset.by_hand and any(file.download is None for file in found):
+        raise ValueError(f"{name}: files without a download need by_hand")
+    return dataset
+
+
+def _parse_files(name: str, group: dict[str, Any]) -> Iterator[DataFile]:
+    folder, upstream, format = group["folder"], group["upstream"], group["format"]
+    if format not in get_args(Format):
+        raise ValueError(f"{name}: no format {format!r}: expected one of {', '.join(get_args(Format))}")
+    for split, (file, size, sha256) in group["splits"].items():
+        if not (isinstance(size, int) and size > 0 and re.fullmatch("[0-9a-f]{64}", sha256)):
+            raise ValueError(f"{name}: expected a size and a sha256 for {file}")
+        yield DataFile(split, f"{folder}/{file}", size, sha256, upstream and upstream + file, format)
+
+
+DATASETS = _load_register()
+"""Every dataset by its name."""
 
 
 def dataset(name: str) -> Dataset:
     """A data set by its name, such as ``ptb``; its ``path(split)`` finds the file, and fetches it if need be."""
     if name not in DATASETS:
-        raise SettingError(f"no dataset named {name!r}: expected {', '.join(_likeliest_first(name))}")
+        raise SettingError(f"no dataset named {name!r}: expected {', '.join(_closest_names(name))}")
     return DATASETS[name]
 
 
@@ -118,7 +240,7 @@ def _roots() -> list[tuple[Place, Path]]:
     return roots
 
 
-def _likeliest_first(name: str) -> list[str]:
+def _closest_names(name: str) -> list[str]:
     from difflib import get_close_matches
 
     below = [known for known, one in DATASETS.items() if one.files[0].name.startswith(f"{name}/")]
@@ -126,7 +248,7 @@ def _likeliest_first(name: str) -> list[str]:
     return list(dict.fromkeys([*below, *close, *sorted(DATASETS)]))
 
 
-def _bring(dataset: Dataset, file: DataFile, meter: Meter | None) -> Path:
+def _downloaded(dataset: Dataset, file: DataFile, meter: Meter | None) -> Path:
     cache = cache_folder()
     if file.download is None or cache is None:
         raise _missing(dataset, file)
@@ -143,7 +265,7 @@ def _missing(dataset: Dataset, file: DataFile) -> InputError:
     return InputError(f"{dataset.name}:{file.split} is not here: get it from {source} and put it at {put}")
 
 
-def _refuse_other_size(dataset: Dataset, file: DataFile, path: Path) -> None:
+def _check_size(dataset: Dataset, file: DataFile, path: Path) -> None:
     """A cut or strange copy would give wrong numbers under a known name. Sets packed by hand may differ."""
     size = path.stat().st_size
     if file.download and path.suffix != ".xz" and size != file.bytes:

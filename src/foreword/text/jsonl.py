@@ -1,7 +1,7 @@
 """Rows of JSONL: the text of each, and its label where one is asked for, as spans of the bytes that were read.
 
-``text/kernels_json.py`` walks over the lines and finds nearly all of them whole. A line that it does not take goes
-the plain road below, through Python's ``json``, which either reads it too or says what is wrong with it.
+``kernels_json.py`` scans the lines and finds the fields of nearly all of them. A line that it leaves is parsed by
+Python's ``json``, below, which either reads it too or says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -14,38 +14,45 @@ from typing import Any
 
 import numpy as np
 
-from foreword.arrays import Bytes, Longs
+from foreword.arrays import Bools, Bytes, Longs
 from foreword.errors import InputError
 from foreword.text.block import Block
-from foreword.text.chunk import Chunk
+from foreword.text.files import Chunk
 from foreword.text.lines import Lines, whole_lines
-from foreword.text.utf8 import REPLACEMENT, Errors
-from foreword.text.whitespace import blank
+from foreword.text.unicode import REPLACEMENT, Errors, blank
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class JsonRows:
-    """Rows that are not blank: their texts, their labels' spans in the same bytes, and their lines' numbers."""
+    """One element per line: the text, the span of the label in the same bytes, and whether the line is not blank.
+
+    A blank line has an empty text.
+    """
 
     texts: Block
     label_starts: Longs
     label_stops: Longs
-    numbers: Longs
+    present: Bools
 
 
 def jsonl_blocks(chunks: Iterable[Chunk], name: str, field: str, errors: Errors) -> Iterator[Block]:
-    """Blocks of a JSONL file's ``field``, from chunks of valid UTF-8; rows whose text is blank are skipped."""
+    """Yield blocks of a JSONL file's ``field``, from chunks of valid UTF-8. Rows whose text is blank are skipped."""
     for lines in whole_lines(chunks):
         texts = json_rows(lines, name, field, None, errors).texts
-        kept = ~blank(texts.data, texts.starts, texts.stops)
-        if kept.any():
-            yield Block(texts.data, texts.starts[kept], texts.stops[kept])
+        filled = ~blank(texts.data, texts.starts, texts.stops)
+        if filled.any():
+            yield Block(texts.data, texts.starts[filled], texts.stops[filled])
 
 
-def json_rows(lines: Lines, name: str, text: str, label: str | None, errors: Errors) -> JsonRows:
-    """The fields ``text`` and ``label`` of some lines, whose bytes are overwritten."""
+def json_rows(
+    lines: Lines, name: str, text: str, label: str | None, errors: Errors, *, offset: int | None = None
+) -> JsonRows:
+    """Find the fields ``text`` and ``label`` of some lines, whose bytes are overwritten.
+
+    offset: where ``lines.data`` begins in the file, for messages. With it a text may be null, which is an empty one.
+    """
     from foreword.text.kernels_json import BLANK, LOOK, find_fields
 
     spans = np.zeros((len(lines), 4), np.int64)
@@ -55,20 +62,25 @@ def json_rows(lines: Lines, name: str, text: str, label: str | None, errors: Err
         left = np.flatnonzero(fate == LOOK)
         odd = lines[left]
         for line, row, start, number in zip(left, odd, odd.starts.tolist(), odd.numbers.tolist(), strict=True):
-            found = _fields_of(row, f"{name}: line {number}", text, label, errors)
+            try:
+                found = _parse_fields(row, text, label, errors, nullable=offset is not None)
+            except InputError as error:
+                begins = "" if offset is None else f" (the line begins at byte {offset + start})"
+                raise InputError(f"{name}: line {number} {error}{begins}") from error.__cause__
             if found is None:
                 fate[line] = BLANK
             else:
-                spans[line] = _put(found, lines.data, start)
-    kept = fate != BLANK
-    text_start, text_stop, label_start, label_stop = np.ascontiguousarray(spans[kept].T)
-    return JsonRows(Block(lines.data, text_start, text_stop), label_start, label_stop, lines.numbers[kept])
+                spans[line] = _overwrite(found, lines.data, start)
+    blanks = fate == BLANK
+    spans[blanks] = lines.starts[blanks, None]
+    text_start, text_stop, label_start, label_stop = np.ascontiguousarray(spans.T)
+    return JsonRows(Block(lines.data, text_start, text_stop), label_start, label_stop, ~blanks)
 
 
 def field_names(line: bytes, place: str) -> list[str]:
-    """The names of a row's fields; ``place`` is for messages."""
+    """Return the names of a row's fields. place: file and line, for messages."""
     try:
-        row = _parsed(line)
+        row = _parse(line)
     except InputError as error:
         raise InputError(f"{place} {error}") from error.__cause__
     if not isinstance(row, dict):
@@ -76,28 +88,27 @@ def field_names(line: bytes, place: str) -> list[str]:
     return list(row)
 
 
-# The plain road
+# --- by Python's json
 
 
 class _Spelled(str):
-    """A number as the file spells it: a label is a name, and 1.0 is another one than 1."""
+    """A number as the file spells it: a label is a name, and 1.0 is another name than 1."""
 
     __slots__ = ()
 
 
-def _fields_of(line: bytes, place: str, text: str, label: str | None, errors: Errors) -> tuple[bytes, bytes] | None:
-    """A row's text and label (b"" where none is asked for) by Python's ``json``; None for a blank line."""
-    if not line or line.isspace():
+def _parse_fields(
+    line: bytes, text: str, label: str | None, errors: Errors, nullable: bool = False
+) -> tuple[bytes, bytes] | None:
+    """Return a row's text and label (b"" where none is asked for); None for a blank line."""
+    if not line or line.decode().isspace():
         return None
-    try:
-        row = _parsed(line)
-        found = _encoded(_text_of(row, text), text, errors)
-        return found, b"" if label is None else _encoded(_label_of(row, label), label, errors)
-    except InputError as error:
-        raise InputError(f"{place} {error}") from error.__cause__
+    row = _parse(line)
+    found = "" if nullable and _field(row, text) is None else _text_of(row, text)
+    return _encode(found, text, errors), b"" if label is None else _encode(_label_of(row, label), label, errors)
 
 
-def _parsed(line: bytes) -> Any:
+def _parse(line: bytes) -> Any:
     try:
         return json.loads(line.decode(), parse_int=_whole_number, parse_float=_Spelled)
     except json.JSONDecodeError as error:
@@ -112,14 +123,14 @@ def _whole_number(digits: str) -> _Spelled:
 
 
 def _text_of(row: Any, field: str) -> str:
-    text = _value_of(row, field)
+    text = _field(row, field)
     if not isinstance(text, str) or isinstance(text, _Spelled):
         raise InputError(f'has a field "{field}" that is not a string')
     return text
 
 
 def _label_of(row: Any, field: str) -> str:
-    label = _value_of(row, field)
+    label = _field(row, field)
     if isinstance(label, bool):
         return "true" if label else "false"
     if label is None:
@@ -129,7 +140,7 @@ def _label_of(row: Any, field: str) -> str:
     return label
 
 
-def _value_of(row: Any, field: str) -> Any:
+def _field(row: Any, field: str) -> Any:
     if not isinstance(row, dict):
         raise InputError("is not a JSON object")
     if field not in row:
@@ -137,7 +148,7 @@ def _value_of(row: Any, field: str) -> Any:
     return row[field]
 
 
-def _encoded(text: str, field: str, errors: Errors) -> bytes:
+def _encode(text: str, field: str, errors: Errors) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:  # JSON may escape half of a surrogate pair, which UTF-8 cannot hold
@@ -147,8 +158,8 @@ def _encoded(text: str, field: str, errors: Errors) -> bytes:
         return _SURROGATE.sub(REPLACEMENT, text).encode()
 
 
-def _put(fields: tuple[bytes, bytes], data: Bytes, start: int) -> tuple[int, int, int, int]:
-    """Write text and label over the line they came from: a JSON string is never shorter than what it stands for."""
+def _overwrite(fields: tuple[bytes, bytes], data: Bytes, start: int) -> tuple[int, int, int, int]:
+    """Write text and label over their line and return their spans: a JSON string is never shorter than its text."""
     text, label = fields
     middle, stop = start + len(text), start + len(text) + len(label)
     data[start:stop] = np.frombuffer(text + label, np.uint8)
@@ -156,6 +167,6 @@ def _put(fields: tuple[bytes, bytes], data: Bytes, start: int) -> tuple[int, int
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names on one line, not too many, whatever a file has for names."""
+    """Join names for a message: at most twenty, with unprintable characters escaped."""
     names = ["".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in name) for name in names]
     return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "") or "none"

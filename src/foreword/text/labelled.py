@@ -1,62 +1,293 @@
 """Labelled texts from files: what a classifier learns from and is measured on.
 
 =============  ======================================================================================
-tsv            a row a line, tabs between the columns, nothing quoted: a quotation mark is text
-csv            a row a line or, quoted, several; commas, semicolons or tabs between the columns
-jsonl          an object a line
-parquet        a row an example
+tsv            one row per line, tabs between the columns, nothing quoted: a quotation mark is text
+csv            one row per line or, quoted, several; commas, semicolons or tabs between the columns
+jsonl          one object per line
+parquet        one example per row
 fasttext       ``__label__x some text``: labels are the words at the start of a line that begin so
 label-first    ``x some text``: the label is the first word
 folders        a folder for each label, a file for each text
 =============  ======================================================================================
 
 Files are found, decompressed and checked as everywhere (``sources.py``), and streamed. Blank lines are skipped; a
-label without a text is an example with an empty text. Whatever else is not a label and a text is an error that names
-the line.
+label without a text is an example with an empty text. A line without a label is an error that names the line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain
-from pathlib import Path, PurePath
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from foreword.errors import InputError
+import numpy as np
+
+from foreword.arrays import Bytes, Longs
+from foreword.errors import InputError, SettingError
 from foreword.protocols import Meter
-from foreword.text.block import Block
-from foreword.text.compression import decompressed, without_suffix
-from foreword.text.examples import (
-    FASTTEXT,
-    Agreed,
-    Example,
-    Format,
-    LabelledBlock,
-    LabelledReading,
-    Tell,
-    Told,
-    csv_blocks,
-    fasttext_blocks,
-    jsonl_blocks,
-    label_first_blocks,
-    labelled,
-    told_fields,
-    tsv_blocks,
-)
+from foreword.text.block import BLOCK_BYTES, Block
+from foreword.text.compression import decompressed
 from foreword.text.files import Reader, Source, SourceFile, find_files, names_of, opened
+from foreword.text.jsonl import field_names, json_rows
 from foreword.text.lines import Lines, whole_lines
 from foreword.text.parquet import parquet_labelled
-from foreword.text.utf8 import valid_utf8
+from foreword.text.rows import format_of
+from foreword.text.sources import no_text
+from foreword.text.tables import SAMPLE, Column, Columns, csv_rows, field_columns, table_columns, uneven
+from foreword.text.unicode import Errors, valid_utf8
 
-FORMATS: dict[str, Format] = {
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".csv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-}
-"""What the end of a name says; of other files the first line is looked at."""
+LabelledFormat: TypeAlias = Literal["tsv", "csv", "jsonl", "parquet", "fasttext", "label-first", "folders"]
+Tell: TypeAlias = Callable[[str], None]
+Batches: TypeAlias = Iterable[Lines]
 
+FASTTEXT = b"__label__"
+
+_TAB = 9
+
+
+@dataclass(slots=True)
+class SharedColumns:
+    """The columns that all files of a source share: of tables, and of files in which every row names its fields."""
+
+    columns: Columns | None = None
+    fields: tuple[str, str] | None = None
+
+
+class Example(NamedTuple):
+    """A text and its label."""
+
+    text: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledBlock:
+    """A block of texts, and the label of each."""
+
+    texts: Block
+    labels: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledReading:
+    """How labelled texts are read.
+
+    format: None takes it from a file's name or first line; a folder with folders in it has one folder per label.
+    text_column, label_column: a name, or a number counted from 1; None guesses, and reports the guess.
+    header: whether the first line of tsv or csv names the columns; None guesses.
+    first_label: whether the first of several fastText labels is taken; otherwise several are an error.
+    errors: whether bytes that are not UTF-8 (or are NUL) are an error, or are replaced by U+FFFD.
+    block_bytes: how much is read and emitted at a time.
+    """
+
+    format: LabelledFormat | None = None
+    text_column: Column | None = None
+    label_column: Column | None = None
+    header: bool | None = None
+    first_label: bool = False
+    errors: Errors = "strict"
+    block_bytes: int = BLOCK_BYTES
+
+    def __post_init__(self) -> None:
+        if self.format is not None and self.format not in get_args(LabelledFormat):
+            raise SettingError(f"format must be one of {', '.join(get_args(LabelledFormat))}, not {self.format}")
+        if self.errors not in get_args(Errors):
+            raise SettingError(f"errors must be one of {', '.join(get_args(Errors))}, not {self.errors}")
+        if self.block_bytes < 1:
+            raise SettingError(f"block_bytes must be at least 1, not {self.block_bytes}")
+        if self.text_column is not None and self.text_column == self.label_column:
+            raise SettingError(f"column {self.text_column} cannot be both the text and the label")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledFile:
+    """A file that is being read.
+
+    name: for messages. tell: called with every guess. shared: what the files before it have settled, so that all files
+    of one source are read alike.
+    """
+
+    name: str
+    reading: LabelledReading
+    tell: Tell
+    shared: SharedColumns
+
+    def line(self, number: int) -> str:
+        """Return the name of a line, for messages."""
+        return f"{self.name}: line {number}"
+
+
+# --- TSV
+
+
+def tsv_blocks(batches: Batches, file: LabelledFile) -> Iterator[LabelledBlock]:
+    """Yield examples from lines with tabs between the columns. Quotation marks are text."""
+    columns: Columns | None = None
+    for lines in (each.without_blank() for each in batches):
+        if not len(lines):
+            continue
+        if columns is None:
+            width = lines.data[lines.starts[0] : lines.stops[0]].tolist().count(_TAB) + 1
+            cells(lines[:SAMPLE], width, file)
+            columns = shared_columns([line.decode().split("\t") for line in lines[:SAMPLE]], file)
+            lines = lines[1:] if columns.names else lines
+        starts, stops = cells(lines, columns.width, file)
+        labels = decoded(lines.data, starts[:, columns.label], stops[:, columns.label], lines.numbers, file)
+        texts = Block(
+            lines.data,
+            np.ascontiguousarray(starts[:, columns.text]),
+            np.ascontiguousarray(stops[:, columns.text]),
+        )
+        yield LabelledBlock(texts, labels)
+
+
+def cells(lines: Lines, width: int, file: LabelledFile) -> tuple[Longs, Longs]:
+    """Return where each column of each line starts and stops: int64 (lines, width) both."""
+    tabs = np.flatnonzero(lines.data == _TAB)
+    first = np.searchsorted(tabs, lines.starts)
+    counts = np.searchsorted(tabs, lines.stops) - first
+    wrong = np.flatnonzero(counts != width - 1)
+    if len(wrong):
+        raise uneven(int(counts[wrong[0]]) + 1, width, file.line(int(lines.numbers[wrong[0]])))
+    between = tabs[first[:, None] + np.arange(width - 1)]
+    return np.column_stack((lines.starts, between + 1)), np.column_stack((between, lines.stops))
+
+
+# --- CSV
+
+
+def csv_blocks(batches: Batches, file: LabelledFile) -> Iterator[LabelledBlock]:
+    """Yield examples from CSV as Python's ``csv`` reads it: a quoted field may hold line ends."""
+    rows = csv_rows(batches, file.name)
+    sample = list(islice(rows, SAMPLE))
+    if not sample:  # nothing but commas
+        return
+    columns = shared_columns([row for _, row in sample], file)
+    texts: list[str] = []
+    labels: list[str] = []
+    size = 0
+    for number, row in chain(sample[1:] if columns.names else sample, rows):
+        texts.append(row[columns.text])
+        labels.append(labelled(row[columns.label], number, file))
+        size += len(texts[-1])
+        if size >= file.reading.block_bytes:
+            yield LabelledBlock(Block.from_texts(texts), labels)
+            texts, labels, size = [], [], 0
+    yield LabelledBlock(Block.from_texts(texts), labels)
+
+
+# --- JSONL
+
+
+def jsonl_blocks(batches: Batches, first: bytes, number: int, file: LabelledFile) -> Iterator[LabelledBlock]:
+    """Yield examples from JSONL. first, number: the first line that is not blank, which names the fields."""
+    text, label = shared_fields(field_names(first, file.line(number)), file)
+    for lines in batches:
+        rows = json_rows(lines, file.name, text, label, file.reading.errors)
+        there, texts = rows.present, rows.texts
+        labels = decoded(texts.data, rows.label_starts[there], rows.label_stops[there], lines.numbers[there], file)
+        yield LabelledBlock(Block(texts.data, texts.starts[there], texts.stops[there]), labels)
+
+
+# --- labels before the text
+
+
+def fasttext_blocks(batches: Batches, file: LabelledFile) -> Iterator[LabelledBlock]:
+    """Yield examples from lines with ``__label__x`` before the text, once or several times."""
+
+    def split(line: bytes, number: int) -> tuple[bytes, bytes]:
+        labels: list[bytes] = []
+        while line.startswith(FASTTEXT):
+            label, *rest = line.split(None, 1)
+            labels.append(label.removeprefix(FASTTEXT))
+            line = rest[0] if rest else b""
+        if not labels:
+            raise InputError(f"{file.line(number)} has no label: it does not begin with {FASTTEXT.decode()}")
+        if len(labels) > 1 and not file.reading.first_label:
+            raise InputError(f"{file.line(number)} has {len(labels)} labels, not one: --first-label takes the first")
+        if FASTTEXT in line and any(word.startswith(FASTTEXT) for word in line.split()):
+            raise InputError(f"{file.line(number)} has a label after its text: labels come first")
+        return labels[0], line
+
+    return first_word_blocks(batches, split, file)
+
+
+def label_first_blocks(batches: Batches, file: LabelledFile) -> Iterator[LabelledBlock]:
+    """Yield examples from lines of a label, white space and a text."""
+
+    def split(line: bytes, number: int) -> tuple[bytes, bytes]:
+        label, *text = line.split(None, 1)
+        return label, text[0] if text else b""
+
+    return first_word_blocks(batches, split, file)
+
+
+def first_word_blocks(
+    batches: Batches, split: Callable[[bytes, int], tuple[bytes, bytes]], file: LabelledFile
+) -> Iterator[LabelledBlock]:
+    """Yield examples from lines of which ``split`` returns the label and the text."""
+    for lines in (each.without_blank() for each in batches):
+        found = [split(line.strip(), number) for line, number in zip(lines, lines.numbers.tolist(), strict=True)]
+        texts = Block.from_texts([text for _, text in found])
+        labels = [
+            labelled(label.decode(), number, file)
+            for (label, _), number in zip(found, lines.numbers.tolist(), strict=True)
+        ]
+        yield LabelledBlock(texts, labels)
+
+
+# --- shared by the formats
+
+
+def shared_columns(rows: Sequence[Sequence[str]], file: LabelledFile) -> Columns:
+    """Return the columns of a table: those of the files before it, or else guessed from its first rows."""
+    reading, before = file.reading, file.shared.columns
+    if before is not None:
+        if len(rows[0]) != before.width:
+            raise InputError(f"{file.name}: it has {len(rows[0])} columns, but the files before it {before.width}")
+        return before.again(rows[0])
+    columns = table_columns(rows, reading.text_column, reading.label_column, reading.header, file.name)
+    file.shared.columns = columns
+    if columns.guessed:
+        file.tell(columns.described())
+    return columns
+
+
+def shared_fields(names: Sequence[str], file: LabelledFile) -> tuple[str, str]:
+    """Return the names of the fields with text and label."""
+    text, label = file.shared.fields or (file.reading.text_column, file.reading.label_column)
+    fields = field_columns(names, text, label, file.name)
+    file.shared.fields = fields
+    if text is None or label is None:
+        file.tell(f'texts in "{fields[0]}", labels in "{fields[1]}"')
+    return fields
+
+
+def decoded(data: Bytes, starts: Longs, stops: Longs, numbers: Longs, file: LabelledFile) -> list[str]:
+    """Return the labels as strings; there are few different ones, so each is decoded once."""
+    view = np.ascontiguousarray(data).data
+    known: dict[bytes, str] = {}
+    labels: list[str] = []
+    for start, stop, number in zip(starts.tolist(), stops.tolist(), numbers.tolist(), strict=True):
+        found = bytes(view[start:stop])
+        label = known.get(found)
+        if label is None:
+            label = known[found] = labelled(found.decode(), number, file)
+        labels.append(label)
+    return labels
+
+
+def labelled(label: str, number: int, file: LabelledFile) -> str:
+    """Return the label without white space around it; raise an error if nothing is left."""
+    stripped = label.strip()
+    if not stripped:
+        raise InputError(f"{file.line(number)} has no label")
+    return stripped
+
+
+# --- files and folders
 
 GUESSED = LabelledReading()
 
@@ -64,7 +295,7 @@ GUESSED = LabelledReading()
 def read_labelled(
     source: Source, reading: LabelledReading = GUESSED, *, tell: Tell | None = None, meter: Meter | None = None
 ) -> Iterator[Example]:
-    """Texts with their labels one by one, the slow and simple road."""
+    """Yield texts with their labels one by one: slow and simple."""
     blocks = read_labelled_blocks(source, reading, tell=tell, meter=meter)
     return (example for block in blocks for example in map(Example, block.texts.strings(), block.labels))
 
@@ -72,10 +303,10 @@ def read_labelled(
 def read_labelled_blocks(
     source: Source, reading: LabelledReading = GUESSED, *, tell: Tell | None = None, meter: Meter | None = None
 ) -> Iterator[LabelledBlock]:
-    """Texts with their labels, a block at a time.
+    """Yield texts with their labels, one block at a time.
 
-    Files are found at once, so that a wrong name is told here. ``tell`` hears, a line each, what was guessed; ``meter``
-    the bytes read. A source without any example is an error.
+    Files are found at once, so that a wrong name is reported here. ``tell`` is called with a line for every guess,
+    ``meter`` with the bytes read. A source without any example is an error.
     """
     names = names_of(source)
     tell = tell or (lambda line: None)
@@ -92,8 +323,7 @@ def _not_empty(blocks: Iterator[LabelledBlock], names: list[str]) -> Iterator[La
             empty = False
             yield block
     if empty:
-        named = ", ".join("standard input" if name == "-" else name for name in names[:3])
-        raise InputError(f"{named}{f' and {len(names) - 3} more' if len(names) > 3 else ''}: no labelled text in it")
+        raise no_text(names, "labelled text")
 
 
 # --- a folder for each label
@@ -108,14 +338,14 @@ def _holds_folders(name: str) -> bool:
 
 
 def _in_class_folders(name: str, tell: Tell) -> list[tuple[SourceFile, str]]:
-    """The files, and the label of each: the name of its folder in the one named."""
+    """Return the files, and the label of each: the name of its folder."""
     start = name.rstrip("/") + "/"
     split = [(file, file.name.removeprefix(start).partition("/")) for file in find_files(name)]
     found = [(file, label) for file, (label, slash, _) in split if slash and file.name.startswith(start)]
     if not found:
         raise InputError(f"{name}: no folders of texts in it; each label should have one")
-    beside = len(split) - len(found)
-    left_out = f"; {beside} files beside the folders are left out" if beside else ""
+    outside = len(split) - len(found)
+    left_out = f"; {outside} files beside the folders are left out" if outside else ""
     tell(f"{name}: its {len({label for _, label in found})} folders are the labels, each file a text{left_out}")
     return found
 
@@ -125,7 +355,7 @@ def _folder_blocks(
 ) -> Iterator[LabelledBlock]:
     texts: list[bytes] = []
     labels: list[str] = []
-    done = held = 0
+    done = size = 0
     total = sum(file.size or 0 for file, _ in files)
     for file, label in files:
         with opened(file) as reader:
@@ -133,16 +363,16 @@ def _folder_blocks(
             texts.append(b"".join(chunk.data.tobytes() for chunk in chunks))
             done += reader.taken
         labels.append(label)
-        held += len(texts[-1])
-        if held >= reading.block_bytes:
+        size += len(texts[-1])
+        if size >= reading.block_bytes:
             if meter:
                 meter("reading", done, total)
             yield LabelledBlock(Block.from_texts(texts), labels)
-            texts, labels, held = [], [], 0
+            texts, labels, size = [], [], 0
     yield LabelledBlock(Block.from_texts(texts), labels)
 
 
-# --- files
+# --- one file after another
 
 
 def _file_blocks(
@@ -152,28 +382,28 @@ def _file_blocks(
     total = None if None in sizes else sum(size for size in sizes if size)
     before = 0
     guesses: set[str] = set()
-    agreed = Agreed()
+    shared = SharedColumns()
     for file in files:
 
         def once(guess: str, name: str = file.name) -> None:
-            """Of files that are alike the first is told of."""
+            """Report a guess for the first of the files that share it."""
             if guess not in guesses:
                 tell(f"{name}: {guess}")
             guesses.add(guess)
 
         with opened(file) as reader:
-            for block in _blocks(reader, Told(file.name, reading, once, agreed)):
+            for block in _blocks(reader, LabelledFile(file.name, reading, once, shared)):
                 if meter:
                     meter("reading", before + reader.taken, total)
                 yield block
             before += reader.taken
 
 
-def _blocks(reader: Reader, told: Told) -> Iterator[LabelledBlock]:
-    reading = told.reading
-    format = reading.format or FORMATS.get(PurePath(without_suffix(reader.name)).suffix.lower())
+def _blocks(reader: Reader, file: LabelledFile) -> Iterator[LabelledBlock]:
+    reading = file.reading
+    format = reading.format or _format_by_name(reader.name)
     if format == "parquet":
-        return _parquet_blocks(reader, told)
+        return _parquet_blocks(reader, file)
     batches = whole_lines(valid_utf8(decompressed(reader, reading.block_bytes), reader.name, reading.errors))
     opening = _up_to_text(batches)
     if not opening:
@@ -181,24 +411,24 @@ def _blocks(reader: Reader, told: Told) -> Iterator[LabelledBlock]:
     first = opening[-1].without_blank()[:1]
     line, number = next(iter(first)), int(first.numbers[0])
     if format is None:
-        format = _format_of(line, reader.name)
-        told.tell(f"read as {format}")
+        format = _format_by_line(line, reader.name)
+        file.tell(f"read as {format}")
     batches = chain(opening, batches)
     match format:
         case "jsonl":
-            return jsonl_blocks(batches, line, number, told)
+            return jsonl_blocks(batches, line, number, file)
         case "csv":
-            return csv_blocks(batches, told)
+            return csv_blocks(batches, file)
         case "tsv":
-            return tsv_blocks(batches, told)
+            return tsv_blocks(batches, file)
         case "fasttext":
-            return fasttext_blocks(batches, told)
+            return fasttext_blocks(batches, file)
         case _:
-            return label_first_blocks(batches, told)
+            return label_first_blocks(batches, file)
 
 
 def _up_to_text(batches: Iterator[Lines]) -> list[Lines]:
-    """The first batches, as far as the first line that is not blank; none if there is no such line."""
+    """Return the first batches, up to the first line that is not blank; none if there is no such line."""
     read: list[Lines] = []
     for lines in batches:
         read.append(lines)
@@ -207,8 +437,13 @@ def _up_to_text(batches: Iterator[Lines]) -> list[Lines]:
     return []
 
 
-def _format_of(line: bytes, name: str) -> Format:
-    """What the first line of a file says whose name says nothing."""
+def _format_by_name(name: str) -> LabelledFormat | None:
+    found = format_of(name)
+    return None if found == "text" else found
+
+
+def _format_by_line(line: bytes, name: str) -> LabelledFormat:
+    """Return the format that the first line of a file stands for."""
     if line.lstrip().startswith(FASTTEXT):
         return "fasttext"
     if line.lstrip().startswith(b"{"):
@@ -221,11 +456,11 @@ def _format_of(line: bytes, name: str) -> Format:
     )
 
 
-def _parquet_blocks(reader: Reader, told: Told) -> Iterator[LabelledBlock]:
-    reading = told.reading
+def _parquet_blocks(reader: Reader, file: LabelledFile) -> Iterator[LabelledBlock]:
+    reading = file.reading
     row = 1
     for texts, labels in parquet_labelled(
-        reader, lambda names: told_fields(names, told), reading.errors, reading.block_bytes
+        reader, lambda names: shared_fields(names, file), reading.errors, reading.block_bytes
     ):
-        yield LabelledBlock(texts, [labelled(label, row + place, told) for place, label in enumerate(labels)])
+        yield LabelledBlock(texts, [labelled(label, number, file) for number, label in enumerate(labels, row)])
         row += len(labels)

@@ -4,19 +4,21 @@ The stages, each a generator that pulls on the one before::
 
     files.py         what the user named      -> files
     compression.py   a file                   -> chunks of bytes
-    utf8.py          chunks of bytes          -> chunks of valid text
+    unicode.py       chunks of bytes          -> chunks of valid text
     documents.py     chunks of text           -> blocks, by line, paragraph or file
-    jsonl.py         chunks of text           -> blocks, a row a document
-    parquet.py       a file                   -> blocks, a row a document
+    lines.py         chunks of text           -> lines
+    jsonl.py         lines                    -> blocks, one document per row
+    parquet.py       a file                   -> blocks, one document per row
+    rows.py          a file of any format     -> rows with their fields
+    labelled.py      a file of any format     -> texts with their labels
 
-Nothing is read before it is needed, and a block is forgotten once it is handed on.
+Nothing is read before it is needed, and a block is released once it has been emitted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from pathlib import PurePath
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -24,18 +26,18 @@ import numpy as np
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Meter
 from foreword.text.block import BLOCK_BYTES, Block
-from foreword.text.compression import decompressed, without_suffix
+from foreword.text.compression import decompressed
 from foreword.text.documents import Document, text_blocks
-from foreword.text.files import Reader, Source, SourceFile, find_files, names_of, opened
+from foreword.text.files import STANDARD_INPUT, Reader, Source, SourceFile, find_files, names_of, opened
 from foreword.text.jsonl import jsonl_blocks
+from foreword.text.lines import Lines, whole_lines
 from foreword.text.parquet import parquet_blocks
-from foreword.text.utf8 import Errors, valid_utf8
+from foreword.text.rows import format_of
+from foreword.text.unicode import Errors, valid_utf8
 
-__all__ = ["Reading", "Source", "SourceFile", "find_files", "read_blocks", "read_documents"]
+__all__ = ["Reading", "Source", "SourceFile", "find_files", "read_blocks", "read_documents", "read_lines"]
 
-Format: TypeAlias = Literal["text", "jsonl", "parquet"]
-
-_FORMATS: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+DocumentFormat: TypeAlias = Literal["text", "jsonl", "parquet"]
 
 
 def _check_choice(name: str, value: str | None, choices: tuple[str | None, ...]) -> None:
@@ -45,57 +47,82 @@ def _check_choice(name: str, value: str | None, choices: tuple[str | None, ...])
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How to read.
+    """How documents are read.
 
-    document: what one is in plain text: a line; a paragraph, between blank lines; a whole file. Elsewhere it is a row.
+    document: a line, a paragraph (between blank lines) or a whole file of plain text; elsewhere it is a row.
     field: the field of a JSONL file, or the column of a Parquet file, that holds the text.
-    format: None tells it by the name: .jsonl or .ndjson, .parquet, anything else is text.
-    errors: what is not UTF-8 (or a NUL) is an error, or replaced by U+FFFD.
-    block_bytes: how much text is read and handed on at a time.
+    format: None takes it from the file's name: .jsonl, .ndjson or .json, .parquet; anything else is text.
+    errors: whether bytes that are not UTF-8 (or are NUL) are an error, or are replaced by U+FFFD.
+    block_bytes: how much text is read and emitted at a time.
     """
 
     document: Document = "line"
     field: str = "text"
-    format: Format | None = None
+    format: DocumentFormat | None = None
     errors: Errors = "strict"
     block_bytes: int = BLOCK_BYTES
 
     def __post_init__(self) -> None:
         _check_choice("document", self.document, get_args(Document))
-        _check_choice("format", self.format, (None, *get_args(Format)))
+        _check_choice("format", self.format, (None, *get_args(DocumentFormat)))
         _check_choice("errors", self.errors, get_args(Errors))
         if self.block_bytes < 1:
             raise SettingError(f"block_bytes must be at least 1, not {self.block_bytes}")
+
+    def format_of(self, name: str) -> DocumentFormat:
+        """Return the format of a file: the one that was set, or the one its name stands for."""
+        found = self.format or format_of(name)
+        return found if found in ("jsonl", "parquet") else "text"
 
 
 BY_LINE = Reading()
 
 
 def read_blocks(source: Source, reading: Reading = BY_LINE, *, meter: Meter | None = None) -> Iterator[Block]:
-    """Blocks of documents from files, folders, globs, ``-`` or addresses.
+    """Yield blocks of documents from files, folders, globs, ``-`` or addresses.
 
-    Files are found at once, so a wrong name is told here; everything else is told when reading comes to it. A source
-    without any document is an error. ``meter`` hears the bytes read, as they are stored, about once a block.
+    Files are found at once, so that a wrong name is reported here; other errors are raised when reading comes to them.
+    A source without any document is an error. ``meter`` is called with the bytes read, as stored, about once per block.
     """
-    blocks = _gathered(_file_blocks(find_files(source), reading, meter), reading.block_bytes)
-    return _with_text(blocks, names_of(source))
+    return not_empty(blocks_of_files(find_files(source), reading, meter), names_of(source))
 
 
 def read_documents(source: Source, reading: Reading = BY_LINE, *, meter: Meter | None = None) -> Iterator[str]:
-    """Whole documents as strings, the slow and simple road; a long one has to fit in memory."""
+    """Yield whole documents as strings: slow and simple. A long document has to fit in memory."""
     return _joined(read_blocks(source, reading, meter=meter))
 
 
-def read_lines(source: Source, reading: Reading = BY_LINE) -> Iterator[str]:
-    """Every line of a text, blank ones too, without its end: for formats in which a line's number matters."""
-    rest = ""
-    for block in read_blocks(source, replace(reading, document="file", format="text")):
-        for place, text in enumerate(block.strings(), 1):
-            *lines, rest = (rest + text).split("\n")
-            yield from (line.removesuffix("\r") for line in lines)
-            if rest and (place < len(block) or not block.open):
-                yield rest.removesuffix("\r")
-                rest = ""
+def read_lines(source: Source, errors: Errors = "strict") -> Iterator[str]:
+    """Yield every line of a text, blank ones too, without its end: for formats in which a line's number matters."""
+    empty = True
+    for _, lines in read_line_batches(source, errors):
+        empty = empty and not len(lines.without_blank())
+        yield from lines.strings()
+    if empty:
+        raise no_text(names_of(source))
+
+
+def read_line_batches(
+    source: Source, errors: Errors = "strict", *, prompt: bool = False
+) -> Iterator[tuple[str, Lines]]:
+    """Yield the names of files and their lines, blank ones too, many at a time.
+
+    Files are found at once. prompt: whether lines of standard input are emitted as they arrive.
+    """
+    files = find_files(source, prompt=prompt)
+
+    def batches() -> Iterator[tuple[str, Lines]]:
+        for file in files:
+            with opened(file) as reader:
+                for lines in whole_lines(valid_utf8(decompressed(reader, BLOCK_BYTES), file.name, errors)):
+                    yield file.name, lines
+
+    return batches()
+
+
+def blocks_of_files(files: list[SourceFile], reading: Reading, meter: Meter | None = None) -> Iterator[Block]:
+    """Yield blocks of the documents of files; none if there is no text in them."""
+    return _gathered(_file_blocks(files, reading, meter), reading.block_bytes)
 
 
 def _file_blocks(files: list[SourceFile], reading: Reading, meter: Meter | None) -> Iterator[Block]:
@@ -114,8 +141,8 @@ def _file_blocks(files: list[SourceFile], reading: Reading, meter: Meter | None)
 
 
 def blocks_from(reader: Reader, reading: Reading) -> Iterator[Block]:
-    """The documents of an open file."""
-    format = reading.format or format_by_name(reader.name)
+    """Yield blocks of the documents of an open file."""
+    format = reading.format_of(reader.name)
     if format == "parquet":
         return parquet_blocks(reader, reading.field, reading.errors, reading.block_bytes)
     text = valid_utf8(decompressed(reader, reading.block_bytes), reader.name, reading.errors)
@@ -124,21 +151,17 @@ def blocks_from(reader: Reader, reading: Reading) -> Iterator[Block]:
     return text_blocks(text, reading.document, reading.block_bytes)
 
 
-def format_by_name(name: str) -> Format:
-    return _FORMATS.get(PurePath(without_suffix(name)).suffix.lower(), "text")
-
-
 def _gathered(blocks: Iterable[Block], size: int) -> Iterator[Block]:
-    """Small blocks joined, so that a folder of small files flows like one large file."""
+    """Join small blocks, so that a folder of small files is read like one large file."""
     waiting: list[Block] = []
-    held = 0
+    size_waiting = 0
     for block in blocks:
         waiting.append(block)
-        held += int(block.stops[-1] - block.starts[0])
-        # What follows an open block goes on with its last document: nothing may be joined to it.
-        if block.open or held >= size // 2:
+        size_waiting += int(block.stops[-1] - block.starts[0])
+        # The next block continues the last document of an open one: nothing may be joined to it.
+        if block.open or size_waiting >= size // 2:
             yield _merged(waiting)
-            waiting, held = [], 0
+            waiting, size_waiting = [], 0
     if waiting:
         yield _merged(waiting)
 
@@ -157,7 +180,8 @@ def _merged(blocks: list[Block]) -> Block:
     )
 
 
-def _with_text(blocks: Iterator[Block], names: list[str]) -> Iterator[Block]:
+def not_empty(blocks: Iterable[Block], names: Sequence[str]) -> Iterator[Block]:
+    """Yield the blocks; raise an error if there are none."""
     empty = True
     for block in blocks:
         empty = False
@@ -166,17 +190,18 @@ def _with_text(blocks: Iterator[Block], names: list[str]) -> Iterator[Block]:
         raise no_text(names)
 
 
-def no_text(names: list[str]) -> InputError:
-    named = ", ".join("standard input" if name == "-" else name for name in names[:3])
-    return InputError(f"{named}{f' and {len(names) - 3} more' if len(names) > 3 else ''}: no text in it")
+def no_text(names: Sequence[str], what: str = "text") -> InputError:
+    """Return the error that a source holds nothing to read."""
+    named = ", ".join(STANDARD_INPUT if name == "-" else name for name in names[:3])
+    return InputError(f"{named}{f' and {len(names) - 3} more' if len(names) > 3 else ''}: no {what} in it")
 
 
 def _joined(blocks: Iterable[Block]) -> Iterator[str]:
-    pieces: list[str] = []  # of a document that has begun in an earlier block
+    pieces: list[str] = []  # of a document that began in an earlier block
     for block in blocks:
         last = len(block) - 1
-        for place, text in enumerate(block.strings()):
+        for index, text in enumerate(block.strings()):
             pieces.append(text)
-            if place < last or not block.open:
+            if index < last or not block.open:
                 yield "".join(pieces)
                 pieces = []

@@ -24,7 +24,7 @@ from foreword.arrays import Bytes, Ints, Longs
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
-from foreword.text.clean import Cleaning, Form
+from foreword.text.unicode import Cleaning, Form
 from foreword.tokens.bytelevel import ALPHABET, printable, spelling_of
 from foreword.tokens.characters import CODE_POINTS, REPLACEMENT, character_ids
 from foreword.tokens.corpus import Encoded, block_room, encode_text, encode_texts

@@ -13,7 +13,7 @@ from foreword.arrays import Ints
 from foreword.errors import ForewordError, InputError
 from foreword.protocols import Parts
 from foreword.text.block import Block, blocks_of
-from foreword.text.clean import Cleaning, Form
+from foreword.text.unicode import Cleaning, Form
 from foreword.tokens.bytelevel import CHARACTER_OF
 from foreword.tokens.corpus import Encoded, block_room, encode_text, encode_texts
 from foreword.tokens.kernels_encode import encode_symbols

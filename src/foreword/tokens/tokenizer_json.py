@@ -39,7 +39,7 @@ from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
 from foreword.storage.safetensors import parse_json_object, shown
-from foreword.text.clean import Form
+from foreword.text.unicode import Form
 from foreword.tokens.bpe import ENDS, BPETokenizer, Kind, Pattern
 from foreword.tokens.vocab import END, UNKNOWN
 

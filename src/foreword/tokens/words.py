@@ -15,7 +15,7 @@ from foreword.native.parallel import cores, ordered_map
 from foreword.protocols import Json, Parts
 from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
-from foreword.text.clean import Cleaning, Form
+from foreword.text.unicode import Cleaning, Form
 from foreword.tokens.corpus import Corpus, Encoded, Layout, block_room, encode_text, encode_texts, id_type
 from foreword.tokens.counting import Counted, count_pieces_of, merge_tables, with_base
 from foreword.tokens.kernels_encode import encode_words

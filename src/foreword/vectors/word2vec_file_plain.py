@@ -15,9 +15,8 @@ import numpy as np
 from foreword.arrays import Floats
 from foreword.errors import InputError
 from foreword.text.block import BLOCK_BYTES
-from foreword.text.chunk import Chunk
 from foreword.text.compression import COMPRESSIONS, decompressed
-from foreword.text.files import SourceFile, find_files, opened
+from foreword.text.files import Chunk, SourceFile, find_files, opened
 from foreword.vectors.kernels_text import TOO_LARGE
 from foreword.vectors.wordvectors import WordVectors
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from foreword.errors import ForewordError, InputError
-from foreword.filtering.columns import Column
 from foreword.filtering.rules import check_rule, parse_rule, read_table, separate
+from foreword.filtering.scoring import Column
 
 LABELS = ["en", "de", None, "en", "fr"]
 NUMBERS = [1.0, 2.0, 3.0, float("nan"), 5.0]

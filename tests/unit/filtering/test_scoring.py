@@ -9,9 +9,8 @@ import pytest
 
 from foreword.classify.naive_bayes import NaiveBayes
 from foreword.fasttext.classifier import FastTextClassifier
-from foreword.filtering.columns import Column, find_column
 from foreword.filtering.percentiles import best_shares, sortable, unsortable
-from foreword.filtering.scoring import cut, scorer_of, stretches
+from foreword.filtering.scoring import Column, batches_of, cut, find_column, scorer_of
 from foreword.filtering.shards import VALUE
 from foreword.filtering.summary import Tally, described, edges, histogram
 from foreword.ngram.model import NgramLM
@@ -37,12 +36,12 @@ def test_long_documents_are_cut_at_white_space() -> None:
     assert cut(Block.from_texts(["short"]), 8)[1] is None
 
 
-def test_stretches_hold_all_documents_in_order() -> None:
+def test_batches_hold_all_documents_in_order() -> None:
     block = Block.from_texts([str(number) * (number % 7) for number in range(100)])
-    parts = list(stretches(block, 20))
+    parts = list(batches_of(block, 20))
     assert [text for part in parts for text in part.strings()] == list(block.strings())
     assert max(part.text_bytes() for part in parts) <= 20
-    assert [len(part) for part in stretches(Block.from_texts([]), 20)] == [0]
+    assert [len(part) for part in batches_of(Block.from_texts([]), 20)] == [0]
 
 
 def test_pieces_of_a_language_model_are_weighted_by_tokens() -> None:

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-import foreword.filtering.shards as shards
 from foreword.errors import InputError, SettingError
-from foreword.filtering import Filtering, filter_files
+from foreword.filtering import Filtering, filter_files, shards
 from foreword.filtering.ledger import FOLDER, Ledger
-from foreword.filtering.run import relative_name
+from foreword.filtering.shards import relative_name
 from foreword.ngram.unigram import UnigramLM
 from foreword.pipeline.language import TextLM
 from foreword.storage.folder import save
@@ -82,16 +81,16 @@ def test_parts_that_were_finished_are_not_done_again(
     done = (tmp_path / "out" / FOLDER / "ledger.jsonl").read_text().splitlines()[1:]
     assert len(done) == len(good) // 1000  # all but the last
     opened: list[int] = []
-    plain = shards.part_opened
+    plain = shards.segment_opened
 
-    def noting(part: shards.Part, longest: int) -> Any:
-        opened.append(part.number)
-        return plain(part, longest)
+    def noting(name: str, start: int, stop: int, longest: int) -> Any:
+        opened.append(start)
+        return plain(name, start, stop, longest)
 
-    monkeypatch.setattr(shards, "part_opened", noting)
+    monkeypatch.setattr(shards, "segment_opened", noting)
     with pytest.raises(InputError):
         kept(model, source, tmp_path / "out")
-    assert set(opened) == {len(done)}
+    assert set(opened) == {1000 * len(done)}
 
 
 def test_a_shard_that_has_changed_is_done_again(model: str, tmp_path: Path) -> None:
@@ -178,5 +177,5 @@ def test_a_damaged_line_of_the_ledger_is_done_again(tmp_path: Path) -> None:
     assert again["two"] == {"n": 2}
     again.close()
     path.write_bytes(b"x" + path.read_bytes())
-    with pytest.raises(InputError, match="is damaged, or was written by another Foreword; --restart begins anew"):
+    with pytest.raises(InputError, match="is damaged, or was written by another Foreword; --restart begins again"):
         Ledger(tmp_path / "out", {"a": 1})

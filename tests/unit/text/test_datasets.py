@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import lzma
 import os
 from collections import Counter
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 from foreword.errors import InputError, SettingError
 from foreword.text import datasets
-from foreword.text import register as register_module
-from foreword.text.datasets import Availability, availability, dataset, find, is_intact, labelled, locate, lookup
-from foreword.text.register import DATASETS, DataFile, Dataset, Format
+from foreword.text.datasets import (
+    DATASETS,
+    Availability,
+    DataFile,
+    Dataset,
+    Format,
+    availability,
+    dataset,
+    find,
+    is_intact,
+    labelled,
+    locate,
+    lookup,
+    parse_dataset,
+)
 
 TEXT = b"some text\n"
 
@@ -72,9 +86,10 @@ def register(one: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_and_splits_are_unique_and_complete() -> None:
-    assert len(DATASETS) == len(register_module._REGISTER)
+    listed = resources.files("foreword.text").joinpath("datasets.json").read_text("utf-8")
+    assert list(DATASETS) == [name for name, _ in json.loads(listed, object_pairs_hook=list)]  # no name twice
     files = [file for one in DATASETS.values() for file in one.files]
-    assert len({file.name for file in files}) == len(files) == len(register_module._SUMS)
+    assert len({file.name for file in files}) == len(files) > 100
     for one in DATASETS.values():
         assert len(set(one.splits)) == len(one.splits)
         assert one.default_split == one.splits[0]
@@ -96,6 +111,36 @@ def test_every_file_can_be_had(one: Dataset) -> None:
         else:
             assert file.download.startswith("https://raw.githubusercontent.com/")
             assert file.download.rsplit("/", 1)[-1] == file.name.rsplit("/", 1)[-1]
+
+
+ENTRY: dict[str, Any] = {
+    "title": "Tiny", "task": "lm", "licence": "none", "citation": "nobody", "address": "https://example.org/",
+    "files": [
+        {"folder": "a", "upstream": "https://example.org/", "format": "lines", "splits": {"all": ["a", 1, "0" * 64]}}
+    ],
+}  # fmt: skip
+
+
+def group(**changes: Any) -> dict[str, Any]:
+    return {"files": [{**ENTRY["files"][0], **changes}]}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"task": "cooking"}, "tiny: no task 'cooking'"),
+        ({"colour": "red"}, "tiny: .*colour"),
+        ({"files": []}, "tiny: expected at least one file"),
+        (group(format="wax"), "tiny: no format 'wax'"),
+        (group(upstream=None), "tiny: files without a download need by_hand"),
+        (group(splits={"all": ["a", 0, "0" * 64]}), "tiny: expected a size and a sha256 for a"),
+        (group(splits={"all": ["a", 1, "0" * 63]}), "tiny: expected a size and a sha256 for a"),
+    ],
+)
+def test_a_malformed_entry_is_refused(change: dict[str, Any], said: str) -> None:
+    assert parse_dataset("tiny", ENTRY).files[0].download == "https://example.org/a"
+    with pytest.raises(ValueError, match=said):
+        parse_dataset("tiny", {**ENTRY, **change})
 
 
 def test_specs() -> None:

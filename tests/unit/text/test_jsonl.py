@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from foreword.errors import InputError
 from foreword.text import jsonl
-from foreword.text.chunk import Chunk, chunk_of
+from foreword.text.files import Chunk, chunk_of
 from foreword.text.jsonl import json_rows
 from foreword.text.kernels_json import BLANK, FOUND, LOOK, find_fields
 from foreword.text.lines import Lines, whole_lines
@@ -39,7 +39,7 @@ def scanned(line: bytes, text: str = "text", label: str | None = "label") -> tup
         return str(error)
     assert data[:7].tobytes() == b"before\n"  # nothing is written outside the line
     assert data[-6:].tobytes() == b"\nafter"
-    if not len(rows.texts):
+    if not rows.present[0]:
         return None
     start, stop = int(rows.label_starts[0]), int(rows.label_stops[0])
     [found] = list(rows.texts.strings())
@@ -48,9 +48,9 @@ def scanned(line: bytes, text: str = "text", label: str | None = "label") -> tup
 
 def plain(line: bytes, text: str = "text", label: str | None = "label") -> tuple[bytes, bytes] | str | None:
     try:
-        return jsonl._fields_of(line, "file: line 1", text, label, "strict")
+        return jsonl._parse_fields(line, text, label, "strict")
     except InputError as error:
-        return str(error)
+        return f"file: line 1 {error}"
 
 
 def fate_of(line: str) -> int:
@@ -156,7 +156,7 @@ def test_whole_lines_whatever_the_chunks(text: str, sizes: list[int]) -> None:
     place = 0
     while place < len(text):
         size = sizes[len(chunks) % len(sizes)]
-        chunks.append(chunk_of(text[place : place + size].encode(), room=2))
+        chunks.append(chunk_of(text[place : place + size].encode(), headroom=2))
         place += size
     found = [(number, line) for lines in whole_lines(chunks) for number, line in zip(lines.numbers, lines, strict=True)]
     *lines, last = text.split("\n")

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from foreword.errors import InputError, SettingError
 from foreword.text.datasets import find, labelled
-from foreword.text.examples import Example, LabelledReading
-from foreword.text.labelled import read_labelled, read_labelled_blocks
+from foreword.text.labelled import Example, LabelledReading, read_labelled, read_labelled_blocks
 
 SPAM = [Example("you have won", "spam"), Example('see you at "nine"', "ham"), Example("win now", "spam")]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from foreword.evaluate.classification import Confusion
     from foreword.protocols import Meter
     from foreword.text.block import Block
-    from foreword.text.examples import LabelledBlock, Tell
+    from foreword.text.labelled import LabelledBlock, Tell
 
 EXAMPLES = examples(
     "foreword classify train spam.csv -o model",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from foreword.fasttext.classifier import FastTextClassifier
     from foreword.protocols import Meter
     from foreword.text.block import Block
-    from foreword.text.examples import LabelledBlock, Tell
+    from foreword.text.labelled import LabelledBlock, Tell
 
 FASTTEXT = "fasttext"
 

@@ -6,16 +6,13 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from foreword.cli.texts import EMBEDDED, blocks_in
-from foreword.errors import InputError
 from foreword.protocols import Meter
 from foreword.search.store import Names
 from foreword.text.block import BLOCK_BYTES, Block
-from foreword.text.datasets import lookup
-from foreword.text.examples import LabelledReading
+from foreword.text.datasets import DATASETS, lookup
 from foreword.text.files import SourceFile, find_files
-from foreword.text.labelled import read_labelled_blocks
-from foreword.text.register import DATASETS
-from foreword.text.sources import Reading, read_blocks
+from foreword.text.labelled import LabelledReading, read_labelled_blocks
+from foreword.text.sources import Reading, blocks_of_files, not_empty
 
 SMALL = 64 << 10
 """Bytes of a block that is joined with its neighbours: a folder of small files should flow like one large file."""
@@ -32,7 +29,7 @@ def named_blocks(
     if id_field is not None:
         return _with_ids(texts, reading, id_field, names, meter), names
     sources = [source for text in texts for source in _sources(text)]
-    return _gathered(_not_empty(_with_files(sources, reading, names, meter), texts)), names
+    return _gathered(not_empty(_with_files(sources, reading, names, meter), texts)), names
 
 
 # --- names from a field
@@ -102,25 +99,7 @@ def _with_files(
 def _blocks_of(source: SourceFile | str, reading: Reading, meter: Meter) -> Iterator[Block]:
     if isinstance(source, str):
         return blocks_in([source], reading, meter)
-    return _or_none(read_blocks(source.name, reading, meter=meter), source.name)
-
-
-def _or_none(blocks: Iterator[Block], name: str) -> Iterator[Block]:
-    """One blank file among many is no error; if all are blank, that is."""
-    try:
-        yield from blocks
-    except InputError as error:
-        if str(error) != f"{name}: no text in it":
-            raise
-
-
-def _not_empty(blocks: Iterator[Block], texts: Sequence[str]) -> Iterator[Block]:
-    empty = True
-    for block in blocks:
-        empty = False
-        yield block
-    if empty:
-        raise InputError(f"{', '.join(map(_called, texts[:3]))}{' and more' * (len(texts) > 3)}: no text in it")
+    return blocks_of_files([source], reading, meter)
 
 
 def _gathered(blocks: Iterable[Block]) -> Iterator[Block]:

@@ -32,8 +32,7 @@ def is_number(column: str) -> bool:
 
 def usual_column(names: Sequence[str], scheme: str | None) -> str:
     """What is learnt where nobody says: the last column where the tags are spans, else universal tags."""
-    from foreword.text.datasets import lookup
-    from foreword.text.register import DATASETS
+    from foreword.text.datasets import DATASETS, lookup
 
     sets = [name for name in names if name.partition(":")[0] in DATASETS and not os.path.exists(name)]  # noqa: PTH110
     return "-1" if scheme or any(lookup(name)[1].format == "conll" for name in sets) else "upos"
@@ -59,8 +58,7 @@ def read_treebanks(names: Sequence[str], column: str, meter: Meter | None = None
 
 def treebank_path(name: str, format: str, meter: Meter | None = None) -> str:
     """A file as it is, or that of a data set; a file always goes before a name."""
-    from foreword.text.datasets import lookup
-    from foreword.text.register import DATASETS
+    from foreword.text.datasets import DATASETS, lookup
 
     if name == "-" or os.path.exists(name) or name.partition(":")[0] not in DATASETS:  # noqa: PTH110
         return name

@@ -44,8 +44,7 @@ Coverage: TypeAlias = Annotated[
 
 def side_path(name: str, meter: Meter | None = None) -> str:
     """A file as it is, or that of a data set; a file always goes before a name."""
-    from foreword.text.datasets import lookup
-    from foreword.text.register import DATASETS
+    from foreword.text.datasets import DATASETS, lookup
 
     if name == "-" or os.path.exists(name) or name.partition(":")[0] not in DATASETS:  # noqa: PTH110
         return name

@@ -1,0 +1,313 @@
+"""Rows of files, one stream for every format: text, JSONL, CSV, TSV and Parquet, compressed or remote.
+
+Every row has a text and fields; a batch of rows also has what the file holds of them: lines of bytes, or an Arrow
+record batch. Where a format has blank lines, they are rows too, with an empty text, so that every line of the input
+can have its answer on the same line of the output.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import PurePath
+from typing import Any, Literal, Protocol, TypeAlias
+
+import numpy as np
+
+from foreword.arrays import Bools, Bytes, Longs
+from foreword.errors import InputError
+from foreword.text.block import BLOCK_BYTES, Block
+from foreword.text.compression import decompressed, without_suffix
+from foreword.text.files import Chunk, Reader, Source, find_files, opened
+from foreword.text.jsonl import json_rows
+from foreword.text.lines import Lines, whole_lines
+from foreword.text.parquet import ParquetRows, parquet_opened
+from foreword.text.tables import SAMPLE, Column, csv_rows, text_column, tsv_rows
+from foreword.text.unicode import Errors, blank, valid_utf8
+
+Format: TypeAlias = Literal["text", "jsonl", "csv", "tsv", "parquet"]
+
+SUFFIXES: dict[str, Format] = {
+    "": "text",
+    ".txt": "text",
+    ".text": "text",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+}
+"""The format that a file's suffix stands for. Many corpora call their JSONL ``.json.gz``."""
+
+TEXT_FIELD = "text"
+
+PAGE_SHARE = 4
+"""How many times the longest row a page of Parquet may be."""
+
+
+def format_of(name: str) -> Format | None:
+    """Return the format that a file's name stands for, whatever it is compressed by; None if the suffix is unknown."""
+    return SUFFIXES.get(PurePath(without_suffix(name)).suffix.lower())
+
+
+@dataclass(frozen=True, slots=True)
+class RowReading:
+    """How rows are read.
+
+    field: the field or column of the text; None is "text", or in CSV and TSV a guess.
+    format: None takes it from the file's name; a suffix that is not known is text.
+    tables: whether CSV and TSV are read as tables, or as lines of text.
+    header: whether the first line of CSV or TSV names the columns; None guesses.
+    longest: a longer row is an error; None is no limit.
+    """
+
+    field: Column | None = None
+    format: Format | None = None
+    errors: Errors = "strict"
+    tables: bool = True
+    header: bool | None = None
+    longest: int | None = None
+
+
+class RowBatch(Protocol):
+    """A batch of consecutive rows of a file."""
+
+    @property
+    def texts(self) -> Block:
+        """Return the text of each row, empty where it has none."""
+        ...
+
+    @property
+    def present(self) -> Bools:
+        """Return which rows are not blank lines."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def fields(self) -> list[dict[str, Any]]:
+        """Return the fields of each row; a blank line of JSONL has none."""
+        ...
+
+
+def read_rows(source: Source, reading: RowReading) -> Iterator[RowBatch]:
+    """Yield the rows of files, folders, globs, ``-`` or addresses in batches, from standard input as lines arrive.
+
+    Files are found at once, so that a wrong name is reported here.
+    """
+    files = find_files(source, prompt=reading.format != "parquet")
+
+    def batches() -> Iterator[RowBatch]:
+        for file in files:
+            with opened(file) as reader:
+                yield from rows_from(reader, reading)
+
+    return batches()
+
+
+def rows_from(reader: Reader, reading: RowReading, number: int = 1, offset: int = 0) -> Iterator[RowBatch]:
+    """Yield the rows of an open file. number, offset: of its first line and byte in the file they are part of."""
+    format = reading.format or format_of(reader.name) or "text"
+    if format == "parquet":
+        return _parquet_rows(reader, str(reading.field or TEXT_FIELD), reading)
+    if format in ("csv", "tsv") and reading.tables:
+        return _table_rows(reader, format, reading)
+    return _line_rows(reader, "jsonl" if format == "jsonl" else "text", reading, number, offset)
+
+
+# --- lines: text and JSONL
+
+
+@dataclass(frozen=True, slots=True)
+class LineRows:
+    """Rows that are lines of text or JSONL.
+
+    lines: the bytes of the file, without line ends; texts: the text of each, in other bytes where it is unescaped.
+    """
+
+    lines: Lines
+    texts: Block
+    present: Bools
+    format: Literal["text", "jsonl"]
+    name: str
+    field: str
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def fields(self) -> list[dict[str, Any]]:
+        """Return the objects of JSONL, or the line of text under the name of the field."""
+        if self.format == "text":
+            return [{self.field: line} for line in self.lines.strings()]
+        return [json.loads(line) if there else {} for line, there in zip(self.lines, self.present, strict=True)]
+
+
+def _line_rows(
+    reader: Reader, format: Literal["text", "jsonl"], reading: RowReading, number: int, offset: int
+) -> Iterator[LineRows]:
+    field = str(reading.field or TEXT_FIELD)
+    content = _Content(decompressed(reader, BLOCK_BYTES))
+    chunks = valid_utf8(iter(content), reader.name, reading.errors)
+    if reading.longest is not None:
+        chunks = _check_lengths(chunks, reading.longest, reader.name, offset)
+    for lines in whole_lines(chunks, number):
+        begins = offset + content.mark
+        if format == "text":
+            texts = Block(lines.data, lines.starts, lines.stops)
+            present = ~blank(lines.data, lines.starts, lines.stops)
+        else:
+            copy = Lines(lines.data.copy(), lines.starts, lines.stops, lines.numbers)
+            found = json_rows(copy, reader.name, field, None, reading.errors, offset=begins)
+            texts, present = found.texts, found.present
+        yield LineRows(lines, texts, present, format, reader.name, field)
+        end = int(lines.raw_stops()[-1])
+        offset += end + (end < len(lines.data))  # up to the beginning of the next line
+
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class _Content:
+    """Chunks of a file, and the length of the byte order mark at its beginning, which is no part of the text."""
+
+    def __init__(self, chunks: Iterator[Chunk]) -> None:
+        self._chunks, self.mark = chunks, 0
+
+    def __iter__(self) -> Iterator[Chunk]:
+        done = 0
+        try:
+            for chunk in self._chunks:
+                if done == 0 and chunk.data[:3].tobytes() == _BYTE_ORDER_MARK:
+                    self.mark = len(_BYTE_ORDER_MARK)
+                done += len(chunk)
+                yield chunk
+        except InputError as error:  # a compressed file that is damaged or truncated
+            raise InputError(f"{error} (after {done:,} bytes of text)") from error.__cause__
+
+
+_NEWLINE = 10
+_NEAR = 64 << 10
+
+
+def _check_lengths(chunks: Iterator[Chunk], longest: int, name: str, offset: int) -> Iterator[Chunk]:
+    """Yield the same chunks, as long as no line in them is longer than ``longest``, which is at least a chunk."""
+    begun = begins = offset  # of the line that a chunk leaves open, and of the next chunk
+    for chunk in chunks:
+        data = chunk.data
+        ended = _find_newline(data, range(0, len(data), _NEAR), lambda found: int(found[0]))
+        length = begins - begun + (len(data) if ended is None else ended)
+        if length > longest:
+            raise InputError(
+                f"{name}: the line that begins at byte {begun} has more than {longest:,} bytes; --longest allows more"
+            )
+        if ended is not None:
+            windows = range((len(data) - 1) // _NEAR * _NEAR, -1, -_NEAR)
+            last = _find_newline(data, windows, lambda found: int(found[-1]))
+            assert last is not None
+            begun = begins + last + 1
+        begins += len(data)
+        yield chunk
+
+
+def _find_newline(data: Bytes, starts: range, choose: Callable[[Longs], int]) -> int | None:
+    for start in starts:
+        found = np.flatnonzero(data[start : start + _NEAR] == _NEWLINE)
+        if len(found):
+            return start + choose(found)
+    return None
+
+
+# --- CSV and TSV
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """Rows of CSV or TSV. names: the header's, or the numbers of the columns, from 1."""
+
+    cells: list[list[str]]
+    names: tuple[str, ...]
+    column: int
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @property
+    def texts(self) -> Block:
+        """Return the column of the text."""
+        return Block.from_texts([row[self.column] for row in self.cells])
+
+    @property
+    def present(self) -> Bools:
+        """Return true for every row: blank lines are not rows of a table."""
+        return np.ones(len(self), np.bool_)
+
+    def fields(self) -> list[dict[str, Any]]:
+        """Return the cells of each row by the names of their columns."""
+        return [dict(zip(self.names, row, strict=True)) for row in self.cells]
+
+
+def _table_rows(reader: Reader, format: Format, reading: RowReading) -> Iterator[TableRows]:
+    lines = whole_lines(valid_utf8(decompressed(reader, BLOCK_BYTES), reader.name, reading.errors))
+    rows = (row for _, row in (csv_rows if format == "csv" else tsv_rows)(lines, reader.name))
+    batch = list(islice(rows, SAMPLE))
+    if not batch:
+        return
+    column, header = text_column(batch, reading.field, reading.header, reader.name)
+    names = header or tuple(str(number) for number in range(1, len(batch[0]) + 1))
+    batch = batch[1:] if header else batch
+    while batch:
+        yield TableRows(batch, names, column)
+        batch = list(islice(rows, SAMPLE))
+
+
+# --- Parquet
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowRows:
+    """Rows of Parquet: an Arrow record batch, and the text of each row, empty where it is null."""
+
+    batch: Any
+    texts: Block
+    table: ParquetRows
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def present(self) -> Bools:
+        """Return true for every row."""
+        return np.ones(len(self), np.bool_)
+
+    def fields(self) -> list[dict[str, Any]]:
+        """Return all columns of each row."""
+        found: list[dict[str, Any]] = self.batch.to_pylist()
+        return found
+
+
+def _parquet_rows(reader: Reader, field: str, reading: RowReading) -> Iterator[ArrowRows]:
+    done, longest = 0, reading.longest
+    with parquet_opened(reader, field, None if longest is None else PAGE_SHARE * longest) as table:
+        for batch, texts in table.batches(reading.errors, BLOCK_BYTES):
+            lengths = texts.stops - texts.starts
+            if longest is not None and lengths.max(initial=0) > longest:
+                row = done + int(lengths.argmax()) + 1
+                raise InputError(
+                    f"{reader.name}: row {row} has a text of {lengths.max():,} bytes; --longest allows more"
+                )
+            yield ArrowRows(batch, texts, table)
+            done += len(batch)
+        if not done:  # a file without rows still has a schema
+            yield ArrowRows(_empty_batch(table.schema), Block.from_texts([]), table)
+
+
+def _empty_batch(schema: Any) -> Any:
+    import pyarrow
+
+    batches = schema.empty_table().to_batches()
+    if batches:
+        return batches[0]
+    return pyarrow.RecordBatch.from_arrays([pyarrow.array([], field.type) for field in schema], schema=schema)
