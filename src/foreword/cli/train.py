@@ -22,7 +22,7 @@ from foreword.cli.options import (
     examples,
     kind_check,
     memory_size,
-    ray_talking_to_stderr,
+    ray_output_to_stderr,
 )
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def train(
     from foreword.cli.settings import parse_settings
     from foreword.pipeline.fitting import Output
 
-    chosen = KINDS[kind]
+    chosen = kinds.trained_as("language-model", "vectors")[kind]
     training.check(kind, chosen)
     vocabulary.check()
     check_output(out, folder=True)
@@ -187,7 +187,7 @@ def _train(
     else:
         from foreword.cluster.training import fit_on_ray
 
-        with ray_talking_to_stderr():
+        with ray_output_to_stderr():
             fit_on_ray(
                 model, corpus, valid, folder=target.checkpoint, address=training.ray or None,
                 workers=training.workers or 1, threads=threads or 1, resume=training.resume, meter=meter,
@@ -210,7 +210,7 @@ def _count_on_ray(
 
     words = vocabulary.load() or word_tokenizer(model, vocabulary.min_count, vocabulary.vocab)
     names = files_in(texts, meter)
-    with ray_talking_to_stderr():
+    with ray_output_to_stderr():
         seen = fit_ngrams(
             model, names, reading, words, learn=vocabulary.tokenizer is None, address=address or None, meter=meter
         )
