@@ -35,13 +35,13 @@ def score(
     object: the text, or all fields of a JSONL or Parquet row, then score, tokens, oov and perplexity (null for a blank
     line).
     """
-    from foreword.cli.models import load_language_model
+    from foreword.cli.models import load_able
     from foreword.cli.printing import flush, write_text
     from foreword.pipeline.scoring import score_documents
     from foreword.text.rows import RowReading, read_rows
 
     batches = read_rows(file, RowReading(field, format, errors, tables=False))
-    loaded = load_language_model(model)
+    loaded = load_able(model, "score")
     for rows in batches:
         scores = score_documents(loaded, rows.texts)
         if output.as_json:

@@ -115,15 +115,13 @@ def ranker_of(variant: Ranking, settings: list[str] | None) -> Ranker:
     if variant == "tfidf":
         return CosineSearch(**parse_settings(settings, "tfidf", CosineSearch))
     without = ["variant"] if variant in ("bm25l", "bm25+") else ["variant", "delta"]
-    return BM25(variant, **parse_settings(settings, variant, BM25, without=without))
+    given = parse_settings(settings, variant, BM25, without=without)
+    return BM25(variant, **{name: float(value) for name, value in given.items()})
 
 
 def query(
     index: Annotated[str, typer.Argument(metavar="INDEX", help="A folder that foreword search index saved.")],
-    queries: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="QUERY", help="One or more queries.", show_default="see --file"),
-    ] = None,
+    queries: Annotated[list[str] | None, typer.Argument(metavar="QUERY", help="Queries.", show_default=False)] = None,
     *,
     k: Annotated[int, typer.Option("-k", min=1, help="Number of documents to show.")] = 10,
     file: Annotated[

@@ -40,6 +40,15 @@ TREEBANK_HELP = (
     "[bold]ud_english_ewt:train[/]."
 )
 Treebanks: TypeAlias = Annotated[list[str], typer.Argument(metavar="FILE", help=TREEBANK_HELP, show_default=False)]
+ColumnOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--column",
+        metavar="COLUMN",
+        help="Column to learn: upos or xpos of CoNLL-U, or the number of a CoNLL column (the word's is 0).",
+        show_default="upos; the last one for spans",
+    ),
+]
 Scheme: TypeAlias = Literal["bio", "iob1", "bioes"]
 
 app = typer.Typer(name="tag", help="Learn a tagger of words; tag text.", no_args_is_help=True, epilog=TRAIN_EXAMPLES)
@@ -52,14 +61,7 @@ def train(
     kind: Annotated[
         str, kind_option("tagger", "features (a linear model of hand-made features), hmm, or bilstm (a network).")
     ] = "features",
-    column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column to learn: upos or xpos of CoNLL-U, or the number of a CoNLL column (the word's is 0).",
-            show_default="upos; the last one for spans",
-        ),
-    ] = None,
+    column: ColumnOption = None,
     scheme: Annotated[Scheme | None, typer.Option(help="Encoding of spans in the tags, for bilstm.")] = None,
     settings: SetOption = None,
     valid: Annotated[
@@ -81,8 +83,8 @@ def train(
         tagged = read_treebanks(files, tagger.column, work.meter)
         held_out = None if valid is None else read_treebanks([valid], tagger.column, work.meter)
         measures = fit_and_save(tagger, tagged, held_out, out, work.meter)
-        work.facts |= {"tokens": sum(map(len, tagged.sentences)), "sentences": len(tagged.sentences)}
-        work.facts["tags"] = len(tagger.tags_)
+        sizes = {"tokens": sum(map(len, tagged.sentences)), "sentences": len(tagged.sentences)}
+        work.facts |= {**sizes, "tags": len(tagger.tags_)}
         work.summary = "{kind}: {tokens:,} tokens in {sentences:,} sentences, {tags} tags"
         if measures is not None:
             work.facts["valid"] = measures.to_json()

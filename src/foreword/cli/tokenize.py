@@ -60,8 +60,7 @@ def encode(
 ) -> None:
     """Turn text into ids: one line per document, ids separated by blanks, without the end of the document.
 
-    With --json a line is a JSON list. Only then are tokens exact that contain white space: otherwise ▁ stands for a
-    blank in a token. Blank documents are skipped.
+    Blank documents are skipped. With --json a line is a JSON list; otherwise ▁ stands for a blank in a token.
     """
     if tokens and corpus is not None:
         raise typer.BadParameter("a corpus holds ids", param_hint="'--tokens'")
