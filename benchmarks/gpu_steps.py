@@ -27,8 +27,8 @@ from foreword.nn.network import BIAS, output_weight
 from foreword.nn.recurrent_network import RecurrentNetwork, layer_names
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
-from foreword.training.flat import views
-from foreword.training.loop import PLANNED, Trainer
+from foreword.training.engine import PLANNED, Trainer
+from foreword.training.gradients import views
 from foreword.training.settings import Training
 
 TITLE = "Training steps on a GPU"
@@ -136,7 +136,7 @@ def our_trainer(job: Job, corpus: Corpus) -> Trainer:
     model = RecurrentLM(
         "lstm", shape.embedding, shape.hidden, shape.layers, tied=shape.tied, dropout=NO_DROPOUT, training=settings
     )
-    return model._trainer(corpus)
+    return model.trainer(corpus)
 
 
 def text(vocab: int, length: int) -> Corpus:
@@ -155,7 +155,7 @@ def compared_on(job: Job) -> Row:
     trainer = our_trainer(job, text(job.shape.vocab, job.texts * job.steps * (total + 1)))
     start = {name: part.clone() for name, part in views(trainer.weights, trainer.shapes).items()}
     trainer.begin_epoch(1)
-    theirs = their_loop(job, start, trainer._inputs.clone(), trainer._targets.clone())
+    theirs = their_loop(job, start, trainer.task.inputs.clone(), trainer.task.targets.clone())
 
     def ours(steps: int) -> float:
         return statistics.mean(trainer.run(PLANNED) for _ in range(steps // PLANNED))

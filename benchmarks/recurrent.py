@@ -26,8 +26,8 @@ from foreword.nn.layers import gru, lstm, rnn
 from foreword.nn.weights import to_torch
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.training.flat import views
-from foreword.training.loop import Trainer
+from foreword.training.engine import Trainer
+from foreword.training.gradients import views
 from foreword.training.settings import Training
 
 TITLE = "Recurrent nets"
@@ -125,7 +125,7 @@ def our_trainer(vocab: int, units: int) -> Trainer:
     model = RecurrentLM(
         "lstm", units, units, LAYERS, tied=False, dropout=NO_DROPOUT, training=PLAIN, device="cpu"
     )  # fmt: skip
-    trainer = model._trainer(random_text(vocab))
+    trainer = model.trainer(random_text(vocab))
     trainer.begin_epoch(1)
     return trainer
 
@@ -170,7 +170,7 @@ class PlainLoop(torch.nn.Module):
 def plain_loop(trainer: Trainer) -> Callable[[], list[float]]:
     """The same network at the same weights, on the same text."""
     plain = PlainLoop({name: part.numpy() for name, part in views(trainer.weights, trainer.shapes).items()})
-    inputs, targets = trainer._inputs.clone(), trainer._targets.clone()
+    inputs, targets = trainer.task.inputs.clone(), trainer.task.targets.clone()
     places = iter(range(0, len(inputs) - STEPS + 1, STEPS))
 
     def updates() -> list[float]:

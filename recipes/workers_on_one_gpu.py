@@ -25,7 +25,7 @@ from torch import distributed
 from foreword.cluster.training import Group
 from foreword.neural.recurrent import RecurrentLM
 from foreword.tokens.corpus import Corpus
-from foreword.training.together import ALONE, Together
+from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
 spawn: Any = processes.spawn  # type: ignore[attr-defined, unused-ignore]  # torch gives it no types
 
@@ -41,10 +41,10 @@ def work(rank: int, size: int, backend: str, device: str, data: dict[str, Corpus
     distributed.destroy_process_group()
 
 
-def train(name: str, data: dict[str, Corpus], device: str, together: Together = ALONE) -> None:
+def train(name: str, data: dict[str, Corpus], device: str, group: WorkerGroup = SINGLE_WORKER) -> None:
     training = replace(RecurrentLM.TRAINING, epochs=2, batch=BATCH)
     model = RecurrentLM("lstm", 200, 200, 1, training=training, device=device)
-    for _ in model.train(data["train"], valid=data["valid"], together=together):
+    for _ in model.train(data["train"], valid=data["valid"], group=group):
         pass
     total = sum(float(part.double().sum()) for part in model.weights_.values())
     sys.stdout.write(f"{name}: valid {math.exp(-model.valid_score_):.2f}, sum of weights {total!r}\n")

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from foreword.classify.calibration import calibrated
-    from foreword.classify.logistic import LogisticRegression
+    from foreword.classify.logistic import LogisticRegression, NBLogistic
     from foreword.classify.naive_bayes import NaiveBayes
-    from foreword.classify.nb_logistic import NBLogistic
     from foreword.classify.recurrent import RecurrentClassifier
     from foreword.decode import beam_search, generate
     from foreword.errors import ForewordError
@@ -84,7 +83,7 @@ _HOME = {
     "HMMTagger": "foreword.tag.hmm",
     "LSA": "foreword.features.lsa",
     "LogisticRegression": "foreword.classify.logistic",
-    "NBLogistic": "foreword.classify.nb_logistic",
+    "NBLogistic": "foreword.classify.logistic",
     "NaiveBayes": "foreword.classify.naive_bayes",
     "NeuralCache": "foreword.mix.neural_cache",
     "NgramLM": "foreword.ngram.model",

@@ -63,10 +63,9 @@ def check_numbers(
     """Raise a SettingError unless each of these attributes is a finite number in its range, ``above`` excluded."""
     for name in names:
         value = getattr(settings, name)
-        if whole and type(value) is not int:
-            raise SettingError(f"{name} is {value!r}: expected a whole number")
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise SettingError(f"{name} is {value!r}: expected a number")
+        kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            raise SettingError(f"{name} is {value!r}: expected a {'whole ' if whole else ''}number")
         if not (least <= value <= most and value < math.inf and (above is None or value > above)):
             lower = f"at least {least:g}" if above is None else f"more than {above:g}"
             upper = "" if most == math.inf else f" and at most {most:g}"

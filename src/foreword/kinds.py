@@ -168,7 +168,7 @@ _ENTRIES = (
     ),
     # Classifiers
     Kind(
-        "nb-logistic", "foreword.classify.nb_logistic:NBLogistic", "classifier", names={"nb-logistic": {}},
+        "nb-logistic", "foreword.classify.logistic:NBLogistic", "classifier", names={"nb-logistic": {}},
         features=WORDS_AND_PAIRS,
     ),
     Kind(

@@ -9,6 +9,7 @@ law for every model.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
@@ -38,18 +39,19 @@ Meter: TypeAlias = Callable[[str, int, int | None], None]
 class Step:
     """Progress of a training run. ``train()`` is a generator of these; progress bars, checkpoints and tests read it.
 
-    done, total: tokens over all epochs; loss: mean since the previous step; rate: the learning rate.
+    done, total: tokens over all epochs; loss: mean since the previous step, NaN if there is none; rate: the learning
+    rate, 0 if there is none.
     """
 
     done: int
     total: int
-    loss: float
-    rate: float
+    loss: float = math.nan
+    rate: float = 0.0
 
     @property
     def share(self) -> float:
         """Return the fraction of the run that is done, 0 to 1."""
-        return self.done / max(self.total, 1)
+        return min(1.0, self.done / max(self.total, 1))
 
 
 # Language models
@@ -83,6 +85,13 @@ class LanguageModel(NextToken[S], Protocol[S]):
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self: ...
     def logprobs(self, corpus: Corpus) -> Logs: ...  # one number per id in corpus.ids
     def score(self, corpus: Corpus) -> float: ...  # their mean; perplexity is exp(-score)
+
+
+@runtime_checkable
+class Iterative(Protocol):
+    """A language model whose training yields a ``Step`` at a time; ``fit`` runs it to its end."""
+
+    def train(self, corpus: Corpus, *, valid: Corpus | None = None) -> Iterator[Step]: ...
 
 
 @runtime_checkable
@@ -241,13 +250,6 @@ class LabelModel(Protocol):
 
 
 # Saving
-
-
-@runtime_checkable
-class Iterative(Protocol):
-    """A language model whose training yields a ``Step`` at a time; ``fit`` runs it to its end."""
-
-    def train(self, corpus: Corpus, *, valid: Corpus | None = None) -> Iterator[Step]: ...
 
 
 @dataclass(slots=True)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from foreword.classify.logistic import LogisticRegression
+from foreword.classify.logistic import LogisticRegression, NBLogistic
 from foreword.classify.naive_bayes import NaiveBayes
-from foreword.classify.nb_logistic import NBLogistic
 
 naive_bayes = pytest.importorskip("sklearn.naive_bayes")
 linear_model = pytest.importorskip("sklearn.linear_model")

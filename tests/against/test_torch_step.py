@@ -13,8 +13,8 @@ from foreword.nn.dropout import NO_DROPOUT
 from foreword.nn.weights import to_torch
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
-from foreword.training.flat import views
-from foreword.training.loop import Trainer
+from foreword.training.engine import Trainer
+from foreword.training.gradients import views
 from foreword.training.settings import Training
 
 VOCAB, UNITS, TEXTS, STEPS, UPDATES, RATE, CLIP = 60, 12, 5, 7, 25, 2.0, 0.1
@@ -72,10 +72,10 @@ def _parts(trainer: Trainer) -> list[Tensor]:
 def test_losses_and_weights_are_those_of_the_plain_loop(cell: str, tied: bool) -> None:
     """Rows P01, P02: 25 updates with clipping, state carried and the gradient cut, tied and not."""
     model = RecurrentLM(cell, UNITS, UNITS, 2, tied=tied, dropout=NO_DROPOUT, training=PLAIN, device="cpu")
-    trainer = model._trainer(random_corpus())
+    trainer = model.trainer(random_corpus())
     plain = Plain(trainer, cell, tied)
     trainer.begin_epoch(1)
-    inputs, targets = trainer._inputs.clone(), trainer._targets.clone()
+    inputs, targets = trainer.task.inputs.clone(), trainer.task.targets.clone()
     first = None
     for begin in range(0, (UPDATES - 1) * STEPS, STEPS):
         ours = trainer.run(1)

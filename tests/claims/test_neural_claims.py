@@ -100,6 +100,6 @@ def test_p10_the_labels_are_the_text_itself() -> None:
     )
     model.fit(texts)
     assert model.perplexity(texts) < 1.5
-    trainer = model.model._trainer(model.corpus(texts))  # type: ignore[attr-defined]
+    trainer = model.model.trainer(model.corpus(texts))  # type: ignore[attr-defined]
     trainer.begin_epoch(1)
-    np.testing.assert_array_equal(trainer._inputs[1:].numpy(), trainer._targets[:-1].numpy())
+    np.testing.assert_array_equal(trainer.task.inputs[1:].numpy(), trainer.task.targets[:-1].numpy())

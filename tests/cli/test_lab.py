@@ -14,7 +14,7 @@ import pytest
 
 from .conftest import Foreword
 
-pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'foreword[lab]'")
+pytest.importorskip("httptools", reason="httptools is not installed: pip install 'foreword[lab]'")
 
 
 def test_another_address_needs_a_token(foreword: Foreword) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'foreword[lab]'")
+pytest.importorskip("httptools", reason="httptools is not installed: pip install 'foreword[lab]'")
 
 import httpx
 from typer.testing import CliRunner

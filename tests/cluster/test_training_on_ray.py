@@ -49,7 +49,7 @@ def new(**training: Any) -> RecurrentLM:
 
 
 def weights(model: NeuralLM) -> NDArray[np.float32]:
-    found: NDArray[np.float32] = model._learnt().numpy()
+    found: NDArray[np.float32] = model.flat_weights().numpy()
     return found
 
 

@@ -11,22 +11,21 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'foreword[lab]'")
+pytest.importorskip("httptools", reason="httptools is not installed: pip install 'foreword[lab]'")
 
 import httpx
-import uvicorn
 
 from foreword.hmm.model import HMM
-from foreword.lab.app import Lab, application
+from foreword.lab.app import Lab, lab_service
 from foreword.lab.cells import page_data, trained_cells
 from foreword.lab.dates import dates
-from foreword.lab.serving import address_of, listening
-from foreword.lab.trainings import Room, small_bilstm
+from foreword.lab.trainings import LearningText, small_bilstm
 from foreword.lab.translating import date_translator
 from foreword.neural.recurrent import RecurrentLM
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM
-from foreword.serve.registry import Shelf
+from foreword.serve.registry import Registry
+from foreword.serve.running import Server, address_of, listening
 from foreword.tag.hmm import HMMTagger
 from foreword.text.embedded import embedded_text
 from foreword.vectors.word2vec import Word2Vec
@@ -46,9 +45,8 @@ class Running:
         self.lab = lab
         self.door = listening("127.0.0.1", 0)
         self.address = address_of(self.door, "127.0.0.1", None)
-        config = uvicorn.Config(application(lab, token=token), log_level="error", lifespan="off")
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, args=([self.door],), daemon=True)
+        self.server = Server(lab_service(lab, token=token), grace=1.0)
+        self.thread = threading.Thread(target=self.server.run, args=(self.door,), daemon=True)
         self.thread.start()
         while not self.server.started:
             time.sleep(0.01)
@@ -66,8 +64,8 @@ class Running:
         return answer.json()
 
 
-def small_shelf(room: Room) -> Shelf:
-    shelf = Shelf()
+def small_registry(text: LearningText) -> Registry:
+    registry = Registry()
     training = replace(RecurrentLM.TRAINING, epochs=1, steps=20, sampled=200)
     models: dict[str, Any] = {
         "bigram": NgramLM(2),
@@ -75,16 +73,16 @@ def small_shelf(room: Room) -> Shelf:
         "lstm": RecurrentLM("lstm", 16, 16, layers=1, training=training, device="cpu"),
     }
     for name, model in models.items():
-        shelf.add(name, TextLM(room.tokenizer, model.fit(room.train)), name.upper())
+        registry.add(name, TextLM(text.tokenizer, model.fit(text.train)), name.upper())
     for kind in ("skip-gram", "cbow"):
-        trained = Word2Vec(20, model=kind, window=3, epochs=3, sample=1e-2).fit(room.train)
-        shelf.add(kind, trained, kind.capitalize())
+        trained = Word2Vec(20, model=kind, window=3, epochs=3, sample=1e-2).fit(text.train)
+        registry.add(kind, trained, kind.capitalize())
     pairs = [[tuple(word.rsplit("/", 1)) for word in line.split()] for line in TREEBANK]
     words, tags = ([[pair[side] for pair in line] for line in pairs] for side in (0, 1))
-    shelf.add("tagger", HMMTagger().fit(words, tags), "Small tagger")
-    shelf.add("bilstm-tagger", small_bilstm(epochs=20).fit(words, tags), "BiLSTM tagger")
-    shelf.add("dates", date_translator("general", seconds=0.7).fit(*dates(300)), "Dates")
-    return shelf
+    registry.add("tagger", HMMTagger().fit(words, tags), "Small tagger")
+    registry.add("bilstm-tagger", small_bilstm(epochs=20).fit(words, tags), "BiLSTM tagger")
+    registry.add("dates", date_translator("general", seconds=0.7).fit(*dates(300)), "Dates")
+    return registry
 
 
 @pytest.fixture(scope="session")
@@ -94,8 +92,8 @@ def texts() -> list[str]:
 
 @pytest.fixture(scope="session")
 def running(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    room = Room(lambda: texts)
-    lab = Lab(small_shelf(room), room, tmp_path_factory.mktemp("lab"), starters=False)
+    text = LearningText(lambda: texts)
+    lab = Lab(small_registry(text), text, tmp_path_factory.mktemp("lab"), starters=False)
     lab.cells = page_data(trained_cells(texts, seconds=0.4))
     served = Running(lab)
     yield served

@@ -37,7 +37,7 @@ def test_next_word_is_the_models(running: Running, visit: Visit) -> None:
         page.fill("#next-text", "the name of the")
     visit.settle()
     for name in ("bigram", "hmm", "lstm"):
-        lm: TextLM = running.lab.shelf[name].language_model
+        lm: TextLM = running.lab.registry[name].language_model
         rows = page.locator(f"[data-model='{name}'] li[data-p]")
         shown = rows.evaluate_all("all => all.map(e => [e.dataset.token, Number(e.dataset.p)])")
         state = lm.model.start()
@@ -91,7 +91,7 @@ def test_words_near_a_word_and_along_an_axis(running: Running, visit: Visit) -> 
     visit.settle()
     page.wait_for_selector("#words-near-place li")
     shown = page.locator("#words-near-place li").evaluate_all("all => all.map(e => e.dataset.word)")
-    vectors = running.lab.shelf["skip-gram"].vectors
+    vectors = running.lab.registry["skip-gram"].vectors
     assert shown == [word for word, _ in vectors.nearest("file", 12)]
     leans = page.locator("#words-axis-place li").evaluate_all("all => all.map(e => Number(e.dataset.lean))")
     assert leans == sorted(leans, reverse=True)
@@ -123,7 +123,7 @@ def test_tags_predict_correct_and_the_best_path(running: Running, visit: Visit) 
     with page.expect_response(lambda answer: "/trellis" in answer.url and "sees" in (answer.request.post_data or "")):
         page.fill("#tags-text", sentence)
     visit.settle()
-    tagger: Any = running.lab.shelf["tagger"].model
+    tagger: Any = running.lab.registry["tagger"].model
     expected = tagger.predict([sentence.split()])[0]
     assert page.locator(".trellis .path td").all_inner_texts() == expected
     page.select_option("#tags-phase", "smoothed")
@@ -146,7 +146,7 @@ def test_tags_of_a_bilstm_stand_beside_those_of_the_hidden_markov_model(running:
     with page.expect_response(asked):
         page.fill("#tags-text", sentence)
     visit.settle()
-    [expected] = running.lab.shelf["bilstm-tagger"].model.predict([sentence.split()])
+    [expected] = running.lab.registry["bilstm-tagger"].model.predict([sentence.split()])
     row = page.locator("section.view tr", has=page.locator("th", has_text="BiLSTM tagger"))
     assert row.locator("td").all_inner_texts() == expected
     assert [row.locator("td").nth(n).get_attribute("title") for n in range(7)] == sentence.split()
@@ -160,7 +160,7 @@ def test_f08_attention_and_the_beam_of_a_translation(running: Running, visit: Vi
     ):
         page.fill("#translate-text", "7 may 1987")
     visit.settle()
-    translator: Any = running.lab.shelf["dates"].model
+    translator: Any = running.lab.registry["dates"].model
     card = page.locator("[data-model='dates']")
     said = card.locator(".merge").inner_text()
     best = beam_search(condition(translator, "7 may 1987"), width=4, max_tokens=MOST_TOKENS)[0][0]
@@ -181,7 +181,7 @@ def test_f08_attention_and_the_beam_of_a_translation(running: Running, visit: Vi
 
 @pytest.mark.parametrize("width", [1, 2, 5])
 def test_the_tree_is_that_of_beam_search(width: int, running: Running) -> None:
-    translator: Any = running.lab.shelf["dates"].model
+    translator: Any = running.lab.registry["dates"].model
     for text in ("1 june 2001", "december the 24th, 1999", "x"):
         tree = beam_tree(condition(translator, text), width=width, max_tokens=20)
         best = beam_search(condition(translator, text), width=width, max_tokens=20)[0][0]
@@ -225,7 +225,7 @@ def test_training_is_started_watched_stopped_and_taken_up_again(running: Running
     page.locator(".job .line").first.wait_for(timeout=20_000)
     first.locator(".stop").click()
     page.locator(".job[data-phase='stopped']").wait_for(timeout=20_000)
-    assert "gru" in {entry.name for entry in running.lab.shelf.entries("text")}  # what it has learnt so far
+    assert "gru" in {entry.name for entry in running.lab.registry.entries("text")}  # what it has learnt so far
     first.locator(".resume").click()
     page.locator(".job[data-phase='done']").wait_for(timeout=30_000)
     job = next(job for job in running.lab.jobs.all() if job.phase == "done")

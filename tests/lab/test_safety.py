@@ -12,9 +12,9 @@ from tests.refusals import refused
 
 from foreword.errors import SettingError
 from foreword.lab.app import Lab
-from foreword.lab.trainings import Room
+from foreword.lab.trainings import LearningText
 from foreword.serve.limits import check_address
-from foreword.serve.registry import Shelf
+from foreword.serve.registry import Registry
 
 from .conftest import Running
 
@@ -59,13 +59,13 @@ def test_paths_out_of_the_folder(path: str, running: Running) -> None:
 
 def test_what_a_model_cannot_do(running: Running) -> None:
     refused(httpx.post(f"{running.address}api/next", json={"model": "skip-gram"}), 400)
-    refused(httpx.post(f"{running.address}api/words/nearest", json={"model": "bigram", "word": "a"}), 400)
-    refused(httpx.post(f"{running.address}api/words/nearest", json={"model": "cbow", "word": "qqqqq"}), 400)
+    refused(httpx.post(f"{running.address}api/nearest", json={"model": "bigram", "word": "a"}), 400)
+    refused(httpx.post(f"{running.address}api/nearest", json={"model": "cbow", "word": "qqqqq"}), 400)
     refused(httpx.post(f"{running.address}api/tags/trellis", json={"model": "lstm", "text": "a b"}), 400)
     refused(httpx.post(f"{running.address}api/tags/trellis", json={"model": "tagger", "text": "a " * 200}), 400)
     refused(httpx.post(f"{running.address}api/trainings", json={"kind": "gpt"}), 400)
     refused(httpx.post(f"{running.address}api/trainings", json={"kind": "bigram", "text": "too short"}), 400)
-    refused(httpx.post(f"{running.address}api/trainings/999/stop"), 400)
+    refused(httpx.post(f"{running.address}api/trainings/stop", json={"id": 999}), 400)
     refused(httpx.get(f"{running.address}api/next"), 405)
 
 
@@ -85,7 +85,7 @@ def test_an_address_that_others_reach_needs_a_token() -> None:
 
 
 def test_a_token_is_asked_for_and_kept_as_a_cookie(tmp_path: Path) -> None:
-    guarded = Running(Lab(Shelf(), Room(list), tmp_path, starters=False), token="open-sesame")
+    guarded = Running(Lab(Registry(), LearningText(list), tmp_path, starters=False), token="open-sesame")
     try:
         where = f"{guarded.address}api/models"
         refused(httpx.get(where), 401)

@@ -73,7 +73,7 @@ def run(python: Path, *words: str, folder: Path) -> subprocess.CompletedProcess[
 
 
 def test_the_extras_are_not_there(empty_environment: Path, tmp_path: Path) -> None:
-    for extra in ("torch", "pyarrow", "fastapi", "ray"):
+    for extra in ("torch", "pyarrow", "httptools", "ray"):
         assert run(empty_environment, "-c", f"import {extra}", folder=tmp_path).returncode != 0
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'foreword[lab]'")
+pytest.importorskip("httptools", reason="httptools is not installed: pip install 'foreword[lab]'")
 
 import httpx
 from tests.refusals import refused
@@ -23,11 +23,11 @@ from foreword.ngram.model import NgramLM
 from foreword.pipeline.classifier import TextClassifier
 from foreword.pipeline.language import TextLM
 from foreword.pipeline.search import TextSearch
-from foreword.serve.connection import ByH11
 from foreword.serve.limits import Limits
-from foreword.serve.loading import Keeper, warm
-from foreword.serve.registry import Shelf
-from foreword.serve.running import Server, Service, address_of, listening
+from foreword.serve.loading import Reloader, warm
+from foreword.serve.registry import Registry
+from foreword.serve.routes import Service
+from foreword.serve.running import Server, address_of, listening
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tag.hmm import HMMTagger
 from foreword.text.embedded import embedded_text
@@ -52,22 +52,21 @@ class Running:
 
     def __init__(
         self,
-        shelf: Shelf,
+        registry: Registry,
         *,
         token: str | None = None,
         limits: Limits | None = None,
-        keeper: Any = None,
-        look_every: float | None = None,
-        reading: Any = None,
+        sources: Any = None,
+        reload_every: float | None = None,
     ) -> None:
         self.lines: list[str] = []
-        self.made = Service(shelf, token=token, limits=limits, log=self.lines.append, reading=reading)
-        self.keeper = None if keeper is None else Keeper(shelf, keeper, self.made.metrics)
-        self.server = Server(self.made, self.keeper, grace=3.0, look_every=look_every)
+        self.service = Service(registry, token=token, limits=limits, log=self.lines.append)
+        self.reloader = None if sources is None else Reloader(registry, sources, self.service.metrics)
+        self.server = Server(self.service, self.reloader, grace=3.0, reload_every=reload_every)
         self.door = listening("127.0.0.1", 0)
         self.address = address_of(self.door, "127.0.0.1").rstrip("/")
         self.port = int(self.door.getsockname()[1])
-        self.thread = threading.Thread(target=self.server.run, args=([self.door],), daemon=True)
+        self.thread = threading.Thread(target=self.server.run, args=(self.door,), daemon=True)
         self.thread.start()
         while not self.server.started:
             time.sleep(0.01)
@@ -144,30 +143,15 @@ def models(texts: list[str]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def shelf(models: dict[str, Any]) -> Shelf:
-    shelf = Shelf()
+def registry(models: dict[str, Any]) -> Registry:
+    registry = Registry()
     for name, model in models.items():
-        warm(shelf.add(name, model))
-    return shelf
-
-
-def reader(name: str) -> Any:
-    """What reads HTTP, of the two that there are."""
-    if name == "h11":
-        return ByH11
-    pytest.importorskip("httptools", reason="httptools is not installed: pip install 'foreword[lab]'")
-    from foreword.serve.parsed import Parsed
-
-    return Parsed
-
-
-@pytest.fixture(params=["httptools", "h11"])
-def reading(request: pytest.FixtureRequest) -> Any:
-    return reader(request.param)
+        warm(registry.add(name, model))
+    return registry
 
 
 @pytest.fixture(scope="session")
-def running(shelf: Shelf) -> Iterator[Running]:
-    served = Running(shelf)
+def running(registry: Registry) -> Iterator[Running]:
+    served = Running(registry)
     yield served
     served.close()

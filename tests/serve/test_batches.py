@@ -13,9 +13,9 @@ import pytest
 
 from foreword.errors import ForewordError, InputError
 from foreword.serve.answers import WORK, TooLongError
-from foreword.serve.batches import Desk
+from foreword.serve.batches import Batcher
 from foreword.serve.limits import Limits
-from foreword.serve.registry import Shelf
+from foreword.serve.registry import Registry
 
 from .conftest import Running
 
@@ -46,8 +46,8 @@ def in_loop(work: Callable[[], Coroutine[Any, Any, Found]]) -> Found:
 
 
 @pytest.mark.parametrize(("name", "ability", "options"), ASKED)
-def test_together_or_alone_is_the_same(name: str, ability: str, options: dict[str, Any], shelf: Shelf) -> None:
-    entry = shelf[name]
+def test_together_or_alone_is_the_same(name: str, ability: str, options: dict[str, Any], registry: Registry) -> None:
+    entry = registry[name]
     together = WORK[ability](entry, TEXTS, options, 1000)
     alone = [WORK[ability](entry, [text], options, 1000)[0] for text in TEXTS]
     for one, other in zip(together, alone, strict=True):
@@ -55,53 +55,53 @@ def test_together_or_alone_is_the_same(name: str, ability: str, options: dict[st
 
 
 @pytest.mark.parametrize("name", ["ngram", "lstm"])
-def test_those_who_wait_are_computed_in_one_call(name: str, shelf: Shelf) -> None:
-    async def asking() -> tuple[list[Any], Desk]:
-        desk = Desk()
-        found = await asyncio.gather(*(desk.ask(shelf[name], "score", [text]) for text in TEXTS))
-        desk.close()
-        return found, desk
+def test_those_who_wait_are_computed_in_one_call(name: str, registry: Registry) -> None:
+    async def asking() -> tuple[list[Any], Batcher]:
+        batcher = Batcher()
+        found = await asyncio.gather(*(batcher.ask(registry[name], "score", [text]) for text in TEXTS))
+        batcher.close()
+        return found, batcher
 
-    found, desk = in_loop(asking)
-    sizes = desk.metrics.batches[name, "score"]
+    found, batcher = in_loop(asking)
+    sizes = batcher.metrics.batches[name, "score"]
     assert sum(sizes.counts) == 1
     assert sizes.sum == len(TEXTS)
-    for answers, alone in zip(found, WORK["score"](shelf[name], TEXTS, {}, 1000), strict=True):
+    for answers, alone in zip(found, WORK["score"](registry[name], TEXTS, {}, 1000), strict=True):
         assert answers[0] == pytest.approx(alone, abs=1e-5)
 
 
-def test_a_batch_has_an_end(shelf: Shelf) -> None:
-    async def asking() -> Desk:
-        desk = Desk(Limits(batch=6))
-        await asyncio.gather(*(desk.ask(shelf["lstm"], "score", [text, text]) for text in TEXTS))
-        desk.close()
-        return desk
+def test_a_batch_has_an_end(registry: Registry) -> None:
+    async def asking() -> Batcher:
+        batcher = Batcher(Limits(batch=6))
+        await asyncio.gather(*(batcher.ask(registry["lstm"], "score", [text, text]) for text in TEXTS))
+        batcher.close()
+        return batcher
 
     sizes = in_loop(asking).metrics.batches["lstm", "score"]
     assert sizes.sum == len(TEXTS)
     assert sum(sizes.counts) == -(-len(TEXTS) // 3)
 
 
-def test_one_bad_question_harms_no_other(shelf: Shelf) -> None:
+def test_one_bad_question_harms_no_other(registry: Registry) -> None:
     async def asking() -> list[Any]:
-        desk = Desk(Limits(tokens=10))
+        batcher = Batcher(Limits(tokens=10))
         long = "the " * 11
         questions = [["the list"], [long], ["a value"], ["the list", long]]
         found = await asyncio.gather(
-            *(desk.ask(shelf["ngram"], "score", each) for each in questions), return_exceptions=True
+            *(batcher.ask(registry["ngram"], "score", each) for each in questions), return_exceptions=True
         )
         words = [["man"], ["oxen"], ["king"]]
         found += await asyncio.gather(
-            *(desk.ask(shelf["vectors"], "nearest", each, k=1) for each in words), return_exceptions=True
+            *(batcher.ask(registry["vectors"], "nearest", each, k=1) for each in words), return_exceptions=True
         )
-        desk.close()
+        batcher.close()
         return found
 
     found = in_loop(asking)
     assert [type(each) for each in found] == [list, TooLongError, list, TooLongError, list, InputError, list]
 
 
-def test_a_batch_that_fails_is_asked_one_by_one(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_fails_is_asked_one_by_one(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = WORK["score"]
 
     def picky(entry: Any, texts: Any, options: Any, most: int) -> Any:
@@ -112,24 +112,24 @@ def test_a_batch_that_fails_is_asked_one_by_one(shelf: Shelf, monkeypatch: pytes
     monkeypatch.setitem(WORK, "score", picky)
 
     async def asking() -> list[Any]:
-        desk = Desk()
+        batcher = Batcher()
         texts = ["the list", "bad", "a value"]
         found: list[Any] = await asyncio.gather(
-            *(desk.ask(shelf["ngram"], "score", [each]) for each in texts), return_exceptions=True
+            *(batcher.ask(registry["ngram"], "score", [each]) for each in texts), return_exceptions=True
         )
         return found
 
     assert [type(each) for each in in_loop(asking)] == [list, ForewordError, list]
 
 
-def test_a_model_that_is_busy_does_not_hold_the_loop(shelf: Shelf) -> None:
-    entry = shelf["ngram"]
+def test_a_model_that_is_busy_does_not_hold_the_loop(registry: Registry) -> None:
+    entry = registry["ngram"]
 
     async def asking() -> list[Any]:
-        desk = Desk()
+        batcher = Batcher()
         entry.lock.acquire()
         threading.Timer(0.2, entry.lock.release).start()
-        asked = asyncio.ensure_future(desk.ask(entry, "score", ["the list"]))
+        asked = asyncio.ensure_future(batcher.ask(entry, "score", ["the list"]))
         turns = 0
         while not asked.done():
             await asyncio.sleep(0.01)
@@ -140,7 +140,7 @@ def test_a_model_that_is_busy_does_not_hold_the_loop(shelf: Shelf) -> None:
     assert len(in_loop(asking)) == 1
 
 
-def test_many_clients_are_batched_over_http(running: Running, shelf: Shelf) -> None:
+def test_many_clients_are_batched_over_http(running: Running, registry: Registry) -> None:
     def client(number: int) -> float:
         with httpx.Client(timeout=60) as asking:
             body = {"model": "lstm", "text": TEXTS[number % len(TEXTS)]}
@@ -149,10 +149,10 @@ def test_many_clients_are_batched_over_http(running: Running, shelf: Shelf) -> N
         score: float = found["results"][0]["score"]
         return score
 
-    before = sum(running.made.metrics.batches["lstm", "score"].counts)
+    before = sum(running.service.metrics.batches["lstm", "score"].counts)
     with ThreadPoolExecutor(24) as pool:
         found = list(pool.map(client, range(24)))
-    calls = sum(running.made.metrics.batches["lstm", "score"].counts) - before
+    calls = sum(running.service.metrics.batches["lstm", "score"].counts) - before
     assert calls < 72
-    wanted = [each["score"] for each in WORK["score"](shelf["lstm"], TEXTS, {}, 1000)]  # type: ignore[index]
+    wanted = [each["score"] for each in WORK["score"](registry["lstm"], TEXTS, {}, 1000)]  # type: ignore[index]
     assert found == [pytest.approx(wanted[number % len(TEXTS)], abs=1e-5) for number in range(24)]

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
 from foreword.serve.limits import Limits
-from foreword.serve.registry import Shelf
+from foreword.serve.registry import Registry
 
 from .conftest import Running, until
 
@@ -25,8 +25,8 @@ hundred of each, and a hundred thousand requests of random bytes."""
 
 
 @pytest.fixture
-def impatient(shelf: Shelf, reading: object) -> Iterator[Running]:
-    served = Running(shelf, limits=Limits(arrival=0.3, seconds=0.7, connections=60), reading=reading)
+def impatient(registry: Registry) -> Iterator[Running]:
+    served = Running(registry, limits=Limits(arrival=0.3, seconds=0.7, connections=60))
     yield served
     served.close()
 
@@ -163,7 +163,7 @@ def test_a_body_that_does_not_come(impatient: Running) -> None:
     client.sendall(head + b'{"model"')
     assert answer_of(client).startswith(b"HTTP/1.1 408")
     client.close()
-    until(lambda: impatient.made.metrics.requests["POST", "/api/score", 408] == 1)
+    until(lambda: impatient.service.metrics.requests["POST", "/api/score", 408] == 1)
     slow = connected(impatient)  # a byte now and then
     slow.sendall(head)
     began = time.monotonic()
@@ -174,8 +174,8 @@ def test_a_body_that_does_not_come(impatient: Running) -> None:
     gone.sendall(head + b'{"mod')
     gone.close()
     still_answers(impatient)
-    until(lambda: impatient.made.metrics.requests["POST", "/api/score", 408] == 2)
-    until(lambda: impatient.made.metrics.requests["POST", "/api/score", 499] == 1)
+    until(lambda: impatient.service.metrics.requests["POST", "/api/score", 408] == 2)
+    until(lambda: impatient.service.metrics.requests["POST", "/api/score", 499] == 1)
 
 
 def test_half_open_sockets_do_not_keep_others_out(impatient: Running) -> None:

@@ -14,7 +14,7 @@ from tests.refusals import refused
 
 from foreword.serve.answers import WORK
 from foreword.serve.limits import Limits
-from foreword.serve.registry import Shelf
+from foreword.serve.registry import Registry
 
 from .conftest import Running, until
 
@@ -35,44 +35,41 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def served(shelf: Shelf, reading: object) -> Iterator[Running]:
-    served = Running(shelf, limits=Limits(seconds=20, batch=1), reading=reading)
+def served(registry: Registry) -> Iterator[Running]:
+    served = Running(registry, limits=Limits(seconds=20, batch=1))
     yield served
     served.close()
 
 
-def asking(served: Running, text: str, **more: Any) -> socket.socket:
+def asking(served: Running, text: str) -> socket.socket:
     """A client that has asked, and reads nothing yet."""
-    body = json.dumps({"model": MODEL, "text": text, **more}).encode()
+    body = json.dumps({"model": MODEL, "text": text}).encode()
     head = b"POST /api/classify HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     client = socket.create_connection(("127.0.0.1", served.port), timeout=15)
     client.sendall(head + b"content-length: %d\r\n\r\n" % len(body) + body)
     return client
 
 
-@pytest.mark.parametrize("more", [{}, {"k": 2}], ids=["the short way", "by its route"])
-def test_a_client_that_has_gone_is_not_answered(
-    served: Running, shelf: Shelf, computed: list[str], more: dict[str, int]
-) -> None:
-    with shelf[MODEL].lock:  # so that the first is being computed while the others wait
-        first = asking(served, "one", **more)
-        until(lambda: served.made.metrics.in_flight == 1)
-        gone, stays = asking(served, "two", **more), asking(served, "three", **more)
-        until(lambda: served.made.metrics.in_flight == 3)
+def test_a_client_that_has_gone_is_not_answered(served: Running, registry: Registry, computed: list[str]) -> None:
+    with registry[MODEL].lock:  # so that the first is being computed while the others wait
+        first = asking(served, "one")
+        until(lambda: served.service.metrics.in_flight == 1)
+        gone, stays = asking(served, "two"), asking(served, "three")
+        until(lambda: served.service.metrics.in_flight == 3)
         gone.close()
-        until(lambda: served.made.metrics.in_flight == 2)
+        until(lambda: served.service.metrics.in_flight == 2)
         assert computed == []
     for client in (first, stays):
         assert client.recv(100).startswith(b"HTTP/1.1 200")
         client.close()
     assert computed == ["one", "three"]
-    assert served.made.metrics.requests["POST", "/api/classify", 499] == 1
+    assert served.service.metrics.requests["POST", "/api/classify", 499] == 1
 
 
-def test_what_is_asked_too_late_is_not_computed(shelf: Shelf, computed: list[str]) -> None:
-    served = Running(shelf, limits=Limits(seconds=0.3, batch=1))
+def test_what_is_asked_too_late_is_not_computed(registry: Registry, computed: list[str]) -> None:
+    served = Running(registry, limits=Limits(seconds=0.3, batch=1))
     try:
-        with shelf[MODEL].lock, ThreadPoolExecutor(2) as pool:
+        with registry[MODEL].lock, ThreadPoolExecutor(2) as pool:
             bodies = [{"model": MODEL, "text": "one"}, {"model": MODEL, "text": "two", "k": 2}]
             asked = [pool.submit(httpx.post, f"{served.address}/api/classify", json=body) for body in bodies]
             for each in asked:

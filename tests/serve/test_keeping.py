@@ -15,7 +15,7 @@ from foreword.errors import InputError, SettingError
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM
 from foreword.serve.loading import Source, opened, sources_of
-from foreword.serve.registry import Shelf
+from foreword.serve.registry import Registry
 from foreword.storage.folder import save
 from foreword.tokens.words import WordTokenizer
 
@@ -69,7 +69,7 @@ def test_ready_when_every_model_is_loaded(tmp_path: Path, monkeypatch: pytest.Mo
         return opened(source)
 
     monkeypatch.setattr("foreword.serve.loading.opened", slowly)
-    served = Running(Shelf(), keeper=[Source("lm", str(tmp_path / "lm"))])
+    served = Running(Registry(), sources=[Source("lm", str(tmp_path / "lm"))])
     try:
         assert served.client.get("/health").json() == {"status": "alive"}
         answer = served.client.get("/ready")
@@ -88,7 +88,7 @@ def test_a_replaced_folder_takes_over_and_no_request_is_lost(tmp_path: Path) -> 
     folder = tmp_path / "lm"
     old, new = made(1), made(50)
     save(old, folder)
-    served = Running(Shelf(), keeper=[Source("lm", str(folder))], look_every=0.05)
+    served = Running(Registry(), sources=[Source("lm", str(folder))], reload_every=0.05)
     try:
         until(lambda: is_ready(served))
         seen: list[float] = []
@@ -123,17 +123,17 @@ def test_a_request_that_has_begun_ends_on_the_old_model(tmp_path: Path) -> None:
     folder = tmp_path / "lm"
     old = made(1)
     save(old, folder)
-    served = Running(Shelf(), keeper=[Source("lm", str(folder))], look_every=0.05)
+    served = Running(Registry(), sources=[Source("lm", str(folder))], reload_every=0.05)
     try:
         until(lambda: is_ready(served))
-        entry = served.made.shelf["lm"]
+        entry = served.service.registry["lm"]
         entry.lock.acquire()  # the model is busy
         found: list[Any] = []
         asking = threading.Thread(target=lambda: found.append(served.ask("score", model="lm", text=TEXT)))
         asking.start()
-        until(lambda: served.made.metrics.in_flight > 0)
+        until(lambda: served.service.metrics.in_flight > 0)
         save(made(50), folder)
-        until(lambda: served.made.shelf["lm"] is not entry)
+        until(lambda: served.service.registry["lm"] is not entry)
         entry.lock.release()
         asking.join(10)
         assert found[0]["results"][0]["score"] == pytest.approx(old.score(TEXT))
@@ -145,7 +145,7 @@ def test_a_broken_replacement_changes_nothing_but_a_count(tmp_path: Path, caplog
     folder = tmp_path / "lm"
     old = made(1)
     save(old, folder)
-    served = Running(Shelf(), keeper=[Source("lm", str(folder))], look_every=0.05)
+    served = Running(Registry(), sources=[Source("lm", str(folder))], reload_every=0.05)
     try:
         until(lambda: is_ready(served))
         broken = tmp_path / "broken.json"

@@ -14,14 +14,14 @@ from tests.refusals import refused
 
 from foreword.serve.answers import WORK
 from foreword.serve.limits import Limits
-from foreword.serve.registry import Shelf
+from foreword.serve.registry import Registry
 
 from .conftest import Running
 
 
 @pytest.fixture
-def tight(shelf: Shelf) -> Iterator[Running]:
-    served = Running(shelf, limits=Limits(body=500, tokens=20, seconds=0.3, at_once=3, arrival=1.0))
+def tight(registry: Registry) -> Iterator[Running]:
+    served = Running(registry, limits=Limits(body=500, tokens=20, seconds=0.3, at_once=3, arrival=1.0))
     yield served
     served.close()
 
@@ -89,8 +89,8 @@ def test_an_answer_that_takes_too_long(tight: Running, slow: threading.Event) ->
     assert tight.ask("score", model="ngram", text="a")
 
 
-def test_a_stream_that_takes_too_long_says_so(shelf: Shelf) -> None:
-    served = Running(shelf, limits=Limits(seconds=0.02))
+def test_a_stream_that_takes_too_long_says_so(registry: Registry) -> None:
+    served = Running(registry, limits=Limits(seconds=0.02))
     try:
         body = {"model": "lstm", "max_tokens": 500, "stream": True, "top_k": 50, "seed": 1}
         sentences = []
@@ -117,8 +117,8 @@ def test_too_many_at_once(tight: Running, slow: threading.Event) -> None:
     assert httpx.get(f"{tight.address}/health").json() == {"status": "alive"}
 
 
-def test_a_token_for_everything_but_signs_of_life(shelf: Shelf) -> None:
-    served = Running(shelf, token="open-sesame")
+def test_a_token_for_everything_but_signs_of_life(registry: Registry) -> None:
+    served = Running(registry, token="open-sesame")
     try:
         where, body = "/api/score", {"model": "ngram", "text": "a"}
         answer = served.client.post(where, json=body)
@@ -151,8 +151,8 @@ def test_pages_from_elsewhere_and_other_names(running: Running) -> None:
     refused(running.client.get(where), 405)
 
 
-def test_the_log_has_a_line_for_each_request_and_never_the_text(shelf: Shelf) -> None:
-    served = Running(shelf)
+def test_the_log_has_a_line_for_each_request_and_never_the_text(registry: Registry) -> None:
+    served = Running(registry)
     secret = "xylophonic secret"
     served.ask("score", model="ngram", text=secret)
     served.refused("classify", 400, model="ngram", text=secret)
@@ -174,11 +174,11 @@ def test_a_fault_of_the_server_is_told_by_its_place_alone(
 
     monkeypatch.setitem(WORK, "tokenize", failing)
     monkeypatch.setitem(WORK, "score", failing)
-    for path in ("tokenize", "score"):  # the long way and the short one
+    for path in ("tokenize", "score"):
         assert "the server's log says where" in running.refused(path, 500, model="ngram", text="xylophonic")
     assert "KeyError at test_limits.py" in caplog.text
     assert "xylophonic" not in caplog.text
-    running.made.metrics.requests.clear()  # other tests look for a 500
+    running.service.metrics.requests.clear()  # other tests look for a 500
 
 
 def test_metrics_as_prometheus_reads_them(running: Running) -> None:

@@ -1,4 +1,4 @@
-"""HTTP as clients write it: whole, byte by byte, many at once, and what is none, by each of the two that read it."""
+"""HTTP as clients write it: whole, byte by byte, many at once, and what is none."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from foreword.serve.limits import Limits
-from foreword.serve.registry import Shelf
+from foreword.serve.registry import Registry
 
-from .conftest import Running, reader
+from .conftest import Running
 from .test_faults import answer_of, is_cut_off, one_answer
 
 BODY = json.dumps({"model": "ngram", "text": "the list"}).encode()
@@ -19,9 +19,9 @@ HEAD = b"POST /api/score HTTP/1.1\r\nhost: localhost\r\ncontent-type: applicatio
 WHOLE = HEAD + b"content-length: %d\r\n\r\n" % len(BODY) + BODY
 
 
-@pytest.fixture(scope="module", params=["httptools", "h11"])
-def served(shelf: Shelf, request: pytest.FixtureRequest) -> Iterator[Running]:
-    served = Running(shelf, limits=Limits(arrival=5.0), reading=reader(request.param))
+@pytest.fixture(scope="module")
+def served(registry: Registry) -> Iterator[Running]:
+    served = Running(registry, limits=Limits(arrival=5.0))
     yield served
     served.close()
 
@@ -60,7 +60,7 @@ def test_what_is_no_http_is_told_after_the_answers_before_it(client: socket.sock
     assert said.count(b"HTTP/1.1 200") == 3
     assert said.count(b"HTTP/1.1 400") == 1
     assert said.rindex(b"HTTP/1.1 200") < said.index(b"HTTP/1.1 400")
-    assert b"this is no HTTP request" in said
+    assert b"this is not an HTTP request" in said
 
 
 def test_a_body_in_pieces(client: socket.socket) -> None:
@@ -80,9 +80,9 @@ def test_a_body_in_pieces_that_are_none(client: socket.socket) -> None:
 
 def test_a_head_that_has_no_end(served: Running, client: socket.socket) -> None:
     client.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n")
-    before = served.made.metrics.requests["other", "other", 400]
+    before = served.service.metrics.requests["other", "other", 400]
     assert is_cut_off(client, b"x-more: " + b"a" * 50_000 + b"\r\n")
-    assert served.made.metrics.requests["other", "other", 400] == before + 1
+    assert served.service.metrics.requests["other", "other", 400] == before + 1
 
 
 def test_a_request_to_change_the_protocol_is_answered_as_any_other(client: socket.socket) -> None:

@@ -1,12 +1,12 @@
-"""Probabilities that mean what they say: of a hundred answers given with 80 %, eighty should be right.
+"""Calibrated probabilities: of a hundred answers given with 80 %, eighty should be right.
 
-A classifier that took words for independent, or that knows its training texts too well, is surer than it should be. One
-number mends most of that:
+A classifier that treats words as independent, or that has overfitted its training texts, is overconfident. One number
+corrects most of that:
 
     p(c | x) ∝ p₀(c | x)^(1/T)          T = argmin Σ_i −log p(y_i | x_i)
 
-over documents that the classifier had not seen: the training set is dealt out in parts, and each is judged by a
-classifier trained on the others. T > 1 makes it less sure. Which class is the likeliest does not change, so neither
+over documents that the classifier has not seen: the training set is split into parts, and each is classified by a
+model trained on the others. T > 1 makes it less confident. Which class is the likeliest does not change, so neither
 does any prediction. With two classes this is Platt's sigmoid without its offset.
 
 C. Guo, G. Pleiss, Y. Sun and K. Weinberger, "On calibration of modern neural networks", ICML 2017.
@@ -23,26 +23,26 @@ import numpy as np
 from scipy import sparse
 
 from foreword.arrays import Doubles, Logs
-from foreword.checks import saveable
-from foreword.classify.linear import classes_of, list_of_labels, log_softmax, numbers_of
-from foreword.errors import SettingError
+from foreword.checks import check_numbers, saveable
+from foreword.classify.labels import classes_of, list_of_labels, numbers_of
+from foreword.classify.linear import log_softmax
 from foreword.features.estimator import Estimator, EstimatorNotFittedError
 from foreword.protocols import Classifier, Counts, Meter, Parts
 from foreword.storage.folder import nest, unnest
 
 COLDEST, HOTTEST = 1e-2, 1e3
-"""Bounds of T: where every held-out document is right, or none, there is no best."""
+"""Bounds of T: if every held-out document is classified right, or none, there is no optimum."""
 
 
 def calibrated(classifier: Any, X: Counts, y: Sequence[Any], *, folds: int = 5, seed: int = 0) -> Calibrated:
-    """The classifier, trained on X and y, with probabilities that agree with how often it is right."""
+    """Train a classifier on X and y and calibrate its probabilities."""
     return Calibrated(classifier, folds=folds, seed=seed).fit(X, y)
 
 
 class Calibrated(Estimator):
-    """A classifier and its temperature.
+    """A classifier with a temperature.
 
-    folds: parts that the documents are dealt out in, class by class. seed: of the dealing.
+    folds: parts that the documents are split into, class by class. seed: of the split.
     After fit: ``model_``, trained on everything; ``temperature_``; and, where the model is linear, ``weights_`` and
     ``bias_``, divided by the temperature.
     """
@@ -56,12 +56,13 @@ class Calibrated(Estimator):
         self.seed = seed
 
     def fit(self, X: Counts, y: Sequence[Any], *, meter: Meter | None = None) -> Self:
+        """Train the classifier on everything, and find its temperature by cross-validation."""
         self._check_settings()
         documents = _indexable(X)
         labels = list_of_labels(y)
         trained = deepcopy(self.model).fit(X, y)
         numbers = numbers_of(labels, classes_of(labels))
-        parts = deal(numbers, min(self.folds, len(labels)), self.seed)
+        parts = stratified_parts(numbers, min(self.folds, len(labels)), self.seed)
         logs, truth = [], []
         for part in range(int(parts.max()) + 1):
             if meter:
@@ -77,20 +78,19 @@ class Calibrated(Estimator):
         return self
 
     def _held_out(self, documents: Any, labels: list[Any], numbers: Any, held: Any) -> tuple[Doubles, Any] | None:
-        """Log-posteriors of the held documents, (documents, classes), by a model of the others; and their classes.
-
-        Documents of a class that only they have are left out, for nobody could have foreseen it.
+        """Return the log-posteriors of the held-out documents, (documents, classes), by a model of the others, and
+        their classes. Documents of a class that the others do not have are left out.
         """
         if len(set(numbers[~held].tolist())) < 2:
             return None
         rest = np.flatnonzero(~held)
-        model = deepcopy(self.model).fit(_taken(documents, rest), [labels[row] for row in rest.tolist()])
+        model = deepcopy(self.model).fit(_rows_of(documents, rest), [labels[row] for row in rest.tolist()])
         classes = classes_of(labels)
         known = numbers_of(list(model.classes_), classes)
         there = np.flatnonzero(held & np.isin(numbers, known))
         logs = np.full((len(there), len(classes)), -np.inf)
         if len(there):
-            logs[:, known] = model.predict_log_proba(_taken(documents, there))
+            logs[:, known] = model.predict_log_proba(_rows_of(documents, there))
         return logs, numbers[there]
 
     @property
@@ -108,16 +108,20 @@ class Calibrated(Estimator):
         return bias
 
     def predict(self, X: Counts) -> Any:
+        """Return the likeliest class of each document."""
         return self._model().predict(X)
 
     def predict_log_proba(self, X: Counts) -> Logs:
+        """Return the natural logs of the calibrated posteriors, (documents, classes)."""
         logs = np.asarray(self._model().predict_log_proba(X), np.float64)
         return log_softmax(logs / self.temperature_, np.full(logs.shape[1], -np.log(max(logs.shape[1], 1))))
 
     def predict_proba(self, X: Counts) -> Logs:
+        """Return the calibrated posteriors, (documents, classes)."""
         return np.exp(self.predict_log_proba(X))
 
     def score(self, X: Counts, y: Sequence[Any]) -> float:
+        """Return the accuracy."""
         return float(self._model().score(X, y))
 
     def __sklearn_tags__(self) -> Any:
@@ -130,12 +134,14 @@ class Calibrated(Estimator):
         return self.model_
 
     def to_parts(self) -> Parts:
+        """Return the classifier and its temperature for a model folder."""
         parts = Parts({"temperature": float(self.temperature_), "folds": int(self.folds), "seed": int(self.seed)})
         nest("model", saveable(self._model()), parts)
         return parts
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a calibrated classifier from a model folder."""
         settings: Any = parts.settings
         model = unnest("model", parts)
         if not isinstance(model, Classifier):
@@ -149,23 +155,21 @@ class Calibrated(Estimator):
         return made
 
     def _check_settings(self) -> None:
-        for name, least in (("folds", 2), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise SettingError(f"{name}={value} must be a whole number, at least {least}")
+        check_numbers(self, "folds", whole=True, least=2)
+        check_numbers(self, "seed", whole=True)
 
 
-def deal(numbers: Any, parts: int, seed: int) -> Any:
-    """The part of each document, classes shared out as evenly as can be: (documents,), below ``parts``."""
+def stratified_parts(numbers: Any, parts: int, seed: int) -> Any:
+    """Assign each document to a part, classes spread as evenly as possible: (documents,), below ``parts``."""
     shuffled = np.random.default_rng(seed).permutation(len(numbers))
     by_class = shuffled[np.argsort(numbers[shuffled], kind="stable")]
-    dealt = np.empty(len(numbers), np.int64)
-    dealt[by_class] = np.arange(len(numbers)) % parts
-    return dealt
+    part_of = np.empty(len(numbers), np.int64)
+    part_of[by_class] = np.arange(len(numbers)) % parts
+    return part_of
 
 
 def best_temperature(logs: Doubles, truth: Any) -> float:
-    """T that makes the truth likeliest. logs: (documents, classes), −∞ where a class is impossible.
+    """Return the T that maximises the likelihood of the truth. logs: (documents, classes), −∞ for an impossible class.
 
     The loss is convex in 1/T, so its slope is bisected: Σ_i Σ_c p_ic log p₀_ic − log p₀_iy.
     """
@@ -189,5 +193,5 @@ def _indexable(X: Counts) -> Any:
     return X if isinstance(X, list) else np.asarray(X)
 
 
-def _taken(documents: Any, rows: Any) -> Any:
+def _rows_of(documents: Any, rows: Any) -> Any:
     return [documents[row] for row in rows.tolist()] if isinstance(documents, list) else documents[rows]

@@ -1,14 +1,14 @@
-"""Why a linear classifier said what it said.
+"""Explanations of a linear classifier's predictions, term by term.
 
 The score of class c is a sum over the terms of the text, ``s_c = b_c + Σ_j x_j w_cj``, and the posterior a softmax over
-the scores. Adding a number to all scores changes no posterior, so what a term says for a class is what it adds to that
-class beyond what it adds, on average, to the others:
+the scores. Adding a number to all scores changes no posterior, so a term's contribution to a class is what it adds to
+that class beyond what it adds, on average, to the others:
 
     for c:   x_j (w_cj − mean of w_dj over d ≠ c)
 
-With two classes that is the log-odds that the term is worth, and with naive Bayes log p(term | c) / p(term | other).
-What the bias adds is counted in the same way: with naive Bayes it is the log-odds of the priors. Everything added up
-is the score of the class less the mean score of the others.
+With two classes that is the change of the log-odds, and with naive Bayes log p(term | c) / p(term | other). The bias is
+treated in the same way: with naive Bayes it is the log-odds of the priors. The sum of everything is the score of the
+class less the mean score of the others.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 
 SHOWN = 20
-"""How many terms are shown of a long text; what the others add is summed up."""
+"""Terms shown of a long text; the contributions of the others are summed up."""
 
 WIDTH = 80
-"""How many characters of the text are shown."""
+"""Characters shown of the text."""
 
 BAR = 24
-"""How many characters the longest bar has."""
+"""Characters of the longest bar."""
 
 
 class Contribution(NamedTuple):
-    """What a term says for a class. value: how often it stands in the text, or its weight there."""
+    """A term's contribution to a class. value: its count in the text, or its weight there."""
 
     term: str
     value: float
@@ -47,7 +47,7 @@ class Contribution(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A prediction, taken apart.
+    """A prediction, decomposed into terms.
 
     probabilities, bias: float64 (classes,). terms: the features of the text that the model knows; values: float64
     (terms,); weighted: float64 (classes, terms), value times weight. unknown: words that the model has no feature for.
@@ -64,24 +64,25 @@ class Explanation:
 
     @property
     def label(self) -> str:
-        """What the model says."""
+        """The predicted class."""
         return self.classes[int(self.probabilities.argmax())]
 
     def probability(self, label: str | None = None) -> float:
-        return float(self.probabilities[self._place(label)])
+        """Return the probability of a class, by default the predicted one."""
+        return float(self.probabilities[self._index(label)])
 
     def prior(self, label: str | None = None) -> float:
-        """What the model holds of a class, the predicted one if none is named, before it has read a word."""
-        return float(against_others(self.bias[:, None], self._place(label))[0])
+        """Return the contribution of the bias to a class, by default the predicted one."""
+        return float(against_others(self.bias[:, None], self._index(label))[0])
 
     def contributions(self, label: str | None = None) -> list[Contribution]:
-        """What each term says for a class, the predicted one if none is named; the weightiest first."""
-        gains = against_others(self.weighted, self._place(label))
+        """Return each term's contribution to a class, by default the predicted one; the largest first."""
+        gains = against_others(self.weighted, self._index(label))
         order = np.lexsort((np.arange(len(gains)), -np.abs(gains)))
         return [Contribution(self.terms[j], float(self.values[j]), float(gains[j])) for j in order.tolist()]
 
     def to_json(self) -> dict[str, Json]:
-        """Infinity, which a model without smoothing may give, has no form in JSON and becomes null."""
+        """Return the explanation as JSON; infinity, which a model without smoothing may give, becomes null."""
         return {
             "text": self.text,
             "label": self.label,
@@ -106,7 +107,7 @@ class Explanation:
         return "\n".join([self._headline(), *lines, *self._left_out()])
 
     def table(self, label: str | None = None, shown: int = SHOWN) -> Table:
-        """The same for a terminal, with Rich."""
+        """Return the explanation as a Rich table."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
@@ -128,8 +129,8 @@ class Explanation:
         return f"{label or self.label} ({self.probability(label):.4f}): {shown}"
 
     def _rows(self, shown: int, label: str | None = None) -> list[tuple[str, float]]:
-        """The prior, the weightiest terms, and the sum of the others."""
-        counted = bool((self.values == np.round(self.values)).all())  # and not weighed, as TF-IDF does
+        """Return the prior, the terms with the largest contributions, and the sum of the others."""
+        counted = bool((self.values == np.round(self.values)).all())  # and not weighted, as TF-IDF does
         named = [
             (f"{each.term} ×{each.value:g}" if counted and each.value != 1 else each.term, each.contribution)
             for each in self.contributions(label)
@@ -144,7 +145,7 @@ class Explanation:
         more = f" and {len(self.unknown) - SHOWN} more" if len(self.unknown) > SHOWN else ""
         return [f"not known, so without effect: {', '.join(self.unknown[:SHOWN])}{more}"]
 
-    def _place(self, label: str | None) -> int:
+    def _index(self, label: str | None) -> int:
         if label is None:
             return int(self.probabilities.argmax())
         if label not in self.classes:
@@ -152,13 +153,13 @@ class Explanation:
         return self.classes.index(label)
 
 
-def against_others(weighted: Doubles, place: int) -> Doubles:
-    """What each column adds to class ``place`` beyond the mean of the other classes: (classes, terms) to (terms,).
+def against_others(weighted: Doubles, index: int) -> Doubles:
+    """Return what each column adds to class ``index`` beyond the mean of the other classes, (terms,).
 
-    A term that is impossible in every class, −∞ for all, says nothing for any of them: 0.
+    weighted: (classes, terms). A term that is impossible in every class, −∞ for all, contributes 0.
     """
-    others = np.delete(weighted, place, axis=0)
-    mine = weighted[place]
+    others = np.delete(weighted, index, axis=0)
+    mine = weighted[index]
     nowhere = np.isneginf(mine) & np.isneginf(others).any(axis=0)
     with np.errstate(invalid="ignore"):
         gains = mine - others.mean(axis=0)

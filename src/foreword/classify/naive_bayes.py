@@ -1,15 +1,15 @@
-"""Naive Bayes: count words in each class, and take them for independent of each other.
+"""Naive Bayes: count words in each class, and treat them as independent of each other.
 
-    p(c | x) ∝ p(c) Π_j p(w_j | c)^x_j                       multinomial: how often each word stands there
+    p(c | x) ∝ p(c) Π_j p(w_j | c)^x_j                       multinomial: how often each word occurs
              ∝ p(c) Π_j p(w_j | c)^[x_j > 0] (1 − p(w_j | c))^[x_j = 0]       Bernoulli: whether it does
              ∝ Π_j (1 / p(w_j | not c))^x_j                  complement: against all the other classes together
 
 with p(w_j | c) = (count of w_j in c + α) / (count of all words in c + α · words); in Bernoulli's form documents are
 counted, and 2 α added below. A word never seen in a class, with α = 0, makes the whole product zero: −∞. A little α for
-every word mends that. A document that has no chance in any class gets the prior.
+every word avoids that. A document that is impossible in every class gets the prior.
 
-The logs are linear in x, so each word's share in a decision can be read off ``weights_``. They equal scikit-learn's
-``MultinomialNB``, ``BernoulliNB`` and ``ComplementNB`` to 1e-9.
+The logs are linear in x, so each word's contribution to a decision can be read off ``weights_``. They equal
+scikit-learn's ``MultinomialNB``, ``BernoulliNB`` and ``ComplementNB`` to 1e-9.
 
 A. McCallum and K. Nigam, "A comparison of event models for naive Bayes text classification", AAAI workshop 1998.
 J. Rennie, L. Shih, J. Teevan and D. Karger, "Tackling the poor assumptions of naive Bayes text classifiers", ICML 2003,
@@ -20,41 +20,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 
 from foreword.arrays import Doubles
-from foreword.classify import kernels_linear as kernels
-from foreword.classify.linear import (
+from foreword.checks import check_choice, check_numbers
+from foreword.classify import kernels
+from foreword.classify.labels import (
     DataError,
     Labels,
-    LinearModel,
-    Rows,
-    check_array,
+    check_lengths,
     classes_of,
     list_of_labels,
     loaded_classes,
     numbers_of,
     read_labels,
-    rows_of,
     saved_classes,
 )
+from foreword.classify.linear import LinearModel, Rows, check_array, rows_of
 from foreword.errors import SettingError
 from foreword.protocols import Counts, Json, Meter, Parts
 
 Kind: TypeAlias = Literal["multinomial", "complement", "bernoulli"]
-KINDS: tuple[Kind, ...] = ("multinomial", "complement", "bernoulli")
 
 TINY = np.finfo(np.float64).tiny
-"""In the place of a sum that is zero, so that its log is a number."""
+"""Replaces a sum that is zero, so that its log is finite."""
 
 
 class NaiveBayes(LinearModel):
-    """Naive Bayes over a matrix of counts (documents, words); weights such as TF-IDF are taken for counts.
+    """Naive Bayes over a matrix of counts (documents, words); weights such as TF-IDF are treated as counts.
 
     alpha: added to every count. prior: "counts", the classes' shares of the documents; "uniform"; or a probability for
-    each class, in the order of ``classes_``. The complement form knows no prior. norm: of that form only, divide each
+    each class, in the order of ``classes_``. The complement form uses no prior. norm: in that form only, divide each
     class's weights by their sum.
 
     After fit: ``class_count_`` (classes,), documents; ``feature_count_`` (classes, words); ``class_log_prior_``;
@@ -63,9 +61,9 @@ class NaiveBayes(LinearModel):
 
     class_count_: Doubles
     _counts_only = True
-    _closed = False  # whether the first call of partial_fit said which classes there are
+    _closed = False  # whether the first call of partial_fit fixed the classes
     _counts: Doubles  # (words, classes)
-    _must: Doubles | None  # (words, classes): 1 for words that stood in all documents of a class, with alpha=0
+    _must: Doubles | None  # (words, classes): 1 for words that all documents of a class have, with alpha=0
 
     def __init__(
         self,
@@ -81,6 +79,7 @@ class NaiveBayes(LinearModel):
         self.norm = norm
 
     def fit(self, X: Counts, y: Sequence[Any], *, meter: Meter | None = None) -> Self:
+        """Count the words of each class."""
         self._check_settings()
         rows = rows_of(X, self, counts=True, distinct=self._presence)
         classes, numbers = read_labels(y, len(rows))
@@ -91,12 +90,11 @@ class NaiveBayes(LinearModel):
         return self
 
     def partial_fit(self, X: Counts, y: Sequence[Any], classes: Sequence[Any] | None = None) -> Self:
-        """Count more documents. Labels may be new, unless ``classes``, at the first call, said which there are."""
+        """Count more documents. Labels may be new, unless the first call fixed the ``classes``."""
         self._check_settings()
         rows = rows_of(X, self, counts=True, distinct=self._presence)
         labels = list_of_labels(y)
-        if len(labels) != len(rows):
-            raise DataError(f"{len(rows)} documents and {len(labels)} labels: expected a label for each document")
+        check_lengths(len(rows), len(labels))
         if not hasattr(self, "classes_"):
             self._closed = classes is not None
             known = classes_of(list_of_labels(labels if classes is None else classes))
@@ -107,9 +105,9 @@ class NaiveBayes(LinearModel):
         if classes is not None and classes_of(list_of_labels(classes)).tolist() != self.classes_.tolist():
             raise DataError("the classes are not those of the first call")
         known = self.classes_ if self._closed else classes_of([*self.classes_.tolist(), *labels])
-        places = numbers_of(self.classes_.tolist(), known)
+        indices = numbers_of(self.classes_.tolist(), known)
         counts, documents = np.zeros((rows.width, len(known))), np.zeros(len(known))
-        counts[:, places], documents[places] = self._counts, self.class_count_
+        counts[:, indices], documents[indices] = self._counts, self.class_count_
         return self._count(rows, numbers_of(labels, known), known, counts, documents)
 
     @property
@@ -118,13 +116,13 @@ class NaiveBayes(LinearModel):
 
     @property
     def feature_count_(self) -> Doubles:
-        """(classes, words): occurrences, in Bernoulli's form documents."""
+        """float64 (classes, words): occurrences, in Bernoulli's form documents."""
         _ = self.weights_
         return self._counts.T
 
     @property
     def feature_log_prob_(self) -> Doubles:
-        """(classes, words): log p(w | c); in the complement form the weights, as scikit-learn has it."""
+        """float64 (classes, words): log p(w | c); in the complement form the weights, as in scikit-learn."""
         if self.kind != "bernoulli":
             return self.weights_
         _ = self.weights_
@@ -137,6 +135,7 @@ class NaiveBayes(LinearModel):
         return self._learn(classes, counts, documents + np.bincount(numbers, minlength=len(classes)))
 
     def _learn(self, classes: Labels, counts: Doubles, documents: Doubles) -> Self:
+        """Set the weights from counts (words, classes) and documents (classes,)."""
         self._counts = counts
         self.class_count_ = documents
         self.class_log_prior_ = self._log_prior(documents)
@@ -153,14 +152,14 @@ class NaiveBayes(LinearModel):
         else:
             absent = _log(documents - counts + self.alpha)
             must = np.isneginf(absent)
-            if must.any():  # without them a document is impossible; with them, they say nothing
+            if must.any():  # without them a document is impossible; with them, they are uninformative
                 self._must = must.astype(np.float64)
                 absent[must] = 0.0
             present = np.where(must, 0.0, _log(counts + self.alpha))
             table = present - absent
             total = _log(np.maximum(documents + 2 * self.alpha, TINY))
             bias = bias + absent.sum(axis=0) - (len(counts) - must.sum(axis=0)) * total
-        self._take(classes, table, bias)
+        self._set_weights(classes, table, bias)
         return self
 
     def _scores(self, rows: Rows) -> Doubles:
@@ -171,7 +170,7 @@ class NaiveBayes(LinearModel):
             scores[found < self._must.sum(axis=0)] = -np.inf
         return scores
 
-    def _indifferent(self) -> Doubles:
+    def _uninformed(self) -> Doubles:
         return self.class_log_prior_
 
     def _log_prior(self, documents: Doubles) -> Doubles:
@@ -190,6 +189,7 @@ class NaiveBayes(LinearModel):
         return tags
 
     def to_parts(self) -> Parts:
+        """Return settings and counts for a model folder."""
         _ = self.weights_
         settings: dict[str, Json] = {
             "kind": self.kind,
@@ -202,6 +202,7 @@ class NaiveBayes(LinearModel):
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a classifier from a model folder."""
         settings: dict[str, Any] = dict(parts.settings)
         classes = loaded_classes(settings.pop("classes"))
         model = cls(**settings)
@@ -215,19 +216,17 @@ class NaiveBayes(LinearModel):
         return model._learn(classes, counts, documents)
 
     def _check_settings(self) -> None:
-        if self.kind not in KINDS:
-            raise SettingError(f"kind={self.kind!r} must be {', '.join(KINDS)}")
-        if not (isinstance(self.alpha, int | float) and math.isfinite(self.alpha) and self.alpha >= 0):
-            raise SettingError(f"alpha={self.alpha} must be zero or a positive number")
+        check_choice(self, "kind", get_args(Kind))
+        check_numbers(self, "alpha")
         if self.kind == "complement" and self.norm and self.alpha == 0:
             raise SettingError("norm=True divides by sums of logs, which alpha=0 may make infinite: expected alpha > 0")
         if isinstance(self.prior, str):
             if self.prior not in ("counts", "uniform"):
-                raise SettingError(f"prior={self.prior!r} must be 'counts', 'uniform' or a probability for each class")
+                raise SettingError(f"prior={self.prior!r}: expected counts, uniform or a probability for each class")
             return
         shares = [float(share) for share in self.prior]
         if not (all(share >= 0 for share in shares) and math.isclose(sum(shares), 1, abs_tol=1e-9)):
-            raise SettingError(f"prior={shares} must be probabilities that sum to one")
+            raise SettingError(f"prior={shares}: expected probabilities that sum to one")
 
 
 def _log(numbers: Doubles) -> Doubles:
@@ -236,6 +235,6 @@ def _log(numbers: Doubles) -> Doubles:
 
 
 def _log_shares(counts: Doubles) -> Doubles:
-    """Of each column; −∞ where nothing was counted, also where nothing was counted in the whole column."""
+    """Return the log of each count's share of its column; −∞ where nothing was counted, even in the whole column."""
     shares: Doubles = _log(counts) - np.log(np.maximum(counts.sum(axis=0), TINY))
     return shares

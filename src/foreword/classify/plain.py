@@ -1,4 +1,4 @@
-"""Naive Bayes and dual coordinate ascent in the plainest NumPy, on dense matrices: what the fast roads must equal."""
+"""Naive Bayes and dual coordinate ascent in plain NumPy, on dense matrices: what the fast versions must equal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foreword.arrays import Doubles
 
 
 def multinomial_joint_logs(counts: Doubles, labels: Any, alpha: float, documents: Doubles) -> Doubles:
-    """The logs log p(c) + Σ_j x_j log p(w_j | c) of documents, (documents, classes), learnt from counts and labels."""
+    """Return log p(c) + Σ_j x_j log p(w_j | c), (documents, classes), learnt from counts and labels."""
     columns = []
     for label in range(int(labels.max()) + 1):
         seen = counts[labels == label].sum(axis=0) + alpha
@@ -23,7 +23,7 @@ def multinomial_joint_logs(counts: Doubles, labels: Any, alpha: float, documents
 def objective(
     X: Doubles, labels: Any, table: Doubles, bias: Doubles, strength: float, scales: Doubles | None = None
 ) -> float:
-    """C Σ_i −log p(y_i | x_i) + ½ Σ (W / s)²; scales are s², (features, classes)."""
+    """Return C Σ_i −log p(y_i | x_i) + ½ Σ (W / s)²; scales are s², (features, classes)."""
     scores = X @ table + bias
     loss = (logsumexp(scores, axis=1) - scores[np.arange(len(labels)), labels]).sum()
     return float(strength * loss + 0.5 * (table**2 / (1.0 if scales is None else scales)).sum())
@@ -31,7 +31,7 @@ def objective(
 
 @dataclass
 class Ascent:
-    """Dual coordinate ascent as ``dual.py`` tells it.
+    """Dual coordinate ascent as ``solver.py`` explains it.
 
     X: (documents, features). scales: s², (features, classes). shares: p̃, at first all of it on the right class.
     """
@@ -50,20 +50,20 @@ class Ascent:
         self.table = np.zeros_like(self.scales)
         self.bias = np.zeros(classes)
 
-    def visit(self, i: int, loose: float) -> None:
-        """The best p̃_i while all others stay, and what that does to W and b."""
+    def visit(self, i: int, rho: float) -> None:
+        """Set p̃_i to its optimum with all others fixed, and update W and b."""
         x = self.X[i]
-        lengths = self.strength * (x**2 @ self.scales + loose)
+        lengths = self.strength * (x**2 @ self.scales + rho)
         scores = x @ self.table + self.bias
-        new = settle(scores + lengths * self.shares[i], lengths)
+        new = best_shares(scores + lengths * self.shares[i], lengths)
         step = self.strength * (self.shares[i] - new)
         self.table += self.scales * np.outer(x, step)
-        self.bias += loose * step
+        self.bias += rho * step
         self.shares[i] = new
 
 
-def settle(scores: Doubles, lengths: Doubles) -> Doubles:
-    """The p with log p_c + L_c p_c = u_c − ν, where ν is such that they sum to one: it is bisected.
+def best_shares(scores: Doubles, lengths: Doubles) -> Doubles:
+    """Return the p with log p_c + L_c p_c = u_c − ν, where ν makes them sum to one: it is bisected.
 
     For a given ν, p_c = ω(u_c − ν + log L_c) / L_c with Wright's function ω(z) + log ω(z) = z.
     """
@@ -72,5 +72,5 @@ def settle(scores: Doubles, lengths: Doubles) -> Doubles:
         level = 0.5 * (low + high)
         shares = wrightomega(scores - level + np.log(lengths)) / lengths
         low, high = (level, high) if shares.sum() > 1 else (low, level)
-    settled: Doubles = shares / shares.sum()
-    return settled
+    normalised: Doubles = shares / shares.sum()
+    return normalised

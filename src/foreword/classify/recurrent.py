@@ -51,7 +51,7 @@ from foreword.nn.dropout import Dropout, locked_mask
 from foreword.nn.network import EMBEDDING, Weights
 from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
 from foreword.training.batches import beside, bucketed, like_lengths, side_by_side
-from foreword.training.flat import choose_device, new_flat, views
+from foreword.training.gradients import choose_device, new_flat, views
 from foreword.training.optimisers import Adam
 from foreword.training.schedules import running_share
 

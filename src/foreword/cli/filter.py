@@ -219,10 +219,10 @@ def _filter(source: str, out: str, filtering: Filtering, running: RunOptions, ou
     from foreword.cli.progress import progress
     from foreword.filtering.output import choose_allocator
     from foreword.filtering.run import STREAM, filter_files, filter_stream
-    from foreword.storage.sigbus import tell_of_cut_files
+    from foreword.storage.sigbus import report_cut_files
 
     choose_allocator()
-    tell_of_cut_files()  # with one process the models are mapped here
+    report_cut_files()  # with one process the models are mapped here
     if STREAM in (source, out):
         running.check_stream(out, output.as_json)
         with progress(output.quiet) as meter:

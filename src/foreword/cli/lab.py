@@ -50,16 +50,16 @@ def lab(
     from foreword.cli.models import load_any
     from foreword.cli.printing import flush, print_message, write_json
     from foreword.cli.texts import documents_in
-    from foreword.lab.serving import serve
+    from foreword.lab.app import serve
     from foreword.serve.limits import check_address
-    from foreword.serve.registry import Shelf
+    from foreword.serve.registry import Registry
     from foreword.text.sources import Reading
 
     check_address(host, token)
-    shelf, root = Shelf(), context.find_root().params
+    registry, root = Registry(), context.find_root().params
     for path in models or []:
         name = Path(path).resolve().name
-        shelf.add(shelf.free_name(name), load_any(path), name)
+        registry.add(registry.free_name(name), load_any(path), name)
 
     def ready(address: str) -> None:
         if root["as_json"]:
@@ -69,7 +69,13 @@ def lab(
             print_message(f"the lab is at {address} (Ctrl-C stops it)")
 
     serve(
-        shelf, lambda: list(documents_in([text], Reading())), host, port, token, ready=ready, open_browser=open_browser
+        registry,
+        lambda: list(documents_in([text], Reading())),
+        host,
+        port,
+        token,
+        ready=ready,
+        open_browser=open_browser,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from foreword.cli.texts import blocks_in, is_dataset, is_embedded, path_of
 from foreword.protocols import Meter
-from foreword.search.store import Names
+from foreword.search.documents import Names
 from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.files import SourceFile, find_files
 from foreword.text.labelled import LabelledReading, read_labelled_blocks

@@ -104,7 +104,7 @@ def serve(
 
 def needs_server(what: str) -> None:
     """Check that the packages of a server are there, and give its small requests one thread each."""
-    for package in ("fastapi", "uvicorn"):
+    for package in ("httptools", "pydantic"):
         if find_spec(package) is None:
             raise MissingExtraError(package, "lab", what)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # many small requests: a second thread costs more than it gives

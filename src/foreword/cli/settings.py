@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from inspect import signature
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, Unpack, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -28,10 +28,17 @@ def parse_settings(
 
 
 def settings_of(model: type) -> dict[str, Any]:
-    """Return every setting of a model with its type: of its constructor, and of its training and dropout."""
+    """Return every setting of a model with its type: of its constructor, and of its training and dropout.
+
+    The settings of a ``TypedDict`` that the constructor unpacks are listed one by one.
+    """
     types = get_type_hints(model.__init__)  # type: ignore[misc]
+    for name, wanted in list(types.items()):
+        if get_origin(wanted) is Unpack:
+            types |= get_type_hints(*get_args(types.pop(name)))
     nested = kinds.nested_settings(model)
-    found = {name: types.get(name, Any) for name in signature(model).parameters if name not in nested}
+    named = [name for name, each in signature(model).parameters.items() if each.kind is not each.VAR_KEYWORD]
+    found = {name: types.get(name, Any) for name in dict.fromkeys([*named, *types]) if name not in (*nested, "return")}
     if "training" in nested:
         found = {**get_type_hints(type(nested["training"])), **found}
     if "dropout" in nested:

@@ -1,8 +1,8 @@
 """Networks trained by several workers under Ray Train, each with its share of every batch.
 
 The workers are a group of ``torch.distributed``: gloo between CPUs, nccl between GPUs. All weights lie in one vector
-(``training/flat.py``), into which their gradients are gathered; its mean over the workers is one all-reduce an update,
-which is what DistributedDataParallel does with a single bucket. That class itself cannot be used here: it takes
+(``training/gradients.py``), into which their gradients are gathered; its mean over the workers is one all-reduce per
+update, which is what DistributedDataParallel does with a single bucket. That class itself cannot be used here: it takes
 gradients from modules, and the output layer's is made where it belongs, before any module would see it
 (``nn/softmax.py``). A worker's dropout is its own; clipping and the update come after the mean, the same for all.
 
@@ -36,8 +36,8 @@ from foreword.storage.atomic import atomic_file
 from foreword.storage.folder import load, save
 from foreword.storage.safetensors import read_arrays
 from foreword.tokens.corpus import Corpus
-from foreword.training.checkpoint import Checkpoint
-from foreword.training.together import ALONE, Together
+from foreword.training.checkpoint import Checkpoint, Upgrade
+from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
 PROGRESS, TOLD_EVERY = "progress.json", 1.0
 """Where the first worker writes down how far it is, and how many seconds apart."""
@@ -65,7 +65,7 @@ def fit_on_ray(
     every: seconds between two checkpoints.
     """
     place = Path(folder).absolute()
-    model._check(corpus, valid)
+    model.check_training(corpus, valid)
     if workers > 1 and min(model.training.batch, len(corpus.ids)) % workers:
         raise SettingError(f"batch={model.training.batch} cannot be shared by {workers} workers: expected a multiple")
     if workers > 1 and model.training.seconds:
@@ -107,7 +107,8 @@ def fit_on_ray(
                 raise ForewordError(_reason(error)) from error
         assert result.checkpoint is not None  # every run ends in one
         with result.checkpoint.as_directory() as kept:
-            return model.take_best(corpus.vocab, read_arrays(Path(kept) / _file_of(0)))
+            model.task(corpus, valid)
+            return model.restore_best(read_arrays(Path(kept) / _file_of(0)))
 
 
 def _reason(error: Exception) -> str:
@@ -155,7 +156,7 @@ class Group:
         self._device = device
         self.rank, self.size = distributed.get_rank(), distributed.get_world_size()
 
-    def begin_alike(self, weights: Tensor) -> None:
+    def broadcast(self, weights: Tensor) -> None:
         distributed.broadcast(weights, 0)
 
     def average(self, gradient: Tensor) -> None:
@@ -171,12 +172,12 @@ class Group:
 class RayCheckpoint(Checkpoint):
     """A checkpoint that Ray keeps: a file of each worker, all of the same step."""
 
-    def __init__(self, together: Together, every: float) -> None:
-        super().__init__(_file_of(together.rank), every=every)
-        self._together = together
+    def __init__(self, group: WorkerGroup, every: float) -> None:
+        super().__init__(_file_of(group.rank), every=every)
+        self._group = group
 
     def due(self) -> bool:
-        return self._together.agree(float(super().due())) > 0
+        return self._group.agree(float(super().due())) > 0
 
     def write(self, arrays: Mapping[str, Array], kind: str, run: str) -> None:
         from ray import train
@@ -188,14 +189,16 @@ class RayCheckpoint(Checkpoint):
         self.written += 1
         self._last = time.monotonic()
 
-    def read(self, like: Mapping[str, Array], kind: str, run: str) -> dict[str, Array] | None:
+    def read(
+        self, like: Mapping[str, Array], kind: str, run: str, upgrade: Upgrade | None = None
+    ) -> dict[str, Array] | None:
         from ray import train
 
         kept = train.get_checkpoint()
         if kept is None:
             return None
         with kept.as_directory() as folder:
-            return Checkpoint(Path(folder) / self.path.name).read(like, kind, run)
+            return Checkpoint(Path(folder) / self.path.name).read(like, kind, run, upgrade)
 
 
 def _train(config: dict[str, Any]) -> None:
@@ -205,14 +208,14 @@ def _train(config: dict[str, Any]) -> None:
     torch.set_num_threads(config["threads"])
     model: NeuralLM = config["model"]
     model.device = get_device().type
-    together: Together = ALONE if distributed.get_world_size() == 1 else Group(model.device)
+    group: WorkerGroup = SINGLE_WORKER if distributed.get_world_size() == 1 else Group(model.device)
     folder = Path(config["folder"])
     corpus = load(folder / "corpus")
     valid = load(folder / "valid") if (folder / "valid").exists() else None
-    checkpoint = RayCheckpoint(together, config["every"])
+    checkpoint = RayCheckpoint(group, config["every"])
     told = 0.0
-    for step in model.train(corpus, valid=valid, checkpoint=checkpoint, together=together):
-        if together.rank == 0 and time.monotonic() - told > TOLD_EVERY:
+    for step in model.train(corpus, valid=valid, checkpoint=checkpoint, group=group):
+        if group.rank == 0 and time.monotonic() - told > TOLD_EVERY:
             told = time.monotonic()
             with atomic_file(folder / PROGRESS) as new:
                 new.write_text(json.dumps([step.loss, step.done, step.total]))

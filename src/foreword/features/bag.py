@@ -1,34 +1,46 @@
-"""Bags of words: a text as a row of counts, a column for each term, the order forgotten.
+"""Bags of words: a text as a row of counts, one column per term, word order discarded.
 
-    x[j]  =  how often term j stands in the text
+    x[j]  =  how often term j occurs in the text
 
-What a term is, the settings say: a word, a few words in a row, a few characters in a row. Rows are sparse: only what is
-not zero is stored. The name is from Z. Harris, "Distributional structure", Word 10, 1954.
+The settings define a term: a word, a few words in a row, a few characters in a row. Rows are sparse: only non-zero
+entries are stored. The name is from Z. Harris, "Distributional structure", Word 10, 1954.
 
-The plain version is ``plain.py``; this one goes by ``counting.py``, and gives the same.
+The plain version is ``plain.py``; this one uses ``counting.py`` and gives the same.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self, get_args
+from typing import Any, Self, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from foreword.arrays import Array, Longs
+from foreword.checks import check_choice
 from foreword.errors import InputError, SettingError
-from foreword.features.cutting import Cutting
+from foreword.features.counting import Cutting, Texts, canonical
 from foreword.features.estimator import Estimator, EstimatorNotFittedError
-from foreword.features.lexicon import HashedColumns, Lexicon, Memory
 from foreword.features.plain import Split
-from foreword.features.terms import Terms
-from foreword.features.texts import Texts
-from foreword.features.vocabulary import Keep, Vocabulary
+from foreword.features.vocabulary import HashedColumns, Keep, Lexicon, Memory, Terms, Vocabulary
 from foreword.protocols import Counts, Json, Parts
 
 MOST_COLUMNS = np.iinfo(np.int32).max
 LONGEST_RUN = 100
+
+
+class BagSettings(TypedDict, total=False):
+    """The settings of ``BagOfWords``, for classes that pass them on to it."""
+
+    split: Split
+    lowercase: bool
+    ngrams: tuple[int, int]
+    min_documents: int | float
+    max_documents: int | float
+    max_size: int | None
+    binary: bool
+    columns: int | None
+    signed: bool
 
 
 class BagOfWords(Estimator):
@@ -38,19 +50,20 @@ class BagOfWords(Estimator):
     gives. "punctuation": the same with every punctuation mark a word of its own. "characters": characters, two and more
     white-space characters in a row being one blank. "characters in words": characters of the words of ``str.split``,
     each with a blank at either end, runs staying within. "whole": the text is one term.
-    ngrams: how many words or characters in a row make a term, at least and at most.
-    min_documents, max_documents: keep terms that stand in at least and at most so many documents; a float is a share.
-    max_size: keep that many terms, the most frequent ones.
-    binary: 1 for every term that is there, however often.
-    columns: no vocabulary; a term's column is its hash (``hashed`` in ``plain.py``), and memory stays flat whatever
-    comes. signed: half of the terms count down, so that what shares a column by chance cancels on average.
+    ngrams: fewest and most words or characters in a row that make a term.
+    min_documents, max_documents: keep terms that occur in at least and at most this many documents; a float is a share.
+    max_size: keep this many terms, the most frequent ones.
+    binary: 1 for every term that occurs, however often.
+    columns: use no vocabulary; a term's column is its hash (``hashed`` in ``plain.py``), and memory stays flat whatever
+    comes. signed: half of the terms count down, so that terms that share a column by chance cancel on average.
 
-    ``fit`` learns the vocabulary anew. ``partial_fit`` goes on: after any number of calls everything is as if all texts
-    had been given to ``fit`` at once. So columns move when new terms come, because they are in alphabetical order: only
-    matrices made after the last call belong together. (With ``columns`` they never move.) What ``fit`` or a saved
-    folder has left out of the vocabulary is forgotten; among calls of ``partial_fit`` alone nothing is.
+    ``fit`` learns the vocabulary from scratch. ``partial_fit`` continues: after any number of calls everything is as if
+    all texts had been given to ``fit`` at once. So columns move when new terms come, because they are in alphabetical
+    order: only matrices made after the last call belong together. (With ``columns`` they never move.) Terms that
+    ``fit`` or a saved folder has left out of the vocabulary are forgotten; among calls of ``partial_fit`` alone none
+    are.
 
-    After fit: ``vocabulary_`` {term: column}; ``document_counts_`` int64 (terms,), in how many documents each stands;
+    After fit: ``vocabulary_`` {term: column}; ``document_counts_`` int64 (terms,), in how many documents each occurs;
     ``documents_``, how many there were.
     """
 
@@ -82,48 +95,49 @@ class BagOfWords(Estimator):
     # Learning and counting
 
     def fit(self, texts: Texts, y: object = None) -> Self:
+        """Learn the vocabulary of texts, strings or blocks, which are read once."""
         memory = self._new_memory()
         memory.learn(texts)
-        memory.settle()
+        memory.finish()
         self._memory = memory
         return self
 
     def fit_transform(self, texts: Texts, y: object = None) -> Counts:
-        """``fit`` and ``transform`` in one reading of the texts."""
+        """Learn the vocabulary and return the texts' rows, reading the texts once."""
         memory = self._new_memory()
         rows = memory.learn_rows(texts)
-        memory.settle()
+        memory.finish()
         self._memory = memory
-        return self._weighed(rows)
+        return self._weighted(rows)
 
     def partial_fit(self, texts: Texts, y: object = None) -> Self:
-        """Go on learning. The texts may be strings or blocks; they are read once and not kept. Where one of them cannot
-        be read, those before it may have been counted.
-        """
+        """Continue learning. If a text cannot be read, those before it may already have been counted."""
         memory = self._learnt() if self._has_learnt() else self._new_memory()
         memory.learn(texts)
         self._memory = memory
         return self
 
     def transform(self, texts: Texts) -> Counts:
-        """A row for each text; terms that are not in the vocabulary are not counted."""
+        """Return one row per text; terms that are not in the vocabulary are not counted."""
         memory = self._new_memory() if self.columns and not self._needs_fit() else self._learnt()
-        return self._weighed(memory.rows(texts))
+        return self._weighted(memory.rows(texts))
 
-    def _weighed(self, rows: Counts) -> Counts:
-        """What the matrix holds, made of the counts: int64 CSR, which may be changed in place."""
+    def _weighted(self, rows: Counts) -> Counts:
+        """Turn counts, int64 CSR that may be overwritten, into the values of the matrix."""
         if self.binary:
             rows.data.fill(1)
         kind = np.dtype(self.dtype)
         if kind.kind in "iu" and rows.data.max(initial=0) > np.iinfo(kind).max:
-            raise InputError(f"a count of {rows.data.max()} has no room in dtype {kind.name}")
-        return rows if kind == rows.dtype else with_data(rows, rows.data.astype(kind))
+            raise InputError(f"a count of {rows.data.max()} does not fit into dtype {kind.name}")
+        return (
+            rows if kind == rows.dtype else canonical(rows.data.astype(kind), rows.indices, rows.indptr, rows.shape[1])
+        )
 
     def _needs_fit(self) -> bool:
-        """With hashed columns there is nothing to learn, unless something is made of the document counts."""
+        """Whether hashed columns too must be fitted: only where the document counts are used."""
         return False
 
-    # What was learnt
+    # Learnt attributes
 
     def _has_learnt(self) -> bool:
         return "_memory" in vars(self)
@@ -137,12 +151,12 @@ class BagOfWords(Estimator):
     def _terms(self) -> Terms:
         memory = self._learnt()
         if not isinstance(memory, Lexicon):
-            raise SettingError(f"columns={self.columns} are hashed, and their terms are not known")
+            raise SettingError(f"columns={self.columns} are hashed: their terms are not known")
         return memory.vocabulary.terms
 
     @property
     def vocabulary_(self) -> dict[str, int]:
-        return self._terms.places
+        return self._terms.columns
 
     @property
     def documents_(self) -> int:
@@ -153,11 +167,11 @@ class BagOfWords(Estimator):
         return self._learnt().documents
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """The terms, column by column."""
+        """Return the terms, column by column."""
         return np.array(self._terms.strings, dtype=object)
 
     def decode(self, row: Any) -> dict[str, Any]:
-        """One row of a matrix as {term: value}, for whatever it stores, in its order."""
+        """Return one row of a matrix as {term: value}, for its stored entries, in their order."""
         row, terms = csr_matrix(row), self._terms
         if row.shape != (1, len(terms)):
             raise InputError(f"expected one row of {len(terms)} columns, but got {row.shape}")
@@ -171,30 +185,29 @@ class BagOfWords(Estimator):
         cutting = Cutting(self.split, bool(self.lowercase), (int(shortest), int(longest)))
         if self.columns is not None:
             return HashedColumns(cutting, int(self.columns), bool(self.signed))
-        least, most = (_plain_number(limit) for limit in (self.min_documents, self.max_documents))
+        least, most = (_as_number(limit) for limit in (self.min_documents, self.max_documents))
         kind = np.dtype(self.dtype if _kind(self.dtype) == "f" else np.int64)
         keep = Keep(least, most, self.max_size, self.binary, kind)
         return Lexicon(cutting, keep)
 
     def _check_settings(self) -> None:
-        if self.split not in get_args(Split):
-            raise SettingError(f"split={self.split!r}: expected one of {', '.join(get_args(Split))}")
+        check_choice(self, "split", get_args(Split))
         if not _is_range(self.ngrams):
             raise SettingError(
                 f"ngrams={self.ngrams!r}: expected two whole numbers, 1 <= shortest <= longest <= {LONGEST_RUN}"
             )
         if self.split == "whole" and tuple(self.ngrams) != (1, 1):
-            raise SettingError(f"ngrams={self.ngrams!r} makes no sense where a whole text is one term")
+            raise SettingError(f"ngrams={self.ngrams!r} is not possible where a whole text is one term")
         for name in ("min_documents", "max_documents"):
             _check_limit(name, getattr(self, name))
         for name in ("max_size", "columns"):
             _check_size(name, getattr(self, name))
         if self.columns is not None and (self.min_documents, self.max_documents, self.max_size) != (1, 1.0, None):
-            raise SettingError("min_documents, max_documents and max_size choose terms, which hashed columns have not")
+            raise SettingError("min_documents, max_documents and max_size choose terms: hashed columns have none")
         if self.signed and self.columns is None:
-            raise SettingError("signed=True is for hashed columns: say how many, columns=1048576 for one")
+            raise SettingError("signed=True needs hashed columns: set their number, such as columns=1048576")
         if _kind(self.dtype) not in "iuf":
-            raise SettingError(f"dtype={self.dtype!r}: expected a kind of number, as int64")
+            raise SettingError(f"dtype={self.dtype!r}: expected a type of number, such as int64")
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, TransformerTags
@@ -211,8 +224,9 @@ class BagOfWords(Estimator):
     # Saving
 
     def to_parts(self) -> Parts:
+        """Return settings and vocabulary for a model folder."""
         memory = self._learnt()
-        settings: dict[str, Json] = {name: _plain(value) for name, value in self.get_params().items()}
+        settings: dict[str, Json] = {name: _to_json(value) for name, value in self.get_params().items()}
         settings["dtype"] = np.dtype(self.dtype).name
         settings["documents"] = memory.seen
         if not isinstance(memory, Lexicon):
@@ -228,6 +242,7 @@ class BagOfWords(Estimator):
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a bag from a model folder."""
         settings: dict[str, Any] = dict(parts.settings)
         seen = settings.pop("documents")
         if isinstance(settings.get("ngrams"), list):
@@ -248,12 +263,13 @@ class BagOfWords(Estimator):
 
 
 class OneHot(BagOfWords):
-    """Each text is one word, and its row has a single one: CSR (words, vocabulary). A new word's row is empty.
+    """One-hot rows: each text is one word, and its row has a single one, CSR (words, vocabulary). An unknown word's row
+    is empty.
 
         x[j]  =  1 if the word is term j, else 0
 
-    So any two different words are equally far apart, √2, and at right angles, whatever they mean (row T04). For a
-    sequence give its words, ``transform(text.split())``.
+    So any two different words are equally far apart, √2, and at right angles, whatever they mean. For a sequence pass
+    its words, ``transform(text.split())``.
     """
 
     def __init__(
@@ -269,16 +285,8 @@ class OneHot(BagOfWords):
         )
 
 
-def with_data(rows: Counts, data: Array) -> Counts:
-    """The same matrix with other values; nothing is checked or copied."""
-    matrix = csr_matrix((data, rows.indices, rows.indptr), shape=rows.shape)
-    matrix.has_sorted_indices = True
-    matrix.has_canonical_format = True
-    return matrix
-
-
 def _kind(dtype: Any) -> str:
-    """The letter that NumPy has for a kind of number; "?" where it knows none."""
+    """Return NumPy's letter for a kind of number; "?" if it knows none."""
     try:
         kind: str = np.dtype(dtype).kind
     except TypeError:
@@ -307,13 +315,13 @@ def _check_size(name: str, value: Any) -> None:
         raise SettingError(f"{name}={value!r}: expected a whole number, 1 or more, or None")
 
 
-def _plain_number(limit: Any) -> int | float:
+def _as_number(limit: Any) -> int | float:
     return float(limit) if isinstance(limit, float | np.floating) else int(limit)
 
 
-def _plain(value: Any) -> Json:
-    """A setting as JSON has it."""
+def _to_json(value: Any) -> Json:
+    """Convert a setting to JSON's types."""
     if isinstance(value, tuple | list):
-        return [_plain(each) for each in value]
+        return [_to_json(each) for each in value]
     plain: Json = value.item() if isinstance(value, np.generic) else value
     return plain

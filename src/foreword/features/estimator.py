@@ -1,8 +1,8 @@
-"""scikit-learn's habits without scikit-learn: settings by name, so that its pipelines, searches and clones take ours.
+"""scikit-learn's conventions without scikit-learn: settings by name, so that its pipelines, searches and clones work.
 
 A constructor stores its keyword settings under their own names and does nothing else; ``fit`` checks them and learns;
-learnt names end in ``_``. That is all the protocol needs. scikit-learn itself is imported in one method only, which
-nobody but scikit-learn calls.
+learnt names end in ``_``. scikit-learn itself is imported in one method only, which only
+scikit-learn calls.
 """
 
 from __future__ import annotations
@@ -18,18 +18,27 @@ class EstimatorNotFittedError(NotFittedError, AttributeError):
 
 
 class Estimator:
-    """Settings by name; the names are those of the constructor's arguments."""
+    """Base class with settings by name, those of the constructor's parameters.
 
-    @classmethod
-    def _setting_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+    A constructor that takes ``**settings`` passes them on to that of its base class; the signature shows them all.
+    """
+
+    __signature__ = inspect.Signature()
+
+    def __init_subclass__(cls) -> None:
+        own = list(inspect.signature(cls.__init__).parameters.values())[1:]
+        named = [each for each in own if each.kind is not each.VAR_KEYWORD]
+        inherited = [] if len(named) == len(own) else list(cls.__base__.__signature__.parameters.values())  # type: ignore[union-attr]
+        there = {each.name for each in named}
+        cls.__signature__ = inspect.Signature([*(each for each in inherited if each.name not in there), *named])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The settings as they were given; ``deep`` is for estimators made of others, which ours are not."""
-        return {name: getattr(self, name) for name in self._setting_names()}
+        """Return the settings as they were given; ``deep`` is for estimators made of others, which ours are not."""
+        return {name: getattr(self, name) for name in self.__signature__.parameters}
 
     def set_params(self, **settings: Any) -> Self:
-        known = self._setting_names()
+        """Change settings by name."""
+        known = self.__signature__.parameters
         for name in settings:
             if name not in known:
                 raise SettingError(f"a {type(self).__name__} has no setting {name!r}: expected {', '.join(known)}")
@@ -38,8 +47,8 @@ class Estimator:
         return self
 
     def __repr__(self) -> str:
-        """The settings that are not the default ones."""
-        defaults = inspect.signature(type(self).__init__).parameters
+        """Show the settings that differ from the defaults."""
+        defaults = self.__signature__.parameters
         changed = ((name, value) for name, value in self.get_params().items() if value != defaults[name].default)
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed)})"
 

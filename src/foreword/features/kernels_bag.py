@@ -1,9 +1,11 @@
-"""Pieces to numbers, numbers to rows of counts.
+"""Pieces to numbers, numbers to rows of counts, numbers to sorted terms.
 
-Terms are numbered as they come, in tables of two kinds: ``table.py``'s rows for strings, and for runs of words a table
-of pairs, (number of the run without its last word, number of the last word) -> number of the run. Equal numbers of a
-document are found by remembering where in the output each number was last put: if that is before the row's first
-entry, it is new in the row. Nothing is compared, and nothing cleared in between.
+Terms are numbered in order of arrival, in tables of two kinds: ``tokens/strings.py`` for strings, and for runs of words
+a table of pairs, (number of the run without its last word, number of the last word) -> number of the run. Equal numbers
+of a document are found by remembering where in the output each number was last written: if that is before the row's
+first entry, it is new in the row. Nothing is compared, and nothing cleared in between.
+
+Strings are compared as UTF-8, which is the order of their code points.
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ def number_spans(
     text: Bytes, spans: Longs, count: int, grow: bool, slots: ULongs, arena: Bytes, starts: Longs,
     numbers: Ints, rows: Longs, keys: ULongs, position: Longs,
 ) -> int:  # fmt: skip
-    """``numbers[i]`` becomes the number of piece i, -1 for one that the table has not and may not take.
+    """Write the number of piece i to ``numbers[i]``, -1 for an unknown one if the table may not grow.
 
-    position: [next piece, strings in the table]. Returns 0 when all is done, or one more than the length of a piece
-    that the table has no room for. rows, keys: (BATCH,), (BATCH * 4,), scratch.
+    position: [next piece, strings in the table]. Return 0 when all is done, or one more than the length of a piece that
+    the table has no space for. rows, keys: (BATCH,), (BATCH * 4,), scratch.
     """
     size = position[1]
     for first in range(position[0], count, BATCH):
@@ -62,7 +64,7 @@ def number_spans(
 
 @kernel
 def following(numbers: Ints, span_ends: Longs, ahead: int, out: Ints) -> None:
-    """``out[i] = numbers[i + ahead]`` where that still is in the same document, else -1."""
+    """Set ``out[i] = numbers[i + ahead]`` where that is in the same document, else -1."""
     piece = 0
     for document in range(len(span_ends)):
         stop = span_ends[document]
@@ -76,11 +78,11 @@ def number_pairs(
     lefts: Ints, rights: Ints, count: int, grow: bool, slots: Longs, members: Ints, numbers: Ints, keys: Longs,
     position: Longs,
 ) -> int:  # fmt: skip
-    """``numbers[i]`` becomes the number of the pair (lefts[i], rights[i]), -1 if one of them is -1 or it is not known.
+    """Write the number of the pair (lefts[i], rights[i]) to ``numbers[i]``, -1 if one of them is -1 or it is unknown.
 
-    slots: rows of two, the key and what it stands for, half of them free at least.
-    members: (2 * room,), left and right of each pair. keys: (BATCH,), scratch.
-    position: [next pair, pairs in the table]. Returns 0 when all is done, 1 if the table has no room for one more.
+    slots: rows of two, the key and its number, at least half of them free.
+    members: (2 * capacity,), left and right of each pair. keys: (BATCH,), scratch.
+    position: [next pair, pairs in the table]. Return 0 when all is done, 1 if the table is full.
     """
     size = position[1]
     for first in range(position[0], count, BATCH):
@@ -112,6 +114,7 @@ def number_pairs(
 
 @kernel
 def rehash_pairs(old: Longs, new: Longs) -> None:
+    """Insert all pairs of one table into a larger one."""
     for source in range(0, len(old), 2):
         if old[source] != EMPTY:
             place = find_slot(new, old[source])
@@ -124,9 +127,9 @@ def hash_runs(
     text: Bytes, spans: Longs, span_ends: Longs, shortest: int, longest: int, columns: int, signed: bool,
     numbers: Ints, number_ends: Longs,
 ) -> int:  # fmt: skip
-    """Runs of ``shortest`` to ``longest`` pieces hashed, as ``hashed`` in ``features/plain.py`` says; how many.
+    """Hash runs of ``shortest`` to ``longest`` pieces, as ``hashed`` in ``plain.py`` does, and return how many.
 
-    A column whose counts go down is written as -1 - column.
+    A column that counts down is written as -1 - column.
     """
     written = 0
     first = 0
@@ -150,7 +153,7 @@ def hash_runs(
 
 @inlined
 def magnitude(number: int) -> int:
-    """The number that counts up or down."""
+    """Return the number itself, whether it counts up or down."""
     return number ^ (number >> 31)
 
 
@@ -158,11 +161,11 @@ def magnitude(number: int) -> int:
 def gather_rows(
     numbers: Ints, ends: Longs, signed: bool, base: int, tallies: Longs, out: Ints, counts: Ints, row_ends: Longs
 ) -> int:
-    """Entries of the rows: for each document its distinct numbers and how often each came; how many entries.
+    """Write the entries of the rows, each document's distinct numbers and their counts, and return how many.
 
-    Below zero stands what has no number; if ``signed``, -1 - number is a number that counts down.
-    tallies: (3 * room,), for each number where it was last put, how many documents had it, and how often it came.
-    base: more than any place in ``tallies``, so that those of earlier calls are told from this one's.
+    A negative number is skipped; if ``signed``, -1 - number is a number that counts down.
+    tallies: (3 * numbers,): where each was last written, how many documents had it, and how often it came.
+    base: larger than any position in ``tallies``, so that those of earlier calls are recognised.
     """
     written = 0
     piece = 0
@@ -194,7 +197,7 @@ def gather_rows(
 
 @kernel
 def add_entries(numbers: Ints, counts: Ints, row_ends: Longs, columns: Ints, places: Longs, packed: ULongs) -> None:
-    """Entries with columns, column << 32 | count, to ``packed``; places[row] is where the row's next one goes."""
+    """Append entries that have a column to ``packed``, column << 32 | count; places[row] is the row's next position."""
     entry = 0
     for row in range(len(row_ends)):
         place = places[row]
@@ -212,11 +215,11 @@ def sort_rows(
     packed: ULongs, starts: Longs, stops: Longs, low: ULongs, top: ULongs, values: Ints, indices: Ints, data: Longs,
     written: int,
 ) -> int:  # fmt: skip
-    """Rows of packed entries, columns rising, from ``written`` on; where they end.
+    """Write rows of packed entries, columns rising, from ``written`` on, and return where they end.
 
-    Without comparing: a bit in ``low`` for every column that is there, one in ``top`` for every word of ``low`` that is
-    not zero, and going through those bits gives the columns in order. Both are zero before and after.
-    low, top, values: a bit, a bit for 64 of them, and a place for each column.
+    Nothing is compared: ``low`` has a bit for every column that occurs, ``top`` one for every non-zero word of ``low``,
+    and iterating over those bits gives the columns in order. Both are zero before and after.
+    low, top, values: one bit, one bit per 64 of them, and one number per column.
     """
     for row in range(len(starts)):
         for entry in range(starts[row], stops[row]):
@@ -246,7 +249,7 @@ def weigh(
     indptr: Ints, indices: Ints, counts: Longs, weights: Doubles, sublinear: bool, norm: int,
     data: Doubles,
 ) -> None:  # fmt: skip
-    """Term frequencies times weights (none if there are none), each row divided by its norm: 1, 2, or 0 for none.
+    """Multiply term frequencies by weights, if there are any, and divide each row by its norm: 1, 2, or 0 for none.
 
     ``data`` may be the memory of ``counts``.
     """
@@ -264,3 +267,68 @@ def weigh(
         if norm and length > 0.0:
             for entry in range(indptr[row], indptr[row + 1]):
                 data[entry] /= length
+
+
+@kernel
+def leading_bytes(data: Bytes, offsets: Longs, numbers: Longs, depth: int, keys: ULongs) -> None:
+    """Pack eight bytes of each string from ``depth`` on into a key, the first one highest; zeros beyond its end."""
+    for listed in range(len(numbers)):
+        start, stop = offsets[numbers[listed]] + depth, offsets[numbers[listed] + 1]
+        key = np.uint64(0)
+        for place in range(start, min(start + 8, stop)):
+            key |= np.uint64(data[place]) << np.uint64(8 * (7 - (place - start)))
+        keys[listed] = key
+
+
+def alphabetical(data: Bytes, offsets: Longs) -> Longs:
+    """Return the indices of distinct strings, sorted by their bytes. String i is ``data[offsets[i]:offsets[i + 1]]``.
+
+    They are sorted by the first eight bytes, ties by the next eight, and after three rounds the few that are still tied
+    by all their bytes.
+    """
+    order = np.arange(len(offsets) - 1)
+    tied = order.copy()  # positions in the order that are not final yet
+    group = np.zeros(len(order), np.int64)  # tied strings have the same number
+    for depth in (0, 8, 16):
+        keys = np.empty(len(tied), np.uint64)
+        leading_bytes(data, offsets, order[tied], depth, keys)
+        by = np.argsort(keys) if depth == 0 else np.lexsort((keys, group))
+        order[tied] = order[tied][by]
+        keys = keys[by]
+        as_before = np.zeros(len(tied) + 1, bool)
+        as_before[1:-1] = (keys[1:] == keys[:-1]) & (group[1:] == group[:-1])
+        alike = as_before[1:] | as_before[:-1]
+        tied, group = tied[alike], np.cumsum(~as_before[:-1])[alike]
+    for places in np.split(tied, np.flatnonzero(np.diff(group)) + 1):
+        order[places] = sorted(order[places], key=lambda number: bytes(data[offsets[number] : offsets[number + 1]]))
+    return order
+
+
+@kernel
+def spell(
+    arena: Bytes, starts: Longs, parents: Longs, words: Longs, numbers: Longs, offsets: Longs, out: Bytes
+) -> None:
+    """Write the words of runs with a blank between them, each run from its end.
+
+    parents, words: (runs,), the run without its last word, -1 if there is none, and the last word.
+    numbers: which runs; offsets: (len(numbers) + 1,), where each is written.
+    """
+    end = len(numbers) - 1
+    for listed in range(len(numbers)):
+        ahead = numbers[min(listed + 32, end)]
+        prefetch(words, ahead)
+        prefetch(parents, ahead)
+        prefetch(starts, words[numbers[min(listed + 16, end)]])
+        prefetch(arena, starts[words[numbers[min(listed + 8, end)]]])
+        run = numbers[listed]
+        place = offsets[listed + 1]
+        while run >= 0:
+            word = words[run]
+            length = starts[word + 1] - starts[word]
+            place -= length
+            for part in range(length):
+                out[place + part] = arena[starts[word] + part]
+            run = parents[run]
+            if run >= 0:
+                place -= 1
+                out[place] = np.uint8(0x20)

@@ -1,14 +1,14 @@
 """Documents cut into the pieces that are counted: words, or runs of characters.
 
 Two steps, each over a batch of documents small enough to stay in the cache. First the text is *folded* into a buffer:
-copied, ASCII letters in lower case if asked, and for character runs its white space evened out. Then it is cut:
-``spans`` gets start and stop of each piece, and ``span_ends`` how many pieces there were when each document ended.
+copied, ASCII letters in lower case if asked, and for character runs its white space normalised. Then it is cut:
+``spans`` gets start and stop of each piece, and ``span_ends`` the number of pieces up to the end of each document.
 
     text: uint8, at least PADDING bytes longer than the text itself, for it is read in large steps
     bounds: int64 (documents + 1,); folded document i is ``text[bounds[i]:bounds[i + 1]]``
     spans: int64 (2 * pieces,); span_ends: int64 (documents,)
 
-Lower case beyond ASCII is Python's business, and done before (``features/texts.py``).
+Text beyond ASCII is lowered before, by Python (``features/counting.py``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OUTSIDE = np.uint8(0x80)
 
 @cache
 def word_characters() -> Bytes:
-    r"""1 for every code point that ``\\w`` matches, uint8 (0x110000,), found by asking Python's own ``re``."""
+    r"""Return 1 for every code point that ``\\w`` matches in Python's ``re``, uint8 (0x110000,)."""
     everything = np.arange(0x110000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     table = np.zeros(0x110000, np.uint8)
     for run in re.finditer(r"\w+", everything):
@@ -41,13 +41,14 @@ def word_characters() -> Bytes:
 
 @inlined
 def lowered(byte: np.uint8, lowercase: bool) -> np.uint8:
+    """Return an ASCII capital in lower case if asked, any other byte as it is."""
     capital = (byte >= np.uint8(65)) & (byte <= np.uint8(90)) & lowercase
     return np.uint8(byte | (np.uint8(capital) << np.uint8(5)))
 
 
 @kernel
 def fold(data: Bytes, begins: Longs, stops: Longs, lowercase: bool, text: Bytes, bounds: Longs) -> None:
-    """Documents one after another, as they are."""
+    """Copy documents one after another."""
     written = 0
     for document in range(len(begins)):
         # Slices: an index that is a sum might be negative, for all the compiler knows, and then it does not vectorise.
@@ -61,7 +62,7 @@ def fold(data: Bytes, begins: Longs, stops: Longs, lowercase: bool, text: Bytes,
 
 @kernel
 def fold_runs_of_space(data: Bytes, begins: Longs, stops: Longs, lowercase: bool, text: Bytes, bounds: Longs) -> None:
-    """Two and more white-space characters in a row become one blank; a single one stays what it is."""
+    """Copy documents, replacing two or more white-space characters in a row by one blank."""
     written = 0
     for document in range(len(begins)):
         place, stop = begins[document], stops[document]
@@ -83,7 +84,7 @@ def fold_runs_of_space(data: Bytes, begins: Longs, stops: Longs, lowercase: bool
 
 @kernel
 def fold_words(data: Bytes, begins: Longs, stops: Longs, lowercase: bool, text: Bytes, bounds: Longs) -> None:
-    """White-space words with one blank between them, and one before the first and after the last."""
+    """Copy the white-space words of documents with one blank between them, before the first and after the last."""
     written = 0
     for document in range(len(begins)):
         place, stop = skip_space(data, begins[document], stops[document]), stops[document]
@@ -106,7 +107,7 @@ def fold_words(data: Bytes, begins: Longs, stops: Longs, lowercase: bool, text: 
 
 @kernel
 def mark_words(text: Bytes, length: int, words: Bytes, marks: Bytes) -> None:
-    r"""0x80 for each byte of ``text[:length]`` that is not part of a ``\\w`` character, else zero."""
+    r"""Set ``marks`` to 0x80 for each byte of ``text[:length]`` outside ``\\w`` characters, else to zero."""
     beyond_ascii = np.uint8(0)
     for place in range(length):
         byte = text[place]
@@ -136,10 +137,10 @@ def mark_words(text: Bytes, length: int, words: Bytes, marks: Bytes) -> None:
 
 @inlined
 def unmarked(marks: Bytes, place: int) -> np.uint64:
-    """A bit for each of the 64 bytes from ``place`` on: one where there is no mark."""
+    """Return a bit for each of the 64 bytes from ``place`` on: one where there is no mark."""
     bits = np.uint64(0)
     for part in range(8):
-        # The top bits of eight bytes, each moved by this product to a place of its own in the highest byte.
+        # The top bits of eight bytes, each moved by this product to a bit of its own in the highest byte.
         word = (load_unaligned(marks, place + 8 * part) >> np.uint64(7)) & np.uint64(0x0101010101010101)
         bits |= ((word * np.uint64(0x0102040810204080)) >> np.uint64(56)) << np.uint64(8 * part)
     return ~bits
@@ -147,7 +148,7 @@ def unmarked(marks: Bytes, place: int) -> np.uint64:
 
 @inlined
 def width_of(first: np.uint8) -> int:
-    """How many bytes a character has, by its first one."""
+    """Return the length in bytes of a character, from its first byte."""
     if first < np.uint8(0xC0):
         return 1
     return 2 if first < np.uint8(0xE0) else 3 if first < np.uint8(0xF0) else 4
@@ -155,10 +156,10 @@ def width_of(first: np.uint8) -> int:
 
 @kernel
 def cut_words(text: Bytes, bounds: Longs, marks: Bytes, spans: Longs, span_ends: Longs) -> int:
-    r"""``\\b\\w\\w+\\b``: runs of two or more word characters.
+    r"""Cut ``\\b\\w\\w+\\b``: runs of two or more word characters.
 
-    64 bytes at a glance: where a bit differs from the one before it, a run begins or ends, so no branch depends on how
-    long a word is.
+    64 bytes are examined at once: where a bit differs from the one before it, a run begins or ends, so no branch
+    depends on the length of a word.
     """
     written = 0
     for document in range(len(span_ends)):
@@ -192,7 +193,7 @@ def cut_words(text: Bytes, bounds: Longs, marks: Bytes, spans: Longs, span_ends:
 
 @kernel
 def cut_space(text: Bytes, bounds: Longs, spans: Longs, span_ends: Longs) -> int:
-    """The words of ``str.split``."""
+    """Cut the words of ``str.split``."""
     written = 0
     for document in range(len(span_ends)):
         stop = bounds[document + 1]
@@ -209,7 +210,7 @@ def cut_space(text: Bytes, bounds: Longs, spans: Longs, span_ends: Longs) -> int
 
 @kernel
 def cut_punctuation(text: Bytes, bounds: Longs, classes: Bytes, spans: Longs, span_ends: Longs) -> int:
-    """The same words, punctuation split off as ``WordTokenizer`` does."""
+    """Cut the words of ``str.split`` with punctuation split off, as ``WordTokenizer`` does."""
     written = 0
     for document in range(len(span_ends)):
         stop = bounds[document + 1]
@@ -226,7 +227,7 @@ def cut_punctuation(text: Bytes, bounds: Longs, classes: Bytes, spans: Longs, sp
 
 @kernel
 def cut_nothing(bounds: Longs, spans: Longs, span_ends: Longs) -> int:
-    """Every document one piece, but for empty ones."""
+    """Make every document that is not empty one piece."""
     written = 0
     for document in range(len(span_ends)):
         spans[2 * written] = bounds[document]
@@ -238,9 +239,9 @@ def cut_nothing(bounds: Longs, spans: Longs, span_ends: Longs) -> int:
 
 @inlined
 def runs(heads: Longs, count: int, shortest: int, longest: int, whole: bool, spans: Longs, written: int) -> int:
-    """All runs of ``shortest`` to ``longest`` of ``count`` characters, character i being heads[i] to heads[i + 1].
+    """Write all runs of ``shortest`` to ``longest`` of ``count`` characters, character i from heads[i] to heads[i+1].
 
-    whole: if there are fewer characters than a run should have, they all are one, though only for the first length.
+    whole: where there are fewer characters than a run should have, all are one run, though only for the first length.
     """
     for length in range(shortest, longest + 1):
         last = max(count - length, 0) if whole else count - length
@@ -257,7 +258,7 @@ def runs(heads: Longs, count: int, shortest: int, longest: int, whole: bool, spa
 def cut_characters(
     text: Bytes, bounds: Longs, shortest: int, longest: int, heads: Longs, spans: Longs, span_ends: Longs
 ) -> int:
-    """Runs of characters. heads: one longer than the text, scratch."""
+    """Cut runs of characters. heads: one longer than the text, scratch."""
     written = 0
     for document in range(len(span_ends)):
         count = 0
@@ -274,7 +275,7 @@ def cut_characters(
 def cut_characters_in_words(
     text: Bytes, bounds: Longs, shortest: int, longest: int, heads: Longs, spans: Longs, span_ends: Longs
 ) -> int:
-    """Runs of characters that stay in one word and its two blanks; the text is as ``fold_words`` leaves it."""
+    """Cut runs of characters within one word and its two blanks; the text is as ``fold_words`` leaves it."""
     written = 0
     for document in range(len(span_ends)):
         count = 0

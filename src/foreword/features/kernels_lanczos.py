@@ -1,8 +1,8 @@
 """Tall and thin matrices made orthonormal, eight columns at a time.
 
 NumPy's products would do, but they wake BLAS's threads for each of the hundreds of small ones, and where another
-process has the cores these threads wait for each other, ten times as long as the work takes. The plain road is three
-lines: ``within = known.T @ block``, ``block - known @ within``, ``np.linalg.qr(block)``.
+process uses the cores these threads wait for each other, ten times as long as the work takes. The plain version is
+three lines: ``within = known.T @ block``, ``block - known @ within``, ``np.linalg.qr(block)``.
 
 Shapes: n = rows, m = columns of the basis that are in use, b = BLOCK.
 """
@@ -20,16 +20,16 @@ dimensions, blocks of 4, 8 and 16 took 3.6, 3.4 and 4.8 seconds."""
 
 
 @kernel
-def take_out(basis: Doubles, used: int, block: Doubles, within: Doubles) -> None:
-    """Take out of ``block`` (n, b) what lies in the first ``used`` columns of ``basis`` (n, ·), which are orthonormal;
-    ``within`` (m, b) is what that was.
+def project_out(basis: Doubles, used: int, block: Doubles, within: Doubles) -> None:
+    """Subtract from ``block`` (n, b) its projection on the first ``used`` columns of ``basis`` (n, ·), which are
+    orthonormal; ``within`` (m, b) becomes the coefficients.
     """
     rows = len(block)
     for column in range(used):
         for lane in range(BLOCK):
             within[column, lane] = 0
     whole = rows - rows % 4
-    for row in range(0, whole, 4):  # four at a time: then what is summed up is fetched and stored less often
+    for row in range(0, whole, 4):  # four at a time: then the sums are loaded and stored less often
         for column in range(used):
             a, b = basis[row, column], basis[row + 1, column]
             c, d = basis[row + 2, column], basis[row + 3, column]
@@ -54,8 +54,8 @@ def take_out(basis: Doubles, used: int, block: Doubles, within: Doubles) -> None
 
 @kernel
 def orthonormalise(block: Doubles, link: Doubles, least: float) -> int:
-    """Gram and Schmidt: ``block`` becomes Q and ``link`` (b, b) R, upper triangular. Columns no longer than ``least``
-    when the earlier ones are taken out become zero, and so do their rows of R; returned is how many they are.
+    """Orthonormalise columns by Gram-Schmidt: ``block`` becomes Q and ``link`` (b, b) R, upper triangular. Return how
+    many columns vanish: those no longer than ``least`` after projection become zero, and so do their rows of R.
     """
     rows, empty = len(block), 0
     for column in range(BLOCK):

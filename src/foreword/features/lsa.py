@@ -1,18 +1,18 @@
-"""Latent semantic analysis: the best picture of a count matrix in few dimensions.
+"""Latent semantic analysis: the best approximation of a count matrix in few dimensions.
 
     X ≈ U Σ Vᵀ        U (documents, k), Σ the k largest singular values, V (terms, k)
 
-No matrix of rank k comes closer to X (Eckart and Young 1936). A document becomes its row of U Σ = X V, a term its row
-of V Σ, and terms that keep the same company lie close together, whether or not they ever met.
+No matrix of rank k is closer to X (Eckart and Young 1936). A document becomes its row of U Σ = X V, a term its row of
+V Σ, and terms that occur in similar documents lie close together, whether or not they ever co-occur.
 
 S. Deerwester, S. Dumais, G. Furnas, T. Landauer and R. Harshman, "Indexing by latent semantic analysis", JASIS 41
 (1990).
 
 The singular vectors are found by a block Lanczos method with thick restarts (K. Wu and H. Simon, SIAM J. Matrix Anal.
-22, 2000): the largest eigenvectors of G = X Xᵀ, or of Xᵀ X if that is smaller, within a growing subspace Q that G
-itself spans. X is only ever multiplied with thin matrices, so it stays sparse. A block of vectors at a time costs
-little more than one, because the time goes into fetching X and Q from memory. Where the small side of X is not much
-larger than Q would be, G is decomposed as it is.
+22, 2000): the largest eigenvectors of G = X Xᵀ, or of Xᵀ X if that is smaller, within a growing Krylov subspace
+Q. X is only ever multiplied with thin matrices, so it stays sparse. A block of vectors at a time costs little more than
+one, because the time goes into fetching X and Q from memory. Where the small side of X is not much larger than Q would
+be, G is decomposed directly.
 """
 
 from __future__ import annotations
@@ -23,30 +23,31 @@ import numpy as np
 from scipy import sparse
 
 from foreword.arrays import Doubles
+from foreword.checks import check_numbers
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.features.estimator import Estimator, EstimatorNotFittedError
-from foreword.features.kernels_lanczos import BLOCK, orthonormalise, take_out
+from foreword.features.kernels_lanczos import BLOCK, orthonormalise, project_out
 from foreword.protocols import Counts, Json, Parts
 
 SPARE = 32
-"""Vectors kept at a restart beside those asked for: the more, the fewer restarts."""
+"""Vectors retained at a restart in addition to those requested: the more, the fewer restarts."""
 
 ROUNDING = 1e-13
-"""What is left of an image, relative to the largest eigenvalue, when all of it lay in Q."""
+"""Size of a rounding error, relative to the largest eigenvalue: what is left of an image that lay in Q."""
 
 SMALL = 512
-"""Up to this size G is decomposed whole, which then takes less than a tenth of a second."""
+"""Up to this size G is decomposed directly, which then takes less than a tenth of a second."""
 
 
 class LSA(Estimator):
     """Truncated singular value decomposition of a matrix (documents, terms), as scikit-learn's TruncatedSVD.
 
-    dimensions: k. tolerance: how exact; the residual of each eigenvector of G, relative to the largest eigenvalue.
-    restarts: give up after so many. seed: of the vectors that the search begins with.
+    dimensions: k. tolerance: the largest residual of an eigenvector of G, relative to the largest eigenvalue.
+    restarts: the most restarts to try. seed: of the initial vectors.
 
     After fit: ``components_`` float64 (k, terms), orthonormal, each with its largest entry positive;
     ``singular_values_`` (k,), falling; ``explained_variance_`` and ``explained_variance_ratio_`` (k,), of the columns
-    of the transformed matrix. Dimensions that the matrix has not got are zero.
+    of the transformed matrix. Dimensions beyond the rank of the matrix are zero.
     """
 
     def __init__(self, dimensions: int = 100, *, tolerance: float = 1e-10, restarts: int = 100, seed: int = 0) -> None:
@@ -56,11 +57,12 @@ class LSA(Estimator):
         self.seed = seed
 
     def fit(self, X: Counts, y: Any = None) -> Self:
+        """Decompose a matrix."""
         self.fit_transform(X)
         return self
 
     def fit_transform(self, X: Counts, y: Any = None) -> Doubles:
-        """(documents, k): learn, and give U Σ."""
+        """Decompose a matrix and return U Σ, (documents, k)."""
         self._check_settings()
         matrix = _matrix(X)
         if self.dimensions > min(matrix.shape):
@@ -83,7 +85,7 @@ class LSA(Estimator):
         return transformed
 
     def transform(self, X: Counts) -> Doubles:
-        """(documents, k), X V."""
+        """Return X V, (documents, k)."""
         width = self._components().shape[1]
         matrix = _matrix(X)
         if matrix.shape[1] != width:
@@ -92,13 +94,13 @@ class LSA(Estimator):
         return transformed
 
     def inverse_transform(self, X: Doubles) -> Doubles:
-        """(documents, terms): the picture in few dimensions, back in all of them."""
+        """Map rows in few dimensions back to all of them, (documents, terms)."""
         return np.asarray(X, np.float64) @ self._components()
 
     def word_vectors(self, power: float = 1.0) -> Doubles:
-        """(terms, k), V Σ^power: row j is the vector of term j, as the bag that made the matrix numbers them.
+        """Return V Σ^power, (terms, k): row j is the vector of the term in column j.
 
-        A power below one makes the first dimensions, which tell the commonest things, count for less.
+        A power below one gives less weight to the first dimensions, which hold the commonest distinctions.
         """
         vectors: Doubles = self._components().T * self.singular_values_**power
         return vectors
@@ -118,6 +120,7 @@ class LSA(Estimator):
         return components
 
     def to_parts(self) -> Parts:
+        """Return settings and decomposition for a model folder."""
         settings: dict[str, Json] = {
             "dimensions": self.dimensions,
             "tolerance": float(self.tolerance),
@@ -134,6 +137,7 @@ class LSA(Estimator):
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build an LSA from a model folder."""
         settings: dict[str, Any] = dict(parts.settings)
         model = cls(**settings)
         model._check_settings()
@@ -150,42 +154,41 @@ class LSA(Estimator):
         return model
 
     def _check_settings(self) -> None:
-        for name, least in (("dimensions", 1), ("restarts", 1), ("seed", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise SettingError(f"{name}={value} must be a whole number, at least {least}")
-        if not (isinstance(self.tolerance, int | float) and 0 < self.tolerance < 1):
-            raise SettingError(f"tolerance={self.tolerance} must lie between 0 and 1")
+        check_numbers(self, "dimensions", "restarts", whole=True, least=1)
+        check_numbers(self, "seed", whole=True)
+        check_numbers(self, "tolerance", above=0, most=1)
 
 
 def leading_eigenvectors(short: Counts, count: int, tolerance: float, restarts: int, seed: int) -> Doubles:
-    """(small, count): the eigenvectors of short @ short.T that have the largest eigenvalues, largest first."""
+    """Return the eigenvectors of short @ short.T with the largest eigenvalues, largest first, (small, count)."""
     size = short.shape[0]
-    room = 2 * count + SPARE + 2 * BLOCK
-    if size <= max(SMALL, 2 * room):
+    capacity = 2 * count + SPARE + 2 * BLOCK
+    if size <= max(SMALL, 2 * capacity):
         vectors: Doubles = np.linalg.eigh((short @ short.T).toarray())[1]
         return vectors[:, ::-1][:, :count]
-    return _lanczos(short, count, room, tolerance, restarts, np.random.default_rng(seed))
+    return _lanczos(short, count, capacity, tolerance, restarts, np.random.default_rng(seed))
 
 
 def _lanczos(
-    short: Counts, count: int, room: int, tolerance: float, restarts: int, random: np.random.Generator
+    short: Counts, count: int, capacity: int, tolerance: float, restarts: int, random: np.random.Generator
 ) -> Doubles:
-    """Q is orthonormal, and projected = Qᵀ G Q. What G does to the last block lies in Q, but for a new block: that is
-    the next one. When the room is full, Q is turned so that its first columns are the best approximations so far, and
-    the others are given up.
+    """Find eigenvectors by block Lanczos with thick restarts.
+
+    Q is orthonormal, and projected = Qᵀ G Q. The image of the last block under G lies in Q except for a remainder,
+    which becomes the next block. When all ``capacity`` columns are used, Q is rotated so that its first columns are the
+    best approximations so far, and the others are dropped.
     """
     back = short.T.tocsr()
-    basis = np.zeros((short.shape[0], room + BLOCK))
-    projected = np.zeros((room, room))
+    basis = np.zeros((short.shape[0], capacity + BLOCK))
+    projected = np.zeros((capacity, capacity))
     basis[:, :BLOCK], link = _next_block(random.standard_normal((len(basis), BLOCK)), basis, 0, 0.0, random)
     filled = 0  # columns whose image under G is known
     for _ in range(restarts):
-        while filled + BLOCK <= room:
+        while filled + BLOCK <= capacity:
             here, used = slice(filled, filled + BLOCK), filled + BLOCK
             image = short @ (back @ basis[:, here])
             within = np.empty((used, BLOCK))
-            take_out(basis, used, image, within)
+            project_out(basis, used, image, within)
             projected[:used, here] = within
             projected[here, :used] = within.T
             basis[:, used : used + BLOCK], link = _next_block(image, basis, used, np.abs(projected).max(), random)
@@ -203,16 +206,16 @@ def _lanczos(
         projected[np.arange(kept), np.arange(kept)] = values
         filled = kept
     raise ForewordError(
-        f"no singular vectors exact to {tolerance:g} after {restarts} restarts: allow more, or less exact"
+        f"no singular vectors to {tolerance:g} after {restarts} restarts: allow more restarts or a larger tolerance"
     )
 
 
 def _next_block(
     image: Doubles, basis: Doubles, used: int, scale: float, random: np.random.Generator
 ) -> tuple[Doubles, Doubles]:
-    """Q and R of a block, Q orthogonal to the basis also where taking that out left little more than rounding.
+    """Return Q and R of a block, Q orthogonal to the basis even where projecting that out left little but rounding.
 
-    Where it left nothing else, against ``scale``, a direction at random takes its place, to which R has no link.
+    A column that vanishes against ``scale`` is replaced by a random direction, to which R has no link.
     """
     link, turn = np.empty((BLOCK, BLOCK)), np.empty((BLOCK, BLOCK))
     within = np.empty((used, BLOCK))
@@ -220,18 +223,18 @@ def _next_block(
     if empty:
         image[:, ~image.any(axis=0)] = random.standard_normal((len(image), empty))
     for _ in range(2 if empty else 1):
-        take_out(basis, used, image, within)
+        project_out(basis, used, image, within)
         orthonormalise(image, turn, 0.0)
         link = turn @ link
     return image, link
 
 
 class MatrixError(InputError, ValueError):
-    """A matrix that cannot be decomposed; scikit-learn's pipelines and searches look for a ValueError."""
+    """A matrix that cannot be decomposed; scikit-learn's pipelines and searches expect a ValueError."""
 
 
 def _matrix(X: Counts) -> Counts:
-    """X in float64 and sparse, all of it finite."""
+    """Return X as a sparse float64 matrix; raise a MatrixError unless all of it is finite."""
     if not sparse.issparse(X):
         X = np.asarray(X)
         if X.ndim != 2:
@@ -243,12 +246,12 @@ def _matrix(X: Counts) -> Counts:
         if size == 0:
             raise MatrixError(f"Found array with 0 {name}(s) (shape={matrix.shape}) while a minimum of 1 is required.")
     if not np.isfinite(matrix.data).all():
-        raise MatrixError("the matrix holds NaN or infinity")
+        raise MatrixError("the matrix contains NaN or infinity")
     return matrix
 
 
 def _total_variance(matrix: Counts) -> float:
-    """The sum of the variances of all columns."""
+    """Return the sum of the variances of all columns."""
     means = matrix.mean(axis=0)
     return float((matrix.data**2).sum() / matrix.shape[0] - (means**2).sum())
 

@@ -1,6 +1,6 @@
-"""From a text to its terms and to counts, in the plainest Python: what the fast road must equal.
+"""From a text to its terms and to counts, in the plainest Python: what the fast version must equal.
 
-A term is what gets a column: a word, a few words in a row, a few characters in a row, or the whole text.
+A term is what a column counts: a word, a few words in a row, a few characters in a row, or the whole text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FNV_OFFSET, FNV_PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
 def terms_of(text: str, split: Split, lowercase: bool, ngrams: tuple[int, int]) -> list[str]:
-    """The terms of a text, those that come twice given twice."""
+    """Return the terms of a text, repeated ones repeatedly."""
     if lowercase:
         text = text.lower()
     if split == "characters":
@@ -33,12 +33,12 @@ def terms_of(text: str, split: Split, lowercase: bool, ngrams: tuple[int, int]) 
 
 
 def bag_of(text: str, split: Split, lowercase: bool, ngrams: tuple[int, int]) -> dict[str, int]:
-    """Each term and how often it comes."""
+    """Count each term."""
     return dict(Counter(terms_of(text, split, lowercase, ngrams)))
 
 
 def hashed(term: str, columns: int) -> tuple[int, int]:
-    """The column of a term where there is no vocabulary, and the sign of its counts where they alternate.
+    """Return the column of a term where there is no vocabulary, and the sign of its counts where they are signed.
 
     The 64-bit hash FNV-1a of the term as UTF-8, its high half mixed into the low one, h ^= h >> 32, taken modulo the
     columns. The sign is that of the hash as a signed number.
@@ -60,7 +60,7 @@ def _words(text: str, split: Split) -> list[str]:
 
 
 def _without_punctuation(word: str) -> Iterator[str]:
-    """Runs of letters, marks and numbers; every other character alone."""
+    """Yield runs of letters, marks and numbers; every other character alone."""
     classes = character_classes()
     for other, run in groupby(word, lambda character: classes[ord(character)] == OTHER):
         if other:
@@ -70,14 +70,14 @@ def _without_punctuation(word: str) -> Iterator[str]:
 
 
 def _runs(units: Sequence[str], ngrams: tuple[int, int]) -> Iterator[Sequence[str]]:
-    """All runs of n1 to n2 units."""
+    """Yield all runs of n1 to n2 units."""
     for n in range(ngrams[0], ngrams[1] + 1):
         for start in range(len(units) - n + 1):
             yield units[start : start + n]
 
 
 def _runs_in_word(padded: str, ngrams: tuple[int, int]) -> Iterator[str]:
-    """The same in a word with its two blanks; a word that is shorter than n comes whole, but once only."""
+    """Yield the runs in a word with its two blanks; a word shorter than n is one run, but once only."""
     for n in range(ngrams[0], ngrams[1] + 1):
         for start in range(max(1, len(padded) - n + 1)):
             yield padded[start : start + n]

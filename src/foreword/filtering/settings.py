@@ -89,7 +89,7 @@ class Filtering:
     def format_of(self, name: str) -> RowFormat:
         """Return the format of a file: the one that was set, or the one its name stands for."""
         found = self.format or format_of(name)
-        if found is None or found in ("csv", "tsv"):
+        if found is None or found == "csv" or found == "tsv":
             raise SettingError(
                 f"{name}: neither .jsonl, .parquet nor .txt: say what it is by --format, or name the files by a glob"
             )

@@ -1,140 +1,160 @@
-"""The lab's application: the page, and the routes that only it needs, on top of those of every server."""
+"""The lab's service: the page, and the routes that only it needs, added to those of every server."""
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Iterator
+import webbrowser
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
-from fastapi import FastAPI
-from fastapi.responses import HTMLResponse, JSONResponse, Response
-from fastapi.staticfiles import StaticFiles
 from pydantic import Field
 
 from foreword.lab import reference, tags, tokens, translating, words
 from foreword.lab.cells import page_data, trained_cells
-from foreword.lab.jobs import Job, Jobs, Point
+from foreword.lab.jobs import Job, Jobs
 from foreword.lab.page import PANELS, STATIC, page
-from foreword.lab.trainings import KINDS, Room, start_starters, start_training
-from foreword.serve.limits import Guard
-from foreword.serve.registry import Shelf
-from foreword.serve.routes import Asked, service
+from foreword.lab.trainings import KINDS, LearningText, start_starters, start_training
+from foreword.protocols import Step
+from foreword.serve.bodies import Asked
+from foreword.serve.connection import Response, json_response
+from foreword.serve.registry import Registry
+from foreword.serve.routes import HTML, Service
+from foreword.serve.running import Server, address_of, listening
 
 OWN_TEXT = 500_000
-"""Characters of a text that is sent to be learnt from."""
+"""Characters of a text that a visitor sends to learn from."""
 
 
 class AskTrain(Asked):
+    """Start a training. seconds: how long it may take; text: what to learn from instead of the lab's own text."""
+
     kind: str = Field(max_length=40)
     seconds: float = Field(10.0, ge=0.5, le=600)
     units: int = Field(64, ge=2, le=512)
     text: str = Field("", max_length=OWN_TEXT)
 
 
-class Lab:
-    """Models, trainings and the text they learn from. folder: where stopped trainings are kept."""
+class AskJob(Asked):
+    """Stop or resume a training."""
 
-    def __init__(self, shelf: Shelf, room: Room, folder: Path, *, starters: bool = True) -> None:
-        self.shelf = shelf
-        self.room = room
+    id: int
+
+
+class Lab:
+    """Models, trainings and the text they learn from. folder: where checkpoints are written."""
+
+    def __init__(self, registry: Registry, text: LearningText, folder: Path, *, starters: bool = True) -> None:
+        self.registry = registry
+        self.text = text
         self.folder = folder
         self.jobs = Jobs()
         self.cells = page_data()
-        self.merges = tokens.Merges(lambda: room.texts)
+        self.merges = tokens.Merges(lambda: text.documents)
         if starters:
             self._learn_merges()
-            start_starters(self.jobs, shelf, room, folder)
-            translating.start_translators(self.jobs, shelf)
+            start_starters(self.jobs, registry, text, folder)
+            translating.start_translators(self.jobs, registry)
             self._train_cells()
 
     def _learn_merges(self) -> None:
-        """Those of the lab's text; and the kernels are compiled that the panel of tokens needs for any other."""
+        """Learn the merges of the lab's text, which also compiles the kernels for any other text."""
 
-        def work(_: Job) -> Iterator[Point]:
-            yield Point(0.0)
+        def work(_: Job) -> Iterator[Step]:
+            yield Step(0, 1)
             self.merges.replay("low lower lowest", "text", 3)
             self.merges.replay("low lower lowest", "corpus", 3)
-            yield Point(1.0)
+            yield Step(1, 1)
 
         self.jobs.add("Byte-pair merges", work, lambda: None, starter=True)
 
     def _train_cells(self) -> None:
-        """The three cells of the first panel, once the models that other panels need are there."""
+        """Train the three cells of the first panel, after the models that other panels need."""
         if find_spec("torch") is None:
             return
 
-        def work(_: Job) -> Iterator[Point]:
-            yield Point(0.0)
-            self.cells = page_data(trained_cells(self.room.texts))
-            yield Point(1.0)
+        def work(_: Job) -> Iterator[Step]:
+            yield Step(0, 1)
+            self.cells = page_data(trained_cells(self.text.documents))
+            yield Step(1, 1)
 
         self.jobs.add("Cells of eight units", work, lambda: None, starter=True)
 
     def close(self) -> None:
+        """Stop the trainings."""
         self.jobs.close()
 
 
-def application(lab: Lab, *, token: str | None = None) -> Guard:
-    """The page and its routes, guarded."""
-    app = service(lab.shelf, "Foreword lab")
-    _add_pages(app, lab)
-    _add_training(app, lab)
-    tokens.add_routes(app, lab.merges)
-    words.add_routes(app, lab.shelf, lambda: lab.room.texts)
-    tags.add_routes(app, lab.shelf)
-    translating.add_routes(app, lab.shelf)
-    reference.add_routes(app, lab.shelf)
-    return Guard(app, token=token)
+def lab_service(lab: Lab, *, token: str | None = None) -> Service:
+    """Return the service of the lab: its page and its routes."""
+    service = Service(lab.registry, title="Foreword lab", token=token)
+    _add_pages(service, lab)
+    _add_training(service, lab)
+    tokens.add_routes(service, lab.merges)
+    words.add_routes(service, lambda: lab.text.documents)
+    tags.add_routes(service)
+    translating.add_routes(service)
+    reference.add_routes(service)
+    return service
 
 
-def _add_pages(app: FastAPI, lab: Lab) -> None:
-    shell = page()
-
-    @app.get("/", response_class=HTMLResponse)
-    def index() -> str:
-        return shell
-
-    @app.get("/favicon.ico")
-    def icon() -> Response:
-        return Response(status_code=204)
-
-    @app.get("/api/panels")
-    def panels() -> list[dict[str, str]]:
-        return [{"name": panel.name, "title": panel.title} for panel in PANELS]
-
-    @app.get("/api/cells")
-    def cells() -> Response:
-        return Response(json.dumps(lab.cells), media_type="application/json")
-
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 
 
-def _add_training(app: FastAPI, lab: Lab) -> None:
-    rooms = threading.Lock()
+def _add_pages(service: Service, lab: Lab) -> None:
+    def constant(body: bytes, content_type: str, status: int = 200) -> Callable[[], Awaitable[Response]]:
+        async def answer() -> Response:
+            return Response(body, status, content_type)
 
-    @app.get("/api/trainings")
-    def trainings() -> dict[str, Any]:
-        return {"kinds": KINDS, "jobs": [job.to_json() for job in lab.jobs.all()]}
+        return answer
 
-    @app.post("/api/trainings")
-    def train(asked: AskTrain) -> JSONResponse:
-        with rooms:
-            own = [line for line in asked.text.splitlines() if line.strip()]
-            room = Room(lambda: own) if own else lab.room
-            if own:
-                _ = room.texts  # too short a text is told now
+    service.get("/", constant(page().encode(), HTML))
+    service.get("/favicon.ico", constant(b"", HTML, 204))
+    for file in STATIC.iterdir():
+        service.get(f"/static/{file.name}", constant(file.read_bytes(), TYPES[file.suffix]))
+    service.get("/api/panels", lambda: [{"name": panel.name, "title": panel.title} for panel in PANELS])
+    service.get("/api/cells", lambda: lab.cells)
+
+
+def _add_training(service: Service, lab: Lab) -> None:
+    one_at_a_time = threading.Lock()
+
+    def train(asked: AskTrain) -> Response:
+        with one_at_a_time:
+            lines = [line for line in asked.text.splitlines() if line.strip()]
+            text = LearningText(lambda: lines) if lines else lab.text
+            if lines:
+                _ = text.documents  # too short a text is refused now
             job = start_training(
-                lab.jobs, lab.shelf, room, asked.kind, lab.folder, seconds=asked.seconds, units=asked.units
+                lab.jobs, lab.registry, text, asked.kind, lab.folder, seconds=asked.seconds, units=asked.units
             )
-        return JSONResponse(job.to_json(), 202)
+        return json_response(job.to_json(), 202)
 
-    @app.post("/api/trainings/{id}/stop")
-    def stop(id: int) -> dict[str, Any]:
-        return lab.jobs.stop(id).to_json()
+    service.get("/api/trainings", lambda: {"kinds": KINDS, "jobs": [job.to_json() for job in lab.jobs.all()]})
+    service.post("/api/trainings", AskTrain, train)
+    service.post("/api/trainings/stop", AskJob, lambda asked: lab.jobs.stop(asked.id).to_json())
+    service.post("/api/trainings/resume", AskJob, lambda asked: lab.jobs.resume(asked.id).to_json())
 
-    @app.post("/api/trainings/{id}/resume")
-    def resume(id: int) -> dict[str, Any]:
-        return lab.jobs.resume(id).to_json()
+
+def serve(
+    registry: Registry,
+    texts: Callable[[], Sequence[str]],
+    host: str,
+    port: int,
+    token: str | None,
+    *,
+    ready: Callable[[str], None],
+    open_browser: bool = False,
+) -> None:
+    """Serve the lab until Ctrl-C. texts: what is learnt from, read when needed; ready: called with the address."""
+    with listening(host, port) as bound, TemporaryDirectory(prefix="foreword-lab-") as folder:
+        lab = Lab(registry, LearningText(texts), Path(folder), starters=len(registry) == 0)
+        try:
+            address = address_of(bound, host, token)
+            ready(address)
+            if open_browser:
+                threading.Timer(0.3, webbrowser.open, [address]).start()
+            Server(lab_service(lab, token=token), grace=1.0).run(bound)
+        finally:
+            lab.close()

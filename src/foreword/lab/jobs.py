@@ -1,11 +1,12 @@
-"""Training that somebody started from a page: one after the other, watched, stopped, taken up again.
+"""Trainings that were started from a page: run one after the other, watched, stopped, resumed.
 
-A job's work is a generator of points, so that stopping it is ceasing to ask for the next. One thread does them all.
+A job's work is a generator of steps, so that stopping it means not asking for the next. One thread runs all jobs.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -13,47 +14,40 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.protocols import Json
+from foreword.protocols import Json, Step
 from foreword.training.checkpoint import Checkpoint
 
 Phase = Literal["waiting", "running", "stopped", "done", "failed", "cancelled"]
 
-MOST_WAITING = 8
+MAX_WAITING = 8
 """Jobs in the queue; more are refused."""
 
-MOST_POINTS = 400
-"""Of a curve; where there are more, every second one goes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """How far a training is: the share that is done, and the loss in nats a token, where one is known."""
-
-    share: float
-    loss: float | None = None
+MAX_POINTS = 400
+"""Points of a curve; beyond that, every second one is dropped."""
 
 
 @dataclass(slots=True)
 class Job:
-    """work: called once for each run; it goes on from the job's checkpoint, if there is one. finish: what comes of it.
+    """One training. work: called once per run; it resumes from the job's checkpoint, if there is one.
 
-    model: the name of what was learnt, once it is on the shelf. note: one sentence of how it ended.
+    finish: called at the end; returns the name of the model, or None. note: one sentence on how it ended.
     """
 
     id: int
     title: str
-    work: Callable[[Job], Iterator[Point]]
+    work: Callable[[Job], Iterator[Step]]
     finish: Callable[[], str | None]
     checkpoint: Checkpoint | None = None
     starter: bool = False
     phase: Phase = "waiting"
-    curve: list[Point] = field(default_factory=list)
+    curve: list[Step] = field(default_factory=list)
     model: str | None = None
     note: str = ""
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def to_json(self) -> dict[str, Json]:
-        curve: list[Json] = [[point.share, point.loss] for point in self.curve if point.loss is not None]
+        """Return what the page shows."""
+        curve: list[Json] = [[step.share, step.loss] for step in self.curve if not math.isnan(step.loss)]
         return {
             "id": self.id,
             "title": self.title,
@@ -68,7 +62,7 @@ class Job:
 
 
 class Jobs:
-    """The queue and its one worker, which is a daemon: it ends with the program."""
+    """The queue of jobs and its worker, a daemon thread."""
 
     def __init__(self) -> None:
         self._jobs: dict[int, Job] = {}
@@ -82,14 +76,15 @@ class Jobs:
     def add(
         self,
         title: str,
-        work: Callable[[Job], Iterator[Point]],
+        work: Callable[[Job], Iterator[Step]],
         finish: Callable[[], str | None],
         *,
         checkpoint: Checkpoint | None = None,
         starter: bool = False,
     ) -> Job:
+        """Queue a job."""
         with self._changed:
-            if not starter and len(self._waiting) >= MOST_WAITING:
+            if not starter and len(self._waiting) >= MAX_WAITING:
                 raise InputError(f"{len(self._waiting)} trainings wait already: let one end, or cancel it")
             job = Job(next(self._numbers), title, work, finish, checkpoint, starter)
             self._jobs[job.id] = job
@@ -98,6 +93,7 @@ class Jobs:
         return job
 
     def all(self) -> list[Job]:
+        """Return all jobs, the oldest first."""
         return list(self._jobs.values())
 
     def __getitem__(self, id: int) -> Job:
@@ -106,7 +102,7 @@ class Jobs:
         return self._jobs[id]
 
     def stop(self, id: int) -> Job:
-        """A job that runs stops at its next point; one that waits is cancelled."""
+        """Stop a running job at its next step; cancel one that waits."""
         with self._changed:
             job = self[id]
             if job.phase == "waiting":
@@ -121,10 +117,11 @@ class Jobs:
         return job
 
     def resume(self, id: int) -> Job:
+        """Queue a stopped job again."""
         with self._changed:
             job = self[id]
             if job.phase != "stopped" or job.checkpoint is None:
-                raise SettingError(f"training {id} is {job.phase}: only one that was stopped halfway can go on")
+                raise SettingError(f"training {id} is {job.phase}: only one that was stopped halfway can be resumed")
             job.stopping.clear()
             job.phase = "waiting"
             self._waiting.append(job)
@@ -132,7 +129,7 @@ class Jobs:
         return job
 
     def close(self) -> None:
-        """Stop what runs, start nothing more, and wait for the worker."""
+        """Stop the running job, start no other, and wait for the worker."""
         with self._changed:
             self._closed = True
             self._waiting.clear()
@@ -150,11 +147,11 @@ class Jobs:
                     return
                 job = self._waiting.popleft()
                 job.phase = "running"
-            self._do(job)
+            self._finish_job(job)
 
-    def _do(self, job: Job) -> None:
+    def _finish_job(self, job: Job) -> None:
         try:
-            stopped = _watched(job)
+            stopped = _run_steps(job)
             job.model = job.finish()
             job.phase = "stopped" if stopped else "done"
         except ForewordError as error:
@@ -163,16 +160,16 @@ class Jobs:
             job.phase, job.note = "failed", f"unexpected {type(error).__name__}: {error}"
 
 
-def _watched(job: Job) -> bool:
-    """Run it to its end, or until it is to stop and, where it keeps checkpoints, one has been written since."""
+def _run_steps(job: Job) -> bool:
+    """Run a job; return whether it was stopped, which waits for a checkpoint to be written if the job has one."""
     written = 0 if job.checkpoint is None else job.checkpoint.written
-    points: Any = job.work(job)
-    for point in points:
-        job.curve.append(point)
-        if len(job.curve) > MOST_POINTS:
+    steps: Any = job.work(job)
+    for step in steps:
+        job.curve.append(step)
+        if len(job.curve) > MAX_POINTS:
             job.curve[:] = [*job.curve[:-1:2], job.curve[-1]]
-        kept = job.checkpoint is None or job.checkpoint.written > written
-        if job.stopping.is_set() and kept:
-            points.close()
+        saved = job.checkpoint is None or job.checkpoint.written > written
+        if job.stopping.is_set() and saved:
+            steps.close()
             return True
     return False

@@ -1,4 +1,4 @@
-"""Tables to look things up in, each row with a number that is measured here and now (rows F12 and X02).
+"""Tables to look things up in, each row with a number that is measured here and now.
 
 Gates and attention scores come from the registries of the code: a gate or a score that is added there stands here, or a
 test fails. What the numbers are is said in the table's last column.
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from fastapi import FastAPI
 
 from foreword.arrays import Reals
 from foreword.errors import MissingExtraError
@@ -22,7 +21,8 @@ from foreword.evaluate.gradients import gradient_by_lag
 from foreword.lab.cells import SENTENCE, UNITS, drawn_cells, inputs_of
 from foreword.lab.dates import dates
 from foreword.nn.cells import LSTMCell, MinGRUCell, parameters, run
-from foreword.serve.registry import Shelf
+from foreword.serve.registry import Registry
+from foreword.serve.routes import Service
 
 STEPS = 200
 """Length of the texts that limits are shown with."""
@@ -112,7 +112,7 @@ def limit_table() -> Table:
     return Table("Limits of recurrence", ("Limit", "Cause", "What attention does", "Measured here"), rows)
 
 
-def architecture_table(shelf: Shelf) -> Table:
+def architecture_table(registry: Registry) -> Table:
     """Six architectures. The last two are those of the Translate panel, once they are trained."""
     sizes = {kind: parameters(cell) for kind, cell in drawn_cells().items()}
     open_lstm = LSTMCell(UNITS, UNITS, forget_bias=5.0, seed=1)
@@ -127,9 +127,9 @@ def architecture_table(shelf: Shelf) -> Table:
         ("Both ways", "one reads ahead, one back", "the whole sentence is seen", "twice the work, and no streaming",
          f"{two:,} weights, twice an LSTM's {sizes['lstm']:,}"),
         ("seq2seq", "an encoder, then a decoder", "an answer of any length", "all must fit into one vector",
-         _right(shelf, "dates-without")),
+         _right(registry, "dates-without")),
         ("seq2seq, attention", "a look back at every source word", "the narrow place is gone", "still word after word",
-         _right(shelf, "dates")),
+         _right(registry, "dates")),
     ]  # fmt: skip
     return Table("Architectures", ("Model", "What it is", "Solves", "Leaves", "Measured here"), rows)
 
@@ -141,9 +141,9 @@ def _share(cell: Any) -> float:
     return float(norms[-1] / norms[0])
 
 
-def _right(shelf: Shelf, name: str) -> str:
+def _right(registry: Registry, name: str) -> str:
     """How many new dates a translator has right."""
-    entry = next((entry for entry in shelf.entries("translate") if entry.name == name), None)
+    entry = next((entry for entry in registry.entries("translate") if entry.name == name), None)
     if entry is None:
         return "not trained yet"
     sources, targets = dates(ASKED_DATES, seed=1)
@@ -156,8 +156,8 @@ def _right(shelf: Shelf, name: str) -> str:
 class Tables:
     """Measured once, but for what depends on models that are still being trained."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf = shelf
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
         self._lock = threading.Lock()
         self._kept: dict[str, Table] = {}
 
@@ -168,15 +168,13 @@ class Tables:
             raise MissingExtraError("torch", "neural", "measuring what stands in these tables") from None
         with self._lock:
             fixed = [self._once(make) for make in (gate_table, score_table, limit_table)]
-            return [*fixed, architecture_table(self._shelf)]
+            return [*fixed, architecture_table(self._registry)]
 
     def _once(self, make: Callable[[], Table]) -> Table:
         return self._kept.setdefault(make.__name__, self._kept.get(make.__name__) or make())
 
 
-def add_routes(app: FastAPI, shelf: Shelf) -> None:
-    tables = Tables(shelf)
-
-    @app.get("/api/reference")
-    def reference() -> list[dict[str, Any]]:
-        return [table.to_json() for table in tables.all()]
+def add_routes(service: Service) -> None:
+    """Add the route of the panel."""
+    tables = Tables(service.registry)
+    service.get("/api/reference", lambda: [table.to_json() for table in tables.all()])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import FastAPI
 from pydantic import Field
 
 from foreword.errors import InputError
 from foreword.hmm.model import HMM
 from foreword.pipeline.language import TextLM
-from foreword.serve.registry import Entry, Shelf
-from foreword.serve.routes import Asked
+from foreword.serve.bodies import Asked, Name
+from foreword.serve.registry import Entry
+from foreword.serve.routes import Service
 from foreword.tag.hmm import HMMTagger, Trellis, hmm_trellis, tagger_trellis
 from foreword.tokens.words import WordTokenizer
 
@@ -19,17 +19,21 @@ MOST_WORDS = 40
 
 
 class AskTags(Asked):
-    model: str = Field(max_length=200)
+    """A sentence to tag."""
+
+    model: Name
     text: str = Field(min_length=1, max_length=1000)
 
 
 def is_hidden_markov(entry: Entry) -> bool:
+    """Return whether the model has a trellis."""
     return isinstance(entry.model, HMMTagger) or (
         isinstance(entry.model, TextLM) and isinstance(entry.model.model, HMM)
     )
 
 
 def trellis_of(entry: Entry, text: str) -> tuple[list[str], Trellis]:
+    """Return the words of a sentence and their trellis."""
     model = entry.model
     if isinstance(model, HMMTagger):
         words = words_of(text)
@@ -43,7 +47,7 @@ def trellis_of(entry: Entry, text: str) -> tuple[list[str], Trellis]:
 
 
 def words_of(text: str) -> list[str]:
-    """A sentence as treebanks cut it, nearly: punctuation apart."""
+    """Split a sentence roughly as treebanks do: punctuation marks are words."""
     cutter = WordTokenizer(split="punctuation").fit([text])
     words = [cutter.vocab[id] for id in cutter.encode(text).tolist()]
     if not 0 < len(words) <= MOST_WORDS:
@@ -51,17 +55,21 @@ def words_of(text: str) -> list[str]:
     return words
 
 
-def add_routes(app: FastAPI, shelf: Shelf) -> None:
-    @app.get("/api/tags")
-    def models() -> dict[str, Any]:
-        hidden = [entry for entry in shelf.entries() if is_hidden_markov(entry)]
-        others = [entry for entry in shelf.entries("tags") if not is_hidden_markov(entry)]
-        return {kind: [{"name": entry.name, "title": entry.title} for entry in found] for kind, found in
-                (("trellis", hidden), ("others", others))}  # fmt: skip
+def add_routes(service: Service) -> None:
+    """Add the routes of the panel."""
+    registry = service.registry
 
-    @app.post("/api/tags/trellis")
+    def models() -> dict[str, Any]:
+        hidden = [entry for entry in registry.entries() if is_hidden_markov(entry)]
+        others = [entry for entry in registry.entries("tags") if not is_hidden_markov(entry)]
+        groups = {"trellis": hidden, "others": others}
+        return {
+            group: [{"name": entry.name, "title": entry.title} for entry in entries]
+            for group, entries in groups.items()
+        }
+
     def trellis(asked: AskTags) -> dict[str, Any]:
-        entry = shelf[asked.model]
+        entry = registry[asked.model]
         with entry.lock:
             words, found = trellis_of(entry, asked.text)
         return {
@@ -73,12 +81,15 @@ def add_routes(app: FastAPI, shelf: Shelf) -> None:
             "path": found.path,
         }
 
-    @app.post("/api/tags/predict")
     def predict(asked: AskTags) -> dict[str, Any]:
-        entry = shelf[asked.model]
+        entry = registry[asked.model]
         if entry.task != "tags":
             raise InputError(f"{entry.name} is no tagger")
         words = words_of(asked.text)
         with entry.lock:
             tags = entry.model.predict([words])[0]
         return {"words": words, "tags": list(tags)}
+
+    service.get("/api/tags", models)
+    service.post("/api/tags/trellis", AskTags, trellis)
+    service.post("/api/tags/predict", AskTags, predict)

@@ -1,4 +1,4 @@
-"""The panel of tokens: byte-pair merges replayed on the user's text (row F11), and how far they shorten it."""
+"""The panel of tokens: byte-pair merges replayed on the user's text, and how far they shorten it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-from fastapi import FastAPI
 from pydantic import Field
 
-from foreword.serve.routes import Asked
+from foreword.serve.bodies import Asked
+from foreword.serve.routes import Service
 from foreword.tokens.bpe import BPETokenizer
 
 Source = Literal["text", "corpus"]
@@ -20,6 +20,8 @@ MERGES = 4000
 
 
 class AskMerges(Asked):
+    """Replay merges on a text. source: what they are learnt from, the text itself or the lab's."""
+
     text: str = Field(min_length=1, max_length=2000)
     source: Source = "text"
     merges: int = Field(60, ge=0, le=500)
@@ -71,7 +73,6 @@ class Merges:
             return self._kept
 
 
-def add_routes(app: FastAPI, merges: Merges) -> None:
-    @app.post("/api/merges")
-    def replay(asked: AskMerges) -> dict[str, Any]:
-        return merges.replay(asked.text, asked.source, asked.merges)
+def add_routes(service: Service, merges: Merges) -> None:
+    """Add the route of the panel."""
+    service.post("/api/merges", AskMerges, lambda asked: merges.replay(asked.text, asked.source, asked.merges))

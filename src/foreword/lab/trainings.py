@@ -17,12 +17,12 @@ from foreword import kinds
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.compare.facts import written_without_spaces
 from foreword.evaluate.compare.setup import split
-from foreword.lab.jobs import Job, Jobs, Point
+from foreword.lab.jobs import Job, Jobs
 from foreword.lessons.keywords import is_common
 from foreword.pipeline.language import TextLM
-from foreword.protocols import TextTokenizer
-from foreword.serve.registry import Entry, Shelf
-from foreword.serve.routes import next_of
+from foreword.protocols import Step, TextTokenizer
+from foreword.serve.answers import next_of
+from foreword.serve.registry import Entry, Registry
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
@@ -37,7 +37,7 @@ OFFERED = {name: pair for name, pair in kinds.rungs().items() if pair[0].lab is 
 NEURAL = {name: rung.settings["rate"] for name, (rung, kind) in OFFERED.items() if kind.network}
 """Cells and their learning rates, those of the ladder."""
 
-KINDS = {name: rung.lab for name, (rung, _) in OFFERED.items()}
+KINDS = {name: rung.lab or rung.title for name, (rung, _) in OFFERED.items()}
 """Titles."""
 
 STARTERS = ("bigram", "5-gram", "skip-gram", "cbow", "hmm", "lstm", "gru", "rnn")
@@ -47,15 +47,16 @@ LEAST_WORDS, FEW_WORDS = 20, 5000
 """Fewer words cannot be learnt from; of fewer than the second, those that occur once are kept too."""
 
 
-class Room:
-    """A text, ready to be learnt from: read when the first training needs it."""
+class LearningText:
+    """A text to learn from, read when the first training needs it."""
 
-    def __init__(self, texts: Callable[[], Sequence[str]]) -> None:
-        self._texts = texts
+    def __init__(self, read: Callable[[], Sequence[str]]) -> None:
+        self._read = read
 
     @cached_property
-    def texts(self) -> list[str]:
-        found = [text for text in self._texts() if text.strip()]
+    def documents(self) -> list[str]:
+        """Return the documents; raise an InputError if there are too few words."""
+        found = [text for text in self._read() if text.strip()]
         if sum(len(text.split()) for text in found) < LEAST_WORDS:
             raise InputError(f"the text is too short to learn from: expected {LEAST_WORDS} words or more")
         return found
@@ -72,9 +73,9 @@ class Room:
     @cached_property
     def parts(self) -> tuple[list[str], list[str]]:
         """What is learnt from, and what is tuned on."""
-        if len(self.texts) < 3:
-            return self.texts, []
-        found = split(self.texts)
+        if len(self.documents) < 3:
+            return self.documents, []
+        found = split(self.documents)
         return [*found.train, *found.test], list(found.valid)
 
     @cached_property
@@ -88,8 +89,8 @@ class Room:
 
 def start_training(
     jobs: Jobs,
-    shelf: Shelf,
-    room: Room,
+    registry: Registry,
+    text: LearningText,
     kind: str,
     folder: Path,
     *,
@@ -97,7 +98,7 @@ def start_training(
     units: int = STARTER_UNITS,
     starter: bool = False,
 ) -> Job:
-    """Queue one training; what it learns joins the shelf. folder: where checkpoints of neural models are kept."""
+    """Queue one training; what it learns joins the registry. folder: where checkpoints of neural models are kept."""
     if kind not in KINDS:
         raise SettingError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
     title = KINDS[kind] if starter or kind not in (*NEURAL, "hmm") else f"{KINDS[kind]}, {units} units"
@@ -106,19 +107,19 @@ def start_training(
     built: list[Any] = []
     checkpoint = Checkpoint(folder / f"training-{len(jobs.all())}.safetensors", every=1e9) if kind in NEURAL else None
 
-    def work(job: Job) -> Iterator[Point]:
+    def work(job: Job) -> Iterator[Step]:
         if not built:
-            yield Point(0.0)  # the text may have to be read first
+            yield Step(0, 1)  # the text may have to be read first
             built.append(build(kind, seconds, units))
-        yield from points(built[0], room, job.checkpoint)
+        yield from train_steps(built[0], text, job.checkpoint)
 
     def finish() -> str | None:
         if not built:
             return None
         model = built[0]
-        joined = TextLM(room.tokenizer, model) if kinds.of(model).task == "language-model" else model
-        name = names.setdefault("name", shelf.free_name(kind))
-        entry = shelf.add(name, joined, title)
+        joined = TextLM(text.tokenizer, model) if kinds.of(model).task == "language-model" else model
+        name = names.setdefault("name", registry.free_name(kind))
+        entry = registry.add(name, joined, title)
         warm(entry)
         return entry.name
 
@@ -162,30 +163,27 @@ def build(kind: str, seconds: float, units: int) -> Any:
     return RecurrentLM(kind, units, units, layers=1, tied=kind != "gru", training=training, device="cpu")
 
 
-def points(model: Any, room: Room, checkpoint: Checkpoint | None) -> Iterator[Point]:
-    """The training as points of a curve, whatever the model's own steps are."""
+def train_steps(model: Any, text: LearningText, checkpoint: Checkpoint | None) -> Iterator[Step]:
+    """Train a model of any kind; yield its progress."""
     if checkpoint is not None:
-        for step in model.train(room.train, valid=room.valid, checkpoint=checkpoint):
-            yield Point(min(1.0, step.done / step.total), step.loss)
+        yield from model.train(text.train, valid=text.valid, checkpoint=checkpoint)
     elif hasattr(model, "iterations"):  # rounds of EM
-        for step in model.train(room.train, valid=room.valid):
-            yield Point(step.done / step.total, step.loss)
+        yield from model.train(text.train, valid=text.valid)
     elif hasattr(model, "train"):
-        for step in model.train(room.train):
-            yield Point(step.done / step.total, step.loss)
+        yield from model.train(text.train)
     else:
-        model.fit(room.train, valid=room.valid)
-        yield Point(1.0)
+        model.fit(text.train, valid=text.valid)
+        yield Step(1, 1)
 
 
-def start_starters(jobs: Jobs, shelf: Shelf, room: Room, folder: Path) -> None:
+def start_starters(jobs: Jobs, registry: Registry, text: LearningText, folder: Path) -> None:
     """Queue the models that the lab begins with; the neural ones where torch is there."""
-    start_tagger(jobs, shelf)
+    start_tagger(jobs, registry)
     for kind in STARTERS:
         if kind not in NEURAL or find_spec("torch") is not None:
-            start_training(jobs, shelf, room, kind, folder, starter=True)
+            start_training(jobs, registry, text, kind, folder, starter=True)
     if find_spec("torch") is not None:
-        start_neural_tagger(jobs, shelf)
+        start_neural_tagger(jobs, registry)
 
 
 def treebank() -> Path | None:
@@ -196,27 +194,27 @@ def treebank() -> Path | None:
     return None if availability(found).files == 0 else locate(found.file("train"))[1]
 
 
-def start_tagger(jobs: Jobs, shelf: Shelf) -> None:
+def start_tagger(jobs: Jobs, registry: Registry) -> None:
     """A tagger of parts of speech by a hidden Markov model, where there is a treebank."""
     path = treebank()
     if path is None:
         return
 
-    def work(_: Job) -> Iterator[Point]:
+    def work(_: Job) -> Iterator[Step]:
         from foreword.tag.conllu import read_conllu
         from foreword.tag.hmm import HMMTagger, tagger_trellis
 
-        yield Point(0.0)
+        yield Step(0, 1)
         sentences, tags = read_conllu(str(path), "upos")
         tagger = HMMTagger().fit(sentences, tags)
         tagger_trellis(tagger, ["warm"])  # kernels are compiled when they first run: not when somebody waits
-        shelf.add("tagger", tagger, "HMM tagger, UD English")
-        yield Point(1.0)
+        registry.add("tagger", tagger, "HMM tagger, UD English")
+        yield Step(1, 1)
 
     jobs.add("HMM tagger, UD English", work, lambda: "tagger", starter=True)
 
 
-def start_neural_tagger(jobs: Jobs, shelf: Shelf) -> None:
+def start_neural_tagger(jobs: Jobs, registry: Registry) -> None:
     """One that reads both ways, to stand beside it. As measured, one seed: after two epochs, 15 seconds of CPU time, it
     has 94.6 % of the tags of 500 test sentences right, the hidden Markov model 94.1 %.
     """
@@ -225,14 +223,13 @@ def start_neural_tagger(jobs: Jobs, shelf: Shelf) -> None:
         return
     title = "BiLSTM tagger, UD English"
 
-    def work(_: Job) -> Iterator[Point]:
+    def work(_: Job) -> Iterator[Step]:
         from foreword.tag.conllu import read_conllu
 
-        yield Point(0.0)
+        yield Step(0, 1)
         tagger = small_bilstm(epochs=2)
-        for step in tagger.train(*read_conllu(str(path), "upos")):
-            yield Point(min(1.0, step.done / step.total), step.loss)
-        shelf.add("bilstm-tagger", tagger, title)
+        yield from tagger.train(*read_conllu(str(path), "upos"))
+        registry.add("bilstm-tagger", tagger, title)
 
     jobs.add(title, work, lambda: "bilstm-tagger", starter=True)
 

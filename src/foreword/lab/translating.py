@@ -1,4 +1,4 @@
-"""The panel of translation: where each word of the answer looks (F08), and the beam that found it, as a tree."""
+"""The panel of translation: where each word of the answer looks, and the beam that found it, as a tree."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from fastapi import FastAPI
 from pydantic import Field
 
 from foreword.errors import InputError
 from foreword.lab.beams import beam_tree
 from foreword.lab.dates import dates
-from foreword.lab.jobs import Job, Jobs, Point
-from foreword.serve.registry import Entry, Shelf
-from foreword.serve.routes import Asked
+from foreword.lab.jobs import Job, Jobs
+from foreword.protocols import Step
+from foreword.serve.bodies import Asked, Name
+from foreword.serve.registry import Entry, Registry
+from foreword.serve.routes import Service
 from foreword.tokens.corpus import Corpus
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ Attention: TypeAlias = Literal["general", "none"]
 
 
 class AskTranslation(Asked):
-    model: str = Field(max_length=200)
+    """A text to translate. width: of the beam."""
+
+    model: Name
     text: str = Field(min_length=1, max_length=400)
     width: int = Field(4, ge=1, le=12)
 
@@ -63,23 +66,22 @@ def _shown(translator: TextTranslator, id: int) -> str:
     return vocab[id] if id in (vocab.end, vocab.unknown) else translator.target.decode([id])
 
 
-def start_translators(jobs: Jobs, shelf: Shelf) -> None:
+def start_translators(jobs: Jobs, registry: Registry) -> None:
     """Two small translators of dates, one that looks back at its source and one that cannot."""
     if find_spec("torch") is None:
         return
-    _start(jobs, shelf, "general", "dates", "Dates, with attention")
-    _start(jobs, shelf, "none", "dates-without", "Dates, without attention")
+    _start(jobs, registry, "general", "dates", "Dates, with attention")
+    _start(jobs, registry, "none", "dates-without", "Dates, without attention")
 
 
-def _start(jobs: Jobs, shelf: Shelf, attention: Attention, name: str, title: str) -> None:
+def _start(jobs: Jobs, registry: Registry, attention: Attention, name: str, title: str) -> None:
     built: list[Any] = []
 
-    def work(_: Job) -> Iterator[Point]:
+    def work(_: Job) -> Iterator[Step]:
         built.append(date_translator(attention))
-        for step in built[0].train(*dates(DATES)):
-            yield Point(min(1.0, step.done / step.total), step.loss)
+        yield from built[0].train(*dates(DATES))
 
-    jobs.add(title, work, lambda: shelf.add(name, built[0], title).name, starter=True)
+    jobs.add(title, work, lambda: registry.add(name, built[0], title).name, starter=True)
 
 
 def date_translator(attention: Attention, seconds: float = SECONDS) -> TextTranslator:
@@ -95,9 +97,12 @@ def date_translator(attention: Attention, seconds: float = SECONDS) -> TextTrans
     return TextTranslator(CharacterTokenizer(), CharacterTokenizer(), model)
 
 
-def add_routes(app: FastAPI, shelf: Shelf) -> None:
-    @app.post("/api/translate/tree")
+def add_routes(service: Service) -> None:
+    """Add the route of the panel."""
+
     def translate(asked: AskTranslation) -> dict[str, Any]:
-        entry = shelf[asked.model]
+        entry = service.registry[asked.model]
         with entry.lock:
             return translation_of(entry, asked.text, asked.width)
+
+    service.post("/api/translate/tree", AskTranslation, translate)

@@ -1,4 +1,4 @@
-"""The panel of words: a map (F10), neighbours, an analogy (F02), CBOW beside skip-gram (F03), an axis, a cloud."""
+"""The panel of words: a map, an analogy, CBOW next to skip-gram, an axis, a cloud."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from fastapi import FastAPI
 from pydantic import Field
 
 from foreword.errors import InputError
@@ -17,8 +16,9 @@ from foreword.lessons.keywords import count_words, is_common, keyness
 from foreword.lessons.tsne import principal_components, tsne
 from foreword.picture.picture import Picture
 from foreword.picture.space import cbow_against_skip_gram, parallelogram
-from foreword.serve.registry import Shelf
-from foreword.serve.routes import Asked, no_word
+from foreword.serve.answers import known_spelling, no_word
+from foreword.serve.bodies import AskAnalogy, Asked, Name, Word
+from foreword.serve.routes import Service
 from foreword.text.block import blocks_of
 from foreword.vectors.word2vec import Word2Vec
 from foreword.vectors.wordvectors import WordVectors
@@ -27,49 +27,46 @@ Listed = Annotated[list[str], Field(max_length=100)]
 
 
 class AskMap(Asked):
-    model: str = Field(max_length=200)
+    """A map of words. around: words to map with their neighbours; without them, the first of the vocabulary."""
+
+    model: Name
     method: Literal["pca", "t-sne"] = "pca"
     around: Listed = Field(default_factory=list)
     count: int = Field(80, ge=4, le=300)
 
 
 class AskVectors(Asked):
-    model: str = Field(max_length=200)
+    """Suggestions for a model."""
 
-
-class AskNearest(Asked):
-    model: str = Field(max_length=200)
-    word: str = Field(max_length=200)
-    k: int = Field(10, ge=1, le=50)
-
-
-class AskAnalogy(Asked):
-    model: str = Field(max_length=200)
-    a: str = Field(max_length=200)
-    b: str = Field(max_length=200)
-    c: str = Field(max_length=200)
+    model: Name
 
 
 class AskAxis(Asked):
-    model: str = Field(max_length=200)
-    one: str = Field(max_length=200)
-    other: str = Field(max_length=200)
+    """Words between two poles."""
+
+    model: Name
+    one: Word
+    other: Word
     words: Listed = Field(default_factory=list)
 
 
 class AskWindow(Asked):
+    """CBOW and skip-gram at one word of a sentence."""
+
     sentence: str = Field(max_length=500)
     centre: int = Field(ge=0, le=100)
 
 
 class AskCloud(Asked):
+    """A word cloud of a text, or of the lab's own text."""
+
     text: str = Field("", max_length=200_000)
     words: int = Field(80, ge=1, le=300)
 
 
 def map_of(vectors: WordVectors, around: Sequence[str], count: int, method: str) -> list[dict[str, Any]]:
-    """Points from 0 to 1, one a word: the words asked for and their neighbours, or the first of the vocabulary that
-    are words of more than grammar.
+    """Return one point per word, from 0 to 1: the given words and their neighbours, or the first content words of the
+    vocabulary.
     """
     if around:
         known = [_spelled(vectors, word) for word in around]
@@ -102,7 +99,7 @@ AXES = (("she", "he"), ("read", "write"), ("first", "last"))
 
 
 def suggested(vectors: WordVectors) -> dict[str, Any]:
-    """What to ask these vectors first: of what is known to be of interest, the first that they have words for."""
+    """Return what to ask these vectors first: the first examples whose words they have."""
     words = [point["word"] for point in map_of(vectors, [], 12, "pca")]
 
     def first(choices: Sequence[tuple[str, ...]], size: int) -> Sequence[str]:
@@ -112,7 +109,7 @@ def suggested(vectors: WordVectors) -> dict[str, Any]:
 
 
 def axis_of(vectors: WordVectors, one: str, other: str, words: Sequence[str]) -> list[dict[str, Any]]:
-    """How far each word leans towards ``one`` (positive) or ``other``: its cosine with the direction between them."""
+    """Return how far each word leans towards ``one`` (positive) or ``other``: its cosine with their difference."""
     first, second = _spelled(vectors, one), _spelled(vectors, other)
     direction = bias_direction(vectors, [[first, second]])
     asked = [_spelled(vectors, word) for word in words]
@@ -124,14 +121,16 @@ def axis_of(vectors: WordVectors, one: str, other: str, words: Sequence[str]) ->
     return [{"word": word, "lean": lean} for word, lean in listed]
 
 
-def analogy_of(vectors: WordVectors, a: str, b: str, c: str) -> dict[str, Any]:
+def analogy_of(vectors: WordVectors, a: str, b: str, c: str, k: int) -> dict[str, Any]:
+    """Return what is to c as b is to a, and a picture of it."""
     a, b, c = (_spelled(vectors, word) for word in (a, b, c))
-    answers = vectors.analogy(a, b, c, 5)
+    answers = vectors.analogy(a, b, c, k)
     picture = parallelogram(vectors, a, b, c, answers[0][0])
     return {"answers": [{"word": word, "cosine": cosine} for word, cosine in answers], "picture": picture_json(picture)}
 
 
 def cloud_of(text: str, words: int) -> Picture:
+    """Draw the words that are typical of a text."""
     counts = count_words(blocks_of(text.splitlines() or [text]))
     weights = {word: weight for word, weight in keyness(counts).items() if not is_common(word)} or keyness(counts)
     if not weights:
@@ -140,43 +139,36 @@ def cloud_of(text: str, words: int) -> Picture:
 
 
 def picture_json(picture: Picture) -> dict[str, str]:
+    """Return a picture as the page reads it."""
     return {"markup": picture.markup, "title": picture.title, "caption": picture.caption}
 
 
 def _spelled(vectors: WordVectors, word: str) -> str:
-    """As it is spelled or else in small letters, which is how most vectors have it."""
-    for spelling in (word.strip(), word.strip().lower()):
-        if spelling in vectors:
-            return spelling
-    raise no_word(word.strip())
+    """Return a word as the vectors have it; raise an InputError if they do not."""
+    found = known_spelling(vectors, word.strip())
+    if found not in vectors:
+        raise no_word(found)
+    return found
 
 
-def add_routes(app: FastAPI, shelf: Shelf, texts: Callable[[], Sequence[str]]) -> None:
-    @app.post("/api/words/map")
+def add_routes(service: Service, texts: Callable[[], Sequence[str]]) -> None:
+    """Add the routes of the panel. texts: the lab's own text."""
+    registry = service.registry
+
     def word_map(asked: AskMap) -> dict[str, Any]:
-        return {"points": map_of(shelf[asked.model].vectors, asked.around, asked.count, asked.method)}
+        return {"points": map_of(registry[asked.model].vectors, asked.around, asked.count, asked.method)}
 
-    @app.post("/api/words/suggested")
     def suggestions(asked: AskVectors) -> dict[str, Any]:
-        return suggested(shelf[asked.model].vectors)
+        return suggested(registry[asked.model].vectors)
 
-    @app.post("/api/words/nearest")
-    def nearest(asked: AskNearest) -> dict[str, Any]:
-        vectors = shelf[asked.model].vectors
-        found = vectors.nearest(_spelled(vectors, asked.word), asked.k)
-        return {"words": [{"word": word, "cosine": cosine} for word, cosine in found]}
-
-    @app.post("/api/words/analogy")
     def analogy(asked: AskAnalogy) -> dict[str, Any]:
-        return analogy_of(shelf[asked.model].vectors, asked.a, asked.b, asked.c)
+        return analogy_of(registry[asked.model].vectors, asked.a, asked.b, asked.c, asked.k)
 
-    @app.post("/api/words/axis")
     def axis(asked: AskAxis) -> dict[str, Any]:
-        return {"words": axis_of(shelf[asked.model].vectors, asked.one, asked.other, asked.words)}
+        return {"words": axis_of(registry[asked.model].vectors, asked.one, asked.other, asked.words)}
 
-    @app.post("/api/words/window")
     def window(asked: AskWindow) -> dict[str, str]:
-        trained = [entry.model for entry in shelf.entries("vectors") if isinstance(entry.model, Word2Vec)]
+        trained = [entry.model for entry in registry.entries("vectors") if isinstance(entry.model, Word2Vec)]
         pair = [next((model for model in trained if model.model == kind), None) for kind in ("cbow", "skip-gram")]
         if pair[0] is None or pair[1] is None:
             raise InputError("a CBOW and a skip-gram model are needed: train both, or wait for them")
@@ -186,7 +178,13 @@ def add_routes(app: FastAPI, shelf: Shelf, texts: Callable[[], Sequence[str]]) -
     def own_cloud(words: int) -> Picture:
         return cloud_of("\n".join(texts()), words)
 
-    @app.post("/api/words/cloud")
     def cloud(asked: AskCloud) -> dict[str, str]:
         text = asked.text.strip()
         return picture_json(cloud_of(text, asked.words) if text else own_cloud(asked.words))
+
+    service.post("/api/words/map", AskMap, word_map)
+    service.post("/api/words/suggested", AskVectors, suggestions)
+    service.post("/api/words/analogy", AskAnalogy, analogy)
+    service.post("/api/words/axis", AskAxis, axis)
+    service.post("/api/words/window", AskWindow, window)
+    service.post("/api/words/cloud", AskCloud, cloud)

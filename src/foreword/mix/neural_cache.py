@@ -28,12 +28,13 @@ from torch import Tensor
 from foreword.arrays import Floats, Ids, Logs, Longs
 from foreword.errors import InputError, SettingError
 from foreword.mix.combine import NEAR_ENOUGH, weight_steps
-from foreword.neural.model import NeuralLM, NeuralState, exact
+from foreword.neural.model import NeuralLM, NeuralState
 from foreword.nn.network import word_logs
 from foreword.protocols import Json, Meter, Parts, Rows, Saveable
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
+from foreword.training.model import exact
 
 STRETCH = 256
 """Words that look into the cache at once: more of them compute more products that lie outside of everybody's reach."""

@@ -37,7 +37,7 @@ class AWDLSTM(NeuralLM):
     128 up to 1024 are the fast ones.
     tied: embedding and output layer are one tensor.
     mogrify: rounds in which a layer's input and state gate each other before the cell, an LSTM, sees them: 5 in the
-        paper, 0 for none; slow, see ``nn/mogrifier.py``.
+        paper, 0 for none; slow, see ``nn/layers.py``.
     softmaxes: how many are mixed to tell the next word (15 in the paper), see ``nn/mixture.py``.
     dropout, training: what is dropped, and how it is trained.
     device: "cuda" or "cpu"; by default the GPU, where there is one.

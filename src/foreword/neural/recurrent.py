@@ -13,7 +13,8 @@ of recurrent network architectures" (2015) for the forget bias of 1; L. Feng et 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypedDict, Unpack
 
 from foreword.checks import check_numbers
 from foreword.errors import SettingError
@@ -21,7 +22,7 @@ from foreword.neural.model import NeuralLM
 from foreword.nn.dropout import Dropout
 from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
 from foreword.tokens.vocab import Vocab
-from foreword.training.settings import Training
+from foreword.training.settings import Training, options_from
 
 MODEST = Training(
     epochs=10,
@@ -40,6 +41,14 @@ MODEST = Training(
 """How small models are usually trained: by Adam, the rate falling as a cosine."""
 
 
+class RecurrentOptions(TypedDict, total=False):
+    """Options of ``RecurrentLM``."""
+
+    forget_bias: float
+    mogrify: int
+    softmaxes: int
+
+
 class RecurrentLM(NeuralLM):
     """A language model of stacked recurrent layers.
 
@@ -48,12 +57,13 @@ class RecurrentLM(NeuralLM):
     tied: embedding and output layer are one tensor, and the last layer has as many units as the embedding.
     forget_bias: what an LSTM's forget gates begin with.
     mogrify: rounds in which a layer's input and state gate each other before the cell, an LSTM, sees them: 5 in the
-        paper, 0 for none; slow, see ``nn/mogrifier.py``.
+        paper, 0 for none; slow, see ``nn/layers.py``.
     softmaxes: how many are mixed to tell the next word (15 in the paper), see ``nn/mixture.py``.
     dropout, training: what is dropped, and how it is trained.
     device: "cuda" or "cpu"; by default the GPU, where there is one.
     """
 
+    OPTIONS: ClassVar[Mapping[str, Any]] = {"forget_bias": 1.0, "mogrify": 0, "softmaxes": 1}
     TRAINING: ClassVar[Training] = MODEST
     DROPOUT: ClassVar[Dropout] = Dropout(words=0.0, input=0.2, between=0.2, output=0.2, recurrent=0.0)
 
@@ -65,13 +75,11 @@ class RecurrentLM(NeuralLM):
         layers: int = 2,
         *,
         tied: bool = True,
-        forget_bias: float = 1.0,
-        mogrify: int = 0,
-        softmaxes: int = 1,
         dropout: Dropout | None = None,
         training: Training | None = None,
         seed: int = 0,
         device: str | None = None,
+        **options: Unpack[RecurrentOptions],
     ) -> None:
         super().__init__(dropout, training, seed, device)
         self.cell = cell
@@ -79,9 +87,10 @@ class RecurrentLM(NeuralLM):
         self.hidden = hidden
         self.layers = layers
         self.tied = tied
-        self.mogrify = mogrify
-        self.softmaxes = softmaxes
-        self.forget_bias = forget_bias
+        chosen = options_from(self.OPTIONS, options)
+        self.forget_bias: float = chosen["forget_bias"]
+        self.mogrify: int = chosen["mogrify"]
+        self.softmaxes: int = chosen["softmaxes"]
 
     def network(self, vocab: Vocab) -> RecurrentNetwork:
         check_numbers(self, "embedding", "hidden", "layers", "softmaxes", least=1)

@@ -147,7 +147,7 @@ class Streaming:
 @dataclass(frozen=True, slots=True)
 class _Layer:
     """place: where in a state its h begins; c follows in an LSTM. A minimal GRU has no product with h. rounds: the
-    matrices by which input and state gate each other first, see ``nn/mogrifier.py``.
+    matrices by which input and state gate each other first, see ``nn/layers.py``.
     """
 
     cell: str

@@ -24,8 +24,8 @@ from foreword.arrays import Array
 from foreword.errors import InputError
 from foreword.native.simd import LANES
 from foreword.nn import plain
-from foreword.nn.kernels_crf import share_paths, sum_paths
-from foreword.nn.kernels_crf import viterbi as fill_tags
+from foreword.nn.kernels_paths import share_paths, sum_paths
+from foreword.nn.kernels_paths import viterbi as fill_tags
 
 
 class Chain(NamedTuple):

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from foreword.arrays import Array
 from foreword.errors import InputError, SettingError
-from foreword.nn.kernels_ctc import align
+from foreword.nn.kernels_paths import align
 
 
 def ctc_loss(logs: Tensor, labels: Tensor, frames: Tensor, sizes: Tensor, *, blank: int = 0) -> Tensor:

@@ -12,8 +12,18 @@ times as long. Layers too large for that still want multiples of 64, for the mat
 run as one of 768, and one of 1150 as 1152: the added units have no weights, are zero at every step, and get no
 gradient.
 
+The Mogrifier, an LSTM whose input and previous state gate each other, in turn, before the cell sees either,
+
+    x ← 2 σ(Q₁ h) · x,    h ← 2 σ(R₂ x) · h,    x ← 2 σ(Q₃ h) · x,    …
+
+lets the context modulate the word, and the word what is remembered of the context. Gates of σ(0) = ½ change nothing, so
+the network begins as an ordinary one. Every step waits for the state before it, so no product with the inputs can be
+computed ahead of time, and the kernels that run a layer through all its steps at once cannot be used: it is several
+times as slow as ``lstm``.
+
 L. Feng et al., "Were RNNs all we needed?" (2024) for the minimal GRU; G. Blelloch, "Prefix sums and their applications"
-(1990) for the scan.
+(1990) for the scan; G. Melis, T. Kočiský and P. Blunsom, "Mogrifier LSTM" (2020), whose matrices are of low rank, while
+these are full.
 """
 
 from __future__ import annotations
@@ -102,6 +112,33 @@ def min_gru(x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
     # 1 − σ(a) = σ(−a), which loses nothing where σ(a) is near 1.
     out = scan(torch.sigmoid(-z), torch.sigmoid(z) * n, h)
     return out, out[-1]
+
+
+def mogrify(x: Tensor, h: Tensor, rounds: Weights) -> tuple[Tensor, Tensor]:
+    """Gate an input (B, I) and the state before it (B, H); rounds: [Q (I, H), R (H, I), Q, …], any number of them."""
+    for number, weight in enumerate(rounds):
+        if number % 2 == 0:
+            x = 2 * torch.sigmoid(linear(h, weight)) * x
+        else:
+            h = 2 * torch.sigmoid(linear(x, weight)) * h
+    return x, h
+
+
+def mogrifier_lstm(
+    x: Tensor, h: Tensor, c: Tensor, weights: Weights, rounds: Weights
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """Run a Mogrifier LSTM: every state (T, B, H), and h and c after the last step, as ``layers.lstm``."""
+    outputs = []
+    for step in x:
+        gated, before = mogrify(step, h, rounds)
+        h, c = torch.lstm_cell(gated, (before, c), *weights)
+        outputs.append(h)
+    return torch.stack(outputs), h, c
+
+
+def round_shapes(inputs: int, units: int, rounds: int) -> list[tuple[int, int]]:
+    """Return the shape of each round's matrix."""
+    return [(inputs, units) if number % 2 == 0 else (units, inputs) for number in range(rounds)]
 
 
 def both_ways(ahead: Layer, behind: Layer, x: Tensor) -> Tensor:

@@ -14,8 +14,7 @@ from torch import Tensor
 
 from foreword.nn.dropout import Dropout, draw_mask, locked_mask
 from foreword.nn.fused import only_read, read_words
-from foreword.nn.layers import gru, lstm, min_gru, rnn
-from foreword.nn.mogrifier import mogrifier_lstm, round_shapes
+from foreword.nn.layers import gru, lstm, min_gru, mogrifier_lstm, rnn, round_shapes
 from foreword.nn.network import EMBEDDING, State, Weights, embed, initialise_words, mixture_tensors, word_tensors
 
 GATES = {"rnn": 1, "irnn": 1, "lstm": 4, "gru": 3, "min-gru": 2}
@@ -43,7 +42,7 @@ class RecurrentNetwork:
     """A stack of recurrent layers. vocab: V. embedding: D. hidden: H. tied: the embedding is the output weight too.
 
     last: units of the last layer; D where it is tied. forget_bias: initial bias of an LSTM's forget gates; None to draw
-    it as the others. mogrify: rounds in which an LSTM's input and state gate each other, see ``nn/mogrifier.py``.
+    it as the others. mogrify: rounds in which an LSTM's input and state gate each other, see ``nn/layers.py``.
     softmaxes: of the output, see ``nn/mixture.py``.
     """
 

@@ -13,8 +13,8 @@ from foreword.classify.calibration import Calibrated
 from foreword.classify.explain import Explanation
 from foreword.classify.labels import Prediction, check_classes, names_of
 from foreword.classify.linear import LinearModel
+from foreword.classify.logistic import NBLogistic
 from foreword.classify.naive_bayes import NaiveBayes
-from foreword.classify.nb_logistic import NBLogistic
 from foreword.errors import InputError, SettingError
 from foreword.features.bag import BagOfWords
 from foreword.features.plain import hashed, terms_of

@@ -67,7 +67,7 @@ class TextLM:
     def surprisal(self, text: str) -> list[tuple[str, float]]:
         """Each token of the text and the bits of surprise it was, ``</s>`` last."""
         corpus = self.corpus([text])
-        return list(zip(map(self._spelled, corpus.ids.tolist()), surprisal(self.model, corpus).tolist(), strict=True))
+        return list(zip(map(self.token_text, corpus.ids.tolist()), surprisal(self.model, corpus).tolist(), strict=True))
 
     def generate(
         self,
@@ -115,8 +115,8 @@ class TextLM:
             raise ValueError(f"a {type(tokenizer).__name__} and a {type(model).__name__} make no text model")
         return cls(tokenizer, model)
 
-    def _spelled(self, id: int) -> str:
-        """A token on its own: as text, or as the vocabulary writes it where it is the end or part of a character."""
+    def token_text(self, id: int) -> str:
+        """Return a token as text, or as the vocabulary writes it if it is the end or part of a character."""
         text = "" if id == self.vocab.end else self.tokenizer.decode([id])
         return text if text and INCOMPLETE not in text else self.vocab[id]
 

@@ -15,8 +15,7 @@ from foreword.checks import check_not_string, saveable
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Json, Meter, Parts, Ranker, TextTokenizer
 from foreword.search.bm25 import BM25
-from foreword.search.snippet import Snippet, snippet
-from foreword.search.store import Names, NameTable, Strings, TextKeeper
+from foreword.search.documents import Names, NameTable, Snippet, Strings, TextBuffer, snippet
 from foreword.storage.folder import nest, unnest
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.corpus import Corpus
@@ -109,7 +108,7 @@ class TextSearch:
         names: may be filled while the blocks are read; it is looked at when they are at their end.
         scratch: a folder for the documents' texts, which are otherwise held in memory until the index is saved.
         """
-        with TextKeeper(Path(scratch) if scratch is not None and self.keep_text else None) as keeper:
+        with TextBuffer(Path(scratch) if scratch is not None and self.keep_text else None) as keeper:
             corpus = self._corpus(_kept(blocks, keeper) if self.keep_text else blocks, threads)
             if names is not None and len(names) != len(corpus):
                 raise InputError(f"{len(names)} names for {len(corpus)} documents")
@@ -239,7 +238,7 @@ class TextSearch:
         return search
 
 
-def _kept(blocks: Iterable[Block], keeper: TextKeeper) -> Iterator[Block]:
+def _kept(blocks: Iterable[Block], keeper: TextBuffer) -> Iterator[Block]:
     for block in blocks:
         keeper.add(block)
         yield block

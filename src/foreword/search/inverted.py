@@ -1,9 +1,9 @@
-"""The inverted index: for each term the documents that hold it, each with a weight computed ahead.
+"""The inverted index: for each term the documents that contain it, each with a precomputed weight.
 
-A query's score of a document is the sum of (factor · weight) over the terms that both hold; what the weights and the
-factors are, BM25 (``bm25.py``) and the cosine of TF-IDF vectors (``cosine.py``) each say for themselves. Both roads are
-here: ``scores`` adds up every posting, as a textbook would, and ``best`` finds the first k by ``kernels_postings.py``,
-which looks at few of them. The two agree to the last bit, because both add a query's terms in the same order.
+A query's score of a document is the sum of (factor · weight) over the terms that both contain; BM25 (``bm25.py``) and
+the cosine of TF-IDF vectors (``cosine.py``) define weights and factors. Both versions are here: ``scores`` adds up
+every posting, as a textbook would, and ``best`` finds the first k by ``kernels.py``, which reads few of them. The two
+agree to the last bit, because both add a query's terms in the same order.
 
 Shapes: V = tokens in the vocabulary, N = documents.
 """
@@ -17,23 +17,23 @@ from typing import Self
 
 import numpy as np
 
-from foreword.arrays import Array, Bools, Doubles, Floats, Ints, Longs
-from foreword.errors import InputError, SettingError
+from foreword.arrays import Array, Bools, Doubles, Floats, Ids, Ints, Longs
+from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.native.parallel import cores, ordered_map
-from foreword.protocols import Meter, Parts
-from foreword.search import kernels_postings as postings
+from foreword.protocols import Json, Meter, Parts
+from foreword.search import kernels
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
 ROW_SHARE = 4
-"""A term that more than one document in so many holds has a row. At 4 the rows of 20 Newsgroups take less room than
-their postings would; 8 and 16 took more, and queries were no faster."""
+"""A term that more than one document in ROW_SHARE contains has a row. At 4 the rows of 20 Newsgroups take less memory
+than their postings would; 8 and 16 took more, and queries were no faster."""
 
 TOKENS_AT_ONCE = 1 << 22
-"""What a thread indexes before it says how far it is."""
+"""Tokens that a thread indexes between two progress reports."""
 
 QUERIES_AT_ONCE = 64
-"""What a thread answers before it takes the next, where there are several."""
+"""Queries that a thread takes at a time, where there are several threads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Weighing:
     """How a term's count in a document becomes its weight there.
 
     idf: float32 (V,); a term with zero is not indexed.
-    kind: SATURATED, COSINE or LOG_COSINE of ``search/kernels_postings.py``. For the first, with c = count · scale:
+    kind: SATURATED, COSINE or LOG_COSINE of ``search/kernels.py``. For the first, with c = count · scale:
     weight = idf · (gain · (c + shift) / (c + shift + k1) − gain · shift / (shift + k1)).
     scales: float64 (N,).
     """
@@ -55,15 +55,15 @@ class Weighing:
 
 
 Weigh = Callable[[Longs, Longs], Weighing]
-"""From in how many documents each token stands (V,), and how many tokens each document has (N,)."""
+"""From the document frequency of each token (V,) and the length of each document (N,) to weights."""
 
 
 @dataclass(frozen=True, slots=True)
-class Questions:
+class QueryBatch:
     """Queries as the index takes them.
 
-    terms: int32, factors: float32; query q's are at ``starts[q]`` to ``ends[q]``, rarest first, each once. What lies
-    between the end of one and the start of the next is zero.
+    terms: int32, factors: float32; query q's are at ``starts[q]`` to ``ends[q]``, rarest first, each once. The gaps
+    between the end of one and the start of the next are zero.
     """
 
     terms: Ints
@@ -74,9 +74,9 @@ class Questions:
     def __len__(self) -> int:
         return len(self.ends)
 
-    def __getitem__(self, queries: slice) -> Questions:
+    def __getitem__(self, queries: slice) -> QueryBatch:
         starts = self.starts[queries.start : queries.stop + 1]
-        return Questions(self.terms, self.factors, starts, self.ends[queries])
+        return QueryBatch(self.terms, self.factors, starts, self.ends[queries])
 
     def sums(self, values: Doubles) -> Doubles:
         """(terms,) → (queries,)"""
@@ -87,7 +87,7 @@ class Questions:
 class Found:
     """The best documents of some queries, the best first, ties in document order.
 
-    documents: int32 (queries, k), -1 where a query has fewer than k documents that hold one of its terms.
+    documents: int32 (queries, k), -1 where a query has fewer than k documents that contain one of its terms.
     scores: float32 (queries, k), 0 there.
     """
 
@@ -105,7 +105,7 @@ class InvertedIndex:
     vocab: what the terms are. idf: float32 (V,), zero for those that cannot be searched for.
     offsets: int64 (V + 1,); term t's postings are ``pairs[offsets[t]:offsets[t + 1]]``.
     pairs: int32 (postings, 2), a document and the bits of its float32 weight, documents rising.
-    row_terms: int32 (rows,), rising: the terms that have a row instead. rows: float32 (rows, N).
+    row_terms: int32 (rows,), rising: the terms that have a row instead of postings. rows: float32 (rows, N).
     bounds: float32 (V,), the greatest weight of each term.
     """
 
@@ -116,22 +116,23 @@ class InvertedIndex:
     row_terms: Ints
     rows: Floats
     bounds: Floats
-    _searched: postings.Index = field(init=False, repr=False)
+    _searched: kernels.Index = field(init=False, repr=False)
     _checked: Bools = field(init=False, repr=False)
-    _rooms: SimpleQueue[postings.Room] = field(init=False, repr=False)
+    _workspaces: SimpleQueue[kernels.Workspace] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         row_of = _row_of(self.row_terms, len(self.bounds))
         for array in (self.offsets, self.pairs, row_of, self.rows, self.bounds):
-            array.flags.writeable = False  # as a mapped one is: so the kernels are compiled for one kind only
+            array.flags.writeable = False  # as a mapped one is, so that the kernels are compiled once
         flat = self.pairs.reshape(-1)
-        searched = postings.Index(self.offsets, flat, flat.view(np.float32), row_of, self.rows, self.bounds)
+        searched = kernels.Index(self.offsets, flat, flat.view(np.float32), row_of, self.rows, self.bounds)
         object.__setattr__(self, "_searched", searched)
         object.__setattr__(self, "_checked", np.zeros(len(self.bounds), np.bool_))
-        object.__setattr__(self, "_rooms", SimpleQueue())
+        object.__setattr__(self, "_workspaces", SimpleQueue())
 
     @property
     def documents(self) -> int:
+        """Number of documents."""
         return int(self.rows.shape[1])
 
     # Building
@@ -143,8 +144,8 @@ class InvertedIndex:
             raise InputError(f"an index holds from 1 to 2^31 - 1 documents, not {len(corpus)}")
         corpus.check_ids()
         parts = _parts(corpus, threads or cores())
-        tell = _Progress(meter, 2 * len(corpus.ids))
-        frequencies = _document_frequencies(corpus, parts, tell)
+        report = _Report(meter, 2 * len(corpus.ids))
+        frequencies = _document_frequencies(corpus, parts, report)
         total = np.sum(frequencies, axis=0)
         weighing = weigh(total, np.diff(corpus.offsets) - 1)
         weighing.idf[total == 0] = 0  # <unk> and </s> among them
@@ -156,20 +157,20 @@ class InvertedIndex:
         starts = [heads + sum(frequencies[:part], np.zeros_like(heads)) for part in range(len(parts))]
 
         def fill(part: int) -> None:
-            _fill(corpus, parts[part], weighing, starts[part], index, tell)
+            _fill(corpus, parts[part], weighing, starts[part], index, report)
 
         for _ in ordered_map(fill, range(len(parts)), len(parts)):
             pass
-        postings.greatest_weights(index)
+        kernels.greatest_weights(index)
         pairs = index.documents.reshape(-1, 2)
         built = cls(corpus.vocab, weighing.idf, index.offsets, pairs, row_terms, index.rows, index.bounds)
         built._checked[:] = True
         return built
 
-    # Asking
+    # Searching
 
-    def questions(self, queries: Corpus) -> Questions:
-        """Documents as queries: each distinct term once, its factor how often it is said."""
+    def batch(self, queries: Corpus) -> QueryBatch:
+        """Prepare queries: each distinct term once, its factor the number of times it occurs in the query."""
         if queries.vocab != self.vocab:
             raise InputError("the queries were turned into ids with another vocabulary than the index")
         queries.check_ids()
@@ -177,80 +178,80 @@ class InvertedIndex:
         ends = np.empty(len(queries), np.int64)
         ids = queries.ids.astype(np.int32)
         starts = np.ascontiguousarray(queries.offsets)
-        postings.merge_terms(self._searched, ids, starts, terms, counts, ends)
-        return Questions(terms, counts, starts, ends)
+        kernels.merge_terms(self._searched, ids, starts, terms, counts, ends)
+        return QueryBatch(terms, counts, starts, ends)
 
-    def scores(self, questions: Questions, query: int = 0) -> Floats:
-        """(N,): the score of every document, by adding all postings of the query's terms. The plain road."""
+    def scores(self, batch: QueryBatch, query: int = 0) -> Floats:
+        """Return the score of every document, (N,), by adding all postings of the query's terms: the plain version."""
         scores = np.zeros(self.documents, np.float32)
-        for place in range(questions.starts[query], questions.ends[query]):
-            documents, weights = self.postings(int(questions.terms[place]))
-            scores[documents] += questions.factors[place] * weights
+        for place in range(batch.starts[query], batch.ends[query]):
+            documents, weights = self.postings(int(batch.terms[place]))
+            scores[documents] += batch.factors[place] * weights
         return scores
 
     def postings(self, term: int) -> tuple[Ints, Floats]:
-        """The documents that hold a term, rising, and its weight in each."""
+        """Return the documents that contain a term, rising, and its weight in each."""
         self._check(np.array([term], np.int32))
-        if self._searched.row_of[term] != postings.NO_ROW:
+        if self._searched.row_of[term] != kernels.NO_ROW:
             row = self.rows[self._searched.row_of[term]]
             documents = np.flatnonzero(row).astype(np.int32)
             return documents, row[documents]
         listed = self.pairs[self.offsets[term] : self.offsets[term + 1]]
         return listed[:, 0], listed.view(np.float32)[:, 1]
 
-    def contributions(self, questions: Questions, document: int, absent: float = 0.0) -> dict[str, float]:
-        """What each term of the first query adds to the score of a document; ``absent`` times idf where it is not."""
+    def contributions(self, batch: QueryBatch, document: int, absent: float = 0.0) -> dict[str, float]:
+        """Return what each term of the first query adds to the score of a document, ``absent`` · idf included."""
         if not 0 <= document < self.documents:
             raise SettingError(f"document {document}: expected 0 to {self.documents - 1}")
         found: dict[str, float] = {}
-        for place in range(questions.starts[0], questions.ends[0]):
-            term, factor = int(questions.terms[place]), float(questions.factors[place])
+        for place in range(batch.starts[0], batch.ends[0]):
+            term, factor = int(batch.terms[place]), float(batch.factors[place])
             documents, weights = self.postings(term)
             weight = float(weights[documents == document].sum()) + absent * float(self.idf[term])
             found[self.vocab[term]] = factor * weight
         return found
 
-    def best(self, questions: Questions, k: int = 10, *, threads: int | None = 1) -> Found:
-        """The k best documents of each query, or as many as there are. The fast road."""
+    def best(self, batch: QueryBatch, k: int = 10, *, threads: int | None = 1) -> Found:
+        """Return the k best documents of each query, or as many as there are: the fast version."""
         if k < 1:
             raise SettingError(f"k={k}: expected 1 or more")
         k = min(k, self.documents)
-        self._check(questions.terms)
-        documents = np.full((len(questions), k), -1, np.int32)
-        scores = np.zeros((len(questions), k), np.float32)
-        threads = min(threads or cores(), -(-len(questions) // QUERIES_AT_ONCE)) or 1
-        step = len(questions) if threads == 1 else QUERIES_AT_ONCE
+        self._check(batch.terms)
+        documents = np.full((len(batch), k), -1, np.int32)
+        scores = np.zeros((len(batch), k), np.float32)
+        threads = min(threads or cores(), -(-len(batch) // QUERIES_AT_ONCE)) or 1
+        step = len(batch) if threads == 1 else QUERIES_AT_ONCE
 
         def work(start: int) -> None:
-            stop = min(start + step, len(questions))
-            self._search(questions[start:stop], k, documents[start:stop], scores[start:stop])
+            stop = min(start + step, len(batch))
+            self._search(batch[start:stop], k, documents[start:stop], scores[start:stop])
 
-        for _ in ordered_map(work, range(0, len(questions), max(step, 1)), threads):
+        for _ in ordered_map(work, range(0, len(batch), max(step, 1)), threads):
             pass
         return Found(documents, scores)
 
-    def _search(self, questions: Questions, k: int, documents: Ints, scores: Floats) -> None:
+    def _search(self, batch: QueryBatch, k: int, documents: Ints, scores: Floats) -> None:
         try:
-            room = self._rooms.get_nowait()
+            workspace = self._workspaces.get_nowait()
         except Empty:
-            room = _new_room(self.documents)
-        longest = int(np.diff(questions.starts).max())
-        with_ends = room._replace(left=np.empty(longest + 1), heap=np.empty(k, np.int64))
-        postings.search(
-            self._searched, questions.terms, questions.factors, questions.starts, questions.ends,
-            k, with_ends, documents, scores,
+            workspace = _new_workspace(self.documents)
+        longest = int(np.diff(batch.starts).max())
+        sized = workspace._replace(left=np.empty(longest + 1), heap=np.empty(k, np.int64))
+        kernels.search(
+            self._searched, batch.terms, batch.factors, batch.starts, batch.ends,
+            k, sized, documents, scores,
         )  # fmt: skip
-        self._rooms.put(room)
+        self._workspaces.put(workspace)
 
     def _check(self, terms: Ints) -> None:
-        bad = postings.check_terms(self._searched, terms, self._checked)
+        bad = kernels.check_terms(self._searched, terms, self._checked)
         if bad >= 0:
             raise InputError(f"the index is damaged: the postings of {self.vocab[bad]!r} are not in order")
 
     # Saving
 
     def arrays(self) -> dict[str, Array]:
-        """What a saved model keeps of it."""
+        """Return the arrays of a model folder."""
         return {
             "idf": self.idf,
             "offsets": self.offsets,
@@ -262,8 +263,8 @@ class InvertedIndex:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
-        """Take it up again. Postings are left unread, for they may be many; a term's are checked when it is first
-        asked for.
+        """Build an index from a model folder. Postings are not read, for they may be many: a term's are checked when it
+        is first searched for.
         """
         if parts.vocab is None:
             raise InputError("an index needs its vocabulary")
@@ -290,29 +291,107 @@ class InvertedIndex:
         return cls(parts.vocab, idf, offsets, pairs, row_terms, rows, bounds)
 
 
-def _new_index(totals: Longs, row_terms: Ints, documents: int) -> postings.Index:
-    """Room for so many postings of each term, and rows of zeros."""
+class IndexedRanker:
+    """Base of the rankers: an inverted index over a corpus, searched with weighted queries.
+
+    A ranker supplies ``_weigh``, the weights of documents, and may change the factors of queries (``_batch``).
+    index_: the weights, and the idf.
+    """
+
+    _index: InvertedIndex | None = None
+    _absent = 0.0
+    """What a term adds to a document that does not contain it, as a share of its idf; it is not in the index."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._settings().items())})"
+
+    def __len__(self) -> int:
+        """Return the number of documents in the index."""
+        return self.index_.documents
+
+    @property
+    def index_(self) -> InvertedIndex:
+        if self._index is None:
+            raise NotFittedError(self, "corpus")
+        return self._index
+
+    @property
+    def vocab(self) -> Vocab:
+        return self.index_.vocab
+
+    def fit(self, corpus: Corpus, *, threads: int | None = 1, meter: Meter | None = None) -> Self:
+        """Index the documents of a corpus."""
+        self._index = InvertedIndex.build(corpus, self._weigh, threads=threads, meter=meter)
+        return self
+
+    def search(self, queries: Corpus, k: int = 10, *, threads: int | None = 1) -> Found:
+        """Return for each query the k best of the documents that contain one of its words."""
+        batch = self._batch(queries)
+        found = self.index_.best(batch, k, threads=threads)
+        if self._absent:
+            found.scores[...] += np.where(found.documents >= 0, self._given_to_all(batch)[:, None], np.float32(0))
+        return found
+
+    def scores(self, query: Ids) -> Floats:
+        """Return the score of every document, (N,), for one query of ids."""
+        batch = self._batch(Corpus.from_ids([query], self.vocab))
+        return self.index_.scores(batch) + self._given_to_all(batch)
+
+    def contributions(self, query: Ids, document: int) -> dict[str, float]:
+        """Return what each term of the query adds to the score of a document."""
+        batch = self._batch(Corpus.from_ids([query], self.vocab))
+        return self.index_.contributions(batch, document, self._absent)
+
+    def _given_to_all(self, batch: QueryBatch) -> Floats:
+        """Return what each query adds to every document, whether it contains the terms or not, (queries,)."""
+        idf = self.index_.idf[batch.terms].astype(np.float64)
+        return batch.sums(self._absent * idf * batch.factors).astype(np.float32)
+
+    def _weigh(self, frequencies: Longs, lengths: Longs) -> Weighing:
+        raise NotImplementedError
+
+    def _batch(self, queries: Corpus) -> QueryBatch:
+        return self.index_.batch(queries)
+
+    def _settings(self) -> dict[str, Json]:
+        raise NotImplementedError
+
+    def to_parts(self) -> Parts:
+        """Return settings and index for a model folder."""
+        return Parts(self._settings(), self.index_.arrays(), self.vocab)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """Build a ranker from a model folder."""
+        model = cls(**parts.settings)
+        model._index = InvertedIndex.from_parts(parts)
+        return model
+
+
+def _new_index(totals: Longs, row_terms: Ints, documents: int) -> kernels.Index:
+    """Allocate the postings of each term, and rows of zeros."""
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(totals)))
     flat = np.empty(2 * int(offsets[-1]), np.int32)
     rows = np.zeros((len(row_terms), documents), np.float32)
     bounds = np.empty(len(totals), np.float32)
-    return postings.Index(offsets, flat, flat.view(np.float32), _row_of(row_terms, len(totals)), rows, bounds)
+    return kernels.Index(offsets, flat, flat.view(np.float32), _row_of(row_terms, len(totals)), rows, bounds)
 
 
 def _row_of(row_terms: Ints, tokens: int) -> Ints:
-    row_of = np.full(tokens, postings.NO_ROW, np.int32)
+    row_of = np.full(tokens, kernels.NO_ROW, np.int32)
     row_of[row_terms] = np.arange(len(row_terms))
     return row_of
 
 
-def _new_room(documents: int) -> postings.Room:
+def _new_workspace(documents: int) -> kernels.Workspace:
     scores = np.zeros(documents, np.float32)
-    touched, racing, places = (np.empty(documents + 1, np.int32) for _ in range(3))
-    return postings.Room(scores, scores.view(np.int32), touched, racing, places, np.empty(0), np.empty(0, np.int64))
+    touched, candidates, positions = (np.empty(documents + 1, np.int32) for _ in range(3))
+    bits = scores.view(np.int32)
+    return kernels.Workspace(scores, bits, touched, candidates, positions, np.empty(0), np.empty(0, np.int64))
 
 
-class _Progress:
-    """Tells a meter how many tokens are done. Threads may tell at the same moment and one be lost: it is a bar."""
+class _Report:
+    """Reports the tokens done to a meter. Of simultaneous reports one may be lost, which a progress bar can bear."""
 
     def __init__(self, meter: Meter | None, total: int) -> None:
         self.meter, self.total, self.done = meter, total, 0
@@ -324,34 +403,34 @@ class _Progress:
 
 
 Part = tuple[int, int]
-"""Documents from the first to before the second."""
+"""A range of documents, the second number excluded."""
 
 
 def _parts(corpus: Corpus, threads: int) -> list[Part]:
-    """A range of documents for each thread, of about as many tokens."""
+    """Return one range of documents per thread, of about equally many tokens."""
     cuts = np.searchsorted(corpus.offsets, np.linspace(0, len(corpus.ids), threads + 1)[1:-1]).tolist()
     return list(zip([0, *cuts], [*cuts, len(corpus)], strict=True))
 
 
-def _pieces(corpus: Corpus, part: Part, tell: _Progress) -> Iterator[Part]:
-    """A part in pieces, each told of when it is done."""
+def _pieces(corpus: Corpus, part: Part, report: _Report) -> Iterator[Part]:
+    """Yield a part in pieces and report each one when it is done."""
     first, last = part
     while first < last:
         until = int(np.searchsorted(corpus.offsets, corpus.offsets[first] + TOKENS_AT_ONCE))
         stop = min(max(until, first + 1), last)
         yield first, stop
-        tell(int(corpus.offsets[stop] - corpus.offsets[first]))
+        report(int(corpus.offsets[stop] - corpus.offsets[first]))
         first = stop
 
 
-def _document_frequencies(corpus: Corpus, parts: list[Part], tell: _Progress) -> list[Longs]:
-    """For each part: in how many of its documents each token stands."""
+def _document_frequencies(corpus: Corpus, parts: list[Part], report: _Report) -> list[Longs]:
+    """Return the document frequency of each token, part by part."""
     vocab = corpus.vocab
 
     def count(part: Part) -> Longs:
         states = np.full(len(vocab), -1 << 32, np.int64)
-        for first, last in _pieces(corpus, part, tell):
-            postings.count_documents(corpus.ids, corpus.offsets, first, last, states)
+        for first, last in _pieces(corpus, part, report):
+            kernels.count_documents(corpus.ids, corpus.offsets, first, last, states)
         states &= 0xFFFFFFFF
         states[vocab.end] = 0
         if vocab.unknown is not None:
@@ -361,12 +440,12 @@ def _document_frequencies(corpus: Corpus, parts: list[Part], tell: _Progress) ->
     return list(ordered_map(count, parts, len(parts)))
 
 
-def _fill(corpus: Corpus, part: Part, weighing: Weighing, heads: Longs, index: postings.Index, tell: _Progress) -> None:
+def _fill(corpus: Corpus, part: Part, weighing: Weighing, heads: Longs, index: kernels.Index, report: _Report) -> None:
     tally = np.zeros(len(corpus.vocab), np.int32)
     longest = int(np.diff(corpus.offsets[part[0] : part[1] + 1]).max(initial=0))
     distinct: Array = np.empty(longest + 1, np.int32)
-    for first, last in _pieces(corpus, part, tell):
-        postings.fill_postings(
+    for first, last in _pieces(corpus, part, report):
+        kernels.fill_postings(
             corpus.ids, corpus.offsets, first, last, weighing.idf, weighing.kind, weighing.k1, weighing.gain,
             weighing.shift, weighing.scales, index, heads, tally, distinct,
         )  # fmt: skip

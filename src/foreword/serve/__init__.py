@@ -1,12 +1,11 @@
-"""Models over HTTP. A request passes, from outside in:
+"""Models over HTTP. The path of a request, from outside in:
 
-    door       a socket, with an end for those that neither ask nor read; ``parsed`` is the quick way to read HTTP
-    counted    counts, times, a line of the log
-    limits     strangers, forged pages, too much at once
-    quick      the shortest way for what is asked most
-    routes     everything else: what can be asked, as ``bodies`` says it
-    batches    questions that wait for the same model, together
-    answers    what the model says
+    connection  reads HTTP from a socket and writes the answer; cuts off clients that neither send nor read
+    routes      who may ask, which route, is the body right; counts and logs the result
+    batches     pending requests for the same model, computed together
+    answers     what the model says
 
-``shelf`` holds the models, ``keeping`` loads them, ``running`` joins all of it. The lab has the same routes.
+``bodies`` has the types of requests and answers and ``openapi`` the schema written from them, ``limits`` says what is
+refused, ``registry`` has the models, ``loading`` reads them from disk, ``running`` is the server. The lab adds its own
+routes to the same service.
 """

@@ -1,12 +1,11 @@
-"""What a model says to some questions at once: text in, what JSON can hold out.
+"""Answers of models to a batch of questions: text in, JSON out.
 
-Each function takes a model's entry and a list of questions, and gives an answer or a refusal for each, in their order.
-Questions of many clients are put together by ``batches.py``; to be answered alone or in company makes no difference.
+Each function takes a model's entry and a list of questions, and returns an answer or an error for each, in their order.
+``batches.py`` combines the questions of many clients; an answer does not depend on the others in its batch.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -15,9 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from foreword.arrays import Doubles
-from foreword.decode import INCOMPLETE
 from foreword.errors import ForewordError, InputError
+from foreword.measures.perplexity import finite, surprisal
 from foreword.pipeline.language import TextLM
+from foreword.pipeline.scoring import score_corpus
 from foreword.serve.registry import Entry
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
@@ -26,87 +26,71 @@ from foreword.vectors.wordvectors import WordVectors
 Answer: TypeAlias = "dict[str, Any] | ForewordError"
 Options: TypeAlias = Mapping[str, Any]
 Work: TypeAlias = Callable[[Entry, Sequence[Any], Options, int], list[Answer]]
-"""entry, questions, what holds for all of them, and how many tokens one question may have."""
+"""Takes an entry, questions, the options that hold for all of them, and the most tokens of one question."""
 
 MOST_READ = 20_000
-"""Tokens of a text, where nobody says."""
+"""Default limit of the tokens of a text."""
 
 MOST_NUMBERS = 1_000_000
-"""Of an answer: vectors of many words, each of many numbers."""
+"""Limit of the numbers in one answer: vectors of many words."""
 
 
 class TooLongError(InputError):
-    """More tokens than are read at once."""
+    """A text with more tokens than the server reads."""
+
+    def __init__(self, tokens: int, most: int) -> None:
+        super().__init__(f"a text has {tokens:,} tokens: at most {most:,} are read")
+
+
+class TooManyNumbersError(InputError):
+    """An answer with more numbers than the server sends."""
 
 
 def check_tokens(tokens: int, most: int) -> None:
+    """Raise a TooLongError if there are more than ``most`` tokens."""
     if tokens > most:
-        raise TooLongError(f"a text has {tokens:,} tokens: at most {most:,} are read")
+        raise TooLongError(tokens, most)
 
 
 # Language models
 
 
 def score(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:
-    """As ``foreword score --json``: natural log-probability, the end included."""
+    """Score texts as ``foreword score --json`` does: natural log-probability, the end included."""
+    lm = entry.language_model
+    return _for_corpus(lm, texts, most, lambda corpus: score_corpus(lm.model, corpus).records())
+
+
+def token_surprisals(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:
+    """Return every token of each text with its surprisal in bits."""
     lm = entry.language_model
 
-    def scored(corpus: Corpus) -> list[dict[str, Any]]:
-        starts, unknown = corpus.offsets[:-1], corpus.vocab.unknown
-        logs = np.add.reduceat(np.asarray(lm.model.logprobs(corpus), np.float64), starts).tolist()
-        tokens = np.diff(corpus.offsets).tolist()
-        oov = [0] * len(tokens)
-        if unknown is not None:
-            oov = np.add.reduceat((corpus.ids == unknown).astype(np.int64), starts).tolist()
-        return [
-            {"score": finite(log), "tokens": count, "oov": strange, "perplexity": perplexity(log, count)}
-            for log, count, strange in zip(logs, tokens, oov, strict=True)
-        ]
-
-    return _for_corpus(lm, texts, most, scored)
-
-
-def surprisal(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:
-    """Every token and the bits of surprise it was."""
-    lm = entry.language_model
-
-    def told(corpus: Corpus) -> list[dict[str, Any]]:
-        bits = (-np.asarray(lm.model.logprobs(corpus), np.float64) / math.log(2) + 0.0).tolist()
-        tokens = [spelled(lm, id) for id in corpus.ids.tolist()]
+    def surprisals(corpus: Corpus) -> list[dict[str, Any]]:
+        tokens, bits = map(lm.token_text, corpus.ids.tolist()), surprisal(lm.model, corpus).tolist()
         pairs = [{"token": token, "bits": finite(each)} for token, each in zip(tokens, bits, strict=True)]
-        ends = corpus.offsets.tolist()
-        return [{"tokens": pairs[start:stop]} for start, stop in pairwise(ends)]
+        return [{"tokens": pairs[start:stop]} for start, stop in pairwise(corpus.offsets.tolist())]
 
-    return _for_corpus(lm, texts, most, told)
+    return _for_corpus(lm, texts, most, surprisals)
 
 
-def _for_corpus(
-    lm: TextLM, texts: Sequence[str], most: int, work: Callable[[Corpus], Sequence[Answer]]
-) -> list[Answer]:
-    """Answers of all texts at once, but for those that are too long."""
+def _for_corpus(lm: TextLM, texts: Sequence[str], most: int, work: Callable[[Corpus], Sequence[Any]]) -> list[Answer]:
+    """Answer all texts at once; return an error for those that are too long."""
     corpus = lm.corpus(texts)
     lengths = np.diff(corpus.offsets)
     if int(lengths.max(initial=0)) <= most:
         return list(work(corpus))
     short = lm.corpus([text for text, length in zip(texts, lengths.tolist(), strict=True) if length <= most])
     found = iter(work(short) if len(short) else [])
-    return [next(found) if length <= most else _refused_length(length, most) for length in lengths.tolist()]
-
-
-def _refused_length(tokens: int, most: int) -> ForewordError:
-    try:
-        check_tokens(tokens, most)
-    except TooLongError as error:
-        return error
-    raise AssertionError("it is not too long")
+    return [next(found) if length <= most else TooLongError(length, most) for length in lengths.tolist()]
 
 
 def next_words(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:
+    """Return the likeliest next tokens after each text."""
     return _one_by_one(lambda text: next_of(entry, text, options["k"], options["temperature"], most), texts)
 
 
 def next_of(entry: Entry, text: str, k: int, temperature: float, most: int = MOST_READ) -> dict[str, Any]:
-    """The k likeliest tokens after a text, p ∝ p^(1/temperature), and what the others have together."""
+    """Return the k likeliest tokens after a text, p ∝ p^(1/temperature), and the probability of the rest."""
     lm, steps = entry.language_model, entry.steps
     assert steps is not None
     ids = lm.tokenizer.encode(text).tolist()
@@ -121,11 +105,12 @@ def next_of(entry: Entry, text: str, k: int, temperature: float, most: int = MOS
     best = np.argpartition(-chances, k - 1)[:k]
     best = best[np.lexsort((best, -chances[best]))]
     entropy = float(-(chances * np.log2(np.where(chances > 0, chances, 1))).sum())
-    tokens = [{"token": spelled(lm, id), "p": p} for id, p in zip(best.tolist(), chances[best].tolist(), strict=True)]
+    tokens = [{"token": lm.token_text(id), "p": p} for id, p in zip(best.tolist(), chances[best].tolist(), strict=True)]
     return {"tokens": tokens, "rest": max(0.0, 1 - float(chances[best].sum())), "entropy": entropy}
 
 
 def tokenize(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:
+    """Return the tokens of each text and their ids."""
     tokenizer = entry.model.tokenizer if isinstance(entry.model, TextLM) else entry.model
     vocab = tokenizer.vocab
 
@@ -141,7 +126,7 @@ def tokenize(entry: Entry, texts: Sequence[str], options: Options, most: int) ->
 
 
 def classify(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:
-    """The k likeliest labels. fastText may know nothing of a text, and then says none."""
+    """Return the k likeliest labels of each text; fastText returns none for a text of unknown words."""
     k = options["k"]
     for text in texts:
         if len(text) > most and len(text.split()) > most:  # the second is asked only where it may be so
@@ -160,21 +145,22 @@ def _classified(entry: Entry, texts: Sequence[str], k: int, most: int) -> list[d
 
 
 def tag(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:
-    sentences, refused = _sentences(texts, options["split"], most)
+    """Return the words of each text and their tags."""
+    sentences, refused = _split_texts(texts, options["split"], most)
     asked = [words for words in sentences if words]
     found = iter(entry.model.predict(asked) if asked else [])
     tagged = [{"words": words, "tags": list(next(found)) if words else []} for words in sentences]
-    return [refused.get(place, answer) for place, answer in enumerate(tagged)]
+    return [refused.get(index, answer) for index, answer in enumerate(tagged)]
 
 
 def translate(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:
+    """Return the translation of each text."""
     sizes = [len(ids) for ids in Corpus.from_texts(texts, entry.model.source).documents()]
     asked = [text for text, size in zip(texts, sizes, strict=True) if 1 < size <= most]
     settings = {"width": options["width"], "max_tokens": options["max_tokens"]}
     found = iter(entry.model.translate(asked, **settings) if asked else [])
     return [
-        _refused_length(size, most) if size > most else {"translation": next(found) if size > 1 else ""}
-        for size in sizes
+        TooLongError(size, most) if size > most else {"translation": next(found) if size > 1 else ""} for size in sizes
     ]
 
 
@@ -182,26 +168,26 @@ def translate(entry: Entry, texts: Sequence[str], options: Options, most: int) -
 
 
 def embed(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:
-    """A vector for each word where it stands, null where there is none; or the mean of those there are."""
-    sentences, refused = _sentences(texts, options["split"], most)
+    """Return a vector for each word in its context, null where there is none; or the mean of those there are."""
+    sentences, refused = _split_texts(texts, options["split"], most)
     vectors = entry.vectors if entry.kind != "elmo" else None
     dimensions = entry.model.dimensions if vectors is None else vectors.dimensions
     mean = options["pool"] == "mean"
-    for place, words in enumerate(sentences):
+    for index, words in enumerate(sentences):
         if not mean and len(words) * dimensions > MOST_NUMBERS:
-            refused[place] = TooLongError(
+            refused[index] = TooManyNumbersError(
                 f"{len(words):,} words of {dimensions} numbers each: at most {MOST_NUMBERS:,} numbers are sent; "
                 "ask for pool mean, or for fewer words"
             )
-            sentences[place] = []
+            sentences[index] = []
     if vectors is None:
         asked = [words for words in sentences if words]
         found = iter(entry.model.embed(asked) if asked else [])
         rows = [list(next(found)) if words else [] for words in sentences]
     else:
         rows = [_vectors(vectors, words) for words in sentences]
-    told = [_embedded(words, each, mean) for words, each in zip(sentences, rows, strict=True)]
-    return [refused.get(place, answer) for place, answer in enumerate(told)]
+    results = [_embedded(words, each, mean) for words, each in zip(sentences, rows, strict=True)]
+    return [refused.get(index, answer) for index, answer in enumerate(results)]
 
 
 def _embedded(words: list[str], rows: list[Any], mean: bool) -> dict[str, Any]:
@@ -212,45 +198,47 @@ def _embedded(words: list[str], rows: list[Any], mean: bool) -> dict[str, Any]:
 
 
 def _vectors(vectors: WordVectors, words: Sequence[str]) -> list[Any]:
-    """As spelled, or in small letters, or made of its parts; None for a word that has none of these."""
+    """Return the vectors of words: as spelled, in lower case, or made of subwords; None for a word without any."""
     places = vectors.places(words)
     strange = np.flatnonzero(places < 0).tolist()
     if strange:
-        places[strange] = vectors.places([words[place].lower() for place in strange])
+        places[strange] = vectors.places([words[index].lower() for index in strange])
     rows: list[Any] = [None] * len(words)
     known = np.flatnonzero(places >= 0)
-    for place, row in zip(known.tolist(), vectors.rows.floats(places[known]), strict=True):
-        rows[place] = row
+    for index, row in zip(known.tolist(), vectors.rows.floats(places[known]), strict=True):
+        rows[index] = row
     if vectors.subwords is not None:
-        for place in np.flatnonzero(places < 0).tolist():
-            rows[place] = vectors.subwords.vector(words[place])
+        for index in np.flatnonzero(places < 0).tolist():
+            rows[index] = vectors.subwords.vector(words[index])
     return rows
 
 
 def nearest(entry: Entry, words: Sequence[str], options: Options, most: int) -> list[Answer]:
+    """Return the k nearest words to each word."""
     vectors, k = entry.vectors, options["k"]
     rows, left_out, refused = [], [], dict[int, Answer]()
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         row = _vectors(vectors, [word.strip()])[0]
         if row is None:
-            refused[place] = no_word(word.strip())
+            refused[index] = no_word(word.strip())
         else:
             rows.append(row)
             left_out.append({word.strip(), word.strip().lower()})
     near = iter(vectors.nearest_many(np.stack(rows), k + 2) if rows else [])
-    told = [
+    results = [
         _neighbours([pair for pair in found if pair[0] not in own][:k])
         for found, own in zip(near, left_out, strict=True)
     ]
-    answers = iter(told)
-    return [refused[place] if place in refused else next(answers) for place in range(len(words))]
+    answers = iter(results)
+    return [refused[index] if index in refused else next(answers) for index in range(len(words))]
 
 
 def analogy(entry: Entry, triples: Sequence[tuple[str, str, str]], options: Options, most: int) -> list[Answer]:
+    """Return what is to c as b is to a, for each triple."""
     vectors = entry.vectors
 
     def solved(triple: tuple[str, str, str]) -> dict[str, Any]:
-        words = [_known_spelling(vectors, word.strip()) for word in triple]
+        words = [known_spelling(vectors, word.strip()) for word in triple]
         try:
             return _neighbours(vectors.analogy(words[0], words[1], words[2], options["k"]))
         except KeyError as error:
@@ -259,7 +247,8 @@ def analogy(entry: Entry, triples: Sequence[tuple[str, str, str]], options: Opti
     return _one_by_one(solved, triples)
 
 
-def _known_spelling(vectors: WordVectors, word: str) -> str:
+def known_spelling(vectors: WordVectors, word: str) -> str:
+    """Return the word as it is or in lower case, whichever has a vector."""
     return next((each for each in (word, word.lower()) if each in vectors), word)
 
 
@@ -268,6 +257,7 @@ def _neighbours(pairs: Sequence[tuple[str, float]]) -> dict[str, Any]:
 
 
 def search(entry: Entry, queries: Sequence[str], options: Options, most: int) -> list[Answer]:
+    """Return the k best documents for each query."""
     for query in queries:
         if len(query.split()) > most:
             return _one_by_one(lambda each: _searched(entry, [each], options["k"], most)[0], queries)
@@ -292,7 +282,7 @@ def _searched(entry: Entry, queries: Sequence[str], k: int, most: int) -> list[d
 
 WORK: dict[str, Work] = {
     "score": score,
-    "surprisal": surprisal,
+    "surprisal": token_surprisals,
     "next": next_words,
     "tokenize": tokenize,
     "classify": classify,
@@ -309,7 +299,7 @@ WORK: dict[str, Work] = {
 
 
 def _one_by_one(work: Callable[[Any], dict[str, Any]], questions: Sequence[Any]) -> list[Answer]:
-    """For models that read one text at a time, or where one of them may be refused."""
+    """Answer questions one at a time; a question that is refused gets its error."""
     answers: list[Answer] = []
     for question in questions:
         try:
@@ -319,13 +309,13 @@ def _one_by_one(work: Callable[[Any], dict[str, Any]], questions: Sequence[Any])
     return answers
 
 
-def _sentences(texts: Sequence[str], split: str, most: int) -> tuple[list[list[str]], dict[int, Answer]]:
-    """Texts cut into words, and refusals of those with too many, which are left empty."""
+def _split_texts(texts: Sequence[str], split: str, most: int) -> tuple[list[list[str]], dict[int, Answer]]:
+    """Split texts into words; return errors for those with too many, which are left empty."""
     sentences, refused = [], dict[int, Answer]()
-    for place, text in enumerate(texts):
+    for index, text in enumerate(texts):
         words = _cutter(split).pieces(text)
         if len(words) > most:
-            refused[place] = _refused_length(len(words), most)
+            refused[index] = TooLongError(len(words), most)
         sentences.append(words if len(words) <= most else [])
     return sentences, refused
 
@@ -335,23 +325,6 @@ def _cutter(split: str) -> WordTokenizer:
     return WordTokenizer(split="punctuation" if split == "punctuation" else "space")
 
 
-def spelled(lm: TextLM, id: int) -> str:
-    """A token as text, or as the vocabulary writes it where it is the end or part of a character."""
-    text = "" if id == lm.vocab.end else lm.tokenizer.decode([id])
-    return text if text and INCOMPLETE not in text else lm.vocab[id]
-
-
-def finite(number: float) -> float | None:
-    """JSON knows no infinity: null says it."""
-    return number if math.isfinite(number) else None
-
-
-def perplexity(logprob: float, tokens: int) -> float | None:
-    try:
-        return finite(math.exp(-logprob / tokens))
-    except OverflowError:
-        return None
-
-
 def no_word(word: str) -> InputError:
+    """Return the error of a word without a vector."""
     return InputError(f"no vector for {word!r}: try another word")

@@ -1,10 +1,9 @@
-"""Questions that wait for the same model are computed together.
+"""Dynamic batching: pending requests for the same model are computed together.
 
-A network reads sixty texts side by side in little more time than one. So a question waits a moment for company, and
-for as long as others keep coming, up to a limit: after a batch, its clients ask again one by one. While a batch is
-computed in a worker thread, those that come meanwhile wait and are the next one. What a model of counts takes for a
-short text is less than handing it to a thread would take: that is done on the event loop itself, all questions that
-came in one turn of the loop in one call.
+A network reads a batch of sixty texts in little more time than one. So a request waits a moment for others, and for as
+long as others keep coming, up to a limit: after a batch, its clients ask again one by one. While a batch is computed in
+a worker thread, new requests queue up for the next one. A short text takes an n-gram model less time than handing it to
+a thread would: that is computed on the event loop itself, all requests of one turn of the loop in one call.
 """
 
 from __future__ import annotations
@@ -24,112 +23,135 @@ from foreword.serve.metrics import Metrics
 from foreword.serve.registry import Entry
 
 SMALL = 20_000
-"""Characters that a cheap model reads on the event loop: a few milliseconds at most."""
+"""Characters that a cheap model reads on the event loop: a few milliseconds of work at most."""
 
 PATIENCE = 10
-"""How many times the wait for another question a batch is gathered, at most."""
+"""How many times ``Limits.wait`` a batch may wait for more requests."""
 
 LARGE = 1 << 20
 """Characters in one batch, unless one request alone has more."""
 
 
+class OutOfTimeError(ForewordError):
+    """An answer that took longer than a request may."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"there was no answer after {seconds:g} seconds: ask for less, or when it is quieter")
+
+
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Pending:
+    """A request that waits. size: characters of its questions."""
+
     questions: Sequence[Any]
     size: int
     future: asyncio.Future[list[Any]]
 
 
-class Desk:
-    """Where questions are handed in. One event loop and some threads. closing: whether the server is about to end."""
+class Batcher:
+    """Queues of pending requests and the threads that compute them. closing: whether the server is shutting down."""
 
     def __init__(self, limits: Limits | None = None, metrics: Metrics | None = None) -> None:
         self.limits = Limits() if limits is None else limits
         self.metrics = Metrics() if metrics is None else metrics
         self.threads = ThreadPoolExecutor(max(2, os.cpu_count() or 1), "foreword-work")
         self.closing = False
-        self._lines: WeakKeyDictionary[Entry, dict[Any, Line]] = WeakKeyDictionary()
+        self._queues: WeakKeyDictionary[Entry, dict[Any, Queue]] = WeakKeyDictionary()
 
     async def ask(self, entry: Entry, ability: str, questions: Sequence[Any], **options: Any) -> list[Any]:
-        """An answer for each question; an error if the model cannot, or if one of them is refused."""
-        return await self.put(entry, ability, questions, **options)
-
-    def put(self, entry: Entry, ability: str, questions: Sequence[Any], **options: Any) -> asyncio.Future[list[Any]]:
+        """Return an answer for each question; raise an error if the model cannot, or if one of them is refused."""
         entry.check(ability)
-        lines = self._lines.get(entry)
-        if lines is None:
-            lines = self._lines[entry] = {}
+        queues = self._queues.get(entry)
+        if queues is None:
+            queues = self._queues[entry] = {}
         key = (ability, *options.items())
-        line = lines.get(key)
-        if line is None:
-            line = lines[key] = Line(self, entry, ability, options)
-        return line.put(questions)
+        queue = queues.get(key)
+        if queue is None:
+            queue = queues[key] = Queue(self, entry, ability, options)
+        future = queue.put(questions)
+        return await (future if queue.cheap else _within(self.limits.seconds, future))
 
     def close(self) -> None:
+        """Drop what is queued."""
         self.threads.shutdown(wait=False, cancel_futures=True)
 
 
-class Line:
-    """Those who wait for one model with one kind of question."""
+async def _within(seconds: float, future: asyncio.Future[list[Any]]) -> list[Any]:
+    """Await one future with a time limit; ``asyncio.timeout`` takes three times as long for it."""
+    timer = asyncio.get_running_loop().call_later(seconds, future.cancel)
+    try:
+        return await future
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # the client has gone
+            raise
+        raise OutOfTimeError(seconds) from None
+    finally:
+        timer.cancel()
 
-    def __init__(self, desk: Desk, entry: Entry, ability: str, options: dict[str, Any]) -> None:
-        self.desk, self.entry, self.ability, self.options = desk, entry, ability, options
+
+class Queue:
+    """Queue of pending requests for one (model, route, options)."""
+
+    def __init__(self, batcher: Batcher, entry: Entry, ability: str, options: dict[str, Any]) -> None:
+        self.batcher, self.entry, self.ability, self.options = batcher, entry, ability, options
         self.cheap = entry.is_cheap(ability)
-        self.waiting: list[Waiting] = []
+        self.pending: list[Pending] = []
         self.busy = False
 
     def put(self, questions: Sequence[Any]) -> asyncio.Future[list[Any]]:
+        """Queue a request; the future gets its answers."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Any]] = loop.create_future()
         size = sum(len(each) for each in questions)
-        self.waiting.append(Waiting(questions, size, future))
+        self.pending.append(Pending(questions, size, future))
         if not self.busy:
             self.busy = True
             if self.cheap:
-                loop.call_soon(self._next)
+                loop.call_soon(self._start_batch)
             else:
                 self._gather(loop)
         return future
 
     def _gather(self, loop: asyncio.AbstractEventLoop, before: int = 0, turns: int = 0) -> None:
-        """Wait until nobody came since the last look, or the batch is full, or it has taken long enough."""
-        there = len(self.waiting)
-        if there == before or there >= self.desk.limits.batch or turns >= PATIENCE:
-            self._next()
+        """Wait until no request came since the last check, the batch is full, or it has waited long enough."""
+        count = len(self.pending)
+        if count == before or count >= self.batcher.limits.batch or turns >= PATIENCE:
+            self._start_batch()
         else:
-            loop.call_later(self.desk.limits.wait, self._gather, loop, there, turns + 1)
+            loop.call_later(self.batcher.limits.wait, self._gather, loop, count, turns + 1)
 
-    def _next(self) -> None:
-        """Compute a batch: here where that is quick, or else in a thread."""
-        batch = self._take()
+    def _start_batch(self) -> None:
+        """Compute a batch: here if that is quick, in a thread if not."""
+        batch = self._pop_batch()
         if not batch:
             self.busy = False
             return
         if self.cheap and sum(each.size for each in batch) <= SMALL and self.entry.lock.acquire(blocking=False):
             try:
-                answers = self._computed(batch)
+                answers = self._compute(batch)
             finally:
                 self.entry.lock.release()
             self._deliver(batch, answers)
             return
-        work = asyncio.get_running_loop().run_in_executor(self.desk.threads, self._computed_alone, batch)
+        work = asyncio.get_running_loop().run_in_executor(self.batcher.threads, self._compute_locked, batch)
         work.add_done_callback(lambda done: self._finished(batch, done))
 
-    def _take(self) -> list[Waiting]:
-        """The first so many, without those whose clients have gone."""
-        taken, questions, size = list[Waiting](), 0, 0
-        for place, each in enumerate(self.waiting):
+    def _pop_batch(self) -> list[Pending]:
+        """Take the first requests off the queue, without those whose clients have gone."""
+        batch, questions, size = list[Pending](), 0, 0
+        for index, each in enumerate(self.pending):
             if each.future.done():
                 continue
             questions, size = questions + len(each.questions), size + each.size
-            if taken and (questions > self.desk.limits.batch or size > LARGE):
-                del self.waiting[:place]
-                return taken
-            taken.append(each)
-        self.waiting.clear()
-        return taken
+            if batch and (questions > self.batcher.limits.batch or size > LARGE):
+                del self.pending[:index]
+                return batch
+            batch.append(each)
+        self.pending.clear()
+        return batch
 
-    def _finished(self, batch: list[Waiting], done: asyncio.Future[list[list[Answer]]]) -> None:
+    def _finished(self, batch: list[Pending], done: asyncio.Future[list[list[Answer]]]) -> None:
         error = None if done.cancelled() else done.exception()
         if error is not None or done.cancelled():
             answers: list[list[Answer]] = [[ForewordError("the server is closing")] for _ in batch]
@@ -137,8 +159,8 @@ class Line:
             answers = done.result()
         self._deliver(batch, answers)
 
-    def _deliver(self, batch: list[Waiting], answers: list[list[Answer]]) -> None:
-        self.desk.metrics.batch(self.entry.name, self.ability, len(batch))
+    def _deliver(self, batch: list[Pending], answers: list[list[Answer]]) -> None:
+        self.batcher.metrics.batch(self.entry.name, self.ability, len(batch))
         for each, found in zip(batch, answers, strict=True):
             if each.future.done():
                 continue
@@ -147,26 +169,26 @@ class Line:
                 each.future.set_exception(refused)
             else:
                 each.future.set_result(found)
-        if not self.waiting:
+        if not self.pending:
             self.busy = False
         elif self.cheap:
-            asyncio.get_running_loop().call_soon(self._next)
+            asyncio.get_running_loop().call_soon(self._start_batch)
         else:
             asyncio.get_running_loop().call_soon(self._gather, asyncio.get_running_loop())
 
-    def _computed_alone(self, batch: list[Waiting]) -> list[list[Answer]]:
+    def _compute_locked(self, batch: list[Pending]) -> list[list[Answer]]:
         with self.entry.lock:
-            return self._computed(batch)
+            return self._compute(batch)
 
-    def _computed(self, batch: list[Waiting]) -> list[list[Answer]]:
-        """Answers for each of those who wait; where all together fail, each on its own, so that one harms no other."""
+    def _compute(self, batch: list[Pending]) -> list[list[Answer]]:
+        """Return the answers of each request; if the batch fails, compute each on its own."""
         questions = [question for each in batch for question in each.questions]
         try:
-            found = WORK[self.ability](self.entry, questions, self.options, self.desk.limits.tokens)
+            found = WORK[self.ability](self.entry, questions, self.options, self.batcher.limits.tokens)
         except Exception as error:
             if len(batch) == 1:
                 return [[error]]  # type: ignore[list-item]
-            return [self._computed([each])[0] for each in batch]
+            return [self._compute([each])[0] for each in batch]
         answers, start = [], 0
         for each in batch:
             answers.append(found[start : start + len(each.questions)])

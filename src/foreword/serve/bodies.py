@@ -1,20 +1,20 @@
-"""What is asked and what is answered, as JSON: the schema that ``/openapi.json`` tells."""
+"""Bodies of requests and answers: the types that requests are checked by and ``/openapi.json`` is written from."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from foreword.errors import MissingExtraError
 
 try:
     from pydantic import BaseModel, ConfigDict, Field
 except ImportError:
-    raise MissingExtraError("fastapi", "lab", "a web page") from None
+    raise MissingExtraError("pydantic", "lab", "a server") from None
 
 MOST_TEXTS = 256
 MOST_CHARACTERS = 1_000_000
 MOST_GENERATED = 500
-"""Tokens that are generated at once."""
+"""Tokens of one generated text."""
 
 Name = Annotated[str, Field(max_length=200)]
 Text = Annotated[str, Field(max_length=20_000)]
@@ -25,32 +25,58 @@ Words = Word | Annotated[list[Word], Field(min_length=1, max_length=MOST_TEXTS)]
 
 
 class Asked(BaseModel):
-    """A body: JSON with these names, and no others."""
+    """A request: a JSON object with these names and no others."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class AskScore(Asked):
-    """text: one or a list of them; an answer comes for each."""
+class AskModel(Asked):
+    """A request that a model answers. MANY: whether its answer has a result for each text."""
+
+    MANY: ClassVar[bool] = True
 
     model: Name
+
+    def questions(self) -> list[Any]:
+        """Return what the model is asked, each to be answered on its own."""
+        text: str | list[str] = getattr(self, "text")  # noqa: B009
+        return [text] if isinstance(text, str) else text
+
+    def options(self) -> dict[str, Any]:
+        """Return the other fields; questions with equal options may be computed together."""
+        return self.model_dump(exclude={"model", "text"})
+
+
+class AskScore(AskModel):
+    """text: one or a list; each gets an answer."""
+
     text: Texts
 
+    def options(self) -> dict[str, Any]:
+        """Return nothing: scoring has no options."""
+        return {}
 
-class AskNext(Asked):
-    model: Name
+
+class AskNext(AskModel):
+    """k: how many tokens, the likeliest first."""
+
+    MANY = False
+
     text: Text = ""
     k: int = Field(10, ge=1, le=100)
     temperature: float = Field(1.0, ge=0.001, le=100)
 
 
-class AskSurprisal(Asked):
-    model: Name
+class AskSurprisal(AskModel):
+    """One text."""
+
+    MANY = False
+
     text: Text
 
 
 class AskGenerate(Asked):
-    """stream: whether the text comes piece by piece, as server-sent events."""
+    """stream: send the text in pieces, as server-sent events."""
 
     model: Name
     prompt: Text = ""
@@ -62,75 +88,97 @@ class AskGenerate(Asked):
     stream: bool = False
 
 
-class AskClassify(Asked):
+class AskClassify(AskModel):
     """k: how many labels, the likeliest first."""
 
-    model: Name
     text: Texts
     k: int = Field(1, ge=1, le=1000)
 
 
-class AskTag(Asked):
-    """split: "punctuation" makes words of punctuation marks; "space" takes what stands between white space."""
+class AskTag(AskModel):
+    """split: "punctuation" makes words of punctuation marks; "space" splits at white space only."""
 
-    model: Name
     text: Texts
     split: Literal["punctuation", "space"] = "punctuation"
 
 
-class AskTranslate(Asked):
+class AskTranslate(AskModel):
     """width: of the beam; 1 is greedy."""
 
-    model: Name
     text: Texts
     width: int = Field(5, ge=1, le=16)
     max_tokens: int = Field(100, ge=1, le=MOST_GENERATED)
 
 
-class AskEmbed(Asked):
+class AskEmbed(AskModel):
     """pool: "words" gives a vector for each word, "mean" one for the text."""
 
-    model: Name
     text: Texts
     split: Literal["punctuation", "space"] = "punctuation"
     pool: Literal["words", "mean"] = "words"
 
 
-class AskNearest(Asked):
-    model: Name
+class AskNearest(AskModel):
+    """word: one or a list; k: how many neighbours."""
+
     word: Words
     k: int = Field(10, ge=1, le=100)
 
+    def questions(self) -> list[Any]:
+        """Return the words."""
+        return [self.word] if isinstance(self.word, str) else self.word
 
-class AskAnalogy(Asked):
-    """What is to c as b is to a?"""
+    def options(self) -> dict[str, Any]:
+        """Return k."""
+        return {"k": self.k}
 
-    model: Name
+
+class AskAnalogy(AskModel):
+    """a is to b as c is to what?"""
+
     a: Word
     b: Word
     c: Word
     k: int = Field(5, ge=1, le=100)
 
+    def questions(self) -> list[Any]:
+        """Return the three words as one question."""
+        return [(self.a, self.b, self.c)]
 
-class AskSearch(Asked):
-    model: Name
+    def options(self) -> dict[str, Any]:
+        """Return k."""
+        return {"k": self.k}
+
+
+class AskSearch(AskModel):
+    """text: one query or a list; k: how many documents."""
+
     text: Texts
     k: int = Field(10, ge=1, le=100)
 
 
-class AskTokenize(Asked):
-    model: Name
+class AskTokenize(AskModel):
+    """text: one or a list."""
+
     text: Texts
 
 
 # Answers
 
-
-class Told(BaseModel):
-    """An answer. Where a number is null, it was not finite."""
+Result = TypeVar("Result")
 
 
-class Scored(Told):
+class AnswerBody(BaseModel):
+    """An answer. A number that is not finite is null."""
+
+
+class Results(AnswerBody, Generic[Result]):
+    """One result per text, in their order."""
+
+    results: list[Result]
+
+
+class ScoreResult(AnswerBody):
     """score: natural log-probability, the end included."""
 
     score: float | None
@@ -139,65 +187,67 @@ class Scored(Told):
     perplexity: float | None
 
 
-class ScoreAnswer(Told):
-    results: list[Scored]
+class TokenProbability(AnswerBody):
+    """A token and its probability."""
 
-
-class Likely(Told):
     token: str
     p: float
 
 
-class NextAnswer(Told):
-    tokens: list[Likely]
+class NextAnswer(AnswerBody):
+    """The likeliest next tokens. rest: probability of the others; entropy: in bits."""
+
+    tokens: list[TokenProbability]
     rest: float
     entropy: float
 
 
-class Surprise(Told):
+class TokenSurprisal(AnswerBody):
+    """A token and its surprisal in bits."""
+
     token: str
     bits: float | None
 
 
-class SurprisalAnswer(Told):
-    tokens: list[Surprise]
+class SurprisalAnswer(AnswerBody):
+    """Every token of a text."""
+
+    tokens: list[TokenSurprisal]
 
 
-class GenerateAnswer(Told):
+class GenerateAnswer(AnswerBody):
+    """The text after the prompt."""
+
     text: str
 
 
-class Label(Told):
+class LabelProbability(AnswerBody):
+    """A label and its probability."""
+
     label: str
     probability: float
 
 
-class Labelled(Told):
-    labels: list[Label]
+class LabelResult(AnswerBody):
+    """The likeliest labels of a text."""
+
+    labels: list[LabelProbability]
 
 
-class ClassifyAnswer(Told):
-    results: list[Labelled]
+class TagResult(AnswerBody):
+    """The words of a text and their tags."""
 
-
-class Tagged(Told):
     words: list[str]
     tags: list[str]
 
 
-class TagAnswer(Told):
-    results: list[Tagged]
+class TranslateResult(AnswerBody):
+    """A translation."""
 
-
-class Translated(Told):
     translation: str
 
 
-class TranslateAnswer(Told):
-    results: list[Translated]
-
-
-class Embedded(Told):
+class EmbedResult(AnswerBody):
     """vectors: with pool "words", null for a word that has none; vector: with pool "mean"."""
 
     words: list[str]
@@ -205,24 +255,22 @@ class Embedded(Told):
     vector: list[float] | None = None
 
 
-class EmbedAnswer(Told):
-    results: list[Embedded]
+class Neighbour(AnswerBody):
+    """A word and its cosine."""
 
-
-class Neighbour(Told):
     word: str
     cosine: float | None
 
 
-class Neighbours(Told):
+class NearestResult(AnswerBody):
+    """The nearest words."""
+
     words: list[Neighbour]
 
 
-class NearestAnswer(Told):
-    results: list[Neighbours]
+class SearchHit(AnswerBody):
+    """A document that was found."""
 
-
-class Hit(Told):
     rank: int
     score: float
     document: int
@@ -230,25 +278,21 @@ class Hit(Told):
     snippet: str
 
 
-class Hits(Told):
-    hits: list[Hit]
+class SearchResult(AnswerBody):
+    """The best documents for a query."""
+
+    hits: list[SearchHit]
 
 
-class SearchAnswer(Told):
-    results: list[Hits]
+class TokenizeResult(AnswerBody):
+    """The tokens of a text and their ids."""
 
-
-class Cut(Told):
     ids: list[int]
     tokens: list[str]
 
 
-class TokenizeAnswer(Told):
-    results: list[Cut]
-
-
-class ModelFacts(Told):
-    """can: the routes that take it."""
+class ModelFacts(AnswerBody):
+    """A model that is served. can: the routes that take it."""
 
     name: str
     title: str
@@ -258,24 +302,28 @@ class ModelFacts(Told):
     vocabulary: int | None
 
 
-class Alive(Told):
+class Alive(AnswerBody):
+    """Alive or ready."""
+
     status: str
 
 
-class Refused(Told):
+class Refused(AnswerBody):
+    """Why a request was refused, in one sentence."""
+
     error: str
 
 
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    400: {"model": Refused, "description": "The model cannot do this, or not with this text."},
-    401: {"model": Refused, "description": "A token is needed."},
-    403: {"model": Refused, "description": "Another page may not ask."},
-    404: {"model": Refused, "description": "No such model or address."},
-    405: {"model": Refused, "description": "Another method is expected here."},
-    408: {"model": Refused, "description": "The request took too long to arrive."},
-    413: {"model": Refused, "description": "The body is too large."},
-    421: {"model": Refused, "description": "This server has another name."},
-    422: {"model": Refused, "description": "The body is not as the schema says, or a text has too many tokens."},
-    503: {"model": Refused, "description": "Too many requests at once, or the model is still being loaded."},
-    504: {"model": Refused, "description": "The answer took too long."},
+REFUSALS: dict[int, str] = {
+    400: "The model cannot do this, or not with this text.",
+    401: "A token is needed.",
+    403: "Requests of other pages are refused.",
+    404: "No such model or address.",
+    405: "The route takes another method.",
+    408: "The request took too long to arrive.",
+    413: "The body is too large.",
+    421: "The Host header names another server.",
+    422: "The body does not match the schema, or a text has too many tokens.",
+    503: "Too many requests at once, or the model is still being loaded.",
+    504: "The answer took too long.",
 }

@@ -1,8 +1,8 @@
-"""Models from disk: loaded when the server begins, and again when what is there has been replaced.
+"""Models from disk: loaded when the server starts, and again when they have been replaced.
 
-``save`` and ``foreword train`` put a folder in the place of another in one step. Whoever asks meanwhile is answered by
-the old model, and so is a request that has begun; when the new one is loaded and warm it takes over. One that cannot be
-loaded changes nothing but the log and a count.
+``save`` and ``foreword train`` replace a folder in one step. Until the new model is loaded and warm, requests are
+answered by the old one, and so is every request that has begun. A model that cannot be loaded changes nothing but the
+log and a counter.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from typing import TypeAlias
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.serve.answers import WORK
 from foreword.serve.metrics import Metrics
-from foreword.serve.registry import Entry, Shelf, entry_of
+from foreword.serve.registry import Entry, Registry, entry_of
 from foreword.storage.atomic import MODEL_JSON
 from foreword.storage.folder import load
 
 log = logging.getLogger("foreword.serve")
 
-Seal: TypeAlias = tuple[int, int, int]
-"""By which one file is told from another in its place: its number, time and size."""
+Stamp: TypeAlias = tuple[int, int, int]
+"""Inode, time and size of a file: they change when it is replaced."""
 
 NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 TEXTS = ("a b", "Ä b, 3")
-"""Asked first, alone and together: text that is ASCII and text that is not may take different kernels."""
+"""Questions that warm a model up, one by one and together: ASCII and other text may use different kernels."""
 
 WARMING: dict[str, tuple[dict[str, object], ...]] = {
     "score": ({},),
@@ -50,14 +50,16 @@ WARMING: dict[str, tuple[dict[str, object], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
+    """A model to serve, and its name."""
+
     name: str
     path: str
 
 
-def sources_of(said: Sequence[str]) -> list[Source]:
-    """``[NAME=]MODEL`` as the operator says it; without a name that of the folder or file."""
+def sources_of(arguments: Sequence[str]) -> list[Source]:
+    """Parse ``[NAME=]MODEL``; the default name is that of the folder or file."""
     sources: list[Source] = []
-    for each in said:
+    for each in arguments:
         name, equals, path = each.partition("=")
         if not equals or Path(each).exists():
             name, path = Path(os.path.realpath(each)).name, each
@@ -73,54 +75,55 @@ def sources_of(said: Sequence[str]) -> list[Source]:
     return sources
 
 
-class Keeper:
-    """The shelf as it should be, from where the operator said."""
+class Reloader:
+    """Loads the models of a registry, and loads them again when they change."""
 
-    def __init__(self, shelf: Shelf, sources: Sequence[Source], metrics: Metrics) -> None:
-        self.shelf, self.sources, self.metrics = shelf, sources, metrics
-        self.seals: dict[str, Seal | None] = {}
-        shelf.coming = frozenset(source.name for source in sources)
+    def __init__(self, registry: Registry, sources: Sequence[Source], metrics: Metrics) -> None:
+        self.registry, self.sources, self.metrics = registry, sources, metrics
+        self.stamps: dict[str, Stamp | None] = {}
+        registry.coming = frozenset(source.name for source in sources)
 
     def load_all(self) -> None:
-        """An error if one of them cannot be loaded."""
+        """Load every model; raise the error of the first that cannot be loaded."""
         for source in self.sources:
-            self.seals[source.name] = seal(source.path)
+            self.stamps[source.name] = stamp(source.path)
             try:
-                self.shelf.put(opened(source))
+                self.registry.put(opened(source))
             except BaseException:
                 self.metrics.load(source.name, ok=False)
                 raise
             self.metrics.load(source.name, ok=True)
 
-    def look(self) -> None:
-        """Load again what has been replaced."""
+    def reload_changed(self) -> None:
+        """Load the models that have been replaced."""
         for source in self.sources:
-            there = seal(source.path)
-            if there is None or there == self.seals.get(source.name):  # in the middle of a rename there is nothing
+            found = stamp(source.path)
+            if found is None or found == self.stamps.get(source.name):
                 continue
-            self.seals[source.name] = there
+            self.stamps[source.name] = found
             try:
                 entry = opened(source)
             except (ForewordError, OSError, ValueError, MemoryError) as error:
                 self.metrics.load(source.name, ok=False)
                 log.error("%s stays as it was: %s", source.name, " ".join(str(error).split()))
                 continue
-            self.shelf.put(entry)
+            self.registry.put(entry)
             self.metrics.load(source.name, ok=True)
             log.info("%s has been loaded again", source.name)
 
     async def watch(self, seconds: float) -> None:
+        """Check for replaced models every so often."""
         while True:
             await asyncio.sleep(seconds)
-            await beside(self.look)
+            await in_daemon_thread(self.reload_changed)
 
 
-async def beside(work: Callable[[], None]) -> None:
-    """Work in a thread that nobody waits for when the server ends: a large model takes minutes to load."""
+async def in_daemon_thread(work: Callable[[], None]) -> None:
+    """Run work in a thread that the end of the server does not wait for: a large model takes minutes to load."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
-    def tell(error: BaseException | None) -> None:
+    def deliver(error: BaseException | None) -> None:
         if done.done():
             return
         if error is None:
@@ -135,16 +138,17 @@ async def beside(work: Callable[[], None]) -> None:
         except BaseException as found:
             error = found
         with suppress(RuntimeError):  # the loop may have ended meanwhile
-            loop.call_soon_threadsafe(tell, error)
+            loop.call_soon_threadsafe(deliver, error)
 
     Thread(target=run, name="foreword-loading", daemon=True).start()
     await done
 
 
-def seal(path: str) -> Seal | None:
-    for place in (Path(path, MODEL_JSON), Path(path)):
+def stamp(path: str) -> Stamp | None:
+    """Return the stamp of a model on disk, None in the middle of a rename."""
+    for file in (Path(path, MODEL_JSON), Path(path)):
         try:
-            facts = place.stat()
+            facts = file.stat()
         except OSError:
             continue
         return facts.st_ino, facts.st_mtime_ns, facts.st_size
@@ -152,7 +156,7 @@ def seal(path: str) -> Seal | None:
 
 
 def opened(source: Source) -> Entry:
-    """A model that is ready to be asked."""
+    """Load a model and warm it up."""
     entry = entry_of(source.name, load(source.path))
     if not entry.can:
         raise InputError(f"{source.path}: its kind is {entry.kind}, which answers no text: serve a model that reads it")
@@ -161,7 +165,7 @@ def opened(source: Source) -> Entry:
 
 
 def warm(entry: Entry) -> None:
-    """Ask once all that can be asked: kernels and networks are made ready now, and not while a client waits."""
+    """Ask the model everything once, so that kernels are compiled before a client waits for them."""
     for ability in entry.can:
         for options in WARMING.get(ability, ()):
             for texts in (TEXTS[:1], TEXTS[1:], TEXTS):

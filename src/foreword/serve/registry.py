@@ -1,4 +1,4 @@
-"""The models that a server holds, by the names its operator gave them. A client says a name, never a path."""
+"""The models of a server, by the names that its operator gave them. A client gives a name, never a path."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CHEAP_CELLS = 1 << 20
 
 
 class UnknownModelError(InputError):
-    """A name that nothing on the shelf has."""
+    """A name that no model has."""
 
 
 class CannotError(InputError):
-    """A model that is asked for what its kind cannot do."""
+    """A question that the kind of model cannot answer."""
 
 
 class NotYetError(ForewordError):
@@ -78,8 +78,8 @@ class Entry:
         return ability == "tokenize" or kind.quick or (ability == "embed" and not kind.network)
 
 
-class Shelf:
-    """Names to models; any thread may look while another adds.
+class Registry:
+    """Models by name; any thread may look one up while another adds one.
 
     coming: names of models that are still being loaded.
     """

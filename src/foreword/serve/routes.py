@@ -1,297 +1,301 @@
-"""What can be asked over HTTP: thin functions that call the public API. Every refusal is a 4xx or 5xx and one sentence.
+"""The service: a table of routes, and the one path of a request through it.
 
-``service`` makes the application; the lab adds its own routes to the same one.
+``answer`` checks who asks, finds the route, checks the body against its type, calls the route's function and turns
+errors into refusals: a 4xx or 5xx and one sentence. The lab adds its own routes to the same table.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from inspect import iscoroutinefunction
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
-from foreword.errors import ForewordError, MissingExtraError
+from pydantic import ValidationError
+
+from foreword.errors import ForewordError
 from foreword.pipeline.language import TextLM
-from foreword.serve.answers import TooLongError, finite, next_of, no_word, spelled
-from foreword.serve.batches import Desk
-from foreword.serve.bodies import (
-    REFUSALS,
-    Alive,
-    AskAnalogy,
-    AskClassify,
-    Asked,
-    AskEmbed,
-    AskGenerate,
-    AskNearest,
-    AskNext,
-    AskScore,
-    AskSearch,
-    AskSurprisal,
-    AskTag,
-    AskTokenize,
-    AskTranslate,
-    ClassifyAnswer,
-    EmbedAnswer,
-    GenerateAnswer,
-    ModelFacts,
-    NearestAnswer,
-    NextAnswer,
-    ScoreAnswer,
-    SearchAnswer,
-    SurprisalAnswer,
-    TagAnswer,
-    TokenizeAnswer,
-    TranslateAnswer,
-)
-from foreword.serve.docs_page import PAGE
-from foreword.serve.generating import OutOfTimeError, drawn, events
-from foreword.serve.limits import OWN_FAULT, RETRY_SECONDS, out_of_time
-from foreword.serve.metrics import CONTENT_TYPE
-from foreword.serve.registry import Entry, NotYetError, Shelf, UnknownModelError
+from foreword.serve import bodies
+from foreword.serve.answers import TooLongError, TooManyNumbersError
+from foreword.serve.batches import Batcher, OutOfTimeError
+from foreword.serve.bodies import Asked, AskGenerate, AskModel, Results
+from foreword.serve.connection import JSON, Request, Response, json_response, refusal, too_large
+from foreword.serve.generating import events, generated
+from foreword.serve.limits import OPEN, Access, Limits
+from foreword.serve.metrics import CONTENT_TYPE, AccessLog, Metrics
+from foreword.serve.openapi import openapi
+from foreword.serve.registry import Entry, NotYetError, Registry, UnknownModelError
 
-try:
-    from fastapi import FastAPI, Request
-    from fastapi.exceptions import RequestValidationError
-    from fastapi.openapi.utils import get_openapi
-    from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
-    from starlette.exceptions import HTTPException
-except ImportError:
-    raise MissingExtraError("fastapi", "lab", "a web page") from None
-
-__all__ = ["Asked", "about", "finite", "next_of", "no_word", "service", "spelled"]
+HTML = "text/html; charset=utf-8"
+METHODS = ("GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE")
+OTHER = "other"
+"""Name of methods and addresses that are not ours, in counters and in the log."""
 
 
-def service(shelf: Shelf, title: str = "Foreword", desk: Desk | None = None) -> FastAPI:
-    """The application: which models there are, and all that they can be asked."""
-    # The interactive pages of FastAPI are left out: they load their scripts from elsewhere.
-    app = FastAPI(title=title, docs_url=None, redoc_url=None, responses=REFUSALS)
-    desk = Desk() if desk is None else desk
-    app.state.desk = desk
-    _tell_errors(app)
-    _tell_schema(app, shelf)
-    _add_own(app, shelf, desk)
-    _add_text(app, shelf, desk)
-    _add_labels(app, shelf, desk)
-    _add_vectors(app, shelf, desk)
-    return app
+class BodyError(ForewordError):
+    """A body that does not match its type."""
+
+
+STATUS: dict[type[ForewordError], int] = {
+    UnknownModelError: 404, TooLongError: 422, TooManyNumbersError: 422, BodyError: 422, NotYetError: 503,
+    OutOfTimeError: 504,
+}  # fmt: skip
+"""Statuses of errors; 400 for any other that the client can put right."""
+
+DATA_HEADERS = (("x-content-type-options", "nosniff"), ("cache-control", "no-cache"))
+PAGE_HEADERS = (
+    *DATA_HEADERS,
+    ("content-security-policy", "default-src 'self'; style-src 'self' 'unsafe-inline'; "
+     "script-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'self'; "
+     "frame-ancestors 'none'"),
+    ("referrer-policy", "no-referrer"),
+)  # fmt: skip
+
+log = logging.getLogger("foreword.serve")
+
+Handler = Callable[..., Any]
+"""Takes the checked body, if its route has one. Returns a Response, or what is to be sent as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method at one path. body, answer: types of the request and of its answer; tag: its group in the schema."""
+
+    method: str
+    path: str
+    handler: Handler
+    body: type[Asked] | None = None
+    answer: Any = None
+    tag: str = ""
+    description: str = ""
+    content_type: str = JSON
+
+    async def call(self, request: Request) -> Response:
+        """Check the body and call the handler: on the event loop if it is a coroutine function, else in a thread."""
+        asked = () if self.body is None else (_checked(self.body, request),)
+        if iscoroutinefunction(self.handler):
+            found = await self.handler(*asked)
+        else:
+            found = await asyncio.to_thread(self.handler, *asked)
+        return found if isinstance(found, Response) else json_response(found)
+
+
+class Service:
+    """Models, their routes, and everything between them and a client."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        title: str = "Foreword",
+        token: str | None = None,
+        limits: Limits | None = None,
+        log: Callable[[str], object] | None = None,
+    ) -> None:
+        self.registry, self.title = registry, title
+        self.limits = Limits() if limits is None else limits
+        self.metrics = Metrics()
+        self.batcher = Batcher(self.limits, self.metrics)
+        self.access = Access(token)
+        self.access_log = AccessLog(log)
+        self.routes: dict[str, dict[str, Route]] = {}
+        _add_own_routes(self)
+        _add_model_routes(self)
+
+    def add(self, route: Route) -> None:
+        """Add a route, or replace the one of the same method and path."""
+        self.routes.setdefault(route.path, {})[route.method] = route
+
+    def get(self, path: str, handler: Handler, **more: Any) -> None:
+        """Add a GET route."""
+        self.add(Route("GET", path, handler, **more))
+
+    def post(self, path: str, body: type[Asked], handler: Handler, **more: Any) -> None:
+        """Add a POST route."""
+        self.add(Route("POST", path, handler, body, **more))
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request, whatever it is."""
+        self.metrics.in_flight += 1
+        request.counted = True
+        try:
+            response = self._refused(request) or await self._routed(request)
+        except ForewordError as error:
+            status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 400)
+            response = refusal(status, str(error))
+        except Exception as error:
+            _log_location(error)
+            response = refusal(500, "something went wrong here: the server's log says where")
+        headers = DATA_HEADERS if response.content_type == JSON else PAGE_HEADERS
+        cookie = self.access.cookie(request)
+        if cookie is not None and response.status < 400:
+            headers = (*headers, ("set-cookie", cookie))
+        return response._replace(headers=(*response.headers, *headers))
+
+    def _refused(self, request: Request) -> Response | None:
+        found = self.access.refused(request)
+        if found is not None:
+            return refusal(*found)
+        if self.metrics.in_flight > self.limits.at_once and request.path not in OPEN:
+            return refusal(503, f"{self.limits.at_once} requests are being answered already: ask again in a moment")
+        if request.size > self.limits.body:
+            return too_large(self.limits)
+        return None
+
+    def _routed(self, request: Request) -> Awaitable[Response]:
+        methods = self.routes.get(request.path)
+        if methods is None:
+            return _ready(refusal(404, "there is nothing at this address"))
+        route = methods.get(request.method)
+        return _ready(refusal(405, "method not allowed")) if route is None else route.call(request)
+
+    def record(self, request: Request | None, status: int, sent: int = 0) -> None:
+        """Count and log a request that has ended. None: bytes that were none."""
+        if request is None:
+            self.metrics.request(OTHER, OTHER, status, 0.0)
+            return
+        if request.counted:
+            self.metrics.in_flight -= 1
+        seconds = perf_counter() - request.began
+        method = request.method if request.method in METHODS else OTHER
+        route = request.path if request.path in self.routes else OTHER
+        self.metrics.request(method, route, status, seconds)
+        if route not in OPEN:  # monitors ask every few seconds
+            self.access_log.add(method, route, status, seconds, request.size, sent)
+
+
+async def _ready(response: Response) -> Response:
+    return response
 
 
 def about(entry: Entry) -> dict[str, Any]:
+    """Return what clients are told of a model."""
     size = len(entry.model.vocab) if isinstance(entry.model, TextLM) else None
     return {
-        "name": entry.name,
-        "title": entry.title,
-        "task": entry.task,
-        "kind": entry.kind,
-        "can": list(entry.can),
+        "name": entry.name, "title": entry.title, "task": entry.task, "kind": entry.kind, "can": list(entry.can),
         "vocabulary": size,
-    }
+    }  # fmt: skip
 
 
-# About the server
+# The routes
 
 
-def _add_own(app: FastAPI, shelf: Shelf, desk: Desk) -> None:
-    @app.get("/health", tags=["server"], responses={200: {"model": Alive}})
-    async def health() -> JSONResponse:
-        """Whether the server lives."""
-        return JSONResponse({"status": "alive"})
+def _add_own_routes(service: Service) -> None:
+    """Add what is asked about the server itself."""
+    registry, batcher = service.registry, service.batcher
+    page = Path(__file__).with_name("docs.html").read_text(encoding="utf-8").encode()
+    schemas: dict[object, Response] = {}
 
-    @app.get("/ready", tags=["server"], responses={200: {"model": Alive}})
-    async def ready() -> JSONResponse:
-        """Whether every model is loaded and requests are welcome."""
-        if desk.closing:
-            return _later("the server is closing")
-        if shelf.coming:
-            return _later(f"still being loaded: {', '.join(sorted(shelf.coming))}")
-        return JSONResponse({"status": "ready"})
+    async def health() -> Any:
+        return {"status": "alive"}
 
-    @app.get("/metrics", tags=["server"], response_class=Response, responses={200: {"content": {CONTENT_TYPE: {}}}})
+    async def ready() -> Any:
+        if batcher.closing:
+            return refusal(503, "the server is closing")
+        if registry.coming:
+            return refusal(503, f"still being loaded: {', '.join(sorted(registry.coming))}")
+        return {"status": "ready"}
+
     async def metrics() -> Response:
-        """Counts and times, as Prometheus reads them."""
-        return Response(desk.metrics.text(), headers={"content-type": CONTENT_TYPE})
+        return Response(service.metrics.text().encode(), content_type=CONTENT_TYPE)
 
-    @app.get("/docs", include_in_schema=False, response_class=HTMLResponse)
-    async def docs() -> HTMLResponse:
-        return HTMLResponse(PAGE)
+    async def models() -> Any:
+        return [about(entry) for entry in registry.entries()]
 
-    @app.get("/api/models", tags=["models"], responses={200: {"model": list[ModelFacts]}})
-    async def models() -> JSONResponse:
-        """Which models there are, and what each can be asked."""
-        return JSONResponse([about(entry) for entry in shelf.entries()])
+    async def docs() -> Response:
+        return Response(page, content_type=HTML)
+
+    async def schema() -> Response:
+        there = tuple((entry.name, entry.can) for entry in registry.entries())
+        if there not in schemas:  # the schema names the models that each route takes at the moment
+            schemas.clear()
+            routes = [route for methods in service.routes.values() for route in methods.values()]
+            schemas[there] = json_response(openapi(service.title, routes, registry))
+        return schemas[there]
+
+    alive = {"tag": "server", "answer": bodies.Alive}
+    service.get("/health", health, **alive, description="Whether the server is alive.")
+    service.get("/ready", ready, **alive, description="Whether every model is loaded and requests are welcome.")
+    service.get(
+        "/metrics", metrics, tag="server", content_type=CONTENT_TYPE, description="Counters for Prometheus."
+    )  # fmt: skip
+    service.get(
+        "/api/models", models, tag="models", answer=list[bodies.ModelFacts],
+        description="The models and what each can be asked.",
+    )  # fmt: skip
+    service.get("/docs", docs)
+    service.get("/openapi.json", schema)
 
 
-# Language models
+MODEL_ROUTES: tuple[tuple[str, type[AskModel], Any, str, str], ...] = (
+    ("score", bodies.AskScore, Results[bodies.ScoreResult], "text", "How likely each text is."),
+    ("surprisal", bodies.AskSurprisal, bodies.SurprisalAnswer, "text", "The surprisal of each token of a text."),
+    ("next", bodies.AskNext, bodies.NextAnswer, "text", "The likeliest next tokens after a text."),
+    ("tokenize", bodies.AskTokenize, Results[bodies.TokenizeResult], "text", "Texts as tokens and their ids."),
+    ("translate", bodies.AskTranslate, Results[bodies.TranslateResult], "text", "Each text in the other language."),
+    ("search", bodies.AskSearch, Results[bodies.SearchResult], "text", "The best documents for each query."),
+    ("classify", bodies.AskClassify, Results[bodies.LabelResult], "labels", "The likeliest labels of each text."),
+    ("tag", bodies.AskTag, Results[bodies.TagResult], "labels", "A tag for each word of each text."),
+    ("embed", bodies.AskEmbed, Results[bodies.EmbedResult], "vectors", "A vector for each word, or for each text."),
+    ("nearest", bodies.AskNearest, Results[bodies.NearestResult], "vectors", "The nearest words to each word."),
+    ("analogy", bodies.AskAnalogy, Results[bodies.NearestResult], "vectors", "What is to c as b is to a."),
+)
+"""Routes whose requests are batched: ability, body, answer, tag, description."""
 
 
-def _add_text(app: FastAPI, shelf: Shelf, desk: Desk) -> None:
-    @app.post("/api/score", tags=["text"], responses={200: {"model": ScoreAnswer}})
-    async def score(asked: AskScore) -> JSONResponse:
-        """How likely each text is."""
-        return await _results(desk, shelf[asked.model], "score", asked.text)
+def _add_model_routes(service: Service) -> None:
+    """Add what models are asked."""
+    registry, batcher = service.registry, service.batcher
 
-    @app.post("/api/surprisal", tags=["text"], responses={200: {"model": SurprisalAnswer}})
-    async def surprisal(asked: AskSurprisal) -> JSONResponse:
-        """Each token of a text and the bits of surprise it was."""
-        return JSONResponse((await _asked(desk, shelf[asked.model], "surprisal", [asked.text]))[0])
+    def batched(ability: str) -> Handler:
+        async def ask(asked: AskModel) -> Any:
+            found = await batcher.ask(registry[asked.model], ability, asked.questions(), **asked.options())
+            return {"results": found} if asked.MANY else found[0]
 
-    @app.post("/api/next", tags=["text"], responses={200: {"model": NextAnswer}})
-    async def next_words(asked: AskNext) -> JSONResponse:
-        """The likeliest next tokens after a text."""
-        options = {"k": asked.k, "temperature": asked.temperature}
-        return JSONResponse((await _asked(desk, shelf[asked.model], "next", [asked.text], **options))[0])
+        return ask
 
-    @app.post(
-        "/api/generate",
-        tags=["text"],
-        responses={200: {"model": GenerateAnswer, "content": {"text/event-stream": {"schema": {}}}}},
-    )
-    async def generate(asked: AskGenerate) -> Response:
-        """Text after a prompt, whole, or as server-sent events where ``stream`` is true."""
-        stream = drawn(desk, shelf[asked.model], asked)
+    for ability, body, answer, tag, description in MODEL_ROUTES:
+        service.post(f"/api/{ability}", body, batched(ability), answer=answer, tag=tag, description=description)
+
+    async def generate(asked: AskGenerate) -> Any:
+        stream = generated(batcher, registry[asked.model], asked)
         first = await anext(stream)  # what is refused is refused before the answer begins
         if asked.stream:
-            return StreamingResponse(events(first, stream), media_type="text/event-stream")
-        return JSONResponse({"text": "".join([*first, *[piece async for some in stream for piece in some]])})
+            return Response(events(first, stream), content_type="text/event-stream")
+        return {"text": "".join([*first, *[piece async for some in stream for piece in some]])}
 
-    @app.post("/api/tokenize", tags=["text"], responses={200: {"model": TokenizeAnswer}})
-    async def tokenize(asked: AskTokenize) -> JSONResponse:
-        """Texts as tokens and their numbers."""
-        return await _results(desk, shelf[asked.model], "tokenize", asked.text)
-
-    @app.post("/api/translate", tags=["text"], responses={200: {"model": TranslateAnswer}})
-    async def translate(asked: AskTranslate) -> JSONResponse:
-        """Each text in the other language."""
-        options = {"width": asked.width, "max_tokens": asked.max_tokens}
-        return await _results(desk, shelf[asked.model], "translate", asked.text, **options)
-
-    @app.post("/api/search", tags=["text"], responses={200: {"model": SearchAnswer}})
-    async def search(asked: AskSearch) -> JSONResponse:
-        """The best documents for each query."""
-        return await _results(desk, shelf[asked.model], "search", asked.text, k=asked.k)
-
-
-# Labels and tags
-
-
-def _add_labels(app: FastAPI, shelf: Shelf, desk: Desk) -> None:
-    @app.post("/api/classify", tags=["labels"], responses={200: {"model": ClassifyAnswer}})
-    async def classify(asked: AskClassify) -> JSONResponse:
-        """The likeliest labels of each text."""
-        return await _results(desk, shelf[asked.model], "classify", asked.text, k=asked.k)
-
-    @app.post("/api/tag", tags=["labels"], responses={200: {"model": TagAnswer}})
-    async def tag(asked: AskTag) -> JSONResponse:
-        """A tag for each word of each text."""
-        return await _results(desk, shelf[asked.model], "tag", asked.text, split=asked.split)
-
-
-# Vectors
-
-
-def _add_vectors(app: FastAPI, shelf: Shelf, desk: Desk) -> None:
-    @app.post("/api/embed", tags=["vectors"], responses={200: {"model": EmbedAnswer}})
-    async def embed(asked: AskEmbed) -> JSONResponse:
-        """A vector for each word of each text, or for each text."""
-        options = {"split": asked.split, "pool": asked.pool}
-        return await _results(desk, shelf[asked.model], "embed", asked.text, **options)
-
-    @app.post("/api/nearest", tags=["vectors"], responses={200: {"model": NearestAnswer}})
-    async def nearest(asked: AskNearest) -> JSONResponse:
-        """The words whose vectors are nearest to that of each word."""
-        return await _results(desk, shelf[asked.model], "nearest", asked.word, k=asked.k)
-
-    @app.post("/api/analogy", tags=["vectors"], responses={200: {"model": NearestAnswer}})
-    async def analogy(asked: AskAnalogy) -> JSONResponse:
-        """What is to c as b is to a."""
-        found = await _asked(desk, shelf[asked.model], "analogy", [(asked.a, asked.b, asked.c)], k=asked.k)
-        return JSONResponse({"results": found})
-
-
-async def _results(
-    desk: Desk, entry: Entry, ability: str, text: str | list[str], **options: Any
-) -> JSONResponse:  # fmt: skip
-    texts = [text] if isinstance(text, str) else text
-    return JSONResponse({"results": await _asked(desk, entry, ability, texts, **options)})
-
-
-async def _asked(desk: Desk, entry: Entry, ability: str, questions: list[Any], **options: Any) -> list[Any]:
-    try:
-        async with asyncio.timeout(desk.limits.seconds):
-            return await desk.ask(entry, ability, questions, **options)
-    except TimeoutError:
-        raise OutOfTimeError from None
-
-
-# The schema
-
-
-def _tell_schema(app: FastAPI, shelf: Shelf) -> None:
-    """The schema names the models that each route takes at the moment; it is made anew when those change."""
-    told: dict[tuple[tuple[str, tuple[str, ...]], ...], dict[str, Any]] = {}
-
-    def schema() -> dict[str, Any]:
-        there = tuple((entry.name, entry.can) for entry in shelf.entries())
-        if there not in told:
-            told.clear()
-            told[there] = _schema_of(app, shelf)
-        return told[there]
-
-    app.openapi = schema  # type: ignore[method-assign]
-
-
-def _schema_of(app: FastAPI, shelf: Shelf) -> dict[str, Any]:
-    told = get_openapi(title=app.title, version=_version(), routes=app.routes)
-    bodies = told.get("components", {}).get("schemas", {})
-    for path in told["paths"]:
-        ability = path.removeprefix("/api/")
-        field = bodies.get(f"Ask{ability.capitalize()}", {}).get("properties", {}).get("model")
-        if field is not None and shelf.able(ability):
-            field["enum"] = shelf.able(ability)
-    return told
-
-
-def _version() -> str:
-    import foreword
-
-    return foreword.__version__
+    service.post(
+        "/api/generate", AskGenerate, generate, answer=bodies.GenerateAnswer, tag="text",
+        description="Text after a prompt; server-sent events if stream is true.",
+    )  # fmt: skip
 
 
 # What goes wrong
 
 
-def _tell_errors(app: FastAPI) -> None:
-    def telling(status: Callable[[Any], int], sentence: Callable[[Any], str]) -> Callable[[Request, Any], JSONResponse]:
-        return lambda _, error: JSONResponse({"error": sentence(error)}, status(error))
-
-    app.add_exception_handler(UnknownModelError, telling(lambda _: 404, str))
-    app.add_exception_handler(TooLongError, telling(lambda _: 422, str))
-    app.add_exception_handler(NotYetError, lambda _, error: _later(str(error)))
-    app.add_exception_handler(ForewordError, telling(lambda _: 400, str))
-    app.add_exception_handler(
-        OutOfTimeError, telling(lambda _: 504, lambda _: out_of_time(app.state.desk.limits.seconds).sentence)
-    )
-    app.add_exception_handler(RequestValidationError, telling(lambda _: 422, _wrong_body))
-    app.add_exception_handler(HTTPException, telling(lambda error: error.status_code, _plain_refusal))
-    app.add_exception_handler(Exception, _own_fault)
-
-
-def _later(sentence: str) -> JSONResponse:
-    return JSONResponse({"error": sentence}, 503, {"retry-after": str(RETRY_SECONDS)})
-
-
-def _own_fault(_: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": OWN_FAULT}, 500)
-
-
-def _wrong_body(error: RequestValidationError) -> str:
-    first = error.errors()[0]
-    place = ".".join(str(part) for part in first["loc"] if part != "body")
+def _checked(body: type[Asked], request: Request) -> Asked:
+    """Return the body as its type; raise a BodyError that names the first field that is wrong."""
+    if not request.headers.get("content-type", "").lower().startswith(JSON):
+        raise BodyError(f"expected a JSON object with content-type: {JSON}")
+    try:
+        return body.model_validate_json(request.body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     if first["type"] == "json_invalid":
-        return "the request is no JSON: expected an object"
+        raise BodyError("the request is not JSON: expected an object")
     # A name that the client made up may hold half of a surrogate pair, which no answer can.
-    place = place[:80].encode("utf-8", "backslashreplace").decode()
-    return f"{place or 'the request'}: {first['msg'].lower()}"
+    field = ".".join(str(part) for part in first["loc"])[:80].encode("utf-8", "backslashreplace").decode()
+    raise BodyError(f"{field or 'the request'}: {first['msg'].lower()}")
 
 
-def _plain_refusal(error: HTTPException) -> str:
-    return "there is nothing at this address" if error.status_code == 404 else str(error.detail).lower()
+def _log_location(error: Exception) -> None:
+    """Log where an error happened, but not its message, which may contain what was asked."""
+    trace, lines = error.__traceback__, list[str]()
+    while trace is not None:
+        lines.append(f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    log.error("%s at %s", type(error).__name__, " < ".join(reversed(lines)))

@@ -4,126 +4,105 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
+import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
 from typing import Any
 
-from foreword.errors import InputError, MissingExtraError
-from foreword.serve.batches import Desk
-from foreword.serve.connection import door
-from foreword.serve.counted import Counted, Log
-from foreword.serve.limits import Guard, Limits
-from foreword.serve.loading import Keeper, Source, beside
-from foreword.serve.metrics import Metrics
-from foreword.serve.quick import Quick
-from foreword.serve.registry import Shelf
-from foreword.serve.routes import service
+from foreword.errors import InputError
+from foreword.serve.connection import Connection
+from foreword.serve.limits import Limits
+from foreword.serve.loading import Reloader, Source, in_daemon_thread
+from foreword.serve.registry import Registry
+from foreword.serve.routes import Service
 
-try:
-    import uvicorn
-except ImportError:
-    raise MissingExtraError("uvicorn", "lab", "a server") from None
+RELOAD_EVERY = 1.0
+"""Seconds between two checks whether a model has been replaced."""
 
-LOOK_EVERY = 1.0
-"""Seconds between two looks at the models' folders."""
-
-KEEP_ALIVE = 15
-"""Seconds that a connection may be silent between two requests."""
+TICK = 0.05
+"""Seconds between two checks of all connections."""
 
 
-class Service:
-    """Models, and all that stands between them and a client. reading: what reads HTTP, see ``door``."""
+class Server:
+    """Accepts connections, loads models while it already answers, and shuts down gracefully.
 
-    def __init__(
-        self,
-        shelf: Shelf,
-        *,
-        token: str | None = None,
-        limits: Limits | None = None,
-        log: Callable[[str], object] | None = None,
-        reading: Any = None,
-    ) -> None:
-        self.shelf, self.reading = shelf, reading
-        self.limits = Limits() if limits is None else limits
-        self.metrics = Metrics()
-        self.desk = Desk(self.limits, self.metrics)
-        self.log = Log(log)
-        app = service(shelf, "Foreword", self.desk)
-        routes = {getattr(route, "path", "") for route in app.routes}
-        guard = Guard(
-            Quick(app, shelf, self.desk),
-            token=token,
-            most_bytes=self.limits.body,
-            at_once=self.limits.at_once,
-        )
-        self.app = Counted(guard, self.metrics, self.log, routes)
-
-    def config(self, grace: float) -> uvicorn.Config:
-        return uvicorn.Config(
-            self.app,
-            http=door(self.limits, self.metrics, self.reading),
-            ws="none",
-            loop="asyncio",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,  # where a client is does not matter to anything here
-            server_header=False,
-            timeout_keep_alive=KEEP_ALIVE,
-            timeout_graceful_shutdown=max(1, round(grace)),
-        )
-
-
-class Server(uvicorn.Server):
-    """uvicorn's, which loads models while it already answers, and ends a quiet end with status 0.
-
-    failed: why it ended before it was ready.
+    grace: seconds for requests that have begun when the server is to end. failed: why it ended before it was ready.
     """
 
     def __init__(
-        self, made: Service, keeper: Keeper | None = None, *, grace: float = 10.0, look_every: float | None = LOOK_EVERY
+        self,
+        service: Service,
+        reloader: Reloader | None = None,
+        *,
+        grace: float = 10.0,
+        reload_every: float | None = RELOAD_EVERY,
     ) -> None:
-        super().__init__(made.config(grace))
-        self.made, self.keeper, self.look_every = made, keeper, look_every
+        self.service, self.reloader, self.grace, self.reload_every = service, reloader, grace, reload_every
+        self.started = self.should_exit = self.impatient = False
         self.failed: BaseException | None = None
-        self._keeping: asyncio.Task[None] | None = None
+        self.connections: set[Connection] = set()
+        self.cut_off = 0  # requests that had not ended after ``grace`` seconds
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        # What is no HTTP, and what is cut off at the end, is counted; where errors are is told by ourselves.
-        logging.getLogger("uvicorn").setLevel(logging.CRITICAL)
-        await super().startup(sockets)
-        if self.keeper is not None:
-            self._keeping = asyncio.create_task(self._keep(self.keeper))
+    def run(self, bound: socket.socket) -> None:
+        """Serve on a listening socket until SIGTERM, Ctrl-C or ``should_exit``."""
+        with self._signals():
+            asyncio.run(self._serve(bound))
 
-    async def _keep(self, keeper: Keeper) -> None:
+    async def _serve(self, bound: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        accepting = await loop.create_server(lambda: Connection(self.service, self.connections), sock=bound)
+        loading = None if self.reloader is None else asyncio.create_task(self._load(self.reloader))
+        self.started = True
+        while not self.should_exit:
+            await self._tick()
+        self.service.batcher.closing = True
+        if loading is not None:
+            loading.cancel()
+        accepting.close()
+        await self._finish()
+        self.service.access_log.flush()
+        self.service.batcher.close()
+
+    async def _tick(self) -> None:
+        await asyncio.sleep(TICK)
+        now = time.monotonic()
+        for connection in list(self.connections):
+            connection.check(now)
+
+    async def _finish(self) -> None:
+        """Let requests that have begun end, for ``grace`` seconds, then cut them off."""
+        until = time.monotonic() + self.grace
+        for connection in list(self.connections):
+            connection.close_when_idle()
+        while self.connections and time.monotonic() < until and not self.impatient:
+            await self._tick()
+        self.cut_off = self.service.metrics.in_flight
+        for connection in list(self.connections):
+            connection.transport.abort()
+
+    async def _load(self, reloader: Reloader) -> None:
         try:
-            await beside(keeper.load_all)
+            await in_daemon_thread(reloader.load_all)
         except BaseException as error:
             self.failed, self.should_exit = error, True
             return
-        if self.look_every is not None:
-            await keeper.watch(self.look_every)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.made.desk.closing = True
-        if self._keeping is not None:
-            self._keeping.cancel()
-        await super().shutdown(sockets)
-        self.made.log.flush()
-        self.made.desk.close()
+        if self.reload_every is not None:
+            await reloader.watch(self.reload_every)
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """As uvicorn does, without being killed by the same signal after a good end."""
+    def _signals(self) -> Iterator[None]:
+        """End on SIGINT and SIGTERM; a second one does not wait for requests."""
+
+        def end(number: int, frame: FrameType | None) -> None:
+            self.impatient, self.should_exit = self.should_exit, True
+
         with contextlib.ExitStack() as stack:
             if threading.current_thread() is threading.main_thread():
-                import signal
-
                 for name in (signal.SIGINT, signal.SIGTERM):
-                    before = signal.signal(name, self.handle_exit)
-                    stack.callback(signal.signal, name, before)
+                    stack.callback(signal.signal, name, signal.signal(name, end))
             yield
 
 
@@ -139,32 +118,32 @@ def serve(
     log: Callable[[str], object] | None = None,
     ready: Callable[[str], None] | None = None,
 ) -> bool:
-    """Until SIGTERM or Ctrl-C. ready: told the address once it is listened on, which is before models are loaded.
+    """Serve models until SIGTERM or Ctrl-C; return whether every request had ended after ``grace`` seconds.
 
-    Whether every request had ended after ``grace`` seconds.
+    ready: called with the address once it is listened on, which is before models are loaded.
     """
-    shelf = Shelf()
-    made = Service(shelf, token=token, limits=limits, log=log)
-    keeper = Keeper(shelf, sources, made.metrics)
-    server = Server(made, keeper, grace=grace, look_every=LOOK_EVERY if watch else None)
+    registry = Registry()
+    service = Service(registry, token=token, limits=limits, log=log)
+    reloader = Reloader(registry, sources, service.metrics)
+    server = Server(service, reloader, grace=grace, reload_every=RELOAD_EVERY if watch else None)
     with listening(host, port) as bound:
         if ready is not None:
             ready(address_of(bound, host))
-        server.run([bound])
+        server.run(bound)
     if server.failed is not None:
         raise server.failed
-    return not made.metrics.in_flight
+    return not server.cut_off
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that is bound and listens: an address that is taken is told before anything is loaded."""
+    """Return a socket that listens; raise an InputError if the address is taken, before anything is loaded."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named, so that accepted sockets have it too: asyncio sends without delay only on those.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
-        bound.listen(1024)  # who comes before the server is ready waits, and is not turned away
+        bound.listen(1024)  # clients that come before the server is ready wait instead of being refused
     except OSError as error:
         bound.close()
         raise InputError(f"cannot listen on {host}:{port}: {error.strerror or error}; try another --port") from error
@@ -172,6 +151,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def address_of(bound: socket.socket, host: str, token: str | None = None) -> str:
+    """Return the address of the server as a link."""
     shown = f"[{host}]" if ":" in host else host
     port: Any = bound.getsockname()[1]
     return f"http://{shown}:{port}/" + (f"?token={token}" if token else "")

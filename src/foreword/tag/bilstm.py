@@ -52,7 +52,7 @@ from foreword.tag.bilstm_network import (
     distinct_words,
 )
 from foreword.training.batches import beside, bucketed, like_lengths, side_by_side
-from foreword.training.flat import choose_device, new_flat, views
+from foreword.training.gradients import choose_device, new_flat, views
 from foreword.training.optimisers import optimiser
 from foreword.training.schedules import hold_then_cosine, running_share
 

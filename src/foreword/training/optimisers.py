@@ -1,4 +1,4 @@
-"""How a gradient moves the weights. All weights are one vector, see ``flat.py``.
+"""How a gradient moves the weights. All weights are one vector, see ``gradients.py``.
 
     sgd     w ← w − rate · g
     adam    m ← β₁ m + (1 − β₁) g,    v ← β₂ v + (1 − β₂) g²,
@@ -18,20 +18,20 @@ BETAS = (0.9, 0.999)
 EPSILON = 1e-8
 
 NEVER_DENORMAL = 1e-30
-"""Added before a root is drawn: of numbers below 1e-38, which CPUs handle in software, it takes ten times as long."""
+"""Added before a square root: on a CPU it is ten times as slow for numbers below 1e-38."""
 
 BLOCK = 1 << 16
-"""Numbers that Adam moves at a time on a CPU: its five vectors then stay in the cache between its operations."""
+"""Numbers that Adam updates at a time on a CPU: its five vectors then stay in the cache between its operations."""
 
 
 ALL = slice(None)
 
 
 class Optimiser(Protocol):
-    """plan: what the host knows of an update, for ``update`` to read on the device. moments: what is remembered.
+    """A rule that moves weights along their gradient.
 
-    ``update`` moves a stretch of the weights, ``at`` of their vector, along a gradient as long, or one of some rows,
-    which is a sparse tensor.
+    plan: what the host knows of an update, for ``update`` to read on the device. moments: vectors that it remembers.
+    ``update`` moves a segment of the weights, ``at`` of their vector, along a gradient as long, or a sparse one.
     """
 
     moments: dict[str, Tensor]
@@ -43,17 +43,19 @@ class Optimiser(Protocol):
 
 
 class SGD:
-    """planned: (rate,)."""
+    """Stochastic gradient descent. planned: (rate,)."""
 
     def __init__(self) -> None:
         self.moments: dict[str, Tensor] = {}
 
     def plan(self, rate: float, step: int) -> tuple[float, ...]:
+        """Return the rate."""
         return (rate,)
 
     def update(
         self, weights: Tensor, gradient: Tensor, factor: Tensor | float, planned: Tensor, at: slice = ALL
     ) -> None:
+        """Move the weights; of a sparse gradient only its rows."""
         if gradient.is_sparse:
             by = -float(planned[0] * factor)
             weights.view(gradient.shape).index_add_(0, gradient._indices()[0], gradient._values(), alpha=by)
@@ -62,33 +64,35 @@ class SGD:
 
 
 class Adam:
-    """planned: rate / (1 − β₁ᵗ), 1 / √(1 − β₂ᵗ)."""
+    """Adam. planned: rate / (1 − β₁ᵗ), 1 / √(1 − β₂ᵗ)."""
 
     def __init__(self, weights: Tensor) -> None:
         self.moments = {"first": torch.zeros_like(weights), "second": torch.zeros_like(weights)}
-        self._room = torch.empty_like(weights if weights.device.type != "cpu" else weights[:BLOCK])
+        self._workspace = torch.empty_like(weights if weights.device.type != "cpu" else weights[:BLOCK])
 
     def plan(self, rate: float, step: int) -> tuple[float, ...]:
-        """Of update ``step``, counted from 1."""
+        """Return the two factors of update ``step``, counted from 1."""
         return rate / (1 - BETAS[0] ** step), (1 - BETAS[1] ** step) ** -0.5
 
     def update(
         self, weights: Tensor, gradient: Tensor, factor: Tensor | float, planned: Tensor, at: slice = ALL
     ) -> None:
+        """Update the moments and move the weights."""
         gradient = gradient.to_dense().view(-1) if gradient.is_sparse else gradient
         first, second = self.moments["first"][at], self.moments["second"][at]
-        for begin in range(0, len(weights), len(self._room)):
-            part = slice(begin, begin + len(self._room))
+        for begin in range(0, len(weights), len(self._workspace)):
+            part = slice(begin, begin + len(self._workspace))
             g, m, v = gradient[part], first[part], second[part]
-            room = self._room[: len(g)]
+            buffer = self._workspace[: len(g)]
             g.mul_(factor)
             m.lerp_(g, 1 - BETAS[0])
             v.mul_(BETAS[1]).addcmul_(g, g, value=1 - BETAS[1])
-            torch.add(v, NEVER_DENORMAL, out=room)
-            room.sqrt_().mul_(planned[1]).add_(EPSILON)
-            torch.div(m, room, out=room)
-            weights[part].addcmul_(room, planned[0].expand_as(room), value=-1)
+            torch.add(v, NEVER_DENORMAL, out=buffer)
+            buffer.sqrt_().mul_(planned[1]).add_(EPSILON)
+            torch.div(m, buffer, out=buffer)
+            weights[part].addcmul_(buffer, planned[0].expand_as(buffer), value=-1)
 
 
 def optimiser(name: str, weights: Tensor) -> Optimiser:
+    """Return the optimiser of that name for these weights."""
     return Adam(weights) if name == "adam" else SGD()

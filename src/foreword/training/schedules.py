@@ -1,9 +1,10 @@
-"""Learning rates over a run, when to begin averaging, and how long to be shown the truth. Plain numbers in and out.
+"""Schedules: learning rates over a run, when averaging begins, and the probability of teacher forcing.
 
 S. Merity, N. Keskar and R. Socher, "Regularizing and optimizing LSTM language models" (2018) for NT-ASGD; I. Loshchilov
 and F. Hutter, "SGDR" (2017) for the cosine; O. Shamir and T. Zhang, "Stochastic gradient descent for non-smooth
 optimization" (2013) for the running average; S. Bengio, O. Vinyals, N. Jaitly and N. Shazeer, "Scheduled sampling for
-sequence prediction with recurrent neural networks" (2015) for the chance of the truth.
+sequence prediction with recurrent neural networks" (2015); J. Howard and S. Ruder, "Universal language model
+fine-tuning for text classification" (2018) for the slanted triangle.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from foreword.errors import SettingError
 
 
 def hold_then_cosine(done: float, *, hold: float, last: float) -> float:
-    """A factor of the rate: 1 until ``hold`` of the run is done, then half a cosine down to ``last``.
+    """Return a factor of the rate: 1 until ``hold`` of the run is done, then half a cosine down to ``last``.
 
     ``hold=0, last=0`` is the plain cosine.
     """
@@ -25,12 +26,22 @@ def hold_then_cosine(done: float, *, hold: float, last: float) -> float:
 
 
 def step_decay(epoch: int, *, first: int, factor: float) -> float:
-    """A factor of the rate: 1 for epochs 1 to ``first``, then times ``factor`` with each."""
+    """Return a factor of the rate: 1 for epochs 1 to ``first``, then times ``factor`` with each."""
     return factor ** max(0, epoch - first)
 
 
+RISE, LOWEST = 0.1, 1 / 32
+"""The share of a stage in which a slanted rate rises, and what it begins and ends with, as a share of the highest."""
+
+
+def slanted(done: float) -> float:
+    """Return a factor of the rate: up for the first tenth of a stage, then down, both along a straight line."""
+    height = done / RISE if done < RISE else (1 - done) / (1 - RISE)
+    return LOWEST + (1 - LOWEST) * max(0.0, height)
+
+
 def plateau(losses: Sequence[float], *, patience: int, factor: float) -> float:
-    """A factor of the rate: times ``factor`` each time that ``patience`` losses running brought no new lowest one."""
+    """Return a factor of the rate: ``factor`` once more after each ``patience`` losses without a new lowest one."""
     best, waited, now = math.inf, 0, 1.0
     for loss in losses:
         waited = 0 if loss < best else waited + 1
@@ -41,19 +52,19 @@ def plateau(losses: Sequence[float], *, patience: int, factor: float) -> float:
 
 
 def averaging_begins(losses: Sequence[float], *, patience: int = 5) -> int | None:
-    """NT-ASGD: the place of the first held-out loss that is worse than the best of those at least ``patience`` before.
+    """Return the index of the held-out loss that starts the averaging of NT-ASGD, or None.
 
-    From there on the weights are averaged. One bad loss alone does not trigger it: the ``patience`` last ones are not
-    what it is compared with.
+    It is the first that is worse than the best of those at least ``patience`` before it. One bad loss alone does not
+    trigger it: the last ``patience`` losses are left out of the comparison.
     """
-    for place in range(patience + 1, len(losses)):
-        if losses[place] > min(losses[: place - patience]):
-            return place
+    for index in range(patience + 1, len(losses)):
+        if losses[index] > min(losses[: index - patience]):
+            return index
     return None
 
 
 def running_share(step: int, tail: float) -> float:
-    """How much of the average the weights after step 1, 2, … become: (tail + 1) / (step + tail).
+    """Return the share that the weights after step 1, 2, … get in their running average: (tail + 1) / (step + tail).
 
     tail 0 is the plain mean of all steps. With a larger one the beginning fades, wherever the run is stopped: at any
     time about the last 1 / (tail + 1) of it counts.
@@ -62,19 +73,17 @@ def running_share(step: int, tail: float) -> float:
 
 
 def linear_truth(step: int, *, first: float, slope: float, least: float = 0.0) -> float:
-    """Scheduled sampling: the chance that a decoder in training reads the true token and not its own, after ``step``
-    batches: max(least, first − slope · step).
-    """
+    """Return the probability of teacher forcing after ``step`` batches: max(least, first − slope · step)."""
     _check_step(step)
     if not 0 <= least <= first <= 1:
-        raise SettingError(f"least={least} and first={first} must be chances, the least not above the first")
+        raise SettingError(f"least={least} and first={first} must be probabilities, the least not above the first")
     if not (math.isfinite(slope) and slope >= 0):
         raise SettingError(f"slope={slope} must be zero or a positive number")
     return max(least, first - slope * step)
 
 
 def exponential_truth(step: int, *, base: float) -> float:
-    """The same as base^step: the base is a little below 1."""
+    """Return the probability of teacher forcing as base^step; the base is a little below 1."""
     _check_step(step)
     if not 0 < base < 1:
         raise SettingError(f"base={base} must be above 0 and below 1")
@@ -82,7 +91,7 @@ def exponential_truth(step: int, *, base: float) -> float:
 
 
 def inverse_sigmoid_truth(step: int, *, speed: float) -> float:
-    """The same as k / (k + exp(step / k)): near 1 for long, a half at k · ln k, then falling by e every k steps.
+    """Return the probability of teacher forcing as k / (k + exp(step / k)): near 1, a half at k · ln k, then falling.
 
     speed: k, at least 1; the larger, the later.
     """

@@ -1,44 +1,54 @@
-"""How a neural language model is trained: one frozen value, a sentence a field."""
+"""How networks are trained: one frozen value, and the names by which single fields of it may be given.
+
+``Dropout`` is the other frozen value, in ``nn/dropout.py``. Constructors also take the fields of both by name, as in
+``Seq2Seq(epochs=10, dropout=0.2)``, which ``training_from`` and ``dropout_from`` resolve.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, TypedDict
 
 from foreword.checks import check_choice, check_numbers
 from foreword.errors import SettingError
+from foreword.nn.dropout import NO_DROPOUT, Dropout
+from foreword.protocols import Json
 
 OPTIMISERS = ("sgd", "adam")
-SCHEDULES = ("constant", "step", "cosine", "plateau", "nt-asgd")
+SCHEDULES = ("constant", "step", "cosine", "plateau", "nt-asgd", "slanted")
 PRECISIONS = ("float32", "float16", "bfloat16")
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """Gradient descent through a text that is read in ``batch`` places at once.
+    """Settings of gradient descent.
 
-    epochs: times the text is read. batch: places; a text shorter than that is read in fewer.
-    steps: words between two updates, and how far gradients go back. vary: draw that number anew for each update, around
-        ``steps``, so that no two epochs are cut at the same words; on a GPU this is far slower.
-    shuffle: read the documents in another order in each epoch, so that none is learnt to follow another.
+    epochs: times the data is read. batch: examples of an update; for a language model positions at which the text is
+        read in parallel, for a translator target ids.
+    steps: words between two updates of a language model, and how far gradients go back. vary: draw that number for each
+        update, around ``steps``, so that no two epochs are cut at the same words; on a GPU this is far slower.
+    shuffle: read the documents in another order in each epoch.
     optimiser: "sgd" or "adam".
-    rate: the learning rate; it rises through the first ``warm_up`` updates, and then goes by its ``schedule``:
-        constant; step, times ``decay`` with each epoch after ``full_epochs``; cosine, which stays for ``hold`` of the
-        run and falls to ``last_rate`` of itself; plateau, times ``decay`` after ``wait`` looks at the held-out text
-        without a new best; nt-asgd, constant, and the weights are averaged once the held-out loss has stalled.
+    rate: the learning rate; it rises through the first ``warm_up`` updates, and then follows its ``schedule``:
+        constant; step, times ``decay`` with each epoch after ``full_epochs``; cosine, constant for ``hold`` of the run,
+        then falling to ``last_rate`` of itself; plateau, times ``decay`` after ``wait`` evaluations without a new best;
+        nt-asgd, constant, and the weights are averaged once the held-out loss has stalled; slanted, up for a tenth
+        of each stage and then down.
     clip: the largest norm of a gradient; clip_value: the largest number in it; 0 for none.
-    weight_decay: the share of a weight that is lost at each update, by the rate.
-    activation, change: penalties on the last layer: of large values, and of values that differ from the step before.
-    averages: running averages of the weights that are kept, see ``running_share``; the held-out text chooses among
-        them, or the first is taken; none: the weights themselves.
-    evaluate_every: epochs between two looks at the held-out text.
-    patience: looks without a new best after which training stops; 0 for never.
-    seconds: training stops after so many, and the rate goes by the clock instead of the epochs; 0 for no limit.
-    precision: of the products, with the weights themselves in float32. "float16" is for GPUs only; "bfloat16" is, on a
-        CPU, the precision of the output layer's products, which are most of the work.
+    weight_decay: the share of a weight that is lost at each update, times the rate.
+    activation, change: penalties on a language model's last layer: of large values, and of changes between steps.
+    averages: running averages of the weights, see ``running_share``; held-out data choose among them, or the first is
+        taken; none: the weights themselves.
+    evaluate_every: epochs between two evaluations on held-out data.
+    patience: evaluations without a new best after which training stops; 0 for never.
+    seconds: after which training stops; the rate then follows the clock instead of the epochs; 0 for no limit.
+    precision: of matrix products; the weights themselves stay in float32. "float16" is for GPUs only; "bfloat16" is, on
+        a CPU, the precision of the output layer's products, which are most of the work.
     sampled: on a CPU, words that are drawn to stand for the whole vocabulary in the softmax of an update, see
         ``nn/sampled.py``; 0 for all words.
-    loss_scale: what the loss is multiplied with in float16, so that small gradients do not vanish.
+    loss_scale: what the loss is multiplied by in float16, so that small gradients do not vanish.
     """
 
     epochs: int = 40
@@ -83,5 +93,119 @@ class Training:
 
     @property
     def needs_held_out(self) -> bool:
-        """Whether something here looks at the held-out text."""
+        """Whether something here needs held-out data."""
         return self.schedule in ("plateau", "nt-asgd") or self.patience > 0
+
+
+def options_from(defaults: Mapping[str, Any], given: Mapping[str, Any], *others: str) -> dict[str, Any]:
+    """Return options with their defaults filled in; refuse names that are neither options nor ``others``."""
+    unknown = sorted(set(given) - set(defaults) - set(others))
+    if unknown:
+        raise TypeError(f"unexpected argument {unknown[0]!r}: expected one of {', '.join([*defaults, *others])}")
+    return {name: given.get(name, default) for name, default in defaults.items()}
+
+
+class TrainingSettings(TypedDict, total=False):
+    """Fields of ``Training`` that a constructor takes by name."""
+
+    epochs: int
+    batch: int
+    steps: int
+    vary: bool
+    shuffle: bool
+    optimiser: Literal["sgd", "adam"]
+    rate: float
+    warm_up: int
+    schedule: Literal["constant", "step", "cosine", "plateau", "nt-asgd", "slanted"]
+    hold: float
+    last_rate: float
+    full_epochs: int
+    decay: float
+    wait: int
+    clip: float
+    clip_value: float
+    weight_decay: float
+    averages: tuple[float, ...]
+    average: float
+    evaluate_every: int
+    every: int
+    patience: int
+    seconds: float
+    precision: Literal["float32", "float16", "bfloat16"]
+    sampled: int
+    loss_scale: float
+
+
+OTHER_NAMES = {"every": "evaluate_every", "average": "averages"}
+"""Names of constructor arguments that a field of ``Training`` does not have."""
+
+
+def training_from(usual: Training, training: Training | None, settings: Mapping[str, Any]) -> Training:
+    """Return ``training``, or the usual settings, with single fields replaced by those given by name."""
+    chosen = usual if training is None else training
+    names = {each.name for each in fields(Training)}
+    given = {OTHER_NAMES.get(name, name): value for name, value in settings.items()}
+    given = {name: value for name, value in given.items() if name in names}
+    if "averages" in given and not isinstance(given["averages"], tuple):
+        given["averages"] = average_from(given["averages"])
+    return replace(chosen, **given) if given else chosen
+
+
+def average_from(tail: Any) -> tuple[float, ...]:
+    """Return the averages that one number stands for: −1 for the weights themselves."""
+    if isinstance(tail, bool) or not isinstance(tail, int | float) or not -1 <= tail < math.inf:
+        raise SettingError(f"average={tail!r} must be a number of at least -1 and below inf")
+    return (tail,) if tail >= 0 else ()
+
+
+def average_of(training: Training) -> float:
+    """Return the number that stands for the averages."""
+    return training.averages[0] if training.averages else -1
+
+
+PLACES = ("input", "between", "output")
+"""The places of a network that one number for ``dropout`` is about."""
+
+
+def dropout_from(usual: Dropout, dropout: Dropout | float | None, places: Collection[str]) -> Dropout:
+    """Return the dropout given, one number being for three places; refuse it at other ``places``."""
+    if isinstance(dropout, bool) or not isinstance(dropout, Dropout | int | float | None):
+        raise SettingError(f"dropout={dropout!r} must be a number of at least 0 and below 1")
+    if isinstance(dropout, int | float):
+        if not 0 <= dropout < 1:
+            raise SettingError(f"dropout={dropout!r} must be a number of at least 0 and below 1")
+        dropout = replace(NO_DROPOUT, **{place: dropout for place in PLACES if place in places})
+    chosen = usual if dropout is None else dropout
+    unknown = [each.name for each in fields(Dropout) if getattr(chosen, each.name) and each.name not in places]
+    if unknown:
+        raise SettingError(f"dropout of {unknown[0]} is not for this model, which has {', '.join(places)}: expected 0")
+    return chosen
+
+
+def dropout_of(dropout: Dropout, places: Collection[str]) -> Json:
+    """Return dropout for JSON: one number where that says it all."""
+    first = getattr(dropout, next(place for place in PLACES if place in places))
+    return first if dropout == dropout_from(NO_DROPOUT, first, places) else dict[str, Json](asdict(dropout))
+
+
+def settings_of(training: Training, usual: Training, names: Sequence[str]) -> dict[str, Json]:
+    """Return the fields of these names for JSON, and under "training" all fields where others are not the usual."""
+    found: dict[str, Json] = {}
+    for name in names:
+        found[name] = average_of(training) if name == "average" else getattr(training, OTHER_NAMES.get(name, name))
+    if training_from(usual, None, found) != training:
+        found["training"] = {**asdict(training), "averages": list(training.averages)}
+    return found
+
+
+def saved_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings that were read from model.json as arguments of a constructor."""
+    found = dict(settings)
+    training, dropout = found.get("training"), found.get("dropout")
+    if training is not None:
+        if not isinstance(training, Mapping) or not isinstance(training.get("averages", []), list):
+            raise ValueError("expected training settings with a list 'averages'")
+        found["training"] = Training(**{**training, "averages": tuple(training.get("averages", Training().averages))})
+    if isinstance(dropout, Mapping):
+        found["dropout"] = Dropout(**dropout)
+    return found

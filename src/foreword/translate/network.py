@@ -28,7 +28,7 @@ from torch.nn.functional import embedding, linear
 
 from foreword.errors import SettingError
 from foreword.nn.attention import Attended, attend, dot_scores, scaled_scores
-from foreword.nn.dropout import draw_mask
+from foreword.nn.dropout import NO_DROPOUT, Dropout, draw_mask
 from foreword.nn.layers import gru, lstm, reversing, turned
 from foreword.nn.network import Weights
 
@@ -68,13 +68,25 @@ class Read(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Units that are left out in training, a share of them, drawn anew at every place."""
+    """Dropout of units, drawn again at every position."""
 
-    share: float = 0.0
+    shares: Dropout = NO_DROPOUT
     generator: torch.Generator | None = None
 
-    def __call__(self, x: Tensor) -> Tensor:
-        return x * draw_mask(tuple(x.shape), self.share, x, self.generator) if self.share else x
+    def input(self, x: Tensor) -> Tensor:
+        """Drop units of word vectors."""
+        return self._masked(x, self.shares.input)
+
+    def between(self, x: Tensor) -> Tensor:
+        """Drop units between layers, and of what attention reads."""
+        return self._masked(x, self.shares.between)
+
+    def output(self, x: Tensor) -> Tensor:
+        """Drop units before the softmax."""
+        return self._masked(x, self.shares.output)
+
+    def _masked(self, x: Tensor, share: float) -> Tensor:
+        return x * draw_mask(tuple(x.shape), share, x, self.generator) if share else x
 
 
 NOTHING_DROPPED = Drop()
@@ -179,7 +191,7 @@ class TranslationNetwork:
         x = self._vectors(weights["target" if self.shared else "source"], source)
         back = reversing(lengths, len(source))
         for layer in range(self.layers):
-            x = drop(x)
+            x = drop.between(x) if layer else drop.input(x)
             out = [self._through(weights, f"encoder{layer}.ahead", x)]
             if self.both_ways:
                 out.append(turned(self._through(weights, f"encoder{layer}.behind", turned(x, back)), back))
@@ -191,7 +203,7 @@ class TranslationNetwork:
         state = begin.chunk(self.layers * self.states, 1)
         if self.feed:
             state = (*state, x.new_zeros(x.shape[1], self.words))
-        values = drop(x).transpose(0, 1)
+        values = drop.between(x).transpose(0, 1)
         mask = torch.arange(len(source), device=source.device) < lengths[:, None]
         return Memory(values, self._keys(weights, values), mask, tuple(part.contiguous() for part in state))
 
@@ -212,7 +224,7 @@ class TranslationNetwork:
         """Inputs (T, B): the words that are read; the readout at t is of the word that follows the t-th."""
         if self.feed:
             return self.decode_by_steps(weights, memory, lambda step, _: inputs[step], len(inputs), state, drop)
-        x = drop(self._vectors(weights["target"], inputs))
+        x = drop.input(self._vectors(weights["target"], inputs))
         x, state = self._layers(weights, x, state, drop)
         return self._readout(weights, memory, x, state)
 
@@ -229,7 +241,7 @@ class TranslationNetwork:
         outs: list[Tensor] = []
         looks: list[Tensor] = []
         for step in range(steps):
-            x = drop(self._vectors(weights["target"], word(step, outs[-1] if outs else None)))[None]
+            x = drop.input(self._vectors(weights["target"], word(step, outs[-1] if outs else None)))[None]
             read = self._step(weights, memory, x, state, drop)
             state = read.state
             outs.append(read.readout[0])
@@ -253,7 +265,7 @@ class TranslationNetwork:
         new: list[Tensor] = []
         for layer in range(self.layers):
             held = [weights[f"decoder{layer}.{part}"] for part in PARTS]
-            x = drop(x) if layer else x
+            x = drop.between(x) if layer else x
             if self.cell == "lstm":
                 x, h, c = lstm(x, state[2 * layer], state[2 * layer + 1], held)
                 new += [h, c]

@@ -1,24 +1,22 @@
-"""The translator: an encoder reads a sentence, a decoder writes another, and attention says where it looks.
+"""The translator: an encoder reads a sentence, a decoder writes another, and attention tells where it looks.
 
     p(d_1 … d_T | e) = Π_t p(d_t | d_<t, e)        the network: ``network.py``, the search: ``search.py``
 
-How it is trained: ``training.py``; the answer is a running average of the weights. Models know ids, never text:
-``text.py`` has the tokenizers of both languages.
+Its loss is in ``training.py``; the result is a running average of the weights. Models know ids, never text:
+``pipeline/translator.py`` has the tokenizers of both languages.
 Shapes: B sentences, S source and T target ids, N target ids of a batch, V target words, E units of a word.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
 from collections.abc import Callable, Iterator, Sequence
-from inspect import signature
-from typing import Any, Literal, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ids, Logs, Longs
-from foreword.checks import check_weights
+from foreword.checks import check_choice, check_numbers
 from foreword.decode import Goal, Hypothesis, Normalisation
 from foreword.errors import InputError, MissingExtraError, NotFittedError, SettingError
 from foreword.protocols import Json, Meter, Parts, Step
@@ -27,21 +25,32 @@ from foreword.tokens.vocab import Vocab
 
 try:
     import torch
-    from torch import Tensor
 except ImportError:
     raise MissingExtraError("torch", "neural", "a translator") from None
 
 from torch.nn.functional import linear, log_softmax
 
-from foreword.nn.network import Weights
+from foreword.nn.dropout import Dropout
 from foreword.training.batches import side_by_side
 from foreword.training.checkpoint import Checkpoint
-from foreword.training.flat import choose_device, new_flat, views
+from foreword.training.engine import Task
+from foreword.training.gradients import Shapes
+from foreword.training.model import NeuralModel, exact
+from foreword.training.settings import (
+    PLACES,
+    Training,
+    TrainingSettings,
+    dropout_of,
+    options_from,
+    saved_settings,
+    settings_of,
+)
+from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 from foreword.translate.greedy import Greedy
 from foreword.translate.network import ATTENTIONS, Memory, TranslationNetwork
 from foreword.translate.pairs import Batch, Pairs, batch_of, bucketed, documents_of, lengths_of
 from foreword.translate.search import Conditioned, search
-from foreword.translate.training import SCHEDULES, Run
+from foreword.translate.training import SCHEDULES, Objective, TranslationTask
 from foreword.translate.vocabulary import from_arrays, to_arrays
 
 SEARCHED_AT_ONCE = {"cpu": 64, "cuda": 512}
@@ -50,25 +59,52 @@ SEARCHED_AT_ONCE = {"cpu": 64, "cuda": 512}
 SCORED_AT_ONCE = 8192
 """Target ids that are scored together."""
 
-NOT_SAVED = ("device",)
+TRAINED = ("epochs", "batch", "rate", "clip", "average", "every", "patience", "seconds")
+"""Names of training settings in model.json."""
+
+OPTIONS: dict[str, Any] = {
+    "encoder": None, "both_ways": True, "feed": False, "tied": True,
+    "smoothing": 0.1, "teacher": True, "sampling": "none", "truth": 0.7,
+}  # fmt: skip
 
 
-class Seq2Seq:
+class TranslatorOptions(TrainingSettings, total=False):
+    """Options of ``Seq2Seq``, and training settings that may be given by name."""
+
+    encoder: int | None
+    both_ways: bool
+    feed: bool
+    tied: bool
+    smoothing: float
+    teacher: bool
+    sampling: Literal["none", "linear", "exponential", "inverse-sigmoid"]
+    truth: float
+
+
+class Seq2Seq(NeuralModel[Pairs]):
     """An encoder and a decoder.
 
-    units: of the decoder; layers: of both; cell: "lstm" or "gru". words: of a word's vector. encoder: units of the
-        encoder, half of them for each way to read; None for as many as the decoder has. both_ways: read from the end as
-        well. attention: "additive", "dot", "general", "scaled" or "none". feed: the decoder also reads what it said
-        last (input feeding). tied: the output layer is the table of target words. Where both languages have one
-        vocabulary, they share one table.
-    dropout: the share of units. smoothing: of labels. teacher: False, and the decoder reads its own words in training.
-    sampling: "linear", "exponential" or "inverse-sigmoid": how the chance of the true word falls; to ``truth`` at the
-        end of the training.
-    epochs, batch (in target ids), rate, clip (of the gradient's norm), average (see ``running_share``; −1 for the
-        weights themselves). every: epochs between two looks at held-out pairs; patience: looks without a better score
-        after which it is over, 0 for never; seconds: after which it is over, 0 for never.
-    device: "cuda" or "cpu"; None for the first there is. valid_score_: the best on held-out pairs.
+    units: of the decoder; layers: of both; cell: "lstm" or "gru". words: units of a word's vector. attention:
+        "additive", "dot", "general", "scaled" or "none".
+    dropout: of units of word vectors, between layers, and before the softmax; one number for all three.
+    training: its ``batch`` is in target ids. Fields may also be given by name: ``epochs``, ``rate``, ``average`` (see
+        ``running_share``; −1 for the weights themselves), ``every`` (epochs between two evaluations) and others.
+    device: "cuda" or "cpu"; None for the GPU, where there is one.
+    encoder: units of the encoder, half of them for each direction; None for as many as the decoder has. both_ways: read
+        the source from its end as well. feed: the decoder also reads its last output (input feeding). tied: the output
+        layer is the table of target words. Languages with one vocabulary share one table.
+    smoothing: of labels. teacher: False, and the decoder reads its own words in training. sampling: "linear",
+        "exponential" or "inverse-sigmoid": how the probability of the true word falls; to ``truth`` at the end.
+    valid_score_: the best score on held-out pairs.
     """
+
+    TRAINING: ClassVar[Training] = Training(
+        epochs=30, batch=2000, optimiser="adam", rate=1e-3, warm_up=200, hold=0.2, last_rate=0.02, clip=1.0,
+        weight_decay=0.0, precision="float16", loss_scale=1024.0,
+    )  # fmt: skip
+    DROPOUT: ClassVar[Dropout] = Dropout(words=0.0, input=0.3, between=0.3, output=0.3, recurrent=0.0)
+    PLACES: ClassVar[tuple[str, ...]] = PLACES
+    NEEDS: ClassVar[str] = "pairs"
 
     def __init__(
         self,
@@ -77,39 +113,22 @@ class Seq2Seq:
         *,
         cell: Literal["lstm", "gru"] = "lstm",
         words: int = 256,
-        encoder: int | None = None,
-        both_ways: bool = True,
         attention: Literal["additive", "dot", "general", "scaled", "none"] = "general",
-        feed: bool = False,
-        tied: bool = True,
-        dropout: float = 0.3,
-        smoothing: float = 0.1,
-        teacher: bool = True,
-        sampling: Literal["none", "linear", "exponential", "inverse-sigmoid"] = "none",
-        truth: float = 0.7,
-        epochs: int = 30,
-        batch: int = 2000,
-        rate: float = 1e-3,
-        clip: float = 1.0,
-        average: float = 8.0,
-        every: int = 1,
-        patience: int = 0,
-        seconds: float = 0.0,
+        dropout: Dropout | float | None = None,
+        training: Training | None = None,
         seed: int = 0,
         device: str | None = None,
+        **options: Unpack[TranslatorOptions],
     ) -> None:
-        self.units, self.layers, self.cell, self.words = units, layers, cell, words
-        self.encoder, self.both_ways = encoder, both_ways
-        self.attention, self.feed, self.tied = attention, feed, tied
-        self.dropout, self.smoothing = dropout, smoothing
-        self.teacher, self.sampling, self.truth = teacher, sampling, truth
-        self.epochs, self.batch, self.rate, self.clip = epochs, batch, rate, clip
-        self.average, self.every, self.patience, self.seconds = average, every, patience, seconds
-        self.seed, self.device = seed, device
-        self.valid_score_ = -math.inf
+        super().__init__(training, dropout, seed, device, options)
+        chosen = options_from(OPTIONS, options, *TrainingSettings.__annotations__)
+        self.units, self.layers, self.cell, self.words, self.attention = units, layers, cell, words, attention
+        self.encoder: int | None = chosen["encoder"]
+        self.both_ways, self.feed, self.tied = chosen["both_ways"], chosen["feed"], chosen["tied"]
+        self.smoothing, self.teacher = chosen["smoothing"], chosen["teacher"]
+        self.sampling, self.truth = chosen["sampling"], chosen["truth"]
         self._vocabs: tuple[Vocab, Vocab] | None = None
         self._network: TranslationNetwork
-        self._flat: Tensor
         self._check_settings()
 
     def __repr__(self) -> str:
@@ -117,60 +136,71 @@ class Seq2Seq:
 
     @property
     def source_vocab(self) -> Vocab:
-        return self._known()[0]
+        """The vocabulary of the source."""
+        return self._known_vocabs()[0]
 
     @property
     def vocab(self) -> Vocab:
-        """Of the target, which is what is said."""
-        return self._known()[1]
+        """The vocabulary of the target."""
+        return self._known_vocabs()[1]
 
     @property
     def network_(self) -> TranslationNetwork:
-        self._known()
+        """The network for the learnt vocabularies."""
+        self._known_vocabs()
         return self._network
 
-    @property
-    def weights_(self) -> Weights:
-        """What was learnt, by name."""
-        self._known()
-        return views(self._flat, self._network.tensors())
-
-    @property
-    def parameter_count(self) -> int:
-        return sum(math.prod(shape) for shape in self.network_.tensors().values())
+    def shapes(self) -> Shapes:
+        """Return the names and shapes of the weights."""
+        return self.network_.tensors()
 
     # Learning
 
-    def fit(self, pairs: Pairs, *, valid: Pairs | None = None, meter: Meter | None = None) -> Self:
-        for step in self.train(pairs, valid=valid):
-            if meter is not None:
-                meter(f"training, loss {step.loss:.3f}", step.done, step.total)
-        return self
-
     def train(
         self,
-        pairs: Pairs,
+        data: Pairs,
         *,
         valid: Pairs | None = None,
-        measure: Callable[[Self], float] | None = None,
         checkpoint: Checkpoint | None = None,
+        group: WorkerGroup = SINGLE_WORKER,
+        measure: Callable[[Self], float] | None = None,
     ) -> Iterator[Step]:
-        """Learn, telling how far it is. With ``valid`` the best epoch is kept: by its score, or by ``measure``, which
-        is given the model and says how good it is. With a checkpoint the run goes on after the last epoch kept there.
+        """Train, yielding progress. With ``valid`` the best epoch is kept: by its score, or by ``measure``, a function
+        of the model. With a checkpoint a run that was stopped resumes where it was.
         """
-        if len(pairs) == 0:
+        if valid is None and measure is None and self.training.patience:
+            raise SettingError(f"patience={self.training.patience} needs held-out pairs: give valid")
+        task = self.task(data, valid)
+        if measure is not None:
+            task.evaluate = self.evaluator(lambda: measure(self))
+        yield from self._steps(self._begin(task, group), data, valid, checkpoint)
+
+    def task(self, data: Pairs, valid: Pairs | None) -> TranslationTask:
+        """Check the pairs and begin a run."""
+        if len(data) == 0:
             raise InputError("the training text is empty: a translator needs at least one pair of sentences")
-        for each in (pairs, valid):
+        for each in (data, valid):
             if each is not None:
                 each.check()
-        vocabs = pairs.sources.vocab, pairs.targets.vocab
+        vocabs = data.sources.vocab, data.targets.vocab
         if valid is not None and (valid.sources.vocab, valid.targets.vocab) != vocabs:
             raise InputError("the held-out pairs were turned into ids with other vocabularies than the training pairs'")
-        if valid is None and measure is None and self.patience:
-            raise SettingError(f"patience={self.patience} needs held-out pairs: give valid")
-        self._take(*vocabs)
-        self.valid_score_ = -math.inf
-        yield from Run(self, pairs, valid, measure).epochs(checkpoint)
+        self._vocabs, self._network = vocabs, self._network_of(*vocabs)
+        objective = Objective(self.smoothing, self.teacher, self.sampling, self.truth)
+        task = TranslationTask(self._network, data, self.training.batch, self.dropout, objective)
+        if valid is not None and len(valid):
+            task.evaluate = self.evaluator(lambda: self.score(valid))
+        return task
+
+    def training_settings(self, task: Task) -> Training:
+        """Warm up for a tenth of the updates, at most."""
+        assert isinstance(task, TranslationTask)
+        tenth = 1 + self.training.epochs * int(task.lengths.sum()) // self.training.batch // 10
+        return replace(self.training, warm_up=min(self.training.warm_up, tenth))
+
+    def fingerprinted(self, data: Pairs) -> list[Array]:
+        """Return the ids of both sides."""
+        return [data.sources.ids, data.targets.ids]
 
     # Scoring
 
@@ -181,7 +211,7 @@ class Seq2Seq:
         found: list[Logs] = [np.empty(0)] * len(pairs)
         for group in bucketed(lengths_of(sources), lengths_of(targets), SCORED_AT_ONCE):
             batch = self._batch([sources[k] for k in group], [targets[k] for k in group])
-            with _exact():
+            with exact():
                 memory = self._network.encode(self.weights_, batch.source, batch.lengths)
                 read = self._network.decode(self.weights_, memory, batch.inputs, memory.state)
                 table = self._network.table(self.weights_)
@@ -214,7 +244,7 @@ class Seq2Seq:
         found: list[Floats] = [np.empty((0, 0), np.float32)] * len(pairs)
         for group in bucketed(lengths_of(sources), lengths_of(targets), SCORED_AT_ONCE // 4):
             batch = self._batch([sources[k] for k in group], [targets[k] for k in group])
-            with _exact():
+            with exact():
                 memory = self._network.encode(self.weights_, batch.source, batch.lengths)
                 looked = self._network.decode(self.weights_, memory, batch.inputs, memory.state).weights
             assert looked is not None
@@ -227,7 +257,7 @@ class Seq2Seq:
     def condition(self, sources: Corpus) -> Conditioned:
         """The model when it has read these: what ``decode`` samples from and searches in."""
         self._check_vocabs(sources)
-        with _exact():
+        with exact():
             return Conditioned(self._network, self.weights_, self._memory(documents_of(sources)), self.vocab)
 
     def translate(self, sources: Corpus, *, width: int = 5, **settings: Any) -> list[Ids]:
@@ -235,7 +265,7 @@ class Seq2Seq:
 
         A width of 1 is greedy, which LSTMs on a CPU do by a quicker road.
         """
-        if width == 1 and self._known() and self.cell == "lstm" and self._flat.device.type == "cpu":
+        if width == 1 and self._known_vocabs() and self.cell == "lstm" and self.flat_weights().device.type == "cpu":
             return self._greedy(sources, **settings)
         found = self.search(sources, width=width, **settings)
         return [np.array(texts[0].ids, np.int64) for texts in found]
@@ -252,7 +282,7 @@ class Seq2Seq:
         order = sorted(range(len(documents)), key=lambda place: -len(documents[place]))
         found: list[Ids] = [np.empty(0, np.int64)] * len(documents)
         told = None if meter is None else lambda begun: meter("translating", begun, len(order))
-        with _exact():
+        with exact():
             greedy = Greedy(self._network, self.weights_)
             said = greedy.translate([documents[place] for place in order], self.vocab.end, max_tokens, told)
         for place, ids in zip(order, said, strict=True):
@@ -277,10 +307,10 @@ class Seq2Seq:
         documents = documents_of(sources)
         order = sorted(range(len(documents)), key=lambda place: -len(documents[place]))
         found: list[list[Hypothesis]] = [[] for _ in documents]
-        at_once = SEARCHED_AT_ONCE[self._flat.device.type]
+        at_once = SEARCHED_AT_ONCE[self.flat_weights().device.type]
         for begin in range(0, len(order), at_once):
             group = order[begin : begin + at_once]
-            with _exact():
+            with exact():
                 memory = self._memory([documents[place] for place in group])
                 texts = search(self._network, self.weights_, memory, goal)
             for place, each in zip(group, texts, strict=True):
@@ -291,22 +321,25 @@ class Seq2Seq:
 
     def _memory(self, documents: Sequence[Longs]) -> Memory:
         source, lengths = side_by_side(documents, fill=self.source_vocab.end)
-        device = self._flat.device
+        device = self.flat_weights().device
         return self._network.encode(self.weights_, source.to(device), lengths.to(device))
 
     def _batch(self, sources: Sequence[Longs], targets: Sequence[Longs]) -> Batch:
-        return batch_of(sources, targets, self.source_vocab.end, self.vocab.end).to(self._flat.device)
+        return batch_of(sources, targets, self.source_vocab.end, self.vocab.end).to(self.flat_weights().device)
 
-    # Keeping and saving
+    # Saving
 
     def settings(self) -> dict[str, Json]:
-        return {name: getattr(self, name) for name in signature(type(self)).parameters if name not in NOT_SAVED}
+        """Return the settings as model.json has them."""
+        own = ("units", "layers", "cell", "words", "attention", *OPTIONS, "seed")
+        found: dict[str, Json] = {name: getattr(self, name) for name in own}
+        found["dropout"] = dropout_of(self.dropout, self.PLACES)
+        return found | settings_of(self.training, self.TRAINING, TRAINED)
 
     def to_parts(self) -> Parts:
-        """The target's vocabulary is the model's; the source's goes beside it, unless they are one."""
-        source, target = self._known()
-        weights: dict[str, Array] = {f"weights.{name}": part.cpu().numpy() for name, part in self.weights_.items()}
-        parts = Parts({**self.settings(), "shared": self._network.shared}, weights, target)
+        """Return settings, weights and the target's vocabulary; that of the source is stored as arrays."""
+        source, target = self._known_vocabs()
+        parts = Parts({**self.settings(), "shared": self._network.shared}, self.weight_arrays(), target)
         if not self._network.shared:
             parts.settings["source"], arrays = to_arrays(source)
             parts.arrays.update(arrays)
@@ -314,6 +347,7 @@ class Seq2Seq:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Restore a saved model, on whatever device there is."""
         settings: dict[str, Any] = dict(parts.settings)
         shared = settings.pop("shared")
         source_facts = settings.pop("source", None)
@@ -322,19 +356,12 @@ class Seq2Seq:
         if parts.vocab is None:
             raise ValueError("it has no vocabulary")
         parts.check_counts("layers")
-        model = cls(**settings)
+        model = cls(**saved_settings(settings))
         source = parts.vocab if shared else from_arrays(source_facts, parts.arrays)
-        check_weights(parts.arrays, model._network_of(source, parts.vocab).tensors(), "weights.")
-        model._take(source, parts.vocab)
-        for name, part in model.weights_.items():
-            part.copy_(torch.from_numpy(np.array(parts.arrays[f"weights.{name}"])))
+        network = model._network_of(source, parts.vocab)
+        model.load_weights(network.tensors(), parts.arrays)
+        model._vocabs, model._network = (source, parts.vocab), network
         return model
-
-    def _take(self, source: Vocab, target: Vocab) -> None:
-        """Weights of zero for these vocabularies."""
-        self._network = self._network_of(source, target)
-        self._vocabs = source, target
-        self._flat = new_flat(self._network.tensors(), choose_device(self.device))
 
     def _network_of(self, source: Vocab, target: Vocab) -> TranslationNetwork:
         return TranslationNetwork(
@@ -352,9 +379,9 @@ class Seq2Seq:
             self.tied,
         )
 
-    def _known(self) -> tuple[Vocab, Vocab]:
+    def _known_vocabs(self) -> tuple[Vocab, Vocab]:
         if self._vocabs is None:
-            raise NotFittedError(self, "pairs")
+            raise NotFittedError(self, self.NEEDS)
         return self._vocabs
 
     def _check_vocabs(self, sources: Corpus, targets: Corpus | None = None) -> None:
@@ -366,19 +393,11 @@ class Seq2Seq:
             corpus.check_ids()
 
     def _check_settings(self) -> None:
-        for name in ("units", "layers", "words", "epochs", "batch", "every"):
-            _check_whole(name, getattr(self, name), 1)
-        _check_whole("patience", self.patience, 0)
-        _check_whole("seed", self.seed, 0)
+        check_numbers(self, "units", "layers", "words", whole=True, least=1)
+        check_numbers(self, "seed", whole=True)
         if self.encoder is not None:
-            _check_whole("encoder", self.encoder, 1)
-        for name, least, below in (
-            ("dropout", 0, 1), ("smoothing", 0, 1), ("truth", 0, 1.01), ("rate", 0, math.inf), ("clip", 0, math.inf),
-            ("average", -1, math.inf), ("seconds", 0, math.inf),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < below:
-                raise SettingError(f"{name}={value!r} must be a number of at least {least} and below {below}")
+            check_numbers(self, "encoder", whole=True, least=1)
+        check_numbers(self, "smoothing", "truth", most=1)
         for name, choices in (
             ("cell", ("lstm", "gru")),
             ("attention", ATTENTIONS),
@@ -386,8 +405,7 @@ class Seq2Seq:
             ("device", (None, "cuda", "cpu")),
             *((name, (True, False)) for name in ("both_ways", "feed", "tied", "teacher")),
         ):
-            if getattr(self, name) not in choices:
-                raise SettingError(f"{name}={getattr(self, name)!r} must be one of {', '.join(map(str, choices))}")
+            check_choice(self, name, choices)
         if self.both_ways and (self.encoder or self.units) % 2:
             raise SettingError(f"encoder={self.encoder or self.units} must be even: half of it for each way to read")
         if self.attention in ("dot", "scaled") and self.encoder not in (None, self.units):
@@ -395,15 +413,3 @@ class Seq2Seq:
                 f"attention={self.attention!r} takes an encoder and a decoder of equal size, not {self.encoder} and "
                 f"{self.units} units: general or additive attention takes any"
             )
-
-
-def _check_whole(name: str, value: object, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise SettingError(f"{name}={value!r} must be a whole number, at least {least}")
-
-
-@contextlib.contextmanager
-def _exact() -> Iterator[None]:
-    """No gradients, and on a GPU products in whole float32."""
-    with torch.inference_mode(), torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
-        yield

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import foreword
-from foreword.classify.calibration import COLDEST, HOTTEST, Calibrated, best_temperature, calibrated, deal
+from foreword.classify.calibration import COLDEST, HOTTEST, Calibrated, best_temperature, calibrated, stratified_parts
 from foreword.classify.linear import log_softmax
 from foreword.classify.logistic import LogisticRegression
 from foreword.classify.naive_bayes import NaiveBayes
@@ -85,12 +85,12 @@ def test_what_is_impossible_does_not_spoil_it() -> None:
 
 def test_documents_are_dealt_out_class_by_class(random: Random) -> None:
     numbers = random.integers(0, 4, 203)
-    dealt = deal(numbers, 5, 0)
+    dealt = stratified_parts(numbers, 5, 0)
     for label in range(4):
         shares = np.bincount(dealt[numbers == label], minlength=5)
         assert shares.max() - shares.min() <= 1
-    assert_array_equal(dealt, deal(numbers, 5, 0))
-    assert not np.array_equal(dealt, deal(numbers, 5, 1))
+    assert_array_equal(dealt, stratified_parts(numbers, 5, 0))
+    assert not np.array_equal(dealt, stratified_parts(numbers, 5, 1))
 
 
 def test_save_and_load(random: Random, tmp_path: Path) -> None:

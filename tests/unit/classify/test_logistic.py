@@ -14,14 +14,19 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 import foreword
-from foreword.classify import dual
-from foreword.classify import kernels_logistic as kernels
-from foreword.classify.dual import Problem, Search, is_slow, solve
-from foreword.classify.linear import Rows, read_labels, rows_of
-from foreword.classify.logistic import LogisticRegression, NotConvergedWarning
-from foreword.classify.nb_logistic import NBLogistic, log_count_ratios, presence_counts, squared_ratios
-from foreword.classify.newton import Objective, polish
-from foreword.classify.plain import Ascent, objective, settle
+from foreword.classify import kernels, solver
+from foreword.classify.labels import read_labels
+from foreword.classify.linear import Rows, rows_of
+from foreword.classify.logistic import (
+    LogisticRegression,
+    NBLogistic,
+    NotConvergedWarning,
+    log_count_ratios,
+    presence_counts,
+    squared_ratios,
+)
+from foreword.classify.plain import Ascent, best_shares, objective
+from foreword.classify.solver import Objective, Problem, Search, is_slow, polish, solve
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Classifier, LinearClassifier, Saveable
 
@@ -135,7 +140,7 @@ def test_a_pass_goes_where_the_plain_one_goes(random: Random, classes: int, scal
     X, labels = texts(random, 40, 60, classes)
     scales = some_scales(random, 60, classes) if scaled else np.ones((60, classes))
     problem = problem_of(X, labels, 0.7, scales if scaled else None)
-    fast: Any = (dual._TwoClasses if classes == 2 else dual._ManyClasses)(problem, tolerance)
+    fast: Any = (solver._TwoClasses if classes == 2 else solver._ManyClasses)(problem, tolerance)
     plain = Ascent(X.toarray(), labels, 0.7, scales)
     for number in range(3):
         order = random.permutation(40)
@@ -156,12 +161,12 @@ def test_settling_at_the_edges(random: Random) -> None:
         length, spread = 10.0 ** random.uniform(-3, 6), 10.0 ** random.uniform(-1, 3)
         old = random.dirichlet(np.full(classes, 10.0 ** random.uniform(-2, 1)))
         scores, label = spread * random.standard_normal(classes), int(random.integers(classes))
-        expected = settle(scores + length * old, np.full(classes, length))
+        expected = best_shares(scores + length * old, np.full(classes, length))
         found = settled(scores, length, old, label)
         assert_allclose(found, expected, atol=2e-3)
         if classes == 2:
             margin = scores[1] - scores[0] if label == 1 else scores[0] - scores[1]
-            logit = kernels._settle_two(margin, 2 * length, old[1 - label], 0.0)
+            logit = kernels._solve_two(margin, 2 * length, old[1 - label], 0.0)
             assert expit(logit) == pytest.approx(expected[1 - label], abs=1e-4)
 
 
@@ -180,14 +185,14 @@ def settled(scores: Any, length: float, old: Any, label: int) -> Any:
 
 def test_features_are_numbered_by_how_many_documents_have_them() -> None:
     X = sparse.csr_array([[1.0, 0, 2, 0, 3], [0, 0, 4, 5, 0], [0, 0, 6, 7, 0], [0, 0, 0, 8, 0]])
-    rows = dual._numbered(rows_of(X, None), np.float64, np.array([1.0, 1, 10, 1, 1]))
+    rows = solver._ranked(rows_of(X, None), np.float64, np.array([1.0, 1, 10, 1, 1]))
     assert_array_equal(rows.kept, [2, 3])
     assert_array_equal(rows.starts, [0, 1, 3, 5, 6])
     assert_array_equal(rows.columns, [0, 0, 1, 0, 1, 1])
     assert_array_equal(rows.values, [20, 40, 5, 60, 7, 8])
-    assert_array_equal(rows.lonely_starts, [0, 2, 2, 2, 2])
-    assert_array_equal(rows.lonely, [0, 4])
-    assert_array_equal(rows.lonely_values, [1, 3])
+    assert_array_equal(rows.single_starts, [0, 2, 2, 2, 2])
+    assert_array_equal(rows.singles, [0, 4])
+    assert_array_equal(rows.single_values, [1, 3])
 
 
 def test_newton_goes_on_where_dual_ascent_is_slow(random: Random) -> None:
@@ -306,11 +311,11 @@ def test_save_and_load(model: Any, random: Random, tmp_path: Path) -> None:
     [
         ({"weights": np.zeros((5, 2))}, "weights is float64"),
         ({"weights": np.zeros((5, 3), np.int64)}, "weights is int64"),
-        ({"weights": np.full((5, 3), np.nan)}, "a number that is none"),
+        ({"weights": np.full((5, 3), np.nan)}, "contains NaN"),
         ({"bias": np.zeros(2)}, "bias is"),
-        ({"classes": [1, 1, 2]}, "comes twice"),
+        ({"classes": [1, 1, 2]}, "occurs twice"),
         ({"classes": []}, "must be a list"),
-        ({"C": -1.0}, "C=-1"),
+        ({"C": -1.0}, "C is -1"),
         ({"tolerance": 0}, "tolerance"),
         ({"seed": -1}, "seed"),
     ],
@@ -349,7 +354,7 @@ def test_other_columns_at_predict(model: Any) -> None:
 def test_settings_that_make_no_sense(model: Any, name: str, value: Any) -> None:
     if name in ("C", "tolerance") and value == 0.5:
         return
-    with pytest.raises(SettingError, match=f"{name}="):
+    with pytest.raises(SettingError, match=f"{name} is"):
         model.set_params(**{name: value}).fit([[1, 0], [0, 1]], ["a", "b"])
 
 

@@ -21,7 +21,7 @@ from foreword.pipeline.language import TextLM
 from foreword.protocols import Classifier, Parts, Saveable
 from foreword.storage.folder import load, save
 from foreword.tokens.words import WordTokenizer
-from foreword.training.flat import new_flat, views
+from foreword.training.gradients import new_flat, views
 from foreword.training.settings import Training
 
 SMALL: dict[str, Any] = {"embedding": 12, "hidden": 16, "units": 10, "min_count": 1, "batch": 8, "device": "cpu"}

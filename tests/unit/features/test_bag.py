@@ -17,11 +17,11 @@ from numpy.testing import assert_array_equal
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.features.bag import BagOfWords, OneHot
+from foreword.features.kernels_bag import alphabetical
 from foreword.features.kernels_cut import word_characters
-from foreword.features.kernels_terms import alphabetical
-from foreword.features.lexicon import HashedColumns
 from foreword.features.plain import Split, bag_of, hashed
 from foreword.features.tfidf import TfIdf
+from foreword.features.vocabulary import HashedColumns
 from foreword.protocols import Parts
 from foreword.storage.folder import load, save
 from foreword.text.block import Block, blocks_of
@@ -217,14 +217,14 @@ def test_the_matrix_has_the_kind_of_number_that_was_asked_for(kind: Any) -> None
 
 
 def test_a_count_that_does_not_fit_is_an_error_not_a_wrong_number() -> None:
-    with pytest.raises(InputError, match="a count of 300 has no room in dtype uint8"):
+    with pytest.raises(InputError, match="a count of 300 does not fit into dtype uint8"):
         BagOfWords(dtype="uint8").fit_transform(["aa " * 300])
 
 
 @pytest.mark.parametrize(
     ("chosen", "said"),
     [
-        ({"split": "letters"}, "split='letters': expected one of words, space"),
+        ({"split": "letters"}, "split is 'letters': expected words or space"),
         ({"ngrams": (2, 1)}, r"ngrams=\(2, 1\)"),
         ({"ngrams": (0, 1)}, "1 <= shortest"),
         ({"ngrams": 2}, "ngrams=2"),
@@ -237,9 +237,9 @@ def test_a_count_that_does_not_fit_is_an_error_not_a_wrong_number() -> None:
         ({"columns": -4}, "columns=-4"),
         ({"columns": 2**31}, "columns=2147483648"),
         ({"columns": 8, "max_size": 4}, "choose terms"),
-        ({"signed": True}, "signed=True is for hashed columns"),
+        ({"signed": True}, "signed=True needs hashed columns"),
         ({"dtype": "U5"}, "dtype='U5'"),
-        ({"dtype": "number"}, "dtype='number': expected a kind of number"),
+        ({"dtype": "number"}, "dtype='number': expected a type of number"),
         ({"min_documents": 9}, "min_documents=9 is more than max_documents=1.0 for 8 texts"),
         ({"min_documents": 4}, "min_documents=4, max_documents=1.0 leave none of the terms"),
     ],

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.features import lsa
-from foreword.features.kernels_lanczos import BLOCK, orthonormalise, take_out
+from foreword.features.kernels_lanczos import BLOCK, orthonormalise, project_out
 from foreword.features.lsa import LSA
 from foreword.protocols import Parts
 from foreword.storage.folder import load, save
@@ -97,7 +97,7 @@ def test_the_kernels_equal_the_plain_road(used: int) -> None:
     basis = np.linalg.qr(random.standard_normal((50, 30)))[0]
     block = random.standard_normal((50, BLOCK))
     fast, within = block.copy(), np.empty((used, BLOCK))
-    take_out(basis, used, fast, within)
+    project_out(basis, used, fast, within)
     assert_allclose(within, basis[:, :used].T @ block, atol=1e-14)
     assert_allclose(fast, block - basis[:, :used] @ within, atol=1e-14)
     link = np.empty((BLOCK, BLOCK))

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.lab.jobs import MOST_POINTS, MOST_WAITING, Job, Jobs, Point
+from foreword.lab.jobs import MAX_POINTS, MAX_WAITING, Job, Jobs
+from foreword.protocols import Step
 from foreword.training.checkpoint import Checkpoint
 
 
@@ -33,13 +34,13 @@ def until(so: Callable[[], bool]) -> None:
 def test_one_at_a_time_in_their_order(jobs: Jobs) -> None:
     running, order = [0], list[str]()
 
-    def work(name: str) -> Callable[[Job], Iterator[Point]]:
-        def points(_: Job) -> Iterator[Point]:
+    def work(name: str) -> Callable[[Job], Iterator[Step]]:
+        def points(_: Job) -> Iterator[Step]:
             running[0] += 1
             assert running[0] == 1
             order.append(name)
-            yield Point(0.5, 2.0)
-            yield Point(1.0, 1.0)
+            yield Step(1, 2, 2.0)
+            yield Step(2, 2, 1.0)
             running[0] -= 1
 
         return points
@@ -53,11 +54,11 @@ def test_one_at_a_time_in_their_order(jobs: Jobs) -> None:
 def test_stopped_at_a_checkpoint_and_taken_up_again(jobs: Jobs, tmp_path: Path) -> None:
     checkpoint = Checkpoint(tmp_path / "kept", every=1e9)
 
-    def work(_: Job) -> Iterator[Point]:
+    def work(_: Job) -> Iterator[Step]:
         kept = checkpoint.read({"at": np.zeros(1, np.int64)}, "test", "")
         at = 0 if kept is None else int(kept["at"][0])
         for number in range(at, 100 if at else 1_000_000):
-            yield Point(min(1.0, number / 100), float(number))
+            yield Step(number, 100, float(number))
             if checkpoint.due():
                 checkpoint.write({"at": np.array([min(number, 90)])}, "test", "")
             time.sleep(0.0005)
@@ -76,16 +77,16 @@ def test_stopped_at_a_checkpoint_and_taken_up_again(jobs: Jobs, tmp_path: Path) 
 
 
 def test_one_that_fails_says_why_and_the_next_has_its_turn(jobs: Jobs) -> None:
-    def failing(error: Exception) -> Callable[[Job], Iterator[Point]]:
-        def points(_: Job) -> Iterator[Point]:
-            yield Point(0.0)
+    def failing(error: Exception) -> Callable[[Job], Iterator[Step]]:
+        def points(_: Job) -> Iterator[Step]:
+            yield Step(0, 1)
             raise error
 
         return points
 
     told = jobs.add("a", failing(ForewordError("too short")), lambda: None)
     odd = jobs.add("b", failing(KeyError("x")), lambda: None)
-    fine = jobs.add("c", lambda _: iter([Point(1.0)]), lambda: None)
+    fine = jobs.add("c", lambda _: iter([Step(1, 1)]), lambda: None)
     until(lambda: fine.phase == "done")
     assert (told.phase, told.note) == ("failed", "too short")
     assert (odd.phase, odd.note) == ("failed", "unexpected KeyError: 'x'")
@@ -94,13 +95,13 @@ def test_one_that_fails_says_why_and_the_next_has_its_turn(jobs: Jobs) -> None:
 def test_the_queue_is_bounded_and_one_that_waits_can_be_cancelled(jobs: Jobs) -> None:
     gate = threading.Event()
 
-    def slow(_: Job) -> Iterator[Point]:
+    def slow(_: Job) -> Iterator[Step]:
         gate.wait(10)
-        yield Point(1.0)
+        yield Step(1, 1)
 
     first = jobs.add("first", slow, lambda: None)
     until(lambda: first.phase == "running")
-    waiting = [jobs.add("next", slow, lambda: None) for _ in range(MOST_WAITING)]
+    waiting = [jobs.add("next", slow, lambda: None) for _ in range(MAX_WAITING)]
     with pytest.raises(InputError, match="wait already"):
         jobs.add("one more", slow, lambda: None)
     assert jobs.stop(waiting[0].id).phase == "cancelled"
@@ -112,7 +113,7 @@ def test_the_queue_is_bounded_and_one_that_waits_can_be_cancelled(jobs: Jobs) ->
 
 
 def test_curves_stay_short(jobs: Jobs) -> None:
-    job = jobs.add("long", lambda _: (Point(n / 5000, 1.0) for n in range(5001)), lambda: None)
+    job = jobs.add("long", lambda _: (Step(n, 5000, 1.0) for n in range(5001)), lambda: None)
     until(lambda: job.phase == "done")
-    assert len(job.curve) <= MOST_POINTS
+    assert len(job.curve) <= MAX_POINTS
     assert (job.curve[0].share, job.curve[-1].share) == (0.0, 1.0)

@@ -20,7 +20,7 @@ from foreword.nn.recurrent_network import RecurrentNetwork, layer_names
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.training.flat import new_flat, views
+from foreword.training.gradients import new_flat, views
 from foreword.training.settings import Training
 
 torch.set_num_threads(1)

@@ -14,7 +14,7 @@ from foreword.neural.bengio import BengioLM, BengioNetwork
 from foreword.nn.dropout import NO_DROPOUT, Dropout
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.training.flat import new_flat, views
+from foreword.training.gradients import new_flat, views
 from foreword.training.settings import Training
 
 torch.set_num_threads(1)

@@ -23,7 +23,7 @@ from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.training.flat import new_flat, views
+from foreword.training.gradients import new_flat, views
 from foreword.training.settings import Training
 
 torch.set_num_threads(1)
@@ -235,8 +235,8 @@ def test_words_begin_as_frequent_as_they_are() -> None:
     """Before anything is learnt a model with small weights is the unigram model, one more counted of each word."""
     model = RecurrentLM("gru", 4, 6, 1, training=replace(RecurrentLM.TRAINING, epochs=1), device="cpu")
     corpus = Corpus.from_ids([[2, 2, 2, 3]], Vocab(["<unk>", "</s>", "a", "b", "c"]))
-    trainer = model._trainer(corpus)
+    trainer = model.trainer(corpus)
     bias = views(trainer.weights, trainer.shapes)["bias"].exp()
     torch.testing.assert_close(bias, torch.tensor([1.0, 2.0, 4.0, 2.0, 1.0]) / 10)
-    plain = AWDLSTM(4, 6, 1, training=replace(RecurrentLM.TRAINING, epochs=1), device="cpu")._trainer(corpus)
+    plain = AWDLSTM(4, 6, 1, training=replace(RecurrentLM.TRAINING, epochs=1), device="cpu").trainer(corpus)
     assert not views(plain.weights, plain.shapes)["bias"].any()

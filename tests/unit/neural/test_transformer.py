@@ -17,7 +17,7 @@ from foreword.neural.transformer import TransformerLM, TransformerNetwork
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.training.flat import new_flat, views
+from foreword.training.gradients import new_flat, views
 
 torch.set_num_threads(1)
 VOCAB = Vocab(["<unk>", "</s>", "a", "b", "c", "d"])

@@ -12,7 +12,7 @@ from foreword.nn.cells import LSTMCell, run
 from foreword.nn.fused import only_read, read_words
 from foreword.nn.layers import lstm
 from foreword.nn.recurrent_network import RecurrentNetwork
-from foreword.training.flat import new_flat, views
+from foreword.training.gradients import new_flat, views
 
 STEPS, INPUTS = 7, 5
 

@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 from numpy.typing import NDArray
 from torch import Tensor
 
-from foreword.nn.layers import lstm
-from foreword.nn.mogrifier import mogrifier_lstm, mogrify, round_shapes
+from foreword.nn.layers import lstm, mogrifier_lstm, mogrify, round_shapes
 
 torch.set_num_threads(1)
 STEPS, TEXTS, INPUTS, UNITS = 5, 3, 4, 6

@@ -15,9 +15,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import foreword
 from foreword.classify.calibration import Calibrated
 from foreword.classify.explain import Explanation, against_others
-from foreword.classify.logistic import LogisticRegression
+from foreword.classify.logistic import LogisticRegression, NBLogistic
 from foreword.classify.naive_bayes import NaiveBayes
-from foreword.classify.nb_logistic import NBLogistic
 from foreword.errors import InputError, SettingError
 from foreword.features.bag import BagOfWords
 from foreword.features.tfidf import TfIdf

@@ -12,8 +12,7 @@ import pytest
 from foreword import BM25, BPETokenizer, CosineSearch, TextSearch, WordTokenizer, load, save
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.pipeline.search import Hit
-from foreword.search.snippet import BEFORE, WIDTH, snippet
-from foreword.search.store import Names, Strings, TextKeeper
+from foreword.search.documents import BEFORE, WIDTH, Names, Strings, TextBuffer, snippet
 from foreword.storage.folder import pack, unpack
 from foreword.text.block import Block, blocks_of
 
@@ -123,7 +122,7 @@ def test_what_cannot_be_indexed_is_refused() -> None:
         TextSearch().fit([])
     with pytest.raises(SettingError, match="this BPETokenizer has no vocabulary yet"):
         TextSearch(BPETokenizer()).fit_blocks(blocks_of(TEXTS))
-    with pytest.raises(ForewordError, match="no index yet"):
+    with pytest.raises(ForewordError, match="learnt nothing yet"):
         len(TextSearch())
 
 
@@ -153,7 +152,7 @@ def test_a_name_may_cover_several_documents() -> None:
 
 def test_nothing_is_kept_of_nothing(tmp_path: Path) -> None:
     for folder in (None, tmp_path):
-        with TextKeeper(folder) as keeper:
+        with TextBuffer(folder) as keeper:
             kept = keeper.finished()
         assert len(kept) == 0
         kept.check("texts")

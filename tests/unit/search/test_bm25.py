@@ -120,7 +120,7 @@ def test_the_fast_road_finds_what_the_plain_one_does(ranker: str, rows: int, mon
     for seed, count in enumerate((1, 2, 63, 64, 65, 700)):
         model = RANKERS[ranker]().fit(corpus_of(random_documents(count, seed)))
         queries = corpus_of([*random_documents(40, seed + 100, 12), [], [0], [59]])
-        questions = model._questions(queries) if isinstance(model, CosineSearch) else model.index_.questions(queries)
+        questions = model._batch(queries)
         for k in (1, 3, 10, count, count + 5):
             found = model.index_.best(questions, k)
             assert found.documents.shape == (len(queries), min(k, count))
@@ -143,7 +143,7 @@ def test_a_long_index_with_long_lists() -> None:
     rng = np.random.default_rng(3)
     model = BM25().fit(corpus_of([(rng.zipf(1.15, 12) % 58 + 2).tolist() for _ in range(6000)]))
     queries = corpus_of([rng.integers(2, 60, 6).tolist() for _ in range(300)])
-    questions = model.index_.questions(queries)
+    questions = model.index_.batch(queries)
     for k in (1, 10, 100):
         found = model.index_.best(questions, k)
         for query in range(0, len(queries), 7):
@@ -154,7 +154,7 @@ def test_a_query_of_thousands_of_words() -> None:
     documents = random_documents(300, 5)
     model = BM25().fit(corpus_of(documents))
     query = [id for document in documents for id in document]
-    questions = model.index_.questions(corpus_of([query]))
+    questions = model.index_.batch(corpus_of([query]))
     assert int(questions.factors.sum()) == sum(id > 1 for id in query)
     assert_best(model.index_.best(questions, 10), 0, model.index_.scores(questions))
 
@@ -242,12 +242,12 @@ def test_the_documents_that_hold_a_word() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"variant": "bm26"}, "variant='bm26': expected lucene, robertson, atire, bm25l, bm25"),
-        ({"k1": -1}, "k1=-1"),
-        ({"k1": math.inf}, "k1=inf"),
-        ({"b": 1.5}, "b=1.5: expected a number from 0 to 1"),
-        ({"b": math.nan}, "b=nan"),
-        ({"delta": -0.5}, "delta=-0.5"),
+        ({"variant": "bm26"}, "variant is 'bm26': expected lucene or robertson or atire or bm25l or bm25"),
+        ({"k1": -1}, "k1 is -1"),
+        ({"k1": math.inf}, "k1 is inf"),
+        ({"b": 1.5}, "b is 1.5: expected at least 0 and at most 1"),
+        ({"b": math.nan}, "b is nan"),
+        ({"delta": -0.5}, "delta is -0.5"),
     ],
 )
 def test_settings_that_make_no_sense(settings: dict[str, Any], said: str) -> None:
@@ -257,7 +257,7 @@ def test_settings_that_make_no_sense(settings: dict[str, Any], said: str) -> Non
 
 def test_calls_that_make_no_sense() -> None:
     for model in (BM25(), CosineSearch()):
-        with pytest.raises(ForewordError, match="no index yet"):
+        with pytest.raises(ForewordError, match="learnt nothing yet"):
             model.search(corpus_of([[2]]))
     with pytest.raises(InputError, match="from 1 to"):
         BM25().fit(corpus_of([]))

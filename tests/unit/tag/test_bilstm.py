@@ -20,7 +20,7 @@ from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tag.bilstm_network import SentenceReader, TaggerNetwork
 from foreword.tag.schemes import Scheme, span_f1
 from foreword.training.batches import bucketed, like_lengths
-from foreword.training.flat import new_flat, views
+from foreword.training.gradients import new_flat, views
 from foreword.vectors.wordvectors import WordVectors
 
 SMALL: dict[str, Any] = {"units": 8, "words": 6, "letter_units": 4, "spelling": 8, "device": "cpu"}

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from foreword.errors import ForewordError, SettingError
+from foreword.errors import DivergedError, SettingError
+from foreword.neural.training import LanguageModelTask, Reading
+from foreword.nn.dropout import NO_DROPOUT
 from foreword.nn.network import output_weight
 from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.nn.softmax import linear_cross_entropy
-from foreword.training.flat import new_flat, views
-from foreword.training.gradients import norm_of
-from foreword.training.loop import State, Trainer, clip_factor
-from foreword.training.reading import Reading
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+from foreword.training.engine import Loss, Trainer
+from foreword.training.gradients import clip_factor, norm_of, views
 from foreword.training.settings import Training
 
 torch.set_num_threads(1)
@@ -27,20 +31,29 @@ STILL = 1e-30
 """A rate at which no weight moves."""
 
 
+class Words(LanguageModelTask):
+    """The next word, by a network without dropout; blow_up: how many times too steep the loss is."""
+
+    limit: ClassVar[float] = math.inf
+
+    def __init__(self, shape: RecurrentNetwork, ids: Tensor, settings: Training, blow_up: float) -> None:
+        vocab = Vocab(["<unk>", "</s>", *(f"w{word}" for word in range(shape.vocab - 2))])
+        ends = np.array([0, len(ids)])
+        corpus = Corpus(ids.numpy().astype(np.uint16), ends, ends, vocab)
+        super().__init__(shape, corpus, None, settings, NO_DROPOUT, counted_bias=False)
+        self.shape, self.blow_up = shape, blow_up
+
+    def loss(self, weights: Mapping[str, Tensor], run: Trainer) -> Loss:
+        rows = self._position + torch.arange(self._chunks[run.update])
+        self._position += len(rows)
+        hidden, new = self.shape.read(weights, self.inputs[rows], run.state)
+        layer = hidden.flatten(0, 1), output_weight(weights), weights["bias"]
+        nats = linear_cross_entropy(*layer, self.targets[rows].flatten(), scale=run.scale * self.blow_up)
+        return Loss(nats, state=new)
+
+
 def trainer_of(shape: RecurrentNetwork, ids: Tensor, settings: Training, blow_up: float = 1.0) -> Trainer:
-    flat = new_flat(shape.tensors(), CPU)
-    shape.initialise(views(flat, shape.tensors()), torch.Generator().manual_seed(0))
-
-    def loss(
-        weights: Mapping[str, Tensor], x: Tensor, y: Tensor, state: State, scale: float
-    ) -> tuple[Tensor, Tensor, State]:
-        hidden, new = shape.read(weights, x, state)
-        words = hidden.flatten(0, 1)
-        nats = linear_cross_entropy(words, output_weight(weights), weights["bias"], y.flatten(), scale=scale * blow_up)
-        return nats, torch.zeros(()), new
-
-    reading = Reading(ids, settings.batch, settings.steps)
-    trainer = Trainer(flat, shape.tensors(), loss, shape.start(reading.rows, flat), reading, settings)
+    trainer = Trainer(Words(shape, ids, settings, blow_up), settings, CPU)
     trainer.begin_epoch(1)
     return trainer
 
@@ -54,13 +67,13 @@ def test_p01_states_are_carried_and_the_gradient_is_cut() -> None:
     trainer = trainer_of(shape, torch.randperm(12, generator=torch.Generator().manual_seed(1)), settings)
     trainer.run(2)
     weights = {name: part.clone().requires_grad_() for name, part in views(trainer.weights, shape.tensors()).items()}
-    hidden, state = shape.read(weights, trainer._inputs, shape.start(1, trainer.weights))
+    hidden, state = shape.read(weights, trainer.task.inputs, shape.start(1, trainer.weights))
     for carried, whole in zip(trainer.state, state, strict=True):
         assert not carried.requires_grad
         torch.testing.assert_close(carried, whole)
-    earlier = trainer._inputs[:6, 0]
+    earlier = trainer.task.inputs[:6, 0]
     assert (trainer.gradients["embedding"][earlier] == 0).all()
-    late = linear_cross_entropy(hidden[6:, 0], weights["output"], weights["bias"], trainer._targets[6:, 0])
+    late = linear_cross_entropy(hidden[6:, 0], weights["output"], weights["bias"], trainer.task.targets[6:, 0])
     (uncut,) = torch.autograd.grad(late, [weights["embedding"]])
     assert (uncut[earlier].abs().sum(1) > 0).all()
 
@@ -90,7 +103,7 @@ def test_p02_a_run_that_would_explode_survives_when_clipped_and_says_where_when_
     assert np.isfinite(trainer.run(4))
     unclipped = Training(epochs=4, batch=2, steps=5, rate=1e30, clip=1e38, averages=())
     trainer = trainer_of(RecurrentNetwork(7, 4, 4, 1), ids, unclipped, blow_up=1e6)
-    with pytest.raises(ForewordError, match=r"not a finite number at step 4.*lower rate"):
+    with pytest.raises(DivergedError, match=r"at step 4.*lower rate"):
         trainer.run(4)
 
 
@@ -166,7 +179,7 @@ def test_p04_the_rate_goes_by_its_schedule(schedule: str, expected: list[float])
         trainer.begin_epoch(epoch)
         rates.append(trainer.rate(trainer.share(), trainer.step))
         trainer.run(1)
-        trainer.look(loss)
+        trainer.note(loss)
     assert rates == pytest.approx(expected, rel=1e-4)
 
 
@@ -182,7 +195,7 @@ def test_p04_nt_asgd_averages_from_when_the_held_out_loss_has_stalled() -> None:
             assert torch.equal(trainer.averages[0], trainer.weights)
         else:
             since.append(trainer.weights.clone())
-        trainer.look(loss)
+        trainer.note(loss)
     torch.testing.assert_close(trainer.averages[0], torch.stack(since).mean(0))
 
 
@@ -194,7 +207,7 @@ def test_warming_up_the_rate_rises_evenly() -> None:
 
 def test_stretches_of_varying_length_cover_the_text_and_scale_the_rate() -> None:
     reading = Reading(torch.arange(4000), 2, 20, vary=True)
-    one, other = (reading.stretches(np.random.default_rng(seed)) for seed in range(2))
+    one, other = (reading.chunks(np.random.default_rng(seed)) for seed in range(2))
     assert sum(one) == sum(other) == 2000
     assert one != other
     assert min(one[:-1]) >= 5
@@ -204,7 +217,7 @@ def test_stretches_of_varying_length_cover_the_text_and_scale_the_rate() -> None
     trainer = trainer_of(RecurrentNetwork(7, 4, 4, 1), flat, settings)
     while not trainer.epoch_done:
         trainer.run(3)
-    assert trainer.tokens == 400
+    assert trainer.done == 400
     assert trainer.share() == 1
 
 

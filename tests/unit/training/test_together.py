@@ -19,8 +19,8 @@ torch = pytest.importorskip("torch")
 
 from foreword.neural.model import NeuralLM  # noqa: E402
 from foreword.neural.recurrent import MODEST, RecurrentLM  # noqa: E402
+from foreword.neural.training import Reading  # noqa: E402
 from foreword.nn.dropout import Dropout  # noqa: E402
-from foreword.training.reading import Reading  # noqa: E402
 
 NONE = Dropout(words=0.0, input=0.0, between=0.0, output=0.0, recurrent=0.0)
 
@@ -45,7 +45,7 @@ class Member:
     def __init__(self, rank: int, group: Threads) -> None:
         self.rank, self.size, self.group = rank, group.size, group
 
-    def begin_alike(self, weights: Any) -> None:
+    def broadcast(self, weights: Any) -> None:
         weights.copy_(self.group.met(self.rank, weights.clone())[0])
 
     def average(self, gradient: Any) -> None:
@@ -65,7 +65,7 @@ def in_threads(
     group, models = Threads(workers), [make(**settings) for _ in range(workers)]
 
     def work(rank: int) -> None:
-        for _ in models[rank].train(corpus, valid=valid, together=Member(rank, group)):
+        for _ in models[rank].train(corpus, valid=valid, group=Member(rank, group)):
             pass
 
     threads = [threading.Thread(target=work, args=(rank,)) for rank in range(workers)]
@@ -89,7 +89,7 @@ def new(dropout: Dropout | None = None, **training: Any) -> RecurrentLM:
 
 
 def flat(model: NeuralLM) -> Any:
-    return model._learnt().numpy()
+    return model.flat_weights().numpy()
 
 
 @pytest.mark.parametrize("workers", [2, 4])

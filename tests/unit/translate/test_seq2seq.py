@@ -18,11 +18,12 @@ from foreword.storage.folder import load, save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.checkpoint import Checkpoint
-from foreword.training.flat import new_flat, views
+from foreword.training.engine import Trainer
+from foreword.training.gradients import new_flat, views
 from foreword.translate.network import ATTENTIONS, TranslationNetwork
 from foreword.translate.pairs import Pairs, batch_of, bucketed, documents_of
 from foreword.translate.seq2seq import Seq2Seq
-from foreword.translate.training import Run, truth_after
+from foreword.translate.training import TranslationTask, truth_after
 
 WORDS = 9
 VOCAB = Vocab(["<unk>", "</s>", *(f"w{place}" for place in range(WORDS))])
@@ -125,15 +126,14 @@ def test_attention_is_that_of_the_formulas() -> None:
 # Training
 
 
-def run_of(model: Seq2Seq, pairs: Pairs) -> Run:
-    model._take(pairs.sources.vocab, pairs.targets.vocab)
-    return Run(model, pairs, None, None)
+def run_of(model: Seq2Seq, pairs: Pairs) -> Any:
+    return model.trainer(pairs)
 
 
-def recorded_inputs(monkeypatch: pytest.MonkeyPatch, run: Run, pairs: Pairs) -> list[np.ndarray]:
+def recorded_inputs(monkeypatch: pytest.MonkeyPatch, run: Trainer, pairs: Pairs) -> list[np.ndarray]:
     """The words that the decoder reads while it learns from one batch."""
     read: list[np.ndarray] = []
-    network = type(run.network)
+    network = TranslationNetwork
     decode, by_steps = network.decode, network.decode_by_steps
 
     def noted(self: Any, weights: Any, memory: Any, inputs: torch.Tensor, *rest: Any) -> Any:
@@ -156,7 +156,8 @@ def recorded_inputs(monkeypatch: pytest.MonkeyPatch, run: Run, pairs: Pairs) -> 
     monkeypatch.setattr(network, "decode_by_steps", noted_steps)
     sources, targets = documents_of(pairs.sources), documents_of(pairs.targets)
     batch = batch_of(sources, targets, VOCAB.end, VOCAB.end)
-    run.learn(batch, 1e-3)
+    assert isinstance(run.task, TranslationTask)
+    run.task.loss_of(run.leaves, batch, run)
     return [*read, batch.inputs.numpy()]
 
 
@@ -204,17 +205,15 @@ def test_smoothed_loss_is_that_of_torch() -> None:
     batch = batch_of(sources, targets, VOCAB.end, VOCAB.end)
     for smoothing in (0.0, 0.1, 0.5):
         run = run_of(Seq2Seq(**SMALL, smoothing=smoothing, dropout=0.0), pairs)
-        ours = run.loss(batch, 1.0)
-        memory = run.network.encode(run.leaves, batch.source, batch.lengths)
-        read = run.network.decode(run.leaves, memory, batch.inputs, memory.state).readout
+        ours = run.task.loss_of(run.leaves, batch, run)
+        memory = run.task.network.encode(run.leaves, batch.source, batch.lengths)
+        read = run.task.network.decode(run.leaves, memory, batch.inputs, memory.state).readout
         logits = linear(read.flatten(0, 1)[batch.places], run.leaves["target"], run.leaves["bias"])
         theirs = cross_entropy(logits, batch.targets, label_smoothing=smoothing)
         assert ours.item() == pytest.approx(theirs.item(), rel=1e-5)
-        ours.backward()  # type: ignore[no-untyped-call]
-        found = run.collected.clone()
-        run.collected.zero_()
-        theirs.backward()  # type: ignore[no-untyped-call]
-        assert_allclose(found.numpy(), run.collected.numpy(), atol=2e-6)
+        leaves = list(run.leaves.values())
+        for one, other in zip(torch.autograd.grad(ours, leaves), torch.autograd.grad(theirs, leaves), strict=True):
+            assert_allclose(one.numpy(), other.numpy(), atol=2e-6)
 
 
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path) -> None:
@@ -308,11 +307,11 @@ def test_damaged_parts_are_refused() -> None:
     ("settings", "said"),
     [
         ({"attention": "dot", "encoder": 16}, "equal size, not 16 and 8 units: general or additive"),
-        ({"attention": "bilinear"}, "attention='bilinear' must be one of additive, dot"),
-        ({"cell": "rnn"}, "cell='rnn'"),
-        ({"units": 0}, "units=0"),
+        ({"attention": "bilinear"}, "attention is 'bilinear': expected additive or dot"),
+        ({"cell": "rnn"}, "cell is 'rnn'"),
+        ({"units": 0}, "units is 0"),
         ({"dropout": 1.0}, "dropout=1.0"),
-        ({"sampling": "cosine"}, "sampling='cosine'"),
+        ({"sampling": "cosine"}, "sampling is 'cosine'"),
         ({"encoder": 7}, "encoder=7 must be even"),
     ],
 )

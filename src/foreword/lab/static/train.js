@@ -32,7 +32,7 @@ export async function start(view) {
   function cardOf(job) {
     const phase = h("span", { class: "phase" }), bar = h("progress", { max: 1, value: 0, "aria-label": `${job.title}: how far` });
     const chart = h("div", { class: "chart-place" }), note = h("p", { class: "note", style: "margin:0" });
-    const press = (what) => async () => { await ask(`/api/trainings/${job.id}/${what}`, {}).catch((error) => { note.textContent = error.message; }); await look(); };
+    const press = (what) => async () => { await ask(`/api/trainings/${what}`, { id: job.id }).catch((error) => { note.textContent = error.message; }); await look(); };
     const stop = h("button", { type: "button", class: "stop", onclick: press("stop") }, "Stop");
     const resume = h("button", { type: "button", class: "resume", onclick: press("resume") }, "Go on");
     const element = h("article", { class: "card job", "data-job": job.id }, h("header", {}, h("h3", {}, job.title), phase, h("div", { class: "buttons" }, stop, resume)), bar, chart, note);

@@ -43,7 +43,7 @@ export async function start(view) {
   const bars = (words, key) => h("ol", { class: "bars" }, words.map((each) => h("li", { "data-word": each.word },
     h("span", { class: "word" }, each.word), h("span", { class: "bar", "aria-hidden": "true" }, h("i", { style: `width:${Math.max(0, 100 * each[key])}%` })),
     h("span", { class: "value" }, readable(each[key])))));
-  const drawNear = () => now.model && asking.near(() => ask("/api/words/nearest", { model: now.model, word: now.word, k: 12 }), put("near", ({ words }) => bars(words, "cosine")), failed("near"));
+  const drawNear = () => now.model && asking.near(() => ask("/api/nearest", { model: now.model, word: now.word, k: 12 }), put("near", ({ results }) => bars(results[0].words, "cosine")), failed("near"));
 
   const three = ["a", "b", "c"].map((place) => text(`words-analogy-${place}`, "", later(() => drawAnalogy(), 250)));
   const drawAnalogy = () => now.model && asking.analogy(() => ask("/api/words/analogy", { model: now.model, a: three[0].value, b: three[1].value, c: three[2].value }),

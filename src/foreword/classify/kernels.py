@@ -1,13 +1,16 @@
-"""Dual coordinate ascent for logistic regression: the inner loops of ``classify/dual.py``, which says what they do.
+"""Linear classifiers: rows of a sparse matrix against a table with one row per feature and one column per class.
 
-Rows are visited in a given order. Each visit reads the weights of the row's features, finds the best dual variables of
-this row while all others stay, and moves the weights by the difference: gather, settle, scatter.
+    starts: int64 (rows + 1,), columns: int32 (entries,), values: (entries,), the parts of a CSR matrix
+    table: float64 (features, classes): the classes of a feature are adjacent, so an entry touches one place only
 
-    starts, columns, values: the rows; columns are numbered so that frequent features come first and lie close together,
-        and features that only one row has are left out
+The second half is the inner loop of dual coordinate ascent for logistic regression, which ``solver.py`` explains. Rows
+are visited in a given order. Each visit reads the weights of the row's features, finds the best dual variables of this
+row with all others fixed, and updates the weights by the difference: gather, solve, scatter. There
+
+    columns are numbered so that frequent features come first and lie close together, without those of only one row
     own: (rows, classes or 1), Σ scale² x² over the features left out, whose weights follow from the row alone
     squares: (rows, classes or 1), the same over all features
-    sums: what a pass found, see GAP and the others
+    rho: the looseness ρ of the bias; sums: the gap and the objective, see GAP and OBJECTIVE
 """
 
 from __future__ import annotations
@@ -21,36 +24,139 @@ from foreword.native import simd
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 
+MISSHAPEN, INFINITE, NEGATIVE = 1, 2, 4
+
+AHEAD = 16
+"""Entries between prefetching a row of the table and using it."""
+
+AHEAD_IN_ROW = 8
+"""The same where the weights of one row are read."""
+
 GAP, OBJECTIVE = 0, 1
-"""Places in ``sums``: the duality gap and the objective, each row's share as it was when the row was visited."""
+"""Indices of ``sums``: the duality gap and the objective, each row's share as it was when the row was visited."""
 
 ROUNDS, CLOSE, ENOUGH = 50, 1e-5, 1e-3
-"""A row's own problem is solved to this change of a logit, or with many classes of a probability. Newton's steps are
-quadratic, and the row is looked at again in the next pass anyway.
+"""A row's own problem is solved to this change of a logit, or with many classes of a probability. Newton's method
+converges quadratically, and the row is visited again in the next pass anyway.
 """
 
 FAR = 20.0
-"""A Newton's step this long is not taken."""
+"""A Newton step this long is not taken."""
 
 LOWEST = -700.0
 """The exponential of less is zero."""
 
-AHEAD = 8
-"""Entries between asking for weights and using them."""
+
+@kernel
+def faults(starts: Longs, columns: Ints, values: Array, width: int) -> int:
+    """Return what is wrong with a matrix: a sum of MISSHAPEN, INFINITE (or NaN) and NEGATIVE; 0 if nothing is."""
+    entries = len(columns)
+    if starts[0] != 0 or starts[-1] != entries or len(values) != entries:
+        return MISSHAPEN
+    for row in range(len(starts) - 1):
+        if starts[row] > starts[row + 1]:
+            return MISSHAPEN
+    lowest, highest = 0, -1
+    for entry in range(entries):
+        lowest = min(lowest, columns[entry])
+        highest = max(highest, columns[entry])
+    if lowest < 0 or highest >= width:
+        return MISSHAPEN
+    infinite, negative = 0, 0
+    for entry in range(entries):
+        infinite |= values[entry] - values[entry] != 0
+        negative |= values[entry] < 0
+    return INFINITE * infinite + NEGATIVE * negative
 
 
-# Numbering
+@kernel
+def is_sorted(starts: Longs, columns: Ints) -> bool:
+    """Return whether columns rise from entry to entry in every row."""
+    for row in range(len(starts) - 1):
+        for entry in range(starts[row] + 1, starts[row + 1]):
+            if columns[entry - 1] >= columns[entry]:
+                return False
+    return True
+
+
+@kernel
+def has_repeats(starts: Longs, columns: Ints, seen: Ints) -> bool:
+    """Return whether a row has a column twice. seen: zeros, one for each column."""
+    for row in range(len(starts) - 1):
+        for entry in range(starts[row], starts[row + 1]):
+            if seen[columns[entry]] == row + 1:
+                return True
+            seen[columns[entry]] = row + 1
+    return False
+
+
+@kernel
+def add_up(starts: Longs, columns: Ints, values: Array, labels: Ints, presence: bool, table: Doubles) -> None:
+    """Add the values of each feature to ``table[feature, class of the row]``; with ``presence``, one for each row."""
+    for row in range(len(starts) - 1):
+        label = labels[row]
+        for entry in range(starts[row], starts[row + 1]):
+            value = values[entry]
+            if presence:
+                table[columns[entry], label] += value != 0
+            else:
+                table[columns[entry], label] += value
+
+
+@kernel
+def add_scores(starts: Longs, columns: Ints, values: Array, presence: bool, table: Doubles, scores: Doubles) -> None:
+    """Add Σ value · table[feature] to ``scores[row]``; a stored zero adds nothing, even where the table is infinite."""
+    entries, classes = len(columns), table.shape[1]
+    for row in range(len(starts) - 1):
+        first, second = 0.0, 0.0  # two classes stay in registers, which makes them twice as fast
+        for entry in range(starts[row], starts[row + 1]):
+            if entry + AHEAD < entries:
+                prefetch(table, np.int64(columns[entry + AHEAD]) * classes)
+            value = values[entry]
+            if value != 0:
+                weight = 1.0 if presence else float(value)
+                feature = columns[entry]
+                if classes == 2:
+                    first += weight * table[feature, 0]
+                    second += weight * table[feature, 1]
+                else:
+                    for label in range(classes):
+                        scores[row, label] += weight * table[feature, label]
+        if classes == 2:
+            scores[row, 0] += first
+            scores[row, 1] += second
+
+
+@kernel
+def square_ratios(counts: Doubles, logs: Doubles, shift: Doubles, floor: float) -> None:
+    """Replace counts (features, classes) by ``floor + (log(count + α) − log(count elsewhere + α) − shift)²``.
+
+    counts: whole numbers, the sum of a row below ``len(logs)``; logs: log(n + α) of the number n.
+    """
+    classes = counts.shape[1]
+    for feature in range(len(counts)):
+        everywhere = 0.0
+        for label in range(classes):
+            everywhere += counts[feature, label]
+        for label in range(classes):
+            inside = int(counts[feature, label])
+            ratio = logs[inside] - logs[int(everywhere) - inside] - shift[label]
+            counts[feature, label] = floor + ratio * ratio
+
+
+# Renumbering features
 
 
 @kernel
 def count_columns(columns: Ints, counts: Ints) -> None:
+    """Count the entries of each column."""
     for entry in range(len(columns)):
         counts[columns[entry]] += 1
 
 
 @kernel
 def rank_columns(counts: Ints, places: Longs, ranks: Ints) -> int:
-    """Number the columns that two rows or more have, the most frequent first; −1 for others. How many there are.
+    """Number the columns that two rows or more have, the most frequent first, −1 for others; return how many there are.
 
     places: zeros, one more than the largest count.
     """
@@ -80,11 +186,11 @@ def renumber(
     new_starts: Longs,
     new_columns: Ints,
     new_values: Array,
-    lonely_starts: Longs,
-    lonely: Longs,
+    single_starts: Longs,
+    singles: Longs,
 ) -> None:
-    """The rows with columns by rank, values times the columns' ``roots`` if there are any; and where the entries were
-    that got no rank, row by row.
+    """Write the rows with columns by rank, values times the columns' ``roots`` if there are any, and row by row the
+    indices of the entries whose columns have no rank, ``singles``.
     """
     written, left_out = 0, 0
     for row in range(len(starts) - 1):
@@ -95,15 +201,15 @@ def renumber(
                 new_values[written] = values[entry] * roots[columns[entry]] if len(roots) else values[entry]
                 written += 1
             else:
-                lonely[left_out] = entry
+                singles[left_out] = entry
                 left_out += 1
         new_starts[row + 1] = written
-        lonely_starts[row + 1] = left_out
+        single_starts[row + 1] = left_out
 
 
 @kernel
 def add_squares(starts: Longs, columns: Ints, values: Array, scales: Array, width: int, squares: Doubles) -> None:
-    """``squares[row, class] += Σ scale · value²``. scales: flat, ``width`` a feature; if empty, 1 throughout."""
+    """Add Σ scale · value² to ``squares[row, class]``. scales: flat, ``width`` per feature; if empty, all are 1."""
     for row in range(len(starts) - 1):
         for entry in range(starts[row], starts[row + 1]):
             square = float(values[entry]) * float(values[entry])
@@ -130,11 +236,11 @@ def _sigmoid(x: float) -> float:
 
 
 @inlined
-def _settle_two(margin: float, length: float, old: float, guess: float) -> float:
-    """The root q of q + margin + length · (σ(q) − old): Newton's steps, kept between bounds that close in.
+def _solve_two(margin: float, length: float, old: float, guess: float) -> float:
+    """Return the root q of q + margin + length · (σ(q) − old) by Newton steps between bounds that close in.
 
-    The curve bends at zero. From the wrong side of it Newton's steps would swing to and fro for ever, so the bounds
-    leave that side out.
+    The curve has its inflection at zero. From the wrong side of it Newton's method would oscillate, so the bounds
+    exclude that side.
     """
     low, high = -margin - length * (1 - old), -margin + length * old
     if margin + length * (0.5 - old) > 0:
@@ -166,7 +272,7 @@ def pass_over_two(
     own: Doubles,
     squares: Doubles,
     strength: float,
-    loose: float,
+    rho: float,
     order: Longs,
     first: bool,
     weights: Array,
@@ -175,7 +281,7 @@ def pass_over_two(
     totals: Doubles,
     sums: Doubles,
 ) -> None:
-    """One visit to each row.
+    """Visit each row once.
 
     logits: (rows,), the log-odds of each row's wrong class; totals: (2,), Σ a and the curvature of bias.
     """
@@ -192,13 +298,13 @@ def pass_over_two(
         loss = _softplus(-margin)
         sums[GAP] += strength * (loss - _softplus(before) + old * (margin + before))
         sums[OBJECTIVE] += strength * (loss + 0.5 * old * sign * (score - offset))
-        logit = _settle_two(margin, strength * (squares[row, 0] + loose), old, -margin if first else before)
+        logit = _solve_two(margin, strength * (squares[row, 0] + rho), old, -margin if first else before)
         logits[row] = logit
         chance = _sigmoid(logit)
         step = strength * sign * (chance - old)
         totals[0] += strength * sign * chance
         totals[1] += strength * chance * (1 - chance)
-        offset += loose * step
+        offset += rho * step
         for entry in range(starts[row], starts[row + 1]):
             weights[columns[entry]] += step * values[entry]
     bias[0] = offset
@@ -208,29 +314,12 @@ def pass_over_two(
 
 
 @inlined
-def _settle_many(
-    row: int,
-    scores: Doubles,
-    label: int,
-    own: Doubles,
-    squares: Doubles,
-    strength: float,
-    loose: float,
-    first: bool,
-    bias: Doubles,
-    logs: Doubles,
-    chances: Doubles,
-    lengths: Doubles,
-    steps: Doubles,
-    totals: Doubles,
-    sums: Doubles,
-) -> None:
-    """From the scores of a row to its new dual variables, ``logs[row]``, and what they move, ``steps``.
-
-    The new p solves log p_c + L_c p_c = u_c − ν with Σ p = 1. Newton's step for log p_c and ν together is taken in
-    log p where it falls and in p where it rises: for a fixed ν neither ever jumps over the solution. Where p has to
-    rise from almost nothing it is set to a bound from below instead, for Newton's steps would take long:
-    L p ≥ y − log y with y = u − ν + log L.
+def _begin_visit(
+    row: int, scores: Doubles, label: int, own: Doubles, squares: Doubles, strength: float, rho: float, first: bool,
+    bias: Doubles, logs: Doubles, chances: Doubles, lengths: Doubles, steps: Doubles, sums: Doubles,
+) -> None:  # fmt: skip
+    """Turn the scores of a row into the u of its own problem, set ``lengths`` to L and ``steps`` to the old p, and add
+    the row's share of the gap and the objective to ``sums``.
     """
     classes, spread = len(steps), own.shape[1] > 1
     top = -np.inf
@@ -239,7 +328,7 @@ def _settle_many(
         old = (1.0 if c == label else 0.0) if first else math.exp(logs[row, c])
         steps[c] = old
         scores[c] += bias[c] + strength * ((1.0 if c == label else 0.0) - old) * own[row, at]
-        lengths[c] = strength * (squares[row, at] + loose)
+        lengths[c] = strength * (squares[row, at] + rho)
         top = max(top, scores[c])
     total = 0.0
     for c in range(classes):
@@ -257,6 +346,17 @@ def _settle_many(
     for c in range(classes):
         chances[c] = math.exp(logs[row, c])
         scores[c] += lengths[c] * steps[c]
+
+
+@inlined
+def _solve_many(row: int, scores: Doubles, logs: Doubles, chances: Doubles, lengths: Doubles) -> None:
+    """Solve log p_c + L_c p_c = u_c − ν with Σ p = 1, from ``logs[row]`` on; u: ``scores``, p: ``chances``.
+
+    The Newton step for log p_c and ν together is taken in log p where it falls and in p where it rises: for a fixed ν
+    neither ever overshoots. Where p has to rise from almost nothing it is set to a lower bound instead, for Newton's
+    method would take long: L p ≥ y − log y with y = u − ν + log L.
+    """
+    classes = len(scores)
     for _ in range(ROUNDS):
         above, below, total = 0.0, 0.0, 0.0
         for c in range(classes):
@@ -280,17 +380,27 @@ def _settle_many(
             chances[c] = math.exp(logs[row, c])
         if change < ENOUGH:
             break
+
+
+@inlined
+def _visit(
+    row: int, scores: Doubles, label: int, own: Doubles, squares: Doubles, strength: float, rho: float, first: bool,
+    bias: Doubles, logs: Doubles, chances: Doubles, lengths: Doubles, steps: Doubles, totals: Doubles, sums: Doubles,
+) -> None:  # fmt: skip
+    """Compute a row's new dual variables, ``logs[row]``, and the change of its weights, ``steps``, from its scores."""
+    _begin_visit(row, scores, label, own, squares, strength, rho, first, bias, logs, chances, lengths, steps, sums)
+    _solve_many(row, scores, logs, chances, lengths)
     total = 0.0
-    for c in range(classes):
+    for c in range(len(steps)):
         total += chances[c]
     shift = math.log(total)
-    for c in range(classes):
+    for c in range(len(steps)):
         chance = chances[c] / total
         logs[row, c] = max(logs[row, c] - shift, LOWEST)
         steps[c] = strength * (steps[c] - chance)
         totals[0, c] += strength * ((1.0 if c == label else 0.0) - chance)
         totals[1, c] += strength * chance * (1 - chance)
-        bias[c] += loose * steps[c]
+        bias[c] += rho * steps[c]
 
 
 @kernel
@@ -303,21 +413,22 @@ def pass_over_many(
     squares: Doubles,
     scales: Doubles,
     strength: float,
-    loose: float,
+    rho: float,
     order: Longs,
     first: bool,
     weights: Doubles,
     bias: Doubles,
     logs: Doubles,
-    room: Doubles,
+    workspace: Doubles,
     totals: Doubles,
     sums: Doubles,
 ) -> None:
-    """One visit to each row, in double precision. weights, scales: flat, the classes of a feature side by side.
+    """Visit each row once, in double precision. weights, scales: flat, the classes of a feature adjacent.
 
-    logs: (rows, classes), the dual variables; room: (4, classes); totals: (2, classes), Σ a and the curvature of bias.
+    logs: (rows, classes), the dual variables; workspace: (4, classes); totals: (2, classes), Σ a and the curvature of
+    bias.
     """
-    scores, chances, lengths, steps = room[0], room[1], room[2], room[3]
+    scores, chances, lengths, steps = workspace[0], workspace[1], workspace[2], workspace[3]
     classes = len(scores)
     for turn in range(len(order)):
         row = order[turn]
@@ -327,8 +438,8 @@ def pass_over_many(
             value, at = values[entry], np.int64(columns[entry]) * classes
             for c in range(classes):
                 scores[c] += value * weights[at + c]
-        _settle_many(
-            row, scores, labels[row], own, squares, strength, loose, first, bias, logs, chances, lengths, steps,
+        _visit(
+            row, scores, labels[row], own, squares, strength, rho, first, bias, logs, chances, lengths, steps,
             totals, sums,
         )  # fmt: skip
         for entry in range(starts[row], starts[row + 1]):
@@ -348,39 +459,39 @@ def pass_over_many_wide(
     squares: Doubles,
     scales: Floats,
     strength: float,
-    loose: float,
+    rho: float,
     order: Longs,
     first: bool,
     weights: Floats,
     bias: Doubles,
     logs: Doubles,
-    room: Doubles,
+    workspace: Doubles,
     lanes: Floats,
     totals: Doubles,
     sums: Doubles,
 ) -> None:
-    """The same with weights in single precision, sixteen classes at once.
+    """Visit each row once, with weights in single precision, sixteen classes at once.
 
     weights, scales: flat, the classes of a feature padded to a multiple of sixteen. lanes: as many zeros.
     """
-    scores, chances, lengths, steps = room[0], room[1], room[2], room[3]
+    scores, chances, lengths, steps = workspace[0], workspace[1], workspace[2], workspace[3]
     classes, width = len(scores), len(lanes)
     for turn in range(len(order)):
         row = order[turn]
         begin, end = starts[row], starts[row + 1]
         for block in range(0, width, simd.LANES):
-            held = simd.zeros()
+            lane = simd.zeros()
             for entry in range(begin, end):
-                if entry + AHEAD < end:
-                    prefetch(weights, np.int64(columns[entry + AHEAD]) * width + block)
-                held = simd.scaled_add(
-                    values[entry], simd.load(weights, np.int64(columns[entry]) * width + block), held
+                if entry + AHEAD_IN_ROW < end:
+                    prefetch(weights, np.int64(columns[entry + AHEAD_IN_ROW]) * width + block)
+                lane = simd.scaled_add(
+                    values[entry], simd.load(weights, np.int64(columns[entry]) * width + block), lane
                 )
-            simd.store(lanes, block, held)
+            simd.store(lanes, block, lane)
         for c in range(classes):
             scores[c] = lanes[c]
-        _settle_many(
-            row, scores, labels[row], own, squares, strength, loose, first, bias, logs, chances, lengths, steps,
+        _visit(
+            row, scores, labels[row], own, squares, strength, rho, first, bias, logs, chances, lengths, steps,
             totals, sums,
         )  # fmt: skip
         for c in range(classes):
@@ -388,26 +499,26 @@ def pass_over_many_wide(
         for c in range(classes, width):
             lanes[c] = 0.0
         for block in range(0, width, simd.LANES):
-            held = simd.load(lanes, block)
+            lane = simd.load(lanes, block)
             for entry in range(begin, end):
                 at = np.int64(columns[entry]) * width + block
-                step = simd.scaled(values[entry], held)
+                step = simd.scaled(values[entry], lane)
                 if len(scales):
-                    if entry + AHEAD < end:
-                        prefetch(scales, np.int64(columns[entry + AHEAD]) * width + block)
+                    if entry + AHEAD_IN_ROW < end:
+                        prefetch(scales, np.int64(columns[entry + AHEAD_IN_ROW]) * width + block)
                     simd.store(weights, at, simd.multiply_add(step, simd.load(scales, at), simd.load(weights, at)))
                 else:
                     simd.store(weights, at, simd.add(step, simd.load(weights, at)))
 
 
-# The weights that the dual variables stand for
+# From dual variables to weights
 
 
 @kernel
 def weigh(starts: Longs, columns: Ints, values: Doubles, duals: Doubles, scales: Doubles, table: Doubles) -> None:
-    """``table[feature] += Σ scale · value · duals[row]``, (features, classes) and (rows, classes).
+    """Add Σ scale · value · duals[row] to ``table[feature]``; (features, classes) and (rows, classes).
 
-    scales: flat, (features · classes,); if empty, 1 throughout.
+    scales: flat, (features · classes,); if empty, all are 1.
     """
     classes = table.shape[1]
     for row in range(len(starts) - 1):

@@ -1,7 +1,7 @@
-"""A step of training as one CUDA graph: hundreds of kernels, launched as one.
+"""An update as one CUDA graph: hundreds of kernels, launched as one.
 
-At batch 20 or 64 a recurrent model's kernels take microseconds, less than Python needs to ask for them. A graph records
-them once and replays them all; what a step reads and writes must then always lie in the same places.
+At batch 20 or 64 a recurrent model's kernels take microseconds, less than Python needs to launch them. A graph records
+them once and replays them all; what an update reads and writes must then always be at the same addresses.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Callable
 import torch
 
 WARM_UP = 3
-"""Steps that run the ordinary way before the recording: libraries choose their kernels and workspaces in them."""
+"""Calls that run eagerly before the recording: libraries choose their kernels and workspaces in them."""
 
 
 class Graphed:
-    """Call it as you would call ``step``; from the fourth call on a recording is played.
+    """A function that is replayed as a CUDA graph from the fourth call on.
 
     step: takes and returns nothing, never waits for the device, and works in tensors that stay where they are.
-    generator: that the step draws from, if any: without being told, a graph would repeat the same numbers.
+    generator: that the step draws from, if any: an unregistered one would repeat the same numbers.
     """
 
     def __init__(self, step: Callable[[], None], generator: torch.Generator | None = None) -> None:
@@ -29,15 +29,15 @@ class Graphed:
 
     def __call__(self) -> None:
         if self._calls < WARM_UP:
-            self._beside()
+            self._run_on_side_stream()
         else:
             if self._graph is None:
                 self._graph = self._record()
             self._graph.replay()
         self._calls += 1
 
-    def _beside(self) -> None:
-        """On a stream of its own, as a recording will be."""
+    def _run_on_side_stream(self) -> None:
+        """Run on a stream of its own, as a recording will."""
         stream, current = torch.cuda.Stream(), torch.cuda.current_stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(current)
         with torch.cuda.stream(stream):

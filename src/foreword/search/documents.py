@@ -1,0 +1,218 @@
+"""Documents as a hit shows them: the name and the text of each, and a snippet around the words of the query.
+
+Strings lie one after another in one buffer with offsets, so that a saved index maps into memory and only what is shown
+is ever read.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from foreword.arrays import Bytes, Longs
+from foreword.text.block import Block
+from foreword.tokens.strings import gather_strings
+
+WIDTH = 160
+"""Characters: two lines of a terminal."""
+
+BEFORE = 30
+"""Characters shown before the first match at least, if there are that many."""
+
+_MOST_MATCHES = 10_000
+"""A long document that repeats a word endlessly is not read to its end for the sake of a snippet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strings:
+    """Strings in one buffer, uint8; string i is ``data[offsets[i]:offsets[i + 1]]``. offsets: int64 (strings + 1,)."""
+
+    data: Bytes
+    offsets: Longs
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> str:
+        return bytes(self.data[self.offsets[index] : self.offsets[index + 1]]).decode("utf-8", "replace")
+
+    def check(self, what: str) -> None:
+        """Raise a ValueError unless the two fit together, as those read from a file may not."""
+        if self.data.dtype != np.uint8 or self.data.ndim != 1 or self.offsets.dtype != np.int64:
+            raise ValueError(f"the {what} are not bytes with int64 offsets")
+        if self.offsets.ndim != 1 or not len(self.offsets) or self.offsets[0] != 0:
+            raise ValueError(f"the offsets of the {what} do not begin with 0")
+        if (np.diff(self.offsets) < 0).any() or self.offsets[-1] != len(self.data):
+            raise ValueError(f"the offsets of the {what} do not rise to their end")
+
+    @classmethod
+    def of(cls, strings: Iterable[str]) -> Self:
+        """Encode strings into one buffer."""
+        encoded = [string.encode("utf-8", "replace") for string in strings]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(each) for each in encoded], out=offsets[1:])
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+
+class Names:
+    """Names of documents, collected while these are read. One name may cover consecutive documents, as that of a file
+    covers its lines, which are then numbered: ``notes.txt#3``.
+    """
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._firsts: list[int] = []
+        self._documents = 0
+
+    def add(self, name: str, documents: int = 1) -> None:
+        """Name the next documents."""
+        if documents:
+            self._names.append(name)
+            self._firsts.append(self._documents)
+            self._documents += documents
+
+    def __len__(self) -> int:
+        """Return the number of named documents."""
+        return self._documents
+
+    def finished(self) -> NameTable:
+        """Return all names as a table."""
+        return NameTable(Strings.of(self._names), np.array([*self._firsts, self._documents], np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class NameTable:
+    """Names by document. firsts: int64 (names + 1,), the first document of each name, then the number of documents."""
+
+    strings: Strings
+    firsts: Longs
+
+    def __getitem__(self, document: int) -> str:
+        name = int(np.searchsorted(self.firsts, document, side="right")) - 1
+        first, after = self.firsts[name : name + 2].tolist()
+        return self.strings[name] if after - first == 1 else f"{self.strings[name]}#{document - first + 1}"
+
+    def check(self, documents: int) -> None:
+        """Raise a ValueError unless every document has a name."""
+        self.strings.check("names")
+        firsts = self.firsts
+        if firsts.dtype != np.int64 or firsts.shape != (len(self.strings) + 1,):
+            raise ValueError("the names' first documents are not an int64 for each name and one more")
+        if firsts[0] != 0 or firsts[-1] != documents or (np.diff(firsts) <= 0).any():
+            raise ValueError(f"the names do not cover {documents} documents")
+
+
+class TextBuffer:
+    """Collects the text of a stream of blocks, in memory or, with a ``folder``, in an unnamed file there."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._file = None if folder is None else tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        self._pieces: list[Bytes] = []
+        self._lengths: list[Longs] = []
+        self._unfinished = 0  # bytes of a document that continues in the next block
+
+    def __enter__(self) -> TextBuffer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def add(self, block: Block) -> None:
+        """Append the text of a block."""
+        lengths = block.stops - block.starts
+        text = np.empty(int(lengths.sum()), np.uint8)
+        borders = np.stack((block.starts, block.stops), axis=1).reshape(-1)
+        gather_strings(block.data, borders, np.arange(0, len(borders), 2), text, 0)
+        if self._file is None:
+            self._pieces.append(text)
+        else:
+            self._file.write(text.data)
+        if len(lengths):
+            lengths[0] += self._unfinished
+            self._unfinished = int(lengths[-1]) if block.open else 0
+            self._lengths.append(lengths[:-1] if block.open else lengths)
+
+    def finished(self) -> Strings:
+        """Return all texts; if they are in a file, mapped from it, which need not stay open."""
+        lengths = np.concatenate([np.empty(0, np.int64), *self._lengths])
+        offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+        if self._file is None or not offsets[-1]:
+            return Strings(np.concatenate([np.empty(0, np.uint8), *self._pieces]), offsets)
+        self._file.flush()
+        return Strings(np.memmap(self._file, np.uint8, "r").view(np.ndarray), offsets)
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Part of a document on one line. marks: where words of the query occur in it, as (start, stop), rising."""
+
+    text: str
+    marks: tuple[tuple[int, int], ...] = ()
+
+
+def snippet(text: str, words: Iterable[str], *, any_case: bool = True, width: int = WIDTH) -> Snippet:
+    """Return the part of about ``width`` characters with the most different words; the beginning if none occurs."""
+    pattern = _pattern(words, any_case)
+    matches = _matches(pattern, text) if pattern else []
+    start, stop = _window(text, matches, width)
+    shown = " ".join(text[start:stop].split())
+    shown = ("… " if text[:start].strip() else "") + shown + (" …" if text[stop:].strip() else "")
+    return Snippet(shown, tuple(found.span() for found in pattern.finditer(shown)) if pattern else ())
+
+
+def _pattern(words: Iterable[str], any_case: bool) -> re.Pattern[str] | None:
+    """Match any of the words, whole: not followed or preceded by another word character."""
+    spelled = sorted({word.strip() for word in words} - {""}, key=lambda word: (-len(word), word))
+    if not spelled:
+        return None
+    choice = "|".join(
+        (r"\b" if re.match(r"\w", word) else "") + re.escape(word) + (r"\b" if re.search(r"\w\Z", word) else "")
+        for word in spelled
+    )
+    return re.compile(choice, re.IGNORECASE if any_case else 0)
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> list[tuple[int, int, str]]:
+    found = []
+    for match in pattern.finditer(text):
+        found.append((*match.span(), match.group().lower()))
+        if len(found) == _MOST_MATCHES:
+            break
+    return found
+
+
+def _window(text: str, matches: list[tuple[int, int, str]], width: int) -> tuple[int, int]:
+    """Return start and stop of the window with the most different words."""
+    best, start, stop = 0, 0, 0
+    last = 0
+    counts: dict[str, int] = {}
+    for first, (begin, end, _) in enumerate(matches):
+        last = max(last, first)
+        while last < len(matches) and matches[last][1] - begin <= max(width - BEFORE, end - begin):
+            counts[matches[last][2]] = counts.get(matches[last][2], 0) + 1
+            last += 1
+        if len(counts) > best:
+            best, start, stop = len(counts), begin, matches[last - 1][1]
+        word = matches[first][2]
+        counts[word] -= 1
+        if not counts[word]:
+            del counts[word]
+    start = max(0, start - max(BEFORE, (width - (stop - start)) // 2))
+    return _at_word(text, start, 0), _at_word(text, max(stop, min(start + width, len(text))), len(text))
+
+
+def _at_word(text: str, place: int, edge: int) -> int:
+    """Move a position outwards to the edge of a word, by a few characters at most."""
+    step = -1 if edge == 0 else 1
+    for _ in range(BEFORE):
+        if place == edge or text[place - 1].isspace() or text[place : place + 1].isspace():
+            break
+        place += step
+    return place
