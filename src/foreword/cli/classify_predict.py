@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
@@ -21,6 +22,11 @@ PREDICT_EXAMPLES = examples(
 )
 
 RowFormat: TypeAlias = Literal["text", "jsonl", "parquet", "csv", "tsv"]
+
+FormatOfRows: TypeAlias = Annotated[
+    RowFormat | None,
+    typer.Option("--format", help="File format.", show_default="by file name", rich_help_panel=READING),
+]
 
 Ranked: TypeAlias = list[tuple[str, float]]
 """Labels with their probabilities, the likeliest first."""
@@ -41,10 +47,7 @@ def predict(
     ] = None,
     text_column: FieldOrColumn = None,
     header: Header = None,
-    format: Annotated[
-        RowFormat | None,
-        typer.Option("--format", help="File format.", show_default="by file name", rich_help_panel=READING),
-    ] = None,
+    format: FormatOfRows = None,
     errors: ErrorsOption = "strict",
     output: OutputOptions,
 ) -> None:
@@ -64,12 +67,8 @@ def predict(
     for rows in batches:
         found = ranked(loaded, list(rows.texts.strings()), k or (len(loaded.classes_) if output.as_json else 1))
         if output.as_json:
-            every = probabilities or k is not None
-            write_text(
-                "".join(
-                    as_object(row, described(ranks, every)) for row, ranks in zip(rows.fields(), found, strict=True)
-                )
-            )
+            described = partial(as_facts, every=probabilities or k is not None)
+            write_text("".join(map(as_object, rows.fields(), map(described, found))))
         else:
             write_text("".join(as_line(ranks, probabilities) for ranks in found))
         flush()
@@ -88,7 +87,7 @@ def as_line(ranks: Ranked, probabilities: bool) -> str:
     return "\t".join(f"{label}\t{value:.6g}" if probabilities else label for label, value in ranks) + "\n"
 
 
-def described(ranks: Ranked, every: bool) -> dict[str, Any]:
+def as_facts(ranks: Ranked, every: bool) -> dict[str, Any]:
     """Return the likeliest label and its probability, and with ``every`` the probabilities of all labels."""
     found: dict[str, Any] = {
         "predicted": ranks[0][0] if ranks else None,

@@ -22,10 +22,10 @@ EXAMPLES = examples(
     "foreword convert tokenizer tokenizer.json      (for Hugging Face's tokenizers)",
     "foreword convert lm.arpa.gz model              (a folder, mapped into memory in milliseconds)",
     "foreword convert model lm.arpa                 (for KenLM, SRILM and others)",
-    "foreword convert glove.txt.gz vectors --store int8   (a quarter of the room)",
+    "foreword convert glove.txt.gz vectors --store int8   (a quarter of the size)",
     "foreword convert vectors vectors.bin           (word2vec's binary; .vec and .txt are text)",
     "foreword convert lid.176.ftz languages         (a fastText classifier; mapped, and shared by processes)",
-    "foreword convert classifier model.bin          (for fastText; model.ftz is quantised, a tenth of the size)",
+    "foreword convert classifier model.bin          (for fastText; model.ftz is quantized, a tenth of the size)",
     "foreword convert lstm lstm.onnx                (a recurrent language model, for onnxruntime and others)",
 )
 
@@ -64,9 +64,8 @@ def convert(
     """Convert a tokenizer.json, an ARPA file, word vectors or a fastText model to a folder, or back.
 
     The input format is detected from its content, the output format from its file name. For vectors, .vec is the text
-    of word2vec and fastText, .txt that of GloVe, and .bin fastText's own file if there are subword vectors, else
-    word2vec's binary. For classifiers, .bin and .ftz are fastText's files, the second one quantized. A recurrent
-    language model can become .onnx.
+    of word2vec and fastText, .txt that of GloVe, .bin fastText's file if there are subword vectors, else word2vec's.
+    For classifiers, .bin and .ftz are fastText's files, .ftz quantized. A recurrent language model can become .onnx.
     """
     from foreword.cli.models import check_output, is_tokenizer_json, load_any
     from foreword.cli.printing import print_message, write_json

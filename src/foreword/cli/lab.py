@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from foreword.cli.options import COMMON_HELP, OutputOptions, add_command, examples
-from foreword.cli.serve import HostOption, PortOption, TokenOption, needs_server
+from foreword.cli.serve import HostOption, PortOption, TokenOption, needs_server, report_ready
 
 EXAMPLES = examples(
     "foreword lab",
@@ -48,7 +48,6 @@ def lab(
     needs_server("the lab")
 
     from foreword.cli.models import load_any
-    from foreword.cli.printing import flush, print_message, write_json
     from foreword.cli.texts import documents_in
     from foreword.lab.app import serve
     from foreword.serve.limits import check_address
@@ -62,21 +61,10 @@ def lab(
         registry.add(registry.free_name(name), load_any(path), name)
 
     def ready(address: str) -> None:
-        if root["as_json"]:
-            write_json({"address": address})
-            flush()  # who waits for it waits while we serve
-        elif not root["quiet"]:
-            print_message(f"the lab is at {address} (Ctrl-C stops it)")
+        report_ready({"address": address}, f"the lab is at {address}", OutputOptions(root["as_json"], root["quiet"]))
 
-    serve(
-        registry,
-        lambda: list(documents_in([text], Reading())),
-        host,
-        port,
-        token,
-        ready=ready,
-        open_browser=open_browser,
-    )
+    texts = lambda: list(documents_in([text], Reading()))  # noqa: E731 - read when the first training needs them
+    serve(registry, texts, host, port, token, ready=ready, open_browser=open_browser)
 
 
 def export(

@@ -44,7 +44,7 @@ TokenizerPath: TypeAlias = Annotated[
 Out: TypeAlias = Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="Folder to save the model in.")]
 SetOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model. May be repeated."),
+    typer.Option("--set", metavar="NAME=VALUE", help="Change a setting. May be repeated."),
 ]
 Threads: TypeAlias = Annotated[
     int | None, typer.Option("--threads", min=1, help="Number of threads.", show_default="all cores")
@@ -56,7 +56,7 @@ TokenizerOption: TypeAlias = Annotated[
         "--tokenizer",
         metavar="TOKENIZER",
         help="Tokenizer to use: a saved tokenizer, a tokenizer.json, or a model (its tokenizer is used).",
-        show_default="words between white space",
+        show_default="words",
     ),
 ]
 MinCount: TypeAlias = Annotated[
@@ -156,7 +156,7 @@ class VocabularyOptions:
     vocab: MaxWords = None
     min_count: MinCount = None
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         if self.tokenizer and (self.vocab or self.min_count):
             raise typer.BadParameter("the tokenizer has its vocabulary already", param_hint="'--vocab' / '--min-count'")
 

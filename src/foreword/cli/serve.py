@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -110,11 +110,22 @@ def needs_server(what: str) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # many small requests: a second thread costs more than it gives
 
 
+def report_ready(facts: dict[str, Any], line: str, output: OutputOptions) -> None:
+    """Report that a server answers, and where."""
+    from foreword.cli.printing import flush, print_message, write_json
+
+    if output.as_json:
+        write_json(facts)
+        flush()  # who waits for it waits while we serve
+    elif not output.quiet:
+        print_message(f"{line} (Ctrl-C stops it)")
+
+
 def _serve(
     sources: Sequence[Source], host: str, port: int, token: str | None, settings: ServerSettings, watch: bool,
     access_log: str, output: OutputOptions,
 ) -> None:  # fmt: skip
-    from foreword.cli.printing import flush, print_message, write_json
+    from foreword.cli.printing import print_message
     from foreword.serve.running import serve as run
 
     limits = settings.limits()
@@ -130,11 +141,8 @@ def _serve(
         log.flush()
 
     def ready(address: str) -> None:
-        if output.as_json:
-            write_json({"address": address, "models": [source.name for source in sources]})
-            flush()  # who waits for it waits while we serve
-        elif not output.quiet:
-            print_message(f"serving {', '.join(source.name for source in sources)} at {address} (Ctrl-C stops it)")
+        names = [source.name for source in sources]
+        report_ready({"address": address, "models": names}, f"serving {', '.join(names)} at {address}", output)
 
     finished = run(
         sources, host, port, token=token, limits=limits, grace=settings.grace, watch=watch,

@@ -139,7 +139,6 @@ def train(
 
     chosen = kinds.trained_as("language-model", "vectors")[kind]
     training.check(kind, chosen)
-    vocabulary.check()
     check_output(out, folder=True)
     target, given = Output(out, training.resume), training.settings(kind, chosen, out, settings)
     if target.is_done(chosen):
@@ -170,8 +169,7 @@ def _train(
 
     if training.ray is not None and not kinds.of(model).network:
         return _count_on_ray(model, texts, reading, vocabulary, training.ray, target, meter)
-    threads = training.threads
-    blocks = blocks_in(texts, reading, meter)
+    blocks, threads = blocks_in(texts, reading, meter), training.threads
     held_out = None if training.valid is None else blocks_in([training.valid], reading, meter)
     scratch = Scratch(training.memory, None if training.memory is None else str(nearest_existing(target.folder)))
     words, corpus = read_corpus(

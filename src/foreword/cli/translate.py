@@ -11,6 +11,7 @@ import typer
 from foreword.cli.options import (
     DeviceOption,
     ErrorsOption,
+    MinCount,
     ModelFolder,
     Out,
     OutputOptions,
@@ -85,7 +86,7 @@ def train(
         Literal["bpe", "word"], typer.Option(help="One byte-pair encoding for both languages, or words of each.")
     ] = "bpe",
     vocab: Annotated[int | None, typer.Option(min=3, help="Vocabulary size.", show_default="8000 for bpe")] = None,
-    min_count: Annotated[int, typer.Option(min=1, help="Words seen less often than this become <unk>.")] = 2,
+    min_count: MinCount = None,
     settings: SetOption = None,
     valid: Annotated[
         tuple[str, str] | None,
@@ -103,22 +104,20 @@ def train(
     from foreword.pipeline.fitting import Output, learn_translator, new_translator
     from foreword.storage.folder import save
 
+    check_output(out, folder=True)
     kind = kinds.KINDS["seq2seq"]
     given = parse_settings(settings, "translate", kinds.resolve(kind.home), without=["device"])
-    translator = new_translator(kinds.build(kind, {**given, "device": device}), tokens, vocab, min_count)
-    check_output(out, folder=True)
+    translator = new_translator(kinds.build(kind, {**given, "device": device}), tokens, vocab, min_count or 2)
     with job(output, out, kind="text-translator", attention=translator.model.attention) as work:
         texts = read_sides(source, target, work.meter)
         held_out = None if valid is None else read_sides(*valid, work.meter)
         learn_translator(translator, texts, held_out, Output(out, resume), work.meter)
         save(translator, out)
-        model = translator.model
-        sizes = {"source_tokens": len(model.source_vocab), "target_tokens": len(model.vocab)}
-        work.facts |= {"pairs": len(texts[0]), **sizes, "parameters": model.parameter_count}
+        work.facts |= {"pairs": len(texts[0]), **sizes_of(translator)}
         work.summary = "translator, {attention} attention: {pairs:,} pairs, {parameters:,} weights"
         if valid is not None:
-            work.facts["valid_score"] = model.valid_score_
-            work.measured = f", {model.valid_score_:.3f} nats per token on {valid[0]}"
+            work.facts["valid_score"] = translator.model.valid_score_
+            work.measured = f", {translator.model.valid_score_:.3f} nats per token on {valid[0]}"
 
 
 def predict(
@@ -195,6 +194,12 @@ def evaluate(
 add_command(app, train, TRAIN_EXAMPLES)
 add_command(app, predict, PREDICT_EXAMPLES)
 add_command(app, evaluate, EVALUATE_EXAMPLES)
+
+
+def sizes_of(translator: TextTranslator) -> dict[str, int]:
+    model = translator.model
+    sizes = {"source_tokens": len(model.source_vocab), "target_tokens": len(model.vocab)}
+    return {**sizes, "parameters": model.parameter_count}
 
 
 def read_sides(source: str, target: str, meter: Meter | None = None) -> tuple[list[str], list[str]]:
