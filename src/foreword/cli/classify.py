@@ -197,6 +197,7 @@ class _Training:
         from foreword.pipeline.fitting import Output, run_steps
         from foreword.storage.folder import save
 
+        model: Any
         if self.fasttext.autotune is not None and self.fasttext.valid is not None:
             tried_on = labelled_in([self.fasttext.valid], self.reading, say, meter)
             model, found = tuned(texts, labels, tried_on, self.fasttext.autotune, self.classifier.settings, meter, say)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from foreword.evaluate.analogies import AnalogyMeasures
     from foreword.evaluate.classification import Confusion
-    from foreword.evaluate.similarity import SimilarityMeasures
+    from foreword.evaluate.vectors import AnalogyMeasures, SimilarityMeasures
     from foreword.measures.perplexity import Measures
     from foreword.protocols import Json, Meter
     from foreword.vectors.wordvectors import WordVectors

@@ -187,7 +187,7 @@ def with_groups_expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Return a function that takes the fields of each group of options, and calls the command with the groups."""
     hints = get_type_hints(command, include_extras=True)
     hints.pop("return", None)
-    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     for parameter in inspect.signature(command).parameters.values():
         group = groups.get(parameter.name)

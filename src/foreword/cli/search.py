@@ -24,7 +24,8 @@ from foreword.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from foreword.pipeline.search import Hit, Ranker, TextSearch
+    from foreword.pipeline.search import Hit, TextSearch
+    from foreword.protocols import Ranker
 
 Ranking: TypeAlias = Literal["lucene", "robertson", "atire", "bm25l", "bm25+", "tfidf"]
 

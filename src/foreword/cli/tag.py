@@ -14,8 +14,7 @@ from foreword.cli.tag_predict import PREDICT_EXAMPLES, is_number, predict
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
-    from foreword.evaluate.spans import SpanMeasures
-    from foreword.evaluate.tagging import Ablated, TagMeasures
+    from foreword.evaluate.tagging import Ablated, SpanMeasures, TagMeasures
     from foreword.protocols import Meter, TreebankTagger
     from foreword.tag.conllu import Tagged
 
@@ -120,8 +119,9 @@ def fit_and_save(
     from foreword.storage.folder import save
 
     if isinstance(tagger, Iterative):
+        learning: Any = tagger
         tuned = "valid" in kinds.of(tagger).training and valid is not None
-        for step in tagger.train(*tagged, **({"valid": valid} if tuned else {})):
+        for step in learning.train(*tagged, **({"valid": valid} if tuned else {})):
             if meter:
                 meter("learning", step.done, step.total)
     else:

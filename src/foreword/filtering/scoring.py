@@ -268,7 +268,7 @@ class NetworkClassScorer(ClassScorer):
 
 def one_line(texts: Block) -> Block:
     """Return the same texts, each on one line, as fastText reads them."""
-    from foreword.filtering.kernels import on_one_line
+    from foreword.text.kernels import on_one_line
 
     if not len(texts):
         return texts
