@@ -188,9 +188,7 @@ def test_a_class_with_one_text_is_told(foreword: Foreword, tmp_path: Path) -> No
     path = tmp_path / "data.tsv"
     path.write_text("".join(f"{label}\t{text}\n" for text, label in [*ROWS, ("an owl hoots", "owl")]))
     result = foreword("classify", "train", path, "--folds", 2, "--json")
-    assert (
-        "classes with one text, which is always predicted wrong: owl" in result.stderr
-    )
+    assert "classes with one text, which is always predicted wrong: owl" in result.stderr
     assert json.loads(result.stdout)["cross_validation"]["unseen_labels"] == {"owl": 1}
 
 

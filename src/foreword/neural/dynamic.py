@@ -73,6 +73,7 @@ class DynamicEvaluation:
 
     @property
     def vocab(self) -> Vocab:
+        """The vocabulary of the model."""
         return self.model.vocab
 
     def measure_gradients(
@@ -119,6 +120,7 @@ class DynamicEvaluation:
         tried: dict[tuple[float, float], float] = {}
 
         def score(rate: float, decay: float) -> float:
+            """Return the mean log-probability of an id, each document adapted to as it is read."""
             if (rate, decay) not in tried:
                 self.rate, self.decay = rate, decay
                 tried[rate, decay] = self._score_or_worst(held_out, meter)
@@ -154,6 +156,7 @@ class DynamicEvaluation:
         return logs
 
     def score(self, corpus: Corpus) -> float:
+        """Return the mean log-probability of an id, each document adapted to as it is read."""
         if len(corpus.ids) == 0:
             raise InputError("the text is empty: there is nothing to score")
         return float(self.logprobs(corpus).mean())

@@ -185,6 +185,7 @@ class NeuralLM(NeuralModel[Corpus]):
             yield hidden[:, 0], targets
 
     def score(self, corpus: Corpus) -> float:
+        """Return the mean log-probability of an id; perplexity is exp of minus it."""
         if len(corpus.ids) == 0:
             raise InputError("the text is empty: there is nothing to score")
         return float(self.logprobs(corpus).mean())
@@ -214,6 +215,7 @@ class NeuralLM(NeuralModel[Corpus]):
         return logs
 
     def advance(self, state: NeuralState, ids: Ids) -> NeuralState:
+        """Return the state after one more id of each text."""
         words = np.asarray(ids, np.int64)
         if len(words) != len(state):
             raise ValueError(f"{len(state)} texts but {len(words)} next tokens")

@@ -57,6 +57,7 @@ class TransformerNetwork:
     tied: bool = True
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Return the names and shapes of the weights."""
         shapes = word_tensors(self.vocab, self.units, None if self.tied else self.units)
         shapes[NORM] = (self.units,)
         for layer in range(self.layers):
@@ -95,6 +96,7 @@ class TransformerNetwork:
         return filled, *(like.new_zeros(texts, self.context - 1, 2 * self.units) for _ in range(self.layers))
 
     def masks(self, dropout: Dropout, texts: int, like: Tensor, generator: torch.Generator | None) -> Masks:
+        """Draw the dropout masks of a chunk."""
         return Masks(
             draw_mask((self.vocab,), dropout.words, like, generator),
             locked_mask(texts, self.units, dropout.input, like, generator),
@@ -184,6 +186,7 @@ class TransformerLM(NeuralLM):
         self.tied = tied
 
     def network(self, vocab: Vocab) -> TransformerNetwork:
+        """Return the network for a vocabulary."""
         check_numbers(self, "units", "layers", "heads", "context", least=1)
         if self.units % self.heads:
             raise SettingError(f"units is {self.units}, which {self.heads} heads cannot share evenly")

@@ -55,7 +55,7 @@ class TextClassifier:
         """Learn the features, then the classifier. Labels are converted to strings."""
         names = names_of(labels)
         check_classes(names)
-        counts = self.features.fit_transform(_not_one_string(texts))
+        counts = self.features.fit_transform(check_not_string(texts))
         if counts.shape[0] != len(names):
             raise InputError(f"{counts.shape[0]} texts and {len(names)} labels: expected a label for each text")
         self.model.fit(counts, names, **({"meter": meter} if meter else {}))  # others' classifiers know no meter
@@ -63,7 +63,7 @@ class TextClassifier:
 
     def counts(self, texts: Texts) -> Counts:
         """Return the features of the texts."""
-        return self.features.transform(_not_one_string(texts))
+        return self.features.transform(check_not_string(texts))
 
     def predict(self, texts: Texts) -> list[str]:
         """Return the likeliest label of each text."""
@@ -152,11 +152,6 @@ def _sees_presence(model: object) -> bool:
 def _weighted(weights: Any, values: Any) -> Any:
     """Return value times weight: (classes, terms). An absent term adds nothing, however impossible it is."""
     return np.where(values == 0, 0.0, weights * np.where(values == 0, 1, values))
-
-
-def _not_one_string(texts: Texts) -> Texts:
-    check_not_string(texts)
-    return texts
 
 
 def default_features(model: object) -> BagOfWords:

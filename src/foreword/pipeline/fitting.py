@@ -183,7 +183,7 @@ def _learn_network(
     """
     import torch
 
-    from foreword.training.checkpoint import Checkpoint
+    from foreword.storage.checkpoint import Checkpoint
 
     if threads is not None:
         torch.set_num_threads(threads)
@@ -244,7 +244,7 @@ def learn_translator(
     meter: Meter | None = None,
 ) -> None:
     """Train a translator to the end, with a checkpoint on the way; Ctrl-C leaves that of the last epoch."""
-    from foreword.training.checkpoint import Checkpoint
+    from foreword.storage.checkpoint import Checkpoint
 
     checkpoint = Checkpoint(output.checkpoint, every=30)
     if not output.resume:

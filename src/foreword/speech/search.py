@@ -114,6 +114,7 @@ class _Listener:
             self._heard[()] = state, 0.0, model.next_logprobs(state)[0]
 
     def labels(self, symbols: int, blank: int) -> list[int]:
+        """Return the symbols that may be labels."""
         if self._model is None:
             return [symbol for symbol in range(symbols) if symbol != blank]
         size = len(self._model.vocab)
@@ -128,6 +129,7 @@ class _Listener:
         return self._weighted(self._logprob(prefix)) + self._bonus * len(prefix)
 
     def end(self, prefix: Prefix) -> float:
+        """Return what the model adds for the end of a text."""
         if self._model is None:
             return 0.0
         return self._weighted(float(self._heard[prefix][2][self._model.vocab.end]))

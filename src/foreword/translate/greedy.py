@@ -66,6 +66,7 @@ class Greedy:
         return Products(table, w_x[:, : table.shape[1]], b_x + b_h)  # what is fed comes behind the word
 
     def held(self, name: str) -> list[Tensor]:
+        """Return the weights of a cell."""
         return [self.weights[f"{name}.{part}"] for part in PARTS]
 
     def translate(

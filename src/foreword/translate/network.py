@@ -120,6 +120,7 @@ class TranslationNetwork:
 
     @property
     def directions(self) -> tuple[str, ...]:
+        """The directions in which the source is read."""
         return ("ahead", "behind") if self.both_ways else ("ahead",)
 
     @property
@@ -128,6 +129,7 @@ class TranslationNetwork:
         return 2 if self.cell == "lstm" else 1
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Return the names and shapes of the weights."""
         shapes: dict[str, tuple[int, ...]] = {"target": (self.target, self.words)}
         if not self.shared:
             shapes["source"] = (self.source, self.words)

@@ -51,6 +51,7 @@ class ELMoNetwork:
     vocab: int
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Return the names and shapes of the weights."""
         wide = self.filters * len(WIDTHS)
         shapes: dict[str, tuple[int, ...]] = {"letters": (self.letters, self.letter_units)}
         for width in WIDTHS:
