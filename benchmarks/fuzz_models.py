@@ -405,7 +405,7 @@ def _filter_ledger(folder: Path) -> Target:
 
 def _training_checkpoint(folder: Path) -> Target:
     """That of ``foreword train --resume``: read, and gone on from by one step."""
-    from foreword.training.checkpoint import Checkpoint
+    from foreword.storage.checkpoint import Checkpoint
 
     corpus = _corpus()
 

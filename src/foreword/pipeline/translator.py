@@ -18,12 +18,12 @@ from foreword.decode import INCOMPLETE
 from foreword.errors import InputError
 from foreword.measures.translation import BLEU, bleu, chrf
 from foreword.protocols import Meter, Parts, Step, TextTokenizer
+from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import nest, pack, unnest, unpack
 from foreword.text.sources import read_lines
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import UNKNOWN
 from foreword.tokens.words import WordTokenizer
-from foreword.training.checkpoint import Checkpoint
 from foreword.translate.pairs import Pairs
 from foreword.translate.seq2seq import Seq2Seq
 
@@ -53,6 +53,7 @@ class TranslationMeasures:
     sentences: int
 
     def to_json(self) -> dict[str, Any]:
+        """Return the measures for JSON."""
         lengths = {"length_ratio": self.bleu.length / max(1, self.bleu.reference_length)}
         facts = {"bleu": self.bleu.score, "chrf": self.chrf, "sentences": self.sentences}
         return {**facts, **lengths, "signature": self.bleu.signature}
@@ -185,6 +186,7 @@ class TextTranslator:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Restore a saved translator."""
         copy, joint = parts.settings["copy"], parts.settings["joint"]
         if type(copy) is not bool or type(joint) is not bool:
             raise ValueError("'copy' and 'joint' must be true or false")
@@ -203,6 +205,7 @@ class TextTranslator:
 
 
 def measure_translations(said: Texts, references: Texts) -> TranslationMeasures:
+    """Return BLEU and chrF of some translations."""
     return TranslationMeasures(bleu(said, references), chrf(said, references).score, len(said))
 
 

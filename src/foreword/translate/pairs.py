@@ -1,23 +1,26 @@
-"""Sentences and their translations as ids, and batches of them.
+"""Sentences and their translations as ids, batches of them, and the source's vocabulary as arrays.
 
 Both sides are a ``Corpus``: every sentence ends in ``</s>``, in the source too, so that there is always something to
-look at. Shapes: B sentences, S ids of the longest source, T of the longest target, N target ids without padding.
+attend to. Shapes: B sentences, S ids of the longest source, T of the longest target, N target ids without padding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from foreword.arrays import Longs
+from foreword.arrays import Array, Longs
 from foreword.errors import InputError
+from foreword.protocols import Json
 from foreword.tokens.corpus import Corpus
-from foreword.training.batches import side_by_side
+from foreword.tokens.vocab import Vocab
+from foreword.training.batches import padded_ids
 
 EIGHT = 8
 """Batches of more sentences have a multiple of it, which matrix units want."""
@@ -41,6 +44,7 @@ class Pairs:
         return Pairs(self.sources[sentences], self.targets[sentences])
 
     def check(self) -> None:
+        """Refuse ids outside the vocabularies."""
         self.sources.check_ids()
         self.targets.check_ids()
 
@@ -57,22 +61,26 @@ class Batch(NamedTuple):
     places: Tensor
 
     def to(self, device: torch.device) -> Batch:
+        """Return the batch on a device."""
         if device.type == "cpu":
             return self
         return Batch(*(part.pin_memory().to(device, non_blocking=True) for part in self))
 
 
 def documents_of(corpus: Corpus) -> list[Longs]:
+    """Return the ids of each document."""
     return [np.asarray(each, np.int64) for each in corpus.documents()]
 
 
 def lengths_of(documents: Sequence[Longs]) -> Longs:
+    """Return the length of each document."""
     return np.array([len(each) for each in documents], np.int64)
 
 
 def batch_of(sources: Sequence[Longs], targets: Sequence[Longs], source_end: int, target_end: int) -> Batch:
-    source, lengths = side_by_side(sources, fill=source_end)
-    wanted, sizes = side_by_side(targets, fill=target_end)
+    """Return a padded batch of sentence pairs."""
+    source, lengths = padded_ids(sources, fill=source_end)
+    wanted, sizes = padded_ids(targets, fill=target_end)
     inputs = torch.full_like(wanted, target_end)
     inputs[1:] = wanted[:-1]
     there = (torch.arange(len(wanted))[:, None] < sizes).view(-1)
@@ -81,9 +89,9 @@ def batch_of(sources: Sequence[Longs], targets: Sequence[Longs], source_end: int
 
 
 def bucketed(sources: Longs, targets: Longs, tokens: int, random: np.random.Generator | None = None) -> list[list[int]]:
-    """Pairs of like length together, as many as take about this many target ids with their padding, at least one.
+    """Return batches of pairs of similar length, of about this many target ids with their padding.
 
-    With ``random`` lengths are blurred, and batches come in an order drawn anew; without, the longest come first.
+    With ``random`` lengths are perturbed, and batches come in random order; without, the longest come first.
     """
     key = targets + sources / (1.0 + sources.max(initial=0))
     if random is not None:
@@ -96,3 +104,34 @@ def bucketed(sources: Longs, targets: Longs, tokens: int, random: np.random.Gene
         groups.append(order[begin : begin + max(1, count - count % EIGHT if count > EIGHT else count)])
         begin += len(groups[-1])
     return groups if random is None else [groups[place] for place in random.permutation(len(groups)).tolist()]
+
+
+# The vocabulary of the source
+
+DATA, OFFSETS, COUNTS = "source.data", "source.offsets", "source.counts"
+
+
+def vocab_to_arrays(vocab: Vocab) -> tuple[dict[str, Json], dict[str, Array]]:
+    """Return what JSON holds of a vocabulary, and its arrays: a folder has one vocabulary, which is the target's."""
+    arrays: dict[str, Array] = {DATA: np.asarray(vocab.data), OFFSETS: np.asarray(vocab.offsets)}
+    if vocab.counts is not None:
+        arrays[COUNTS] = np.asarray(vocab.counts)
+    return {"unknown": vocab.unknown, "end": vocab.end}, arrays
+
+
+def vocab_from_arrays(facts: Any, arrays: dict[str, Array]) -> Vocab:
+    """Return the vocabulary that ``vocab_to_arrays`` took apart; a ValueError, KeyError or TypeError if damaged."""
+    data, offsets, counts = arrays[DATA], arrays[OFFSETS], arrays.get(COUNTS)
+    if data.dtype != np.uint8 or data.ndim != 1 or offsets.dtype != np.int64 or offsets.ndim != 1 or len(offsets) < 2:
+        raise ValueError(f"the source vocabulary is {data.dtype} {data.shape} with offsets {offsets.shape}")
+    if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
+        raise ValueError("the offsets of the source vocabulary do not rise from its beginning to its end")
+    if counts is not None and (counts.dtype != np.int64 or counts.shape != (len(offsets) - 1,)):
+        raise ValueError(f"the counts of the source vocabulary are {counts.dtype} {counts.shape}")
+    blob = data.tobytes()
+    tokens = [blob[begin:end].decode() for begin, end in pairwise(offsets.tolist())]
+    unknown, end = facts["unknown"], facts["end"]
+    for name, index in (("unknown", unknown), ("end", end)):
+        if not (type(index) is int and 0 <= index < len(tokens)) and not (name == "unknown" and index is None):
+            raise ValueError(f"{name} is {index!r}: expected an index in a vocabulary of {len(tokens)} tokens")
+    return Vocab(tokens, counts, unknown=None if unknown is None else tokens[unknown], end=tokens[end])
