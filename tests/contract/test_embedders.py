@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foreword.vectors.static import StaticEmbedder
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.protocols import Embedder, Saveable
 from foreword.storage.folder import load, save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
-from foreword.vectors.static import StaticEmbedder
 from foreword.vectors.wordvectors import WordVectors
 
 from .models import VECTORS, Model, built
