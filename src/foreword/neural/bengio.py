@@ -8,7 +8,7 @@ W, the direct connections, is optional, as in the paper. Nothing further back th
 before the end of the last document.
 
 Y. Bengio, R. Ducharme, P. Vincent and C. Jauvin, "A neural probabilistic language model" (2003).
-Shapes: T steps, B texts side by side, V words, D units of the embedding, H hidden units, C = n − 1 words of context.
+Shapes: T steps, B texts of a batch, V words, D units of the embedding, H hidden units, C = n − 1 words of context.
 """
 
 from __future__ import annotations

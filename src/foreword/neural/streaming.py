@@ -81,7 +81,7 @@ class Streaming:
         gates = len(weights[layer_names(0)[0]])
         fits = 4 * len(self._embedding) * gates <= REMEMBERED and not network.mogrify
         kept = len(self._embedding) if fits else 0
-        # Zeros are not there before they are written to, so this takes the room of the words that were met.
+        # Pages of zeros take no memory until they are written to: only words that were met cost any.
         self._products, self._known = np.zeros((kept, gates), np.float32), np.zeros(kept, np.bool_)
 
     def __repr__(self) -> str:
@@ -126,7 +126,7 @@ class Streaming:
         return Screened(self._output) if isinstance(self._output, Whole) else None
 
     def _hidden(self, state: Floats) -> Floats:
-        """(n, D): what the next word is told from."""
+        """Return what the softmax reads, (n, D)."""
         self._check(state)
         last = self._layers[-1]
         return np.ascontiguousarray(state[:, last.place : last.place + last.units], np.float32)
@@ -366,7 +366,7 @@ HALF, LOST = 0.5001, 2.0**-22
 
 
 class Screened:
-    """A matrix in float32 and, beside it, in int8: a quarter more to keep, a quarter to read."""
+    """A matrix in float32 and also in int8: a quarter more memory, a quarter to read."""
 
     def __init__(self, exact: Whole) -> None:
         self._exact, self._small = exact, None

@@ -89,9 +89,9 @@ def batch_of(sources: Sequence[Longs], targets: Sequence[Longs], source_end: int
 
 
 def bucketed(sources: Longs, targets: Longs, tokens: int, random: np.random.Generator | None = None) -> list[list[int]]:
-    """Pairs of like length together, as many as take about this many target ids with their padding, at least one.
+    """Return batches of pairs of similar length, of about this many target ids with their padding.
 
-    With ``random`` lengths are blurred, and batches come in an order drawn anew; without, the longest come first.
+    With ``random`` lengths are perturbed, and batches come in random order; without, the longest come first.
     """
     key = targets + sources / (1.0 + sources.max(initial=0))
     if random is not None:

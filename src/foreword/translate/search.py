@@ -31,7 +31,7 @@ MOSTLY_DONE = 0.75
 
 @dataclass(frozen=True, slots=True)
 class ConditionedState:
-    """readout (n, E): what the next word is told from. parts: what the decoder remembers. source: (n,) which source
+    """readout (n, E): what the softmax reads. parts: what the decoder remembers. source: (n,) which source
     each text translates. covered (n, S): how much each source word was looked at, the next word included.
     """
 

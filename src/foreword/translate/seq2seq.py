@@ -1,4 +1,4 @@
-"""The translator: an encoder reads a sentence, a decoder writes another, and attention tells where it looks.
+"""The translator: an encoder reads a sentence, a decoder writes another, and attention aligns the two.
 
     p(d_1 … d_T | e) = Π_t p(d_t | d_<t, e)        the network: ``network.py``, the search: ``search.py``
 
