@@ -18,7 +18,7 @@ from benchmarks.measure import interleaved, one_core
 from benchmarks.report import Row, compared
 from foreword.text.sources import read_blocks
 from foreword.tokens.bpe import BPETokenizer
-from foreword.tokens.bytelevel import spelling_of
+from foreword.tokens.characters import spelling_of
 from foreword.tokens.vocab import END
 
 TITLE = "BPE encoding"

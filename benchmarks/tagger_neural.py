@@ -88,7 +88,7 @@ class Plain(nn.Module):
 
     @torch.inference_mode()
     def predict(self, sentences: Sequence[Sequence[str]]) -> list[list[str]]:
-        lexicon = self.tagger._known()
+        lexicon = self.tagger._lexicon
         found: list[list[str]] = []
         for begin in range(0, len(sentences), BATCH):
             batch = sentences[begin : begin + BATCH]

@@ -172,7 +172,7 @@ def min_gru_gates() -> None:
 def transformer_looks() -> None:
     """The head of a small Transformer that looks furthest back."""
     from foreword import TextLM, TransformerLM, WordTokenizer, embedded_text
-    from foreword.lessons.attention_maps import looks
+    from foreword.lessons.attention_maps import attention_maps
     from foreword.picture.heat import heat_map
 
     quick = replace(TransformerLM.TRAINING, epochs=3, batch=10, steps=20, rate=2e-3, sampled=200)
@@ -180,7 +180,7 @@ def transformer_looks() -> None:
     lm = TextLM(WordTokenizer(min_count=5), model).fit(embedded_text())
     say(f"perplexity {lm.perplexity(embedded_text('test')):.1f}")
     words = ["</s>", *SENTENCE.split()]
-    maps = looks(model, lm.vocab.ids(words)).maps.reshape(-1, len(words), len(words))
+    maps = attention_maps(model, lm.vocab.ids(words)).maps.reshape(-1, len(words), len(words))
     back = np.arange(len(words))[:, None] - np.arange(len(words))
     far = (maps * back).sum(axis=2).mean(axis=1)
     say("mean distance of each head", far.round(2))

@@ -1,8 +1,8 @@
-"""Text out of a model: written once, for anything that has a next token.
+"""Decoding: sampling and beam search for anything that has a next token.
 
-``generate`` draws one token after another; ``beam_search`` looks for the likeliest whole text instead. Both know the
-model only through ``start``, ``next_logprobs`` and ``advance``, so an n-gram table, a recurrent net and a translator
-that has read its source all speak through them. ``pieces`` turns the ids into text as they come.
+``generate`` samples one token after another; ``beam_search`` looks for the likeliest whole text instead. Both use only
+``start``, ``next_logprobs`` and ``advance``, so they work for an n-gram table, a recurrent network, and a translator
+that has read its source. ``pieces`` turns the ids into text as they come.
 
 A. Holtzman, J. Buys, L. Du, M. Forbes and Y. Choi, "The curious case of neural text degeneration", ICLR 2020.
 I. Sutskever, O. Vinyals and Q. V. Le, "Sequence to sequence learning with neural networks", NeurIPS 2014.
@@ -30,7 +30,7 @@ INCOMPLETE = "\ufffd"
 
 Normalisation = Literal["power", "gnmt"]
 
-# Drawing
+# Sampling
 
 
 def generate(
@@ -43,11 +43,11 @@ def generate(
     top_p: float | None = None,
     seed: int = 0,
 ) -> Iterator[int]:
-    """Yield token ids until the model ends the document (``</s>`` itself is not yielded) or ``max_tokens`` are out.
+    """Yield token ids until the model ends the document (``</s>`` itself is not yielded) or after ``max_tokens``.
 
-    The prompt is read, not repeated. Each token is drawn from  p(w)^(1/temperature), normalised over the ``top_k``
-    likeliest tokens: a low temperature is careful, zero always takes the likeliest (the lowest id among equals), a
-    high one is wild. Of what those two leave, ``top_p`` keeps the nucleus: the fewest tokens that together have at
+    The prompt is read, not repeated. Each token is sampled from p(w)^(1/temperature), normalised over the ``top_k``
+    likeliest tokens: a low temperature favours likely tokens, and zero always takes the likeliest (the lowest id among
+    equals). Of these, ``top_p`` keeps the nucleus: the fewest tokens that together have at
     least that probability (Holtzman et al., 2020). The same seed gives the same text.
     """
     _check_max_tokens(max_tokens)
@@ -57,12 +57,13 @@ def generate(
     pick = partial(choose, random=random, temperature=temperature, top_k=top_k, top_p=top_p)
     count = 1 if temperature == 0 else top_k
     if count is not None and isinstance(model, Shortlisting):
-        return _draw_from_few(model, prompt, max_tokens, count, pick)
-    # The checks stand outside the generator so that they speak at the call, not at the first token.
-    return _draw(model, prompt, max_tokens, pick)
+        return _sample_shortlist(model, prompt, max_tokens, count, pick)
+    # The checks are outside the generator so that they are raised by the call, not by the first token.
+    return _sample(model, prompt, max_tokens, pick)
 
 
-def _draw(model: NextToken[S], prompt: Sequence[int], max_tokens: int, pick: Callable[[Logs], int]) -> Iterator[int]:
+def _sample(model: NextToken[S], prompt: Sequence[int], max_tokens: int, pick: Callable[[Logs], int]) -> Iterator[int]:
+    """Sample token by token from all log-probabilities."""
     state = _read(model, prompt)
     for _ in range(max_tokens):
         id = pick(model.next_logprobs(state)[0])
@@ -72,10 +73,10 @@ def _draw(model: NextToken[S], prompt: Sequence[int], max_tokens: int, pick: Cal
         state = model.advance(state, np.array([id]))
 
 
-def _draw_from_few(
+def _sample_shortlist(
     model: Any, prompt: Sequence[int], max_tokens: int, count: int, pick: Callable[[Logs], int]
 ) -> Iterator[int]:
-    """The same tokens as ``_draw`` finds: what is not among the likeliest would have been dropped."""
+    """Sample from the likeliest tokens only; the result is that of ``_sample``, which would drop the others."""
     state = _read(model, prompt)
     for _ in range(max_tokens):
         ids, logs = model.shortlist(state, count)
@@ -87,7 +88,7 @@ def _draw_from_few(
 
 
 def _read(model: NextToken[S], prompt: Sequence[int]) -> S:
-    """What the model remembers after the prompt, the same one in every row."""
+    """Return the state after the prompt, which is the same in every row."""
     state = model.start()
     for id in prompt:
         state = model.advance(state, np.full(len(state), id))
@@ -102,14 +103,14 @@ def choose(
     top_k: int | None = None,
     top_p: float | None = None,
 ) -> int:
-    """One id from the log-probabilities of all of them, (V,)."""
+    """Sample one id from the log-probabilities of all tokens, (V,)."""
     logs = np.asarray(logprobs, np.float64)
     best = int(logs.argmax())  # the first of the largest; NaN counts as larger than all
     peak = float(logs[best])
     _check_possible(peak)
     if temperature == 0 or top_k == 1:
         return best
-    # Whatever is dropped has weight zero: left out of the arrays it changes no sum, and what follows is short work.
+    # What is dropped has weight zero: without it the sums are the same and the arrays are short.
     ids = None
     if top_k is not None and top_k < len(logs):
         ids = np.flatnonzero(among_largest(logs, top_k))
@@ -120,14 +121,14 @@ def choose(
             weights /= temperature
         np.exp(weights, out=weights)
     if top_p is not None and top_p < 1:
-        kept = np.flatnonzero(in_nucleus(weights, top_p))
-        ids, weights = kept if ids is None else ids[kept], weights[kept]
-    place = invert_cumulative(weights, random.random())
-    return place if ids is None else int(ids[place])
+        nucleus = np.flatnonzero(in_nucleus(weights, top_p))
+        ids, weights = nucleus if ids is None else ids[nucleus], weights[nucleus]
+    index = invert_cumulative(weights, random.random())
+    return index if ids is None else int(ids[index])
 
 
 def among_largest(values: Doubles, k: int) -> Bools:
-    """Which are the k largest; of equals the lower ids."""
+    """Return a mask of the k largest values; of equal values, the lower ids."""
     floor = _below_the_largest(values, k)
     threshold = np.partition(values[values >= floor], -k)[-k]
     among: Bools = values > threshold
@@ -137,38 +138,38 @@ def among_largest(values: Doubles, k: int) -> Bools:
 
 
 def _below_the_largest(values: Doubles, k: int) -> float:
-    """A number that the k largest reach and few others do, so that those few are all that must be sorted.
+    """Return a lower bound of the k largest values that few others reach, so that few values must be sorted.
 
     Cut into columns the values have a largest in each, and k of these are k values. Enough columns, and two of the
     k largest seldom meet in one.
     """
     columns = 8 * k
     rows = len(values) // columns
-    if rows < 4:  # not enough values to be worth the while
+    if rows < 4:  # too few values to be worth it
         return -math.inf
     tops = values[: rows * columns].reshape(rows, columns).max(axis=0)
     return float(np.partition(tops, -k)[-k])
 
 
 def nucleus_size(weights: Doubles, share: float) -> int:
-    """How many of the largest weights it takes to hold this share, less than one, of them all."""
+    """Return how many of the largest weights make up this share, less than one, of their sum."""
     edges = np.sort(weights)[::-1].cumsum()
     return int(edges.searchsorted(share * edges[-1])) + 1
 
 
 def in_nucleus(weights: Doubles, share: float) -> Bools:
-    """``among_largest(weights, nucleus_size(weights, share))`` without sorting them all; weights are not negative.
+    """Return ``among_largest(weights, nucleus_size(weights, share))`` without sorting all weights (none is negative).
 
     The first bits of a positive float, exponent and two more, rise with it. They divide the weights into bins: those
     above the bin where the share is reached are in the nucleus, those below are not, and only within it is sorted.
     """
     bins = weights.view(np.int64) >> 50
-    held = np.bincount(bins, weights)[::-1].cumsum()
-    wanted = share * held[-1]
-    place = int(held.searchsorted(wanted))
-    bin = len(held) - 1 - place
+    sums = np.bincount(bins, weights)[::-1].cumsum()
+    wanted = share * sums[-1]
+    rank = int(sums.searchsorted(wanted))
+    bin = len(sums) - 1 - rank
     within = np.sort(weights[bins == bin])[::-1]
-    edges = within.cumsum() + (held[place - 1] if place else 0.0)
+    edges = within.cumsum() + (sums[rank - 1] if rank else 0.0)
     size = min(int(edges.searchsorted(wanted)) + 1, len(within))  # the same sum in another order may be a bit less
     threshold = within[size - 1]
     among: Bools = weights > threshold
@@ -177,29 +178,29 @@ def in_nucleus(weights: Doubles, share: float) -> Bools:
     return among
 
 
-STRETCH = 256
-"""Weights whose sum is taken at once: adding one at a time waits for every addition."""
+CHUNK = 256
+"""Weights that are summed at once: adding one at a time waits for every addition."""
 
 
 def invert_cumulative(weights: Doubles, uniform: float) -> int:
-    """The id under which a point of [0, 1) falls when the weights, (V,), are laid end to end.
+    """Return the id at a point of [0, 1) of the cumulative distribution of the weights, (V,).
 
-    First the stretch that it falls into, then the place there.
+    First find the chunk of the point, then its index in the chunk.
     """
-    whole = len(weights) // STRETCH * STRETCH
-    sums = np.append(weights[:whole].reshape(-1, STRETCH).sum(axis=1), weights[whole:].sum())
+    whole = len(weights) // CHUNK * CHUNK
+    sums = np.append(weights[:whole].reshape(-1, CHUNK).sum(axis=1), weights[whole:].sum())
     ends = sums.cumsum()
     point = uniform * ends[-1]
-    stretch = int(ends.searchsorted(point, side="right"))  # right: a token of weight zero is never hit
-    if stretch == len(ends):  # uniform · total was rounded up to the total
+    chunk = int(ends.searchsorted(point, side="right"))  # right: a token of weight zero is never hit
+    if chunk == len(ends):  # uniform · total was rounded up to the total
         return int(np.flatnonzero(weights)[-1])
-    first = stretch * STRETCH
-    within = weights[first : first + STRETCH]
-    edges = within.cumsum() + (ends[stretch - 1] if stretch else 0.0)
-    place = int(edges.searchsorted(point, side="right"))
-    if place == len(edges):  # the same sum in another order was a bit less
-        place = int(np.flatnonzero(within)[-1])
-    return first + place
+    first = chunk * CHUNK
+    within = weights[first : first + CHUNK]
+    edges = within.cumsum() + (ends[chunk - 1] if chunk else 0.0)
+    index = int(edges.searchsorted(point, side="right"))
+    if index == len(edges):  # the same sum in another order was a bit less
+        index = int(np.flatnonzero(within)[-1])
+    return first + index
 
 
 # Searching
@@ -207,11 +208,11 @@ def invert_cumulative(weights: Doubles, uniform: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """A text that a search has found.
+    """A text found by beam search.
 
     ids: its tokens, without the prompt and without ``</s>``.
     logprob: natural log-probability of all of them given the prompt, and of ``</s>`` where the text is finished.
-    score: logprob / length^length_penalty, or as ``beam_search`` was told, by which hypotheses are compared.
+    score: what hypotheses are ranked by: logprob / length^length_penalty, or GNMT's.
     finished: whether the model ended it; if not, it was cut off at ``max_tokens``.
     """
 
@@ -232,19 +233,19 @@ def beam_search(
     n_best: int = 1,
     prompt: Sequence[int] = (),
 ) -> list[list[Hypothesis]]:
-    """The ``n_best`` likeliest texts found, best first: one list for each row of ``model.start()``.
+    """Return the ``n_best`` likeliest texts found, best first: one list for each row of ``model.start()``.
 
     At every step each text that is still being written is continued with every token, and the ``width`` likeliest
-    continuations are kept. One of them that ends in ``</s>`` is finished: it is put apart, and the next likeliest that
-    goes on takes its place. Texts of different lengths are compared by
+    continuations are kept. One that ends in ``</s>`` is finished: it leaves the beam, and the next likeliest unfinished
+    text takes its place. Texts of different lengths are compared by
 
         score = log p(w_1 … w_l) / l^length_penalty,    l counts every token, ``</s>`` too
 
     0 compares probabilities, which favours short texts, for every token costs; 1 compares the mean per token. With
     ``normalisation="gnmt"`` it is divided by ((5 + l) / 6)^length_penalty instead. With ``coverage`` a finished text
-    pays for what it has left out of its source, coverage · Σ_i log min(attention paid to i, 1), where the model looks
-    at one. The search ends when ``width`` texts are finished, when nothing unfinished can overtake the ``n_best``, or
-    after ``max_tokens`` steps. Finished texts come before those that were cut off, whatever their scores.
+    pays for what it has left out of its source, coverage · Σ_i log min(attention paid to i, 1) (models with
+    attention only). The search ends when ``width`` texts are finished, when nothing unfinished can overtake the
+    ``n_best``, or after ``max_tokens`` steps. Finished texts come before unfinished ones, whatever their scores.
 
     Width 1 is greedy: the likeliest token at each step, the lowest id among equals. A beam so wide that nothing is
     ever dropped finds the best text there is.
@@ -252,9 +253,9 @@ def beam_search(
     _check_prompt(prompt, model.vocab)
     goal = Goal(width, n_best, max_tokens, length_penalty, model.vocab.end, normalisation, coverage)
     if coverage and not isinstance(model, Covering):
-        raise SettingError(f"coverage={coverage}: a {type(model).__name__} looks at no source")
+        raise SettingError(f"coverage={coverage}: a {type(model).__name__} attends to no source")
     state = _read(model, prompt)
-    beams = [_Beam(goal) for _ in range(len(state))]
+    beams = [Beam(goal) for _ in range(len(state))]
     for _ in range(max_tokens):
         covered = model.coverage(state) if coverage and isinstance(model, Covering) else np.zeros(len(state))
         rows = _extend(beams, model.next_logprobs(state), covered)
@@ -265,10 +266,10 @@ def beam_search(
     return [beam.ranked()[:n_best] for beam in beams]
 
 
-def _extend(beams: Sequence[_Beam], logprobs: Logs, covered: Logs) -> Longs:
-    """Continue all texts by a token. The model reads them side by side: rows of the first beam, of the second, …
+def _extend(beams: Sequence[Beam], logprobs: Logs, covered: Logs) -> Longs:
+    """Extend all texts by a token. The rows of the state are those of the first beam, of the second, …
 
-    Gives, for each text that goes on, the row of the one it continues.
+    Returns, for each text that continues, the row of the one it continues.
     """
     for best in logprobs.max(axis=1, initial=-np.inf).tolist():
         _check_possible(best)
@@ -284,7 +285,7 @@ def _extend(beams: Sequence[_Beam], logprobs: Logs, covered: Logs) -> Longs:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What is searched for; the settings of ``beam_search``, and the end."""
+    """The settings of ``beam_search``, and the id of ``</s>``."""
 
     width: int
     n_best: int
@@ -303,6 +304,7 @@ class Goal:
             raise SettingError(f"coverage={self.coverage} must be zero or a positive number")
 
     def score(self, logprob: float, length: int) -> float:
+        """Return the length-normalised score of a text."""
         if self.normalisation == "gnmt":
             return logprob / gnmt_length_penalty(length, self.length_penalty)
         # Not a division: a power too large to hold is an error, one too small is zero. An empty text counts as one.
@@ -310,12 +312,12 @@ class Goal:
         return logprob * share
 
     def hypothesis(self, ids: list[int], logprob: float, *, finished: bool, covered: float = 0.0) -> Hypothesis:
-        """covered: Σ_i log min(attention paid to i, 1)."""
+        """Return a scored text. covered: Σ_i log min(attention paid to i, 1)."""
         score = self.score(logprob, len(ids) + finished) + (self.coverage * covered if self.coverage else 0.0)
         return Hypothesis(tuple(ids), logprob, score, finished)
 
     def is_decided(self, scores: Sequence[float], likeliest_unfinished: float) -> bool:
-        """scores: of the texts that are finished."""
+        """Return whether no unfinished text can overtake the best ones. scores: of the finished texts."""
         if len(scores) < self.n_best:
             return False
         if len(scores) >= self.width:
@@ -325,8 +327,8 @@ class Goal:
 
 
 @dataclass(slots=True)
-class _Beam:
-    """The search for one text.
+class Beam:
+    """The beam of one text.
 
     ids: int64 (L, tokens so far), the texts still being written, likeliest first; logprobs: float64 (L,), theirs.
     """
@@ -340,10 +342,10 @@ class _Beam:
         return len(self.ids)
 
     def extend(self, logprobs: Logs, covered: Logs) -> Longs:
-        """Continue by a token whose log-probabilities are (L, V); for each text that goes on, the row it continues."""
+        """Extend the texts by one token, logprobs (L, V); return the rows of those that continue."""
         width = self.goal.width
         totals = self.logprobs[:, None] + logprobs
-        # Each text can end in one way only, so twice the width always holds enough that go on.
+        # Each text can end in one way only, so twice the width always has enough that continue.
         rows, ids = likeliest(totals, logprobs, 2 * width)
         ends = ids == self.goal.end
         for row in rows[:width][ends[:width]].tolist():
@@ -357,7 +359,7 @@ class _Beam:
         return rows
 
     def ranked(self) -> list[Hypothesis]:
-        """Best first; of equals the one found first. What was cut off has not paid for its end, so it comes last."""
+        """Return all texts, best first; unfinished ones come last, because they lack the cost of ``</s>``."""
         unfinished = [
             self.goal.hypothesis(ids, logprob, finished=False)
             for ids, logprob in zip(self.ids.tolist(), self.logprobs.tolist(), strict=True)
@@ -366,21 +368,21 @@ class _Beam:
 
 
 def likeliest(totals: Doubles, steps: Logs, count: int) -> tuple[Longs, Longs]:
-    """Rows and columns of the largest of ``totals``, (L, V), largest first, without those of minus infinity.
+    """Return rows and columns of the ``count`` largest of ``totals``, (L, V), largest first, without −∞.
 
     Where rounding has made two sums equal the larger last step goes first, as greedy would have it; then the upper row
     and the lower id.
     """
     flat = totals.ravel()
     threshold = np.partition(flat, -count)[-count] if count < len(flat) else -np.inf
-    places = np.flatnonzero((flat >= threshold) & (flat > -np.inf))
-    order = np.lexsort((-steps.ravel()[places], -flat[places]))[:count]
-    rows, ids = np.divmod(places[order], totals.shape[1])
+    indices = np.flatnonzero((flat >= threshold) & (flat > -np.inf))
+    order = np.lexsort((-steps.ravel()[indices], -flat[indices]))[:count]
+    rows, ids = np.divmod(indices[order], totals.shape[1])
     return rows, ids
 
 
 def gnmt_length_penalty(length: int, alpha: float) -> float:
-    """What to divide a text's log-probability by: ((5 + length) / 6)^alpha, after Y. Wu et al., "Google's neural
+    """Return the divisor of a text's log-probability: ((5 + length) / 6)^alpha, after Y. Wu et al., "Google's neural
     machine translation system" (2016). 0 changes nothing; 0.2 is theirs.
     """
     if length < 0 or not (math.isfinite(alpha) and alpha >= 0):
@@ -389,7 +391,7 @@ def gnmt_length_penalty(length: int, alpha: float) -> float:
 
 
 def gnmt_coverage_penalty(weights: Logs, beta: float) -> float:
-    """What to add for the source words that were left out, at most 0: β Σ_i log min(Σ_j weights_ji, 1).
+    """Return the penalty for source words that were left out, at most 0: β Σ_i log min(Σ_j weights_ji, 1).
 
     weights: (target, source), the attention each target word paid. A source word that got one word's worth of it costs
     nothing; one that got none makes the text impossible. 0.2 is theirs.
@@ -404,11 +406,11 @@ def gnmt_coverage_penalty(weights: Logs, beta: float) -> float:
 
 
 def gnmt_score(logprob: float, weights: Logs, *, alpha: float, beta: float) -> float:
-    """What GNMT ranks by: log p(target | source) / length penalty + coverage penalty; weights: (target, source)."""
+    """Return GNMT's score: log p(target | source) / length penalty + coverage penalty; weights: (target, source)."""
     return logprob / gnmt_length_penalty(len(weights), alpha) + gnmt_coverage_penalty(weights, beta)
 
 
-# Spelling
+# Text
 
 
 def pieces(tokenizer: Tokenizer, ids: Iterable[int], *, after: Sequence[int] = ()) -> Iterator[str]:
@@ -419,18 +421,18 @@ def pieces(tokenizer: Tokenizer, ids: Iterable[int], *, after: Sequence[int] = (
     never completed makes one more piece at the end.
     """
     window = list(after[-1:])
-    told = tokenizer.decode(window)
+    known = tokenizer.decode(window)
     for id in ids:
         window.append(id)
         text = tokenizer.decode(window)
         if text.endswith(INCOMPLETE) and len(window) < 8:  # no character takes more than four bytes
             yield ""
             continue
-        yield text[len(told) :]
+        yield text[len(known) :]
         window = window[-1:]
-        told = tokenizer.decode(window)
+        known = tokenizer.decode(window)
     if len(window) > 1:
-        yield tokenizer.decode(window)[len(told) :]  # an unfinished character, as the tokenizer shows one
+        yield tokenizer.decode(window)[len(known) :]  # an unfinished character, as the tokenizer shows one
 
 
 # Checks

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from foreword.text.embedded import embedded_text
 from foreword.tokens.bpe import BPETokenizer
-from foreword.tokens.bytelevel import spelling_of
+from foreword.tokens.characters import spelling_of
 from foreword.tokens.tokenizer_json import REGEXES
 
 tiktoken = pytest.importorskip("tiktoken")

@@ -21,7 +21,8 @@ from foreword.text.embedded import embedded_text
 from foreword.text.sources import read_blocks
 from foreword.tokens.bpe import BPETokenizer, Kind
 from foreword.tokens.characters import CharacterTokenizer
-from foreword.tokens.merges import Merge, plain_merges
+from foreword.tokens.merges import Merge
+from foreword.tokens.plain import learn_merges
 from foreword.tokens.tokenizer_json import read_tokenizer_json
 from foreword.tokens.words import WordTokenizer
 
@@ -148,7 +149,7 @@ def test_k03_naive_and_fast_trainers_give_the_same_merges() -> None:
     spellings = [b"\xff<unk>", b"\xff</s>", *(character.encode() for character in characters)]
     ids = {character: id for id, character in enumerate(characters, 2)}
     words = [[ids[character] for character in piece] for piece in distinct]
-    plain = list(plain_merges(words, [pieces.count(piece) for piece in distinct], spellings, size))
+    plain = list(learn_merges(words, [pieces.count(piece) for piece in distinct], spellings, size))
     assert plain == list(fast.steps())
     assert len(plain) == size - len(characters) - 2
     assert [spelling.decode() for spelling in spellings[2:]] == fast.vocab.tokens[2:]

@@ -114,7 +114,7 @@ def test_words_of_a_treebank(foreword: Foreword, tmp_path: Path) -> None:
         (["--scheme", "iobes"], "iobes", 2),
         (["--scheme", "iob1", "--column", "7"], "column=7: ", 1),
         (["--column", "ner"], "'ner' is not upos, xpos or a number", 2),
-        (["--set", "units=0"], "units=0 must be a whole number", 1),
+        (["--set", "units=0"], "units is 0: expected at least 1", 1),
         (["--set", "characters=bytes"], "characters cannot be 'bytes'", 2),
     ],
 )

@@ -18,9 +18,8 @@ import httpx
 from foreword.hmm.model import HMM
 from foreword.lab.app import Lab, lab_service
 from foreword.lab.cells import page_data, trained_cells
-from foreword.lab.dates import dates
 from foreword.lab.trainings import LearningText, small_bilstm
-from foreword.lab.translating import date_translator
+from foreword.lab.translating import date_translator, dates
 from foreword.neural.recurrent import RecurrentLM
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM

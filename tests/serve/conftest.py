@@ -106,8 +106,7 @@ def texts() -> list[str]:
 @pytest.fixture(scope="session")
 def models(texts: list[str]) -> dict[str, Any]:
     from foreword.classify.recurrent import RecurrentClassifier
-    from foreword.lab.dates import dates
-    from foreword.lab.translating import date_translator
+    from foreword.lab.translating import date_translator, dates
 
     tokenizer = WordTokenizer(min_count=2).fit(texts)
     training = replace(RecurrentLM.TRAINING, epochs=1, steps=20, sampled=200)

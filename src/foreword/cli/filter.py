@@ -162,10 +162,10 @@ def filter(
     from foreword.filtering.output import choose_allocator
     from foreword.filtering.run import STREAM, filter_files, filter_stream
     from foreword.filtering.settings import Filtering
-    from foreword.storage.sigbus import tell_of_cut_files
+    from foreword.storage.sigbus import report_cut_files
 
     choose_allocator()
-    tell_of_cut_files()  # with one process the models are mapped here
+    report_cut_files()  # with one process the models are mapped here
 
     models, source, out = _told_apart(words, model or [])
     filtering = Filtering(

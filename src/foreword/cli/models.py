@@ -91,11 +91,11 @@ def check_output(out: str, *, folder: bool) -> None:
 def load_any(path: str) -> Any:
     """Whatever is there, told by what it holds."""
     from foreword.storage.folder import load
-    from foreword.storage.sigbus import tell_of_cut_files
+    from foreword.storage.sigbus import report_cut_files
 
     with _as_file(path) as file:
         found = load(file)
-    tell_of_cut_files()
+    report_cut_files()
     return found
 
 

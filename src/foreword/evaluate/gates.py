@@ -1,12 +1,12 @@
-"""What the gates of a trained network do at each token: open or shut, kept or replaced.
+"""What the gates of a trained network do at each token.
 
 An LSTM decides at every step how much of its cell it keeps (f), how much of the new it writes (i) and how much it shows
-(o); a GRU what of the old state it looks at (r) and keeps (z). Each is a number between 0 and 1 for each unit, and the
+(o); a GRU what of the old state it reads (r) and keeps (z). Each is a number between 0 and 1 for each unit, and the
 traces here are those numbers as the model reads a text, from its first token on. A model is read through ``Layers``:
 its recurrent layers as the NumPy cells of ``nn/cells.py``, so that nothing here needs PyTorch.
 
 A. Karpathy, J. Johnson and L. Fei-Fei, "Visualizing and understanding recurrent networks" (2015). Shapes: T steps, B
-texts side by side, H hidden units.
+texts in a batch, H hidden units.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ EMBEDDING, OUTPUT, BIAS = "embedding", "output", "bias"
 NAMES = {"lstm": ("input", "forget", "output"), "gru": ("reset", "update"), "min-gru": ("update",), "rnn": ()}
 """The gates of a kind of cell. At 1 a GRU's update gate keeps the old state, a minimal GRU's replaces it."""
 
-_PLACES = {
+_INDICES = {
     "lstm": {"input": 3, "forget": 4, "output": 6},
     "gru": {"reset": 2, "update": 3},
     "min-gru": {"update": 2},
     "rnn": {},
 }
-"""Where a cell's step keeps each gate."""
+"""The index of each gate in what a cell caches of a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """A recurrent language model taken apart: E (V, D), cells one above the other, and the output layer.
+    """The parts of a recurrent language model: the embedding (V, D), stacked cells, and the output layer.
 
     kind: "rnn", "gru", "lstm" or "min-gru". output: (V, H of the last layer), the embedding itself where the two are
     tied. bias: (V,).
@@ -53,11 +53,9 @@ class Layers:
 
     @classmethod
     def of(cls, model: Any) -> Layers:
-        """From any model whose ``weights_`` have the usual names; ``cell``, where it has one, tells an IRNN's ReLU."""
+        """Read any model whose ``weights_`` have the usual names; its ``cell``, if it has one, marks an IRNN's ReLU."""
         if not has_layers(model):
-            raise InputError(
-                f"{type(model).__name__} has no recurrent layers to look into: expected an RNN, GRU or LSTM"
-            )
+            raise InputError(f"{type(model).__name__} has no recurrent layers: expected an RNN, GRU or LSTM")
         cell = getattr(model, "cell", "")
         weights = {name: np.asarray(weight, np.float64) for name, weight in _on_host(model.weights_).items()}
         count = sum(f"{layer_name(layer)}.input" in weights for layer in range(len(weights)))
@@ -66,23 +64,23 @@ class Layers:
         return cls(made[0][0], weights[EMBEDDING], [cell for _, cell in made], output, weights[BIAS])
 
     def read(self, ids: Ids) -> tuple[list[Reals], list[list[Kept]]]:
-        """Ids (T, B) in, from a state of zeros: what each layer said (T, B, H), and what each kept of every step."""
+        """Read ids (T, B) from a state of zeros; return the outputs (T, B, H) and the cached steps of each layer."""
         x = self.embedding[np.asarray(ids)]
-        said, kept = [], []
+        outputs, caches = [], []
         for cell in self.cells:
-            x, _, held = run(cell, x)
-            said.append(x)
-            kept.append(held)
-        return said, kept
+            x, _, steps = run(cell, x)
+            outputs.append(x)
+            caches.append(steps)
+        return outputs, caches
 
     def scores(self, hidden: Reals) -> Reals:
-        """What the last layer said (n, H) as scores of the next token (n, V), before the softmax."""
+        """Return the scores of the next token (n, V), before the softmax, from outputs of the last layer (n, H)."""
         scores: Reals = hidden @ self.output.T + self.bias
         return scores
 
 
 def has_layers(model: Any) -> bool:
-    """Whether ``Layers.of`` can take it apart."""
+    """Whether ``Layers.of`` can read a model."""
     weights = getattr(model, "weights_", None)
     if not isinstance(weights, Mapping):
         return False
@@ -100,33 +98,33 @@ class Traces:
     gates: dict[str, Doubles]
 
     def means(self) -> dict[str, Doubles]:
-        """Over all units: (T,)."""
+        """Return the mean over all units, (T,), of each gate."""
         return {name: values.mean(axis=1) for name, values in self.gates.items()}
 
     def strongest(self, gate: str, units: int) -> NDArray[np.intp]:
-        """The units whose gate varies most along the text, most first: those worth drawing."""
+        """Return the units whose gate varies most along the text, most first: those worth drawing."""
         order: NDArray[np.intp] = np.argsort(-self.gates[gate].std(axis=0), kind="stable")[:units]
         return order
 
 
 def gate_traces(layers: Layers, ids: Ids, tokens: Sequence[str], layer: int = -1) -> Traces:
-    """Read ``ids`` (T,), which are spelled ``tokens``, and keep the gates of one layer; the last by default."""
+    """Read ``ids`` (T,), spelled ``tokens``, and return the gates of one layer, the last by default."""
     if len(ids) != len(tokens):
         raise InputError(f"{len(ids)} ids but {len(tokens)} tokens")
     if not NAMES[layers.kind]:
         raise InputError("a plain RNN has no gates: expected a GRU or an LSTM")
-    _, kept = layers.read(np.asarray(ids)[:, None])
-    chosen = range(len(kept))[layer]
-    return Traces(list(tokens), chosen, gates_of(layers.kind, kept[chosen], text=0))
+    _, caches = layers.read(np.asarray(ids)[:, None])
+    chosen = range(len(caches))[layer]
+    return Traces(list(tokens), chosen, gates_of(layers.kind, caches[chosen], text=0))
 
 
 def gates_of(kind: str, kept: Sequence[Kept], text: int | slice = slice(None)) -> dict[str, Doubles]:
-    """Every gate of a run: (T, B, H), or (T, H) for one text."""
-    return {name: np.array([held[place][text] for held in kept]) for name, place in _PLACES[kind].items()}
+    """Return every gate of a run: (T, B, H), or (T, H) for one text."""
+    return {name: np.array([step[index][text] for step in kept]) for name, index in _INDICES[kind].items()}
 
 
 def kept_shares(kind: str, kept: Sequence[Kept]) -> Doubles:
-    """How much of the old memory each unit keeps at each step (T, B, H): f, z, or 1 − z where z replaces."""
+    """Return the share of the old memory each unit keeps at each step (T, B, H): f, z, or 1 − z where z replaces."""
     if kind == "rnn":
         raise InputError("a plain RNN has no gate that keeps: expected a GRU or an LSTM")
     found = gates_of(kind, kept)
@@ -134,11 +132,12 @@ def kept_shares(kind: str, kept: Sequence[Kept]) -> Doubles:
 
 
 def layer_name(layer: int) -> str:
+    """Return the prefix of a layer's weights."""
     return f"layer{layer}"
 
 
 def _cell_of(weights: Mapping[str, Reals], layer: int, kind: str) -> tuple[str, Cell]:
-    """One layer's cell; where the model does not say its kind, the gates in its recurrent weight tell."""
+    """Return one layer's cell and its kind, which follows from the number of gates in its recurrent weight."""
     name = layer_name(layer)
     w_x, b_x = weights[f"{name}.input"], weights[f"{name}.input_bias"]
     if kind == "min-gru":
@@ -149,19 +148,19 @@ def _cell_of(weights: Mapping[str, Reals], layer: int, kind: str) -> tuple[str, 
     inputs, units = w_x.shape[1], w_h.shape[1]
     made: RNNCell | GRUCell | LSTMCell
     if len(w_h) == units:
-        told, made = "rnn", RNNCell(inputs, units, activation="relu" if kind == "irnn" else "tanh")
+        found, made = "rnn", RNNCell(inputs, units, activation="relu" if kind == "irnn" else "tanh")
     elif len(w_h) == 3 * units:
-        told, made = "gru", GRUCell(inputs, units)
+        found, made = "gru", GRUCell(inputs, units)
     elif len(w_h) == 4 * units:
-        told, made = "lstm", LSTMCell(inputs, units)
+        found, made = "lstm", LSTMCell(inputs, units)
     else:
         raise InputError(f"{name}.recurrent has shape {w_h.shape}: expected 1, 3 or 4 gates of {units} units")
-    made.weights = {"W_x": w_x, "W_h": w_h} | ({"b": b_x, "b_h": b_h} if told == "gru" else {"b": b_x + b_h})
-    return told, made
+    made.weights = {"W_x": w_x, "W_h": w_h} | ({"b": b_x, "b_h": b_h} if found == "gru" else {"b": b_x + b_h})
+    return found, made
 
 
 def _on_host(weights: Mapping[str, Any]) -> dict[str, Any]:
-    """PyTorch's tensors, wherever they are, and arrays alike."""
+    """Return PyTorch's tensors, on whatever device, as arrays; arrays as they are."""
     return {
         name: weight.detach().cpu().numpy() if hasattr(weight, "detach") else weight for name, weight in weights.items()
     }

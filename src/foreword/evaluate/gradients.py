@@ -1,13 +1,13 @@
 """Why a gradient vanishes or explodes on its way back through time, measured.
 
-What the state at step T owes to the state at step k is a product of one Jacobian a step, and a loss at step T teaches
-step k by that product alone:
+The derivative of the state at step T by the state at step k is a product of one Jacobian per step, and a loss at step T
+teaches step k by that product alone:
 
     ∂s_T/∂s_k = J_T J_(T−1) … J_(k+1),    J_t = ∂s_t/∂s_(t−1)        s = h, and for an LSTM h and c
     J_t = diag(f′) W_h  for  h_t = f(W_x x_t + W_h h_(t−1) + b)
 
-``lag`` is T − k throughout. Everything here reads the cells of ``nn/cells.py`` and what they kept of a run. Shapes: T
-steps, B texts side by side, H hidden units, S = H, or 2H for an LSTM, numbers in a state.
+``lag`` is T − k throughout. Everything here reads the cells of ``nn/cells.py`` and the steps that they cached. Shapes:
+T steps, B texts in a batch, H hidden units, S = H, or 2H for an LSTM, numbers in a state.
 
 Y. Bengio, P. Simard and P. Frasconi, "Learning long-term dependencies with gradient descent is difficult" (1994);
 R. Pascanu, T. Mikolov and Y. Bengio, "On the difficulty of training recurrent neural networks" (2013).
@@ -29,31 +29,31 @@ from foreword.nn.cells import Cell, GRUCell, Kept, LSTMCell, RNNCell, State
 C = TypeVar("C", bound=Cell)
 
 SILENT = 1e-3
-"""A step whose gradient is below this share of the last step's teaches next to nothing beside it."""
+"""A step whose gradient is below this share of the last step's learns next to nothing."""
 
 BINS = 10
-"""Bars of a histogram of slopes, from 0 to 1."""
+"""Bins of a histogram of slopes, from 0 to 1."""
 
 
 # Jacobians and their products
 
 
 def step_jacobians(cell: Cell, kept: Sequence[Kept], text: int = 0) -> Doubles:
-    """J_t of every step for one of the texts, (T, S, S), exact: rows of J are what ``back`` makes of unit vectors."""
+    """Return the exact J_t of every step for one text, (T, S, S): rows of J are what ``back`` makes of unit vectors."""
     reader = _without_gradients(cell)
     parts = len(cell.start(1))
     size = parts * cell.hidden
     units = tuple(np.split(np.eye(size), parts, axis=1))
     jacobians = []
-    for held in kept:
-        rows = tuple(np.repeat(part[text : text + 1], size, axis=0) for part in held)
+    for step in kept:
+        rows = tuple(np.repeat(part[text : text + 1], size, axis=0) for part in step)
         _, before = reader.back(units, rows)
         jacobians.append(np.concatenate(before, axis=1))
     return np.array(jacobians)
 
 
 def jacobian_products(jacobians: Doubles) -> Doubles:
-    """∂s_T/∂s_(T−lag) for lag 0, 1, … T: (T + 1, S, S); the first is the identity."""
+    """Return ∂s_T/∂s_(T−lag) for lag 0, 1, … T: (T + 1, S, S); the first is the identity."""
     product = np.eye(jacobians.shape[1])
     products = [product]
     for jacobian in jacobians[::-1]:
@@ -63,7 +63,7 @@ def jacobian_products(jacobians: Doubles) -> Doubles:
 
 
 def norms_by_lag(products: Doubles) -> Doubles:
-    """The most that a change of the state so many steps ago can still change the state now: largest singular values."""
+    """Return the largest singular values: the most that a change of the state at a lag can change the last state."""
     norms: Doubles = np.linalg.norm(products, 2, axis=(1, 2))
     return norms
 
@@ -72,7 +72,7 @@ def norms_by_lag(products: Doubles) -> Doubles:
 
 
 def gradient_by_lag(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_last: Reals) -> Doubles:
-    """|∂L_T/∂s_(T−lag)| of stacked layers (layers, T, B), from d_last = ∂L_T/∂h_T of the top layer, (B, H).
+    """Return |∂L_T/∂s_(T−lag)| of stacked layers (layers, T, B), from d_last = ∂L_T/∂h_T of the top layer, (B, H).
 
     The loss counts the last step alone, so that what arrives at an earlier one has come all that way.
     """
@@ -80,10 +80,10 @@ def gradient_by_lag(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_las
 
 
 def input_gradient_by_lag(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_last: Reals) -> Doubles:
-    """|∂L_T/∂x_(T−lag)| (T, B): how much the word so many steps back is taught, through all layers, by one loss.
+    """Return |∂L_T/∂x_(T−lag)| (T, B): how much one loss teaches the word at a lag, through all layers.
 
-    A state's gradient at lag 0 has not passed a cell yet, which one at lag 1 has; words are all taught through the
-    cell that read them, so these are alike at every lag.
+    A state's gradient at lag 0 has not passed a cell yet, one at lag 1 has; words are all taught through the cell that
+    read them, so these are comparable at every lag.
     """
     return _states_and_inputs(cells, kept, d_last)[1]
 
@@ -92,17 +92,17 @@ def _states_and_inputs(cells: Sequence[Cell], kept: Sequence[Sequence[Kept]], d_
     d_outputs = np.zeros((len(kept[0]), *d_last.shape), d_last.dtype)
     d_outputs[-1] = d_last
     found = []
-    for cell, held in zip(cells[::-1], kept[::-1], strict=True):
-        norms, d_outputs = _walk_back(_without_gradients(cell), held, d_outputs)
+    for cell, steps in zip(cells[::-1], kept[::-1], strict=True):
+        norms, d_outputs = _walk_back(_without_gradients(cell), steps, d_outputs)
         found.append(norms)
     return np.array(found[::-1]), np.linalg.norm(d_outputs[::-1].astype(np.float64), axis=2)
 
 
 def silent_from(norms: Sequence[float] | Reals, share: float = SILENT) -> int | None:
-    """The first lag from which on every gradient is below ``share`` of that at lag 0; None where none is.
+    """Return the first lag from which on every gradient is below ``share`` of that at lag 0, or None.
 
-    An exploding gradient ends a run with a number that is none, and everybody sees it. A vanishing one is silent: the
-    loss goes on falling by what nearby words teach. This is the line that says so.
+    An exploding gradient ends a run with NaN, and everybody sees it. A vanishing one is silent: the loss keeps falling
+    by what nearby words teach.
     """
     values = np.asarray(norms, np.float64)
     loud = np.flatnonzero(~(values < share * values[0]))
@@ -111,7 +111,7 @@ def silent_from(norms: Sequence[float] | Reals, share: float = SILENT) -> int | 
 
 
 def growth_per_step(norms: Sequence[float] | Reals) -> float:
-    """The factor a step by which gradients change, a line through their logs; 1 neither vanishes nor explodes."""
+    """Return the factor per step by which gradients change, from a line through their logs."""
     values = np.asarray(norms, np.float64)
     lags = np.flatnonzero(np.isfinite(values) & (values > 0))
     if len(lags) < 2:
@@ -137,8 +137,8 @@ class Regime:
 
 
 def regime(weight: Reals, slope: float = 1.0) -> Regime:
-    """Of ``slope · weight``, where slope stands for f′. A norm below 1 suffices for vanishing; one above 1 is necessary
-    for exploding but does not suffice, and what tells is the radius.
+    """Classify ``slope · weight``, where slope stands for f′. A norm below 1 suffices for vanishing; one above 1 is
+    necessary for exploding but not sufficient: the radius decides.
     """
     if weight.ndim != 2 or weight.shape[0] != weight.shape[1]:
         raise SettingError(f"a matrix of shape {weight.shape}: expected a square one")
@@ -152,9 +152,9 @@ def regime(weight: Reals, slope: float = 1.0) -> Regime:
 
 
 def counter_example() -> Doubles:
-    """A matrix (64, 64) whose norm is above 1 and whose powers vanish: normal numbers of deviation 0.5/√64, seed 0.
+    """Return a matrix (64, 64) whose norm is above 1 and whose powers vanish: N(0, 0.5²/64) with seed 0.
 
-    It is the "small W" of a published experiment, and refutes the rule that was printed beside it, that a largest
+    It is the "small W" of a published experiment, and refutes the rule that was printed with it, that a largest
     singular value above 1 explodes: its norm is 1.0025, its radius 0.510.
     """
     return np.random.default_rng(0).normal(0, 0.5 / 8, (64, 64))
@@ -165,8 +165,8 @@ def counter_example() -> Doubles:
 
 @dataclass(frozen=True, slots=True)
 class Vanishing:
-    """A gradient multiplied a hundred times by slope · Wᵀ: ``ratios`` of its last norm to its first, one for each start
-    vector. ``printed`` is what was published; ``without_slope`` the median when f′ is left out.
+    """A gradient multiplied a hundred times by slope · Wᵀ. ratios: of its last norm to its first, one for each start
+    vector. printed: the published one; without_slope: the median without f′.
     """
 
     regime: Regime
@@ -176,11 +176,12 @@ class Vanishing:
 
     @property
     def median(self) -> float:
+        """The median of the ratios."""
         return float(np.median(self.ratios))
 
 
 def backward_norms(weight: Reals, start: Reals, steps: int, slope: float = 1.0) -> Doubles:
-    """Norms (steps + 1, n) of n gradients, the columns of ``start`` (H, n), on their way back through a linear net."""
+    """Return norms (steps + 1, n) of n gradients, the columns of ``start`` (H, n), passed back through a linear net."""
     norms = [np.linalg.norm(start, axis=0)]
     for _ in range(steps):
         start = slope * (weight.T @ start)
@@ -189,11 +190,11 @@ def backward_norms(weight: Reals, start: Reals, steps: int, slope: float = 1.0) 
 
 
 def published_experiment(starts: int = 200, steps: int = 100) -> dict[str, Vanishing]:
-    """The experiment "small W" and "large W", with the seed that was printed with it, from many start vectors.
+    """Run the experiment "small W" and "large W", with its published seed, from many start vectors.
 
-    The published ratios are 3.7e-31 and 1.4e+18. The first does not come out: radius · slope = 0.51 · 0.5, and its
-    hundredth power is 5e-60. Without the factor 0.5 the ratio is near 1e-30, as if that factor had been left out when
-    the number was printed. The second is some ten thousand times too small for this seed.
+    The published ratios are 3.7e-31 and 1.4e+18. The first does not reproduce: radius · slope = 0.51 · 0.5, and its
+    hundredth power is 5e-60. Without the factor 0.5 the ratio is near 1e-30, as if that factor had been left out. The
+    second is some ten thousand times too small for this seed.
     """
     random = np.random.default_rng(0)  # the two matrices come from one stream, in this order
     weights = {"small W": random.normal(0, 0.5 / 8, (64, 64)), "large W": random.normal(0, 3 / 8, (64, 64))}
@@ -213,7 +214,7 @@ def published_experiment(starts: int = 200, steps: int = 100) -> dict[str, Vanis
 def state_norms(
     weight: Reals, start: Reals, steps: int, activation: Literal["linear", "relu", "tanh"] = "linear"
 ) -> Doubles:
-    """|h_t| of h_t = f(W h_(t−1)) with nothing read, (steps + 1,): a radius below 1 shrinks it, one above 1 makes it
+    """Return |h_t| of h_t = f(W h_(t−1)) without input, (steps + 1,): a radius below 1 shrinks it, one above 1 makes it
     explode, and tanh bounds it by √H whatever W is.
     """
     functions: dict[str, Callable[[Reals], Reals]] = {
@@ -235,8 +236,8 @@ def state_norms(
 
 @dataclass(frozen=True, slots=True)
 class Saturation:
-    """The slopes f′ that gradients are multiplied with. shares (T, bins): a histogram of them at every step, from 0
-    (saturated) to 1; edges (bins + 1,). mean: over everything. saturated: the share below a tenth.
+    """The slopes f′ that gradients are multiplied with. shares (T, bins): their histogram at every step, from 0
+    (saturated) to 1; edges (bins + 1,). mean: over everything. saturated: the share below 0.1.
     """
 
     edges: Doubles
@@ -246,8 +247,8 @@ class Saturation:
 
 
 def saturation(cell: Cell, kept: Sequence[Kept], bins: int = BINS) -> Saturation:
-    """Slopes of a layer's squashed candidates: tanh′ = 1 − tanh² of h in an RNN, of g in an LSTM, of n in a GRU."""
-    slopes = np.array([_slopes(cell, held).ravel() for held in kept])
+    """Measure the slopes of a layer's activations: tanh′ = 1 − tanh² of h in an RNN, of g in an LSTM, of n in a GRU."""
+    slopes = np.array([_slopes(cell, step).ravel() for step in kept])
     edges = np.linspace(0, 1, bins + 1)
     shares = np.array([np.histogram(row, edges)[0] / row.size for row in slopes])
     return Saturation(edges, shares, float(slopes.mean()), float((slopes < 0.1).mean()))
@@ -260,9 +261,9 @@ def saturation(cell: Cell, kept: Sequence[Kept], bins: int = BINS) -> Saturation
 class Highway:
     """How much of c_(T−lag) is left in c_T, for lag 0, 1, … T; (T + 1,) each.
 
-    direct: the mean over units of Π f_t, the path along c alone, with the gates held fixed; direct_norm: the largest of
-    them. full: the mean of |∂c_T/∂c_(T−lag)| on the diagonal, the gates' own dependence on h included; full_norm: the
-    largest singular value of that whole matrix.
+    direct: the mean over units of Π f_t, the path along c alone, with fixed gates; direct_norm: the largest of them.
+    full: the mean of |∂c_T/∂c_(T−lag)| on the diagonal, the gates' own dependence on h included; full_norm: the largest
+    singular value of that whole matrix.
     """
 
     direct: Doubles
@@ -272,15 +273,15 @@ class Highway:
 
 
 def forget_products(kept: Sequence[Kept]) -> Doubles:
-    """Π f_t over the last ``lag`` steps of an LSTM, for lag 0, 1, … T: (T + 1, B, H)."""
-    forget = np.array([held[4] for held in kept])
+    """Return Π f_t over the last ``lag`` steps of an LSTM, for lag 0, 1, … T: (T + 1, B, H)."""
+    forget = np.array([step[4] for step in kept])
     products: Doubles = np.concatenate((np.ones_like(forget[:1]), np.cumprod(forget[::-1], axis=0)))
     return products
 
 
 def highway(cell: LSTMCell, kept: Sequence[Kept], text: int = 0) -> Highway:
-    """That ∂c_t/∂c_(t−1) is "simply f_t" holds with gates held fixed; they depend on h_(t−1), hence on c_(t−1), and the
-    whole Jacobian says what that adds.
+    """Measure the path along an LSTM's cell. ∂c_t/∂c_(t−1) is "simply f_t" with fixed gates; they depend on h_(t−1),
+    hence on c_(t−1), and the whole Jacobian says what that adds.
     """
     direct = forget_products(kept)[:, text]
     size = cell.hidden
@@ -290,9 +291,9 @@ def highway(cell: LSTMCell, kept: Sequence[Kept], text: int = 0) -> Highway:
 
 
 def frozen_radius(cell: Cell, held: Kept, rounds: int = 200, seed: int = 0) -> float:
-    """The spectral radius of J_t at one step, by power iteration, for cells whose Jacobian is too large to write down.
+    """Return the spectral radius of J_t at one step, by power iteration, for cells whose Jacobian is too large.
 
-    The largest eigenvalues come in conjugate pairs, which make single ratios swing; their geometric mean settles.
+    The largest eigenvalues come in conjugate pairs, which make single ratios oscillate; their geometric mean converges.
     """
     reader = _without_gradients(cell)
     one = tuple(part[:1] for part in held)
@@ -309,7 +310,7 @@ def frozen_radius(cell: Cell, held: Kept, rounds: int = 200, seed: int = 0) -> f
 
 
 def _walk_back(reader: Cell, held: Sequence[Kept], d_outputs: Reals) -> tuple[Doubles, Reals]:
-    """Norms of the state's gradient by lag (T, B), and the gradient of what the layer read (T, B, I)."""
+    """Return norms of the state's gradient by lag (T, B), and the gradient of the layer's inputs (T, B, I)."""
     d_state: State = tuple(np.zeros_like(d_outputs[0]) for _ in reader.start(1))
     norms, d_x = [], []
     for d_h, step in zip(d_outputs[::-1], held[::-1], strict=True):
@@ -321,7 +322,7 @@ def _walk_back(reader: Cell, held: Sequence[Kept], d_outputs: Reals) -> tuple[Do
 
 
 def _without_gradients(cell: C) -> C:
-    """The same cell, whose ``grads`` nobody reads: the instruments leave those of a training run alone."""
+    """Return a copy of the cell with gradients of its own, so that those of a training run are left alone."""
     reader = copy.copy(cell)
     reader.grads = {name: np.zeros_like(weight) for name, weight in cell.weights.items()}
     return reader

@@ -1,4 +1,4 @@
-"""The best answers to analogy questions, out of cosines that are there already."""
+"""The best answers to analogy questions, from precomputed cosines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from foreword.arrays import Floats, Longs
 from foreword.native.jit import inlined, kernel
 
 CHUNK = 128
-"""Words whose scores are compared with the best so far in one go; nearly always none is better."""
+"""Words whose scores are compared with the best so far at a time; nearly always none is better."""
 
 
 @inlined
@@ -23,12 +23,12 @@ def best_answers(
     cosines: Floats, first: int, questions: Longs, groups: Longs, product: bool, epsilon: np.float32, exclude: bool,
     best: Floats, answers: Longs,
 ) -> None:  # fmt: skip
-    """For each question a : b = c : ?, the word with the largest score.
+    """Find, for each question a : b = c : ?, the word with the largest score.
 
-    cosines: (words asked about, words of this block), the first of which is word ``first``; for a product moved to
-    0 … 1. questions: (q, 3), rows of ``cosines``, and (q, 6) with the groups of a, b and c behind them.
-    groups: of every word, those that differ only in case being one group; what is left out is left out by group.
-    best, answers: (q,), the best score so far and its word; both change.
+    cosines: (words asked about, words of this block), the first of which is word ``first``; for a product scaled to
+    0 … 1. questions: (q, 3), rows of ``cosines``, and (q, 6) with the groups of a, b and c after them.
+    groups: of every word; words that differ only in case are one group, and are excluded together.
+    best, answers: (q,), the best score so far and its word; both are updated.
     """
     words = cosines.shape[1]
     for question in range(len(questions)):

@@ -1,29 +1,28 @@
-"""How right a tagger is, and what each group of its features is worth.
+"""Evaluation of taggers: accuracy, the spans they find, and what each group of features is worth.
 
-The table of ``ablation`` takes one group away at a time, and then leaves one alone at a time. The two say different
-things: a group that does well alone may hardly be missed, because others tell the same (a word's ending follows from
-the word), and one that is missed may do badly alone (the tag before).
-
-How many spans are found: precision, recall and F1 of names or chunks, of each kind and of all.
+A span (a name or a chunk) is right if its kind and both its ends are:
 
     precision = right / predicted    recall = right / gold    F1 = 2 · right / (predicted + gold)
 
-A span is right if its kind and both its ends are. Micro counts all spans together, as the CoNLL tasks do; macro is the
-mean over kinds, each counting the same; weighted is that mean with each kind counting as often as it is in the truth.
-A share of nothing is zero.
+Micro counts all spans together, as the CoNLL tasks do; macro is the mean over kinds; weighted is that mean with each
+kind weighted by its spans in the truth. 0/0 counts as 0.
+
+``ablation`` leaves out one group of features at a time, and then uses one alone at a time. The two say different
+things: a group that does well alone may hardly be missed, because others encode the same (a word's suffix follows from
+the word), and one that is missed may do badly alone (the previous tag).
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
 from foreword.errors import InputError
-from foreword.evaluate.classification import Confusion, confusion
+from foreword.evaluate.classification import Confusion, confusion, share
+from foreword.measures.perplexity import finite
 from foreword.protocols import Json, Sentences, Tags, TreebankTagger
 from foreword.tag.conllu import Tagged
 from foreword.tag.features import ALL_GROUPS, FeatureTagger
@@ -33,9 +32,7 @@ from foreword.tag.tagger import Accuracies, accuracies_of, check_pairs
 
 @dataclass(frozen=True, slots=True)
 class TagMeasures:
-    """What a tagger makes of a tagged text. sentences_right: those without a mistake. spans: where its tags are those
-    of a scheme.
-    """
+    """The measures of a tagger. sentences_right: those without a mistake. spans: if its tags are those of a scheme."""
 
     accuracies: Accuracies
     confusion: Confusion
@@ -44,14 +41,14 @@ class TagMeasures:
     spans: SpanMeasures | None = None
 
     def to_json(self) -> dict[str, Json]:
-        """``known_accuracy`` and ``unknown_accuracy`` are null where there is no such word."""
+        """Return the measures; ``known_accuracy`` and ``unknown_accuracy`` are null if there is no such word."""
         spans: dict[str, Json] = {} if self.spans is None else {"spans": self.spans.to_json()}
         return {
             **spans,
             "accuracy": self.accuracies.all,
             "accuracy_interval": list(self.confusion.interval),
-            "known_accuracy": _finite(self.accuracies.known),
-            "unknown_accuracy": _finite(self.accuracies.unknown),
+            "known_accuracy": finite(self.accuracies.known),
+            "unknown_accuracy": finite(self.accuracies.unknown),
             "unknown_share": self.accuracies.unknown_share,
             "f1": self.confusion.macro_f1,
             "tokens": self.confusion.texts,
@@ -60,32 +57,32 @@ class TagMeasures:
             "sentences_right": self.sentences_right,
             "unseen_tags": dict(self.confusion.unseen),
             "tags": {
-                each.label: {
-                    "precision": each.precision,
-                    "recall": each.recall,
-                    "f1": each.f1,
-                    "tokens": each.texts,
-                    "predicted": each.predicted,
+                tag.label: {
+                    "precision": tag.precision,
+                    "recall": tag.recall,
+                    "f1": tag.f1,
+                    "tokens": tag.texts,
+                    "predicted": tag.predicted,
                 }
-                for each in self.confusion.classes
+                for tag in self.confusion.classes
             },
         }
 
 
 def measure_tagger(tagger: TreebankTagger, sentences: Sentences, tags: Tags) -> TagMeasures:
-    """Tag a text and compare."""
+    """Tag sentences and compare with their tags."""
     check_pairs(sentences, tags)
     predicted = tagger.predict(sentences)
     accuracies = accuracies_of(predicted, sentences, tags, tagger.knows)
-    truth, said = (list(chain.from_iterable(each)) for each in (tags, predicted))
+    truth, named = (list(chain.from_iterable(each)) for each in (tags, predicted))
     right = sum(list(ours) == list(theirs) for ours, theirs in zip(predicted, tags, strict=True))
     spans = None if getattr(tagger, "scheme", None) is None else measure_spans(predicted, tags)
-    return TagMeasures(accuracies, confusion(truth, said, known=set(tagger.tags_)), len(sentences), right, spans)
+    return TagMeasures(accuracies, confusion(truth, named, known=set(tagger.tags_)), len(sentences), right, spans)
 
 
 @dataclass(frozen=True, slots=True)
 class Ablated:
-    """A tagger with some groups of features. name: as ``without suffix``. features: how many weigh something."""
+    """A tagger with some groups of features. name: such as ``without suffix``. features: those with a weight."""
 
     name: str
     groups: tuple[str, ...]
@@ -104,13 +101,12 @@ def ablation(train: Tagged, test: Tagged, groups: Sequence[str] = ALL_GROUPS, **
         yield Ablated(name, chosen, len(tagger.weights_), tagger.accuracies(*test))
 
 
-def _finite(share: float) -> float | None:
-    return None if math.isnan(share) else share
+# Spans
 
 
 @dataclass(frozen=True, slots=True)
 class SpanCounts:
-    """Spans of one kind, or of all: those in both, those predicted, those in the truth."""
+    """Counts of spans of one kind, or of all: right, predicted, and in the truth."""
 
     kind: str
     right: int
@@ -119,29 +115,29 @@ class SpanCounts:
 
     @property
     def precision(self) -> float:
-        return _share(self.right, self.predicted)
+        """The share of predicted spans that are right."""
+        return share(self.right, self.predicted)
 
     @property
     def recall(self) -> float:
-        return _share(self.right, self.gold)
+        """The share of the truth that was found."""
+        return share(self.right, self.gold)
 
     @property
     def f1(self) -> float:
-        return _share(2 * self.right, self.predicted + self.gold)
+        """The harmonic mean of precision and recall."""
+        return share(2 * self.right, self.predicted + self.gold)
 
     def to_json(self) -> dict[str, Json]:
-        return {
-            "precision": self.precision,
-            "recall": self.recall,
-            "f1": self.f1,
-            "right": self.right,
-            "predicted": self.predicted,
-            "gold": self.gold,
-        }
+        """Return the shares and the counts."""
+        counts: dict[str, Json] = {"right": self.right, "predicted": self.predicted, "gold": self.gold}
+        return {"precision": self.precision, "recall": self.recall, "f1": self.f1, **counts}
 
 
 @dataclass(frozen=True, slots=True)
 class Averages:
+    """Means over kinds of spans."""
+
     precision: float
     recall: float
     f1: float
@@ -149,47 +145,47 @@ class Averages:
 
 @dataclass(frozen=True, slots=True)
 class SpanMeasures:
-    """micro: all spans together; kinds: each kind in the predictions or in the truth, by name."""
+    """The measures of spans. micro: all together; kinds: each kind in the predictions or in the truth, by name."""
 
     micro: SpanCounts
     kinds: tuple[SpanCounts, ...]
 
     @property
     def macro(self) -> Averages:
+        """The mean over kinds."""
         return _averages(self.kinds, [1] * len(self.kinds))
 
     @property
     def weighted(self) -> Averages:
+        """The mean over kinds, weighted by their spans in the truth."""
         return _averages(self.kinds, [kind.gold for kind in self.kinds])
 
     def to_json(self) -> dict[str, Json]:
-        means: dict[str, Json] = {
-            name: {"precision": mean.precision, "recall": mean.recall, "f1": mean.f1}
-            for name, mean in (("macro", self.macro), ("weighted", self.weighted))
-        }
+        """Return micro, macro and weighted measures, and those of each kind."""
+        means: dict[str, Json] = {"macro": asdict(self.macro), "weighted": asdict(self.weighted)}
         return {"micro": self.micro.to_json(), **means, "kinds": {kind.kind: kind.to_json() for kind in self.kinds}}
 
 
 def measure_spans(predicted: Tags, gold: Tags, *, scheme: str | None = None) -> SpanMeasures:
     """Compare the spans of tagged sentences.
 
-    Without a scheme both sides are read generously, as the CoNLL tasks do: a span may begin with I-. With one, ``bio``,
-    ``iob1`` or ``bioes``, only spans that are written as it has them count.
+    Without a scheme both sides are read leniently, as the CoNLL tasks do: a span may begin with I-. With one, ``bio``,
+    ``iob1`` or ``bioes``, only spans that follow it count.
     """
     if scheme is not None:
         letters_of(scheme)
     if len(predicted) != len(gold):
         raise InputError(f"{len(predicted)} sentences are predicted but {len(gold)} are in the truth")
-    right, said, true = Counter[str](), Counter[str](), Counter[str]()
-    for place, (ours, theirs) in enumerate(zip(predicted, gold, strict=True)):
+    right, named, true = Counter[str](), Counter[str](), Counter[str]()
+    for number, (ours, theirs) in enumerate(zip(predicted, gold, strict=True)):
         if len(ours) != len(theirs):
-            raise InputError(f"sentence {place} has {len(ours)} predicted tags but {len(theirs)} in the truth")
+            raise InputError(f"sentence {number} has {len(ours)} predicted tags but {len(theirs)} in the truth")
         found, wanted = _spans(ours, scheme), _spans(theirs, scheme)
-        said.update(span.kind for span in found)
+        named.update(span.kind for span in found)
         true.update(span.kind for span in wanted)
         right.update(span.kind for span in found & wanted)
-    kinds = (SpanCounts(kind, right[kind], said[kind], true[kind]) for kind in sorted(said | true))
-    return SpanMeasures(SpanCounts("all", right.total(), said.total(), true.total()), tuple(kinds))
+    kinds = (SpanCounts(kind, right[kind], named[kind], true[kind]) for kind in sorted(named | true))
+    return SpanMeasures(SpanCounts("all", right.total(), named.total(), true.total()), tuple(kinds))
 
 
 def _spans(tags: Sequence[str], scheme: str | None) -> set[Span]:
@@ -200,11 +196,7 @@ def _averages(kinds: tuple[SpanCounts, ...], weights: list[int]) -> Averages:
     total = sum(weights)
     pairs = list(zip(kinds, weights, strict=True))
     return Averages(
-        _share(sum(kind.precision * weight for kind, weight in pairs), total),
-        _share(sum(kind.recall * weight for kind, weight in pairs), total),
-        _share(sum(kind.f1 * weight for kind, weight in pairs), total),
+        share(sum(kind.precision * weight for kind, weight in pairs), total),
+        share(sum(kind.recall * weight for kind, weight in pairs), total),
+        share(sum(kind.f1 * weight for kind, weight in pairs), total),
     )
-
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else 0.0

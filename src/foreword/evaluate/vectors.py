@@ -1,9 +1,7 @@
-"""Which words of some vectors a test may use: the most frequent ones, whatever their case.
+"""Evaluation of word vectors: analogy questions, and correlation with people's judgements of similarity.
 
-Analogy questions: Athens is to Greece as Oslo is to what?
-
-A question is right if the one word with the best score is the one expected; the three that were given do not count as
-answers. Two scores, on vectors of length one:
+Athens is to Greece as Oslo is to what? A question is right if the word with the best score is the expected one; the
+three given words are no answers. Two scores, on vectors of length one:
 
     3CosAdd    cos(x, b) − cos(x, a) + cos(x, c)                          T. Mikolov, W. Yih and G. Zweig (2013)
     3CosMul    cos'(x, b) cos'(x, c) / (cos'(x, a) + ε)                   O. Levy and Y. Goldberg (2014)
@@ -11,16 +9,15 @@ answers. Two scores, on vectors of length one:
 with cos' = (1 + cos) / 2. All questions of Google's set ask about some 900 words, so their cosines with the vocabulary
 are one matrix product, and each question is then three rows of it.
 
-Word similarity: do the cosines of vectors rank pairs of words as people do?
-
-Spearman's ρ between the cosine of each pair and what people said of it: the correlation of the two ranks, equals
-sharing the mean of theirs (C. Spearman, "The proof and measurement of association between two things", 1904).
+Similarity is Spearman's ρ between the cosine of each pair and the judgement of people: the correlation of the two
+ranks, where ties share the mean of theirs (C. Spearman, "The proof and measurement of association between two things",
+1904).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -29,39 +26,42 @@ import numpy as np
 from foreword.arrays import Doubles, Floats, Longs, Reals
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.kernels_analogies import best_answers
+from foreword.measures.perplexity import finite
 from foreword.protocols import Json
 from foreword.text.sources import read_lines
 from foreword.vectors.wordvectors import MUL_EPSILON, Method, WordVectors
 
 
 class KnownWords:
-    """The first ``count`` words; of words that differ only in case the first stands for all, if ``ignore_case``.
+    """The first ``count`` words, which are the most frequent; if ``ignore_case``, of words that differ only in case the
+    first represents all.
 
-    groups: int64 (count,), the place of the word that stands for each.
+    groups: int64 (count,), the index of the word that represents each.
     """
 
     def __init__(self, vectors: WordVectors, count: int | None, *, ignore_case: bool) -> None:
         self._fold = str.casefold if ignore_case else str
         words = [self._fold(word) for word in (vectors if count is None else vectors.first(count)).words]
-        self._places: dict[str, int] = {}
-        for place, word in enumerate(words):
-            self._places.setdefault(word, place)
-        self.groups: Longs = np.array([self._places[word] for word in words], np.int64)
+        self._indices: dict[str, int] = {}
+        for index, word in enumerate(words):
+            self._indices.setdefault(word, index)
+        self.groups: Longs = np.array([self._indices[word] for word in words], np.int64)
 
     def __len__(self) -> int:
         return len(self.groups)
 
-    def places(self, words: Sequence[str]) -> list[int | None]:
-        return [self._places.get(self._fold(word)) for word in words]
+    def indices(self, words: Sequence[str]) -> list[int | None]:
+        """Return the index of each word, None for an unknown one."""
+        return [self._indices.get(self._fold(word)) for word in words]
 
 
 Question = tuple[str, str, str, str]
 
 VOCABULARY = 30_000
-"""Answers are looked for among so many words, the most frequent: what word2vec's own script does."""
+"""Answers are searched among the most frequent words, as many as word2vec's own script takes."""
 
 SYNTACTIC = "gram"
-"""How the names of Google's sections of grammar begin."""
+"""Prefix of the names of Google's sections of grammar."""
 
 BLOCK = 2048
 
@@ -77,22 +77,18 @@ class Section:
 
     @property
     def accuracy(self) -> float:
-        """The share of right answers among the questions that could be asked; 0 where none could."""
+        """The share of right answers among the questions that could be asked; 0 if none could."""
         return self.right / self.asked if self.asked else 0.0
 
     def to_json(self) -> dict[str, Json]:
-        return {
-            "name": self.name,
-            "accuracy": self.accuracy,
-            "asked": self.asked,
-            "right": self.right,
-            "skipped": self.skipped,
-        }
+        """Return the counts and the accuracy."""
+        counts: dict[str, Json] = {"asked": self.asked, "right": self.right, "skipped": self.skipped}
+        return {"name": self.name, "accuracy": self.accuracy, **counts}
 
 
 @dataclass(frozen=True, slots=True)
 class AnalogyMeasures:
-    """How well vectors answer analogy questions, section by section."""
+    """The accuracy of vectors on analogy questions, by section."""
 
     method: Method
     vocabulary: int
@@ -100,21 +96,26 @@ class AnalogyMeasures:
 
     @property
     def total(self) -> Section:
+        """All sections together."""
         return _sum("total", self.sections)
 
     @property
     def semantic(self) -> Section:
+        """The sections on meaning."""
         return _sum("semantic", [section for section in self.sections if not section.name.startswith(SYNTACTIC)])
 
     @property
     def syntactic(self) -> Section:
+        """The sections on grammar."""
         return _sum("syntactic", [section for section in self.sections if section.name.startswith(SYNTACTIC)])
 
     @property
     def accuracy(self) -> float:
+        """The accuracy over all sections."""
         return self.total.accuracy
 
     def to_json(self) -> dict[str, Json]:
+        """Return the totals and every section."""
         total = self.total
         return {
             "accuracy": total.accuracy,
@@ -130,7 +131,7 @@ class AnalogyMeasures:
 
 
 def read_questions(path: str | Path) -> dict[str, list[Question]]:
-    """Google's format: sections that begin with a colon and a name, then four words a line."""
+    """Read Google's format: sections that begin with a colon and a name, then four words per line."""
     sections: dict[str, list[Question]] = {}
     name = ""
     for number, line in enumerate(read_lines(path), 1):
@@ -143,7 +144,7 @@ def read_questions(path: str | Path) -> dict[str, list[Question]]:
         elif words:
             raise InputError(f"{path}: line {number}: {len(words)} words, expected four, or a colon and a name")
     if not any(sections.values()):
-        raise InputError(f"{path}: no questions: expected four words a line below lines that begin with a colon")
+        raise InputError(f"{path}: no questions: expected four words per line below lines that begin with a colon")
     return sections
 
 
@@ -157,9 +158,9 @@ def measure_analogies(
     include_inputs: bool = False,
     epsilon: float = MUL_EPSILON,
 ) -> AnalogyMeasures:
-    """Ask all questions whose words are among the first ``vocabulary``, and count the right answers.
+    """Answer all questions whose words are among the first ``vocabulary``, and count the right answers.
 
-    include_inputs: let a, b and c be answers too, which they then often are.
+    include_inputs: allow a, b and c as answers, which they then often are.
     """
     if method not in get_args(Method):
         raise SettingError(f"method={method!r}: expected one of {', '.join(get_args(Method))}")
@@ -185,7 +186,7 @@ def best_words(
     exclude: bool = True,
     epsilon: float = MUL_EPSILON,
 ) -> Longs:
-    """The answer to each question (q, 3) of places a, b, c, among the first ``len(groups)`` words."""
+    """Return the answer to each question (q, 3), indices of a, b and c, among the first ``len(groups)`` words."""
     distinct, rows = np.unique(questions, return_inverse=True)
     rows = np.concatenate((rows.reshape(-1, 3), groups[questions].reshape(-1, 3)), axis=1).astype(np.int64)
     asked = vectors.directions(distinct)
@@ -200,10 +201,10 @@ def best_words(
     return answers
 
 
-def best_word_plain(
+def plain_best_word(
     vectors: WordVectors, question: Sequence[int], count: int, method: Method, epsilon: float = MUL_EPSILON
 ) -> int:
-    """The same for one question, as the formula has it."""
+    """Return the answer to one question by the formula."""
     cosines = vectors.directions(slice(0, count)) @ vectors.directions(np.array(question)).T
     if method == "add":
         scores = cosines[:, 1] - cosines[:, 0] + cosines[:, 2]
@@ -215,8 +216,8 @@ def best_word_plain(
 
 
 def _known_questions(known: KnownWords, questions: list[Question]) -> Longs:
-    """(questions, 4) places of those whose words are all known."""
-    rows = (known.places(question) for question in questions)
+    """Return the indices (questions, 4) of those whose words are all known."""
+    rows = (known.indices(question) for question in questions)
     return np.array([row for row in rows if None not in row], np.int64).reshape(-1, 4)
 
 
@@ -230,9 +231,9 @@ Pair = tuple[str, str, float]
 
 @dataclass(frozen=True, slots=True)
 class SimilarityMeasures:
-    """spearman, pearson: NaN where fewer than two pairs are known, or all are alike.
+    """Correlations with people's judgements; NaN where fewer than two pairs are known, or all are alike.
 
-    pairs: how many were compared; oov: how many more have a word without a vector.
+    pairs: the number of pairs compared; oov: of pairs with a word without a vector.
     """
 
     name: str
@@ -242,17 +243,12 @@ class SimilarityMeasures:
     oov: int
 
     def to_json(self) -> dict[str, Json]:
-        return {
-            "name": self.name,
-            "spearman": None if np.isnan(self.spearman) else self.spearman,
-            "pearson": None if np.isnan(self.pearson) else self.pearson,
-            "pairs": self.pairs,
-            "oov": self.oov,
-        }
+        """Return the measures with null for NaN."""
+        return asdict(self) | {"spearman": finite(self.spearman), "pearson": finite(self.pearson)}
 
 
 def read_pairs(path: str | Path) -> list[Pair]:
-    """Two words and a number a line, divided by tabs or blanks; lines that begin with # are remarks."""
+    """Read two words and a number per line, separated by white space; lines that begin with # are comments."""
     pairs: list[Pair] = []
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split()
@@ -275,10 +271,10 @@ def measure_similarity(
     ignore_case: bool = True,
     compose: bool = False,
 ) -> SimilarityMeasures:
-    """Compare the cosines of all pairs that have vectors with what people said.
+    """Compare the cosines of all pairs that have vectors with people's judgements.
 
-    vocabulary: only so many words, the first, count as known. compose: vectors that make one for any word out of its
-    parts may do so; otherwise such words are unknown.
+    vocabulary: the number of words, the first, that count as known. compose: build the vectors of unknown words from
+    their subwords if possible.
     """
     known = KnownWords(vectors, vocabulary, ignore_case=ignore_case)
     cosines, judged = [], []
@@ -292,21 +288,21 @@ def measure_similarity(
 
 
 def _direction(vectors: WordVectors, known: KnownWords, word: str, compose: bool) -> Floats | None:
-    place = known.places([word])[0]
-    if place is not None:
-        row: Floats = vectors.directions(np.array([place]))[0]
+    index = known.indices([word])[0]
+    if index is not None:
+        row: Floats = vectors.directions(np.array([index]))[0]
         return row
     made = vectors.subwords.vector(word) if compose and vectors.subwords is not None else None
     return None if made is None else (made / max(float(np.linalg.norm(made)), 1e-30)).astype(np.float32)
 
 
 def spearman(one: Reals, other: Reals) -> float:
-    """The rank correlation ρ, from −1 to 1."""
+    """Return the rank correlation ρ, from −1 to 1."""
     return pearson(ranks(one), ranks(other))
 
 
 def ranks(values: Reals) -> Doubles:
-    """1 for the least; equals have the mean of the ranks that they take up together."""
+    """Return the ranks, 1 for the least; ties have the mean of their ranks."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ends = np.cumsum(counts)
     means: Doubles = (ends - (counts - 1) / 2)[inverse]
@@ -314,7 +310,7 @@ def ranks(values: Reals) -> Doubles:
 
 
 def pearson(one: Reals, other: Reals) -> float:
-    """The correlation r; NaN where it says nothing."""
+    """Return the correlation r; NaN for fewer than two numbers or constant ones."""
     if len(one) < 2:
         return float("nan")
     a, b = one - one.mean(), other - other.mean()

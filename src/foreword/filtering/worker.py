@@ -20,7 +20,7 @@ from foreword.filtering.rules import Judge
 from foreword.filtering.settings import Filtering
 from foreword.filtering.shards import OpenFilter, Part, lines_before
 from foreword.filtering.summary import Tally
-from foreword.storage.sigbus import tell_of_cut_files
+from foreword.storage.sigbus import report_cut_files
 
 KILLED = "a process was killed, perhaps for want of memory; run it again to resume"
 NOT_BEGUN = (
@@ -168,7 +168,7 @@ def _start(filtering: Filtering, counter: Any, begun: Any) -> None:
     choose_allocator()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _here[:] = [OpenFilter(filtering), _adding(counter)]
-    tell_of_cut_files()
+    report_cut_files()
 
 
 def _perform_here(task: Task) -> Done:

@@ -70,6 +70,7 @@ class DocumentBatch(NamedTuple):
 
     @property
     def documents(self) -> int:
+        """How many documents there are."""
         return int(self.steps[1])
 
 

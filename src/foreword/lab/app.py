@@ -13,9 +13,8 @@ from pydantic import Field
 
 from foreword.lab import reference, tags, tokens, translating, words
 from foreword.lab.cells import page_data, trained_cells
-from foreword.lab.jobs import Job, Jobs
 from foreword.lab.page import PANELS, STATIC, page
-from foreword.lab.trainings import KINDS, LearningText, start_starters, start_training
+from foreword.lab.trainings import KINDS, Job, Jobs, LearningText, start_starters, start_training
 from foreword.protocols import Step
 from foreword.serve.bodies import Asked
 from foreword.serve.connection import Response, json_response
@@ -103,6 +102,8 @@ TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf
 
 
 def _add_pages(service: Service, lab: Lab) -> None:
+    """Add the page, its static files and its data."""
+
     def constant(body: bytes, content_type: str, status: int = 200) -> Callable[[], Awaitable[Response]]:
         async def answer() -> Response:
             return Response(body, status, content_type)
@@ -118,6 +119,7 @@ def _add_pages(service: Service, lab: Lab) -> None:
 
 
 def _add_training(service: Service, lab: Lab) -> None:
+    """Add the routes that start, watch, stop and resume trainings."""
     one_at_a_time = threading.Lock()
 
     def train(asked: AskTrain) -> Response:

@@ -61,6 +61,7 @@ def page_data(trained: Json = None) -> dict[str, Json]:
 
 
 def weights_json(cell: Cell) -> dict[str, Json]:
+    """Return the weights of a cell as lists."""
     return {name: np.asarray(weight, np.float64).tolist() for name, weight in cell.weights.items()}
 
 
@@ -90,7 +91,7 @@ def trained_cells(texts: Sequence[str], seconds: float = TRAINED_SECONDS, seed: 
 
 
 def cells_of(weights: dict[str, Any]) -> dict[str, Cell]:
-    """The cells whose weights JSON told: what tests hold the page to."""
+    """Return cells with weights from JSON, which tests compare the page with."""
     cells = drawn_cells()
     for kind, cell in cells.items():
         cell.weights = {name: np.array(weight, np.float64) for name, weight in weights[kind].items()}

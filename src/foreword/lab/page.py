@@ -44,34 +44,35 @@ EXPORTED = ("dom", "chart", "cells", "cells_panel", "main")
 def page() -> str:
     """The page as the server gives it."""
     names = sorted(path.stem for path in STATIC.glob("*.js"))
-    places = {f"lab/{name}": f"/static/{name}.js" for name in names}
+    urls = {f"lab/{name}": f"/static/{name}.js" for name in names}
     style = '<link rel="stylesheet" href="/static/style.css">'
     preload = "".join(f'<link rel="modulepreload" href="/static/{name}.js">' for name in EXPORTED)
-    return _frame("", style + preload, places, PANELS, None)
+    return _frame("", style + preload, urls, PANELS, None)
 
 
 def exported(data: dict[str, Json]) -> str:
     """The panel of recurrent cells as one file: no server, no network, the same modules."""
-    places = {}
+    urls = {}
     for name in EXPORTED:
         code = base64.b64encode((STATIC / f"{name}.js").read_bytes()).decode()
-        places[f"lab/{name}"] = f"data:text/javascript;base64,{code}"
+        urls[f"lab/{name}"] = f"data:text/javascript;base64,{code}"
     policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' data:; img-src data:"
     head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     style = f"<style>{(STATIC / 'style.css').read_text(encoding='utf-8')}</style>"
-    return _frame(head, style, places, PANELS[:1], data)
+    return _frame(head, style, urls, PANELS[:1], data)
 
 
 def write_exported(path: str | Path, data: dict[str, Json]) -> None:
+    """Write the exported page to a file."""
     with atomic_file(path) as new:
         new.write_text(exported(data), encoding="utf-8", newline="\n")
 
 
 def _frame(
-    policy: str, head: str, places: dict[str, str], panels: tuple[Panel, ...], data: dict[str, Json] | None
+    policy: str, head: str, urls: dict[str, str], panels: tuple[Panel, ...], data: dict[str, Json] | None
 ) -> str:
     """The map of modules comes before anything that loads one: a module's names are looked up in it as it is read."""
-    told = "" if data is None else f'<script type="application/json" id="cells-data">{_inside(data)}</script>'
+    script = "" if data is None else f'<script type="application/json" id="cells-data">{_inside(data)}</script>'
     listed = _inside([{"name": panel.name, "title": panel.title} for panel in panels])
     return f"""<!doctype html>
 <html lang="en">
@@ -81,7 +82,7 @@ def _frame(
 <meta name="generator" content="Foreword {escape(foreword.__version__)}">
 <title>Foreword lab</title>
 {policy}
-<script type="importmap">{_inside({"imports": places})}</script>
+<script type="importmap">{_inside({"imports": urls})}</script>
 {head}
 <script>
 try {{
@@ -101,7 +102,7 @@ try {{
 <div id="said" class="sr" role="status" aria-live="polite"></div>
 <noscript>This page computes in the browser: it needs JavaScript.</noscript>
 <script type="application/json" id="panels">{listed}</script>
-{told}
+{script}
 <script type="module">import "lab/main";</script>
 </body>
 </html>

@@ -1,7 +1,7 @@
 """Tables to look things up in, each row with a number that is measured here and now.
 
 Gates and attention scores come from the registries of the code: a gate or a score that is added there stands here, or a
-test fails. What the numbers are is said in the table's last column.
+test fails. The last column of a table says what its numbers are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from foreword.errors import MissingExtraError
 from foreword.evaluate.gates import NAMES, gates_of
 from foreword.evaluate.gradients import gradient_by_lag
 from foreword.lab.cells import SENTENCE, UNITS, drawn_cells, inputs_of
-from foreword.lab.dates import dates
+from foreword.lab.translating import dates
 from foreword.nn.cells import LSTMCell, MinGRUCell, parameters, run
 from foreword.serve.registry import Registry
 from foreword.serve.routes import Service
@@ -56,6 +56,7 @@ class Table:
     rows: Sequence[Sequence[str]]
 
     def to_json(self) -> dict[str, Any]:
+        """Return the table as JSON."""
         return {"title": self.title, "columns": list(self.columns), "rows": [list(row) for row in self.rows]}
 
 
@@ -98,14 +99,14 @@ def limit_table() -> Table:
     depths = [unrolled_depth(kind, STEPS) for kind in ("rnn", "attention")]
     paths = [path_length(kind, 0, STEPS - 1) for kind in ("rnn", "attention")]
     seconds = [min(layer_seconds(kind, STEPS, HIDDEN, batch=4) for _ in range(3)) for kind in ("lstm", "attention")]
-    held = sum(part.size for part in LSTMCell(HIDDEN, HIDDEN).start(1))
+    size = sum(part.size for part in LSTMCell(HIDDEN, HIDDEN).start(1))
     rows = [
         ("No parallelism", "each state waits for the one before", "all positions at once",
          f"{depths[0]} steps in a row for {STEPS} words; attention {depths[1]}"),
         ("Long paths", "what was first travels through every state", "any two positions are neighbours",
          f"{paths[0]} states from the last word to the first; attention {paths[1]}"),
         ("Limited memory", "one state of fixed size holds all of the past", "every position stays in reach",
-         f"an LSTM's {held} numbers after {STEPS} words; attention keeps {2 * STEPS * HIDDEN:,}"),
+         f"an LSTM's {size} numbers after {STEPS} words; attention keeps {2 * STEPS * HIDDEN:,}"),
         ("Slow training", "many small products one after the other", "few large products",
          f"{1000 * seconds[0]:.0f} ms of CPU time for {STEPS} words and back; attention {1000 * seconds[1]:.0f} ms"),
     ]  # fmt: skip
@@ -128,7 +129,7 @@ def architecture_table(registry: Registry) -> Table:
          f"{two:,} weights, twice an LSTM's {sizes['lstm']:,}"),
         ("seq2seq", "an encoder, then a decoder", "an answer of any length", "all must fit into one vector",
          _right(registry, "dates-without")),
-        ("seq2seq, attention", "a look back at every source word", "the narrow place is gone", "still word after word",
+        ("seq2seq, attention", "attention to every source word", "no bottleneck", "still word after word",
          _right(registry, "dates")),
     ]  # fmt: skip
     return Table("Architectures", ("Model", "What it is", "Solves", "Leaves", "Measured here"), rows)
@@ -148,8 +149,8 @@ def _right(registry: Registry, name: str) -> str:
         return "not trained yet"
     sources, targets = dates(ASKED_DATES, seed=1)
     with entry.lock:
-        said = entry.model.translate(sources, width=1)
-    right = sum(mine == wanted for mine, wanted in zip(said, targets, strict=True))
+        found = entry.model.translate(sources, width=1)
+    right = sum(mine == wanted for mine, wanted in zip(found, targets, strict=True))
     return f"{right} of {len(targets)} new dates right"
 
 
@@ -159,9 +160,10 @@ class Tables:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._lock = threading.Lock()
-        self._kept: dict[str, Table] = {}
+        self._tables: dict[str, Table] = {}
 
     def all(self) -> list[Table]:
+        """Return all tables, measured once."""
         try:
             import torch  # noqa: F401
         except ImportError:
@@ -171,7 +173,7 @@ class Tables:
             return [*fixed, architecture_table(self._registry)]
 
     def _once(self, make: Callable[[], Table]) -> Table:
-        return self._kept.setdefault(make.__name__, self._kept.get(make.__name__) or make())
+        return self._tables.setdefault(make.__name__, self._tables.get(make.__name__) or make())
 
 
 def add_routes(service: Service) -> None:

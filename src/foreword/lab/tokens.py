@@ -28,7 +28,7 @@ class AskMerges(Asked):
 
 
 class Learnt(NamedTuple):
-    """A tokenizer with what its training recorded of each pair: which merge it was, and how often it stood there."""
+    """A tokenizer with the rank and the count of each merge."""
 
     tokenizer: BPETokenizer
     ranks: dict[tuple[str, str], int]
@@ -36,6 +36,7 @@ class Learnt(NamedTuple):
 
     @classmethod
     def of(cls, tokenizer: BPETokenizer) -> Learnt:
+        """Return a tokenizer with the record of its training."""
         vocab = tokenizer.vocab
         ranks = {pair: rank for rank, pair in enumerate(tokenizer.merge_names(), 1)}
         counts = {(vocab[merge.left], vocab[merge.right]): merge.count for merge in tokenizer.steps()}
@@ -48,7 +49,7 @@ class Merges:
     def __init__(self, texts: Callable[[], Sequence[str]]) -> None:
         self._texts = texts
         self._lock = threading.Lock()
-        self._kept: Learnt | None = None
+        self._learnt: Learnt | None = None
 
     def replay(self, text: str, source: Source, merges: int) -> dict[str, Any]:
         """Each step: the pair, how often it stood in what the merges were learnt from, and the tokens after it."""
@@ -67,10 +68,10 @@ class Merges:
 
     def _from_corpus(self) -> Learnt:
         with self._lock:
-            if self._kept is None:
+            if self._learnt is None:
                 tokenizer = BPETokenizer(MERGES, kind="characters", min_frequency=2)
-                self._kept = Learnt.of(tokenizer.fit(self._texts()))
-            return self._kept
+                self._learnt = Learnt.of(tokenizer.fit(self._texts()))
+            return self._learnt
 
 
 def add_routes(service: Service, merges: Merges) -> None:

@@ -1,26 +1,30 @@
-"""What can be trained from the page, and the small models that the lab begins with.
+"""Trainings of the lab: the queue that runs them, what can be trained from the page, and the models it starts with.
 
-Everything learns from one text with one vocabulary of words, so that models stand side by side. The starters are those
-that take seconds; they are trained behind the page, which is there at once, and join it as they are done.
+Jobs run one after the other in one thread; each can be watched, stopped and resumed. A job's work is a generator of
+steps, so that stopping it means not asking for the next. All models learn from one text with one vocabulary, so that
+they can be compared. The starters take seconds each: the page is there at once, and they join it as they are done.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from foreword import kinds
-from foreword.errors import InputError, SettingError
+from foreword.errors import ForewordError, InputError, SettingError
 from foreword.evaluate.compare.facts import written_without_spaces
 from foreword.evaluate.compare.setup import split
-from foreword.lab.jobs import Job, Jobs
 from foreword.lessons.keywords import is_common
 from foreword.pipeline.language import TextLM
-from foreword.protocols import Step, TextTokenizer
+from foreword.protocols import Json, Step, TextTokenizer
 from foreword.serve.answers import next_of
 from foreword.serve.registry import Entry, Registry
 from foreword.tokens.characters import CharacterTokenizer
@@ -35,7 +39,7 @@ OFFERED = {name: pair for name, pair in kinds.rungs().items() if pair[0].lab is 
 """The models that the lab offers, by name."""
 
 NEURAL = {name: rung.settings["rate"] for name, (rung, kind) in OFFERED.items() if kind.network}
-"""Cells and their learning rates, those of the ladder."""
+"""Cells and their learning rates, those of ``compare``."""
 
 KINDS = {name: rung.lab or rung.title for name, (rung, _) in OFFERED.items()}
 """Titles."""
@@ -44,7 +48,168 @@ STARTERS = ("bigram", "5-gram", "skip-gram", "cbow", "hmm", "lstm", "gru", "rnn"
 STARTER_SECONDS, STARTER_UNITS, STARTER_STATES = 10.0, 64, 12
 TREEBANK = "ud_english_ewt"
 LEAST_WORDS, FEW_WORDS = 20, 5000
-"""Fewer words cannot be learnt from; of fewer than the second, those that occur once are kept too."""
+"""A text with fewer words is refused; below the second number, words that occur once are in the vocabulary too."""
+
+
+Phase = Literal["waiting", "running", "stopped", "done", "failed", "cancelled"]
+
+MAX_WAITING = 8
+"""Jobs in the queue; more are refused."""
+
+MAX_POINTS = 400
+"""Points of a curve; beyond that, every second one is dropped."""
+
+
+@dataclass(slots=True)
+class Job:
+    """One training. work: called once per run; it resumes from the job's checkpoint, if there is one.
+
+    finish: called at the end; returns the name of the model, or None. note: one sentence on how it ended.
+    """
+
+    id: int
+    title: str
+    work: Callable[[Job], Iterator[Step]]
+    finish: Callable[[], str | None]
+    checkpoint: Checkpoint | None = None
+    starter: bool = False
+    phase: Phase = "waiting"
+    curve: list[Step] = field(default_factory=list)
+    model: str | None = None
+    note: str = ""
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return what the page shows."""
+        curve: list[Json] = [[step.share, step.loss] for step in self.curve if not math.isnan(step.loss)]
+        return {
+            "id": self.id,
+            "title": self.title,
+            "phase": self.phase,
+            "share": self.curve[-1].share if self.curve else 0.0,
+            "curve": curve,
+            "model": self.model,
+            "note": self.note,
+            "starter": self.starter,
+            "resumable": self.phase == "stopped" and self.checkpoint is not None,
+        }
+
+
+class Jobs:
+    """The queue of jobs and its worker, a daemon thread."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, Job] = {}
+        self._waiting: deque[Job] = deque()
+        self._changed = threading.Condition()
+        self._numbers = itertools.count(1)
+        self._closed = False
+        self._worker = threading.Thread(target=self._run, name="training", daemon=True)
+        self._worker.start()
+
+    def add(
+        self,
+        title: str,
+        work: Callable[[Job], Iterator[Step]],
+        finish: Callable[[], str | None],
+        *,
+        checkpoint: Checkpoint | None = None,
+        starter: bool = False,
+    ) -> Job:
+        """Queue a job."""
+        with self._changed:
+            if not starter and len(self._waiting) >= MAX_WAITING:
+                raise InputError(f"{len(self._waiting)} trainings wait already: let one end, or cancel it")
+            job = Job(next(self._numbers), title, work, finish, checkpoint, starter)
+            self._jobs[job.id] = job
+            self._waiting.append(job)
+            self._changed.notify_all()
+        return job
+
+    def all(self) -> list[Job]:
+        """Return all jobs, the oldest first."""
+        return list(self._jobs.values())
+
+    def __getitem__(self, id: int) -> Job:
+        if id not in self._jobs:
+            raise InputError(f"there is no training {id}")
+        return self._jobs[id]
+
+    def stop(self, id: int) -> Job:
+        """Stop a running job at its next step; cancel one that waits."""
+        with self._changed:
+            job = self[id]
+            if job.phase == "waiting":
+                self._waiting.remove(job)
+                job.phase = "cancelled"
+            elif job.phase == "running":
+                job.stopping.set()
+                if job.checkpoint is not None:
+                    job.checkpoint.ask()
+            else:
+                raise SettingError(f"training {id} is {job.phase}: there is nothing to stop")
+        return job
+
+    def resume(self, id: int) -> Job:
+        """Queue a stopped job again."""
+        with self._changed:
+            job = self[id]
+            if job.phase != "stopped" or job.checkpoint is None:
+                raise SettingError(f"training {id} is {job.phase}: only one that was stopped halfway can be resumed")
+            job.stopping.clear()
+            job.phase = "waiting"
+            self._waiting.append(job)
+            self._changed.notify_all()
+        return job
+
+    def close(self) -> None:
+        """Stop the running job, start no other, and wait for the worker."""
+        with self._changed:
+            self._closed = True
+            self._waiting.clear()
+            for job in self._jobs.values():
+                job.stopping.set()
+            self._changed.notify_all()
+        self._worker.join(timeout=10)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting and not self._closed:
+                    self._changed.wait()
+                if self._closed:
+                    return
+                job = self._waiting.popleft()
+                job.phase = "running"
+            self._finish_job(job)
+
+    def _finish_job(self, job: Job) -> None:
+        try:
+            stopped = _run_steps(job)
+            job.model = job.finish()
+            job.phase = "stopped" if stopped else "done"
+        except ForewordError as error:
+            job.phase, job.note = "failed", str(error)
+        except Exception as error:  # whatever happens in one training, the next one has its turn
+            job.phase, job.note = "failed", f"unexpected {type(error).__name__}: {error}"
+
+
+def _run_steps(job: Job) -> bool:
+    """Run a job; return whether it was stopped, which waits for a checkpoint to be written if the job has one."""
+    written = 0 if job.checkpoint is None else job.checkpoint.written
+    steps: Any = job.work(job)
+    for step in steps:
+        job.curve.append(step)
+        if len(job.curve) > MAX_POINTS:
+            job.curve[:] = [*job.curve[:-1:2], job.curve[-1]]
+        saved = job.checkpoint is None or job.checkpoint.written > written
+        if job.stopping.is_set() and saved:
+            steps.close()
+            return True
+    return False
+
+
+# What is trained
 
 
 class LearningText:
@@ -63,7 +228,7 @@ class LearningText:
 
     @cached_property
     def tokenizer(self) -> TextTokenizer:
-        """Words in small letters, with punctuation apart, so that what is typed is found; else characters."""
+        """Return a tokenizer of lower-case words and punctuation marks, or of characters if there are no spaces."""
         texts, _ = self.parts
         if written_without_spaces(texts):
             return CharacterTokenizer(min_count=1).fit(texts)
@@ -72,7 +237,7 @@ class LearningText:
 
     @cached_property
     def parts(self) -> tuple[list[str], list[str]]:
-        """What is learnt from, and what is tuned on."""
+        """Return the training texts and the validation texts."""
         if len(self.documents) < 3:
             return self.documents, []
         found = split(self.documents)
@@ -80,10 +245,12 @@ class LearningText:
 
     @cached_property
     def train(self) -> Corpus:
+        """Return the training texts as ids."""
         return Corpus.from_texts(self.parts[0], self.tokenizer)
 
     @cached_property
     def valid(self) -> Corpus | None:
+        """Return the validation texts as ids, None if there are none."""
         return Corpus.from_texts(self.parts[1], self.tokenizer) if self.parts[1] else None
 
 
@@ -98,7 +265,7 @@ def start_training(
     units: int = STARTER_UNITS,
     starter: bool = False,
 ) -> Job:
-    """Queue one training; what it learns joins the registry. folder: where checkpoints of neural models are kept."""
+    """Queue a training; its model joins the registry. folder: where checkpoints are written."""
     if kind not in KINDS:
         raise SettingError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
     title = KINDS[kind] if starter or kind not in (*NEURAL, "hmm") else f"{KINDS[kind]}, {units} units"
@@ -128,20 +295,20 @@ def start_training(
 
 
 def warm(entry: Entry) -> None:
-    """Ask once what the page will ask: kernels are compiled when they first run, not when somebody waits."""
+    """Ask once what the page will ask, so that kernels are compiled before somebody waits for them."""
     with entry.lock:
         if entry.task == "text":
             next_of(entry, "", 1, 1.0)
             entry.language_model.surprisal("a")
         elif entry.task == "vectors":
-            words = [entry.vectors.word(place) for place in range(min(3, len(entry.vectors)))]
+            words = [entry.vectors.word(index) for index in range(min(3, len(entry.vectors)))]
             entry.vectors.nearest(words[0], 1)
             entry.vectors.nearest_many(words, 1)
             is_common(words[0])  # which counts the embedded text
 
 
 def build(kind: str, seconds: float, units: int) -> Any:
-    """The model, with nothing learnt."""
+    """Return an untrained model."""
     if kind in ("bigram", "5-gram"):
         from foreword.ngram.model import NgramLM
 
@@ -177,7 +344,7 @@ def train_steps(model: Any, text: LearningText, checkpoint: Checkpoint | None) -
 
 
 def start_starters(jobs: Jobs, registry: Registry, text: LearningText, folder: Path) -> None:
-    """Queue the models that the lab begins with; the neural ones where torch is there."""
+    """Queue the models that the lab starts with; the neural ones if torch is installed."""
     start_tagger(jobs, registry)
     for kind in STARTERS:
         if kind not in NEURAL or find_spec("torch") is not None:
@@ -187,7 +354,7 @@ def start_starters(jobs: Jobs, registry: Registry, text: LearningText, folder: P
 
 
 def treebank() -> Path | None:
-    """Where one lies on this machine; nothing is fetched."""
+    """Return the treebank if it is on this machine; nothing is downloaded."""
     from foreword.text.datasets import availability, dataset, locate
 
     found = dataset(TREEBANK)
@@ -195,7 +362,7 @@ def treebank() -> Path | None:
 
 
 def start_tagger(jobs: Jobs, registry: Registry) -> None:
-    """A tagger of parts of speech by a hidden Markov model, where there is a treebank."""
+    """Queue a hidden Markov model for parts of speech, if there is a treebank."""
     path = treebank()
     if path is None:
         return
@@ -207,7 +374,7 @@ def start_tagger(jobs: Jobs, registry: Registry) -> None:
         yield Step(0, 1)
         sentences, tags = read_conllu(str(path), "upos")
         tagger = HMMTagger().fit(sentences, tags)
-        tagger_trellis(tagger, ["warm"])  # kernels are compiled when they first run: not when somebody waits
+        tagger_trellis(tagger, ["warm"])  # compiles the kernels
         registry.add("tagger", tagger, "HMM tagger, UD English")
         yield Step(1, 1)
 

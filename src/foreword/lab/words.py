@@ -75,7 +75,7 @@ def map_of(vectors: WordVectors, around: Sequence[str], count: int, method: str)
         chosen = list(dict.fromkeys([*known, *near]))[:count]
     else:
         known = []
-        listed = (vectors.word(place) for place in range(min(len(vectors), 20 * count)))
+        listed = (vectors.word(index) for index in range(min(len(vectors), 20 * count)))
         chosen = [word for word in listed if word.isalpha() and len(word) > 2 and not is_common(word)][:count]
     if len(chosen) < 4:
         raise InputError("a map needs four words or more: these vectors have fewer")

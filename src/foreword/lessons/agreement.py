@@ -1,17 +1,18 @@
-"""Does a model keep the subject in mind until its verb? "The book that the professors assigned was …"
+"""What a language model knows of syntax: subject-verb agreement, and linear probes of its layers.
 
-Sentences are generated: a subject, then phrases about it with nouns of their own, then a verb that has to agree with
-the subject. Nouns in between whose number is the other one are *attractors*: who only remembers the last few words
-agrees with them. A model is right where it gives the right form of the verb more probability than the wrong one.
+Agreement: "The book that the professors assigned was …". Sentences are generated: a subject, then phrases about it with
+nouns of their own, then a verb that has to agree with the subject. Nouns in between of the other number are
+*attractors*: a model that only remembers the last few words agrees with them. A model is right where it gives the right
+form of the verb more probability than the wrong one.
 
 T. Linzen, E. Dupoux and Y. Goldberg, "Assessing the ability of LSTMs to learn syntax-sensitive dependencies" (2016).
 
-What the layers of a stacked network know: a linear probe on the states of each.
+Probes: what the states of each layer of a stacked network encode.
 
     Ŷ = [X, 1] W,    W = argmin |[X, 1] W − Y|² + ridge |W|²        Y: one-hot labels
 
-A probe is as plain as can be, so that what it finds was there already. The answer for a word is
-the largest number of its row. X: states (n, H), one row a word.
+A probe is linear, so that what it finds was there already. Its answer for a word is the largest number of the word's
+row. X: states (n, H), one row per word.
 
 G. Alain and Y. Bengio, "Understanding intermediate layers using linear classifier probes" (2016); Y. Belinkov and
 J. Glass, "Analysis methods in neural language processing" (2019).
@@ -41,8 +42,8 @@ ACTIONS = ("assigned", "praised", "remembered", "noticed")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """verb: its place among ``words``; wrong: the form that would not agree. between: how many other nouns stand before
-    the verb; attractors: how many of those have the other number.
+    """A sentence. verb: its index in ``words``; wrong: the form that would not agree. between: the number of other
+    nouns before the verb; attractors: the number of those that have the other grammatical number.
     """
 
     words: list[str]
@@ -54,8 +55,8 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The share of sentences in which the right form was the likelier one, by number of attractors; ``sentences`` says
-    of how many. Half is what guessing gives.
+    """The share of sentences in which the right form was the likelier one, by number of attractors, and the number of
+    those sentences. Guessing gives half.
     """
 
     attractors: list[int]
@@ -64,11 +65,12 @@ class Agreement:
 
     @property
     def overall(self) -> float:
+        """The share over all sentences."""
         return sum(map(float.__mul__, self.right, map(float, self.sentences))) / sum(self.sentences)
 
 
 def generate_sentences(count: int, seed: int = 0, most: int = 3) -> list[Sentence]:
-    """So many sentences with 0 to ``most`` phrases between subject and verb; numbers are tossed for each noun."""
+    """Generate sentences with 0 to ``most`` phrases between subject and verb; each noun's number is random."""
     if count < 0 or most < 0:
         raise SettingError(f"count={count}, most={most}: expected 0 or more")
     random = np.random.default_rng(seed)
@@ -76,31 +78,31 @@ def generate_sentences(count: int, seed: int = 0, most: int = 3) -> list[Sentenc
 
 
 def texts_of(sentences: Iterable[Sentence]) -> list[str]:
-    """What a model is trained on."""
+    """Return the sentences as texts to train a model on."""
     return [" ".join(sentence.words) for sentence in sentences]
 
 
 def agreement(model: NextToken[Any], sentences: Sequence[Sentence]) -> Agreement:
-    """Ask a model, at the place of each verb, which form it holds the likelier."""
+    """Measure which form of each verb a model holds to be the likelier."""
     groups: dict[int, list[Sentence]] = defaultdict(list)
     for sentence in sentences:
-        groups[sentence.verb].append(sentence)  # those whose verbs stand at one place are read side by side
+        groups[sentence.verb].append(sentence)  # verbs at the same index: one batch
     right: dict[int, list[bool]] = defaultdict(list)
-    for place, group in groups.items():
-        for sentence, hit in zip(group, _agrees(model, group, place), strict=True):
+    for verb, group in groups.items():
+        for sentence, hit in zip(group, _agrees(model, group, verb), strict=True):
             right[sentence.attractors].append(hit)
     found = sorted(right)
     return Agreement(found, [float(np.mean(right[n])) for n in found], [len(right[n]) for n in found])
 
 
-def _agrees(model: NextToken[Any], group: Sequence[Sentence], place: int) -> list[bool]:
+def _agrees(model: NextToken[Any], group: Sequence[Sentence], verb: int) -> list[bool]:
     vocab = model.vocab
-    ids = np.array([vocab.ids([*sentence.words[: place + 1], sentence.wrong]) for sentence in group])
-    missing = [sentence.words[place] for sentence, row in zip(group, ids, strict=True) if row[-1] == row[-2]]
+    ids = np.array([vocab.ids([*sentence.words[: verb + 1], sentence.wrong]) for sentence in group])
+    missing = [sentence.words[verb] for sentence, row in zip(group, ids, strict=True) if row[-1] == row[-2]]
     if missing:
         raise InputError(f"the model does not know the verb {missing[0]!r} in both its forms: train it on texts_of(…)")
     state = model.start(len(group))
-    for step in range(place):
+    for step in range(verb):
         state = model.advance(state, ids[:, step])
     logs = model.next_logprobs(state)
     rows = np.arange(len(group))
@@ -134,10 +136,13 @@ def _one(random: np.random.Generator, words: Sequence[str]) -> str:
     return words[int(random.integers(len(words)))]
 
 
+# Probes
+
+
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """right: what was asked → the share of right answers from each layer, lowest first, on rows that were not learnt
-    from. most_frequent: what always giving the commonest label would have right.
+    """The accuracy of probes. right: task → the accuracy of each layer, lowest first, on held-out rows. most_frequent:
+    task → the accuracy of always answering the most frequent label.
     """
 
     right: dict[str, list[float]]
@@ -145,8 +150,10 @@ class Probed:
 
 
 def probe(layers: list[Reals], asked: Mapping[str, Ids], *, train: float = 0.5, ridge: float = 1e-3) -> Probed:
-    """layers: the states of each, (n, H); asked: labels (n,) of the same n words. The first share of them is learnt
-    from, the rest answered.
+    """Fit a linear probe to each layer for each task.
+
+    layers: the states of each, (n, H); asked: task → labels (n,) of the same n words. train: the share of the words,
+    the first, that is learnt from; the rest is answered.
     """
     rows = {len(states) for states in layers} | {len(labels) for labels in asked.values()}
     if len(rows) != 1:

@@ -1,9 +1,9 @@
-"""Where a Transformer looks: its attention, written out in NumPy for one text.
+"""The attention of a Transformer, written out in NumPy for one text.
 
     a_ij = softmax_j( q_i · k_j / √d − m (i − j) ),    j ≤ i,    for each head of each layer
 
-The plain twin of ``neural/transformer.py``, which never stores these weights: a test holds both
-to the same next word. Shapes: T words, D units, h heads, V words of the vocabulary.
+The plain version of ``neural/transformer.py``, which never stores these weights; a test compares their predictions.
+Shapes: T words, D units, h heads, V words of the vocabulary.
 
 A. Vaswani et al., "Attention is all you need" (2017).
 """
@@ -23,19 +23,21 @@ if TYPE_CHECKING:
     from foreword.neural.transformer import TransformerLM
 
 SMALLEST = 1e-5
-"""What a norm adds to a variance before it divides: PyTorch's."""
+"""What layer normalisation adds to a variance, PyTorch's value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
-    """maps: (layers, h, T, T), rows sum to one, nothing above the diagonal. logs: (T, V), of the word after each."""
+class AttentionMaps:
+    """maps: attention weights (layers, h, T, T), rows sum to one, zero above the diagonal. logs: (T, V), the
+    log-probabilities of the word after each.
+    """
 
     maps: Doubles
     logs: Doubles
 
 
-def looks(model: TransformerLM, ids: Ids) -> Looks:
-    """Read ids from the beginning of a text, no more of them than the model's context."""
+def attention_maps(model: TransformerLM, ids: Ids) -> AttentionMaps:
+    """Read ids from the beginning of a text, at most as many as the model's context."""
     words = np.asarray(ids)
     if not 0 < len(words) <= model.context:
         raise InputError(f"{len(words)} words: expected 1 to {model.context}, the model's context")
@@ -50,7 +52,7 @@ def looks(model: TransformerLM, ids: Ids) -> Looks:
         x = x + (y * (1 + erf(y / np.sqrt(2))) / 2) @ own["down"].T + own["down_bias"]
         maps.append(shares)
     output = weights.get("output", weights["embedding"])
-    return Looks(np.array(maps), log_softmax(_norm(x, weights["norm"]) @ output.T + weights["bias"], axis=1))
+    return AttentionMaps(np.array(maps), log_softmax(_norm(x, weights["norm"]) @ output.T + weights["bias"], axis=1))
 
 
 _LAYER = (
@@ -59,7 +61,7 @@ _LAYER = (
 
 
 def _attention(x: Doubles, own: dict[str, Doubles], heads: int) -> tuple[Doubles, Doubles]:
-    """From x (T, D): the weights (h, T, T), and what was gathered by them (T, D)."""
+    """Return, from x (T, D), the weights (h, T, T) and the layer's output (T, D)."""
     queries, keys, values = (_by_head(part, heads) for part in np.split(x @ own["query_key_value"].T, 3, axis=1))
     distance = np.arange(len(x))[:, None] - np.arange(len(x))
     slopes = 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
@@ -70,7 +72,7 @@ def _attention(x: Doubles, own: dict[str, Doubles], heads: int) -> tuple[Doubles
 
 
 def _by_head(x: Doubles, heads: int) -> Doubles:
-    """(T, D) to (h, T, D / h)."""
+    """Reshape (T, D) to (h, T, D / h)."""
     return x.reshape(len(x), heads, -1).transpose(1, 0, 2)
 
 

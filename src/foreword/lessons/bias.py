@@ -1,11 +1,11 @@
-"""What vectors have picked up about people: measured, taken out of one direction, and measured again.
+"""Bias in word vectors: measured, removed along one direction, and measured again.
 
 WEAT, the word embedding association test, asks whether target words X lie nearer to attributes A, and Y to B:
 
     s(w) = mean cos(w, a) − mean cos(w, b)            effect = (mean s(x) − mean s(y)) / deviation of s over X and Y
 
-with a p-value from dividing the targets anew in all ways, or in many (A. Caliskan, J. Bryson and A. Narayanan,
-"Semantics derived automatically from language corpora contain human-like biases", 2017).
+with a p-value from a permutation test over all divisions of the targets, or many (A. Caliskan, J. Bryson and
+A. Narayanan, "Semantics derived automatically from language corpora contain human-like biases", 2017).
 
 Hard debiasing finds a direction g, the first principal component of pairs such as she − he, takes it out of words that
 should be neutral, and moves the two words of a pair until they differ in it alone (T. Bolukbasi et al., "Man is to
@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -32,13 +32,13 @@ from foreword.vectors.wordvectors import WordVectors
 Pairs = Sequence[Sequence[str]]
 
 EXACT = 200_000
-"""Up to so many ways to divide the targets, all are tried; that takes a fraction of a second."""
+"""Number of divisions up to which all are tried, which takes a fraction of a second."""
 
 SAMPLED = 100_000
-"""Ways that are tried where there are more."""
+"""Divisions that are sampled where there are more."""
 
 BLOCK = 1 << 14
-"""Rows that are worked on in float64 at a time."""
+"""Rows that are converted to float64 at a time."""
 
 ALIKE = 1e-9
 """Sums that differ by less than this are the same, added up in another order."""
@@ -57,7 +57,7 @@ class WordSets:
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """What WEAT found. missing: words of the lists that have no vector. exact: all divisions were tried."""
+    """The result of WEAT. missing: words of the lists that have no vector. exact: whether all divisions were tried."""
 
     effect: float
     statistic: float
@@ -67,21 +67,15 @@ class Association:
     missing: tuple[str, ...]
 
     def to_json(self) -> dict[str, Json]:
-        return {
-            "effect": self.effect,
-            "statistic": self.statistic,
-            "p_value": self.p_value,
-            "exact": self.exact,
-            "sizes": list(self.sizes),
-            "missing": list(self.missing),
-        }
+        """Return the result as JSON can hold it."""
+        return asdict(self) | {"sizes": list(self.sizes), "missing": list(self.missing)}
 
 
 def read_word_sets(path: str | Path) -> WordSets:
-    """A file of the "sent-bias" collection: an object with targ1, targ2, attr1 and attr2, each with its examples."""
+    """Read a file of the "sent-bias" collection: targ1, targ2, attr1 and attr2, each with its examples."""
     try:
-        held = json.loads(Path(path).read_text(encoding="utf-8"))
-        parts = [held[name] for name in ("targ1", "targ2", "attr1", "attr2")]
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        parts = [found[name] for name in ("targ1", "targ2", "attr1", "attr2")]
         lists = [tuple(str(word) for word in part["examples"]) for part in parts]
         names = [str(part["category"]) for part in parts]
     except (ValueError, KeyError, TypeError) as error:
@@ -92,7 +86,7 @@ def read_word_sets(path: str | Path) -> WordSets:
 
 
 def known_words(vectors: WordVectors, words: Sequence[str]) -> list[str]:
-    """Those that have a vector, each once, as they are spelled or else in lower case."""
+    """Return the words that have a vector, each once, as they are spelled or else in lower case."""
     found: dict[str, None] = {}
     for word in words:
         spelled = next((each for each in (word, word.lower()) if each in vectors), None)
@@ -102,10 +96,10 @@ def known_words(vectors: WordVectors, words: Sequence[str]) -> list[str]:
 
 
 def weat(vectors: WordVectors, sets: WordSets, *, samples: int = SAMPLED, seed: int = 0) -> Association:
-    """The association of x with a and of y with b.
+    """Measure the association of x with a and of y with b.
 
-    The deviation is that of a sample (n − 1). The p-value is one-sided: the share of divisions of the targets, the one
-    at hand among them, that are at least as far apart.
+    The deviation is that of a sample (n − 1). The p-value is one-sided: the share of divisions of the targets, the
+    given one among them, that are at least as far apart.
     """
     lists = [known_words(vectors, words) for words in (sets.x, sets.y, sets.a, sets.b)]
     x, y, a, b = (_directions(vectors, words) for words in lists)
@@ -124,13 +118,13 @@ def weat(vectors: WordVectors, sets: WordSets, *, samples: int = SAMPLED, seed: 
 
 
 def associations(targets: Array, a: Array, b: Array) -> Doubles:
-    """s(w) of each target, all of length one."""
+    """Return s(w) of each target; all vectors have length one."""
     nearer: Doubles = (targets @ a.T).mean(axis=1) - (targets @ b.T).mean(axis=1)
     return nearer
 
 
 def _p_value(scores: Doubles, first: int, samples: int, seed: int) -> tuple[float, bool]:
-    """How often ``first`` of the scores, chosen anew, add up to as much: the sum of all is fixed, so that decides."""
+    """Return how often a random choice of ``first`` scores adds up to as much; the sum of all is fixed."""
     observed = scores[:first].sum() - ALIKE
     ways = math.comb(len(scores), first)
     if ways <= EXACT:
@@ -148,7 +142,7 @@ def _p_value(scores: Doubles, first: int, samples: int, seed: int) -> tuple[floa
 
 
 def bias_direction(vectors: WordVectors, pairs: Pairs) -> Doubles:
-    """The first principal component of what the two words of each pair differ in, (d,), of length one.
+    """Return the first principal component of the differences within the pairs, (d,), of length one.
 
     It points from the second words to the first: from he to she for pairs (she, he).
     """
@@ -163,12 +157,12 @@ def bias_direction(vectors: WordVectors, pairs: Pairs) -> Doubles:
 
 
 def projections(vectors: WordVectors, words: Sequence[str], direction: Doubles) -> Doubles:
-    """cos(w, g) of each word."""
+    """Return cos(w, g) of each word."""
     return _directions(vectors, words) @ direction
 
 
 def direct_bias(vectors: WordVectors, words: Sequence[str], direction: Doubles, strictness: float = 1.0) -> float:
-    """The mean of |cos(w, g)|^c over words that should be neutral; c below 1 makes small biases count for more."""
+    """Return the mean of |cos(w, g)|^c over words that should be neutral; c < 1 gives small biases more weight."""
     known = known_words(vectors, words)
     if not known:
         raise InputError("none of the words has a vector")
@@ -177,11 +171,11 @@ def direct_bias(vectors: WordVectors, words: Sequence[str], direction: Doubles, 
     return float((np.abs(projections(vectors, known, direction)) ** strictness).mean())
 
 
-# Taking it out
+# Removing it
 
 
 def debias(vectors: WordVectors, direction: Doubles, specific: Sequence[str] = (), equal: Pairs = ()) -> WordVectors:
-    """Vectors of length one without the direction, except in words that are about it.
+    """Return vectors of length one without the direction, except in words that are about it.
 
     specific: words that keep it, such as mother. equal: pairs that differ in it alone afterwards, and are equally far
     from every neutral word.
@@ -203,7 +197,7 @@ def debias(vectors: WordVectors, direction: Doubles, specific: Sequence[str] = (
 
 
 def _without(rows: Doubles, direction: Doubles) -> Doubles:
-    """Rows less their part along a direction, of length one again."""
+    """Remove the component along a direction, and scale the rows to length one again."""
     left: Doubles = rows - np.outer(rows @ direction, direction)
     lengths = np.linalg.norm(left, axis=1, keepdims=True)
     left /= np.where(lengths > 0, lengths, 1)
@@ -211,7 +205,7 @@ def _without(rows: Doubles, direction: Doubles) -> Doubles:
 
 
 def _equalised(pair: Doubles, direction: Doubles) -> Doubles:
-    """Both words where their middle is, without the direction, and as far apart along it as their length allows."""
+    """Move both words to their mean without the direction, and as far apart along it as length one allows."""
     middle = pair.mean(axis=0)
     shared = middle - (middle @ direction) * direction
     reach = math.sqrt(max(0.0, 1 - float(shared @ shared)))
@@ -226,10 +220,9 @@ def _equalised(pair: Doubles, direction: Doubles) -> Doubles:
 def clustering_bias(
     before: WordVectors, after: WordVectors, direction: Doubles, words: Sequence[str], count: int = 500, seed: int = 0
 ) -> float:
-    """How well two clusters of debiased vectors still tell which side words were on: 0.5 not at all, 1 perfectly.
+    """Return how well two clusters of debiased vectors still predict the side of a word: 0.5 not at all, 1 perfectly.
 
-    Of ``words``, the ``count`` that lay furthest to either side before are taken, and divided in two by k-means on
-    their vectors after.
+    The ``count`` words furthest to either side before debiasing are clustered by k-means on their vectors after it.
     """
     known = known_words(before, words)
     leaning = np.argsort(projections(before, known, direction), kind="stable")
@@ -238,13 +231,13 @@ def clustering_bias(
         raise InputError("fewer than two of the words have vectors: nothing to divide")
     chosen = np.concatenate((leaning[:count], leaning[-count:]))
     side = np.repeat([0, 1], count)
-    found = two_means(_directions(after, [known[place] for place in chosen]), seed)
+    found = two_means(_directions(after, [known[index] for index in chosen]), seed)
     agreed = float((found == side).mean())
     return max(agreed, 1 - agreed)
 
 
 def two_means(rows: Doubles, seed: int = 0, tries: int = 10, rounds: int = 100) -> Longs:
-    """Which of two clusters each row is in: Lloyd's algorithm, the best of several beginnings."""
+    """Return the cluster of each row, 0 or 1, by Lloyd's algorithm: the best of several random starts."""
     rng = np.random.default_rng(seed)
     best, least = np.zeros(len(rows), np.int64), math.inf
     for _ in range(tries):
@@ -266,7 +259,7 @@ def two_means(rows: Doubles, seed: int = 0, tries: int = 10, rounds: int = 100) 
 
 
 def _directions(vectors: WordVectors, words: Sequence[str]) -> Doubles:
-    """(words, d), each of length one."""
+    """Return the vectors (words, d), each of length one."""
     return vectors.directions(vectors.places(words)).astype(np.float64)
 
 

@@ -1,10 +1,8 @@
-"""What one vector can hold: how well a translator does by the length of its source, with and without attention (Q09).
+"""The bottleneck of one vector: the quality of a translator by the length of its source, with and without attention.
 
-Without attention all of a source must pass through the state that the encoder ends in; K. Cho et al., "On the
-properties of neural machine translation" (2014) saw quality fall as sentences grew. The task is made here, so that
-nothing but length changes: words drawn evenly, to be said in the reverse order, or as they are.
-
-Quality by the length of the source, with and without attention (row Q09).
+Without attention all of a source must pass through the encoder's last state; K. Cho et al., "On the properties of
+neural machine translation" (2014) saw quality fall as sentences grew. The task is synthetic, so that nothing but length
+changes: uniformly random words, to be copied or reversed.
 """
 
 from __future__ import annotations
@@ -33,8 +31,8 @@ SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """lengths: (n,) words of a source. Of each kind of attention, (n,): perplexity of a target token, and the share of
-    targets that greedy search gets wholly right.
+    """Quality by length. lengths: (n,) words of a source. By kind of attention, (n,): the perplexity of a target token,
+    and the share of targets that greedy search gets wholly right.
     """
 
     lengths: Longs
@@ -42,9 +40,9 @@ class Bottleneck:
     right: dict[str, Doubles]
 
 
-def made_pairs(lengths: Longs, words: int, task: Task, random: np.random.Generator) -> Pairs:
-    """One pair of each of these lengths."""
-    vocab = Vocab(["<unk>", "</s>", *(f"w{place}" for place in range(words))])
+def random_pairs(lengths: Longs, words: int, task: Task, random: np.random.Generator) -> Pairs:
+    """Generate one pair of each of these lengths."""
+    vocab = Vocab(["<unk>", "</s>", *(f"w{number}" for number in range(words))])
     sources = [random.integers(2, words + 2, size) for size in lengths.tolist()]
     targets = [each[::-1] if task == "reverse" else each for each in sources]
     return Pairs(Corpus.from_ids(sources, vocab), Corpus.from_ids(targets, vocab))
@@ -68,9 +66,9 @@ def bottleneck(
     if longest < 1 or words < 2 or pairs < 1 or measured < 1:
         raise SettingError(f"longest={longest}, words={words}, pairs={pairs} and measured={measured} are too few")
     random = np.random.default_rng(seed)
-    learnt = made_pairs(random.integers(1, longest + 1, pairs), words, task, random)
+    learnt = random_pairs(random.integers(1, longest + 1, pairs), words, task, random)
     lengths = np.arange(1, longest + 1)
-    tests = [made_pairs(np.full(measured, size), words, task, random) for size in lengths.tolist()]
+    tests = [random_pairs(np.full(measured, size), words, task, random) for size in lengths.tolist()]
     perplexity: dict[str, Doubles] = {}
     right: dict[str, Doubles] = {}
     for kind in kinds:
@@ -81,13 +79,13 @@ def bottleneck(
 
 
 def _share_right(model: Seq2Seq, test: Pairs, max_tokens: int) -> float:
-    said = model.translate(test.sources, width=1, max_tokens=max_tokens)
+    translations = model.translate(test.sources, width=1, max_tokens=max_tokens)
     wanted = (ids[:-1] for ids in test.targets.documents())
-    return float(np.mean([np.array_equal(ours, theirs) for ours, theirs in zip(said, wanted, strict=True)]))
+    return float(np.mean([np.array_equal(ours, theirs) for ours, theirs in zip(translations, wanted, strict=True)]))
 
 
 def draw_bottleneck(lengths: Sequence[int], perplexity: Mapping[str, Sequence[float]]) -> Picture:
-    """perplexity: a kind of attention → a number for each length; "none" is the one without."""
+    """Draw the perplexity, for each length, of each kind of attention; "none" is the model without."""
     names = {kind: "no attention" if kind == "none" else f"{kind} attention" for kind in perplexity}
     lines = {names[kind]: list(values) for kind, values in perplexity.items()}
     at_last = ", ".join(f"{readable(values[-1])} with {name}" for name, values in lines.items())

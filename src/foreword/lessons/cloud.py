@@ -1,16 +1,13 @@
-"""A word cloud: every word at its size, none on another (rows T10 and F01).
+"""A word cloud: every word at its size, none on another.
 
-The size of a word goes with the square root of its weight, so that the ink goes with the weight itself. The heaviest
-word stands in the middle, each following one as near to it as there is room, by boxes on a grid of whole numbers; what
-comes out is scaled to the frame. Nothing is asked of the machine it is made on: the room a word takes comes from
-``letters.py``, ``textLength`` fits the reader's font into it, and every number is a sum, a product or a square root,
-which have one answer everywhere. So the same weights and seed give the same bytes.
+The size of a word is proportional to the square root of its weight, so that the ink is proportional to the weight. The
+heaviest word stands in the middle, each following one as near to it as its box fits, on a grid of whole numbers; the
+result is scaled to the frame. Nothing depends on the machine: ``extent`` says how much space a word takes,
+``textLength`` fits the reader's font into it, and every number is a sum, a product or a square root, which have one
+answer everywhere. So the same weights and seed give the same bytes.
 
-How much room a word takes, without asking any font: the same answer on every machine.
-
-Widths are those of a common bold sans-serif, in thousandths of the font size; other fonts differ by a tenth or so.
-Whoever draws a word says ``textLength``, and the reader's font is fitted into the width that is promised here. Heights
-are those of the tallest letters of the usual fonts, so that what is kept free for a word holds it in any of them.
+The widths of letters are those of a common bold sans-serif, in thousandths of the font size; other fonts differ by a
+tenth or so. Heights are those of the tallest letters of the usual fonts, so that a word's box holds it in any font.
 """
 
 from __future__ import annotations
@@ -32,29 +29,29 @@ from foreword.lessons.kernels_cloud import place_boxes
 from foreword.picture.picture import Picture, readable
 
 LEAST_SHARE = 0.1
-"""The lightest words are drawn at this share of the heaviest one's size, or nobody could read them."""
+"""Size of the lightest words as a share of the heaviest one's, so that they can be read."""
 
 LEAST_SIZE = 8.0
 """Pixels; a picture that would need smaller letters grows instead."""
 
 LARGEST_SHARE = 0.3
-"""Of the picture's height, for the letters of a word that has much room."""
+"""Greatest size of the letters, as a share of the picture's height."""
 
 CELLS_A_WORD, LEAST_CELLS, MOST_CELLS = 300, 30, 4_000_000
-"""How finely the grid is divided: so many of its cells a word has on average, fewer where there are very many words.
-Finer packs no better."""
+"""Cells of the grid per word, on average, the least of them, and cells in all, which very many words share. A finer
+grid packs no better."""
 
 GAP = 0.14
-"""Kept free around a word, as a share of its size."""
+"""Free space around a word, as a share of its size."""
 
 UNEVENNESS = 0.12
-"""How far, as a share, a nearer place may be passed over for another: none looks like brickwork, much like confetti."""
+"""How much farther, as a share, the chosen position may be: none looks like brickwork, much like confetti."""
 
 MARGIN = 0.03
-"""Kept free on each side, as a share of the picture."""
+"""Free space on each side, as a share of the picture."""
 
 DESCRIBED = 100
-"""So many of the heaviest words are told to readers who listen."""
+"""Number of words, the heaviest, in the description for screen readers."""
 
 LEAST_SIDE, MOST_SIDE = 100, 20_000
 
@@ -70,7 +67,7 @@ INKS = (
 _FONT = "font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;font-weight:600"
 
 _UNSPEAKABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What no XML file may hold."""
+"""Characters that XML does not allow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +94,21 @@ def word_cloud(
     max_words: int | None = None,
     upright: float = 0.0,
 ) -> Picture:
-    """Every word at a size that rises with its weight, which is a positive number; the heaviest ``max_words`` if said.
+    """Draw every word at a size that rises with its weight, a positive number; at most the heaviest ``max_words``.
 
-    counts: how often each word occurs, told where the pointer rests on it; without them its weight is.
-    width, height: pixels; where they are too few for letters that can be read, the picture is larger in both.
-    upright: the share of words that may stand on end, by chance. seed: also decides colours and places.
+    counts: the count of each word, shown where the pointer rests on it; by default its weight is.
+    width, height: pixels; where they are too few for readable letters, the picture is larger in both.
+    upright: the share of words that may stand on end, by chance. seed: also decides colours and positions.
     """
     placed, size = lay_out(weights, width=width, height=height, seed=seed, max_words=max_words, upright=upright)
     inks = np.random.Generator(np.random.PCG64([seed, 1])).integers(len(INKS), size=len(placed)).tolist()
-    told = weights if counts is None else counts
-    shapes = [_text(each, ink, told.get(each.word)) for each, ink in zip(placed, inks, strict=True)]
+    hints = weights if counts is None else counts
+    shapes = [_text(each, ink, hints.get(each.word)) for each, ink in zip(placed, inks, strict=True)]
     title = f"Word cloud of {len(placed):,} word{'s' * (len(placed) > 1)}"
     return Picture(_svg(title, size, placed, shapes), title, _caption(placed))
 
 
-# Where the words go
+# Layout
 
 
 def lay_out(
@@ -123,7 +120,7 @@ def lay_out(
     max_words: int | None = None,
     upright: float = 0.0,
 ) -> tuple[list[Placed], tuple[float, float]]:
-    """The words, heaviest first and equals in the order of the alphabet, and how large the picture came out."""
+    """Return the placed words, heaviest first and ties in alphabetical order, and the size of the picture."""
     _check(width, height, seed, max_words, upright)
     ranked = heaviest(weights, max_words)
     random = np.random.Generator(np.random.PCG64(seed))
@@ -146,7 +143,7 @@ def lay_out(
 
 
 def heaviest(weights: Mapping[str, float], max_words: int | None) -> list[tuple[str, float]]:
-    """The words with the largest weights, largest first; of equals the first in the order of code points."""
+    """Return the words with the largest weights, largest first; ties by code points."""
     if not weights:
         raise SettingError("a word cloud needs at least one word")
     for word, weight in weights.items():
@@ -159,7 +156,7 @@ def heaviest(weights: Mapping[str, float], max_words: int | None) -> list[tuple[
 
 
 def _upright(extents: Sequence[Extent], random: np.random.Generator, share: float) -> Bools:
-    """Which words stand on end: never the heaviest, nor one of which nothing is gained, such as a single letter."""
+    """Choose the words that stand on end: never the heaviest, nor one that gains nothing, such as a single letter."""
     stands: Bools = random.random(len(extents)) < share
     stands &= np.array([each.width > each.above + each.below for each in extents])
     stands[0] = False
@@ -167,7 +164,7 @@ def _upright(extents: Sequence[Extent], random: np.random.Generator, share: floa
 
 
 def _pack(boxes: Longs, shape: float, random: np.random.Generator) -> tuple[Longs, Longs]:
-    """The left and the upper edge of each box in cells; the grid is made larger until all have found a place."""
+    """Return the left and the upper edge of each box in cells; the grid is enlarged until all boxes fit."""
     least = np.minimum.accumulate(boxes[:, ::-1], axis=1)[:, ::-1].T.copy()
     lefts, tops = np.empty_like(boxes)
     area = 1.6 * float((boxes[0] * boxes[1]).sum())
@@ -186,7 +183,7 @@ def _pack(boxes: Longs, shape: float, random: np.random.Generator) -> tuple[Long
 
 
 def _from_the_middle(columns: int, rows: int, random: np.random.Generator) -> Ints:
-    """All cells of a grid, y · columns + x, from the middle outwards, a little out of turn.
+    """Return all cells of a grid, y · columns + x, from the middle outwards, a little out of order.
 
     Distance is the sum of cubes: circles of that measure are rounded rectangles, which fill a frame better than
     ellipses do.
@@ -199,11 +196,13 @@ def _from_the_middle(columns: int, rows: int, random: np.random.Generator) -> In
 
 
 def _fitted(placed: Sequence[Placed], width: float, height: float) -> tuple[list[Placed], tuple[float, float]]:
-    """Cells as pixels: what is drawn fills the frame one way or the other, and stands in the middle of it."""
+    """Scale cells to pixels: the cloud fills the frame's width or height, and is centred."""
     left, right = min(each.left for each in placed), max(each.left + each.width for each in placed)
     top, bottom = min(each.top for each in placed), max(each.top + each.height for each in placed)
-    room = 1 - 2 * MARGIN
-    scale = min(room * width / (right - left), room * height / (bottom - top), LARGEST_SHARE * height / placed[0].size)
+    inside = 1 - 2 * MARGIN
+    scale = min(
+        inside * width / (right - left), inside * height / (bottom - top), LARGEST_SHARE * height / placed[0].size
+    )
     grown = max(1.0, LEAST_SIZE / (scale * placed[-1].size))
     scale, width, height = scale * grown, width * grown, height * grown
     x, y = (width - scale * (left + right)) / 2, (height - scale * (top + bottom)) / 2
@@ -220,22 +219,22 @@ def _fitted(placed: Sequence[Placed], width: float, height: float) -> tuple[list
     ], (width, height)
 
 
-# Drawing them
+# Drawing
 
 
-def _text(placed: Placed, ink: int, told: float | None) -> str:
-    """A word in the middle of its box, at the width that was kept for it whatever the font."""
-    room = extent(placed.word)
-    thickness = (room.above + room.below) * placed.size
+def _text(placed: Placed, ink: int, number: float | None) -> str:
+    """Draw a word in the middle of its box, at the width that was reserved for it, whatever the font."""
+    space = extent(placed.word)
+    thickness = (space.above + space.below) * placed.size
     if placed.upright:
-        x = placed.left + (placed.width - thickness) / 2 + room.above * placed.size
+        x = placed.left + (placed.width - thickness) / 2 + space.above * placed.size
         at = f'transform="translate({x:.1f} {placed.top + placed.height / 2:.1f}) rotate(-90)"'
     else:
-        y = placed.top + (placed.height - thickness) / 2 + room.above * placed.size
+        y = placed.top + (placed.height - thickness) / 2 + space.above * placed.size
         at = f'x="{placed.left + placed.width / 2:.1f}" y="{y:.1f}"'
     word = _speakable(placed.word)
-    hint = "" if told is None else f"<title>{word}: {_number(told)}</title>"
-    length = f'textLength="{room.width * placed.size:.1f}" lengthAdjust="spacingAndGlyphs"'
+    hint = "" if number is None else f"<title>{word}: {_number(number)}</title>"
+    length = f'textLength="{space.width * placed.size:.1f}" lengthAdjust="spacingAndGlyphs"'
     return f'<text class="ink{ink}" {at} font-size="{placed.size:.1f}" {length}>{hint}{word}</text>\n'
 
 
@@ -259,7 +258,7 @@ def _svg(title: str, size: tuple[float, float], placed: Sequence[Placed], shapes
 
 
 def _style() -> str:
-    """Paper and inks change together, so that a cloud can be read on whatever page it stands."""
+    """Return the style: background and inks change together, so that a cloud can be read on any page."""
 
     def colours(side: int) -> str:
         inks = "".join(f".cloud .ink{number}{{fill:{pair[side]}}}" for number, pair in enumerate(INKS))
@@ -290,8 +289,11 @@ def _check(width: int, height: int, seed: int, max_words: int | None, upright: f
         raise SettingError(f"seed={seed} must not be negative")
 
 
+# The space of a word
+
+
 class Extent(NamedTuple):
-    """In units of the font size: how wide, and how far above and below the line it stands on."""
+    """The space of a word in units of the font size: its width, and its height above and below the baseline."""
 
     width: float
     above: float
@@ -320,13 +322,13 @@ _WIDTHS = {
 _LOWER, _UPPER, _JOINED, _THAI, _FULL, _EMOJI = 620, 740, 450, 540, 1000, 1300
 
 _FLAT = frozenset("acemnorsuvwxz-~=+<>.:_")
-"""No higher than an x, nor below the line."""
+"""Letters no higher than an x, nor below the baseline."""
 
 _HANGING = frozenset("gjpqyQJ,;()[]{}|/\\@$")
 
-# First code points of stretches of like characters, up to the next one: nothing for marks set on others, little for the
+# First code points of ranges of like characters, up to the next one: nothing for marks set on others, little for the
 # joined letters of Arabic and India, a square for Han, kana, Hangul and their signs.
-_STRETCHES: list[tuple[int, int | None]] = [
+_RANGES: list[tuple[int, int | None]] = [
     (0x0000, None), (0x0300, 0), (0x0370, None), (0x0591, 0), (0x05BE, None), (0x0600, _JOINED),
     (0x064B, 0), (0x0660, _JOINED), (0x0700, None), (0x0900, _JOINED), (0x0D80, None), (0x0E00, _THAI), (0x0E34, 0),
     (0x0E3B, None), (0x0E3F, _THAI), (0x0E47, 0), (0x0E4F, None), (0x1100, _FULL), (0x1160, 0), (0x1200, None),
@@ -336,11 +338,11 @@ _STRETCHES: list[tuple[int, int | None]] = [
     (0xFF01, _FULL), (0xFF61, None), (0xFFE0, _FULL), (0xFFE7, None), (0x1F000, _EMOJI), (0x20000, _FULL),
     (0x40000, None),
 ]  # fmt: skip
-_FIRSTS = [first for first, _ in _STRETCHES]
+_FIRSTS = [first for first, _ in _RANGES]
 
 
 def extent(word: str) -> Extent:
-    """The room for a word; a letter with an accent is as wide as without."""
+    """Return the space of a word; a letter with an accent is as wide as without."""
     plain = unicodedata.normalize("NFD", word)
     width = sum(map(_width, plain)) / 1000
     return Extent(max(width, 0.28), *_heights(plain))
@@ -350,7 +352,7 @@ def _width(letter: str) -> int:
     known = _WIDTHS.get(letter)
     if known is not None:
         return known
-    special = _STRETCHES[bisect_right(_FIRSTS, ord(letter)) - 1][1]
+    special = _RANGES[bisect_right(_FIRSTS, ord(letter)) - 1][1]
     if special is not None:
         return special
     return _UPPER if letter.isupper() else _LOWER
@@ -358,15 +360,15 @@ def _width(letter: str) -> int:
 
 def _heights(plain: str) -> tuple[float, float]:
     above, below = 0.56, 0.03
-    for place, letter in enumerate(plain):
+    for index, letter in enumerate(plain):
         if letter in _FLAT:
             continue
         if letter.isascii():
             above = max(above, 0.77)
             if letter in _HANGING:
                 below = 0.24
-        elif "\u0300" <= letter < "\u0370":  # an accent, above or below: both are kept free
-            high = plain[place - 1 : place].isupper()
+        elif "\u0300" <= letter < "\u0370":  # an accent, above or below: both are left free
+            high = plain[index - 1 : index].isupper()
             above, below = max(above, 0.99 if high else 0.82), 0.26
         elif letter == "’":
             above = max(above, 0.77)

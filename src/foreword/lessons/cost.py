@@ -1,12 +1,12 @@
-"""What a recurrent layer costs beside attention: numbers to learn, operations, time against length, paths.
+"""What a recurrent layer costs compared with attention: parameters, operations, time by length, paths.
 
     parameters of a cell     gates · H · (I + H) and its biases; gates = 1 (RNN), 3 (GRU), 4 (LSTM)
     operations of a step     2 · gates · H · (I + H), and a few more for each unit
     path from step i to j    j − i states in a recurrent layer, 1 in an attention layer: counted in autograd's graph
 
-Time is measured and never modelled: a step cannot begin before the one before it has ended, so however many cores there
-are, T steps take T times one step, and how busy that keeps them is ``utilisation``: operations a second against those
-of one large product of matrices on the same machine. Shapes: T steps, B texts, I inputs, H hidden units.
+Time is measured, not modelled: a step cannot begin before the one before it has ended, so on any number of cores T
+steps take T times one step. ``utilisation`` is the operations per second compared with those of one large matrix
+product on the same machine. Shapes: T steps, B texts, I inputs, H hidden units.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ LAYERS = ("rnn", "gru", "lstm", "min-gru", "attention")
 
 @dataclass(frozen=True, slots=True)
 class CellCost:
-    """One line of the table of cells.
+    """One row of the table of cells.
 
-    gates: those that are open or shut, 0, 2 or 3. matrices: small networks inside, gates and candidate: 1, 3, 4.
-    parameters: without biases, with one bias each, with the two that PyTorch keeps. operations: multiplications and
-    additions of the products of one step of one text. microseconds: CPU time of that step, measured; NaN if it was not.
+    gates: 0, 2 or 3. matrices: of the gates and the candidate: 1, 3 or 4. parameters: without biases, with one bias
+    each, with PyTorch's two. operations: multiplications and additions of the products of one step of one text.
+    microseconds: measured CPU time of that step; NaN if it was not measured.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class CellCost:
 
 
 def cell_table(inputs: int, hidden: int, *, timed: bool = True) -> list[CellCost]:
-    """RNN, GRU and LSTM of one size side by side. A GRU has three matrices, whatever is said about two gates."""
+    """Compare RNN, GRU and LSTM of one size. A GRU has three matrices, for its candidate needs one too."""
     rows = []
     for kind, states in (("rnn", 1), ("gru", 1), ("lstm", 2)):
         matrices = GATES[kind]
@@ -74,7 +74,7 @@ def cell_table(inputs: int, hidden: int, *, timed: bool = True) -> list[CellCost
 
 
 def hidden_for(kind: str, parameters: int, inputs: int) -> int:
-    """The units with which a cell, biases not counted, comes nearest to so many parameters: gates·H² + gates·I·H."""
+    """Return the units H with which gates·H² + gates·I·H, a cell without biases, is nearest to ``parameters``."""
     if kind not in GATES or parameters < 1:
         raise SettingError(f"kind={kind!r}, parameters={parameters}: expected one of {', '.join(GATES)} and at least 1")
     gates = GATES[kind]
@@ -89,8 +89,8 @@ def hidden_for(kind: str, parameters: int, inputs: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LengthCost:
-    """seconds (kinds, lengths) of one reading and its gradient; operations: of its products; peak: operations a second
-    of one large product on the same device.
+    """The cost of layers by length. seconds: (kinds, lengths), of a forward and backward pass; operations: of its
+    products; peak: operations per second of one large product on the same device.
     """
 
     kinds: list[str]
@@ -100,7 +100,7 @@ class LengthCost:
     peak: float
 
     def utilisation(self) -> Doubles:
-        """The share of what the device can do that was done: (kinds, lengths)."""
+        """Return the share of the device's peak that was reached: (kinds, lengths)."""
         return self.operations / self.seconds / self.peak
 
 
@@ -114,7 +114,7 @@ def cost_by_length(
     repeats: int = 3,
     meter: Meter | None = None,
 ) -> LengthCost:
-    """Layers of one width over texts of rising length. Kinds take turns, and the median of the rounds counts."""
+    """Time layers of one width over texts of rising length. Kinds take turns; the median of the rounds counts."""
     taken = np.empty((repeats, len(kinds), len(lengths)))
     for turn in range(repeats):
         for row, kind in enumerate(kinds):
@@ -127,8 +127,8 @@ def cost_by_length(
 
 
 def operations_of(kind: str, steps: int, hidden: int, batch: int, inputs: int | None = None) -> float:
-    """Multiplications and additions of the products in a layer, read and gone back through: the way back is two times
-    the way there.
+    """Count the multiplications and additions of a layer's products, forward and backward, which takes two times the
+    forward pass.
     """
     inputs = hidden if inputs is None else inputs
     if kind == "attention":  # four products with weights, and two of length by length, half of which is masked
@@ -150,7 +150,7 @@ def layer_seconds(
     device: str = "cpu",
     back: bool = True,
 ) -> float:
-    """One reading of ``steps`` steps, with its gradient where ``back``: CPU time, or the clock on a GPU."""
+    """Time a pass over ``steps`` steps, with its gradient if ``back``: CPU time, or wall-clock time on a GPU."""
     inputs = hidden if inputs is None else inputs
     generator = torch.Generator().manual_seed(0)
     weights = [weight.to(device).requires_grad_(back) for weight in _weights(kind, inputs, hidden, generator)]
@@ -166,7 +166,7 @@ def layer_seconds(
 
 
 def peak_operations(device: str = "cpu", size: int = 1024) -> float:
-    """Operations a second of a product of two square matrices in float32: what the device can do, in practice."""
+    """Measure operations per second of a product of two square matrices in float32, the device's peak in practice."""
     size = size if device == "cpu" else 8 * size
     a = torch.randn(size, size, device=device)
 
@@ -176,26 +176,26 @@ def peak_operations(device: str = "cpu", size: int = 1024) -> float:
     return 2 * size**3 / min(_timed(once, device) for _ in range(3))
 
 
-# Paths, counted in the graph that autograd keeps
+# Paths, counted in autograd's graph
 
 
 def path_length(kind: str, first: int, last: int, steps: int | None = None) -> int:
-    """How many states lie on the shortest way back from what is said at ``last`` to what stood at ``first``.
+    """Return the number of states on the shortest path back from the output at ``last`` to the input at ``first``.
 
-    For "rnn" the states are h_t, and the way is h_last → … → h_first; for "attention" it is from an output straight to
-    an input. Nothing is assumed: the graph of a small network is built and searched.
+    For "rnn" the states are h_t, and the path is h_last → … → h_first; for "attention" it leads from an output straight
+    to an input. Nothing is assumed: the graph of a small network is built and searched.
     """
     steps = last + 1 if steps is None else steps
     if not 0 <= first <= last < steps:
         raise SettingError(f"first={first}, last={last} of {steps} steps: expected 0 ≤ first ≤ last < steps")
-    reads, says = _graph(kind, steps)
-    marked = {id(node) for node in (*reads, *says)}
-    start, goal = says[last], says[first] if kind == "rnn" else reads[first]
+    inputs, outputs = _graph(kind, steps)
+    marked = {id(node) for node in (*inputs, *outputs)}
+    start, goal = outputs[last], outputs[first] if kind == "rnn" else inputs[first]
     if start is goal:
         return 0
     queue, seen = deque([(start, 0)]), {id(start): 0}
     best: int | None = None
-    while queue:  # ways that pass fewer marked nodes are followed first
+    while queue:  # paths with fewer marked nodes are followed first
         node, passed = queue.popleft()
         if node is goal:
             best = passed
@@ -208,16 +208,16 @@ def path_length(kind: str, first: int, last: int, steps: int | None = None) -> i
                 seen[id(after)] = cost
                 (queue.append if cost > passed else queue.appendleft)((after, cost))
     if best is None:
-        raise SettingError(f"nothing said at {last} depends on {first}")
+        raise SettingError(f"the output at {last} does not depend on {first}")
     return best
 
 
 def unrolled_depth(kind: str, steps: int) -> int:
-    """The most layers that a gradient passes one after the other: the longest way through the graph, in states."""
-    _, says = _graph(kind, steps)
-    layers = {id(node) for node in says}
+    """Return the number of states on the longest path through the graph, the depth that a gradient passes."""
+    _, outputs = _graph(kind, steps)
+    layers = {id(node) for node in outputs}
     depths: dict[int, int] = {}
-    stack: list[tuple[Any, bool]] = [(says[-1], False)]
+    stack: list[tuple[Any, bool]] = [(outputs[-1], False)]
     while stack:
         node, ready = stack.pop()
         if id(node) in depths:
@@ -227,28 +227,28 @@ def unrolled_depth(kind: str, steps: int) -> int:
             depths[id(node)] = (id(node) in layers) + max((depths[id(after)] for after in later), default=0)
         else:
             stack += [(node, True), *((after, False) for after in later)]
-    return depths[id(says[-1])]
+    return depths[id(outputs[-1])]
 
 
 def _graph(kind: str, steps: int) -> tuple[list[Any], list[Any]]:
-    """A small layer over ``steps`` inputs: autograd's nodes of what it read and of what it said, one for each step."""
-    inputs = [torch.randn(1, 2, requires_grad=True) for _ in range(steps)]
-    held = [x * 1 for x in inputs]  # a node of its own for each input
+    """Build a small layer; return autograd's nodes of its inputs and of its outputs, one for each step."""
+    leaves = [torch.randn(1, 2, requires_grad=True) for _ in range(steps)]
+    inputs = [x * 1 for x in leaves]  # a node of its own for each input
     weights = [torch.randn(2, 2, requires_grad=True) for _ in range(3)]
-    said = []
+    outputs = []
     if kind == "rnn":
         h = torch.zeros(1, 2)
-        for x in held:
+        for x in inputs:
             h = torch.tanh(linear(x, weights[0]) + linear(h, weights[1]))
-            said.append(h)
+            outputs.append(h)
     elif kind == "attention":
-        for place in range(steps):
-            before = torch.cat(held[: place + 1])
-            query, key, value = linear(held[place], weights[0]), linear(before, weights[1]), linear(before, weights[2])
-            said.append(torch.softmax(query @ key.T, -1) @ value)
+        for step in range(steps):
+            before = torch.cat(inputs[: step + 1])
+            query, key, value = linear(inputs[step], weights[0]), linear(before, weights[1]), linear(before, weights[2])
+            outputs.append(torch.softmax(query @ key.T, -1) @ value)
     else:
         raise SettingError(f"kind={kind!r}: expected 'rnn' or 'attention'")
-    return [x.grad_fn for x in held], [state.grad_fn for state in said]
+    return [x.grad_fn for x in inputs], [state.grad_fn for state in outputs]
 
 
 def _weights(kind: str, inputs: int, hidden: int, generator: torch.Generator) -> list[Tensor]:
@@ -258,7 +258,7 @@ def _weights(kind: str, inputs: int, hidden: int, generator: torch.Generator) ->
 
 
 def _attend(x: Tensor, weights: Sequence[Tensor], heads: int = 4) -> Tensor:
-    """Causal attention with all its products: x (T, B, H) → (T, B, H)."""
+    """Compute causal attention with all its products: x (T, B, H) → (T, B, H)."""
     steps, batch, hidden = x.shape
     query, key, value = (
         linear(x, weight).view(steps, batch, heads, hidden // heads).permute(1, 2, 0, 3) for weight in weights[:3]
@@ -268,7 +268,7 @@ def _attend(x: Tensor, weights: Sequence[Tensor], heads: int = 4) -> Tensor:
 
 
 def _timed(once: Callable[[], None], device: str) -> float:
-    """Seconds of a call, after one that warms up; repeated until a hundredth of a second has passed."""
+    """Return the seconds of a call, after one that warms up; repeated until a hundredth of a second has passed."""
     on_gpu = device != "cpu"
     clock = time.perf_counter if on_gpu else time.process_time
 

@@ -1,19 +1,15 @@
-"""What an embedding is, in numbers: does it keep words apart, in how many dimensions does it live, what words share.
+"""Experiments on word vectors: dimension, polysemy, and the tables of teaching texts filled by measurement.
 
-An embedding should be one-to-one, and by the manifold hypothesis its points need fewer dimensions than they have. Two
-neighbours of each point tell how many: the ratio of their distances, μ = r₂ / r₁, has P(μ > m) = m^−d where points lie
-evenly in d dimensions (E. Facco et al., "Estimating the intrinsic dimension of datasets by a minimal neighborhood
-information", 2017).
+An embedding should be one-to-one, and by the manifold hypothesis its points need fewer dimensions than they have. The
+two nearest neighbours of each point say how many: the ratio of their distances, μ = r₂ / r₁, has P(μ > m) = m^−d where
+points lie evenly in d dimensions (E. Facco et al., "Estimating the intrinsic dimension of datasets by a minimal
+neighborhood information", 2017).
 
-One vector for a word of several senses: what it is made of, tested with words whose senses are known.
+Polysemy: nobody knows how much of *bank* is river and how much is money. So a pseudo-word is made: some occurrences of
+*river*, and some of *money*, become *river|money*. It has two senses, whose true vectors are learnt in the same run
+from the other occurrences (H. Schütze, 1992; here for what the sources call "a sort of average").
 
-Nobody knows how much of *bank* is river and how much is money. So a word is made up: some of the places where *river*
-stands, and some where *money* does, become *river|money*. It has two senses, and their true vectors are learnt in the
-same run from the places that were left (H. Schütze's pseudo-words, 1992; here for what the sources call "a sort of
-average").
-
-Two tables that teaching texts give in words, filled by measurement: GloVe against fastText, static against
-contextual.
+Two tables: GloVe against fastText, static against contextual.
 """
 
 from __future__ import annotations
@@ -35,28 +31,28 @@ from foreword.vectors.wordvectors import WordVectors
 
 
 def distinct_vectors(vectors: WordVectors) -> int:
-    """How many different vectors there are: as many as words, if the mapping is one-to-one."""
+    """Count the different vectors: as many as words, if the mapping is one-to-one."""
     rows = np.ascontiguousarray(vectors.matrix)
     return len(np.unique(rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))))
 
 
 def intrinsic_dimension(points: Reals, *, discard: float = 0.1) -> float:
-    """The dimension d of a cloud of points (n, D), from the distances of each to its two nearest.
+    """Estimate the dimension d of a set of points (n, D), from the distances of each to its two nearest.
 
     A straight line through the origin is fitted to −log(1 − F(μ)) against log μ; its slope is d. The largest ratios,
-    a tenth of them, are the least certain and are left out. Points that stand twice count once.
+    a tenth of them, are the least certain and are left out. Duplicate points count once.
     """
     if not 0 <= discard < 1:
         raise SettingError(f"discard={discard}: expected a share from 0 to less than 1")
     ratios = np.sort(_neighbour_ratios(np.unique(points.astype(np.float64), axis=0)))
-    kept = int(len(ratios) * (1 - discard))
-    x = np.log(ratios[:kept])
-    y = -np.log1p(-np.arange(1, kept + 1) / (len(ratios) + 1))
+    count = int(len(ratios) * (1 - discard))
+    x = np.log(ratios[:count])
+    y = -np.log1p(-np.arange(1, count + 1) / (len(ratios) + 1))
     return float((x * y).sum() / (x * x).sum())
 
 
 def _neighbour_ratios(points: Doubles) -> Doubles:
-    """r₂ / r₁ of each point."""
+    """Return r₂ / r₁ of each point."""
     if len(points) < 10:
         raise InputError(f"{len(points)} different points: expected at least ten")
     squares = (points**2).sum(axis=1)
@@ -71,15 +67,15 @@ def _neighbour_ratios(points: Doubles) -> Doubles:
 
 
 def shared_ngrams(one: str, other: str, least: int = 3, most: int = 6) -> float:
-    """The share of two words' character n-grams that they have in common: those of both, of those of either."""
+    """Return the Jaccard similarity of two words' character n-grams."""
     a, b = (set(character_ngrams(word, least, most)) for word in (one, other))
     return len(a & b) / len(a | b) if a | b else 0.0
 
 
 def with_pseudo_word(corpus: Corpus, one: str, other: str, *, share: float = 0.5, seed: int = 0) -> tuple[Corpus, str]:
-    """The corpus with a share of both words' places given to a new word, and that word.
+    """Return the corpus with a share of both words' occurrences replaced by a new word, and that word.
 
-    As many places of each are taken, so that neither sense prevails.
+    As many occurrences of each are replaced, so that neither sense prevails.
     """
     if not 0 < share < 1:
         raise SettingError(f"share={share}: expected a number between 0 and 1")
@@ -89,11 +85,11 @@ def with_pseudo_word(corpus: Corpus, one: str, other: str, *, share: float = 0.5
         raise InputError(f"no such two words in the corpus: {one!r} and {other!r}")
     name = f"{one}|{other}"
     rng = np.random.default_rng(seed)
-    places = [np.flatnonzero(corpus.ids == vocab.id(word)) for word in (one, other)]
-    taken = int(min(len(each) for each in places) * share)
+    positions = [np.flatnonzero(corpus.ids == vocab.id(word)) for word in (one, other)]
+    taken = int(min(len(each) for each in positions) * share)
     counts = np.bincount(corpus.ids, minlength=len(vocab) + 1)
     ids: Ids = corpus.ids.astype(id_type(len(vocab) + 1))
-    for word, each in zip((one, other), places, strict=True):
+    for word, each in zip((one, other), positions, strict=True):
         ids[rng.choice(each, taken, replace=False)] = len(vocab)
         counts[vocab.id(word)] -= taken
     counts[len(vocab)] = 2 * taken
@@ -104,9 +100,9 @@ def with_pseudo_word(corpus: Corpus, one: str, other: str, *, share: float = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Cosines: of the merged word with either sense, with the middle of the two, and of the senses with each other.
+    """Cosines: of the merged word with either sense, with the mean of the two, and of the senses with each other.
 
-    usual: the merged word with words at large, on average.
+    usual: of the merged word with all words, on average.
     """
 
     one: float
@@ -117,23 +113,23 @@ class Between:
 
 
 def between(vectors: WordVectors, merged: str, one: str, other: str) -> Between:
-    """Where the vector of a merged word lies."""
-    places = vectors.places([merged, one, other])
-    if (places < 0).any():
+    """Compare the vector of a merged word with those of its senses."""
+    rows = vectors.places([merged, one, other])
+    if (rows < 0).any():
         raise InputError(f"no vectors for all of {merged!r}, {one!r} and {other!r}")
-    m, a, b = vectors.directions(places).astype(np.float64)
+    m, a, b = vectors.directions(rows).astype(np.float64)
     middle = (a + b) / np.linalg.norm(a + b)
     usual = float((vectors.directions() @ m.astype(np.float32)).mean())
     return Between(float(m @ a), float(m @ b), float(m @ middle), float(a @ b), usual)
 
 
 Embedder = Callable[[Sentences], list[Reals]]
-"""Sentences, lists of words, to a matrix each: (words, d), a row for each word where it stands."""
+"""Sentences, lists of words, to a matrix each: (words, d), one row per word."""
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One feature, and what was measured of either side, as numbers and as a person would write them."""
+class TableRow:
+    """One feature, and the measurement of either side, as numbers and as a person would write them."""
 
     feature: str
     left: float
@@ -142,10 +138,10 @@ class Row:
     right_text: str
 
 
-def glove_against_fasttext(glove: WordVectors, fasttext: WordVectors, unseen: Sequence[str]) -> list[Row]:
-    """Table 01: what either stores, and which of some unseen words it has a vector for.
+def glove_against_fasttext(glove: WordVectors, fasttext: WordVectors, unseen: Sequence[str]) -> list[TableRow]:
+    """Fill table 01: what either stores, and how many of some unseen words it has a vector for.
 
-    unseen: words, or misspelt ones, that stand in neither vocabulary.
+    unseen: words, or misspelt ones, that are in neither vocabulary.
     """
     seen = [word for word in unseen if word in glove or word in fasttext]
     if seen:
@@ -157,16 +153,16 @@ def glove_against_fasttext(glove: WordVectors, fasttext: WordVectors, unseen: Se
     rows.append(_row("bytes for each word", *(_bytes(side) / max(1, len(side)) for side in sides)))
     made = [sum(_has_vector(side, word) for word in unseen) for side in sides]
     texts = [f"{count} of {len(unseen)}" for count in made]
-    rows.append(Row("unseen words with a vector", made[0], made[1], texts[0], texts[1]))
+    rows.append(TableRow("unseen words with a vector", made[0], made[1], texts[0], texts[1]))
     return rows
 
 
 def static_against_contextual(
     static: Embedder, contextual: Embedder, word: str, senses: Sequence[Sentences]
-) -> list[Row]:
-    """Table 02: what either makes of one word in sentences of several senses.
+) -> list[TableRow]:
+    """Fill table 02: the vectors of one word in sentences of several senses.
 
-    senses: for each sense, sentences that hold the word in it.
+    senses: for each sense, sentences that contain the word in it.
     """
     if len(senses) < 2 or not all(len(sentences) >= 2 for sentences in senses):
         raise InputError("expected two senses of the word, and two sentences of each")
@@ -179,12 +175,12 @@ def static_against_contextual(
 
 
 def static_embedder(vectors: WordVectors) -> Embedder:
-    """Word vectors as an embedder: the neighbours of a word change nothing."""
+    """Return word vectors as an embedder: a word's vector does not depend on its neighbours."""
     return lambda sentences: [vectors.rows_of(sentence) for sentence in sentences]
 
 
-def _row(feature: str, left: float, right: float) -> Row:
-    return Row(feature, left, right, _shown(left), _shown(right))
+def _row(feature: str, left: float, right: float) -> TableRow:
+    return TableRow(feature, left, right, _shown(left), _shown(right))
 
 
 def _shown(number: float) -> str:
@@ -208,12 +204,12 @@ def _has_vector(vectors: WordVectors, word: str) -> bool:
 
 
 def _occurrences(embed: Embedder, word: str, senses: Sequence[Sentences]) -> list[Doubles]:
-    """For each sense, the vectors of the word where it first stands in each sentence, of length one."""
+    """Return, for each sense, the unit vectors of the word's first occurrence in each sentence."""
     found = []
     for sentences in senses:
         for sentence in sentences:
             if word not in sentence:
-                raise InputError(f"{word!r} does not stand in {' '.join(sentence)!r}")
+                raise InputError(f"{word!r} is not in {' '.join(sentence)!r}")
         rows = [
             matrix[list(sentence).index(word)] for sentence, matrix in zip(sentences, embed(sentences), strict=True)
         ]

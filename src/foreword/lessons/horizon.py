@@ -1,23 +1,18 @@
-"""Tasks that need memory and nothing else, made as they are asked for: recall, copying, adding.
+"""How far a network can learn to remember: trained, lag by lag, on tasks that need memory and nothing else.
 
     recall   a symbol, then ``lag`` distractors, then a question mark: which symbol was it?
-    copying  several symbols, ``lag`` blanks, then as many question marks: say the symbols again, in order
+    copying  several symbols, ``lag`` blanks, then as many question marks: repeat the symbols in order
     adding   numbers between 0 and 1 of which two are marked, one in each half: what is their sum?
 
-S. Hochreiter and J. Schmidhuber, "Long short-term memory" (1997) for the last two. Shapes: T steps, B examples side by
-side, I inputs, n steps at the end that are scored.
+S. Hochreiter and J. Schmidhuber, "Long short-term memory" (1997) for the last two. Shapes: T steps, B examples in a
+batch, I inputs, n steps at the end that are scored, H hidden units.
 
-How far a network can learn to remember: trained on tasks that need memory and nothing else, lag by lag.
-
-One layer reads a task of ``tasks.py`` and a linear layer answers from its last states. Lags are drawn between 1 and the
-one that is asked for, anew for each update, so that there is always something near enough to begin with; the answer is
-tested at the full lag. Networks of one size get the same updates, and what is told is in which share of the seeds a
-task was solved.
+One layer reads a task and a linear layer answers from its last states. For each update a lag is drawn between 1 and the
+full one, so that there is always something near enough to begin with; the answer is tested at the full lag. Networks of
+one size get the same updates; the share of the seeds that solved a task is reported.
 
 The kinds, all by ``nn/layers.py``: "rnn" (tanh, W_h normal of size 1/√H), "relu" (the same with ReLU, of size √(2/H)),
-"irnn" (ReLU, W_h = 1; Q. Le et al. 2015), "gru", "lstm" (forget bias 1) and "min-gru". Shapes: H hidden units.
-
-How often each kind of network learns to remember over so many steps: a row a network, a column a lag (row L10).
+"irnn" (ReLU, W_h = 1; Q. Le et al. 2015), "gru", "lstm" (forget bias 1) and "min-gru".
 """
 
 from __future__ import annotations
@@ -30,22 +25,34 @@ import numpy as np
 
 from foreword.arrays import Array, Bools, Doubles, Floats, Ids, Longs
 from foreword.errors import MissingExtraError, SettingError
-from foreword.nn.layers import gru, lstm, min_gru, rnn
 from foreword.picture.heat import grid, square
 from foreword.picture.picture import Picture, label, percent, svg
 from foreword.protocols import Meter
 
+try:
+    import torch
+    from torch import Tensor
+    from torch.nn.functional import cross_entropy, linear, mse_loss
+except ImportError:
+    raise MissingExtraError("torch", "neural", "a network that learns to remember") from None
+
+from foreword.nn.layers import gru, lstm, min_gru, rnn
+
+# Tasks
+
 
 @dataclass(frozen=True, slots=True)
 class Examples:
-    """x (T, B, I), float32. wanted (n, B): what the last n steps should say, a symbol (int64) or a number (float32)."""
+    """Inputs x (T, B, I), float32, and targets ``wanted`` (n, B) of the last n steps: symbols (int64) or numbers
+    (float32).
+    """
 
     x: Floats
     wanted: Array
 
 
 class Task(Protocol):
-    """lag: how far apart what matters stands. inputs, outputs: sizes of what is read and of what is said."""
+    """A task. lag: steps between what is to be remembered and the question. inputs, outputs: sizes of a step."""
 
     @property
     def lag(self) -> int: ...
@@ -53,12 +60,14 @@ class Task(Protocol):
     def inputs(self) -> int: ...
     @property
     def outputs(self) -> int: ...
-    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples: ...
+    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:
+        """Draw examples, at another lag if one is given."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Distractors are drawn from as many other symbols, so that there is always something to be confused by."""
+    """The recall task. Distractors are drawn from as many other symbols."""
 
     lag: int
     symbols: int = 8
@@ -81,7 +90,7 @@ class Recall:
 
 @dataclass(frozen=True, slots=True)
 class Copying:
-    """items: how many symbols are to be said again. With ``lag=0`` what is asked is how much a state can hold."""
+    """The copying task. items: the number of symbols to repeat. ``lag=0`` measures the capacity of a state."""
 
     lag: int
     items: int = 4
@@ -105,7 +114,7 @@ class Copying:
 
 @dataclass(frozen=True, slots=True)
 class Adding:
-    """``lag + 1`` numbers; what is wanted is the sum of the two marked ones, less 1, so that guessing the mean is 0."""
+    """The adding task: ``lag + 1`` numbers; the target is the sum of the two marked ones, less 1, so its mean is 0."""
 
     lag: int
 
@@ -130,7 +139,7 @@ class Adding:
 
 
 def one_hot(ids: Ids, size: int) -> Floats:
-    """(…) to (…, size): a one where the id says, zeros elsewhere."""
+    """Encode ids (…) as one-hot vectors (…, size)."""
     rows: Floats = np.eye(size, dtype=np.float32)[ids]
     return rows
 
@@ -141,27 +150,23 @@ def _checked(lag: int) -> int:
     return lag
 
 
-try:
-    import torch
-    from torch import Tensor
-    from torch.nn.functional import cross_entropy, linear, mse_loss
-except ImportError:
-    raise MissingExtraError("torch", "neural", "a network that learns to remember") from None
-
+# Training
 
 KINDS = ("rnn", "relu", "irnn", "gru", "lstm", "min-gru")
 
 GATES = {"rnn": 1, "relu": 1, "irnn": 1, "gru": 3, "lstm": 4}
 
 NEAR = 0.1
-"""An answer that is a number counts as right within this."""
+"""Greatest error of a number that counts as right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """hidden: units. batch, updates, rate, clip: of Adam, whose gradients are clipped by norm. solved: the share of
-    answers that must be right. check_every: updates between two tests, on ``tested`` fresh examples; the run ends when
-    one is passed. forget_bias: what an LSTM's begins with. mixed: lags from 1 on, not the full one alone.
+    """How a network is trained on a task.
+
+    hidden: units. batch, updates, rate, clip: of Adam, with gradients clipped by norm. solved: the share of answers
+    that must be right. check_every: updates between two tests on ``tested`` new examples; the run ends when one is
+    passed. forget_bias: the initial one of an LSTM. mixed: train on lags from 1 on, not on the full one alone.
     """
 
     hidden: int = 32
@@ -178,7 +183,7 @@ class Learning:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """right: the share of right answers at the last test. updates: until then. diverged: the loss was no number."""
+    """right: the share of right answers at the last test. updates: until then. diverged: the loss was not finite."""
 
     right: float
     updates: int
@@ -187,7 +192,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """right, updates, diverged: (kinds, lags, seeds). ``solved`` is the share that counts as such."""
+    """Outcomes by kind, lag and seed. right, updates, diverged: (kinds, lags, seeds). solved: the share of right
+    answers from which on a task counts as solved.
+    """
 
     kinds: list[str]
     lags: list[int]
@@ -197,12 +204,12 @@ class Horizon:
     solved: float
 
     def success(self) -> Doubles:
-        """In which share of the seeds the task was solved: (kinds, lags)."""
+        """Return the share of seeds that solved the task: (kinds, lags)."""
         shares: Doubles = (self.right >= self.solved).mean(axis=2)
         return shares
 
     def reach(self) -> dict[str, int]:
-        """The longest lag up to which every one was solved in at least half the seeds; 0 where not even the first."""
+        """Return the longest lag up to which every lag was solved by at least half the seeds, or 0, for each kind."""
         won = self.success() >= 0.5
         steps = np.where(won.all(axis=1), won.shape[1], won.argmin(axis=1))
         return {kind: self.lags[count - 1] if count else 0 for kind, count in zip(self.kinds, steps, strict=True)}
@@ -242,7 +249,7 @@ def horizon(
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """right (sizes, items, seeds): the share of ``items`` random symbols that a state of so many numbers gave back."""
+    """right (sizes, items, seeds): the share of ``items`` random symbols that a state of ``sizes`` units repeated."""
 
     sizes: list[int]
     items: list[int]
@@ -259,21 +266,21 @@ def capacity(
     symbols: int = 8,
     meter: Meter | None = None,
 ) -> Capacity:
-    """A state of fixed size holds so much and no more: symbols given back in order, against how many there were."""
+    """Measure how many symbols a state of fixed size can repeat in order."""
     learning = Learning() if learning is None else learning
     right = np.empty((len(sizes), len(items), len(seeds)))
     for row, size in enumerate(sizes):
         for column, count in enumerate(items):
-            for place, seed in enumerate(seeds):
+            for number, seed in enumerate(seeds):
                 if meter:
-                    meter(f"{count} items in {size} units", right[:row].size + column * len(seeds) + place, right.size)
+                    meter(f"{count} items in {size} units", right[:row].size + column * len(seeds) + number, right.size)
                 outcome = learn(Copying(0, count, symbols), kind, replace(learning, hidden=size, mixed=False), seed)
-                right[row, column, place] = outcome.right
+                right[row, column, number] = outcome.right
     return Capacity(list(sizes), list(items), right)
 
 
 def learn(task: Task, kind: str, learning: Learning | None = None, seed: int = 0) -> Outcome:
-    """Train one network on one task from one seed, which decides everything."""
+    """Train one network on one task; the seed determines everything."""
     learning = Learning() if learning is None else learning
     random, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     weights = first_weights(kind, task.inputs, learning.hidden, generator, learning.forget_bias)
@@ -284,11 +291,11 @@ def learn(task: Task, kind: str, learning: Learning | None = None, seed: int = 0
     for update in range(1, learning.updates + 1):
         lag = int(random.integers(1, task.lag + 1)) if learning.mixed and task.lag > 1 else None
         examples = task.draw(learning.batch, random, lag)
-        said, wanted = _answer(kind, weights, head, examples.x, examples.wanted)
+        answers, wanted = _answer(kind, weights, head, examples)
         loss = (
-            cross_entropy(said.flatten(0, 1), wanted.flatten())
+            cross_entropy(answers.flatten(0, 1), wanted.flatten())
             if not wanted.is_floating_point()
-            else mse_loss(said[..., 0], wanted)
+            else mse_loss(answers[..., 0], wanted)
         )
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -306,7 +313,7 @@ def learn(task: Task, kind: str, learning: Learning | None = None, seed: int = 0
 def first_weights(
     kind: str, inputs: int, hidden: int, generator: torch.Generator, forget_bias: float = 1.0
 ) -> list[Tensor]:
-    """Before anything is learnt."""
+    """Return the initial weights of a layer."""
     if kind == "min-gru":
         return [_normal((2 * hidden, inputs), inputs**-0.5, generator), torch.zeros(2 * hidden)]
     if kind not in GATES:
@@ -323,7 +330,7 @@ def first_weights(
 
 
 def run_layer(kind: str, x: Tensor, weights: Sequence[Tensor]) -> Tensor:
-    """Every state (T, B, H) from a state of zeros."""
+    """Return every state (T, B, H), from an initial state of zeros."""
     h = x.new_zeros(x.shape[1], weights[1].shape[-1] if kind != "min-gru" else len(weights[1]) // 2)
     if kind == "lstm":
         return lstm(x, h, torch.zeros_like(h), weights)[0]
@@ -335,15 +342,11 @@ def run_layer(kind: str, x: Tensor, weights: Sequence[Tensor]) -> Tensor:
 
 
 def _answer(
-    kind: str,
-    weights: Sequence[Tensor],
-    head: tuple[Tensor, Tensor],
-    x: Floats,
-    wanted: Array,
+    kind: str, weights: Sequence[Tensor], head: tuple[Tensor, Tensor], examples: Examples
 ) -> tuple[Tensor, Tensor]:
-    """What the network says at the scored steps (n, B, outputs), and what was wanted (n, B)."""
-    states = run_layer(kind, torch.from_numpy(x), weights)[-len(wanted) :]
-    return linear(states, *head), torch.from_numpy(wanted)
+    """Return the network's answers at the scored steps (n, B, outputs), and the targets (n, B)."""
+    states = run_layer(kind, torch.from_numpy(examples.x), weights)[-len(examples.wanted) :]
+    return linear(states, *head), torch.from_numpy(examples.wanted)
 
 
 @torch.no_grad()
@@ -355,15 +358,16 @@ def _tested(
     count: int,
     random: np.random.Generator,
 ) -> float:
-    examples = task.draw(count, random)
-    said, wanted = _answer(kind, weights, head, examples.x, examples.wanted)
-    right = (said[..., 0] - wanted).abs() < NEAR if wanted.is_floating_point() else said.argmax(-1) == wanted
+    answers, wanted = _answer(kind, weights, head, task.draw(count, random))
+    right = (answers[..., 0] - wanted).abs() < NEAR if wanted.is_floating_point() else answers.argmax(-1) == wanted
     return float(right.double().mean())
 
 
 def _normal(shape: tuple[int, ...], size: float, generator: torch.Generator) -> Tensor:
     return size * torch.randn(shape, generator=generator)
 
+
+# The picture
 
 ROW, TOP, FIRST = 30, 30, 0.22
 
@@ -377,21 +381,21 @@ def draw_horizon(
     *,
     over: str = "lag",
 ) -> Picture:
-    """Shares are (names, columns), between 0 and 1; ``over`` says what the columns count."""
+    """Draw shares (names, columns), between 0 and 1, as a grid; ``over`` names what the columns count."""
     if shares.shape != (len(names), len(columns)) or not shares.size:
         raise SettingError(f"shares of shape {shares.shape}: expected {len(names)} rows and {len(columns)} columns")
     width = (1 - FIRST) / len(columns)
     shapes = [label(over, percent(FIRST - 0.02), 14, anchor="end", colour="muted")]
     shapes += [
-        label(f"{column:,}", percent(FIRST + width * (place + 0.5)), 14, anchor="middle", colour="muted")
-        for place, column in enumerate(columns)
+        label(f"{column:,}", percent(FIRST + width * (index + 0.5)), 14, anchor="middle", colour="muted")
+        for index, column in enumerate(columns)
     ]
     for row, name in enumerate(names):
         top = TOP + ROW * row
         shapes.append(label(name, "0", top + 18))
-        for place, share in enumerate(shares[row].tolist()):
-            left = FIRST + width * place
-            hint = f"{name}, {over} {columns[place]}: {share:.0%}"
+        for column, share in enumerate(shares[row].tolist()):
+            left = FIRST + width * column
+            hint = f"{name}, {over} {columns[column]}: {share:.0%}"
             shapes.append(grid([square(share, left, top, width, ROW - 4, hint)]))
             # Letters on a full square would drown; its colour already says the same.
             if share < 0.9:

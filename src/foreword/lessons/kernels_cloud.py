@@ -1,4 +1,4 @@
-"""Finding free places for boxes: the inner loop of the word cloud."""
+"""Finding free positions for boxes: the inner loop of the word cloud."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from foreword.arrays import Bytes, Ints, Longs
 from foreword.native.jit import inlined, kernel
 
 
-def place_plainly(widths: Longs, heights: Longs, cells: Ints, rows: int, columns: int) -> list[tuple[int, int]]:
-    """What ``place_boxes`` does, as one would say it: the left and upper edge of each box, until one finds no room."""
+def plain_place_boxes(widths: Longs, heights: Longs, cells: Ints, rows: int, columns: int) -> list[tuple[int, int]]:
+    """Place boxes as ``place_boxes`` does, in plain Python: the left and upper edge of each, until one does not fit."""
     taken = np.zeros((rows, columns), bool)
     found: list[tuple[int, int]] = []
     for width, height in zip(widths.tolist(), heights.tolist(), strict=True):
@@ -29,8 +29,8 @@ def place_plainly(widths: Longs, heights: Longs, cells: Ints, rows: int, columns
 def is_free(taken: Bytes, left: int, top: int, width: int, height: int, step_x: int, step_y: int) -> bool:
     """Whether a box lies within the grid and on no other.
 
-    What is taken is a union of boxes at least ``step_x`` wide and ``step_y`` high, so it is enough to look at the
-    points of a lattice as dense as that: no such box slips through.
+    ``taken`` is a union of boxes at least ``step_x`` wide and ``step_y`` high, so it is enough to test the points of a
+    lattice as dense as that: no such box slips through.
     """
     rows, columns = taken.shape
     if left < 0 or top < 0 or left + width > columns or top + height > rows:
@@ -61,7 +61,7 @@ def strike_out(
     step_y: int,
     moved: Ints,
 ) -> int:
-    """Keep only cells around which the smallest box to come is free; how many, and where each place has moved to."""
+    """Keep only cells around which the smallest box to come is free; return their number. moved: their new indices."""
     columns = taken.shape[1]
     kept = 0
     for place in range(live):
@@ -86,12 +86,12 @@ def place_boxes(
     lefts: Longs,
     tops: Longs,
 ) -> int:
-    """Put each box, in turn, around the first cell of a list where it is free; how many were put before one failed.
+    """Put each box, in turn, around the first cell of a list where it is free; return how many fitted.
 
     least: int64 (n, 2), the smallest width and height from each box on.
-    cells: int32 (c,), the grid's cells, y · columns + x, in the order in which they are tried; spoilt on the way.
-    moved: int32 (c + 1,), work space. reached: int32 (largest height + 1, largest width + 1), zeros: before which place
-    a box of that size is never free. taken: uint8 (rows, columns), zeros. lefts, tops: int64 (n,), what is found.
+    cells: int32 (c,), the grid's cells, y · columns + x, in the order in which they are tried; overwritten.
+    moved: int32 (c + 1,), workspace. reached: int32 (largest height + 1, largest width + 1), zeros: the index before
+    which a box of that size is never free. taken: uint8 (rows, columns), zeros. lefts, tops: int64 (n,), the result.
     """
     rows, columns = taken.shape
     live = len(cells)
@@ -99,7 +99,7 @@ def place_boxes(
     tried = 0
     for number in range(len(widths)):
         width, height = widths[number], heights[number]
-        if tried > live:  # as much was tried as looking at all of them takes: it pays to have fewer
+        if tried > live:  # as many tests as testing every cell once: fewer cells pay
             live = strike_out(cells, live, taken, least[number, 0], least[number, 1], step_x, step_y, moved)
             for row in range(reached.shape[0]):
                 for column in range(reached.shape[1]):

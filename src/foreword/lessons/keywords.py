@@ -1,16 +1,16 @@
-"""What a text is about: its words, weighed against English that is about something else.
+"""Keywords: what a text is about, by comparing its words with those of the embedded text.
 
-The embedded text is the measure. A word that has the share p here and q there weighs
+A word with the share p here and q in the embedded text weighs
 
     keyness = count · log₂(1 + p / q)
 
-so that of two words equally frequent here the one that is rare there weighs more, and none less than nothing.
+so that of two words equally frequent here the one that is rare there weighs more, and no weight is negative.
 
-Words without a subject are left out, and which those are is not a list either: a word of grammar is spread evenly over
-a text, a word with a meaning comes in bursts (K. W. Church and W. A. Gale, "Inverse document frequency (IDF): a measure
+Function words are left out without a list of them: a function word is spread evenly over a text, a content word comes
+in bursts (K. W. Church and W. A. Gale, "Inverse document frequency (IDF): a measure
 of deviations from Poisson", 1995). If n occurrences fell evenly on N passages, 1 − e^(−n/N) of them would have one; a
-word is common if the passages of the embedded text that do have one are nearly as many. Documentation speaks of nobody,
-so only the words for persons have to be named.
+word is common if nearly as many passages of the embedded text have it. Documentation speaks of nobody, so only the
+words for persons have to be listed.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from foreword.tokens.words import WordTokenizer
 PASSAGE_WORDS = 500
 EVENNESS = 0.8
 LEAST_COUNT = 40
-"""A word is common if it occurs so often in the embedded text, and its passages are at least this share of those that
-an even spread would give. Looked at by hand: lower takes nouns in, higher leaves prepositions out."""
+"""A word is common if it has LEAST_COUNT occurrences in the embedded text, in at least EVENNESS of the passages that an
+even spread would give. Chosen by hand: a lower share lets nouns in, a higher one leaves prepositions out."""
 
 _PERSONS = (
     "i me my mine myself we us our ours ourselves you your yours yourself he him his himself she her hers herself they "
@@ -47,17 +47,17 @@ _WORD = re.compile(r"(?<!\w)[^\W\d_]\w*(?:['’-]\w+)*")
 _POSSESSIVE = re.compile(r"['’]s$")
 
 LONGEST = 40
-"""Letters; what is longer is no word."""
+"""Letters of the longest word; anything longer is none."""
 
 LEARNT_WORDS = 8000
 """Size of the vocabulary that is learnt where a text is written without spaces."""
 
 
 def count_words(blocks: Iterable[Block]) -> dict[str, int]:
-    """How often each word occurs, whatever its case; it is spelled as it mostly is. Commonest first.
+    """Count each word, whatever its case, under its most frequent spelling; most frequent first.
 
     A word begins with a letter and may have hyphens and apostrophes inside; addresses and single letters are none.
-    Where words are not divided by spaces, strings of characters that often stand together are taken for words.
+    Where words are not divided by spaces, frequent strings of characters are taken for words.
     """
     spellings: dict[str, Counter[str]] = {}
     for token, count in _tokens(blocks):
@@ -68,7 +68,7 @@ def count_words(blocks: Iterable[Block]) -> dict[str, int]:
 
 
 def words_in(token: str) -> Iterator[str]:
-    """The words in what stands between two spaces."""
+    """Yield the words within a string without spaces."""
     if ADDRESS.search(token):
         return
     for found in _WORD.findall(token):
@@ -98,7 +98,7 @@ def _between_spaces(blocks: Iterable[Block]) -> Iterator[tuple[str, int]]:
 
 
 def _learnt(blocks: Iterable[Block]) -> Iterator[tuple[str, int]]:
-    """Byte-pair encoding over characters: what it has merged is what often stands together."""
+    """Yield the merges of byte-pair encoding over characters, which are its frequent strings, and their counts."""
     tokenizer = BPETokenizer(LEARNT_WORDS, kind="characters", min_frequency=2)
     counted = tokenizer.count(blocks)
     tokenizer.fit_counted(counted)
@@ -108,19 +108,19 @@ def _learnt(blocks: Iterable[Block]) -> Iterator[tuple[str, int]]:
     return ((token, count) for token, count in zip(tokenizer.vocab.tokens, counts, strict=True) if count)
 
 
-# The measure
+# The reference
 
 
 @cache
 def _embedded() -> tuple[Counter[str], frozenset[str]]:
-    """How often each word occurs in the embedded text, and which words are common; in small letters."""
+    """Return the counts of the embedded text's words, in lower case, and the set of common ones."""
     words = [word.casefold() for text in embedded_text() for token in text.split() for word in words_in(token)]
-    passages = [words[place : place + PASSAGE_WORDS] for place in range(0, len(words), PASSAGE_WORDS)]
+    passages = [words[start : start + PASSAGE_WORDS] for start in range(0, len(words), PASSAGE_WORDS)]
     return Counter(words), PERSONS | evenly_spread(passages)
 
 
 def evenly_spread(passages: Sequence[Sequence[str]]) -> set[str]:
-    """The words of passages of equal length that are in nearly as many of them as an even spread would put them."""
+    """Return the words that occur in nearly as many of the passages, of equal length, as an even spread would give."""
     counts = Counter(chain.from_iterable(passages))
     found = Counter(word for passage in passages for word in set(passage))
     n = len(passages)
@@ -132,7 +132,7 @@ def evenly_spread(passages: Sequence[Sequence[str]]) -> set[str]:
 
 
 def is_common(word: str) -> bool:
-    """A word of grammar, or one that begins with it: I'll, she'd, can't."""
+    """Whether this is a function word, or begins with one: I'll, she'd, can't."""
     small = word.casefold()
     head, _, tail = small.partition("'")
     common = _embedded()[1]
@@ -140,7 +140,7 @@ def is_common(word: str) -> bool:
 
 
 def keyness(counts: Mapping[str, int]) -> dict[str, float]:
-    """Words with their counts in, the same words with their weights out."""
+    """Return the weight of each word, given its count."""
     here, there = sum(counts.values()), _embedded()[0]
     total = there.total() + 0.5
     return {

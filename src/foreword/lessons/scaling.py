@@ -1,15 +1,13 @@
-"""How loss falls with size: a power law, fitted.
+"""Scaling laws: fitting a power law to the loss by model size, and drawing it.
 
     L(N) = a N^(−b)          a line on two logarithmic axes
     L(N) = a N^(−b) + c      the same above a floor c that no size gets below
 
-The first is fitted by least squares on logarithms. For the second b is searched: given b, a and c follow by least
-squares, so there is one number to look for, on a grid that closes in. R² is told on the losses themselves for both.
+The first is fitted by least squares on logarithms. For the second b is searched on a grid that closes in; given b, a
+and c follow by least squares. R² is that of the losses themselves for both.
 
 J. Hestness et al., "Deep learning scaling is predictable, empirically" (2017); J. Kaplan et al., "Scaling laws for
 neural language models" (2020).
-
-Loss against size on two logarithmic axes: what was measured, and the power law through it (row X04).
 """
 
 from __future__ import annotations
@@ -27,15 +25,15 @@ from foreword.picture.curves import BOTTOM, FIRST, HEIGHT, LAST, LINE, TOP
 from foreword.picture.picture import Picture, label, percent, readable, svg
 
 STEEPEST = 4.0
-"""The largest exponent that is looked for; measured ones are below 1."""
+"""The largest exponent that is searched; measured ones are below 1."""
 
 ROUNDS, POINTS = 12, 41
-"""Each round lays so many points between the neighbours of the best of the round before: 20¹² is past rounding."""
+"""Rounds of the search, and points per round between the neighbours of the last round's best: 20¹² is past rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class PowerLaw:
-    """L(N) = scale · N^(−exponent) + floor; r2: the share of the losses' variance that it explains."""
+    """L(N) = scale · N^(−exponent) + floor; r2: the share of the losses' variance that the law explains."""
 
     scale: float
     exponent: float
@@ -43,12 +41,13 @@ class PowerLaw:
     r2: float
 
     def at(self, sizes: Sequence[float] | Doubles) -> Doubles:
+        """Return the losses at these sizes."""
         values: Doubles = self.scale * np.asarray(sizes, np.float64) ** -self.exponent + self.floor
         return values
 
 
 def fit_power_law(sizes: Sequence[float], losses: Sequence[float], *, floor: bool = False) -> PowerLaw:
-    """At least two sizes, or three with a floor. The floor is between 0 and the least loss."""
+    """Fit a power law to at least two sizes, or three with a floor, which is between 0 and the least loss."""
     n, loss = np.asarray(sizes, np.float64), np.asarray(losses, np.float64)
     least = 3 if floor else 2
     if n.shape != loss.shape or n.ndim != 1 or len(set(n.tolist())) < least:
@@ -57,7 +56,7 @@ def fit_power_law(sizes: Sequence[float], losses: Sequence[float], *, floor: boo
         raise SettingError("sizes and losses must be positive numbers")
     if not floor:
         slope, start = np.polyfit(np.log(n), np.log(loss), 1)
-        return _told(n, loss, float(np.exp(start)), float(-slope), 0.0)
+        return _power_law(n, loss, float(np.exp(start)), float(-slope), 0.0)
     # Powers of N / the geometric mean stay near 1, whatever N is.
     middle = float(np.exp(np.log(n).mean()))
     low, high = 1e-4, STEEPEST
@@ -68,11 +67,11 @@ def fit_power_law(sizes: Sequence[float], losses: Sequence[float], *, floor: boo
         low, high = grid[max(best - 1, 0)], grid[min(best + 1, POINTS - 1)]
     exponent = float(grid[best])
     scale, level, _ = _with_floor(n / middle, loss, exponent)
-    return _told(n, loss, scale * middle**exponent, exponent, level)
+    return _power_law(n, loss, scale * middle**exponent, exponent, level)
 
 
 def _with_floor(n: Doubles, loss: Doubles, exponent: float) -> tuple[float, float, float]:
-    """The best scale and floor for one exponent, the floor not below 0; and what is left, squared."""
+    """Return the best scale and floor, not below 0, for one exponent, and the squared error."""
     power = n**-exponent
     spread = power - power.mean()
     scale = float(spread @ loss / (spread @ spread))
@@ -82,14 +81,14 @@ def _with_floor(n: Doubles, loss: Doubles, exponent: float) -> tuple[float, floa
     return scale, level, float(((scale * power + level - loss) ** 2).sum())
 
 
-def _told(n: Doubles, loss: Doubles, scale: float, exponent: float, floor: float) -> PowerLaw:
+def _power_law(n: Doubles, loss: Doubles, scale: float, exponent: float, floor: float) -> PowerLaw:
     left = float(((scale * n**-exponent + floor - loss) ** 2).sum())
     spread = float(((loss - loss.mean()) ** 2).sum())
     return PowerLaw(scale, exponent, floor, 1 - left / spread if spread else float("nan"))
 
 
 PIECES = 24
-"""Straight pieces that a law is drawn with."""
+"""Straight segments with which a law is drawn."""
 
 
 def draw_scaling(
@@ -99,7 +98,10 @@ def draw_scaling(
     *,
     accent: Collection[str] = (),
 ) -> Picture:
-    """measured: a model's name → (size, loss) pairs, each a dot; laws: its law, a line through them."""
+    """Draw loss against size on two logarithmic axes.
+
+    measured: a model's name → (size, loss) pairs, each a dot; laws: its law, a line through them.
+    """
     if not measured or not all(measured.values()):
         raise SettingError("scaling needs at least one point for each model")
     if missing := set(laws) - set(measured):
@@ -120,9 +122,9 @@ def draw_scaling(
             shapes += _law(axes, laws[name], min(each)[0], max(each)[0], colour)
         shapes += [_dot(axes, size, loss, colour) for size, loss in each]
     ends = sorted((axes.y(max(each)[1]), name, max(each)[1]) for name, each in measured.items())
-    for (_, name, loss), place in zip(ends, spread([y for y, _, _ in ends], LINE, BOTTOM + 4), strict=True):
+    for (_, name, loss), y in zip(ends, spread([y for y, _, _ in ends], LINE, BOTTOM + 4), strict=True):
         ink, weight = ("accent", 600) if name in accent else ("ink", 400)
-        shapes.append(label(f"{name}: {readable(loss)}", percent(LAST + 0.02), place + 4, colour=ink, weight=weight))
+        shapes.append(label(f"{name}: {readable(loss)}", percent(LAST + 0.02), y + 4, colour=ink, weight=weight))
     title = "Loss against the number of parameters"
     return Picture(svg(title, HEIGHT, shapes), title, caption)
 
@@ -136,5 +138,5 @@ def _law(axes: Axes, law: Callable[[float], float], first: float, last: float, c
 
 def _dot(axes: Axes, size: float, loss: float, colour: str) -> str:
     hint = f"{size:,.0f} parameters: {readable(loss)}"
-    place = f'cx="{axes.x(size)}" cy="{axes.y(loss):g}"'
-    return f'<circle {place} r="4" fill="var(--p-{colour})"><title>{hint}</title></circle>'
+    centre = f'cx="{axes.x(size)}" cy="{axes.y(loss):g}"'
+    return f'<circle {centre} r="4" fill="var(--p-{colour})"><title>{hint}</title></circle>'

@@ -1,10 +1,10 @@
-"""t-SNE: rows of many dimensions as points in a plane, so that neighbours stay neighbours.
+"""t-SNE: points in a plane for rows of many dimensions, such that neighbours stay neighbours.
 
     p(j | i) ∝ exp(−|x_i − x_j|² / 2σ_i²), σ_i such that i has ``perplexity`` neighbours, about;  p_ij = mean of both
     q_ij ∝ 1 / (1 + |y_i − y_j|²)             minimise KL(p ‖ q) by descent, with p four times as large at first
 
-Exact, with all pairs: for the hundreds of words that a map can show. It begins with the two principal components, so
-that the same rows give the same map. L. van der Maaten and G. Hinton, "Visualizing data using t-SNE", JMLR 2008.
+Exact, over all pairs: for the hundreds of words that a map can show. It starts from the two principal components, so
+the same rows give the same map. L. van der Maaten and G. Hinton, "Visualizing data using t-SNE", JMLR 2008.
 Shapes: n rows of d numbers in, (n, 2) out.
 """
 
@@ -16,14 +16,14 @@ from foreword.arrays import Array, Doubles
 from foreword.errors import SettingError
 
 EARLY, EXAGGERATION = 100, 4.0
-"""Rounds in which neighbours pull so many times as hard: groups find together before they settle."""
+"""Rounds of early exaggeration, and its factor: groups form before they settle."""
 
 BISECTIONS = 40
-"""Halvings of the interval in which a width is looked for."""
+"""Bisection steps in the search of each width."""
 
 
 def principal_components(rows: Array) -> Doubles:
-    """(n, 2): the two directions in which the rows differ most; of either sign the one whose largest is positive."""
+    """Project rows onto their two principal components, (n, 2), signed so that the largest coordinate is positive."""
     centred = np.asarray(rows, np.float64) - np.mean(rows, axis=0)
     _, _, components = np.linalg.svd(centred, full_matrices=False)
     points: Doubles = centred @ components[:2].T
@@ -33,7 +33,7 @@ def principal_components(rows: Array) -> Doubles:
 
 
 def tsne(rows: Array, *, perplexity: float = 15.0, rounds: int = 300) -> Doubles:
-    """Places (n, 2) for n rows; a perplexity too large for so few rows is made smaller."""
+    """Return points (n, 2) for n rows; the perplexity is at most a third of n − 1."""
     n = len(rows)
     if n < 4:
         raise SettingError(f"t-SNE of {n} rows: expected four or more")
@@ -54,7 +54,7 @@ def tsne(rows: Array, *, perplexity: float = 15.0, rounds: int = 300) -> Doubles
 
 
 def affinities(rows: Array, perplexity: float) -> Doubles:
-    """p_ij (n, n), symmetric, its sum one: how near rows are, each in its own measure."""
+    """Return p_ij (n, n), symmetric, with sum one."""
     far = _distances(np.asarray(rows, np.float64))
     np.fill_diagonal(far, np.inf)
     nearest = far.min(axis=1, keepdims=True)  # subtracted, so that no row of exponentials is all zeros
@@ -73,11 +73,11 @@ def affinities(rows: Array, perplexity: float) -> Doubles:
 
 
 def divergence(near: Doubles, points: Doubles) -> float:
-    """KL(p ‖ q), in nats: what t-SNE makes small."""
+    """Return KL(p ‖ q), in nats, which t-SNE minimises."""
     inverse = _inverse(points)
     q = np.maximum(inverse / inverse.sum(), 1e-300)
-    held = near > 0
-    return float((near[held] * np.log(near[held] / q[held])).sum())
+    some = near > 0
+    return float((near[some] * np.log(near[some] / q[some])).sum())
 
 
 def _gradient(near: Doubles, points: Doubles) -> Doubles:
@@ -88,7 +88,7 @@ def _gradient(near: Doubles, points: Doubles) -> Doubles:
 
 
 def _inverse(points: Doubles) -> Doubles:
-    """1 / (1 + |y_i − y_j|²), zeros on the diagonal."""
+    """Return 1 / (1 + |y_i − y_j|²), with zeros on the diagonal."""
     inverse: Doubles = 1 / (1 + _distances(points))
     np.fill_diagonal(inverse, 0)
     return inverse

@@ -1,11 +1,11 @@
-"""One measure for every language model: how surprised it is by a text it has not seen.
+"""Perplexity: one measure for every language model.
 
     perplexity     = exp(−(1/N) Σ log p(w_n | w_<n))        N counts every id, ``</s>`` included
     bits per byte  = −Σ log₂ p(w_n | w_<n) / bytes of text
 
-A model of perplexity 100 is as unsure, at each token, as one that chooses among 100 equally likely ones. Tokens differ
-from tokenizer to tokenizer and perplexity with them; bytes do not, so bits per byte compares across tokenizers, though
-only where neither of them turns words into ``<unk>``.
+A model of perplexity 100 is as uncertain, at each token, as one that chooses among 100 equally likely ones. Perplexity
+depends on the tokenizer; bits per byte does not, so it compares models across tokenizers, as long as neither of them
+turns words into ``<unk>``.
 
 Sums are added up over the whole text and divided once; averages are never averaged.
 """
@@ -25,23 +25,23 @@ from foreword.protocols import Json, LanguageModel, S
 from foreword.tokens.corpus import Corpus
 
 CHUNK_TOKENS = 1 << 20
-"""How many log-probabilities are held at a time (8 MB), unless one document alone is longer."""
+"""Log-probabilities in memory at a time (8 MB), unless one document alone is longer."""
 
 
 class Scoring(Protocol):
-    """All that measuring asks of a model."""
+    """A model that can be measured."""
 
     def logprobs(self, corpus: Corpus) -> Logs: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """What a model makes of a text.
+    """Perplexity and related measures of a model on a text.
 
     perplexity: over every token; infinite where the model gave one of them no probability.
     perplexity_excluding_oov: the same over the tokens that are not ``<unk>``, as KenLM's ``query`` prints it.
-    oov: how many tokens are ``<unk>``, the words the vocabulary does not hold.
-    tokens: all of them, one ``</s>`` a document included.
+    oov: how many tokens are ``<unk>``, words outside the vocabulary.
+    tokens: all of them, one ``</s>`` per document included.
     bits_per_byte: a document's bytes are its UTF-8 and one for the end of its line; NaN where only ids are known.
     logprob: natural log-probability of the whole text.
     """
@@ -55,7 +55,7 @@ class Measures:
     logprob: float
 
     def to_json(self) -> dict[str, Json]:
-        """JSON has neither infinity nor NaN: both become null, and ``infinite`` says that perplexity is the former."""
+        """Return a JSON object: infinity and NaN become null; ``infinite``: whether the perplexity is infinite."""
         return {
             "perplexity": finite(self.perplexity),
             "perplexity_excluding_oov": finite(self.perplexity_excluding_oov),
@@ -95,17 +95,17 @@ def measure(model: Scoring, corpus: Corpus) -> Measures:
 
 
 def perplexity(model: LanguageModel[S], corpus: Corpus) -> float:
-    """exp(−mean log-probability) over every id, ``</s>`` included."""
+    """Return exp(−mean log-probability) over every id, ``</s>`` included."""
     return measure(model, corpus).perplexity
 
 
 def surprisal(model: LanguageModel[S], corpus: Corpus) -> Doubles:
-    """float64 (ids,): −log₂ p of each token, in bits. One bit is the surprise of a coin."""
+    """Return −log₂ p of each token, in bits: float64 (ids,)."""
     return -np.asarray(model.logprobs(corpus), np.float64) / math.log(2) + 0.0  # + 0.0: certain is 0, not −0
 
 
 def chunks(corpus: Corpus, tokens: int = CHUNK_TOKENS) -> Iterator[Corpus]:
-    """Whole documents, about ``tokens`` ids at a time, so that memory is bounded whatever the text's size."""
+    """Yield whole documents, about ``tokens`` ids at a time, so that memory is bounded."""
     start = 0
     while start < len(corpus):
         reach = corpus.offsets[start] + tokens
@@ -116,11 +116,12 @@ def chunks(corpus: Corpus, tokens: int = CHUNK_TOKENS) -> Iterator[Corpus]:
 
 
 def finite(number: float) -> float | None:
-    """The number as JSON can hold it."""
+    """Return the number, or None if JSON cannot hold it."""
     return number if math.isfinite(number) else None
 
 
 def _exp(exponent: float) -> float:
+    """Return exp(exponent), infinity instead of an overflow."""
     try:
         return math.exp(exponent)
     except OverflowError:  # a mean of more than 709 nats a token: infinite for every purpose

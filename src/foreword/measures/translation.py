@@ -1,15 +1,15 @@
-"""BLEU and chrF: how much of a translation is found in its references. Both from 0 to 100.
+"""BLEU and chrF: how much of a translation its references contain, from 0 to 100.
 
     BLEU = min(1, exp(1 − r / h)) · (Π_(n≤4) p_n)^(1/4)
 
 p_n: the share of the translation's n-grams that are in a reference, each counted as often as there at most, over the
-whole text; h and r: its length and that of the references nearest in length. Before that the text is cut as NIST's
-mteval-v13a does, and a share of zero becomes 1 / 2, the next 1 / 4, … of an n-gram (``exp`` smoothing).
+whole text; h and r: its length and that of the references nearest in length. The text is tokenized as by NIST's
+mteval-v13a, and a share of zero becomes 1 / 2, the next 1 / 4, … of an n-gram (``exp`` smoothing).
 
     chrF = (1 + β²) P R / (β² P + R),    β = 2
 
 P and R: precision and recall of character n-grams, n up to 6, blanks left out, averaged over n; chrF++ has words and
-pairs of words beside them. Of several references each sentence takes the one that it fits best.
+pairs of words as well. Of several references each sentence uses the one that fits best.
 
 K. Papineni, S. Roukos, T. Ward and W.-J. Zhu, "BLEU" (2002); C.-Y. Lin and F. Och, "Orange" (2004) and B. Chen and
 C. Cherry, "A systematic comparison of smoothing techniques for sentence-level BLEU" (2014) for smoothing; M. Popović,
@@ -49,7 +49,7 @@ _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A figure from 0 to 100 and how it was made."""
+    """A score from 0 to 100 and its signature."""
 
     name: str
     score: float
@@ -61,7 +61,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class BLEU(Score):
-    """precisions: of n-grams of 1 to 4 words, in percent, smoothed; lengths in words."""
+    """BLEU. precisions: of 1- to 4-grams, in percent, smoothed; lengths in words."""
 
     precisions: tuple[float, ...]
     brevity: float
@@ -70,7 +70,7 @@ class BLEU(Score):
 
 
 class _Matches(NamedTuple):
-    """Counts that add up over sentences: lengths, and for each n how many n-grams are right and how many there are."""
+    """N-gram statistics that add up over sentences: lengths, and for each n the matching and all n-grams."""
 
     length: int
     reference_length: int
@@ -79,7 +79,7 @@ class _Matches(NamedTuple):
 
 
 def tokens_13a(line: str) -> list[str]:
-    """The words of a line as mteval-v13a cuts them.
+    """Split a line as mteval-v13a does.
 
     Punctuation stands alone, but for apostrophes, dashes that follow no digit, and points and commas between digits.
     """
@@ -93,19 +93,19 @@ def tokens_13a(line: str) -> list[str]:
 
 
 def bleu(translations: Lines, *references: Lines, lowercase: bool = False) -> BLEU:
-    """BLEU of a whole text, line by line against one or more references as long."""
+    """Return the BLEU of a text, line by line against one or more references of the same length."""
     matches = [_matches(line, *others, lowercase=lowercase) for line, *others in _aligned(translations, references)]
     return _bleu(_added(matches), len(references), lowercase, effective=False)
 
 
 def sentence_bleu(translation: str, *references: str, lowercase: bool = False) -> BLEU:
-    """BLEU of one sentence; n-grams longer than it is are left out of the mean."""
+    """Return the BLEU of one sentence; n-grams longer than the sentence are left out of the mean."""
     _check_references(references)
     return _bleu(_matches(translation, *references, lowercase=lowercase), len(references), lowercase, effective=True)
 
 
 def chrf(translations: Lines, *references: Lines, word_order: int = 0, lowercase: bool = False) -> Score:
-    """The chrF of a whole text; with ``word_order=2`` it is chrF++."""
+    """Return the chrF of a text; with ``word_order=2`` it is chrF++."""
     _check_word_order(word_order)
     rows = [_best_counts(line, others, word_order, lowercase) for line, *others in _aligned(translations, references)]
     added = [tuple(sum(column) for column in zip(*orders, strict=True)) for orders in zip(*rows, strict=True)]
@@ -113,6 +113,7 @@ def chrf(translations: Lines, *references: Lines, word_order: int = 0, lowercase
 
 
 def sentence_chrf(translation: str, *references: str, word_order: int = 0, lowercase: bool = False) -> Score:
+    """Return the chrF of one sentence."""
     _check_word_order(word_order)
     _check_references(references)
     return _chrf(_best_counts(translation, references, word_order, lowercase), len(references), word_order, lowercase)
@@ -122,6 +123,7 @@ def sentence_chrf(translation: str, *references: str, word_order: int = 0, lower
 
 
 def _matches(line: str, *references: str, lowercase: bool) -> _Matches:
+    """Count the n-grams of a line and those that match a reference."""
     words, *others = (tokens_13a((text.lower() if lowercase else text).rstrip()) for text in (line, *references))
     right = []
     for n in range(1, ORDER + 1):
@@ -135,19 +137,23 @@ def _matches(line: str, *references: str, lowercase: bool) -> _Matches:
 
 
 def _ngrams(words: Sequence[str], n: int) -> Iterator[tuple[str, ...]]:
-    return zip(*(words[place:] for place in range(n)), strict=False)
+    """Count the n-grams of words."""
+    return zip(*(words[start:] for start in range(n)), strict=False)
 
 
 def _added(matches: Sequence[_Matches]) -> _Matches:
+    """Add up the statistics of sentences."""
     lengths, references, right, total = zip(*matches, strict=True)
     return _Matches(sum(lengths), sum(references), _summed(right), _summed(total))
 
 
 def _summed(rows: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    """Add up columns."""
     return tuple(sum(column) for column in zip(*rows, strict=True))
 
 
 def _bleu(matches: _Matches, references: int, lowercase: bool, *, effective: bool) -> BLEU:
+    """Return BLEU from the statistics of a text."""
     length, reference_length, right, total = matches
     precisions = _smoothed(right, total)
     brevity = 1.0
@@ -169,7 +175,7 @@ def _bleu(matches: _Matches, references: int, lowercase: bool, *, effective: boo
 
 
 def _smoothed(right: Sequence[int], total: Sequence[int]) -> tuple[float, ...]:
-    """Percentages; the first that would be zero has half an n-gram right, the next a quarter. All zero if all are."""
+    """Return percentages; the first zero counts as half an n-gram, the next as a quarter. All zero if all are."""
     precisions, part = [], 1.0
     for matched, count in zip(right, total, strict=True):
         if count == 0 or not any(right):
@@ -197,13 +203,13 @@ def _best_counts(line: str, references: Sequence[str], word_order: int, lowercas
 def _grams(line: str, word_order: int) -> list[Counter[Any]]:
     letters, words = "".join(line.split()), list(_cut_words(line))
     found: list[Counter[Any]] = [
-        Counter(letters[place : place + n] for place in range(len(letters) - n + 1)) for n in range(1, CHARACTERS + 1)
+        Counter(letters[start : start + n] for start in range(len(letters) - n + 1)) for n in range(1, CHARACTERS + 1)
     ]
     return found + [Counter(_ngrams(words, n)) for n in range(1, word_order + 1)]
 
 
 def _cut_words(line: str) -> Iterator[str]:
-    """Words, with one sign of punctuation cut off: the last, or if that is none the first."""
+    """Split into words, with one punctuation mark cut off each: the last, or if there is none the first."""
     for word in line.split():
         if len(word) > 1 and word[-1] in _PUNCTUATION:
             yield from (word[:-1], word[-1])
@@ -220,8 +226,9 @@ def _compared(own: Counter[Any], other: Counter[Any]) -> tuple[int, ...]:
 
 
 def _f_score(counts: _Counts) -> float:
-    said = [(right / own, right / other) for own, other, right in counts if own and other]
-    precision, recall = (sum(column) / len(said) for column in zip(*said, strict=True)) if said else (0.0, 0.0)
+    """Return the F score averaged over n."""
+    pairs = [(right / own, right / other) for own, other, right in counts if own and other]
+    precision, recall = (sum(column) / len(pairs) for column in zip(*pairs, strict=True)) if pairs else (0.0, 0.0)
     weighted = BETA**2 * precision + recall
     return 100 * (1 + BETA**2) * precision * recall / weighted if weighted else 0.0
 
@@ -235,13 +242,13 @@ def _chrf(counts: _Counts, references: int, word_order: int, lowercase: bool) ->
 
 
 def _signature(references: int, lowercase: bool, *parts: str) -> str:
-    """In sacreBLEU's own terms, so that figures can be compared; the version is ours."""
+    """Return the signature in sacreBLEU's terms, so that scores can be compared; the version is ours."""
     case = "lc" if lowercase else "mixed"
     return "|".join([f"nrefs:{references}", f"case:{case}", *parts, f"version:foreword-{foreword.__version__}"])
 
 
 def _aligned(translations: Lines, references: Sequence[Lines]) -> Iterator[tuple[str, ...]]:
-    """Line by line: the translation and its references."""
+    """Yield each translation with its references."""
     _check_references(references)
     if isinstance(translations, str) or any(isinstance(lines, str) for lines in references):
         raise InputError("expected lists of lines but got a single string: for one sentence there is sentence_bleu")

@@ -1,30 +1,30 @@
 """Language models made of language models.
 
-``interpolate`` mixes what several models say of the next word,
+``interpolate`` mixes the predictions of several models,
 
     p(w | h) = Σ_i λ_i p_i(w | h),    λ_i ≥ 0,    Σ_i λ_i = 1
 
-and learns the weights from text that none of them was trained on, by expectation and maximisation: each word is
-credited to the models in proportion to what they gave it, and a model's new weight is its share of all the credit,
+and learns the weights by EM from text that none of them was trained on: each word is credited to the models in
+proportion to the probability they gave it, and a model's new weight is its share of all the credit,
 
     λ_i ← λ_i g_i,    g_i = (1/N) Σ_n p_i(w_n | h_n) / p(w_n | h_n)
 
-The likelihood never falls. It is concave in λ, so the way up from anywhere inside leads to the highest point, and no
-weights score more than log max_i g_i above the present ones, for Σ_i λ*_i g_i is the mean of p*/p, and the mean of a
-logarithm is at most the logarithm of the mean: what is still to be gained is known at every step. Between models that
-hardly differ the way is long, so steps are stretched to λ_i g_i^η, with η growing until the likelihood would fall.
+The likelihood never falls. It is concave in λ, so there is one maximum, and no weights score more than log max_i g_i
+above the current ones: Σ_i λ*_i g_i is the mean of p*/p, and the mean of a logarithm is at most the logarithm of the
+mean. So the possible gain is known at every step. For similar models plain EM is slow, so a step is over-relaxed to
+λ_i g_i^η, with η growing until the likelihood would fall.
 
-``cached`` mixes a model with what the document itself has said so far, for a word once used is likely to come back,
+``cached`` mixes a model with the words of the document so far, because a word once used is likely to recur,
 
     p(w | h) = (1 − λ) p_model(w | h) + λ count(w among the last words) / number of the last words
 
 F. Jelinek and R. L. Mercer, "Interpolated estimation of Markov source parameters from sparse data", Pattern Recognition
 in Practice (1980). T. M. Cover, "An algorithm for maximizing expected log investment return", IEEE Transactions on
 Information Theory 30 (1984), for the bound. R. Salakhutdinov and S. Roweis, "Adaptive overrelaxed bound optimization
-methods", ICML 2003, for the stretching. R. Kuhn and R. De Mori, "A cache-based natural language model for speech
+methods", ICML 2003, for over-relaxation. R. Kuhn and R. De Mori, "A cache-based natural language model for speech
 recognition", IEEE Transactions on Pattern Analysis and Machine Intelligence 12 (1990); E. Grave, A. Joulin and
 N. Usunier, "Improving neural language models with a continuous cache", ICLR 2017, for neural ones.
-Shapes: M = models mixed, N = tokens, V = tokens in the vocabulary, n = texts read side by side.
+Shapes: M = models mixed, N = tokens, V = tokens in the vocabulary, n = batch of texts.
 """
 
 from __future__ import annotations
@@ -38,18 +38,19 @@ from typing import Any, Self, cast
 import numpy as np
 
 from foreword.arrays import Doubles, Ids, Logs, Longs
+from foreword.checks import saveable
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.protocols import Json, LanguageModel, Parts, Rows, Saveable
+from foreword.protocols import Json, LanguageModel, Parts, Rows
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
 NEAR_ENOUGH = 1e-6
-"""Weights are learnt until no others could gain more than this, in nats a token; in practice far less is missing."""
+"""Weights are learnt until no others could gain more than this, in nats per token."""
 
 
 FAINTEST = 1e-12
-"""No weight is learnt to be less, so that one that a long step has taken too low can rise again."""
+"""Lower bound of learnt weights, so that one that a long step has taken too low can rise again."""
 
 
 def interpolate(models: Sequence[LanguageModel[Any]], weights: Sequence[float] | None = None) -> Mixture:
@@ -58,7 +59,7 @@ def interpolate(models: Sequence[LanguageModel[Any]], weights: Sequence[float] |
 
 
 def cached(model: LanguageModel[Any], *, weight: float = 0.1, size: int = 500) -> Cached:
-    """Let a model listen to the last ``size`` words of the document it reads."""
+    """Add a cache of the last ``size`` words of the document to a model."""
     return Cached(model, weight=weight, size=size)
 
 
@@ -67,7 +68,7 @@ def cached(model: LanguageModel[Any], *, weight: float = 0.1, size: int = 500) -
 
 @dataclass(frozen=True, slots=True)
 class MixtureState:
-    """What each model of a mixture remembers of the same n texts."""
+    """The states of all models of a mixture after the same n texts."""
 
     of_models: tuple[Any, ...]
 
@@ -79,9 +80,9 @@ class MixtureState:
 
 
 class Mixture:
-    """Σ_i λ_i p_i(w | h).
+    """Linear interpolation of models: Σ_i λ_i p_i(w | h).
 
-    weights: float64 (M,), those to begin with. weights_: the present ones, learnt if there was text to learn them from.
+    weights: float64 (M,), the initial ones; weights_: the current ones, learnt if there was held-out text.
     """
 
     def __init__(self, models: Sequence[LanguageModel[Any]], weights: Sequence[float] | None = None) -> None:
@@ -97,6 +98,7 @@ class Mixture:
 
     @property
     def vocab(self) -> Vocab:
+        """Return the vocabulary that the models share; raise an InputError if they do not."""
         vocabs = [model.vocab for model in self.models]
         _check_shared(vocabs)
         return vocabs[0]
@@ -113,7 +115,7 @@ class Mixture:
         return self if valid is None else self.learn_weights(valid)
 
     def learn_weights(self, held_out: Corpus) -> Self:
-        """The likeliest weights for a text that the models were not trained on, within ``NEAR_ENOUGH``."""
+        """Learn the maximum-likelihood weights on held-out text by EM, within ``NEAR_ENOUGH``."""
         if len(held_out.ids) == 0:
             raise InputError("the held-out text is empty: there is nothing to learn weights from")
         logs = np.stack([np.asarray(model.logprobs(held_out), np.float64) for model in self.models])
@@ -124,38 +126,45 @@ class Mixture:
         return self
 
     def logprobs(self, corpus: Corpus) -> Logs:
+        """Return the log-probability of every id: float64 (ids,)."""
         return self._mix(model.logprobs(corpus) for model in self.models)
 
     def score(self, corpus: Corpus) -> float:
+        """Return the mean log-probability per token."""
         return _mean(self.logprobs(corpus))
 
     def start(self, n: int = 1) -> MixtureState:
+        """Return the state of n texts that have read ``<s>``."""
         _ = self.vocab  # which refuses models of different vocabularies
         return MixtureState(tuple(model.start(n) for model in self.models))
 
     def next_logprobs(self, state: MixtureState) -> Logs:
+        """Return the log-probabilities of the next token: (n, V)."""
         return self._mix(model.next_logprobs(own) for model, own in zip(self.models, state.of_models, strict=True))
 
     def advance(self, state: MixtureState, ids: Ids) -> MixtureState:
+        """Return the state after one more token per text."""
         pairs = zip(self.models, state.of_models, strict=True)
         return MixtureState(tuple(model.advance(own, ids) for model, own in pairs))
 
     def _mix(self, logs: Iterable[Logs]) -> Doubles:
-        """Log of the weighted sum, whatever the shape; one model's logs are held at a time."""
+        """Return the log of the weighted sum, for any shape; the logs of one model are in memory at a time."""
         with np.errstate(divide="ignore"):  # a weight of zero
             log_weights = np.log(self.weights_).tolist()
         weighted = (np.asarray(each, np.float64) + weight for each, weight in zip(logs, log_weights, strict=True))
         return reduce(np.logaddexp, weighted)
 
     def to_parts(self) -> Parts:
+        """Return the settings, arrays and vocabulary to save."""
         learnt = cast(Json, self.weights_.tolist())
         parts = Parts({"weights": cast(Json, self.weights.tolist()), "learnt_weights": learnt}, vocab=self.vocab)
         for number, model in enumerate(self.models):
-            nest(f"model-{number}", cast(Saveable, model), parts)  # which refuses what cannot be saved
+            nest(f"model-{number}", saveable(model), parts)
         return parts
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Rebuild the model from what was saved."""
         weights, learnt = (_numbers(parts.settings.get(name)) for name in ("weights", "learnt_weights"))
         mixture = cls([_nested_model(f"model-{number}", parts) for number in range(len(weights))], weights)
         mixture.weights_ = _checked(learnt, len(weights))
@@ -176,19 +185,20 @@ class WeightStep:
 
     @property
     def gain_left(self) -> float:
-        """No weights whatever score more than this above ``score``."""
+        """Return an upper bound of what any other weights could gain over ``score``."""
         return math.log(self.gains.max())
 
-    def next_weights(self, stretch: float) -> Doubles:
+    def next_weights(self, eta: float) -> Doubles:
+        """Return the weights after an over-relaxed EM update; eta: η, 1 for plain EM."""
         with np.errstate(divide="ignore"):  # a model that gives no token any probability
-            logs = np.log(self.weights) + stretch * np.log(self.gains)
+            logs = np.log(self.weights) + eta * np.log(self.gains)
         weights: Doubles = np.maximum(np.exp(logs - logs.max()), FAINTEST)
         weights /= weights.sum()
         return weights
 
 
 def weight_steps(logs: Doubles) -> Iterator[WeightStep]:
-    """EM for the weights of a mixture, from equal ones on and without end; logs: (M, N), what each model gave a token.
+    """Yield the steps of EM for the weights of a mixture, from equal ones on, without end; logs: (M, N), of each model.
 
     A token that no model gives a probability is left out: no weights could help it.
     """
@@ -200,17 +210,17 @@ def weight_steps(logs: Doubles) -> Iterator[WeightStep]:
         raise InputError("no model of the mixture gives any token of the held-out text a probability")
     best = best[possible]
     relative = np.exp(logs[:, possible] - best)  # to the best model of each token, so that nothing underflows
-    step, stretch = _weigh(_equal(len(logs)), relative, best), 1.0
+    step, eta = _weigh(_equal(len(logs)), relative, best), 1.0
     while True:
         yield step
-        further = _weigh(step.next_weights(stretch), relative, best)
+        further = _weigh(step.next_weights(eta), relative, best)
         if further.score < step.score:
-            further, stretch = _weigh(step.next_weights(1.0), relative, best), 1.0
-        step, stretch = further, 1.5 * stretch
+            further, eta = _weigh(step.next_weights(1.0), relative, best), 1.0
+        step, eta = further, 1.5 * eta
 
 
 def _weigh(weights: Doubles, relative: Doubles, best: Doubles) -> WeightStep:
-    """How well some weights do; ``relative`` (M, N) to ``best`` (N,) is what each model gave each token."""
+    """Evaluate weights; ``relative`` (M, N) is what each model gave each token relative to ``best`` (N,)."""
     # Not products of matrices: in what order those add up depends on the threads there are.
     mixed = np.einsum("m,mn->n", weights, relative)
     gains = np.einsum("mn,n->m", relative, 1 / mixed) / len(mixed)
@@ -222,9 +232,9 @@ def _weigh(weights: Doubles, relative: Doubles, best: Doubles) -> WeightStep:
 
 @dataclass(frozen=True, slots=True)
 class CachedState:
-    """What the model remembers of n texts, and the last words of each.
+    """The state of the model after n texts, and the last words of each.
 
-    recent: int64 (n, words), oldest first. All rows have read equally many tokens, so no row needs a length of its own.
+    recent: int64 (n, words), oldest first. All rows have read equally many tokens, so they have one length.
     """
 
     of_model: Any
@@ -238,9 +248,9 @@ class CachedState:
 
 
 class Cached:
-    """(1 − λ) p_model(w | h) + λ count(w among the last words) / number of the last words; at first the model alone.
+    """A unigram cache: (1 − λ) p_model(w | h) + λ count(w among the last words) / number of the last words.
 
-    weight: λ. size: how many words are kept; the document's, so nothing is carried from one to the next.
+    weight: λ; size: words in the cache, which is empty at the start of each document.
     """
 
     def __init__(self, model: LanguageModel[Any], *, weight: float = 0.1, size: int = 500) -> None:
@@ -257,6 +267,7 @@ class Cached:
 
     @property
     def vocab(self) -> Vocab:
+        """Return the vocabulary of the model."""
         return self.model.vocab
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:
@@ -265,17 +276,21 @@ class Cached:
         return self
 
     def logprobs(self, corpus: Corpus) -> Logs:
+        """Return the log-probability of every id: float64 (ids,)."""
         logs = np.asarray(self.model.logprobs(corpus), np.float64)
         counts, words = recent_counts(corpus, self.size)
         return np.where(words > 0, self._mix(logs, counts, np.maximum(words, 1)), logs)
 
     def score(self, corpus: Corpus) -> float:
+        """Return the mean log-probability per token."""
         return _mean(self.logprobs(corpus))
 
     def start(self, n: int = 1) -> CachedState:
+        """Return the state of n texts that have read ``<s>``."""
         return CachedState(self.model.start(n), np.empty((n, 0), np.int64))
 
     def next_logprobs(self, state: CachedState) -> Logs:
+        """Return the log-probabilities of the next token: (n, V)."""
         logs = self.model.next_logprobs(state.of_model)
         words = state.recent.shape[1]
         if words == 0:
@@ -287,24 +302,27 @@ class Cached:
         return mixed
 
     def advance(self, state: CachedState, ids: Ids) -> CachedState:
+        """Return the state after one more token per text."""
         keep = max(0, state.recent.shape[1] + 1 - self.size)
         recent = np.column_stack((state.recent[:, keep:], np.asarray(ids, np.int64)))
         return CachedState(self.model.advance(state.of_model, ids), recent)
 
     def _mix(self, logs: Logs, counts: Longs, words: Longs | int) -> Doubles:
-        """What the model gives some tokens, and how many of the last words they were."""
+        """Mix the log-probabilities of tokens with their counts among the last words."""
         with np.errstate(divide="ignore"):  # not one of them, or no weight
             from_cache = np.log(self.weight * counts / words)
         mixed: Doubles = np.logaddexp(np.asarray(logs, np.float64) + math.log1p(-self.weight), from_cache)
         return mixed
 
     def to_parts(self) -> Parts:
+        """Return the settings, arrays and vocabulary to save."""
         parts = Parts({"weight": float(self.weight), "size": self.size}, vocab=self.vocab)
-        nest("model", cast(Saveable, self.model), parts)  # which refuses what cannot be saved
+        nest("model", saveable(self.model), parts)
         return parts
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Rebuild the model from what was saved."""
         size = parts.settings.get("size")
         if isinstance(size, bool) or not isinstance(size, int):
             raise ValueError("expected 'size', a whole number")
@@ -312,31 +330,32 @@ class Cached:
 
 
 def recent_counts(corpus: Corpus, size: int) -> tuple[Longs, Longs]:
-    """For each token, how often it stands among the ``size`` tokens before it in its document, and how many those are.
+    """For each token, count how often it occurs among the ``size`` tokens before it in its document, and those tokens.
 
-    Equal tokens of a document are brought together, in the order of their places; then the ones that are near enough
-    lie side by side and a binary search finds the first of them.
+    Equal tokens of a document are sorted by position, and a binary search finds the first that is near enough.
     """
-    places = np.arange(len(corpus.ids))
-    reach = min(size, len(places))
+    positions = np.arange(len(corpus.ids))
+    reach = min(size, len(positions))
     documents = np.repeat(np.arange(len(corpus)), np.diff(corpus.offsets))
     order = np.lexsort((corpus.ids, documents))
     ids, sorted_documents = corpus.ids[order], documents[order]
     groups = np.cumsum((np.diff(ids, prepend=ids[:1]) != 0) | (np.diff(sorted_documents, prepend=0) != 0))
-    keys = groups * (len(places) + reach) + order  # so far apart that no group reaches back into another
-    counts = np.empty(len(places), np.int64)
-    counts[order] = places - np.searchsorted(keys, keys - reach)
-    return counts, np.minimum(places - corpus.offsets[documents], reach)
+    keys = groups * (len(positions) + reach) + order  # so far apart that no group reaches back into another
+    counts = np.empty(len(positions), np.int64)
+    counts[order] = positions - np.searchsorted(keys, keys - reach)
+    return counts, np.minimum(positions - corpus.offsets[documents], reach)
 
 
 # Small parts
 
 
 def _equal(count: int) -> Doubles:
+    """Return equal weights."""
     return np.full(count, 1 / count)
 
 
 def _checked(weights: Sequence[float], count: int) -> Doubles:
+    """Return the weights as an array; raise a SettingError if they are not a distribution."""
     checked = np.array(weights, np.float64)
     if checked.shape != (count,):
         raise SettingError(f"{count} models but {len(weights)} weights")
@@ -346,11 +365,13 @@ def _checked(weights: Sequence[float], count: int) -> Doubles:
 
 
 def _check_shared(vocabs: Sequence[Vocab]) -> None:
+    """Raise an InputError unless all vocabularies are equal."""
     if any(vocab != vocabs[0] for vocab in vocabs):
         raise InputError("the models of a mixture must share one vocabulary, but these do not")
 
 
 def _vocab_if_learnt(model: LanguageModel[Any]) -> Vocab | None:
+    """Return the vocabulary of a fitted model, None of an unfitted one."""
     try:
         return model.vocab
     except ForewordError:  # fit will give it one
@@ -358,24 +379,28 @@ def _vocab_if_learnt(model: LanguageModel[Any]) -> Vocab | None:
 
 
 def _mean(logs: Logs) -> float:
+    """Return the mean; raise an InputError for an empty text."""
     if len(logs) == 0:
         raise InputError("the text is empty: there is nothing to score")
     return float(logs.mean())
 
 
 def _numbers(values: Json) -> list[float]:
+    """Return a list of numbers from JSON."""
     if not isinstance(values, list):
         raise ValueError("expected a list of weights")
     return [_number(value) for value in values]
 
 
 def _number(value: Json) -> float:
+    """Return a number from JSON."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"a weight should be a number, not a {type(value).__name__}")
     return float(value)
 
 
 def _nested_model(prefix: str, parts: Parts) -> LanguageModel[Any]:
+    """Return a language model from nested parts."""
     model = unnest(prefix, parts)
     if not isinstance(model, LanguageModel):
         raise ValueError(f"a {type(model).__name__} is not a language model")

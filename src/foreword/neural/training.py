@@ -31,7 +31,7 @@ from foreword.nn.network import (
     word_logs,
 )
 from foreword.nn.sampled import Noise, sampled_cross_entropy, unigram
-from foreword.nn.softmax import linear_cross_entropy, takes_room
+from foreword.nn.softmax import linear_cross_entropy, takes_gradient_buffer
 from foreword.tokens.corpus import Corpus
 from foreword.training.engine import Loss, Task, Trainer
 from foreword.training.gradients import Shapes, views
@@ -225,8 +225,10 @@ class LanguageModelTask(Task):
         if self._noise is not None:
             drawn, generator = self.training.sampled, run.generator
             return sampled_cross_entropy(*layer, y, self._noise, drawn, generator=generator, sparse=True)
-        buffer = run.gradient_buffer(OUTPUT if OUTPUT in weights else EMBEDDING) if takes_room(*layer) else None
-        return linear_cross_entropy(*layer, y, scale=run.scale, room=buffer)
+        buffer = (
+            run.gradient_buffer(OUTPUT if OUTPUT in weights else EMBEDDING) if takes_gradient_buffer(*layer) else None
+        )
+        return linear_cross_entropy(*layer, y, scale=run.scale, weight_gradient=buffer)
 
     def _penalty(self, raw: Tensor, dropped: Tensor) -> Tensor:
         """Return the activation regularisation: of large values, and of changes from one step to the next."""

@@ -52,8 +52,7 @@ from foreword.text.block import BLOCK_BYTES
 from foreword.text.compression import decompressed
 from foreword.text.files import SourceFile, find_files, opened
 from foreword.text.unicode import valid_utf8
-from foreword.tokens.kernels_gather import gather_strings
-from foreword.tokens.strings import StringTable
+from foreword.tokens.strings import StringTable, gather_strings
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 START = "<s>"
@@ -141,6 +140,7 @@ class ArpaLines:
         raise InputError(f"{self.path}: the file ends after line {self.number}, where {expected} was expected")
 
     def error(self, problem: str) -> InputError:
+        """Return an error that names the file and the line read last."""
         return InputError(f"{self.path}: line {self.number}: {problem}")
 
 
@@ -192,11 +192,13 @@ def read_header(lines: ArpaLines) -> list[int]:
 
 
 def open_section(lines: ArpaLines, order: int) -> None:
+    """Read the heading of an order's n-grams."""
     if lines.next(f"\\{order}-grams:").lower() != f"\\{order}-grams:":
         raise lines.error(f"expected \\{order}-grams:, the header declares fewer {order - 1}-grams than there are")
 
 
 def read_end(lines: ArpaLines) -> None:
+    """Read the last line of the data, and the rest of the file."""
     if lines.next("\\end\\").lower() != "\\end\\":
         raise lines.error("expected \\end\\: the header declares fewer n-grams than there are")
     while lines.fill():  # what follows means nothing, but a file that breaks off is not to be trusted
@@ -231,6 +233,7 @@ def check_words(lines: ArpaLines, words: list[str], ids: Sequence[int]) -> None:
 
 
 def repeated(lines: ArpaLines, words: list[str]) -> InputError:
+    """Return the error for an n-gram that is listed twice."""
     return lines.error(f"the {len(words)}-gram {' '.join(words)!r} stands there twice")
 
 

@@ -33,7 +33,7 @@ from foreword.ngram.kernels_count import (
     write_suffixes,
 )
 from foreword.protocols import Meter
-from foreword.storage.scratch import Growing, Scratch
+from foreword.storage.scratch import GrowingArray, Scratch
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
@@ -61,10 +61,12 @@ class Order:
 
     @property
     def words(self) -> Ints:
+        """The last word of each, int32 (n,)."""
         return self.grams[:, WORD]
 
     @property
     def parents(self) -> Ints:
+        """The number of the (k-1)-gram without the last word, int32 (n,)."""
         return self.grams[:, PARENT]
 
     @property
@@ -97,6 +99,7 @@ class Text:
 
     @classmethod
     def of(cls, corpus: Corpus, order: int, scratch: Scratch) -> Text:
+        """Write the documents of a corpus one after another and count its words."""
         corpus.check_ids()
         length, stop = len(corpus.ids) + len(corpus), len(corpus.vocab) + 1
         words = scratch.empty(length + order, np.int32)
@@ -308,7 +311,7 @@ class _Lister:
     def make_room(self, batch: int, rows: int) -> None:
         self.records, self.spare = (self.scratch.buffer(2 * batch, np.int64) for _ in range(2))
         self.before, self.sorted = (self.scratch.buffer(batch, np.int32) for _ in range(2))
-        self.grams = self.scratch.apart((self.text.order - 1, rows, 4), np.int32)
+        self.grams = self.scratch.discardable((self.text.order - 1, rows, 4), np.int32)
 
     def list(self, positions: Ints, first: int, last: int, marks: Bytes) -> None:
         """Sort positions that begin with words from ``first`` up to ``last``, and list their n-grams.
@@ -390,7 +393,7 @@ class _ListerOnDisk(_Lister):
             if found[0]:
                 yield self.collected[: found[0]]
 
-    def _flush(self, files: dict[int, Growing[np.int32]], keep: int) -> None:
+    def _flush(self, files: dict[int, GrowingArray[np.int32]], keep: int) -> None:
         """Write n-grams to their files, but for the last of each order, which may go on in the next batch."""
         for k, file in files.items():
             size = int(self.sizes[k])

@@ -159,6 +159,7 @@ def count(
     scratch: Scratch,
     meter: Meter | None,
 ) -> CountedOrders:
+    """Count the n-grams, mark those to prune, and estimate the discounts."""
     limits = prune_limits(prune, order)
     kenlm = how.continuations
     found = corpus if isinstance(corpus, Tabulated) else tabulate(corpus, order, scratch, meter, last=kenlm)
@@ -207,6 +208,7 @@ def _counts_of_ends(unigrams: Longs, orders: list[Order], ngram: list[int]) -> l
 
 
 def prune_limits(prune: Sequence[int], order: int) -> list[int]:
+    """Return the count up to which n-grams are pruned, for each order."""
     limits = [*prune, *[prune[-1] if prune else 0] * order][:order]
     if any(limit < 0 for limit in limits) or limits != sorted(limits):
         raise SettingError(f"prune={list(prune)}: expected numbers that do not fall from order to order")

@@ -65,6 +65,7 @@ class HashLayout:
 
     @classmethod
     def open(cls, arrays: Mapping[str, Array], sizes: Sequence[int], vocab_size: int, uniform: bool) -> HashLayout:
+        """Check the arrays of a saved model, and take them as they are."""
         table, rows = arrays["table"], arrays["rows"]
         if table.dtype != np.uint64 or table.ndim != 1 or rows.dtype != np.int64 or rows.shape != (len(sizes),):
             raise InputError("the tables of n-grams have the wrong form")
@@ -85,6 +86,7 @@ class HashLayout:
         return cls(model._replace(table=table, values=table.view(np.float32), shapes=shapes), vocab_size, sizes)
 
     def arrays(self) -> dict[str, Array]:
+        """Return the arrays to be saved."""
         ends = np.append(self.model.shapes[1:, FIRST_ROW], len(self.model.table) // 2)
         rows = ends - self.model.shapes[:, FIRST_ROW]
         return {"unigrams": self.model.unigrams, "table": self.model.table, "rows": rows}
@@ -98,6 +100,7 @@ class HashLayout:
         return words, self.model.values[4 * rows[first:last] + 2].astype(np.float64)
 
     def backoff(self, length: int, context: int) -> float:
+        """Return the log back-off weight of a context of ``length`` + 1 words."""
         if length == 0:
             return float(self.model.unigrams[2 * context + 1])
         return float(self.model.values[4 * (context - self.vocab_size - 1) + 3])
@@ -120,6 +123,7 @@ class HashLayout:
         return first + np.flatnonzero(self.model.table[2 * first : 2 * last : 2])
 
     def ngrams(self) -> Iterator[Spelled]:
+        """Yield every order, see ``Spelled``."""
         values, base, bits = self.model.values, self.vocab_size + 1, np.uint64(self.model.bits)
         spelled = np.arange(base)[:, None]
         yield 1, spelled, self.model.unigrams[::2], self.model.unigrams[1::2]
@@ -141,6 +145,7 @@ class HashLayout:
 
 
 def homes_of(size: int) -> int:
+    """Return the number of home rows of a table of ``size`` n-grams."""
     return int(size / LOAD) + 1
 
 
@@ -184,6 +189,7 @@ def model_of(layout: int, arrays: Mapping[str, Array], vocab_size: int, bases: L
 
 
 def check_sizes(sizes: Sequence[int], vocab_size: int) -> None:
+    """Raise an ``InputError`` unless these can be the numbers of n-grams of each order."""
     if not sizes or sizes[0] != vocab_size + 1 or not all(0 <= size < 1 << 40 for size in sizes):
         raise InputError("the numbers of n-grams do not fit the vocabulary")
 
@@ -210,7 +216,7 @@ def hash_arrays(
         base, contexts = vocab_size + 1 + first, own
         if meter is not None:
             meter("filling tables", k, len(tables) + 1)
-    table = scratch.keep(table[: 2 * sum(rows)])
+    table = scratch.compact(table[: 2 * sum(rows)])
     return {"unigrams": unigrams.reshape(-1), "table": table, "rows": np.array(rows, np.int64)}
 
 

@@ -261,6 +261,7 @@ class EntryBatch(NamedTuple):
 
 
 def batch_of(order: int) -> EntryBatch:
+    """Allocate a batch for n-grams of that order."""
     words = order * LINES
     spans, keys, found = np.empty(2 * words, np.int64), np.empty(4 * words, np.uint64), np.empty(words, np.int64)
     numbers, mixes = np.empty(2 * LINES), np.empty(2 * LINES, np.uint64)

@@ -381,6 +381,7 @@ def count_words_before(suffixes: Ints, counts: Ints) -> None:
 
 @kernel
 def replace_counts(grams: Ints, counts: Ints) -> None:
+    """Set the counts of the first n-grams."""
     for place in range(len(counts)):
         grams[place, COUNT] = counts[place]
 

@@ -501,6 +501,7 @@ def step(model: ModelArrays, state: Longs, at: int, orders: int, word: int) -> t
 
 @inlined
 def ask_ahead(model: ModelArrays, state: Longs, at: int, orders: int, word: int) -> None:
+    """Prefetch the rows that the next step will read."""
     if model.layout == HASH:
         for length in range(orders):
             context = state[at + length]
@@ -567,18 +568,21 @@ def known_extensions(model: ModelArrays, length: int, context: int, found: Longs
 
 @kernel
 def unpack_words(model: ModelArrays, order: int, first: int, last: int, out: Longs) -> None:
+    """Write the last words of n-grams ``first`` to ``last`` to ``out``."""
     for place in range(first, last):
         out[place - first] = read_bits(model.words, model.shapes[order][WORD_START], place, model.bits)
 
 
 @kernel
 def unpack_logs(model: ModelArrays, order: int, first: int, last: int, out: Doubles) -> None:
+    """Write the log-probabilities of n-grams ``first`` to ``last`` to ``out``."""
     for place in range(first, last):
         out[place - first] = log_of(model, order, place)
 
 
 @kernel
 def unpack_weights(model: ModelArrays, length: int, first: int, last: int, out: Doubles) -> None:
+    """Write the log back-off weights of n-grams ``first`` to ``last`` to ``out``."""
     for place in range(first, last):
         out[place - first] = weight_of(model, length, model.bases[length] + place)
 

@@ -53,6 +53,7 @@ class Windows:
 
     @property
     def nbytes(self) -> int:
+        """Size in bytes."""
         return self.rows.nbytes + self.counts.nbytes
 
 

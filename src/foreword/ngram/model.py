@@ -89,6 +89,7 @@ class NgramLM:
 
     @property
     def vocab(self) -> Vocab:
+        """The vocabulary of the training text."""
         if not hasattr(self, "vocab_"):
             raise NotFittedError(self, "corpus")
         return self.vocab_
@@ -96,6 +97,7 @@ class NgramLM:
     # Learning
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
+        """Learn from a corpus; ``valid`` is not used."""
         self._check_unread()
         if len(corpus.ids) == 0:
             raise ForewordError("there is nothing to learn from: the corpus is empty")
@@ -170,9 +172,11 @@ class NgramLM:
         return start
 
     def start(self, n: int = 1) -> Longs:
+        """Return the states, (n, order - 1), of n texts of which only ``<s>`` has been read."""
         return np.tile(self._start, (n, 1))
 
     def advance(self, state: Longs, ids: Ids) -> Longs:
+        """Return the states after one more word each."""
         new, words = np.array(state, np.int64), np.asarray(ids, np.int64)
         if words.shape != (len(new),):
             raise SettingError(f"{len(new)} texts need as many next words, not {words.size}")
@@ -181,6 +185,7 @@ class NgramLM:
         return new
 
     def logprobs(self, corpus: Corpus) -> Logs:
+        """Return the log-probability of every id, float64 (tokens,)."""
         return self.full_scores(corpus, matched=False)[0]
 
     def full_scores(self, corpus: Corpus, *, matched: bool = True) -> tuple[Doubles, Bytes]:
@@ -203,6 +208,7 @@ class NgramLM:
         return logs, orders
 
     def score(self, corpus: Corpus) -> float:
+        """Return the mean log-probability of an id; perplexity is exp(-score)."""
         if len(corpus.ids) == 0:
             raise ForewordError("there is nothing to score: the corpus is empty")
         return float(self.logprobs(corpus).mean())
@@ -270,6 +276,7 @@ class NgramLM:
     # Saving
 
     def to_parts(self) -> Parts:
+        """Return settings, arrays and vocabulary for saving."""
         settings: dict[str, Json] = {
             "order": self.order,
             "smoothing": self.smoothing,
@@ -285,6 +292,7 @@ class NgramLM:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a saved model."""
         settings: dict[str, Any] = dict(parts.settings)
         sizes, discounts = settings.pop("sizes"), settings.pop("discounts")
         model = cls(**settings)

@@ -61,6 +61,7 @@ class TrieLayout:
 
     @classmethod
     def open(cls, arrays: Mapping[str, Array], sizes: Sequence[int], vocab_size: int, uniform: bool) -> TrieLayout:
+        """Check the arrays of a saved model, and take them as they are."""
         shapes, lengths = _trie_shapes(sizes, vocab_size)
         stored = "codes" if "codes" in arrays else "logs"
         expected = {
@@ -80,11 +81,13 @@ class TrieLayout:
         return cls(model._replace(shapes=shapes, **parts), vocab_size, sizes)
 
     def arrays(self) -> dict[str, Array]:
+        """Return the arrays to be saved."""
         names = ("unigrams", "words", "highs", "lows", "samples")
         stored = ("codes", "books") if len(self.model.codes) else ("logs",)
         return {name: getattr(self.model, name) for name in (*names, *stored)}
 
     def extensions(self, length: int, context: int) -> tuple[Longs, Doubles]:
+        """Return the words seen after a context of ``length`` + 1 words, and their log-probabilities there."""
         found = np.empty(2, np.int64)
         known_extensions(self.model, length, context, found)
         first, last = found.tolist()
@@ -94,6 +97,7 @@ class TrieLayout:
         return words, logs
 
     def backoff(self, length: int, context: int) -> float:
+        """Return the log back-off weight of a context of ``length`` + 1 words."""
         if length == 0:
             return float(self.model.unigrams[2 * context + 1])
         weight = np.empty(1)
@@ -102,6 +106,7 @@ class TrieLayout:
         return float(weight[0])
 
     def ngrams(self) -> Iterator[Spelled]:
+        """Yield every order, see ``Spelled``."""
         spelled = np.arange(self.vocab_size + 1)[:, None]
         yield 1, spelled, self.model.unigrams[::2], self.model.unigrams[1::2]
         for order, size in enumerate(self.sizes[1:], 2):

@@ -42,6 +42,7 @@ class UnigramLM:
 
     @property
     def vocab(self) -> Vocab:
+        """The vocabulary of the training text."""
         if self._vocab is None:
             raise NotFittedError(self, "corpus")
         return self._vocab
@@ -59,6 +60,7 @@ class UnigramLM:
         return self.log_probabilities_[corpus.ids]
 
     def score(self, corpus: Corpus) -> float:
+        """Return the mean log-probability of an id; perplexity is exp(-score)."""
         if len(corpus.ids) == 0:
             raise InputError("the text is empty: there is nothing to score")
         return float(self.logprobs(corpus).mean())
@@ -73,11 +75,13 @@ class UnigramLM:
         return np.broadcast_to(self.log_probabilities_, (len(state), len(vocab)))
 
     def advance(self, state: Doubles, ids: Ids) -> Doubles:
+        """Return the same empty states: nothing is remembered."""
         if len(ids) != len(state):
             raise ValueError(f"{len(state)} texts but {len(ids)} next tokens")
         return self.start(len(state))
 
     def to_parts(self) -> Parts:
+        """Return settings, counts and vocabulary for saving."""
         vocab = self.vocab
         return Parts({"add": float(self.add)}, {"counts": self.counts_}, vocab)
 

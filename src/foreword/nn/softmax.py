@@ -59,28 +59,28 @@ def linear_cross_entropy(
     *,
     rows: int | None = None,
     scale: float = 1.0,
-    room: Tensor | None = None,
+    weight_gradient: Tensor | None = None,
 ) -> Tensor:
     """Return the mean loss times ``scale``, in float32; hidden (N, D), weight (V, D), bias (V,), targets (N,).
 
     rows: words in a block. scale: of the loss and so of every gradient; gradients in float16 vanish without one.
-    room (V, D): buffer that the weight's gradient overwrites, instead of being returned to autograd, which
-    saves one that large. Only where ``takes_room`` says so.
+    weight_gradient (V, D): buffer that the weight's gradient overwrites, instead of being returned to autograd, which
+    saves one that large. Only where ``takes_gradient_buffer`` says so.
     """
     on_cpu = hidden.device.type == "cpu"
     rows = rows or (max(ROWS_ON_CPU, LOGITS_ON_CPU // len(weight)) if on_cpu else ROWS)
     rows = -(-len(targets) // -(-len(targets) // rows)) if len(targets) else rows  # blocks of about one size
     parts = [hidden, weight, bias]
-    if len(targets) and takes_room(*parts):
+    if len(targets) and takes_gradient_buffer(*parts):
         if int(targets.min()) < 0 or int(targets.max()) >= len(weight):
             raise IndexError(f"a target lies outside of 0 to {len(weight) - 1}")
-        return cast(Tensor, _OnCPU.apply(*parts, targets, rows, scale, room))  # type: ignore[no-untyped-call]
-    if room is not None:
-        raise ValueError("room is for contiguous float32 on a CPU, and at least one word")
+        return cast(Tensor, _OnCPU.apply(*parts, targets, rows, scale, weight_gradient))  # type: ignore[no-untyped-call]
+    if weight_gradient is not None:
+        raise ValueError("weight_gradient is for contiguous float32 on a CPU, and at least one word")
     return cast(Tensor, _LinearCrossEntropy.apply(*parts, targets, rows, scale))  # type: ignore[no-untyped-call]
 
 
-def takes_room(hidden: Tensor, weight: Tensor, bias: Tensor) -> bool:
+def takes_gradient_buffer(hidden: Tensor, weight: Tensor, bias: Tensor) -> bool:
     """Return whether our kernels apply: contiguous float32 on the CPU."""
     return all(
         part.device.type == "cpu" and part.dtype == torch.float32 and part.is_contiguous()
@@ -137,15 +137,15 @@ class _OnCPU(torch.autograd.Function):
         targets: Tensor,
         rows: int,
         scale: float,
-        room: Tensor | None,
+        weight_gradient: Tensor | None,
     ) -> Tensor:
         words, factor = len(weight), scale / len(targets)
         h, w, b = (part.detach().numpy() for part in (hidden, weight, bias))
         wanted = targets.numpy().astype(np.int64, copy=False)
         d_h, d_b = np.empty_like(h), np.zeros_like(b)
-        d_w = np.empty_like(w) if room is None else room.detach().numpy()
+        d_w = np.empty_like(w) if weight_gradient is None else weight_gradient.detach().numpy()
         if d_w.dtype != w.dtype or d_w.shape != w.shape or not d_w.flags.c_contiguous:
-            raise ValueError(f"room is {d_w.dtype} {d_w.shape}: expected contiguous {w.dtype} {w.shape}")
+            raise ValueError(f"weight_gradient is {d_w.dtype} {d_w.shape}: expected contiguous {w.dtype} {w.shape}")
         loss, block = 0.0, np.empty((min(rows, len(h)), words), np.float32)
         for start in range(0, len(h), rows):
             few = h[start : start + rows]
@@ -156,7 +156,7 @@ class _OnCPU(torch.autograd.Function):
             sgemm(1.0, w.T, scores.T, 0.0, d_h[start : start + rows].T, overwrite_c=True)
             sgemm(1.0, few.T, scores.T, 0.0 if start == 0 else 1.0, d_w.T, trans_b=True, overwrite_c=True)
         ctx.save_for_backward(*map(torch.from_numpy, (d_h, d_b)))
-        ctx.d_weight, ctx.returned = torch.from_numpy(d_w), room is None
+        ctx.d_weight, ctx.returned = torch.from_numpy(d_w), weight_gradient is None
         return torch.tensor(loss * factor)
 
     @staticmethod

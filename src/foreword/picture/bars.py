@@ -1,7 +1,4 @@
-"""The ladder: every model's perplexity as a bar, so that a generation's progress is a length.
-
-Why a linear classifier said what it said: a bar for each word, to the right for its label, to the left against.
-"""
+"""Charts of bars: ``ladder``, every model's perplexity, and ``reasons``, why a linear classifier chose its label."""
 
 from __future__ import annotations
 
@@ -16,24 +13,24 @@ BAR_HEIGHT = 10
 
 
 def ladder(names: Sequence[str], perplexities: Sequence[float], vocabulary: int) -> Picture:
-    """One bar a model, the best one in colour.
+    """Draw one bar per model, the best one in colour.
 
-    The widest bar is the worst finite perplexity. A model that stands alone is measured against ``vocabulary``, the
-    perplexity of choosing blindly among all tokens: beside nothing a bar says nothing.
+    The widest bar is the worst finite perplexity. A single model is compared with ``vocabulary``, the perplexity of
+    choosing blindly among all tokens: alone a bar says nothing.
     """
     finite = [value for value in perplexities if math.isfinite(value)]
     full = max(finite, default=1.0) if len(perplexities) > 1 else float(max(vocabulary, *finite, 1))
     best = min(perplexities, default=math.inf)
     rows = (
-        _ladder_row(place, name, value, min(value / full, 1.0), value == best)
-        for place, (name, value) in enumerate(zip(names, perplexities, strict=True))
+        _ladder_row(index, name, value, min(value / full, 1.0), value == best)
+        for index, (name, value) in enumerate(zip(names, perplexities, strict=True))
     )
     title = "Perplexity on text none of the models has seen"
     return Picture(svg(title, ROW_HEIGHT * len(names), rows), title, _ladder_caption(names, perplexities, vocabulary))
 
 
-def _ladder_row(place: int, name: str, value: float, share: float, best: bool) -> str:
-    top = place * ROW_HEIGHT
+def _ladder_row(index: int, name: str, value: float, share: float, best: bool) -> str:
+    top = index * ROW_HEIGHT
     colour = "accent" if best else "muted"
     bar = f'y="{top + 24}" height="{BAR_HEIGHT}" rx="{BAR_HEIGHT / 2:g}"'
     return (
@@ -55,20 +52,20 @@ def _ladder_caption(names: Sequence[str], perplexities: Sequence[float], vocabul
 
 
 ROW, BAR = 24, 14
-NAME, ROOM = 0.26, 0.08
-"""Words stand before the bars; numbers have so much room beside them; both are shares of the width."""
+NAME, NUMBER = 0.26, 0.08
+"""Widths of the words before the bars and of the numbers at their ends, as shares of the picture's width."""
 
 
 def reasons(words: Sequence[str], weights: Sequence[float], title: str, caption: str) -> Picture:
-    """One bar a word, as long as its weight, which may be negative; the order is the caller's."""
+    """Draw one bar per word, as long as its weight: to the right for the label, to the left against it."""
     if not words or len(words) != len(weights):
         raise SettingError(f"{len(words)} words and {len(weights)} weights: expected as many of both, at least one")
     most, least = max(0.0, *weights), min(0.0, *weights)
-    wide = (1 - NAME - 2 * ROOM) / ((most - least) or 1.0)
-    zero = NAME + ROOM - least * wide
+    wide = (1 - NAME - 2 * NUMBER) / ((most - least) or 1.0)
+    zero = NAME + NUMBER - least * wide
     shapes = [
-        _reason_row(ROW * place, word, weight, zero, wide)
-        for place, (word, weight) in enumerate(zip(words, weights, strict=True))
+        _reason_row(ROW * index, word, weight, zero, wide)
+        for index, (word, weight) in enumerate(zip(words, weights, strict=True))
     ]
     height = ROW * len(words)
     axis = f'<line x1="{percent(zero)}" x2="{percent(zero)}" y1="0" y2="{height - 4}" stroke="var(--p-muted)"/>'
@@ -78,10 +75,10 @@ def reasons(words: Sequence[str], weights: Sequence[float], title: str, caption:
 def _reason_row(top: int, word: str, weight: float, zero: float, wide: float) -> str:
     end = zero + weight * wide
     left, colour = min(zero, end), "accent" if weight >= 0 else "muted"
-    beside, anchor = (end + 0.008, "start") if weight >= 0 else (end - 0.008, "end")
+    number, anchor = (end + 0.008, "start") if weight >= 0 else (end - 0.008, "end")
     return (
         label(word, percent(NAME - 0.02), top + 14, anchor="end")
         + f'<rect x="{percent(left)}" y="{top + 2}" width="{percent(abs(end - zero))}" height="{BAR}" '
         f'fill="var(--p-{colour})"/>'
-        + label(f"{weight:+.2f}".replace("-", "−"), percent(beside), top + 14, anchor=anchor, colour="muted")
+        + label(f"{weight:+.2f}".replace("-", "−"), percent(number), top + 14, anchor=anchor, colour="muted")
     )

@@ -1,10 +1,8 @@
 """Grids of numbers between 0 and 1, each a square as full of colour as its number is large.
 
-The gates of a recurrent layer while it reads a sentence: a row a token, a column a unit (row L05).
-
-Where a translation looks: a row a target word, a column a source word, as in the papers (rows Q14 and F08).
-
-Bahdanau et al. (2015), figure 3. As a drawing, or as letters for a terminal.
+``gates`` shows the gates of a recurrent layer while it reads a sentence: one row per token, one column per unit.
+``attention`` shows the attention of a translation: one row per target word, one column per source word, as in figure 3
+of Bahdanau et al. (2015); ``attention_text`` the same for a terminal.
 """
 
 from __future__ import annotations
@@ -17,28 +15,28 @@ import numpy as np
 
 from foreword.arrays import Doubles, Reals
 from foreword.errors import SettingError
-from foreword.picture.picture import Picture, label, percent, readable, svg
+from foreword.picture.picture import Picture, label, percent, readable, shorten, svg
 
 ROW, TOP = 24, 96
 FIRST = 0.2
-"""Names of rows stand before the first column; a share of the width."""
+"""Position of the first column, as a share of the width; the names of rows stand before it."""
 
-LONGEST_WORD, WIDEST = 16, 0.08
-"""A square is at most so wide, so that a short sentence has no bars."""
+WIDEST = 0.08
+"""Greatest width of a square, so that a short sentence has no bars."""
 
 
 def heat_map(columns: Sequence[str], rows: Sequence[str], shares: Reals, title: str, caption: str) -> Picture:
-    """A square for each pair; shares: (rows, columns), between 0 and 1. Names of columns stand aslant above them."""
+    """Draw a square for each pair; shares: (rows, columns), between 0 and 1."""
     check_shares(columns, rows, shares)
     each = min(WIDEST, (1 - FIRST) / len(columns))
     shapes = [
         f'<svg x="{percent(FIRST + (place + 0.5) * each)}" y="{TOP - 8}" overflow="visible">'
-        f'<g transform="rotate(-50)">{label(_short(name), "0", 0)}</g></svg>'
+        f'<g transform="rotate(-50)">{label(shorten(name), "0", 0)}</g></svg>'
         for place, name in enumerate(columns)
     ]
     for number, name in enumerate(rows):
         top = TOP + ROW * number
-        shapes.append(label(_short(name), percent(FIRST - 0.012), top + 16, anchor="end"))
+        shapes.append(label(shorten(name), percent(FIRST - 0.012), top + 16, anchor="end"))
         shapes.append(
             grid(
                 square(
@@ -51,6 +49,7 @@ def heat_map(columns: Sequence[str], rows: Sequence[str], shares: Reals, title: 
 
 
 def check_shares(columns: Sequence[str], rows: Sequence[str], shares: Reals) -> None:
+    """Raise a SettingError unless the shape of ``shares`` is that of the names."""
     if not columns or not rows or shares.shape != (len(rows), len(columns)):
         raise SettingError(
             f"weights are {shares.shape} for {len(rows)} rows and {len(columns)} columns: expected as many of both, "
@@ -59,7 +58,7 @@ def check_shares(columns: Sequence[str], rows: Sequence[str], shares: Reals) -> 
 
 
 def square(share: float, left: float, top: float, width: float, height: float, hint: str = "") -> str:
-    """One square; ``left`` and ``width`` are shares of the picture's width, ``top`` and ``height`` pixels.
+    """Draw one square; ``left`` and ``width`` are shares of the picture's width, ``top`` and ``height`` pixels.
 
     A thin outline stays where the number is 0, so that empty and missing look different.
     """
@@ -71,25 +70,22 @@ def square(share: float, left: float, top: float, width: float, height: float, h
 
 
 def grid(squares: Iterable[str]) -> str:
-    """Squares with their colour, said once for all of them."""
+    """Group squares and set their colour once for all of them."""
     return f'<g fill="var(--p-accent)" stroke="var(--p-line)">{"".join(squares)}</g>'
 
 
-def _short(word: str) -> str:
-    return word if len(word) <= LONGEST_WORD else f"{word[: LONGEST_WORD - 1]}…"
-
+# The gates of a recurrent layer
 
 GATE_ROW, GATES_TOP = 22, 46
 FIRST_GATE, GAP = 0.17, 0.035
-"""Words stand before the first column; gates are so far apart; both are shares of the width."""
+"""Position of the first gate, after the words, and the distance between gates, as shares of the width."""
 
-LONGEST_TOKEN = 16
 MEAN = 0.055
-"""Beside each gate's squares stands the mean over all its units, as a number."""
+"""Width of the column with the mean over all units of a gate."""
 
 
 def gates(tokens: Sequence[str], traces: Mapping[str, Doubles], units: int = 12) -> Picture:
-    """traces: a gate's name → (tokens, units) between 0 and 1. Of each gate the units that vary most are drawn."""
+    """Draw the units of each gate that vary most; traces: a gate's name → (tokens, units), between 0 and 1."""
     for name, values in traces.items():
         if values.shape[0] != len(tokens):
             raise SettingError(f"{name}: {len(tokens)} tokens but {values.shape[0]} rows")
@@ -97,7 +93,7 @@ def gates(tokens: Sequence[str], traces: Mapping[str, Doubles], units: int = 12)
         raise SettingError("gates need at least one token and one gate")
     width = (1 - FIRST_GATE - GAP * (len(traces) - 1)) / len(traces)
     height = GATES_TOP + GATE_ROW * len(tokens)
-    shapes = [label(_shorten(token), "0", GATES_TOP + GATE_ROW * place + 15) for place, token in enumerate(tokens)]
+    shapes = [label(shorten(token), "0", GATES_TOP + GATE_ROW * place + 15) for place, token in enumerate(tokens)]
     for number, (name, values) in enumerate(traces.items()):
         shapes += _gate(name, values, FIRST_GATE + number * (width + GAP), width, units)
     title = "What the gates do at each word"
@@ -105,7 +101,7 @@ def gates(tokens: Sequence[str], traces: Mapping[str, Doubles], units: int = 12)
 
 
 def _gate(name: str, values: Doubles, left: float, width: float, units: int) -> list[str]:
-    """One gate's squares, those of a unit below each other, and the mean over all units at the right."""
+    """Draw one gate: one column per unit, and the mean over all units at the right."""
     drawn = np.argsort(-values.std(axis=0), kind="stable")[:units]
     each = (width - MEAN) / len(drawn)
     shapes = [
@@ -125,10 +121,6 @@ def _gate(name: str, values: Doubles, left: float, width: float, units: int) -> 
     return shapes
 
 
-def _shorten(word: str) -> str:
-    return word if len(word) <= LONGEST_TOKEN else f"{word[: LONGEST_TOKEN - 1]}…"
-
-
 def _gates_caption(tokens: Sequence[str], traces: Mapping[str, Doubles]) -> str:
     said = "Full colour is an open gate, none a shut one; a column is a unit, and those that vary most are shown."
     name = "forget" if "forget" in traces else next(iter(traces))
@@ -140,18 +132,20 @@ def _gates_caption(tokens: Sequence[str], traces: Mapping[str, Doubles]) -> str:
     )
 
 
+# Attention
+
 SHADES = " ░▒▓█"
 
 
 def attention(source: Sequence[str], target: Sequence[str], weights: Reals) -> Picture:
-    """weights: (target, source), each row summing to one."""
+    """Draw attention weights: (target, source), each row summing to one."""
     title = "Where each word of the translation looks"
     check_shares(source, target, weights)
     return heat_map(source, target, weights, title, _attention_caption(source, target, weights))
 
 
 def attention_text(source: Sequence[str], target: Sequence[str], weights: Reals) -> str:
-    """The same for a terminal: source words numbered below, and for each target word the one it looked at most."""
+    """Return the same for a terminal: source words numbered below, and each target word with its heaviest one."""
     check_shares(source, target, weights)
     wide = max(_width(word) for word in target)
     lines = []
@@ -166,7 +160,7 @@ def attention_text(source: Sequence[str], target: Sequence[str], weights: Reals)
 
 
 def _width(word: str) -> int:
-    """Columns of a terminal."""
+    """Return the width of a word in columns of a terminal."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in word)
 
 

@@ -5,7 +5,7 @@ Lengths across are percentages and lengths down are pixels: a picture is as wide
 their size on a telephone. Colours are CSS variables: a page that sets ``--ink``, ``--muted``, ``--line``, ``--accent``
 and ``--heat`` decides; without one a picture follows the reader's light or dark setting.
 
-A picture as a file of its own: its title above it, paper below it, and room around.
+``write_standalone`` writes a picture as an SVG file of its own, with its title, a background and a margin.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Picture:
 
 
 def svg(title: str, height: float, shapes: Iterable[str]) -> str:
-    """Shapes, already markup, as one drawing that is as wide as the place it stands in."""
+    """Return shapes, already markup, as one drawing that is as wide as its container."""
     name = escape(title)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="picture" role="img" aria-label="{name}" width="100%" '
@@ -48,7 +48,7 @@ def svg(title: str, height: float, shapes: Iterable[str]) -> str:
 
 
 def label(text: str, x: str, y: float, *, anchor: str = "start", colour: str = "ink", weight: int = 400) -> str:
-    """A line of text; ``x`` with its unit, ``y`` in pixels at the foot of the letters."""
+    """Return a line of text; ``x`` with its unit, ``y`` in pixels at the foot of the letters."""
     return (
         f'<text x="{x}" y="{y:g}" text-anchor="{anchor}" font-weight="{weight}" fill="var(--p-{colour})">'
         f"{escape(text)}</text>"
@@ -56,12 +56,12 @@ def label(text: str, x: str, y: float, *, anchor: str = "start", colour: str = "
 
 
 def percent(share: float) -> str:
-    """0.5 as ``50%``, short and the same on every machine."""
+    """Write 0.5 as ``50%``, short and the same on every machine."""
     return f"{100 * share:.2f}".rstrip("0").rstrip(".") + "%"
 
 
 def readable(number: float) -> str:
-    """A number as a person would write it: 12,346  123  45.7  6.54  0.0123  4.6×10⁻⁸  ∞."""
+    """Write a number as a person would: 12,346  123  45.7  6.54  0.0123  4.6×10⁻⁸  ∞."""
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
     if abs(number) >= 100:
@@ -76,20 +76,25 @@ def readable(number: float) -> str:
     return f"{digits}×{power_of_ten(int(power))}"
 
 
+def shorten(word: str, longest: int = 16) -> str:
+    """Return a word of at most ``longest`` letters; a longer one ends in an ellipsis."""
+    return word if len(word) <= longest else f"{word[: longest - 1]}…"
+
+
 def power_of_ten(power: int) -> str:
-    """10⁻⁸, 10²⁴."""
+    """Write a power of ten: 10⁻⁸, 10²⁴."""
     return "10" + str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
 def size(count: int) -> str:
-    """Bytes as a person would write them: 640 bytes, 1.4 MB."""
+    """Write a number of bytes as a person would: 640 bytes, 1.4 MB."""
     if count < 1000:
         return f"{count} bytes"
     return f"{brief(count)}B"
 
 
 def brief(number: float) -> str:
-    """Three figures and a letter: 640, 12.3 k, 1.4 M."""
+    """Write a number with three figures and a letter: 640, 12.3 k, 1.4 M."""
     for letter, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if number >= 0.9995 * scale:
             return f"{number / scale:.3g} {letter}"
@@ -97,7 +102,7 @@ def brief(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Time as a person would say it: < 0.01 s, 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    """Write a time as a person would say it: < 0.01 s, 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
     if seconds < 0.01:
         return "< 0.01 s"
     if seconds < 10:
@@ -120,7 +125,7 @@ _PAPER = (
 
 
 def standalone(picture: Picture, width: int = WIDTH) -> str:
-    """A whole SVG file; ``width`` is its width in pixels, for pictures that are as wide as their page."""
+    """Return a whole SVG file; ``width`` is its width in pixels, for pictures that are as wide as their page."""
     inner = ElementTree.fromstring(picture.markup) if picture.markup.startswith("<svg") else None
     if inner is None or "viewBox" in inner.attrib:
         raise SettingError(f"{picture.title!r} is no drawing that takes its width from the page")
@@ -136,6 +141,6 @@ def standalone(picture: Picture, width: int = WIDTH) -> str:
 
 
 def write_standalone(picture: Picture, path: str | Path, width: int = WIDTH) -> None:
-    """Write the file; an older one of that name stays whole until the new one is."""
+    """Write a picture as an SVG file, atomically."""
     with atomic_file(path) as new:
         new.write_text(standalone(picture, width), encoding="utf-8", newline="\n")

@@ -1,4 +1,4 @@
-"""A comparison as one page: a file that opens by double click, prints, and needs nothing beside it.
+"""A comparison as one page: a file that opens by double click, prints, and needs no other file.
 
 Everything that comes from the text or from a model is escaped, and the page forbids itself scripts and the network.
 ``report_tables.py`` has its words and columns of numbers; here are its pictures, each with a sentence on what to see.
@@ -21,22 +21,24 @@ from foreword.picture.curves import gradients, growth, learning, mixing
 from foreword.picture.heat import gates
 from foreword.picture.picture import Picture
 from foreword.picture.report_tables import cost_sentence, costs, header, method, results, sample
-from foreword.picture.style import STYLE
 from foreword.picture.text import merges, neighbours, surprisal, zipf
 from foreword.storage.atomic import atomic_file
+
+STYLE = "\n" + Path(__file__).with_name("report.css").read_text(encoding="utf-8")
+"""How the report looks: one calm column of serif text, numbers in columns, two colours, light or dark."""
 
 LAGS = (0, 1, 2, 3, 5, 8, 12, 16, 20, 30, 40)
 """Steps back at which a gradient is drawn, as far as it was followed."""
 
 
 def write_report(comparison: Comparison, path: str | Path) -> None:
-    """Write the page; an older one of that name stays whole until the new one is."""
+    """Write the page atomically: an older file of that name stays until the new one is complete."""
     with atomic_file(path) as new:
         new.write_text(report(comparison), encoding="utf-8", newline="\n")
 
 
 def report(comparison: Comparison) -> str:
-    """The whole page as HTML: the same comparison gives the same bytes."""
+    """Return the whole page as HTML: the same comparison gives the same bytes."""
     sections = list(_sections(comparison))
     listed = "".join(f'<li><a href="#{_anchor(title)}">{escape(title)}</a></li>' for title, _ in sections)
     contents = f'<nav aria-label="On this page"><ol>{listed}</ol></nav>'
@@ -45,7 +47,7 @@ def report(comparison: Comparison) -> str:
 
 
 def _sections(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Titles and what stands below them; what was not measured has no section."""
+    """Yield the title and the body of each section; what was not measured has none."""
     text, rows = comparison.text, comparison.rows
     yield "Results", results(rows) + _figure(_ladder(text, rows))
     if comparison.mixed is not None:
@@ -61,8 +63,8 @@ def _sections(comparison: Comparison) -> Iterator[tuple[str, str]]:
     if any(each.nearest for each in comparison.neighbours):
         yield "Words that are alike", _figure(neighbours([(each.word, each.nearest) for each in comparison.neighbours]))
     if comparison.merges is not None:
-        told = comparison.merges
-        yield "Words put together", _figure(merges(told.first, told.learnt, told.stages))
+        merged = comparison.merges
+        yield "Words put together", _figure(merges(merged.first, merged.learnt, merged.stages))
     yield f"The text’s {text.unit}s", _figure(_zipf(text))
     if comparison.growth:
         yield "Why longer n-grams run out of text", _figure(_growth(comparison))
@@ -112,7 +114,7 @@ def _figure(picture: Picture) -> str:
 
 
 def _wide(picture: Picture) -> str:
-    """A figure that scrolls by itself where the page is narrow."""
+    """Return a figure that scrolls by itself where the page is narrow."""
     name = escape(picture.title)
     return (
         f'<figure><div class="scroll" role="region" aria-label="{name}" tabindex="0"><div class="wide">'

@@ -14,6 +14,7 @@ FEW_TOKENS = 1000
 
 
 def header(comparison: Comparison) -> str:
+    """Return the title, the first paragraph and the facts of the text."""
     text = comparison.text
     facts = {
         "document" if text.documents == 1 else "documents": f"{text.documents:,}",
@@ -33,7 +34,7 @@ def header(comparison: Comparison) -> str:
 def _lede(comparison: Comparison) -> str:
     text, rows = comparison.text, comparison.rows
     models = f"{_in_words(len(rows))} model{'s' * (len(rows) != 1)}"
-    told = (
+    lede = (
         f"{models} learnt from {text.train_tokens:,} tokens of this text and then had to predict "
         f"{text.test_tokens:,} others."
     )
@@ -41,23 +42,23 @@ def _lede(comparison: Comparison) -> str:
     if best is not None and math.isfinite(best.measures.perplexity):
         which = "It was" if len(rows) == 1 else f"The best, {best.title}, was"
         number = readable(best.measures.perplexity)
-        told += f" {which} as unsure at each as if it chose among {number} equally likely ones."
+        lede += f" {which} as unsure at each as if it chose among {number} equally likely ones."
     if text.test_tokens < FEW_TOKENS:
-        told += " So short a test tells little: a longer text gives numbers to rely on."
+        lede += " So short a test tells little: a longer text gives numbers to rely on."
     if comparison.sampled is not None:
-        told += f" {sampled_in_words(comparison.sampled)}"
+        lede += f" {sampled_in_words(comparison.sampled)}"
     if text.test_share < 1:
-        told += f" {shortened_in_words(text)}"
-    return told
+        lede += f" {shortened_in_words(text)}"
+    return lede
 
 
 def shortened_in_words(text: TextFacts) -> str:
-    """A test part that networks have no time to read whole, in a sentence."""
+    """Say in a sentence that networks had no time to read the whole test part."""
     return f"Of the test part {text.test_share:.0%} is read, documents evenly spread: all the time there is for it."
 
 
 def sampled_in_words(sampled: Sampled) -> str:
-    """A text that was too large to be taken whole, in a sentence."""
+    """Say in a sentence that the text was too large to be taken whole."""
     if sampled.kept_documents == 1:
         return f"Of {size(sampled.bytes)} the first {size(sampled.kept_bytes)} were taken."
     return (
@@ -72,7 +73,7 @@ def _in_words(number: int) -> str:
 
 
 def results(rows: Iterable[Row]) -> str:
-    """How well each model did."""
+    """Return the table of measures."""
     return _table(
         ("Model", "Perplexity", "without unknown", "Bits per byte"),
         [
@@ -88,7 +89,7 @@ def results(rows: Iterable[Row]) -> str:
 
 
 def costs(rows: Iterable[Row]) -> str:
-    """How large each model is, and how fast."""
+    """Return the table of sizes and speeds."""
     return _table(
         ("Model", "Parameters", "On disk", "Learning took", "Learning, tokens/s", "Scoring, tokens/s"),
         [
@@ -123,26 +124,28 @@ def _line(row: Row, cells: Iterable[str], best: bool) -> str:
 
 
 def cost_sentence(rows: Sequence[Row]) -> str:
-    """One thing to see in the table of costs."""
+    """Return one sentence on what to see in the table of costs."""
     quickest = max(rows, key=lambda row: row.score_tokens_per_second)
     smallest = min(rows, key=lambda row: row.disk_bytes)
     best = min(rows, key=lambda row: row.measures.perplexity)
-    told = (
+    sentence = (
         f"What it costs: {quickest.title} scores fastest, {brief(quickest.score_tokens_per_second)} tokens a second, "
         f"and {smallest.title} is smallest, {size(smallest.disk_bytes)}"
     )
     if best in (quickest, smallest):
-        return f"{told}."
+        return f"{sentence}."
     times = quickest.score_tokens_per_second / best.score_tokens_per_second
-    return f"{told}; the best, {best.title}, takes {readable(times)} times as long for a token as the former."
+    return f"{sentence}; the best, {best.title}, takes {readable(times)} times as long for a token as the former."
 
 
 def sample(row: Row) -> str:
-    said = escape(row.sample) or "(nothing: it ended every document at once)"
-    return f'<h3>{escape(row.title)}</h3>\n<blockquote dir="auto" lang="">{said}</blockquote>\n'
+    """Return what a model wrote as a quotation."""
+    text = escape(row.sample) or "(nothing: it ended every document at once)"
+    return f'<h3>{escape(row.title)}</h3>\n<blockquote dir="auto" lang="">{text}</blockquote>\n'
 
 
 def method(comparison: Comparison) -> str:
+    """Return the list of how everything was measured."""
     text, rows = comparison.text, comparison.rows
     oov = next((row.measures.oov for row in rows), 0)
     entries = {
@@ -167,15 +170,15 @@ def method(comparison: Comparison) -> str:
         "Speed": "Tokens a second, learning and scoring, on the machine that made this page.",
         "Learning": (
             "Networks learn until their share of the time is over, or until the tuning part has not become likelier "
-            "for three looks. While they learn, most of a large vocabulary is stood for by words that are drawn; all "
-            "measures take the whole of it."
+            "for three evaluations. While they learn, most of a large vocabulary is represented by sampled words; all "
+            "measures use the whole of it."
         ),
         "Two together": (
-            "The pair and its weights are those that make the tuning part likeliest; what is told is the test part."
+            "The pair and its weights are those that make the tuning part likeliest; the test part is reported."
         ),
         "Gradients": (
-            "Of the loss at one place of the test text, the norm of what reaches the vector of the word so many steps "
-            "back, as a share of the last word’s; the mean over 32 places."
+            "Of the loss at one position of the test text, the norm of what reaches the vector of the word n steps "
+            "back, as a share of the last word’s; the mean over 32 positions."
         ),
         "Samples": "Drawn from each model at temperature 1 with a fixed seed, so the same run gives the same text.",
     }

@@ -1,5 +1,5 @@
-"""Words in the space of their vectors, drawn from the vectors themselves: an analogy as a parallelogram (F02), a map of
-words, and what CBOW and skip-gram do with a window (F03).
+"""Words in the space of their vectors: an analogy as a parallelogram, a map of words, and what CBOW and skip-gram do
+with a window.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from foreword.picture.picture import Picture, label, percent, readable, svg
 from foreword.vectors.word2vec import Word2Vec
 from foreword.vectors.wordvectors import WordVectors
 
-Place = tuple[float, float]
+Point = tuple[float, float]
 
 HEIGHT = 320
 LEFT, RIGHT, TOP, BOTTOM = 0.08, 0.86, 34, 290
-"""Where points may stand: shares of the width, which leave room for names, and pixels down."""
+"""The area of the points: shares of the width, which leave space for names, and pixels down."""
 
 LETTER, GAP = 0.011, 0.014
-"""How wide a letter is, and how far a name stands from its dot, as shares of the width."""
+"""Width of a letter, and distance of a name from its dot, as shares of the width."""
 
 
 def parallelogram(vectors: WordVectors, a: str, b: str, c: str, d: str) -> Picture:
-    """How a : b = c : d looks: the four words in the plane that the two steps of the analogy span.
+    """Draw a : b = c : d, the four words in the plane that the two steps of the analogy span.
 
-    Across goes what both pairs have in common, b − a and d − c; down what a and c differ in, at right angles to it.
+    The horizontal axis is what both pairs have in common, b − a and d − c; the vertical one, at right angles to it,
+    what a and c differ in.
     """
     rows = _directions(vectors, (a, b, c, d))
     plane = _plane((rows[1] - rows[0] + rows[3] - rows[2]) / 2, (rows[2] - rows[0] + rows[3] - rows[1]) / 2)
@@ -53,7 +54,7 @@ def parallelogram(vectors: WordVectors, a: str, b: str, c: str, d: str) -> Pictu
 
 
 def word_map(vectors: WordVectors, groups: Mapping[str, Sequence[str]]) -> Picture:
-    """Groups of words on the two directions in which they differ most; the first group is drawn in colour."""
+    """Draw groups of words on their two principal components; the first group is in colour."""
     words = [word for group in groups.values() for word in group]
     if len(words) < 3:
         raise SettingError("a map needs three words")
@@ -73,7 +74,7 @@ def word_map(vectors: WordVectors, groups: Mapping[str, Sequence[str]]) -> Pictu
 
 
 def cbow_against_skip_gram(cbow: Word2Vec, skip_gram: Word2Vec, sentence: Sequence[str], centre: int) -> Picture:
-    """What either model does at one word of a sentence, side by side: the same words, and every arrow turned round."""
+    """Draw what either model does at one word of a sentence: the same words, and every arrow reversed."""
     if (cbow.model, skip_gram.model) != ("cbow", "skip-gram"):
         raise SettingError(f"expected a CBOW and a skip-gram model, not {cbow.model} and {skip_gram.model}")
     if not 0 <= centre < len(sentence):
@@ -91,7 +92,7 @@ def cbow_against_skip_gram(cbow: Word2Vec, skip_gram: Word2Vec, sentence: Sequen
     return Picture(svg(title, height, shapes), title, caption)
 
 
-# Places
+# Positions
 
 
 def _directions(vectors: WordVectors, words: Sequence[str]) -> Doubles:
@@ -103,7 +104,7 @@ def _directions(vectors: WordVectors, words: Sequence[str]) -> Doubles:
 
 
 def _plane(across: Doubles, down: Doubles) -> Doubles:
-    """Two directions of length one, the second at right angles to the first."""
+    """Return two directions of length one, the second at right angles to the first."""
     first = across / max(float(np.linalg.norm(across)), 1e-30)
     rest = down - (down @ first) * first
     return np.stack((first, rest / max(float(np.linalg.norm(rest)), 1e-30)))
@@ -114,13 +115,13 @@ def _cosine(one: Doubles, other: Doubles) -> float:
 
 
 def _share(rows: Doubles, plane: Doubles) -> float:
-    """How much of the rows' variance lies in a plane."""
+    """Return the share of the rows' variance that lies in a plane."""
     centred = rows - rows.mean(axis=0)
     return float(((centred @ plane.T) ** 2).sum() / max(float((centred**2).sum()), 1e-30))
 
 
-def _fitted(points: Doubles, alike: bool = False) -> list[Place]:
-    """Points as shares of the width and pixels down. alike: neither side is stretched more than its spread asks for."""
+def _fitted(points: Doubles, alike: bool = False) -> list[Point]:
+    """Scale points to shares of the width and pixels down. alike: with one scale for both directions."""
     low, high = points.min(axis=0), points.max(axis=0)
     spread = np.maximum(high - low, 1e-12)
     if alike:
@@ -143,23 +144,23 @@ _ARROW_HEAD = (
 )
 
 
-def _line(one: Place, other: Place, colour: str, more: str = "") -> str:
+def _line(one: Point, other: Point, colour: str, more: str = "") -> str:
     return (
         f'<line x1="{percent(one[0])}" y1="{one[1]:.1f}" x2="{percent(other[0])}" y2="{other[1]:.1f}" '
         f'stroke="var(--p-{colour})" stroke-width="1.5"{more}/>'
     )
 
 
-def _corner(word: str, place: Place, up: bool) -> str:
-    """A dot with its name above or below it, where no line goes."""
+def _corner(word: str, place: Point, up: bool) -> str:
+    """Draw a dot with its name above or below it, where no line goes."""
     x, y = percent(place[0]), place[1]
     dot = f'<circle cx="{x}" cy="{y:.1f}" r="3.5" fill="var(--p-ink)"/>'
     return dot + label(word, x, round(y - 12 if up else y + 22, 1), anchor="middle")
 
 
-def _named_points(words: Sequence[str], places: Sequence[Place], colours: Sequence[str] | None = None) -> list[str]:
-    """A dot and a name for each word. A name stands beside its dot, right or left, or as little away as there is room:
-    it covers no other name and no dot.
+def _named_points(words: Sequence[str], places: Sequence[Point], colours: Sequence[str] | None = None) -> list[str]:
+    """Draw a dot and a name for each word. A name stands right or left of its dot, or as near as possible without
+    covering another name or dot.
     """
     shapes = []
     taken = [(x - 0.008, x + 0.008, y) for x, y in places]
@@ -176,7 +177,7 @@ def _named_points(words: Sequence[str], places: Sequence[Place], colours: Sequen
 
 
 def _reach(x: float, side: int, y: float, wide: float) -> tuple[float, float, float]:
-    """From where to where a name goes, and its height."""
+    """Return where a name begins and ends, and its height."""
     near, far = x + GAP * side, x + (GAP + wide) * side
     return min(near, far), max(near, far), y
 
@@ -191,12 +192,12 @@ def _is_free(x: float, side: int, y: float, wide: float, taken: Sequence[tuple[f
 
 ROW = 30
 BOX = 0.15
-"""How wide a box is, as a share of the width."""
+"""Width of a box, as a share of the picture's."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The words around a centre, as far as a model looks."""
+    """The words around a centre, as far as a model's window goes."""
 
     before: tuple[str, ...]
     centre: str
@@ -217,7 +218,7 @@ def _window(model: Word2Vec, sentence: Sequence[str], centre: int) -> _Window:
 
 
 def _panel(model: Word2Vec, window: _Window, begin: float, height: float) -> list[str]:
-    """The words around on one side, the centre on the other, a vector between: input left, output right."""
+    """Draw the context words on one side, the centre on the other, a vector between: input left, output right."""
     into_centre = model.model == "cbow"
     left, middle, right = begin, begin + 0.24, begin + 0.31
     ys = [TOP + ROW * row + ROW / 2 for row in range(window.rows)]

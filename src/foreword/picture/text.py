@@ -1,10 +1,8 @@
-"""A passage read by each model, every token shaded by the surprise it was: −log₂ p, in bits.
+"""Pictures of a text: ``surprisal``, ``merges``, ``neighbours`` and ``zipf``.
 
-Byte-pair encoding at work on a text: the first pairs that became one, and a sentence as it is put together (F11).
-
-Words and those nearest to them, as a list to read.
-
-Rank and frequency: a few words are everywhere, most words are nowhere.
+A passage as each model read it, every token shaded by its surprisal, −log₂ p in bits; the first merges of byte-pair
+encoding and a sentence tokenized with more and more of them; words and those nearest to them; and the frequency of
+words by rank.
 
 Zipf's law says count(rank) ≈ count(1) / rank, a straight line of slope −1 when both axes are logarithmic.
 G. K. Zipf, "Human Behavior and the Principle of Least Effort" (1949).
@@ -19,10 +17,10 @@ from html import escape
 
 from foreword.errors import SettingError
 from foreword.picture.axes import Axes, Scale
-from foreword.picture.picture import Picture, label, readable, svg
+from foreword.picture.picture import Picture, label, readable, shorten, svg
 
 DARKEST_BITS = 16.0
-"""The shade is full from here on: a word expected once in 65,536 places."""
+"""Bits at which the shade is full: a word expected once in 65,536 positions."""
 
 DARKEST_OPACITY = 0.72
 """Letters must stay readable on the fullest shade."""
@@ -33,11 +31,11 @@ _PASSAGES = "display:grid;gap:1.5rem 2rem;grid-template-columns:repeat(auto-fit,
 
 
 def surprisal(tokens: Sequence[str], bits: Mapping[str, Sequence[float]], *, unknown: Collection[int] = ()) -> Picture:
-    """The same passage once a model, side by side where there is room.
+    """Show the same passage once per model, side by side on a wide page.
 
     tokens: the passage in pieces that spell it when joined, white space included; an empty piece belongs to the next.
-    bits: model's title → one number a piece, infinite where the model gave it no probability.
-    unknown: places of the pieces that the models only know as ``<unk>``.
+    bits: model's title → one number per piece, infinite where the model gave it no probability.
+    unknown: indices of the pieces that the models only know as ``<unk>``.
     """
     for name, numbers in bits.items():
         if len(numbers) != len(tokens):
@@ -57,13 +55,13 @@ class _Shaded:
 
 
 def _shaded(tokens: Sequence[str], bits: Sequence[float], unknown: Collection[int]) -> Iterator[_Shaded]:
-    """Tokens that can be shown: those that spell a character together are one, and by the chain rule their bits add."""
-    held = 0.0
-    for place, (token, number) in enumerate(zip(tokens, bits, strict=True)):
-        held += number
+    """Join tokens that spell a character together; by the chain rule their bits add."""
+    total = 0.0
+    for index, (token, number) in enumerate(zip(tokens, bits, strict=True)):
+        total += number
         if token:
-            yield _Shaded(token, held, place in unknown)
-            held = 0.0
+            yield _Shaded(token, total, index in unknown)
+            total = 0.0
 
 
 def _passage(name: str, tokens: Sequence[_Shaded]) -> str:
@@ -72,13 +70,13 @@ def _passage(name: str, tokens: Sequence[_Shaded]) -> str:
 
 
 def _shaded_token(token: _Shaded) -> str:
-    """White space stays outside the shade, so that lines break between tokens as they do in any text."""
+    """Shade a token, its white space left out, so that lines break between tokens as they do in any text."""
     core = token.text.strip() or token.text
     before, _, after = token.text.partition(core)
     style, hint = _shade(token.bits), f"{readable(token.bits)} bits"
     if token.unknown:
         style, hint = f"{style};{_DOTTED}", f"{hint}, as <unk>"
-    # What is written from left to right is set apart, so that </s> keeps its shape at the end of Arabic or Hebrew.
+    # Text from left to right is isolated, so that </s> keeps its shape at the end of Arabic or Hebrew.
     tag = "bdi" if core.isascii() else "span"
     return f'{escape(before)}<{tag} title="{escape(hint)}" style="{style}">{escape(core)}</{tag}>{escape(after)}'
 
@@ -95,15 +93,17 @@ def _legend(unknown: bool) -> str:
 
 
 def _surprisal_caption(read: Mapping[str, Sequence[_Shaded]]) -> str:
-    said = "The stronger the colour behind a token, the less the model expected it"
+    caption = "The stronger the colour behind a token, the less the model expected it"
     steps = [(token, name) for name, tokens in read.items() for token in tokens]
     if not steps:
-        return f"{said}."
+        return f"{caption}."
     token, name = max(steps, key=lambda step: step[0].bits)  # the first of the largest
     if math.isinf(token.bits):
-        return f"{said}; {name} held “{token.text.strip()}” to be impossible."
-    return f"{said}; {name} was most surprised at “{token.text.strip()}”, by {readable(token.bits)} bits."
+        return f"{caption}; {name} held “{token.text.strip()}” to be impossible."
+    return f"{caption}; {name} was most surprised at “{token.text.strip()}”, by {readable(token.bits)} bits."
 
+
+# Byte-pair merges
 
 BLANK = "␣"
 _PAIR = "white-space:nowrap;border:1px solid var(--line,#e0dcd3);border-radius:.35em;padding:.15em .5em"
@@ -114,13 +114,16 @@ _SHADES = ("0.16", "0.34")
 
 
 def merges(first: Sequence[tuple[str, str, int]], learnt: int, stages: Sequence[tuple[int, Sequence[str]]]) -> Picture:
-    """first: (left, right, how often they stood side by side), in their order; stages: (merges, the sentence's tokens)
-    with more and more of the ``learnt`` ones.
+    """Show how byte-pair encoding puts words together.
+
+    first: (left, right, count of the pair), in their order; stages: (merges, the sentence's tokens) with more and more
+    of the ``learnt`` ones.
     """
     if not first or not stages:
         raise SettingError("merges need at least one pair and one sentence")
     pairs = "".join(
-        f'<li style="{_PAIR}">{_shown(left)} + {_shown(right)} <small>{count:,}</small></li>'
+        f'<li style="{_PAIR}"><bdi>{escape(_blanks(left))}</bdi> + <bdi>{escape(_blanks(right))}</bdi> '
+        f"<small>{count:,}</small></li>"
         for left, right, count in first
     )
     rows = "".join(
@@ -139,15 +142,12 @@ def _merges(count: int) -> str:
     return "Characters alone" if count == 0 else "After one merge" if count == 1 else f"After {count:,} merges"
 
 
-def _shown(token: str) -> str:
-    return f"<bdi>{escape(_blanks(token))}</bdi>"
-
-
-def _piece(place: int, token: str) -> str:
-    return f'<span style="{_PIECE.format(opacity=_SHADES[place % 2])}">{escape(_blanks(token))}</span><wbr>'
+def _piece(index: int, token: str) -> str:
+    return f'<span style="{_PIECE.format(opacity=_SHADES[index % 2])}">{escape(_blanks(token))}</span><wbr>'
 
 
 def _blanks(token: str) -> str:
+    """Make white space visible."""
     return "".join(BLANK if letter.isspace() else letter for letter in token)
 
 
@@ -162,19 +162,21 @@ def _merges_caption(
     )
 
 
+# Words that are alike
+
 _NEIGHBOURS = "display:grid;gap:1.1rem 2rem;margin:0;grid-template-columns:repeat(auto-fit,minmax(min(100%,15rem),1fr))"
 
 
 def neighbours(words: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> Picture:
-    """(a word, its nearest words with their cosines) for each."""
-    told = [(word, near) for word, near in words if near]
-    if not told:
+    """List words, each with its nearest words and their cosines."""
+    listed = [(word, near) for word, near in words if near]
+    if not listed:
         raise SettingError("neighbours need at least one word that has some")
     rows = "".join(
         f'<div><dt><bdi lang="">{escape(word)}</bdi></dt><dd>{", ".join(_near(*each) for each in near)}</dd></div>'
-        for word, near in told
+        for word, near in listed
     )
-    word, near = max(told, key=lambda each: each[1][0][1])
+    word, near = max(listed, key=lambda each: each[1][0][1])
     caption = (
         "Words that stand in like company get like vectors: for each word the nearest by the cosine of small skip-gram "
         f"vectors, learnt from this text alone; “{word}” and “{near[0][0]}” are nearest of all, at {near[0][1]:.2f}."
@@ -186,14 +188,14 @@ def _near(word: str, cosine: float) -> str:
     return f'<bdi lang="" title="cosine {cosine:.2f}">{escape(word)}</bdi>'
 
 
+# Zipf's law
+
 HEIGHT = 320
-TOP = 22  # room for a label above the highest grid line
+TOP = 22  # leaves space for a label above the highest grid line
 BOTTOM = 292  # the axis of ranks; their labels stand below
 
 NEAR_EDGE = 0.7
-"""From this share of the width on there is no room to the right of a point."""
-
-LONGEST_NAME = 16
+"""Share of the width from which on there is no space to the right of a point."""
 
 
 def zipf(
@@ -204,10 +206,10 @@ def zipf(
     words: Sequence[tuple[int, str]] = (),
     unit: str = "word",
 ) -> Picture:
-    """Count against rank, both logarithmic, with Zipf's line dashed.
+    """Draw count against rank, both logarithmic, with Zipf's line dashed.
 
     ranks, counts: rising ranks from 1, falling counts; a few hundred points are plenty.
-    once: how many words occur a single time. words: (rank, word) of points to name, if they occur twice.
+    once: the number of words that occur a single time. words: (rank, word) of points to name, if they occur twice.
     """
     if not ranks or len(ranks) != len(counts) or ranks[0] != 1 or counts[-1] < 1:
         raise SettingError("zipf needs a positive count for each rank, and the ranks to begin at 1")
@@ -234,14 +236,14 @@ def _powers(limit: int) -> Iterator[int]:
 
 
 def _count_line(axes: Axes, count: int) -> str:
-    """A grid line with its label at the end where the curve is not: it falls from the top left to the bottom right."""
+    """Draw a grid line with its label at the end where the curve, which falls from the top left, is not."""
     y = axes.y(count)
-    said = (
+    name = (
         label("once", "0", y - 5, colour="muted")
         if count == 1
         else label(f"{count:,} times", "100%", y - 5, anchor="end", colour="muted")
     )
-    return f'<line x1="0" x2="100%" y1="{y:g}" y2="{y:g}" stroke="var(--p-line)"/>{said}'
+    return f'<line x1="0" x2="100%" y1="{y:g}" y2="{y:g}" stroke="var(--p-line)"/>{name}'
 
 
 def _rank_label(axes: Axes, rank: int) -> str:
@@ -252,19 +254,18 @@ def _rank_label(axes: Axes, rank: int) -> str:
 
 
 def _law(axes: Axes, commonest: int) -> str:
-    """Zipf's line, from the commonest word to where it meets the bottom or the right edge."""
+    """Draw Zipf's line, from the commonest word to where it meets the bottom or the right edge."""
     last = min(float(commonest), axes.across.high)
     ends = f'x1="0" y1="{axes.y(commonest):g}" x2="{axes.x(last)}" y2="{axes.y(commonest / last):g}"'
     return f'<line {ends} stroke="var(--p-muted)" stroke-dasharray="4 4"/>'
 
 
 def _name(axes: Axes, rank: int, count: int, word: str) -> str:
-    """The word above and to the right of its point, or below and to the left: on neither side of a falling curve."""
+    """Write the word above and to the right of its point, or below and to the left: off a falling curve."""
     y = axes.y(count)
     left = axes.across.share(rank) > NEAR_EDGE
     below = left and y < BOTTOM - 20  # on the bottom line only the space above is free
-    short = word if len(word) <= LONGEST_NAME else f"{word[: LONGEST_NAME - 1]}…"
-    text = label(short, axes.x(rank), y + 16 if below else y - 8, anchor="end" if left else "start", weight=600)
+    text = label(shorten(word), axes.x(rank), y + 16 if below else y - 8, anchor="end" if left else "start", weight=600)
     return f'<g transform="translate({-6 if left else 6},0)">{text}</g>'
 
 

@@ -49,10 +49,11 @@ class TextClassifier:
 
     @property
     def classes_(self) -> list[str]:
+        """Return the labels."""
         return list(self.model.classes_)
 
     def fit(self, texts: Texts, labels: Sequence[Any], *, meter: Meter | None = None) -> Self:
-        """Learn the features, then the classifier. A label that is no string is known by how it prints."""
+        """Learn the features, then the classifier. Labels are converted to strings."""
         names = names_of(labels)
         check_classes(names)
         counts = self.features.fit_transform(_not_one_string(texts))
@@ -62,39 +63,41 @@ class TextClassifier:
         return self
 
     def counts(self, texts: Texts) -> Counts:
-        """The texts as the classifier reads them."""
+        """Return the features of the texts."""
         return self.features.transform(_not_one_string(texts))
 
     def predict(self, texts: Texts) -> list[str]:
+        """Return the likeliest label of each text."""
         return list(self.model.predict(self.counts(texts)))
 
     def predict_log_proba(self, texts: Texts) -> Logs:
-        """float64 (texts, classes): natural logs of the posteriors."""
+        """Return log-posteriors: float64 (texts, classes)."""
         logs: Logs = self.model.predict_log_proba(self.counts(texts))
         return logs
 
     def predict_proba(self, texts: Texts) -> Logs:
+        """Return posteriors: float64 (texts, classes)."""
         return np.exp(self.predict_log_proba(texts))
 
     def predict_best(self, texts: Texts, k: int = 1) -> Iterator[Prediction]:
-        """The k likeliest labels of each text with their probabilities, the likeliest first."""
+        """Return the k likeliest labels of each text with their probabilities, the likeliest first."""
         if k < 1:
             raise SettingError(f"k={k}: expected at least 1")
         shares = self.predict_proba(texts)
         order = np.argsort(-shares, axis=1, kind="stable")[:, :k]
         names = self.classes_
-        for places, values in zip(order.tolist(), np.take_along_axis(shares, order, axis=1).tolist(), strict=True):
-            yield [(names[place], value) for place, value in zip(places, values, strict=True)]
+        for indices, values in zip(order.tolist(), np.take_along_axis(shares, order, axis=1).tolist(), strict=True):
+            yield [(names[index], value) for index, value in zip(indices, values, strict=True)]
 
     def score(self, texts: Texts, labels: Sequence[Any]) -> float:
-        """The share that is right."""
+        """Return the accuracy."""
         return float(self.model.score(self.counts(texts), names_of(labels)))
 
     def explain(self, text: str) -> Explanation:
-        """What each term of the text says for each class, and what is said before any: see ``Explanation``."""
+        """Return what each term adds to the score of each class, and the prior: see ``Explanation``."""
         model = self.model
         if not isinstance(model, LinearClassifier):
-            raise SettingError(f"a {type(model).__name__} adds nothing up, so that no term's share can be told")
+            raise SettingError(f"a {type(model).__name__} is not linear: the share of a term is unknown")
         row = self.counts([text])
         terms, unknown = self._named(text, row)
         values = np.ones(row.nnz) if _sees_presence(model) else row.data.astype(np.float64)
@@ -110,10 +113,10 @@ class TextClassifier:
         )
 
     def _named(self, text: str, row: Counts) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The terms behind the columns of a row, and the shortest terms of the text that have no column."""
+        """Return the terms behind the columns of a row, and the shortest terms of the text without a column."""
         bag = self.features
         found = terms_of(text, bag.split, bag.lowercase, bag.ngrams)
-        if bag.columns is not None:  # terms that share a column cannot be told apart
+        if bag.columns is not None:  # terms that share a column cannot be distinguished
             sharing: dict[int, list[str]] = {}
             for term in dict.fromkeys(found):
                 sharing.setdefault(hashed(term, bag.columns)[0], []).append(term)
@@ -123,6 +126,7 @@ class TextClassifier:
         return tuple(known), tuple(dict.fromkeys(term for term in shortest if term not in known))
 
     def to_parts(self) -> Parts:
+        """Return the settings, arrays and vocabulary to save."""
         parts = Parts({})
         nest("features", self.features, parts)
         nest("model", saveable(self.model), parts)
@@ -130,6 +134,7 @@ class TextClassifier:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Rebuild the model from what was saved."""
         features, model = unnest("features", parts), unnest("model", parts)
         if not isinstance(features, BagOfWords) or not isinstance(model, Classifier):
             raise ValueError(f"a {type(features).__name__} and a {type(model).__name__} make no text classifier")
@@ -140,13 +145,13 @@ class TextClassifier:
 
 
 def _sees_presence(model: object) -> bool:
-    """Whether it is the same to the model how often a term stands there."""
+    """Return whether the model ignores how often a term occurs."""
     inner = model.model if isinstance(model, Calibrated) else model
     return isinstance(inner, NaiveBayes) and inner.kind == "bernoulli"
 
 
 def _weighted(weights: Any, values: Any) -> Any:
-    """Value times weight: (classes, terms). A term that is not there adds nothing, however impossible it is."""
+    """Return value times weight: (classes, terms). An absent term adds nothing, however impossible it is."""
     return np.where(values == 0, 0.0, weights * np.where(values == 0, 1, values))
 
 

@@ -1,7 +1,6 @@
-"""A tokenizer and a model together: text in, words out.
+"""A tokenizer and a language model together: text in, numbers or text out.
 
-Models know ids, never text. ``TextLM`` joins one with the tokenizer whose vocabulary it speaks, for people who have
-text and want numbers or more text.
+Models know ids, never text. ``TextLM`` joins a model with the tokenizer whose vocabulary it shares.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from foreword.tokens.words import WordTokenizer
 
 
 class TextLM:
-    """A language model that speaks text.
+    """A tokenizer and a language model.
 
     ``TextLM(WordTokenizer(), UnigramLM()).fit(texts)`` learns both from text; where each has already learnt, they are
     joined as they are. tokenizer: None for words between white space, those of them that suit the model, as
@@ -41,31 +40,34 @@ class TextLM:
 
     @property
     def vocab(self) -> Vocab:
+        """Return the vocabulary of the tokenizer."""
         return self.tokenizer.vocab
 
     def fit(self, texts: Iterable[str], *, valid: Iterable[str] | None = None) -> Self:
         """Learn a vocabulary from the texts, one document each, then the model from their ids."""
-        kept = _readable_twice(texts)
-        self.tokenizer.fit(kept)
-        self.model.fit(self.corpus(kept), valid=None if valid is None else self.corpus(valid))
+        texts = _readable_twice(texts)
+        self.tokenizer.fit(texts)
+        self.model.fit(self.corpus(texts), valid=None if valid is None else self.corpus(valid))
         return self
 
     def corpus(self, texts: Iterable[str]) -> Corpus:
-        """The texts as the model reads them."""
+        """Return the texts as ids."""
         return Corpus.from_texts(_not_one_string(texts), self.tokenizer)
 
     def score(self, text: str) -> float:
-        """Natural log-probability of the whole document, its end included; higher is likelier."""
+        """Return the natural log-probability of a document, its end included."""
         return float(score_corpus(self.model, self.corpus([text])).logprobs[0])
 
     def perplexity(self, texts: Iterable[str]) -> float:
+        """Return the perplexity of texts."""
         return self.measure(texts).perplexity
 
     def measure(self, texts: Iterable[str]) -> Measures:
+        """Return all measures of texts."""
         return measure(self.model, self.corpus(texts))
 
     def surprisal(self, text: str) -> list[tuple[str, float]]:
-        """Each token of the text and the bits of surprise it was, ``</s>`` last."""
+        """Return each token of the text with its surprisal in bits, ``</s>`` last."""
         corpus = self.corpus([text])
         return list(zip(map(self.token_text, corpus.ids.tolist()), surprisal(self.model, corpus).tolist(), strict=True))
 
@@ -79,7 +81,7 @@ class TextLM:
         top_p: float | None = None,
         seed: int = 0,
     ) -> str:
-        """What the model says after the prompt, which is not repeated: the two joined read as one text."""
+        """Generate text after the prompt, which is not repeated: the two joined read as one text."""
         stream = self.stream(
             prompt, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
         )
@@ -95,14 +97,14 @@ class TextLM:
         top_p: float | None = None,
         seed: int = 0,
     ) -> Iterator[str]:
-        """What ``generate`` returns, piece by piece as it is drawn."""
+        """Yield what ``generate`` returns piece by piece."""
         read = self.tokenizer.encode(prompt).tolist()
         model = self.model.stepping() if isinstance(self.model, QuickSteps) else self.model
         ids = generate(model, read, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
         return filter(None, pieces(self.tokenizer, ids, after=read))
 
     def to_parts(self) -> Parts:
-        """Both, each under its own name; they share the one vocabulary."""
+        """Return the settings, arrays and vocabulary to save."""
         parts = Parts({})
         nest("tokenizer", saveable(self.tokenizer), parts)
         nest("model", saveable(self.model), parts)
@@ -110,6 +112,7 @@ class TextLM:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Rebuild the model from what was saved."""
         tokenizer, model = unnest("tokenizer", parts), unnest("model", parts)
         if not isinstance(tokenizer, TextTokenizer) or not isinstance(model, LanguageModel):
             raise ValueError(f"a {type(tokenizer).__name__} and a {type(model).__name__} make no text model")
@@ -140,7 +143,7 @@ def load_arpa(path: str | Path) -> TextLM:
 
 
 def _readable_twice(texts: Iterable[str]) -> Iterable[str]:
-    """An iterator is used up by one reading, and fitting needs two: first the vocabulary, then the ids."""
+    """Return texts that can be read twice: once for the vocabulary, once for the ids."""
     return list(texts) if isinstance(texts, Iterator) else _not_one_string(texts)
 
 

@@ -1,4 +1,4 @@
-"""Search that speaks text: a tokenizer, an index and the documents' own names and texts together."""
+"""Full-text search: a tokenizer, an index, and the names and texts of the documents."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 
 QUERIES_AT_ONCE = 4096
-"""How many queries ``stream`` gathers."""
+"""Queries that ``stream`` answers at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A document that was found.
 
-    rank: from 1. document: its number, from 0. name: as it was given, or the number.
-    snippet: some of its text; empty where no text is kept. marks: where words of the query stand in that.
+    rank: from 1; document: its index, from 0; name: as given, or the index.
+    snippet: an extract of its text, empty if texts are not stored; marks: where the words of the query are in it.
     """
 
     rank: int
@@ -43,14 +43,13 @@ class Hit:
 
 
 class TextSearch:
-    """Documents in, hits out.
+    """Full-text search: a tokenizer, a ranker, and the names and texts of the documents.
 
-    tokenizer: if none is given, a word is a run of letters, digits and underscores, or a punctuation mark, in lower
-    case.
-    One that has a vocabulary already keeps it; one that has none learns it from the documents.
-    ranker: ``BM25()`` if none is given.
-    keep_text: whether the documents' texts are kept, all of them, in one buffer beside the index.
-    stop_words: words that are left out of queries; none by default, since their idf weighs them down already.
+    tokenizer: by default a word is a run of letters, digits and underscores, or a punctuation mark, in lower case. A
+    tokenizer without a vocabulary learns it from the documents.
+    ranker: ``BM25()`` by default.
+    keep_text: whether to store the texts of all documents with the index.
+    stop_words: words that are left out of queries; none by default, since a low idf gives them little weight.
     """
 
     def __init__(
@@ -72,17 +71,18 @@ class TextSearch:
         return f"TextSearch({self.tokenizer!r}, {self.ranker!r})"
 
     def __len__(self) -> int:
-        """How many documents can be found."""
+        """Return the number of documents."""
         return len(self.ranker)
 
     @property
     def vocab(self) -> Vocab:
+        """Return the vocabulary of the index."""
         return self.ranker.vocab
 
     # Indexing
 
     def fit(self, texts: Iterable[str], names: Iterable[str] | None = None) -> Self:
-        """Index texts, one document each; their names are their numbers unless given."""
+        """Index texts, one document each; the default names are their indices."""
         check_not_string(texts)
         if not self._has_vocab() and not isinstance(self.tokenizer, WordTokenizer):
             texts = list(texts)
@@ -105,15 +105,15 @@ class TextSearch:
     ) -> Self:
         """Index a stream of documents in one pass, on all cores.
 
-        names: may be filled while the blocks are read; it is looked at when they are at their end.
-        scratch: a folder for the documents' texts, which are otherwise held in memory until the index is saved.
+        names: may be filled while the blocks are read.
+        scratch: a folder for the texts, which are otherwise in memory until the index is saved.
         """
-        with TextBuffer(Path(scratch) if scratch is not None and self.keep_text else None) as keeper:
-            corpus = self._corpus(_kept(blocks, keeper) if self.keep_text else blocks, threads)
+        with TextBuffer(Path(scratch) if scratch is not None and self.keep_text else None) as buffer:
+            corpus = self._corpus(_store_texts(blocks, buffer) if self.keep_text else blocks, threads)
             if names is not None and len(names) != len(corpus):
                 raise InputError(f"{len(names)} names for {len(corpus)} documents")
             self.ranker.fit(corpus, threads=threads, meter=meter)
-            self.texts_ = keeper.finished() if self.keep_text else None
+            self.texts_ = buffer.finished() if self.keep_text else None
         self.names_ = None if names is None else names.finished()
         return self
 
@@ -130,14 +130,14 @@ class TextSearch:
         except ForewordError:
             return False
 
-    # Asking
+    # Searching
 
     def query(self, text: str, k: int = 10) -> list[Hit]:
-        """The k best documents that hold a word of the query; fewer where fewer do, none for an empty query."""
+        """Return the k best documents that contain a word of the query; fewer if fewer do."""
         return self.query_batch([text], k)[0]
 
     def query_batch(self, texts: Sequence[str], k: int = 10, *, threads: int | None = 1) -> list[list[Hit]]:
-        """The same for many queries, far quicker than one by one."""
+        """Return the hits of many queries, far faster than one by one."""
         if isinstance(texts, str):
             raise InputError("expected a list of queries, but got a single string: use query, or put it in a list")
         queries = self._queries(texts)
@@ -150,24 +150,25 @@ class TextSearch:
         ]
 
     def stream(self, texts: Iterable[str], k: int = 10, *, threads: int | None = 1) -> Iterator[list[Hit]]:
-        """The hits of each query of a stream, some thousand queries at a time."""
+        """Yield the hits of each query of a stream, some thousand queries at a time."""
         texts = iter(texts)
         while batch := list(islice(texts, QUERIES_AT_ONCE)):
             yield from self.query_batch(batch, k, threads=threads)
 
     def explain(self, text: str, document: int) -> dict[str, float]:
-        """What each word of the query adds to a document's score; words that no document holds are left out."""
+        """Return what each word of the query adds to a document's score, without words that no document contains."""
         return self.ranker.contributions(self._queries([text]).ids[:-1], document)
 
     def name(self, document: int) -> str:
+        """Return the name of a document."""
         self._check_number(document)
         return str(document) if self.names_ is None else self.names_[document]
 
     def text(self, document: int) -> str:
-        """A whole document, as it was read."""
+        """Return the text of a document."""
         self._check_number(document)
         if self.texts_ is None:
-            raise SettingError("this index keeps no texts")
+            raise SettingError("this index stores no texts")
         return self.texts_[document]
 
     def _check_number(self, document: int) -> None:
@@ -175,7 +176,7 @@ class TextSearch:
             raise SettingError(f"document {document}: expected 0 to {len(self) - 1}")
 
     def _queries(self, texts: Sequence[str]) -> Corpus:
-        """Queries as documents of ids, without the words that are left out."""
+        """Return queries as documents of ids, without stop words."""
         corpus = Corpus.from_texts(texts, self.tokenizer)
         stopped = np.concatenate([np.empty(0, np.int64), *(self.tokenizer.encode(word) for word in self.stop_words)])
         if not len(stopped):
@@ -187,8 +188,8 @@ class TextSearch:
 
     def _hits(self, ids: Ids, documents: list[int], scores: list[float]) -> list[Hit]:
         vocab = self.vocab
-        said = [vocab[id] for id in sorted(set(ids.tolist()) - {vocab.end, vocab.unknown})]
-        words = [word for word in said if any(map(str.isalnum, word))] or said  # punctuation stands everywhere
+        query = [vocab[id] for id in sorted(set(ids.tolist()) - {vocab.end, vocab.unknown})]
+        words = [word for word in query if any(map(str.isalnum, word))] or query  # punctuation is everywhere
         hits = []
         for rank, (document, score) in enumerate(zip(documents, scores, strict=True), 1):
             if document < 0:
@@ -206,6 +207,7 @@ class TextSearch:
     # Saving
 
     def to_parts(self) -> Parts:
+        """Return the settings, arrays and vocabulary to save."""
         stop_words: list[Json] = [*self.stop_words]
         parts = Parts({"keep_text": self.keep_text, "stop_words": stop_words})
         for prefix, part in (("tokenizer", self.tokenizer), ("ranker", self.ranker)):
@@ -219,6 +221,7 @@ class TextSearch:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Rebuild the model from what was saved."""
         keep_text, stop_words = parts.settings["keep_text"], parts.settings["stop_words"]
         if not isinstance(keep_text, bool) or not isinstance(stop_words, list):
             raise ValueError("keep_text should be true or false, and stop_words a list")
@@ -238,7 +241,8 @@ class TextSearch:
         return search
 
 
-def _kept(blocks: Iterable[Block], keeper: TextBuffer) -> Iterator[Block]:
+def _store_texts(blocks: Iterable[Block], buffer: TextBuffer) -> Iterator[Block]:
+    """Pass the blocks on and store their texts."""
     for block in blocks:
-        keeper.add(block)
+        buffer.add(block)
         yield block

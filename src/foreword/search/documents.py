@@ -17,7 +17,7 @@ import numpy as np
 
 from foreword.arrays import Bytes, Longs
 from foreword.text.block import Block
-from foreword.tokens.kernels_gather import gather_strings
+from foreword.tokens.strings import gather_strings
 
 WIDTH = 160
 """Characters: two lines of a terminal."""

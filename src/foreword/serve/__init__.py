@@ -5,7 +5,7 @@
     batches     pending requests for the same model, computed together
     answers     what the model says
 
-``bodies`` has the types of requests and answers and ``openapi`` the schema written from them, ``limits`` says what is
+``bodies`` has the types of requests and answers and the schema that is written from them, ``limits`` says what is
 refused, ``registry`` has the models, ``loading`` reads them from disk, ``running`` is the server. The lab adds its own
 routes to the same service.
 """

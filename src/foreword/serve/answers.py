@@ -199,16 +199,16 @@ def _embedded(words: list[str], rows: list[Any], mean: bool) -> dict[str, Any]:
 
 def _vectors(vectors: WordVectors, words: Sequence[str]) -> list[Any]:
     """Return the vectors of words: as spelled, in lower case, or made of subwords; None for a word without any."""
-    places = vectors.places(words)
-    strange = np.flatnonzero(places < 0).tolist()
+    rows_of = vectors.places(words)
+    strange = np.flatnonzero(rows_of < 0).tolist()
     if strange:
-        places[strange] = vectors.places([words[index].lower() for index in strange])
+        rows_of[strange] = vectors.places([words[index].lower() for index in strange])
     rows: list[Any] = [None] * len(words)
-    known = np.flatnonzero(places >= 0)
-    for index, row in zip(known.tolist(), vectors.rows.floats(places[known]), strict=True):
+    known = np.flatnonzero(rows_of >= 0)
+    for index, row in zip(known.tolist(), vectors.rows.floats(rows_of[known]), strict=True):
         rows[index] = row
     if vectors.subwords is not None:
-        for index in np.flatnonzero(places < 0).tolist():
+        for index in np.flatnonzero(rows_of < 0).tolist():
             rows[index] = vectors.subwords.vector(words[index])
     return rows
 

@@ -37,8 +37,8 @@ class Entry:
     """A model and what it is called. task: "text", "vectors", "tags", "translate" or "other", by what it can be asked.
 
     kind: as in ``KINDS``; can: the names of the routes that take it.
-    steps: the form of a language model that is quickest for one token at a time. lock: held by who works with the
-    model, for kernels write into room that belongs to it.
+    steps: the version of a language model that is fastest for one token at a time. lock: held while the model
+    computes, because kernels write into its buffers.
     """
 
     name: str
@@ -52,24 +52,27 @@ class Entry:
 
     @property
     def language_model(self) -> TextLM:
+        """Return the model as a language model; raise an InputError if it is none."""
         if not isinstance(self.model, TextLM):
             raise InputError(f"{self.name} is no language model that reads text: its kind is {self.kind}")
         return self.model
 
     @property
     def vectors(self) -> WordVectors:
+        """Return the word vectors of the model; raise an InputError if it has none."""
         found = vectors_of(self.model)
         if found is None:
             raise InputError(f"{self.name} has no word vectors: its kind is {self.kind}")
         return found
 
     def check(self, ability: str) -> None:
+        """Raise a CannotError if the model does not have this ability."""
         if ability not in self.can:
             able = ", ".join(self.can) or "nothing"
             raise CannotError(f"{self.name} cannot be asked to {ability}: its kind is {self.kind}, which does {able}")
 
     def is_cheap(self, ability: str) -> bool:
-        """Whether a short question takes less time than handing it to another thread would."""
+        """Return whether a short question takes less time than handing it to another thread."""
         if ability in ("score", "surprisal"):
             return isinstance(self.model, TextLM) and kinds.of(self.model.model).quick
         if ability in ("nearest", "analogy"):
@@ -90,12 +93,13 @@ class Registry:
         self.coming: frozenset[str] = frozenset()
 
     def add(self, name: str, model: Any, title: str | None = None) -> Entry:
-        """Put a model there; one of the same name is replaced for whoever asks from now on."""
+        """Add a model; one of the same name is replaced for new requests."""
         entry = entry_of(name, model, title)
         self.put(entry)
         return entry
 
     def put(self, entry: Entry) -> None:
+        """Add an entry, or replace the one of the same name."""
         with self._lock:
             self._entries = {**self._entries, entry.name: entry}
             self.coming -= {entry.name}
@@ -110,20 +114,22 @@ class Registry:
         return found
 
     def get(self, name: str) -> Entry | None:
+        """Return an entry, or None."""
         return self._entries.get(name)
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def entries(self, task: str | None = None) -> list[Entry]:
+        """Return the entries, or those of one task."""
         return [entry for entry in self._entries.values() if task in (None, entry.task)]
 
     def able(self, ability: str) -> list[str]:
-        """The names of those that can be asked this."""
+        """Return the names of the models with this ability."""
         return [entry.name for entry in self._entries.values() if ability in entry.can]
 
     def free_name(self, wanted: str) -> str:
-        """The name itself, or with a number behind it where it is taken."""
+        """Return the name, or the name with a number if it is taken."""
         taken = self._entries
         return next(
             name for name in (wanted, *(f"{wanted}-{n}" for n in range(2, len(taken) + 3))) if name not in taken
@@ -131,6 +137,7 @@ class Registry:
 
 
 def entry_of(name: str, model: Any, title: str | None = None) -> Entry:
+    """Return the entry of a model."""
     steps = None
     if isinstance(model, TextLM):
         inner = model.model
@@ -143,6 +150,6 @@ def entry_of(name: str, model: Any, title: str | None = None) -> Entry:
 
 
 def vectors_of(model: Any) -> WordVectors | None:
-    """A model's word vectors: the value itself, or that of what was trained."""
+    """Return a model's word vectors: the model itself, or its ``vectors``."""
     found = model if isinstance(model, WordVectors) else getattr(model, "vectors", None)
     return found if isinstance(found, WordVectors) else None

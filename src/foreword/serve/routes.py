@@ -21,13 +21,11 @@ from foreword.errors import ForewordError
 from foreword.pipeline.language import TextLM
 from foreword.serve import bodies
 from foreword.serve.answers import TooLongError, TooManyNumbersError
-from foreword.serve.batches import Batcher, OutOfTimeError
-from foreword.serve.bodies import Asked, AskGenerate, AskModel, Results
+from foreword.serve.batches import Batcher, OutOfTimeError, events, generated
+from foreword.serve.bodies import Asked, AskGenerate, AskModel, Results, openapi
 from foreword.serve.connection import JSON, Request, Response, json_response, refusal, too_large
-from foreword.serve.generating import events, generated
 from foreword.serve.limits import OPEN, Access, Limits
 from foreword.serve.metrics import CONTENT_TYPE, AccessLog, Metrics
-from foreword.serve.openapi import openapi
 from foreword.serve.registry import Entry, NotYetError, Registry, UnknownModelError
 
 HTML = "text/html; charset=utf-8"
@@ -173,7 +171,7 @@ async def _ready(response: Response) -> Response:
 
 
 def about(entry: Entry) -> dict[str, Any]:
-    """Return what clients are told of a model."""
+    """Return the facts about a model that clients see."""
     size = len(entry.model.vocab) if isinstance(entry.model, TextLM) else None
     return {
         "name": entry.name, "title": entry.title, "task": entry.task, "kind": entry.kind, "can": list(entry.can),

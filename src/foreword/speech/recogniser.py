@@ -1,49 +1,81 @@
-"""Speech to symbols: an LSTM that reads frames both ways, and CTC, which finds out by itself where each symbol lies.
+"""Speech to symbols: a bidirectional LSTM over frames, and CTC, which finds the alignment of symbols and frames.
 
     p_t = softmax(W [LSTM→(x)_t; LSTM←(x)_t] + b),    loss: ``nn/ctc.py``,    search: ``speech/search.py``
 
 A. Graves, A. Mohamed and G. Hinton, "Speech recognition with deep recurrent neural networks" (2013).
-Shapes: T frames, B sounds, M bands, V symbols and the blank behind them.
+Shapes: T frames, B recordings, M bands, V symbols and the blank after them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import linear, log_softmax
 
-from foreword.arrays import Doubles, Floats
+from foreword.arrays import Array, Doubles, Floats
+from foreword.checks import check_numbers
 from foreword.errors import InputError
 from foreword.nn.ctc import ctc_loss
-from foreword.nn.dropout import locked_mask
+from foreword.nn.dropout import NO_DROPOUT, Dropout, locked_mask
 from foreword.nn.layers import lstm, reversing, turned
-from foreword.protocols import NextToken, Step
+from foreword.nn.network import Weights
+from foreword.protocols import Json, NextToken
 from foreword.speech.search import greedy, prefix_search
 from foreword.training.batches import beside, bucketed, longs, side_by_side
-from foreword.training.gradients import new_flat, views
-from foreword.training.optimisers import Adam
-from foreword.training.schedules import hold_then_cosine
+from foreword.training.engine import BatchTask, Loss, Trainer
+from foreword.training.gradients import Shapes, new_flat
+from foreword.training.model import NeuralModel, exact
+from foreword.training.settings import Training, TrainingSettings, dropout_of, options_from, settings_of
+from foreword.training.workers import WorkerGroup
 
 PARTS = ("input", "recurrent", "input_bias", "recurrent_bias")
-CPU = torch.device("cpu")
+SIZES = ("symbols", "bands", "units", "layers")
+TRAINED = ("epochs", "batch", "rate", "clip")
+
+Recordings = tuple[Sequence[Floats], Sequence[Sequence[int]]]
+"""Frames (length, M) of each recording, and the symbols said in it."""
 
 
-class Recogniser:
-    """symbols: that can be heard, a vocabulary's ids. units: of each direction. bands: of a frame."""
+class Recogniser(NeuralModel[Recordings]):
+    """A speech recogniser: frames in, symbols out.
+
+    symbols: how many can be said, the ids of a vocabulary. units: of each direction. bands: of a frame.
+    dropout: of each layer's outputs. training: its ``batch`` is in recordings; fields may also be given by name, as in
+    ``epochs=6``. device: "cpu" or "cuda"; None for the GPU, where there is one.
+    """
+
+    TRAINING: ClassVar[Training] = Training(
+        epochs=15, batch=8, optimiser="adam", rate=5e-3, hold=0.5, last_rate=0.05, clip=1.0, weight_decay=0.0,
+        averages=(),
+    )  # fmt: skip
+    DROPOUT: ClassVar[Dropout] = Dropout(words=0.0, input=0.0, between=0.1, output=0.1, recurrent=0.0)
+    PLACES: ClassVar[tuple[str, ...]] = ("between", "output")
+    NEEDS: ClassVar[str] = "(sounds, labels)"
 
     def __init__(
-        self, symbols: int, *, bands: int = 26, units: int = 48, layers: int = 1, dropout: float = 0.1, seed: int = 0
+        self,
+        symbols: int,
+        *,
+        bands: int = 26,
+        units: int = 48,
+        layers: int = 1,
+        dropout: Dropout | float | None = None,
+        training: Training | None = None,
+        seed: int = 0,
+        device: str | None = "cpu",
+        **settings: Unpack[TrainingSettings],
     ) -> None:
+        options_from({}, settings, *TrainingSettings.__annotations__)
+        super().__init__(training, dropout, seed, device, settings)
         self.symbols, self.bands, self.units, self.layers = symbols, bands, units, layers
-        self.dropout, self.seed = dropout, seed
-        self._shapes = self._tensors()
-        self._flat = new_flat(self._shapes, CPU)
-        generator = torch.Generator().manual_seed(seed)
-        for name, part in views(self._flat, self._shapes).items():
+        check_numbers(self, *SIZES, whole=True, least=1)
+        self._flat = new_flat(self.shapes(), self.torch_device())
+        generator = torch.Generator(self._flat.device).manual_seed(seed)
+        for name, part in self.weights_.items():
             reach = units**-0.5 if part.dim() > 1 else 0.0
             part.uniform_(-reach, reach, generator=generator)
             if name.endswith("input_bias"):
@@ -51,9 +83,11 @@ class Recogniser:
 
     @property
     def blank(self) -> int:
+        """The id of CTC's blank, after all symbols."""
         return self.symbols
 
-    def _tensors(self) -> dict[str, tuple[int, ...]]:
+    def shapes(self) -> Shapes:
+        """Return the names and shapes of the weights."""
         shapes: dict[str, tuple[int, ...]] = {}
         for layer in range(self.layers):
             read = 2 * self.units if layer else self.bands
@@ -62,54 +96,46 @@ class Recogniser:
                 shapes |= {f"layer{layer}.{way}.{part}": size for part, size in zip(PARTS, sizes, strict=True)}
         return {**shapes, "output": (self.symbols + 1, 2 * self.units), "bias": (self.symbols + 1,)}
 
-    def train(
-        self,
-        sounds: Sequence[Floats],
-        labels: Sequence[Sequence[int]],
-        *,
-        epochs: int = 15,
-        batch: int = 8,
-        rate: float = 5e-3,
-    ) -> Iterator[Step]:
-        """Learn from frames (length, M) and what is said in them, telling after each batch how far it is."""
-        if len(sounds) != len(labels) or not len(sounds):
-            raise InputError(
-                f"{len(sounds)} sounds and {len(labels)} texts: expected a text for each, and at least one"
-            )
-        self._check(sounds)
-        generator, random = torch.Generator().manual_seed(self.seed), np.random.default_rng(self.seed)
-        leaves = {name: part.detach().requires_grad_() for name, part in views(self._flat, self._shapes).items()}
-        gradient, moves = torch.zeros_like(self._flat), Adam(self._flat)
-        slopes = views(gradient, self._shapes)
-        total, done, step = epochs * len(sounds), 0, 0
-        for _ in range(epochs):
-            for group in bucketed([len(each) for each in sounds], batch, random):
-                now = rate * hold_then_cosine(done / total, hold=0.5, last=0.05)
-                wanted, sizes = side_by_side([np.asarray(labels[k], np.int64) for k in group], CPU)
-                logs, frames = self._logs(leaves, [sounds[k] for k in group], generator)
-                loss = (ctc_loss(logs, wanted.t(), frames, sizes, blank=self.blank) / sizes.clamp(min=1)).mean()
-                for name, slope in zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True):
-                    slopes[name].copy_(slope)
-                norm = torch.linalg.vector_norm(gradient)
-                step += 1
-                factor = (1 / (norm + 1e-12)).clamp(max=1.0)
-                moves.update(self._flat, gradient, factor, torch.tensor(moves.plan(now, step)))
-                done += len(group)
-                yield Step(done, total, loss.item(), now)
+    def settings(self) -> dict[str, Json]:
+        """Return all settings but the device."""
+        found: dict[str, Json] = {name: getattr(self, name) for name in (*SIZES, "seed")}
+        found["dropout"] = dropout_of(self.dropout, self.PLACES)
+        return found | settings_of(self.training, self.TRAINING, TRAINED)
+
+    # Learning
+
+    def task(self, data: Recordings, valid: Recordings | None) -> RecogniserTask:
+        """Check the recordings and begin a run from the present weights."""
+        for sounds, labels in (data,) if valid is None else (data, valid):
+            if len(sounds) != len(labels) or not len(sounds):
+                raise InputError(
+                    f"{len(sounds)} sounds and {len(labels)} texts: expected a text for each, and at least one"
+                )
+            self._check(sounds)
+        task = RecogniserTask(self, *data)
+        if valid is not None:
+            task.evaluate = self.evaluator(lambda: -error_rate(self.hear(valid[0]), valid[1]))
+        return task
+
+    def fingerprinted(self, data: Recordings) -> list[Array]:
+        """Return the frames and symbols."""
+        return [*data[0], *(np.asarray(labels, np.int64) for labels in data[1])]
+
+    # Recognising
 
     def logs(self, sounds: Sequence[Floats]) -> list[Doubles]:
-        """(length, V + 1) for each sound: log-probabilities of the symbols at every frame, the blank last."""
+        """Return (length, V + 1) for each recording: log-probabilities of symbols at every frame, the blank last."""
         self._check(sounds)
         found = []
         for sound in sounds:
-            with torch.inference_mode():
-                found.append(self._logs(views(self._flat, self._shapes), [sound])[0][:, 0].double().numpy())
+            with exact():
+                found.append(self.frame_logs(self.weights_, [sound])[0][:, 0].double().cpu().numpy())
         return found
 
     def hear(
         self, sounds: Sequence[Floats], *, width: int = 0, model: NextToken[Any] | None = None, weight: float = 1.0
     ) -> list[list[int]]:
-        """What is said: the likeliest symbol of each frame, or, with a width, by a beam of that many texts."""
+        """Return the symbols said: the likeliest of each frame, or, with a width, by a beam of that many texts."""
         if not width:
             return [greedy(logs, blank=self.blank) for logs in self.logs(sounds)]
         found = []
@@ -119,16 +145,21 @@ class Recogniser:
         return found
 
     def _check(self, sounds: Sequence[Floats]) -> None:
-        for place, sound in enumerate(sounds):
+        for index, sound in enumerate(sounds):
             if sound.ndim != 2 or sound.shape[1] != self.bands or not len(sound):
-                raise InputError(f"sound {place} is {sound.shape}: expected frames of {self.bands} bands")
+                raise InputError(f"sound {index} is {sound.shape}: expected frames of {self.bands} bands")
 
-    def _logs(
-        self, weights: Any, sounds: Sequence[Floats], generator: torch.Generator | None = None
+    def frame_logs(
+        self,
+        weights: Weights,
+        sounds: Sequence[Floats],
+        dropout: Dropout = NO_DROPOUT,
+        generator: torch.Generator | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """(T, B, V + 1) and how many frames each sound has."""
-        lengths = longs([len(each) for each in sounds], CPU)
-        x = beside(sounds, CPU)
+        """Return log-probabilities (T, B, V + 1) of a batch, and the number of frames of each recording."""
+        device = weights["bias"].device
+        lengths = longs([len(each) for each in sounds], device)
+        x = beside(sounds, device)
         back = reversing(lengths, len(x))
         zero = x.new_zeros(len(sounds), self.units)
         for layer in range(self.layers):
@@ -136,13 +167,47 @@ class Recogniser:
             x = torch.cat(
                 (lstm(x, zero, zero, ahead)[0], turned(lstm(turned(x, back), zero, zero, behind)[0], back)), 2
             )
-            if generator is not None and self.dropout:
-                x = x * locked_mask(len(sounds), x.shape[2], self.dropout, x, generator)
+            share = dropout.between if layer < self.layers - 1 else dropout.output
+            if share:
+                x = x * locked_mask(len(sounds), x.shape[2], share, x, generator)
         return log_softmax(linear(x, weights["output"], weights["bias"]), 2), lengths
 
 
+class RecogniserTask(BatchTask):
+    """The symbols said in each recording, wherever they lie in it."""
+
+    def __init__(self, model: Recogniser, sounds: Sequence[Floats], labels: Sequence[Sequence[int]]) -> None:
+        super().__init__([1] * len(sounds), model.training.batch)
+        self.model, self.sounds, self.labels = model, sounds, labels
+
+    def bind(self, device: torch.device, group: WorkerGroup) -> None:
+        """Remember the device."""
+        self.device = device
+
+    def tensors(self) -> Shapes:
+        """Return the model's weights."""
+        return self.model.shapes()
+
+    def initialise(self, weights: Weights, generator: torch.Generator) -> None:
+        """Copy the model's present weights."""
+        for name, part in self.model.weights_.items():
+            weights[name].copy_(part)
+
+    def batches(self, random: np.random.Generator) -> list[list[int]]:
+        """Draw batches of recordings of similar length."""
+        return bucketed([len(each) for each in self.sounds], self.batch, random)
+
+    def batch_loss(self, weights: Weights, examples: list[int], run: Trainer) -> Loss:
+        """Return the mean loss of a recording, each divided by the number of its symbols."""
+        wanted, sizes = side_by_side([np.asarray(self.labels[k], np.int64) for k in examples], self.device)
+        sounds = [self.sounds[k] for k in examples]
+        logs, frames = self.model.frame_logs(weights, sounds, self.model.dropout, run.generator)
+        losses = ctc_loss(logs, wanted.t(), frames, sizes, blank=self.model.blank)
+        return Loss((losses / sizes.clamp(min=1)).mean() * run.scale)
+
+
 def error_rate(said: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> float:
-    """Symbols that must be put in, taken out or exchanged, per symbol that was said."""
+    """Return the edit distance to the true symbols per true symbol."""
     return sum(map(_distance, said, wanted)) / max(1, sum(map(len, wanted)))
 
 

@@ -1,7 +1,7 @@
-"""Room for large arrays: in memory, or with a limit in files that vanish with their owner.
+"""Workspace for large arrays: in memory, or with a limit in temporary files.
 
-The files have no name: the system takes them back when the last array over them is gone, or the process, however it
-ended. So nothing is ever left to clean up, and what is mapped from them is the system's to keep in memory or not.
+The files have no name: the system frees them when the last array over them is gone, or the process, however it ended.
+So nothing is ever left to clean up, and the system decides what of them stays in memory.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ T = TypeVar("T", bound=np.generic)
 Shape = int | tuple[int, ...]
 
 LEAST = 1 << 20
-"""The smallest limit that makes sense: buffers of a few kilobytes would spend their time being filled."""
+"""The smallest limit: buffers of a few kilobytes would spend their time being filled."""
 
 LINE = 64
 """Arrays begin at multiples of this, a cache line."""
 
 
 class Scratch:
-    """Where the arrays of one piece of work live.
+    """Allocator of the arrays of one piece of work.
 
-    memory: bytes that its working memory may take; None is no limit, and then nothing goes to disk.
+    memory: limit of its working memory in bytes; None is no limit, and then nothing goes to disk.
     folder: where the files go; None is the system's folder for temporary files.
     """
 
@@ -48,69 +48,71 @@ class Scratch:
 
     @property
     def on_disk(self) -> bool:
+        """Whether arrays go to disk."""
         return self.memory is not None
 
     def fits(self, item_bytes: int, least: int = 1) -> int:
-        """How many items may be held in memory at once, of all that is held together; no fewer than ``least``."""
+        """Return how many items of that size, all their arrays together, fit in memory; at least ``least``."""
         if self.memory is None:
             return 1 << 62
         # Half of the limit: the rest is for what is there all the time, the vocabulary above all.
         return max(least, self.memory // 2 // item_bytes)
 
     def ranges(self, size: int, item_bytes: int) -> Iterator[tuple[int, int]]:
-        """Cut ``size`` items into ranges that fit."""
+        """Yield ranges of ``size`` items that fit in memory."""
         step = self.fits(item_bytes)
         for first in range(0, size, step):
             yield first, min(first + step, size)
 
     def empty(self, shape: Shape, kind: type[T]) -> NDArray[T]:
-        """An array with anything in it."""
+        """Return an uninitialised array, on disk if there is a limit."""
         if self.on_disk:
             return self._mapped(_bytes(shape, kind)).view(kind).reshape(shape)
         return self.buffer(shape, kind)
 
     def buffer(self, shape: Shape, kind: type[T]) -> NDArray[T]:
-        """The same, but in memory in any case: the limit is the caller's business."""
+        """Return an uninitialised array in memory in any case: the caller keeps to the limit."""
         return self._pool.take(_bytes(shape, kind)).view(kind).reshape(shape)
 
     def release(self, array: Array) -> None:
-        """Give back an array, or a view of its beginning, that nobody looks at any more."""
+        """Free an array, given as itself or a view of its beginning, for reuse."""
         self._pool.give(array)
 
     def reserve(self, size: int) -> None:
-        """Without a limit: take the next arrays out of one block of so many bytes, as far as they go."""
+        """Without a limit: allocate the next arrays from one block of ``size`` bytes, as far as it goes."""
         if not self.on_disk:
             self._pool.reserve(size)
 
-    def apart(self, shape: Shape, kind: type[T]) -> NDArray[T]:
-        """An array in memory of which parts may be discarded; what is never written to takes nothing."""
+    def discardable(self, shape: Shape, kind: type[T]) -> NDArray[T]:
+        """Return an array in memory whose parts can be discarded; pages never written to take no memory."""
         if self.on_disk:
             return np.empty(shape, kind)
-        return self._pool.apart(_bytes(shape, kind)).view(kind).reshape(shape)
+        return self._pool.discardable(_bytes(shape, kind)).view(kind).reshape(shape)
 
     def discard(self, array: Array) -> None:
-        """Give the memory of a part of such an array, which nobody looks at any more, back to the system at once. What
-        is asked for next is then the same memory, far cheaper than any that nobody has used for a while.
+        """Return the memory of a part of a discardable array to the system at once.
+
+        The next allocation then gets the same memory, far cheaper than memory that has not been used for a while.
         """
         self._pool.discard(array)
 
-    def keep(self, array: NDArray[T]) -> NDArray[T]:
-        """An array that outlives the work: itself, or a copy if it would hold on to twice the memory that it needs."""
+    def compact(self, array: NDArray[T]) -> NDArray[T]:
+        """Return an array that outlives the work: itself, or a copy if it would retain twice the memory it needs."""
         return array.copy() if 2 * array.nbytes < self._pool.reached(array) else array
 
-    def growing(self, columns: int, kind: type[T]) -> Growing[T]:
-        """An array that is written from its beginning to its end, on disk."""
-        return Growing(self._file(), columns, kind, self.folder)
+    def growing(self, columns: int, kind: type[T]) -> GrowingArray[T]:
+        """Return an array on disk that is written from its beginning to its end."""
+        return GrowingArray(self._file(), columns, kind, self.folder)
 
-    def pieces(self, kind: type[T]) -> Pieces[T]:
-        """Arrays that are kept one after another until all are there."""
-        return Pieces(self.growing(1, kind) if self.on_disk else None)
+    def array_list(self, kind: type[T]) -> ArrayList[T]:
+        """Return a list of arrays that can be appended to, on disk if there is a limit."""
+        return ArrayList(self.growing(1, kind) if self.on_disk else None)
 
     def _mapped(self, size: int) -> Bytes:
         if not size:
             return np.empty(0, np.uint8)
         with self._file() as file, _explained(self.folder):
-            # Taken now, so that a full disk is an error here and not the death of whoever writes to the array.
+            # Allocated now, so that a full disk is an error here and not a SIGBUS when the array is written to.
             if hasattr(os, "posix_fallocate"):
                 os.posix_fallocate(file.fileno(), 0, size)
             else:
@@ -123,7 +125,7 @@ class Scratch:
 
 
 class _Pool:
-    """Memory that is used again: what is fresh from the system costs more than most loops that fill it.
+    """Memory that is reused: pages fresh from the system cost more than most loops that fill them.
 
     Free pieces are (block, start, stop), sorted; neighbours are joined.
     """
@@ -133,11 +135,11 @@ class _Pool:
         self._free: list[tuple[int, int, int]] = []
         self._taken: dict[int, tuple[int, int, int]] = {}
         self._reached: list[int] = []
-        self._apart: list[tuple[int, mmap.mmap]] = []
+        self._mappings: list[tuple[int, mmap.mmap]] = []
 
     def reserve(self, size: int) -> None:
-        # Memory that nobody writes to costs nothing, so this may be more than will ever be needed; but where a system
-        # does not give so much at once, it may be less that is.
+        # Memory that is never written to costs nothing, so this may be more than will ever be needed; where the system
+        # refuses so much at once, less may be enough.
         try:
             self._blocks.append(np.empty(size, np.uint8))
         except MemoryError:
@@ -146,17 +148,17 @@ class _Pool:
         self._reached.append(0)
 
     def take(self, size: int) -> Bytes:
-        room = -(-size // LINE) * LINE
-        fitting = [piece for piece in self._free if piece[2] - piece[1] >= room]
+        length = -(-size // LINE) * LINE
+        fitting = [piece for piece in self._free if piece[2] - piece[1] >= length]
         if not fitting or not size:
             return np.empty(size, np.uint8)
         block, start, stop = min(fitting, key=lambda piece: piece[2] - piece[1])
         self._free.remove((block, start, stop))
-        if start + room < stop:
-            self._free.append((block, start + room, stop))
+        if start + length < stop:
+            self._free.append((block, start + length, stop))
         array = self._blocks[block][start : start + size]
-        self._taken[array.ctypes.data] = (block, start, start + room)
-        self._reached[block] = max(self._reached[block], start + room)
+        self._taken[array.ctypes.data] = (block, start, start + length)
+        self._reached[block] = max(self._reached[block], start + length)
         return array
 
     def give(self, array: Array) -> None:
@@ -171,31 +173,31 @@ class _Pool:
                 joined.append((block, start, stop))
         self._free = joined
 
-    def apart(self, size: int) -> Bytes:
+    def discardable(self, size: int) -> Bytes:
         if not size or not hasattr(mmap, "MADV_DONTNEED"):
             return np.empty(size, np.uint8)
-        held = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        mapping = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if hasattr(mmap, "MADV_HUGEPAGE"):
-            held.madvise(mmap.MADV_HUGEPAGE)
-        array = np.frombuffer(held, np.uint8)
-        self._apart.append((array.ctypes.data, held))
+            mapping.madvise(mmap.MADV_HUGEPAGE)
+        array = np.frombuffer(mapping, np.uint8)
+        self._mappings.append((array.ctypes.data, mapping))
         return array
 
     def discard(self, array: Array) -> None:
-        for begin, held in self._apart:
+        for begin, mapping in self._mappings:
             start = -(-(array.ctypes.data - begin) // mmap.PAGESIZE) * mmap.PAGESIZE
             stop = (array.ctypes.data - begin + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
-            if 0 <= start < stop <= len(held):
-                held.madvise(mmap.MADV_DONTNEED, start, stop - start)
+            if 0 <= start < stop <= len(mapping):
+                mapping.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
     def reached(self, array: Array) -> int:
-        """How much of the block that an array is part of has been in use."""
+        """Return how many bytes of the block that an array is part of have been in use."""
         piece = self._taken.get(array.ctypes.data)
         return self._reached[piece[0]] if piece else 0
 
 
-class Growing(Generic[T]):
-    """An array of rows that is written from its beginning to its end; then it is mapped."""
+class GrowingArray(Generic[T]):
+    """An array of rows in a file that is written from its beginning to its end, and then mapped."""
 
     def __init__(self, file: IO[bytes], columns: int, kind: type[T], folder: str | Path | None) -> None:
         self._file = file
@@ -205,38 +207,41 @@ class Growing(Generic[T]):
         self.rows = 0
 
     def append(self, rows: NDArray[T]) -> None:
+        """Write more rows."""
         with _explained(self._folder):
             self._file.write(np.ascontiguousarray(rows, self._kind).data)
         self.rows += len(rows)
 
     def finish(self) -> NDArray[T]:
-        """All that was written, (rows, columns)."""
-        with _explained(self._folder), self._file as file:  # closing writes what is still held
+        """Return all rows, (rows, columns), mapped."""
+        with _explained(self._folder), self._file as file:  # closing flushes the buffer
             file.flush()
             if not self.rows:
                 return np.empty((0, self._columns), self._kind)
-            held = np.memmap(file, self._kind, "r+").view(np.ndarray)
-        return held.reshape(self.rows, self._columns)
+            mapped = np.memmap(file, self._kind, "r+").view(np.ndarray)
+        return mapped.reshape(self.rows, self._columns)
 
 
-class Pieces(Generic[T]):
-    """Arrays, each (n,), kept in the order they came; on disk if there is a file for them."""
+class ArrayList(Generic[T]):
+    """A list of arrays, each (n,), in one file if there is one."""
 
-    def __init__(self, file: Growing[T] | None) -> None:
+    def __init__(self, file: GrowingArray[T] | None) -> None:
         self._file = file
-        self._held: list[NDArray[T]] = []
+        self._arrays: list[NDArray[T]] = []
         self._ends = [0]
 
     def append(self, piece: NDArray[T]) -> None:
+        """Add an array."""
         if self._file is None:
-            self._held.append(piece)
+            self._arrays.append(piece)
         else:
             self._file.append(piece)
             self._ends.append(self._file.rows)
 
     def finish(self) -> list[NDArray[T]]:
+        """Return all arrays."""
         if self._file is None:
-            return self._held
+            return self._arrays
         together = self._file.finish().reshape(-1)
         return [together[first:last] for first, last in pairwise(self._ends)]
 

@@ -27,7 +27,7 @@ from torch.nn.functional import conv1d, embedding, linear
 
 from foreword.arrays import Array, Floats, Longs
 from foreword.nn.crf import Chain
-from foreword.nn.dropout import locked_mask
+from foreword.nn.dropout import NO_DROPOUT, Dropout, locked_mask
 from foreword.nn.fused import read_lstm
 from foreword.nn.layers import lstm, reversing, turned
 from foreword.nn.network import Weights
@@ -289,7 +289,7 @@ class TaggerNetwork:
         vectors: Tensor,
         words: Tensor,
         lengths: Tensor,
-        dropout: float = 0.0,
+        dropout: Dropout = NO_DROPOUT,
         generator: torch.Generator | None = None,
         context: Tensor | None = None,
     ) -> Tensor:
@@ -302,12 +302,10 @@ class TaggerNetwork:
         if context is not None:
             x = torch.cat((x, context), 2)
         back = reversing(lengths, len(x))
-        for layer in range(self.layers):
-            if dropout:
-                x = x * locked_mask(x.shape[1], x.shape[2], dropout, x, generator)
+        for layer, share in enumerate([dropout.input, *[dropout.between] * (self.layers - 1)]):
+            x = _dropped(x, share, generator)
             x = self._layer(weights, f"layer{layer}", x, back)
-        if dropout:
-            x = x * locked_mask(x.shape[1], x.shape[2], dropout, x, generator)
+        x = _dropped(x, dropout.output, generator)
         return linear(x, weights["output"], weights["bias"]).transpose(0, 1)
 
     def chain(self, weights: Weights) -> Chain:
@@ -338,6 +336,10 @@ class TaggerNetwork:
             for way, each in (("ahead", x), ("behind", turned(x, back)))
         ]
         return torch.cat(ends, 1)
+
+
+def _dropped(x: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
+    return x * locked_mask(x.shape[1], x.shape[2], share, x, generator) if share else x
 
 
 def _lstm_shapes(name: str, inputs: int, units: int) -> dict[str, tuple[int, ...]]:

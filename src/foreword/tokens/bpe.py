@@ -1,8 +1,8 @@
-"""Byte-pair encoding: tokens between characters and words, learnt by merging what often stands together.
+"""Byte-pair encoding: tokens between characters and words, learnt by merging frequent pairs.
 
 ``kind="bytes"`` starts from the 256 bytes inside the pieces that a pre-tokenisation pattern cuts, as GPT-2 does
 (Radford et al., 2019); with the same text it gives the same merges and ids as Hugging Face's ``tokenizers``.
-``kind="characters"`` is the rule of the teaching sources (row K03): start from characters, and make no token of a pair
+``kind="characters"`` is the rule of the teaching sources: start from characters, and make no token of a pair
 whose second token begins with white space. The rule needs no check while merging: no allowed pair reaches over the
 start of a white-space character, so cutting the text before each of them once gives the same merges.
 
@@ -11,50 +11,43 @@ Ties go to the pair with the smaller ids. Learning is in ``merges.py``; here is 
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from queue import Empty, SimpleQueue
-from typing import Any, Literal, NamedTuple, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from foreword.arrays import Bytes, Ints, Longs
+from foreword.arrays import Ints, Longs
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
-from foreword.tokens.bytelevel import ALPHABET, printable, spelling_of
-from foreword.tokens.characters import CODE_POINTS, REPLACEMENT, character_ids
+from foreword.tokens.characters import REPLACEMENT, character_ids, printable, spelling_of
 from foreword.tokens.corpus import Encoded, block_room, encode_text, encode_texts
-from foreword.tokens.counting import Counted, count_pieces_of
-from foreword.tokens.kernels_bpe import symbols_of_characters
-from foreword.tokens.kernels_encode import encode_bpe, fill_merges
-from foreword.tokens.merges import Merge, fast_merges
+from foreword.tokens.counting import Counted, count_pieces_of, pieces_of
+from foreword.tokens.kernels import encode_bpe, fill_merges
+from foreword.tokens.merges import Kind, Merge, learn_from_counts
 from foreword.tokens.pieces import CL100K, GPT2, QWEN2, SPACE_BEFORE, WHOLE, character_classes
-from foreword.tokens.strings import BATCH, StringTable, add_strings, empty_rows
+from foreword.tokens.strings import BATCH, add_strings, empty_rows
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
-Kind = Literal["bytes", "characters"]
+if TYPE_CHECKING:
+    from foreword.tokens.plain import Replay
+
 Pattern = Literal["gpt2", "cl100k", "qwen2", "none"]
 _PATTERNS: dict[str, int] = {"gpt2": GPT2, "cl100k": CL100K, "qwen2": QWEN2, "none": WHOLE}
 
 DEFAULT_MEMORY = 1 << 30
-"""What training may take in all, unless told otherwise."""
+"""Bytes that training may take by default."""
 
 ENDS = (END, "<|endoftext|>", "<|end_of_text|>", "<eos>", "<|im_end|>")
-"""What the end of a document is called in tokenizers that others made, the first that is there."""
+"""Names of the token that ends a document in tokenizers of other tools; the first one present counts."""
 
 
-_MADE_WHEN_NEEDED = ("_merge_table", "_first_ids", "_steps", "_whole_pieces", "_special_finder")
-
-
-class Replay(TypedDict):
-    """One step of ``BPETokenizer.replay``."""
-
-    merge: tuple[str, str] | None
-    tokens: list[str]
+_SETTINGS = ("vocab_size", "kind", "pattern", "min_frequency", "prefix_space", "ignore_merges")
+_CACHED = ("merge_table", "first_ids", "whole_pieces", "_special_finder")
 
 
 class BPETokenizer:
@@ -102,7 +95,7 @@ class BPETokenizer:
 
     def __getstate__(self) -> dict[str, object]:
         """For a copy in another process, which makes encoders of its own."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_encoders", *_MADE_WHEN_NEEDED)}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_encoders", *_CACHED)}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
@@ -110,6 +103,7 @@ class BPETokenizer:
 
     @property
     def vocab(self) -> Vocab:
+        """The vocabulary; an error before ``fit``."""
         if not hasattr(self, "vocab_"):
             raise ForewordError("this BPETokenizer has no vocabulary yet: call fit(texts) first")
         return self.vocab_
@@ -117,6 +111,7 @@ class BPETokenizer:
     # Learning
 
     def fit(self, texts: Iterable[str]) -> Self:
+        """Learn from texts."""
         return self.fit_blocks(blocks_of(texts), threads=1)
 
     def fit_blocks(
@@ -131,35 +126,24 @@ class BPETokenizer:
         return self.fit_counted(self.count(blocks, threads=threads, memory=memory), memory=memory, meter=meter)
 
     def count(self, blocks: Iterable[Block], *, threads: int | None = None, memory: int = DEFAULT_MEMORY) -> Counted:
-        """The first half of learning: every distinct piece with its count, in bounded memory."""
+        """Count every distinct piece, in bounded memory: the first half of learning."""
         return count_pieces_of(map(self.prepare, blocks), self.piece_pattern, threads=threads, memory=memory // 4)
 
     @property
     def piece_pattern(self) -> int:
+        """The pattern that cuts a text into pieces, see ``pieces.py``."""
         return SPACE_BEFORE if self.kind == "characters" else _PATTERNS[self.pattern]
 
     def fit_counted(self, counted: Counted, *, memory: int = DEFAULT_MEMORY, meter: Meter | None = None) -> Self:
-        """The second half: merges. Pieces that would not fit in memory are left out, rarest first; ``left_out_`` says
-        how many, and is 0 for all but enormous texts.
+        """Learn merges from counted pieces. Those that do not fit in memory are left out, rarest first; ``left_out_``
+        is their number, 0 for all but enormous texts.
         """
-        numbers = np.arange(1, len(counted))
-        numbers, self.left_out_ = _most_frequent(counted, numbers, memory // 2)
-        data, offsets = counted.gather(numbers)
-        counts = counted.counts[numbers]
-        first, spellings, symbols, begins = self._first_symbols(data, offsets)
-        if self.vocab_size < len(spellings):
-            raise SettingError(
-                f"vocab_size={self.vocab_size} is smaller than the alphabet: {len(spellings) - first} "
-                f"{self.kind} and {first} special tokens"
-            )
-        # A text may spell </s>. Hugging Face's trainer then merges up to the special token itself, and so do we with
-        # bytes; characters are free to go round it.
-        reserved = first if self.kind == "characters" else 0
-        size, least = self.vocab_size, self.min_frequency
-        found = fast_merges(symbols, begins, counts, spellings, size, least=least, reserved=reserved, meter=meter)
-        record = np.array([[m.left, m.right, m.merged, m.count] for m in found], np.int64).reshape(-1, 4)
-        names = [*self.standing, *map(self._name, spellings[first:])]
-        self._settle(names, record)
+        names = self.standing
+        learnt = learn_from_counts(
+            counted, self.kind, names, self.vocab_size, least=self.min_frequency, memory=memory // 2, meter=meter
+        )
+        self.left_out_ = learnt.left_out
+        self._set_merges([*names, *map(self._name, learnt.spellings)], learnt.record)
         return self
 
     @property
@@ -175,28 +159,11 @@ class BPETokenizer:
         """Every token that stands for itself."""
         return list(dict.fromkeys([*self._specials, *self.added_tokens]))
 
-    def _first_symbols(self, data: Bytes, offsets: Longs) -> tuple[int, list[bytes], Ints, Longs]:
-        """How many tokens are special, the spellings of all first tokens, the words as symbols, and their begins."""
-        special = [_special_spelling(name) for name in self.standing]
-        first = len(special)
-        if self.kind == "bytes":
-            ids = np.empty(256, np.int32)
-            ids[ALPHABET] = np.arange(first, first + 256)
-            return first, [*special, *(bytes([byte]) for byte in ALPHABET)], ids[data], offsets
-        seen = np.zeros(CODE_POINTS, np.int32)
-        begins = np.empty(len(offsets), np.int64)
-        symbols = np.empty(len(data), np.int32)
-        used = symbols_of_characters(data, offsets, seen, symbols, begins)
-        alphabet = np.flatnonzero(seen)
-        seen[alphabet] = np.arange(first, first + len(alphabet))
-        spellings = [*special, *(chr(point).encode() for point in alphabet.tolist())]
-        return first, spellings, seen[symbols[:used]], begins
-
     def _name(self, spelling: bytes) -> str:
         return printable(spelling) if self.kind == "bytes" else spelling.decode()
 
-    def _settle(self, names: list[str], record: Longs, end: str | None = None) -> None:
-        """Take the vocabulary and the merges. A pair can come twice (see tokens/kernels_bpe.py); the last one stays.
+    def _set_merges(self, names: list[str], record: Longs, end: str | None = None) -> None:
+        """Take the vocabulary and the merges. A pair can come twice (see kernels.py); the last one stays.
 
         A merge that spells a token that stands for itself is recorded but never done, or a text could forge one.
         """
@@ -211,30 +178,24 @@ class BPETokenizer:
 
     def _forget(self) -> None:
         self._encoders = SimpleQueue()
-        for name in _MADE_WHEN_NEEDED:
+        for name in _CACHED:
             self.__dict__.pop(name, None)
 
     def merge_names(self) -> Iterator[tuple[str, str]]:
-        """The merges as pairs of tokens, best first."""
+        """Yield the merges as pairs of tokens, in the order they are applied."""
         for left, right, _ in self.merges_.tolist():
             yield self.vocab[left], self.vocab[right]
 
     def steps(self) -> Iterator[Merge]:
-        """The record of the training, merge by merge (F11)."""
+        """Yield the merges of the training in the order they were learnt."""
         for left, right, merged, count in self.record_.tolist():
             yield Merge(left, right, merged, count)
 
     def replay(self, text: str) -> Iterator[Replay]:
-        """How ``text`` is put together, one merge after another: what the merges page shows (F11)."""
-        pieces = [self._plain_first(piece) for piece in self.pieces(text)]
-        yield Replay(merge=None, tokens=[self.vocab[id] for piece in pieces for id in piece])
-        while known := [step for step in map(self._best_step, pieces) if step is not None]:
-            best = min(known)
-            for piece in pieces:
-                while self._best_step(piece) == best:
-                    _merge_leftmost(piece, best)
-            tokens = [self.vocab[id] for piece in pieces for id in piece]
-            yield Replay(merge=(self.vocab[best.left], self.vocab[best.right]), tokens=tokens)
+        """Yield the tokens of a text before any merge, then after each merge in turn."""
+        from foreword.tokens import plain
+
+        return plain.replay(self, text)
 
     def add_special_tokens(self, tokens: Iterable[str]) -> Self:
         """Add tokens that stand for themselves, after all others."""
@@ -270,17 +231,11 @@ class BPETokenizer:
         if special:
             if isinstance(text, bytes):
                 raise SettingError("special tokens are looked for in text, not in bytes")
-            return self._encode_special(text)
+            parts = [part for part in self._special_finder.split(text) if part]
+            standing = set(self.standing)
+            ids = [[self.vocab.id(part)] if part in standing else encode_text(self, part) for part in parts]
+            return np.concatenate([np.empty(0, np.int32), *ids], dtype=np.int32)
         return encode_text(self, text)
-
-    def _encode_special(self, text: str) -> Ints:
-        parts = self._special_finder.split(text)
-        ids = [
-            np.array([self.vocab.id(part)], np.int32) if place % 2 else encode_text(self, part)
-            for place, part in enumerate(parts)
-            if part
-        ]
-        return np.concatenate([np.empty(0, np.int32), *ids])
 
     @cached_property
     def _special_finder(self) -> re.Pattern[str]:
@@ -292,6 +247,7 @@ class BPETokenizer:
         return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
+        """Encode a block of documents; several threads may do so at once."""
         block = self.prepare(block)
         try:
             encoder = self._encoders.get_nowait()
@@ -302,7 +258,7 @@ class BPETokenizer:
         return encoded
 
     @cached_property
-    def _first_ids(self) -> Ints:
+    def first_ids(self) -> Ints:
         """The id of every byte or code point before any merge."""
         if self.kind == "characters":
             ids = character_ids(self.vocab)
@@ -311,49 +267,18 @@ class BPETokenizer:
         return np.array([self.vocab.id(printable(bytes([byte]))) for byte in range(256)], np.int32)
 
     @cached_property
-    def _merge_table(self) -> Longs:
+    def merge_table(self) -> Longs:
+        """The merges as a hash table, pair -> rank << 32 | merged id."""
         table = np.zeros(2 << (2 * len(self.merges_) + 2).bit_length(), np.int64)
         fill_merges(table, *(np.ascontiguousarray(self.merges_[:, column]) for column in range(3)))
         return table
 
     def pieces(self, text: str) -> list[str]:
         """What the pre-tokenisation pattern cuts a text into."""
-        block = self.prepare(Block.from_texts([text], open=True))
-        table = StringTable()
-        numbers = table.count(block, self.piece_pattern, out=np.empty(block_room(block), np.int32))
-        offsets, arena = table.offsets.tolist(), table.arena.tobytes()
-        return [arena[offsets[number] : offsets[number + 1]].decode() for number in numbers.tolist()]
-
-    def plain_encode(self, text: str) -> list[int]:
-        """What ``encode`` gives, the way a textbook says it: in each piece merge the earliest-learnt pair, leftmost
-        first, until none is left. The fast road is held to this one by a test.
-        """
-        ids: list[int] = []
-        for piece in self.pieces(text):
-            symbols = self._plain_first(piece)
-            while (best := self._best_step(symbols)) is not None:
-                _merge_leftmost(symbols, best)
-            ids += symbols
-        return ids
-
-    def _plain_first(self, piece: str) -> list[int]:
-        """A piece before any merge."""
-        if self.ignore_merges and piece.encode() in self._whole_pieces:
-            return [self._whole_pieces[piece.encode()]]
-        units = piece.encode() if self.kind == "bytes" else map(ord, piece)
-        return [int(self._first_ids[unit]) for unit in units]
-
-    def _best_step(self, symbols: list[int]) -> _Step | None:
-        """The earliest-learnt merge that can be done."""
-        return min((self._steps[pair] for pair in itertools.pairwise(symbols) if pair in self._steps), default=None)
+        return pieces_of(self.prepare(Block.from_texts([text], open=True)), self.piece_pattern)
 
     @cached_property
-    def _steps(self) -> dict[tuple[int, int], _Step]:
-        merges = enumerate(self.merges_.tolist())
-        return {(left, right): _Step(rank, left, right, merged) for rank, (left, right, merged) in merges}
-
-    @cached_property
-    def _whole_pieces(self) -> dict[bytes, int]:
+    def whole_pieces(self) -> dict[bytes, int]:
         """The tokens that a piece can be, spelt out: all but those that stand for themselves."""
         pieces: dict[bytes, int] = {}
         standing = {"", *self.standing}
@@ -391,22 +316,15 @@ class BPETokenizer:
     # Saving
 
     def to_parts(self) -> Parts:
-        settings: dict[str, Json] = {
-            "vocab_size": self.vocab_size,
-            "kind": self.kind,
-            "pattern": self.pattern,
-            "special_tokens": list(self.special_tokens),
-            "added_tokens": list(self.added_tokens),
-            "min_frequency": self.min_frequency,
-            "lowercase": self.cleaning.lowercase,
-            "form": self.cleaning.form,
-            "prefix_space": self.prefix_space,
-            "ignore_merges": self.ignore_merges,
-        }
+        """Return settings, merges and vocabulary for saving."""
+        settings: dict[str, Json] = {name: getattr(self, name) for name in _SETTINGS}
+        settings |= {"special_tokens": list(self.special_tokens), "added_tokens": list(self.added_tokens)}
+        settings |= {"lowercase": self.cleaning.lowercase, "form": self.cleaning.form}
         return Parts(settings, {"record": self.record_}, self.vocab)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a saved tokenizer."""
         parts.check_flags("lowercase", "ignore_merges", "prefix_space")
         settings: dict[str, Any] = dict(parts.settings)
         for name in ("special_tokens", "added_tokens"):
@@ -422,11 +340,8 @@ class BPETokenizer:
 
         end: the token that ends a document; if none is named, the first of ``ENDS`` among the special tokens.
         """
-        if record.dtype != np.int64 or record.ndim != 2 or record.shape[1] != 4:
-            raise InputError("the merges must be rows of four 64-bit numbers")
-        if len(record) and not 0 <= record[:, :3].min() <= record[:, :3].max() < len(names):
-            raise InputError("a merge names a token that is not in the vocabulary")
-        self._settle(names, np.array(record), end)
+        _check_record(record, len(names))
+        self._set_merges(names, np.array(record), end)
         ordinary = set(names).difference(self.standing)
         if self.kind == "bytes" and (lacking := [byte for byte in map(printable, _BYTES) if byte not in ordinary]):
             raise InputError(f"the vocabulary has no token for the byte {lacking[0]!r}")
@@ -436,6 +351,13 @@ class BPETokenizer:
 _BYTES = [bytes([byte]) for byte in range(256)]
 
 
+def _check_record(record: Longs, tokens: int) -> None:
+    if record.dtype != np.int64 or record.ndim != 2 or record.shape[1] != 4:
+        raise InputError("the merges must be rows of four 64-bit numbers")
+    if len(record) and not 0 <= record[:, :3].min() <= record[:, :3].max() < tokens:
+        raise InputError("a merge names a token that is not in the vocabulary")
+
+
 class _Encoder:
     """What one thread needs to encode: a memory of pieces already worked out, and scratch."""
 
@@ -443,7 +365,7 @@ class _Encoder:
 
     def __init__(self, tokenizer: BPETokenizer) -> None:
         self.tokenizer = tokenizer
-        self.whole = tokenizer._whole_pieces if tokenizer.ignore_merges else {}
+        self.whole = tokenizer.whole_pieces if tokenizer.ignore_merges else {}
         self.room = 1 << max(15, (2 * len(self.whole)).bit_length())
         self._forget()
         self._scratch(256)
@@ -480,7 +402,7 @@ class _Encoder:
         while need := encode_bpe(
             block.data, block.starts, block.stops, block.open, tokenizer.piece_pattern, character_classes(),
             self.slots, self.arena, self.starts, self.memo_ends, self.memo,
-            tokenizer.kind == "characters", tokenizer._first_ids, tokenizer._merge_table, tokenizer.vocab.end,
+            tokenizer.kind == "characters", tokenizer.first_ids, tokenizer.merge_table, tokenizer.vocab.end,
             self.symbols, self.following, self.preceding, self.heap,
             out, ends, self.batch, self.keys, position,
         ):  # fmt: skip
@@ -495,40 +417,3 @@ class _Encoder:
         if self.room < self.LARGEST:
             self.room *= 4
         self._forget()
-
-
-def _special_spelling(name: str) -> bytes:
-    """How a special token stands among the spellings: as its text, where a merge might spell it, so that no two
-    tokens ever have one name. 0xFF occurs in no UTF-8.
-    """
-    return name.encode() if name.isascii() and name.isprintable() and " " not in name else b"\xff" + name.encode()
-
-
-class _Step(NamedTuple):
-    """A merge in the order it is to be done: the first to be learnt comes first."""
-
-    rank: int
-    left: int
-    right: int
-    merged: int
-
-
-def _merge_leftmost(symbols: list[int], step: _Step) -> None:
-    place = list(itertools.pairwise(symbols)).index((step.left, step.right))
-    symbols[place : place + 2] = [step.merged]
-
-
-BYTES_A_SYMBOL = 14
-"""Training's memory for each symbol of each distinct piece: the symbol itself (4), its place in the lists of words
-(4, and half as much again when they grow), and the text it came from."""
-
-
-def _most_frequent(counted: Counted, numbers: Longs, memory: int) -> tuple[Longs, int]:
-    """The pieces to train with, rarest left out if they need more than ``memory``, and how many were left out."""
-    lengths = np.diff(counted.offsets)[numbers]
-    if int(lengths.sum()) * BYTES_A_SYMBOL + 40 * len(numbers) <= memory:
-        return numbers, 0
-    order = counted.by_frequency(numbers)
-    costs = np.cumsum(np.diff(counted.offsets)[order] * BYTES_A_SYMBOL + 40)
-    kept = int(np.searchsorted(costs, memory))
-    return np.sort(order[:kept]), len(numbers) - kept

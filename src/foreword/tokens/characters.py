@@ -1,4 +1,9 @@
-"""The smallest units: characters, and bytes. Nothing is lost, but sequences are long (row K02)."""
+"""The smallest units, characters and bytes: nothing is lost, but sequences are long.
+
+Byte-level tokens are written as GPT-2 writes them (Radford et al., 2019): bytes that are printable by themselves stand
+for themselves, the others get the characters from U+0100 on, so that a token is a string that any file can hold: a
+blank is written Ġ, a line end Ċ.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +19,37 @@ from foreword.errors import ForewordError, InputError
 from foreword.protocols import Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
-from foreword.tokens.bytelevel import CHARACTER_OF
 from foreword.tokens.corpus import Encoded, block_room, encode_text, encode_texts
-from foreword.tokens.kernels_encode import encode_symbols
+from foreword.tokens.kernels import encode_symbols
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 CODE_POINTS = 0x110000
 REPLACEMENT = "\ufffd"
+
+_PRINTABLE = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
+
+CHARACTER_OF = [chr(byte) if byte in _PRINTABLE else chr(0x100 + _OTHERS.index(byte)) for byte in range(256)]
+BYTE_OF = {character: byte for byte, character in enumerate(CHARACTER_OF)}
+
+ALPHABET = sorted(range(256), key=lambda byte: CHARACTER_OF[byte])
+"""All bytes in the order of their characters, which is the order of their ids in a byte-level tokenizer."""
+
+
+def printable(spelling: bytes) -> str:
+    """Return the bytes of a token as printable characters, one for each byte."""
+    return "".join(CHARACTER_OF[byte] for byte in spelling)
+
+
+def spelling_of(token: str) -> bytes:
+    """Return the bytes of a printable token.
+
+    A token with a character that stands for no byte is its own text, as in ``tokenizers``: vocabularies made by other
+    tools hold such tokens, mostly unused ones.
+    """
+    if all(character in BYTE_OF for character in token):
+        return bytes(BYTE_OF[character] for character in token)
+    return token.encode()
 
 
 class CharacterTokenizer:
@@ -32,11 +61,13 @@ class CharacterTokenizer:
 
     @property
     def vocab(self) -> Vocab:
+        """The vocabulary; an error before ``fit``."""
         if not hasattr(self, "vocab_"):
             raise ForewordError("this CharacterTokenizer has no vocabulary yet: call fit(texts) first")
         return self.vocab_
 
     def fit(self, texts: Iterable[str]) -> Self:
+        """Learn which characters there are."""
         return self.fit_blocks(blocks_of(texts))
 
     def fit_blocks(self, blocks: Iterable[Block], *, threads: int | None = None) -> Self:
@@ -54,15 +85,19 @@ class CharacterTokenizer:
         return self
 
     def encode(self, text: str) -> Ints:
+        """Return the ids of a text."""
         return encode_text(self, text)
 
     def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
+        """Return the ids of many texts, faster than one by one."""
         return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
+        """Encode a block of documents."""
         return _encode(self.cleaning.block(block), True, self._ids, self.vocab.end)
 
     def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of ids."""
         vocab = self.vocab
         return "".join(REPLACEMENT if id == vocab.unknown else vocab[int(id)] for id in ids if id != vocab.end)
 
@@ -71,11 +106,13 @@ class CharacterTokenizer:
         return character_ids(self.vocab)
 
     def to_parts(self) -> Parts:
+        """Return settings and vocabulary for saving."""
         settings = {"min_count": self.min_count, "lowercase": self.cleaning.lowercase, "form": self.cleaning.form}
         return Parts(dict(settings), {}, self.vocab)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a saved tokenizer."""
         parts.check_flags("lowercase")
         tokenizer = cls(**parts.settings)  # type: ignore[arg-type]
         if parts.vocab is None or parts.vocab.unknown is None:
@@ -91,21 +128,27 @@ class ByteTokenizer:
         self.vocab = Vocab([*CHARACTER_OF, END], unknown=None)
 
     def fit(self, texts: Iterable[str]) -> Self:
+        """Do nothing: all bytes are known."""
         return self
 
     def fit_blocks(self, blocks: Iterable[Block], *, threads: int | None = None) -> Self:
+        """Do nothing: all bytes are known."""
         return self
 
     def encode(self, text: str | bytes) -> Ints:
+        """Return the ids of a text, or of any bytes."""
         return encode_text(self, text)
 
     def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
+        """Return the ids of many texts, faster than one by one."""
         return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
+        """Encode a block of documents."""
         return _encode(block, False, np.arange(256, dtype=np.int32), self.vocab.end)
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
+        """Return the bytes of ids."""
         return bytes(int(id) for id in ids if id != self.vocab.end)
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -113,10 +156,12 @@ class ByteTokenizer:
         return self.decode_bytes(ids).decode("utf-8", "replace")
 
     def to_parts(self) -> Parts:
+        """Return the vocabulary for saving."""
         return Parts({}, {}, self.vocab)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a saved tokenizer."""
         tokenizer = cls(**parts.settings)
         if parts.vocab != tokenizer.vocab:
             raise InputError("the vocabulary is not that of bytes")

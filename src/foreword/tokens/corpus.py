@@ -106,6 +106,7 @@ class Corpus:
 
     @property
     def text_bytes(self) -> int:
+        """How many bytes of text the documents were."""
         return int(self.byte_offsets[-1] - self.byte_offsets[0])
 
     @classmethod
@@ -166,11 +167,13 @@ class Corpus:
         return corpus
 
     def to_parts(self) -> Parts:
+        """Return ids, offsets and vocabulary for saving."""
         arrays = {"ids": self.ids, "offsets": self.offsets, "byte_offsets": self.byte_offsets}
         return Parts({}, arrays, self.vocab)
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a saved corpus."""
         if parts.vocab is None:
             raise InputError("a corpus needs its vocabulary")
         corpus = cls(parts.arrays["ids"], parts.arrays["offsets"], parts.arrays["byte_offsets"], parts.vocab)
@@ -205,6 +208,8 @@ class Layout:
         self._byte_lengths: list[Longs] = []
 
     def of(self, blocks: Iterable[Block], tokenizer: BlockEncoder, threads: int | None) -> Iterator[Ints]:
+        """Encode blocks on several threads and yield their ids, recording where documents end."""
+
         def work(block: Block) -> tuple[Block, Encoded]:
             return block, tokenizer.encode_block(block)
 
@@ -213,6 +218,7 @@ class Layout:
             yield encoded.ids
 
     def add(self, block: Block, ends: Longs, tokens: int) -> None:
+        """Record where the documents of a block end."""
         self._ends.append(ends + self.tokens)
         self.tokens += tokens
         lengths = block.stops - block.starts
@@ -222,9 +228,11 @@ class Layout:
             self._byte_lengths.append(lengths[:-1] if block.open else lengths)
 
     def offsets(self) -> Longs:
+        """Return where documents begin and end in the ids, int64 (documents + 1,)."""
         return np.concatenate(self._ends)
 
     def byte_offsets(self) -> Longs:
+        """Return where documents begin and end in the text, int64 (documents + 1,)."""
         lengths = np.concatenate([np.empty(0, np.int64), *self._byte_lengths])
         return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths + 1)))
 

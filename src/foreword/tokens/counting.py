@@ -21,8 +21,7 @@ import numpy as np
 from foreword.arrays import Array, Bytes, Ints, Longs
 from foreword.native.parallel import cores, ordered_map
 from foreword.text.block import Block
-from foreword.tokens.kernels_gather import gather_strings, hash_strings
-from foreword.tokens.strings import StringTable
+from foreword.tokens.strings import StringTable, gather_strings, hash_strings
 
 PARTS = 32
 """Files that a spill spreads over."""
@@ -95,8 +94,17 @@ class Counted:
 
     @classmethod
     def of(cls, table: StringTable) -> Counted:
+        """Copy the strings and counts of a table."""
         size = int(table.offsets[-1])
         return cls(table.arena[:size].copy(), table.offsets.copy(), table.counts.copy(), table.firsts.copy())
+
+
+def pieces_of(block: Block, pattern: int) -> list[str]:
+    """Return the pieces that a pattern cuts a block of one text into."""
+    table = StringTable()
+    numbers = table.count(block, pattern, out=np.empty(block.text_bytes() + len(block) + 1, np.int32))
+    offsets, arena = table.offsets.tolist(), table.arena.tobytes()
+    return [arena[offsets[number] : offsets[number + 1]].decode() for number in numbers.tolist()]
 
 
 def merge_tables(tables: Sequence[StringTable]) -> tuple[Counted, list[Ints]]:
@@ -190,6 +198,7 @@ class Counter:
             file.close()
 
     def count(self, item: tuple[int, Block]) -> None:
+        """Count a block, given with its byte offset, in a free table."""
         base, block = item
         table = self.free.get()
         table.count(block, self.pattern, base=base)
@@ -200,6 +209,7 @@ class Counter:
         self.free.put(table)
 
     def add(self, counted: Counted) -> None:
+        """Add counts made before."""
         self.tables[0].add(counted.data, counted.offsets, counted.counts, counted.firsts)
 
     def counted(self) -> Counted:

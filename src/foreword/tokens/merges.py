@@ -1,4 +1,4 @@
-"""Learning merges from counted words: the plain way, and the fast way beside it.
+"""Learning the merges of byte-pair encoding from counted words.
 
     merges = []
     repeat:  (a, b) = the most frequent adjacent pair; on a tie the one with the smaller ids
@@ -6,27 +6,32 @@
     until the vocabulary is full
 
 Words are sequences of first symbols (bytes or characters); pairs never reach over a word's end. Gage (1994) had the
-idea for compression, Sennrich, Haddow and Birch (2016) for words: https://aclanthology.org/P16-1162.
+idea for compression, Sennrich, Haddow and Birch (2016) for words: https://aclanthology.org/P16-1162. ``plain.py`` does
+just that; ``kernels.py`` says what makes the fast version fast.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from foreword.arrays import Bytes, Ints, Longs, ULongs
+from foreword.errors import SettingError
 from foreword.protocols import Meter
-from foreword.tokens.kernels_bpe import initial_pairs, learn_merges
+from foreword.tokens.characters import ALPHABET, CODE_POINTS
+from foreword.tokens.counting import Counted
+from foreword.tokens.kernels import initial_pairs, learn_merges, symbols_of_characters
 from foreword.tokens.strings import add_strings, empty_rows
+
+Kind = Literal["bytes", "characters"]
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """One step of the training: the two ids, the id of the token they make, and how often the pair stood there."""
+    """One step of the training: the two ids, the id of the token they make, and the count of the pair."""
 
     left: int
     right: int
@@ -34,58 +39,96 @@ class Merge:
     count: int
 
 
-def plain_merges(
-    words: Sequence[Sequence[int]],
-    counts: Sequence[int],
-    spellings: list[bytes],
+class Learnt(NamedTuple):
+    """What training gives.
+
+    spellings: of the alphabet and the learnt tokens. record: int64 (merges, 4), the fields of each ``Merge``.
+    left_out: how many distinct pieces did not fit in memory.
+    """
+
+    spellings: list[bytes]
+    record: Longs
+    left_out: int
+
+
+def learn_from_counts(
+    counted: Counted,
+    kind: Kind,
+    names: Sequence[str],
     size: int,
     *,
-    least: int = 1,
-    reserved: int = 0,
-) -> Iterator[Merge]:
-    """Learn merges until there are ``size`` tokens, as the docstring above says it. Slow, and easy to check.
+    least: int,
+    memory: int,
+    meter: Meter | None = None,
+) -> Learnt:
+    """Learn merges from counted pieces until there are ``size`` tokens, ``names``, which stand for themselves,
+    included.
 
-    ``spellings`` holds what each id stands for; the new tokens are added to it. Pairs seen less than ``least`` times
-    are left alone, and so are pairs that spell one of the first ``reserved`` tokens, which no text may reach.
+    Pieces that do not fit in ``memory`` bytes are left out, rarest first.
     """
-    held = [list(word) for word in words]
-    while len(spellings) < size:
-        pairs: Counter[tuple[int, int]] = Counter()
-        for word, count in zip(held, counts, strict=True):
-            for pair in itertools.pairwise(word):
-                if spellings[pair[0]] + spellings[pair[1]] not in spellings[:reserved]:
-                    pairs[pair] += count
-        if not pairs:
-            return
-        (left, right), count = min(pairs.items(), key=lambda item: (-item[1], item[0]))
-        if count < least:
-            return
-        spelling = spellings[left] + spellings[right]
-        if spelling not in spellings:
-            spellings.append(spelling)
-        merged = spellings.index(spelling)
-        held = [_replace(word, left, right, merged) for word in held]
-        yield Merge(left, right, merged, count)
+    numbers, left_out = _most_frequent(counted, np.arange(1, len(counted)), memory)
+    spellings, symbols, begins = _first_symbols(kind, names, *counted.gather(numbers))
+    first = len(names)
+    if size < len(spellings):
+        raise SettingError(
+            f"vocab_size={size} is smaller than the alphabet: "
+            f"{len(spellings) - first} {kind} and {first} special tokens"
+        )
+    # A text may spell </s>. Hugging Face's trainer then merges up to the special token itself, and so do we with
+    # bytes; characters are free to go round it.
+    reserved = first if kind == "characters" else 0
+    counts = counted.counts[numbers]
+    found = merges_of(symbols, begins, counts, spellings, size, least=least, reserved=reserved, meter=meter)
+    record = np.array([[m.left, m.right, m.merged, m.count] for m in found], np.int64).reshape(-1, 4)
+    return Learnt(spellings[first:], record, left_out)
 
 
-def _replace(word: list[int], left: int, right: int, merged: int) -> list[int]:
-    rewritten: list[int] = []
-    place = 0
-    while place < len(word):
-        if word[place : place + 2] == [left, right]:
-            rewritten.append(merged)
-            place += 2
-        else:
-            rewritten.append(word[place])
-            place += 1
-    return rewritten
+def _first_symbols(kind: Kind, names: Sequence[str], data: Bytes, offsets: Longs) -> tuple[list[bytes], Ints, Longs]:
+    """Return the spellings of all first tokens, the words as symbols, and where each begins."""
+    special = [_special_spelling(name) for name in names]
+    first = len(special)
+    if kind == "bytes":
+        ids = np.empty(256, np.int32)
+        ids[ALPHABET] = np.arange(first, first + 256)
+        return [*special, *(bytes([byte]) for byte in ALPHABET)], ids[data], offsets
+    seen = np.zeros(CODE_POINTS, np.int32)
+    begins = np.empty(len(offsets), np.int64)
+    symbols = np.empty(len(data), np.int32)
+    used = symbols_of_characters(data, offsets, seen, symbols, begins)
+    alphabet = np.flatnonzero(seen)
+    seen[alphabet] = np.arange(first, first + len(alphabet))
+    spellings = [*special, *(chr(point).encode() for point in alphabet.tolist())]
+    return spellings, seen[symbols[:used]], begins
+
+
+def _special_spelling(name: str) -> bytes:
+    """How a special token stands among the spellings: as its text, where a merge might spell it, so that no two
+    tokens ever have one name. 0xFF occurs in no UTF-8.
+    """
+    return name.encode() if name.isascii() and name.isprintable() and " " not in name else b"\xff" + name.encode()
+
+
+BYTES_A_SYMBOL = 14
+"""Training's memory for each symbol of each distinct piece: the symbol itself (4), its place in the lists of words
+(4, and half as much again when they grow), and the text it came from."""
+
+
+def _most_frequent(counted: Counted, numbers: Longs, memory: int) -> tuple[Longs, int]:
+    """Return the pieces to train with, the most frequent that fit in ``memory``, and how many are left out."""
+    lengths = np.diff(counted.offsets)[numbers]
+    if int(lengths.sum()) * BYTES_A_SYMBOL + 40 * len(numbers) <= memory:
+        return numbers, 0
+    order = counted.by_frequency(numbers)
+    costs = np.cumsum(np.diff(counted.offsets)[order] * BYTES_A_SYMBOL + 40)
+    kept = int(np.searchsorted(costs, memory))
+    return np.sort(order[:kept]), len(numbers) - kept
 
 
 MERGES_A_CALL = 500
-"""Merges between two looks at the clock, the meter and Ctrl-C."""
+"""Merges between two calls of the meter, and two chances for Ctrl-C."""
 
 
-def fast_merges(
+def merges_of(
     symbols: Ints,
     begins: Longs,
     counts: Longs,
@@ -96,7 +139,7 @@ def fast_merges(
     reserved: int = 0,
     meter: Meter | None = None,
 ) -> Iterator[Merge]:
-    """The same merges as ``plain_merges``, thousands of times faster.
+    """Yield the merges of words until there are ``size`` tokens; arguments as in ``plain.learn_merges``.
 
     symbols: int32 (symbols,), all words one after another; they are rewritten in place.
     begins: int64 (words + 1,), where each word starts; counts: int64 (words,).

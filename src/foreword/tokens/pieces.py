@@ -143,6 +143,7 @@ def white_space(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
 
 @inlined
 def gpt2_piece(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
+    """Return the end of the piece at ``place`` by GPT-2's pattern."""
     byte = data[place]
     if byte == _QUOTE:
         length = contraction(data, place, stop, False)
@@ -162,6 +163,7 @@ def gpt2_piece(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
 
 @inlined
 def line_ends(data: Bytes, place: int, stop: int) -> int:
+    """Return the end of a run of line ends."""
     while place < stop and (data[place] == _NEWLINE or data[place] == _RETURN):
         place += 1
     return place
@@ -169,6 +171,7 @@ def line_ends(data: Bytes, place: int, stop: int) -> int:
 
 @inlined
 def cl100k_piece(data: Bytes, place: int, stop: int, classes: Bytes, digits: int) -> int:
+    """Return the end of the piece at ``place`` by the pattern of cl100k, with up to ``digits`` digits."""
     byte = data[place]
     if byte == _QUOTE:
         length = contraction(data, place, stop, True)
@@ -257,6 +260,7 @@ def word_end(data: Bytes, place: int, stop: int) -> int:
 
 @inlined
 def skip_space(data: Bytes, place: int, stop: int) -> int:
+    """Return the first position from ``place`` on that is not white space."""
     while place < stop:
         byte = data[place]
         if 0x20 < byte < 0x80:
@@ -287,6 +291,7 @@ def punctuation_piece(data: Bytes, place: int, stop: int, classes: Bytes) -> int
 
 @inlined
 def space_before_piece(data: Bytes, place: int, stop: int) -> int:
+    """Return the end of the piece at ``place``: up to the next white-space character."""
     _, length = character(data, place, stop)
     return word_end(data, place + length, stop)
 

@@ -23,7 +23,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.arrays import Bytes, Ints, Longs, ULongs
+from foreword.arrays import Bytes, Ids, Ints, Longs, ULongs
 from foreword.native.hashing import FIRST, HALF, SECOND, fold_bytes, mix
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load8, prefetch
@@ -77,6 +77,7 @@ def row_of(key: ULongs, place: int, rows: int) -> int:
 
 @inlined
 def same_bytes(data: Bytes, start: int, stop: int, arena: Bytes, begin: int, end: int) -> bool:
+    """Return whether two strings are equal."""
     if stop - start != end - begin:
         return False
     while start < stop:
@@ -133,6 +134,7 @@ def has_room(slots: ULongs, arena: Bytes, starts: Longs, size: int, length: int)
 
 @kernel
 def rehash(old: ULongs, new: ULongs) -> None:
+    """Enter all rows of a table into a larger one."""
     for source in range(0, len(old), 4):
         if old[source + 3] != _ZERO:
             at = row_of(old, source, len(new) // 4) * 4
@@ -468,3 +470,43 @@ def _longer(array: NDArray[Scalar], length: int) -> NDArray[Scalar]:
     longer = np.empty(length, array.dtype)
     longer[: len(array)] = array
     return longer
+
+
+# Many strings at once
+
+
+@kernel
+def _gather(data: Bytes, offsets: Longs, numbers: Longs, out: Bytes, place: int) -> None:
+    for listed in range(len(numbers)):
+        prefetch(offsets, numbers[min(listed + 32, len(numbers) - 1)])
+        prefetch(data, offsets[numbers[min(listed + 16, len(numbers) - 1)]])
+        number = numbers[listed]
+        for source in range(offsets[number], offsets[number + 1]):
+            out[place] = data[source]
+            place += 1
+
+
+def gather_strings(data: Bytes, offsets: Longs, numbers: Longs, out: Bytes, place: int) -> None:
+    """Copy the strings with these numbers one after another to ``out``, from ``place`` on."""
+    _gather(data, offsets, numbers, out, place)
+
+
+@kernel
+def _hash(data: Bytes, offsets: Longs, key: ULongs, out: Longs) -> None:
+    for number in range(len(out)):
+        make_key(data, offsets[number], offsets[number + 1], key, 0)
+        out[number] = row_of(key, 0, 1 << 30)
+
+
+def hash_strings(data: Bytes, offsets: Longs) -> Longs:
+    """A number from 0 to 2^30 - 1 for each string, the same for the same string everywhere."""
+    out = np.empty(len(offsets) - 1, np.int64)
+    _hash(data, offsets, np.empty(4, np.uint64), out)
+    return out
+
+
+@kernel
+def renumber(ids: Ints, numbers: Ids, out: Ids) -> None:
+    """``out[i] = numbers[ids[i]]``; five times faster than ``np.take``, which checks every index again."""
+    for place in range(len(ids)):
+        out[place] = numbers[ids[place]]

@@ -145,10 +145,12 @@ class Vocab:
 
     @property
     def data(self) -> Bytes:
+        """The tokens one after another as UTF-8, uint8 (bytes,)."""
         return self._buffers[0]
 
     @property
     def offsets(self) -> Longs:
+        """Where each token begins in ``data``, int64 (tokens + 1,)."""
         return self._buffers[1]
 
     def __len__(self) -> int:
@@ -190,6 +192,7 @@ class Vocab:
         return found
 
     def ids(self, tokens: Iterable[str]) -> Ints:
+        """Return the ids of tokens, int32 (n,)."""
         return np.fromiter((self.id(token) for token in tokens), np.int32)
 
     @cached_property

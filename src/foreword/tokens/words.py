@@ -17,11 +17,10 @@ from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
 from foreword.tokens.corpus import Corpus, Encoded, Layout, block_room, encode_text, encode_texts, id_type
-from foreword.tokens.counting import Counted, count_pieces_of, merge_tables, with_base
-from foreword.tokens.kernels_encode import encode_words
-from foreword.tokens.kernels_gather import renumber
+from foreword.tokens.counting import Counted, count_pieces_of, merge_tables, pieces_of, with_base
+from foreword.tokens.kernels import encode_words
 from foreword.tokens.pieces import PUNCTUATION, WORDS, character_classes
-from foreword.tokens.strings import BATCH, StringTable
+from foreword.tokens.strings import BATCH, StringTable, renumber
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 Split = Literal["space", "punctuation"]
@@ -29,7 +28,7 @@ _PATTERNS: dict[str, int] = {"space": WORDS, "punctuation": PUNCTUATION}
 
 
 class WordTokenizer:
-    """Words as tokens; what was not seen often enough is ``<unk>``, which is where word models fail (row K01).
+    """Words as tokens; what was not seen often enough is ``<unk>``, which is where word models fail.
 
     split: "space" is Python's ``str.split``; "punctuation" also makes a token of every character that is neither
     letter, mark, number nor white space.
@@ -56,11 +55,13 @@ class WordTokenizer:
 
     @property
     def vocab(self) -> Vocab:
+        """The vocabulary; an error before ``fit``."""
         if not hasattr(self, "vocab_"):
             raise ForewordError("this WordTokenizer has no vocabulary yet: call fit(texts) first")
         return self.vocab_
 
     def fit(self, texts: Iterable[str]) -> Self:
+        """Learn the vocabulary from texts."""
         return self.fit_blocks(blocks_of(texts), threads=1)
 
     def fit_blocks(self, blocks: Iterable[Block], *, threads: int | None = None) -> Self:
@@ -74,6 +75,7 @@ class WordTokenizer:
 
     @property
     def piece_pattern(self) -> int:
+        """The pattern that cuts a text into words, see ``pieces.py``."""
         return _PATTERNS[self.split]
 
     def prepare(self, block: Block) -> Block:
@@ -104,7 +106,7 @@ class WordTokenizer:
             return number, block, ids, np.flatnonzero(ids == 0) + 1
 
         layout = Layout()
-        held, owners = scratch.pieces(np.int32), []
+        held, owners = scratch.array_list(np.int32), []
         for number, block, ids, ends in ordered_map(work, with_base(blocks), threads):
             layout.add(block, ends, len(ids))
             held.append(ids)
@@ -147,12 +149,15 @@ class WordTokenizer:
         return final
 
     def encode(self, text: str) -> Ints:
+        """Return the ids of a text."""
         return encode_text(self, text)
 
     def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
+        """Return the ids of many texts, faster than one by one."""
         return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
+        """Encode a block of documents; several threads may do so at once."""
         block = self.cleaning.block(block)
         table = self._table
         out = np.empty(block_room(block), np.int32)
@@ -166,12 +171,8 @@ class WordTokenizer:
         return Encoded(out[:written].copy(), ends[: len(ends) - block.open])
 
     def pieces(self, text: str) -> list[str]:
-        """The words of a text as they stand there, known or not."""
-        block = self.cleaning.block(Block.from_texts([text], open=True))
-        table = StringTable()
-        numbers = table.count(block, _PATTERNS[self.split], out=np.empty(block_room(block), np.int32))
-        offsets, arena = table.offsets.tolist(), table.arena.tobytes()
-        return [arena[offsets[number] : offsets[number + 1]].decode() for number in numbers.tolist()]
+        """Return the words of a text as they are written, known or not."""
+        return pieces_of(self.prepare(Block.from_texts([text], open=True)), self.piece_pattern)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The words with a blank between them; what white space there was is not known any more."""
@@ -193,6 +194,7 @@ class WordTokenizer:
         return table
 
     def to_parts(self) -> Parts:
+        """Return settings and vocabulary for saving."""
         settings: dict[str, Json] = {
             "split": self.split,
             "min_count": self.min_count,
@@ -204,6 +206,7 @@ class WordTokenizer:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a saved tokenizer."""
         parts.check_flags("lowercase")
         tokenizer = cls(**parts.settings)  # type: ignore[arg-type]
         if parts.vocab is None or parts.vocab.unknown is None:

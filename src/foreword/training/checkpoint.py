@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -96,3 +96,9 @@ def fingerprint(settings: Mapping[str, Json], *texts: Array) -> str:
     for ids in texts:
         digest.update(np.ascontiguousarray(ids).data)
     return digest.hexdigest()
+
+
+def text_array(texts: Iterable[Iterable[str]]) -> Array:
+    """Return lists of words, labels or texts as bytes, for a fingerprint."""
+    joined = "\x1e".join("\x1f".join(each) for each in texts)
+    return np.frombuffer(joined.encode("utf-8", "surrogatepass"), np.uint8)

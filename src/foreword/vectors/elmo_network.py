@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import conv1d, embedding, linear
 
-from foreword.nn.dropout import locked_mask
+from foreword.nn.dropout import NO_DROPOUT, Dropout, locked_mask
 from foreword.nn.layers import lstm, reversing, turned
 from foreword.nn.network import Weights
 
@@ -103,7 +103,7 @@ class ELMoNetwork:
         vectors: Tensor,
         places: Tensor,
         lengths: Tensor,
-        dropout: float = 0.0,
+        dropout: Dropout = NO_DROPOUT,
         generator: torch.Generator | None = None,
     ) -> tuple[list[Tensor], list[Tensor]]:
         """What each layer says, (T, B, H), that of the words themselves first: from the front, and from the end.
@@ -111,8 +111,8 @@ class ELMoNetwork:
         vectors: (D, H) of distinct words; places: (T, B) which of them stands where; lengths: (B,), ends included.
         """
         x, back = embedding(places, vectors), reversing(lengths, len(places))
-        if dropout:
-            x = x * locked_mask(x.shape[1], x.shape[2], dropout, x, generator)
+        if dropout.input:
+            x = x * locked_mask(x.shape[1], x.shape[2], dropout.input, x, generator)
         said: list[list[Tensor]] = [[x], [x]]
         for number, way in enumerate(WAYS):
             here = turned(x, back) if number else x
@@ -121,8 +121,9 @@ class ELMoNetwork:
                 zero = here.new_zeros(here.shape[1], self.units)
                 new = lstm(here, zero, zero, held)[0]
                 here = new + here if layer else new
-                if dropout:
-                    here = here * locked_mask(here.shape[1], self.units, dropout, here, generator)
+                share = dropout.between if layer < self.layers - 1 else dropout.output
+                if share:
+                    here = here * locked_mask(here.shape[1], self.units, share, here, generator)
                 said[number].append(turned(here, back) if number else here)
         return said[0], said[1]
 

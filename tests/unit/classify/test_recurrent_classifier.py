@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
-from foreword.classify.recurrent import RecurrentClassifier, slanted
+from foreword.classify.recurrent import ClassificationTask, RecurrentClassifier
 from foreword.classify.recurrent_network import POOLINGS, ClassifierNetwork, attention
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.neural.awd_lstm import AWDLSTM
@@ -22,6 +22,7 @@ from foreword.protocols import Classifier, Parts, Saveable
 from foreword.storage.folder import load, save
 from foreword.tokens.words import WordTokenizer
 from foreword.training.gradients import new_flat, views
+from foreword.training.schedules import slanted
 from foreword.training.settings import Training
 
 SMALL: dict[str, Any] = {"embedding": 12, "hidden": 16, "units": 10, "min_count": 1, "batch": 8, "device": "cpu"}
@@ -126,23 +127,24 @@ def test_gradients_go_back_so_many_words_and_no_further() -> None:
         assert (slope.abs().sum(1) > 0).tolist() == [place >= 6 - reach for place in range(6)]
 
 
-def test_a_language_model_is_taken_over_and_thawed_from_the_top(language_model: TextLM) -> None:
+def test_a_language_model_is_taken_over_and_unfrozen_from_the_top(
+    language_model: TextLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Head, then layer 1, layer 0, and the words: each is as it was until its stage comes."""
     texts, labels = reviews(40)
     model = RecurrentClassifier(language_model, units=8, epochs=1, batch=40, device="cpu")
     groups = ClassifierNetwork(RecurrentNetwork(9, 12, 16, 2), "all", 8, 2).groups()
     assert [group[0] for group in groups] == ["head", "layer1.input", "layer0.input", "embedding"]
     moved = []
-    for _ in model.train(texts, labels):
-        pass
-    stages = list(model._plan(4))
+    stages = model.task((texts, labels), None).stages(model.training)
     assert [stage.groups for stage in stages] == [1, 2, 3, 4]
-    assert [stage.rate for stage in stages] == pytest.approx([model.rate * 0.6**k for k in range(4)])
+    assert [stage.rate for stage in stages] == pytest.approx([model.training.rate * 0.6**k for k in range(4)])
     lm: Any = language_model.model
     for count in range(1, 5):
         limited = RecurrentClassifier(language_model, units=8, epochs=1, batch=40, device="cpu")
-        limited._plan = lambda groups, count=count: iter(stages[:count])  # type: ignore[method-assign,misc]
-        limited.fit(texts, labels)
+        with monkeypatch.context() as patched:
+            patched.setattr(ClassificationTask, "stages", lambda *_, count=count: stages[:count])
+            limited.fit(texts, labels)
         there = limited.weights_
         moved.append([name for name in ("layer1.input", "layer0.input", "embedding")
                       if not torch.equal(there[name], lm.weights_[name])])  # fmt: skip
@@ -233,7 +235,7 @@ def test_what_is_saved_says_the_same(language_model: TextLM, tmp_path: Path, poo
         ({"units": 11}, "head is float32"),
         ({"layers": 2}, "layer1"),
         ({"layers": 10**12}, "layers, but only"),
-        ({"pooling": "median"}, "pooling='median' must be one of"),
+        ({"pooling": "median"}, "pooling is 'median': expected last"),
     ],
 )
 def test_damaged_parts_are_refused(change: dict[str, Any], told: str) -> None:
@@ -270,11 +272,11 @@ def test_other_language_models_are_taken_too() -> None:
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"pooling": "median"}, "pooling='median' must be one of last, mean, max, attention, all"),
-        ({"epochs": 0}, "epochs=0 must be a whole number, at least 1"),
-        ({"rate": 0.0}, "rate=0.0 must be a number"),
+        ({"pooling": "median"}, "pooling is 'median': expected last or mean or max or attention or all"),
+        ({"epochs": 0}, "epochs is 0: expected at least 1"),
+        ({"rate": 0.0}, "rate is 0.0: expected more than 0"),
         ({"dropout": 1.0}, "dropout=1.0 must be a number from 0 to 1"),
-        ({"device": "tpu"}, "device='tpu' must be one of"),
+        ({"device": "tpu"}, "device is 'tpu': expected"),
     ],
 )
 def test_bad_settings(settings: dict[str, Any], told: str) -> None:

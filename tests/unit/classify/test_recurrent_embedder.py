@@ -75,7 +75,7 @@ def test_the_embedder_reads_the_words_that_the_classifier_reads() -> None:
     model = RecurrentClassifier(embedder=sides, words=4, from_end=True, **{**SMALL, "epochs": 1}).fit(texts, labels)
     assert sides.asked[0] == ["the", "film", "is", "poor", "."] or sides.asked[0][:3] == ["the", "film", "is"]
     text = "Fine THE film, dull; is it SOUR"
-    ids, context = model._ids([text])[0], model._context([text])
+    ids, context = model._reader.ids([text])[0], model._reader.context([text], model.weights_)
     assert context is not None
     assert len(ids) == len(context[0]) == 2 + 4
     centre, scale = (model.weights_[name].numpy() for name in ("context_centre", "context_scale"))
@@ -94,7 +94,7 @@ def test_what_it_says_is_brought_to_one_size() -> None:
     texts, labels = reviews(24, 2)
     model = RecurrentClassifier(embedder=Nearly(), **SMALL).fit(texts, labels)
     assert model.predict(["the film is sweet .", "the film is sour ."]) == ["good", "bad"]
-    context = np.concatenate([each[1:-1] for each in model._context(texts) or []])
+    context = np.concatenate([each[1:-1] for each in model._reader.context(texts, model.weights_) or []])
     assert_allclose(context.mean(0), 0, atol=1e-2)
     assert (context.std(0) > 0.5 * 2**-0.5).all()
 

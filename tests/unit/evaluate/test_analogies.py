@@ -12,9 +12,9 @@ from foreword.errors import InputError, SettingError
 from foreword.evaluate.vectors import (
     BLOCK,
     Section,
-    best_word_plain,
     best_words,
     measure_analogies,
+    plain_best_word,
     read_questions,
 )
 from foreword.vectors.wordvectors import WordVectors
@@ -39,7 +39,7 @@ def test_fast_and_plain_answer_alike(method: Any, stored: Any) -> None:
     ).stored_as(stored)
     questions = np.array([rng.choice(count, 3, replace=False) for _ in range(200)])
     answers = best_words(vectors, questions, np.arange(count), method)
-    expected = [best_word_plain(vectors, question.tolist(), count, method) for question in questions]
+    expected = [plain_best_word(vectors, question.tolist(), count, method) for question in questions]
     assert answers.tolist() == expected
     first = vectors.first(count)
     for (a, b, c), answer in zip(questions[:20].tolist(), answers[:20].tolist(), strict=True):

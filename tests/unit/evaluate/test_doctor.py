@@ -26,7 +26,7 @@ def fitted(cell: str = "lstm", **settings: Any) -> RecurrentLM:
 
 
 def found_in(model: Any, **how: Any) -> dict[str, Check]:
-    return {check.name: check for check in examine(model, CORPUS, steps=20, stretches=6, **how).checks}
+    return {check.name: check for check in examine(model, CORPUS, steps=20, windows=6, **how).checks}
 
 
 @pytest.mark.parametrize("cell", ["rnn", "irnn", "gru", "lstm", "min-gru"])
@@ -149,7 +149,7 @@ def test_short_texts_and_progress() -> None:
     said: list[str] = []
     small = Corpus.from_ids([[2, 3, 4]], VOCAB)
     assert examine(fitted(), small, meter=lambda phase, done, total: said.append(phase)).gradients.shape == (3,)
-    assert said[0] == "reading stretches"
+    assert said[0] == "reading windows"
     with pytest.raises(InputError, match="another vocabulary"):
         examine(fitted(), Corpus.from_ids([[2]], Vocab(["<unk>", "</s>", "z"])))
     with pytest.raises(InputError, match="expected at least 3"):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.lab.jobs import MAX_POINTS, MAX_WAITING, Job, Jobs
+from foreword.lab.trainings import MAX_POINTS, MAX_WAITING, Job, Jobs
 from foreword.protocols import Step
 from foreword.training.checkpoint import Checkpoint
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from foreword.errors import SettingError
 from foreword.lessons.cloud import INKS, LEAST_SIZE, PAPERS, Placed, extent, lay_out, word_cloud
-from foreword.lessons.kernels_cloud import place_boxes, place_plainly
+from foreword.lessons.kernels_cloud import place_boxes, plain_place_boxes
 from foreword.picture.picture import Picture
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -121,7 +121,7 @@ def test_the_fast_search_finds_the_places_that_the_plain_one_does(seed: int) -> 
     if seed % 2:
         widths, heights = -np.sort(-widths), -np.sort(-heights)
     cells = random.permutation(rows * columns).astype(np.int32)
-    plain = place_plainly(widths, heights, cells, rows, columns)
+    plain = plain_place_boxes(widths, heights, cells, rows, columns)
     least = np.minimum.accumulate(np.stack((widths, heights))[:, ::-1], axis=1)[:, ::-1].T.copy()
     lefts, tops = np.full(count, -1), np.full(count, -1)
     found = place_boxes(

@@ -77,7 +77,7 @@ def test_a_cache_that_sees_no_likeness_counts(model: RecurrentLM) -> None:
 def test_the_stretches_of_a_long_document_do_not_show(model: RecurrentLM, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = NeuralCache(model, size=33, theta=1.0, weight=0.3)
     whole = cache.logprobs(TEST.joined())
-    monkeypatch.setattr("foreword.mix.neural_cache.STRETCH", 7)
+    monkeypatch.setattr("foreword.mix.neural_cache.CHUNK", 7)
     monkeypatch.setattr("foreword.neural.model.READ_AT_ONCE", 50)
     assert_allclose(cache.logprobs(TEST.joined()), whole, rtol=1e-5)
 

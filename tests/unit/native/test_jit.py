@@ -66,8 +66,8 @@ def test_machine_code_of_other_sources_is_forgotten(tmp_path: Path) -> None:
 
 SCRIPT = """
 import numpy as np
-import foreword.tokens.kernels_bpe, foreword.tokens.kernels_encode, foreword.tokens.strings
-from foreword.tokens.kernels_gather import gather_strings
+import foreword.tokens.kernels
+from foreword.tokens.strings import gather_strings
 out = np.zeros(4, np.uint8)
 gather_strings(np.frombuffer(b"abbc", np.uint8), np.array([0, 1, 3, 4]), np.array([1, 0]), out, 1)
 print(out.tobytes())

@@ -260,7 +260,7 @@ def test_a_classifier_that_adds_nothing_up_cannot_be_explained(bayes: TextClassi
         def score(self, X: Any, y: Any) -> float:
             return 0.5
 
-    with pytest.raises(SettingError, match="a Oracle adds nothing up"):
+    with pytest.raises(SettingError, match="a Oracle is not linear"):
         TextClassifier(bayes.features, Oracle()).explain("you")
     with pytest.raises(SettingError, match="a Oracle cannot be saved"):
         TextClassifier(bayes.features, Oracle()).to_parts()

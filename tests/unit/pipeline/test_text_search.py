@@ -89,7 +89,7 @@ def test_without_names_and_texts() -> None:
     bare = TextSearch(keep_text=False).fit(TEXTS)
     hit = bare.query("glad")[0]
     assert (hit.name, hit.snippet, hit.marks) == ("1", "", ())
-    with pytest.raises(SettingError, match="keeps no texts"):
+    with pytest.raises(SettingError, match="stores no texts"):
         bare.text(0)
 
 

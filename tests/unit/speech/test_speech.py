@@ -78,8 +78,8 @@ def test_c03_a_recogniser_of_tones() -> None:
         return [[(begin + step) % 4 for step in range(int(random.integers(2, 5)))] for begin in first]
 
     train, test = played(60), played(30)
-    model = Recogniser(5, units=16)
-    losses = [step.loss for step in model.train([melody(each, random) for each in train], train, rate=0.02, epochs=12)]
+    model = Recogniser(5, units=16, rate=0.02, epochs=12)
+    losses = [step.loss for step in model.train(([melody(each, random) for each in train], train))]
     assert losses[-1] < 0.5 * losses[0]
     clear, noisy = ([melody(each, random, noise) for each in test] for noise in (0.05, 0.6))
     assert error_rate(model.hear(clear), test) < 0.1
@@ -95,16 +95,10 @@ def test_one_sound_or_many_are_heard_the_same() -> None:
     random = np.random.default_rng(0)
     model = Recogniser(5, units=8, layers=2)
     sounds = [melody([0, 1, 2], random), melody([3], random)]
-    together, frames = model._logs(model_weights(model), sounds)
+    together, frames = model.frame_logs(model.weights_, sounds)
     for column, alone in enumerate(model.logs(sounds)):
         assert_allclose(together[: int(frames[column]), column].detach(), alone, rtol=0, atol=1e-5)
         assert_allclose(np.exp(alone).sum(1), 1, rtol=1e-5)
-
-
-def model_weights(model: Recogniser) -> dict[str, torch.Tensor]:
-    from foreword.training.gradients import views
-
-    return views(model._flat, model._shapes)
 
 
 def test_errors_are_counted_by_hand() -> None:
@@ -121,6 +115,6 @@ def test_bad_input() -> None:
     with pytest.raises(SettingError, match="coefficients=30"):
         mfcc(np.zeros(100), RATE, coefficients=30)
     with pytest.raises(InputError, match="2 sounds and 1 texts"):
-        next(Recogniser(3).train([np.zeros((2, 26), np.float32)] * 2, [[1]]))
+        next(Recogniser(3).train(([np.zeros((2, 26), np.float32)] * 2, [[1]])))
     with pytest.raises(InputError, match="expected frames of 26 bands"):
         Recogniser(3).hear([np.zeros((2, 5), np.float32)])

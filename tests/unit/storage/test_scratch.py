@@ -64,7 +64,7 @@ def test_what_grows_is_read_back() -> None:
 
 @pytest.mark.parametrize("memory", [None, LEAST])
 def test_pieces_come_back_as_they_were(memory: int | None) -> None:
-    pieces = Scratch(memory).pieces(np.int32)
+    pieces = Scratch(memory).array_list(np.int32)
     given = [np.arange(length, dtype=np.int32) for length in (3, 0, 5)]
     for piece in given:
         pieces.append(piece)
@@ -104,18 +104,18 @@ def test_what_is_kept_does_not_hold_on_to_much_else() -> None:
     scratch.reserve(10 * LINE)
     scratch.release(scratch.empty(9 * LINE, np.uint8))
     array = scratch.empty(8 * LINE, np.uint8)
-    assert scratch.keep(array) is array
+    assert scratch.compact(array) is array
     small = array[: 4 * LINE]
-    assert scratch.keep(small).base is None
-    assert_array_equal(scratch.keep(small), small)
+    assert scratch.compact(small).base is None
+    assert_array_equal(scratch.compact(small), small)
     alone = np.empty(3)
-    assert scratch.keep(alone) is alone
+    assert scratch.compact(alone) is alone
 
 
 def test_parts_of_an_array_apart_are_discarded_and_the_rest_stays() -> None:
     scratch = Scratch()
     pages = 16 * mmap.PAGESIZE // 8
-    array = scratch.apart((3, pages), np.int64)
+    array = scratch.discardable((3, pages), np.int64)
     array[:] = 7
     scratch.discard(array[1])
     assert (array[[0, 2]] == 7).all()
@@ -126,7 +126,7 @@ def test_parts_of_an_array_apart_are_discarded_and_the_rest_stays() -> None:
     assert (array[[0, 2]] == 5).all()
     assert array[1, 0] == array[1, -1] == 5
     scratch.discard(np.ones(pages))  # not ours
-    assert scratch.apart(0, np.int8).shape == (0,)
+    assert scratch.discardable(0, np.int8).shape == (0,)
 
 
 def test_a_folder_that_is_missing_is_one_line() -> None:

@@ -13,9 +13,10 @@ from numpy.testing import assert_array_equal
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Parts
 from foreword.text.block import blocks_of
+from foreword.tokens import plain
 from foreword.tokens.bpe import BPETokenizer, Kind, Pattern, _Encoder
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.kernels_encode import SHORT
+from foreword.tokens.kernels import SHORT
 
 TEXTS = [
     "the cat sat on the mat, the then there theory",
@@ -126,7 +127,7 @@ def test_where_memory_is_short_the_rarest_pieces_are_left_out() -> None:
 @example(text="-" * 200 + "=" * 150 + "0" * 99)
 @example(text="aaaaaaa a aa aaaaa")
 def test_the_fast_road_is_the_plain_one(tokenizer: BPETokenizer, text: str) -> None:
-    assert tokenizer.encode(text).tolist() == tokenizer.plain_encode(text)
+    assert tokenizer.encode(text).tolist() == plain.encode(tokenizer, text)
 
 
 @settings(deadline=None, max_examples=200)
@@ -166,7 +167,7 @@ def test_long_pieces_take_the_road_with_the_heap(kind: Kind, length: int) -> Non
     for start in (0, 333):
         text = letters[start : start + length // 2] + "".join(rng.choices("abc", k=length - length // 2))
         assert tokenizer.pieces(text) == [text]
-        assert tokenizer.encode(text).tolist() == tokenizer.plain_encode(text)
+        assert tokenizer.encode(text).tolist() == plain.encode(tokenizer, text)
 
 
 def test_both_roads_agree_where_a_later_merge_makes_an_earlier_one_possible() -> None:
@@ -177,8 +178,8 @@ def test_both_roads_agree_where_a_later_merge_makes_an_earlier_one_possible() ->
     record = np.array([[ids[a], ids[b], ids[a + b], 0] for a, b in pairs], np.int64)
     tokenizer = BPETokenizer(len(names)).with_merges(names, record)
     for text in ("aab", "aabaab", "aaaab", "aab" * 50, "a" * 101 + "b"):
-        assert tokenizer.encode(text).tolist() == tokenizer.plain_encode(text)
-        assert list(tokenizer.replay(text))[-1]["tokens"] == [names[id] for id in tokenizer.plain_encode(text)]
+        assert tokenizer.encode(text).tolist() == plain.encode(tokenizer, text)
+        assert list(tokenizer.replay(text))[-1]["tokens"] == [names[id] for id in plain.encode(tokenizer, text)]
     assert [names[id] for id in tokenizer.encode("aabaab")] == ["aabaab"]
 
 
@@ -186,7 +187,7 @@ def test_what_was_worked_out_is_remembered_and_forgotten(monkeypatch: pytest.Mon
     """With room for a few pieces only, the memory fills, grows and is emptied again, and the ids stay the same."""
     tokenizer = BPETokenizer(400).fit(TEXTS * 3)
     words = [f"word{number} " * (1 + number % 3) for number in range(500)]
-    expected = [tokenizer.plain_encode(text) for text in words]
+    expected = [plain.encode(tokenizer, text) for text in words]
     monkeypatch.setattr(_Encoder, "LARGEST", 64)
     encoder = _Encoder(tokenizer)
     encoder.room = 16
@@ -206,7 +207,7 @@ def test_whole_pieces_are_remembered_after_forgetting(monkeypatch: pytest.Monkey
     tokenizer._encoders.put(encoder)
     for number in range(3000):
         text = f"the w{number}"
-        assert tokenizer.encode(text).tolist() == tokenizer.plain_encode(text)
+        assert tokenizer.encode(text).tolist() == plain.encode(tokenizer, text)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
@@ -252,7 +253,7 @@ def test_no_text_can_forge_a_special_token(kind: Kind, pattern: Pattern) -> None
     special = {tokenizer.vocab.id(token) for token in tokenizer.standing}
     for text in texts[:3]:
         assert not special & set(tokenizer.encode(text).tolist())
-        assert tokenizer.encode(text).tolist() == tokenizer.plain_encode(text)
+        assert tokenizer.encode(text).tolist() == plain.encode(tokenizer, text)
         assert tokenizer.decode(tokenizer.encode(text)) == text
     assert tokenizer.vocab.id("€") not in tokenizer.encode("€")
 

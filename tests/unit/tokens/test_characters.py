@@ -6,8 +6,15 @@ from hypothesis import strategies as st
 
 from foreword.errors import ForewordError, InputError
 from foreword.protocols import Parts
-from foreword.tokens.bytelevel import ALPHABET, BYTE_OF, CHARACTER_OF, printable, spelling_of
-from foreword.tokens.characters import ByteTokenizer, CharacterTokenizer
+from foreword.tokens.characters import (
+    ALPHABET,
+    BYTE_OF,
+    CHARACTER_OF,
+    ByteTokenizer,
+    CharacterTokenizer,
+    printable,
+    spelling_of,
+)
 from foreword.tokens.vocab import Vocab
 
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

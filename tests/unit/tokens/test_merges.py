@@ -5,7 +5,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from foreword.tokens.merges import MERGES_A_CALL, Merge, fast_merges, plain_merges
+from foreword.tokens.merges import MERGES_A_CALL, Merge, merges_of
+from foreword.tokens.plain import learn_merges
 
 LETTERS = [b"a", b"b", b"c"]
 words = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), min_size=1, max_size=8)
@@ -17,7 +18,7 @@ def fast(
     spellings = list(spellings)
     symbols = np.array([symbol for word in words for symbol in word], np.int32)
     begins = np.cumsum([0, *map(len, words)], dtype=np.int64)
-    found = fast_merges(symbols, begins, np.array(counts, np.int64), spellings, size, least=least, reserved=reserved)
+    found = merges_of(symbols, begins, np.array(counts, np.int64), spellings, size, least=least, reserved=reserved)
     return list(found), spellings
 
 
@@ -25,7 +26,7 @@ def plain(
     words: list[list[int]], counts: list[int], spellings: list[bytes], size: int, least: int = 1, reserved: int = 0
 ) -> tuple[list[Merge], list[bytes]]:
     spellings = list(spellings)
-    return list(plain_merges(words, counts, spellings, size, least=least, reserved=reserved)), spellings
+    return list(learn_merges(words, counts, spellings, size, least=least, reserved=reserved)), spellings
 
 
 def test_the_example_of_gage() -> None:
@@ -100,7 +101,7 @@ def test_they_agree_past_many_calls_and_large_tables() -> None:
 def test_the_meter_hears_how_far_it_is() -> None:
     heard: list[tuple[str, int, int | None]] = []
     symbols, begins = np.array([0, 1, 0, 1, 2], np.int32), np.array([0, 5], np.int64)
-    found = fast_merges(symbols, begins, np.ones(1, np.int64), list(LETTERS), 5, meter=lambda *told: heard.append(told))
+    found = merges_of(symbols, begins, np.ones(1, np.int64), list(LETTERS), 5, meter=lambda *told: heard.append(told))
     assert len(list(found)) == 2
     assert heard[-1] == ("merging", 5, 5)
 

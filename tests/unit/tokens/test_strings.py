@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from foreword.text.block import Block
-from foreword.tokens.kernels_gather import hash_strings
 from foreword.tokens.pieces import WHOLE, WORDS
-from foreword.tokens.strings import StringTable, empty_rows
+from foreword.tokens.strings import StringTable, empty_rows, hash_strings
 
 Longs = NDArray[np.int64]
 

@@ -15,7 +15,7 @@ from foreword.errors import InputError, SettingError
 from foreword.storage.folder import load, save
 from foreword.tokens import tokenizer_json
 from foreword.tokens.bpe import BPETokenizer
-from foreword.tokens.bytelevel import CHARACTER_OF
+from foreword.tokens.characters import CHARACTER_OF
 from foreword.tokens.tokenizer_json import CL100K_REGEX, GPT2_REGEX, REGEXES, read_tokenizer_json, write_tokenizer_json
 
 TEXTS = ["the cat sat on the mat", "the then there", "größer 漢字 😀", "a\tb  c\r\n", "12345 don't"]

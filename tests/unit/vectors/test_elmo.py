@@ -254,7 +254,7 @@ def test_bad_input(elmo: ELMo) -> None:
         elmo.fit_mix([["a", "b"]], [["x"]])
     with pytest.raises(InputError, match="two kinds at least"):
         elmo.fit_mix([["a", "b"]], [["x", "x"]])
-    with pytest.raises(SettingError, match="units=0 must be a whole number, at least 1"):
+    with pytest.raises(SettingError, match="units is 0: expected at least 1"):
         ELMo(0)
     with pytest.raises(SettingError, match="dropout=1"):
         ELMo(dropout=1.0)

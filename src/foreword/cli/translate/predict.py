@@ -94,7 +94,7 @@ def draw(translator: TextTranslator, line: str, said: str, path: str) -> None:
 def write_page(picture: Picture, path: str) -> None:
     from html import escape
 
-    from foreword.picture.style import STYLE
+    from foreword.picture.report import STYLE
     from foreword.storage.atomic import atomic_file
 
     title, caption = escape(picture.title), escape(picture.caption)

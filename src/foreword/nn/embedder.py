@@ -1,6 +1,6 @@
-"""The embedder that a classifier reads with, and how the two are saved together.
+"""The frozen embedder that a tagger or a classifier reads with, and how the two are saved together.
 
-A folder holds one vocabulary, and that is the classifier's own; an embedder's goes among the arrays.
+A folder has one vocabulary. A model that has its own stores the embedder's as arrays.
 """
 
 from __future__ import annotations
@@ -13,34 +13,42 @@ from foreword.arrays import Array
 from foreword.checks import saveable
 from foreword.errors import InputError
 from foreword.protocols import Embedder, Parts
-from foreword.storage.folder import nest, unnest
+from foreword.storage.folder import load, nest, unnest
 from foreword.tokens.vocab import Vocab
 
 EMBEDDER = "embedder"
 WORDS, OFFSETS = "embedder_words", "embedder_words_offsets"
 
 
-def checked(found: object) -> Embedder | None:
+def resolve_embedder(embedder: object) -> Embedder | None:
+    """Return the embedder given, or the one in the folder of that name; raise an InputError for anything else."""
+    found = load(embedder) if isinstance(embedder, str) else embedder
     if found is not None and not isinstance(found, Embedder):
         raise InputError(f"embedder: a {type(found).__name__}, not an embedder such as ELMo")
     return found
 
 
-def put(embedder: Embedder, into: Parts) -> None:
+def nest_embedder(embedder: Embedder, into: Parts, *, vocab_as_arrays: bool) -> None:
+    """Add an embedder to the parts of a model that reads with it."""
+    parts = saveable(embedder, ", nor a model that reads with it")
+    if not vocab_as_arrays:
+        nest(EMBEDDER, parts, into)
+        return
     alone = Parts({})
-    nest(EMBEDDER, saveable(embedder, ", nor what reads with it"), alone)
+    nest(EMBEDDER, parts, alone)
     into.settings.update(alone.settings)
     into.arrays.update(alone.arrays)
     if alone.vocab is not None:
         into.arrays.update({WORDS: alone.vocab.data, OFFSETS: alone.vocab.offsets})
 
 
-def taken(parts: Parts) -> Embedder | None:
-    """What ``put`` has put there, if anything."""
+def unnest_embedder(parts: Parts) -> Embedder | None:
+    """Return what ``nest_embedder`` added, if anything."""
     if EMBEDDER not in parts.settings:
         return None
-    vocab = _vocab(parts.arrays[WORDS], parts.arrays[OFFSETS]) if WORDS in parts.arrays else None
-    return checked(unnest(EMBEDDER, Parts(parts.settings, parts.arrays, vocab)))
+    if WORDS in parts.arrays:
+        parts = Parts(parts.settings, parts.arrays, _vocab(parts.arrays[WORDS], parts.arrays[OFFSETS]))
+    return resolve_embedder(unnest(EMBEDDER, parts))
 
 
 def _vocab(data: Array, offsets: Array) -> Vocab:
