@@ -212,7 +212,7 @@ def _embedding(kind: str, **settings: Any) -> Callable[[Path], None]:
 
 def _recurrent(place: Path) -> None:
     """As ``foreword train lstm --resume`` does, but keeping what it has many times a second."""
-    from foreword.training.checkpoint import Checkpoint
+    from foreword.storage.checkpoint import Checkpoint
     from foreword.training.settings import Training
 
     training = Training(epochs=2, batch=8, steps=10, rate=1.0)

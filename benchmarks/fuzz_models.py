@@ -285,7 +285,7 @@ PLAIN: dict[str, Callable[[], Any]] = {
 
 
 def _static() -> Any:
-    from foreword.vectors.static import StaticEmbedder
+    from foreword.vectors.wordvectors import StaticEmbedder
 
     return StaticEmbedder(foreword.Word2Vec(4, epochs=1).fit(_corpus()).vectors)
 
@@ -405,7 +405,7 @@ def _filter_ledger(folder: Path) -> Target:
 
 def _training_checkpoint(folder: Path) -> Target:
     """That of ``foreword train --resume``: read, and gone on from by one step."""
-    from foreword.training.checkpoint import Checkpoint
+    from foreword.storage.checkpoint import Checkpoint
 
     corpus = _corpus()
 

@@ -29,10 +29,10 @@ import torch
 from foreword.neural.awd_lstm import AWDLSTM
 from foreword.nn.dropout import Dropout
 from foreword.protocols import Parts
+from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.settings import Training
 
 MARKS = (100.0, 200.0, 300.0, 400.0, 500.0)

@@ -33,10 +33,10 @@ from numpy.typing import NDArray
 
 from foreword import AWDLSTM, RecurrentClassifier, TextLM, WordTokenizer, load, save
 from foreword.nn.dropout import Dropout
+from foreword.storage.checkpoint import Checkpoint
 from foreword.text.datasets import find, labelled
 from foreword.text.sources import read_documents
 from foreword.tokens.corpus import Corpus
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.settings import Training
 
 CLASSIFYING = 240.0

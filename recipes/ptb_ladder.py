@@ -39,9 +39,9 @@ from foreword.neural.recurrent import MODEST, RecurrentLM
 from foreword.neural.transformer import TransformerLM
 from foreword.ngram.model import NgramLM
 from foreword.nn.dropout import Dropout
+from foreword.storage.checkpoint import Checkpoint
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.settings import Training
 
 SPLITS = ("train", "valid", "test")

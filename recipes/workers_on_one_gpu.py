@@ -22,7 +22,7 @@ import torch.multiprocessing as processes
 from awd_lstm import corpora
 from torch import distributed
 
-from foreword.cluster.training import Group
+from foreword.cluster.training import TorchGroup
 from foreword.neural.recurrent import RecurrentLM
 from foreword.tokens.corpus import Corpus
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
@@ -35,7 +35,7 @@ PORT, BATCH = 29_511, 40
 def work(rank: int, size: int, backend: str, device: str, data: dict[str, Corpus]) -> None:
     address = f"tcp://127.0.0.1:{PORT + size}"
     distributed.init_process_group(backend, init_method=address, rank=rank, world_size=size)
-    group = Group(device)
+    group = TorchGroup(device)
     group.size = 2
     train(f"{backend}, worker {rank + 1} of {size}", data, device, group)
     distributed.destroy_process_group()

@@ -127,7 +127,7 @@ _ENTRIES = (
         training=("resume", "memory"), min_count=5,
     ),
     Kind("word-vectors", "foreword.vectors.wordvectors:WordVectors", "vectors", WORD_VECTORS),
-    Kind("static-embedder", "foreword.vectors.static:StaticEmbedder", "vectors", WORD_VECTORS),
+    Kind("static-embedder", "foreword.vectors.wordvectors:StaticEmbedder", "vectors", WORD_VECTORS),
     Kind("elmo", "foreword.vectors.elmo:ELMo", "vectors", ("embed",), network=True),
     Kind("cooccurrence", "foreword.vectors.cooccurrence:Cooccurrence", "data"),
     # Neural language models; a word seen once is <unk>, so that the network learns what an unknown word is.
@@ -287,7 +287,7 @@ def resolve(home: str) -> Any:
 
 
 DROPOUT_PLACES = ("input", "between", "output")
-"""Which fields of ``Dropout`` the one setting ``dropout`` stands for."""
+"""Which fields of ``Dropout`` the one setting ``dropout`` stands for, unless a class has its own of that name."""
 
 
 def build(kind: Kind, settings: Settings) -> Any:
@@ -303,10 +303,10 @@ def build(kind: Kind, settings: Settings) -> Any:
         names = [each.name for each in fields(usual["training"]) if each.name in given and each.name not in own]
         chosen = {name: given.pop(name) for name in names}
         given["training"] = replace(given.get("training") or usual["training"], **chosen)
-    if "dropout" in usual:
+    if "dropout" in usual and any(name.split(".")[0] == "dropout" for name in given):
         share = given.pop("dropout", None)
         whole = not isinstance(share, int | float)
-        chosen = {} if whole else dict.fromkeys(DROPOUT_PLACES, share)
+        chosen = {} if whole else dict.fromkeys(getattr(model, "DROPOUT_PLACES", DROPOUT_PLACES), share)
         for name in [name for name in given if name.startswith("dropout.")]:
             chosen[name.removeprefix("dropout.")] = given.pop(name)
         given["dropout"] = replace((whole and share) or usual["dropout"], **chosen)

@@ -15,7 +15,7 @@ from foreword.nn.cells import GRUCell, LSTMCell, RNNCell, run
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.vectors import plain
-from foreword.vectors.noise import alias_table, huffman_paths, keep_shares
+from foreword.vectors.training import alias_table, huffman_paths, keep_shares
 
 Report = Callable[[str, object], None]
 

@@ -99,7 +99,7 @@ def test_a_data_set_is_split_as_its_makers_did(
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     monkeypatch.setenv("FOREWORD_DATA", str(tmp_path))
-    monkeypatch.setattr(datasets, "_refuse_other_size", lambda *_: None)
+    monkeypatch.setattr(datasets, "_check_size", lambda *_: None)
     told = json.loads(foreword("compare", "ptb", "--json", *COUNTED).stdout)
     assert told["text"]["name"].startswith("Penn Treebank")
     assert [told["text"][f"{part}_tokens"] for part in parts] == [150, 3, 6]

@@ -238,7 +238,7 @@ def test_a_data_set_is_found_by_its_name(foreword: Foreword, tmp_path: Path, mon
     rows = '{"id": "51060", "label": "x", "text": "an atheist resource"}\n{"id": "51119", "label": "x", "text": "b"}\n'
     (tmp_path / "data" / "20newsgroups" / "20news-bydate-train.jsonl").write_text(rows)
     monkeypatch.setenv("FOREWORD_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(datasets, "_refuse_other_size", lambda *_: None)
+    monkeypatch.setattr(datasets, "_check_size", lambda *_: None)
     for options, name in ([], "20newsgroups:train#1"), (["--id-field", "id"], "51060"):
         made = foreword("search", "index", "20newsgroups:train", "-o", tmp_path / "index", *options)
         assert made.exit_code == 0, made.stderr

@@ -23,7 +23,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "data" / "sent-cls" / "stsa.binary.train").write_text("1 a fine film\n0 a dull one\n")
     (tmp_path / "work").mkdir()
     monkeypatch.setenv("FOREWORD_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(datasets, "_refuse_other_size", lambda *_: None)
+    monkeypatch.setattr(datasets, "_check_size", lambda *_: None)
     monkeypatch.chdir(tmp_path / "work")
     return tmp_path / "work"
 

@@ -156,7 +156,7 @@ def test_ctrl_c_keeps_the_run_and_resume_ends_it_as_if_nothing_had_been(
 
 
 def test_resume_refuses_the_run_of_other_settings(foreword: Foreword, poem: Path, tmp_path: Path) -> None:
-    from foreword.training.checkpoint import Checkpoint
+    from foreword.storage.checkpoint import Checkpoint
 
     Checkpoint(tmp_path / "model.checkpoint").write({}, "RecurrentLM", "another")
     result = foreword("train", "rnn", poem, "-o", tmp_path / "model", *SMALL, *LAYERS, "--resume")

@@ -100,6 +100,22 @@ def test_one_of_two_workers_is_killed_and_nothing_changes(corpus: Corpus, tmp_pa
     assert weights(killed).tobytes() == weights(in_threads(new, corpus, 2, epochs=3)[0]).tobytes()
 
 
+@pytest.mark.usefixtures("cluster")
+def test_a_translator_is_trained_by_workers_as_well(corpus: Corpus, tmp_path: Path) -> None:
+    """Anything that the engine hosts: by one worker the bytes of the plain run, by two the same model nearly."""
+    from foreword.translate.pairs import Pairs
+    from foreword.translate.seq2seq import Seq2Seq
+
+    pairs = Pairs(corpus, corpus)
+    settings: dict[str, Any] = {"words": 8, "epochs": 2, "batch": 200, "dropout": 0.0, "device": "cpu"}
+    plain = Seq2Seq(8, **settings).fit(pairs, valid=pairs[:20])
+    one = fit_on_ray(Seq2Seq(8, **settings), pairs, pairs[:20], folder=tmp_path / "one")
+    assert one.flat_weights().numpy().tobytes() == plain.flat_weights().numpy().tobytes()
+    assert one.translate(corpus[:3])[0].tolist() == plain.translate(corpus[:3])[0].tolist()
+    two = fit_on_ray(Seq2Seq(8, **settings), pairs, pairs[:20], folder=tmp_path / "two", workers=2)
+    assert two.valid_score_ == pytest.approx(plain.valid_score_, abs=1e-3)
+
+
 def test_what_cannot_be_shared_is_refused_at_once(corpus: Corpus, tmp_path: Path, foreword: Foreword) -> None:
     with pytest.raises(SettingError, match="batch=8 cannot be shared by 3 workers"):
         fit_on_ray(new(), corpus, folder=tmp_path / "run", workers=3)

@@ -21,7 +21,7 @@ from foreword.errors import ForewordError, InputError
 from foreword.fasttext.classifier import FastTextClassifier
 from foreword.fasttext.files import MOST_PRUNED, write_fasttext
 from foreword.fasttext.kernels_lines import make_line_room
-from foreword.fasttext.lines import _kept_buckets
+from foreword.fasttext.model import _kept_buckets
 from foreword.fasttext.quantize import quantize
 from foreword.filtering.rules import read_table
 from foreword.storage import folder as folder_module

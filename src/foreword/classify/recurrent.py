@@ -45,8 +45,8 @@ from foreword.nn.dropout import Dropout, locked_mask
 from foreword.nn.embedder import EMBEDDER, nest_embedder, resolve_embedder, unnest_embedder
 from foreword.nn.network import EMBEDDING
 from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
+from foreword.storage.checkpoint import Checkpoint
 from foreword.training.batches import beside, bucketed, side_by_side
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.engine import BatchTask, Group, Loss, Stage, Trainer, Weights
 from foreword.training.gradients import Shapes, new_flat, views
 from foreword.training.model import NeuralModel
@@ -66,7 +66,7 @@ TRAINED = ("epochs", "batch", "rate", "clip", "precision")
 
 OPTIONS: dict[str, Any] = {
     "embedding": 100, "hidden": 128, "layers": 1, "min_count": 2, "max_size": 30_000, "from_end": False, "words": 2000,
-    "reach": 400, "layer_dropout": 0.05, "unfreeze": 1, "frozen": False, "slower": 0.6, "factor": 2.6,
+    "reach": 400, "layer_dropout": None, "unfreeze": 1, "frozen": False, "slower": 0.6, "factor": 2.6,
 }  # fmt: skip
 
 
@@ -81,7 +81,7 @@ class ClassifierOptions(TrainingSettings, total=False):
     from_end: bool
     words: int
     reach: int
-    layer_dropout: float
+    layer_dropout: float | None
     unfreeze: int
     frozen: bool
     slower: float
@@ -218,7 +218,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
         word's own. It is not trained, and excludes a language model.
     pooling: "last", "mean", "max", "attention" or "all"; units: of the head's layer.
     dropout: the share dropped in the head, or a ``Dropout`` for all places, whose ``output`` is the head's.
-        layer_dropout: of words' and layers' units and of recurrent weights, where ``dropout`` is a number; no more than
+        layer_dropout: one number for all other places, by which the share of words is divided by four; no more than
         the language model was trained with, or the head learns from noise.
     training: its ``rate`` is the head's in the first stage, ``epochs`` those of the last. Fields may also be given by
         name: ``epochs``, ``batch``, ``rate``, ``clip``, ``precision`` and others.
@@ -235,6 +235,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
         averages=(4.0,), loss_scale=1024.0,
     )  # fmt: skip
     DROPOUT: ClassVar[Dropout] = Dropout(words=0.0125, input=0.05, between=0.05, output=0.3, recurrent=0.05)
+    DROPOUT_PLACES: ClassVar[tuple[str, ...]] = ("output",)
     NEEDS: ClassVar[str] = "texts, labels"
 
     def __init__(
@@ -258,7 +259,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
         self.embedding, self.hidden, self.layers = chosen["embedding"], chosen["hidden"], chosen["layers"]
         self.min_count, self.max_size = chosen["min_count"], chosen["max_size"]
         self.from_end, self.words, self.reach = chosen["from_end"], chosen["words"], chosen["reach"]
-        self.layer_dropout, self.unfreeze, self.frozen = chosen["layer_dropout"], chosen["unfreeze"], chosen["frozen"]
+        self.unfreeze, self.frozen = chosen["unfreeze"], chosen["frozen"]
         self.slower, self.factor = chosen["slower"], chosen["factor"]
         self._classes: list[str] = []
         self._reader: TextReader
@@ -404,9 +405,11 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
     def settings(self) -> dict[str, Json]:
         """Return the settings as model.json has them."""
         own = ("cell", "pooling", "units", *OPTIONS, "seed")
-        found: dict[str, Json] = {name: getattr(self, name) for name in own}
-        usual = _dropout_from(self.dropout.output, self.layer_dropout)
-        found["dropout"] = self.dropout.output if self.dropout == usual else dict[str, Json](asdict(self.dropout))
+        found: dict[str, Json] = {name: getattr(self, name) for name in own if name != "layer_dropout"}
+        head, layers = self.dropout.output, self.dropout.input
+        two_numbers = self.dropout == _dropout_from(head, layers)
+        found["dropout"] = head if two_numbers else dict[str, Json](asdict(self.dropout))
+        found["layer_dropout"] = layers if two_numbers else None
         return found | settings_of(self.training, self.TRAINING, TRAINED)
 
     def to_parts(self) -> Parts:
@@ -452,15 +455,17 @@ def _pair(texts: LabelledTexts | Iterable[str], labels: Sequence[Any] | None) ->
     return list_of_texts(given), names_of(names)
 
 
-def _dropout_from(dropout: Dropout | float | None, layers: float) -> Dropout | float:
-    """Return the dropout of the head and, from ``layers``, of all other places."""
-    if isinstance(dropout, Dropout):
+def _dropout_from(dropout: Dropout | float | None, layers: float | None) -> Dropout:
+    """Return the dropout of the head and of all other places, those of ``layers`` where it is given."""
+    usual = RecurrentClassifier.DROPOUT
+    for name, share in (("dropout", dropout), ("layer_dropout", layers)):
+        if isinstance(share, bool) or not isinstance(share, Dropout | int | float | None):
+            raise SettingError(f"{name}={share!r} must be a number of at least 0 and below 1")
+    if not isinstance(dropout, Dropout):
+        dropout = usual if dropout is None else replace(usual, output=dropout)
+    if layers is None:
         return dropout
-    usual = RecurrentClassifier.DROPOUT.output if dropout is None else dropout
-    for name, share in (("dropout", usual), ("layer_dropout", layers)):
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share < 1:
-            raise SettingError(f"{name}={share!r} must be a number from 0 to 1")
-    return Dropout(words=layers / 4, input=layers, between=layers, output=usual, recurrent=layers)
+    return replace(dropout, words=layers / 4, input=layers, between=layers, recurrent=layers)
 
 
 def _check_settings(model: RecurrentClassifier) -> None:

@@ -1,7 +1,7 @@
 """Words counted on Ray: each task counts a segment of the text, and counts are merged, a few at a time.
 
-The counts of a text are the sums of its parts', whatever way it is cut, and where a word was first seen is kept as the
-segment and the place in it; so vocabularies and tokenizers made of them are those of one machine, to the byte.
+The counts of a text are the sums of those of its segments, and the first occurrence of a word is recorded as a segment
+and an offset in it; so vocabularies and tokenizers made of them are those of one machine, to the byte.
 """
 
 from __future__ import annotations
@@ -23,18 +23,21 @@ from foreword.tokens.counting import Counted, count_pieces_of, merge_counted
 from foreword.tokens.words import WordTokenizer
 
 SEGMENT_SHIFT = 40
-"""A first place is the number of its segment times 2⁴⁰, and a byte of it: eight million segments of a terabyte."""
+"""A first occurrence is the number of its segment times 2⁴⁰ plus an offset: eight million segments of a terabyte."""
 
 TOGETHER = 8
-"""Counts that one task merges."""
+"""How many counts one task merges."""
 
 
 class PieceTokenizer(Protocol):
     """A tokenizer that learns from counts: words, and byte-pair encoding."""
 
     @property
-    def piece_pattern(self) -> int: ...
-    def prepare(self, block: Block) -> Block: ...
+    def piece_pattern(self) -> int:
+        """Return which pattern cuts a text into pieces."""
+
+    def prepare(self, block: Block) -> Block:
+        """Clean a block before it is cut."""
 
 
 def fit_tokenizer(
@@ -47,7 +50,7 @@ def fit_tokenizer(
     segment_bytes: int = SEGMENT_BYTES,
     meter: Meter | None = None,
 ) -> int:
-    """What ``fit_blocks`` does, from files that the cluster at ``address`` counts; the bytes of their text."""
+    """Do what ``fit_blocks`` does, from files that the cluster at ``address`` counts; return the bytes of text."""
     with connected(address):
         segments = segments_of(names, reading, segment_bytes)
         counted, size = count_on_ray(tokenizer, segments, reading, meter)
@@ -63,7 +66,7 @@ def fit_tokenizer(
 def count_on_ray(
     tokenizer: PieceTokenizer, segments: Sequence[Segment], reading: Reading, meter: Meter | None = None
 ) -> tuple[Counted, int]:
-    """Every distinct piece of the text with its count, and the bytes of the text; Ray has to be connected."""
+    """Return every distinct piece of the text with its count, and the bytes of the text. Ray must be connected."""
     ray = ray_module()
     count, merge = ray.remote(_count).options(num_returns=2, scheduling_strategy="SPREAD"), ray.remote(_merge)
     rest = ray.put(tokenizer), os.getcwd(), reading  # noqa: PTH109
@@ -78,12 +81,12 @@ def count_on_ray(
 
 
 def own(counted: Counted) -> Counted:
-    """A copy: what Ray shares may not be written to, and kernels would be compiled once more for such arrays."""
+    """Copy the counts: arrays that Ray shares are read-only, and kernels would be compiled again for them."""
     parts: list[Any] = [counted.data, counted.offsets, counted.counts, counted.firsts]
     return Counted(*map(np.array, parts))
 
 
-# What a worker does
+# On a worker
 
 
 def _count(segment: Segment, tokenizer: PieceTokenizer, folder: str, reading: Reading) -> tuple[Counted, int]:

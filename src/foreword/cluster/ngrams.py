@@ -1,4 +1,4 @@
-"""N-grams counted on Ray, to the model that one machine would make, byte by byte.
+"""N-grams counted on Ray: the model is that of one machine, byte for byte.
 
     words       counted by segments, unless a tokenizer is given: the vocabulary        (counting.py)
     map         a segment as ids, its distinct windows sorted, cut by ranges of first words
@@ -6,10 +6,10 @@
     tables      a range's n-grams of all orders
     here        the ranges one behind the other, suffixes, and the estimates
 
-``ngram/merge.py`` says what windows are and why ranges need nothing of each other. What is sent about is 4 bytes
-for each word of a distinct window and 8 for its count. Estimates need all tables at once, so the program that was
-started has to hold them: 16 bytes for each n-gram of each order, and 8 more for its suffix and continuations; in files
-where the model has a limit of memory.
+``ngram/merge.py`` explains windows, and why ranges are independent of each other. Per distinct window, 4 bytes for each
+word and 8 for the count are sent. Estimates need all tables at once, so the program that was started has to hold them:
+16 bytes for each n-gram of each order, and 8 more for its suffix and continuations; in files where the model has a
+limit of memory.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 
 RANGES_A_CORE = 2
-"""Ranges of first words for each core: no range holds much more than its share, and none waits for the largest."""
+"""Ranges of first words per core: no range holds much more than its share, and none waits for the largest."""
 
 MOST_RANGES = 64
-"""Every segment gives an object for each range, and Ray keeps account of all of them."""
+"""Every segment gives an object per range, all of which Ray has to track."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a segment has: its words in the order they first come, how many tokens and how many documents."""
+    """The words of a segment in the order of their first occurrence, and how many tokens and documents it has."""
 
     words: Longs
     tokens: int
@@ -73,9 +73,9 @@ def fit_ngrams(
     segment_bytes: int = SEGMENT_BYTES,
     meter: Meter | None = None,
 ) -> Seen:
-    """Learn an n-gram model from files that the cluster at ``address`` counts; what was seen in all.
+    """Train an n-gram model on files that the cluster at ``address`` counts; return what was seen in all.
 
-    tokenizer: words that are yet to be learnt from the text, or with ``learn=False`` any that has learnt.
+    tokenizer: words that are to be learnt from the text, or with ``learn=False`` any fitted tokenizer.
     """
     with connected(address) as ray:
         segments = segments_of(names, reading, segment_bytes)
@@ -103,21 +103,21 @@ def tabulate_on_ray(
     scratch: Scratch,
     meter: Meter | None = None,
 ) -> tuple[Tabulated, Seen]:
-    """All n-grams of the text; Ray has to be connected."""
+    """Count all n-grams of the text. Ray must be connected."""
     ray = ray_module()
     cuts = range_cuts(tokenizer, ranges)
     ranges = len(cuts) - 1
     count = ray.remote(_count).options(num_returns=ranges + 1, scheduling_strategy="SPREAD")
     merge, tabulate = ray.remote(_merge), ray.remote(_tabulate).options(num_returns=2)
-    held = [ray.put(tokenizer)]  # in a list it stays a reference, and each worker fetches it once
-    rest = held, os.getcwd(), reading, order, cuts  # noqa: PTH109
+    reference = [ray.put(tokenizer)]  # in a list it stays a reference, and each worker fetches it once
+    rest = reference, os.getcwd(), reading, order, cuts  # noqa: PTH109
     mapped = [count.remote(segment, *rest) for segment in segments]
     wait_for_all([each[-1] for each in mapped], meter, "counting n-grams")
     seen = _all_seen([result_of(each[-1]) for each in mapped])
     size = len(tokenizer.vocab)
     merged = []
-    for place in range(ranges):
-        lists = [each[place] for each in mapped]
+    for index in range(ranges):
+        lists = [each[index] for each in mapped]
         while len(lists) > TOGETHER:
             lists = [merge.remote(order, *lists[at : at + TOGETHER]) for at in range(0, len(lists), TOGETHER)]
         merged.append(tabulate.remote(order, size, *lists))
@@ -130,8 +130,9 @@ def tabulate_on_ray(
 
 
 def range_cuts(tokenizer: TextTokenizer, ranges: int) -> list[int]:
-    """Where ranges of first words begin and the last one ends, as windows number words: about the same many tokens in
-    each, as the vocabulary counted them, or as Zipf's law has it where it did not.
+    """Return where ranges of first words begin and the last one ends, as windows number words.
+
+    Each has about the same number of tokens, by the counts of the vocabulary, or by Zipf's law where it has none.
     """
     vocab = tokenizer.vocab
     weights = np.array(vocab.counts, np.float64) if vocab.counts is not None else 1 / np.arange(10.0, 10 + len(vocab))
@@ -145,24 +146,24 @@ def _all_seen(parts: Sequence[Seen]) -> Seen:
     return Seen(first_places(words), sum(part.tokens for part in parts), sum(part.documents for part in parts))
 
 
-# What a worker does
+# On a worker
 
 
 def _count(
-    segment: Segment, held: list[Any], folder: str, reading: Reading, order: int, cuts: list[int]
+    segment: Segment, reference: list[Any], folder: str, reading: Reading, order: int, cuts: list[int]
 ) -> tuple[Windows | Seen, ...]:
     change_folder(folder)
-    tokenizer = _fetched(held[0])
+    tokenizer = _fetched(reference[0])
     corpus = Corpus.from_blocks(read_segment(segment, reading), tokenizer, threads=1)
     seen = Seen(first_places(corpus.ids), len(corpus.ids), len(corpus))
     windows = windows_of(corpus, order)
-    places = np.searchsorted(windows.rows[:, 0], cuts).tolist()
-    return *(windows[first:last] for first, last in pairwise(places)), seen
+    bounds = np.searchsorted(windows.rows[:, 0], cuts).tolist()
+    return *(windows[first:last] for first, last in pairwise(bounds)), seen
 
 
 @lru_cache(maxsize=1)
 def _fetched(ref: Any) -> Any:
-    """A tokenizer, taken once by each worker, with what it has made to be quick."""
+    """Return a tokenizer, fetched once per worker, with its caches."""
     return ray_module().get(ref)
 
 
@@ -171,11 +172,11 @@ def _merge(order: int, *parts: Windows) -> Windows:
 
 
 def _tabulate(order: int, vocab_size: int, *parts: Windows) -> tuple[RangeTables, list[int]]:
-    """The tables of a range, and how long each is."""
+    """Return the tables of a range, and the length of each."""
     found = tables_of(merge_windows(list(map(_own, parts)), order), vocab_size)
     return found, [len(table) for table in found.tables]
 
 
 def _own(windows: Windows) -> Windows:
-    """A copy: what Ray shares may not be written to, and kernels would be compiled once more for such arrays."""
+    """Copy the windows: arrays that Ray shares are read-only, and kernels would be compiled again for them."""
     return Windows(np.array(windows.rows), np.array(windows.counts))

@@ -173,6 +173,7 @@ class _Predictions:
     unseen: Counter[str] = field(default_factory=Counter)
 
     def add(self, model: LabelModel, texts: Any, labels: Sequence[str]) -> None:
+        """Predict texts and add the predictions."""
         known = set(model.classes_)
         best = list(model.predict_best(texts))
         self.truth += labels
@@ -190,6 +191,7 @@ class _Predictions:
         )
 
     def measure(self) -> Confusion:
+        """Compare the predictions with the labels."""
         found = confusion(self.truth, self.predicted)
         right = np.fromiter(map(str.__eq__, self.truth, self.predicted), np.bool_, len(self.predicted))
         error = calibration_error(np.array(self.probabilities), right)

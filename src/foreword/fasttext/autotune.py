@@ -1,7 +1,7 @@
 """Settings for a fastText classifier, found on a validation set within a time budget.
 
 Each trial changes the best settings so far, by steps that shrink as the time runs out: wide at first, close to the best
-at the end. Whoever reads the trials may stop when satisfied; the best one so far is always there.
+at the end. The caller may stop at any trial; the best one so far is always available.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from foreword.fasttext.classifier import FastTextClassifier
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One set of settings and what it reached; ``best`` where none before reached more."""
+    """One set of settings and its accuracy; ``best`` if none before was better."""
 
     number: int
     settings: dict[str, Any]
@@ -42,9 +42,9 @@ def autotune(
     seed: int = 0,
     **fixed: Any,
 ) -> Iterator[Trial]:
-    """Trials until the time is over; the first always runs, one that is under way is finished.
+    """Yield trials until the time is over; the first always runs, and a trial that has begun is finished.
 
-    fixed: settings of ``FastTextClassifier`` that are not to be changed.
+    fixed: settings of ``FastTextClassifier`` that stay as they are.
     """
     if not len(texts) or not len(valid_texts):
         raise InputError("there must be texts to train on and texts to try the settings on")
@@ -74,7 +74,7 @@ def autotune(
 
 
 def _changed(settings: dict[str, Any], reach: float, rng: np.random.Generator) -> dict[str, Any]:
-    """Settings near the given ones; the larger ``reach`` (1 to 0), the farther."""
+    """Return settings near the given ones; the larger ``reach`` (1 to 0), the farther."""
     reach = 0.2 + 0.8 * reach
     characters = settings["max_n"] > 0
     if rng.random() < 0.3 * reach:

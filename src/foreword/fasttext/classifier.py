@@ -1,4 +1,4 @@
-"""fastText's text classifier: the mean of the rows of a line's words and n-grams, and a linear layer over it.
+"""fastText's text classifier: the mean of the rows of a line's words and n-grams, and a linear layer on top.
 
     h = mean of E[rows of the line]        p(label) = softmax(U h),  or σ(u·h) for each label,  or a path down a tree
 
@@ -6,57 +6,52 @@ A. Joulin et al., "Bag of tricks for efficient text classification" (2017). It l
 ``.ftz``, gives the same labels and the same probabilities, writes files that fastText reads, and is saved as a folder
 that maps into memory. Rows of n-grams begin at zero, not at random numbers, so that an n-gram nobody has seen adds no
 noise. Beyond fastText, ``pooling``: "distinct" counts a word or n-gram once in a line however often it comes, "idf"
-also counts it the more the fewer lines have it, which is a point and a half better on film reviews; "mean-max-min" puts
-the largest and smallest value of each column beside the mean.
+also gives it the more weight the fewer lines have it, which is a point and a half better on film reviews;
+"mean-max-min" appends the largest and smallest value of each column to the mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, Unpack, get_args
 
 import numpy as np
 
 from foreword.arrays import Array, Doubles, Floats, Ints, Longs, ULongs
+from foreword.checks import check_choice
 from foreword.errors import DivergedError, InputError, NotFittedError, SettingError
-from foreword.fasttext.counting import count_lines
 from foreword.fasttext.files import (
     HIERARCHICAL,
-    LABEL,
     ONE_VS_ALL,
     SOFTMAX,
     SUPERVISED,
-    WORD,
     FastTextFile,
-    QuantizedMatrix,
     Settings,
-    check_sizes,
     read_fasttext,
     write_fasttext,
 )
-from foreword.fasttext.kernels_lines import LineRoom, make_line_room
-from foreword.fasttext.kernels_model import read_rows, train_lines
-from foreword.fasttext.lines import Dictionary, LineModel, label_paths, rarity
+from foreword.fasttext.kernels_lines import make_line_workspace
+from foreword.fasttext.kernels_model import train_lines
+from foreword.fasttext.model import Dictionary, LineModel, count_lines, label_paths, rarity
 from foreword.fasttext.vectors import vectors_of_file
 from foreword.native.parallel import ordered_map
 from foreword.protocols import Json, Meter, Parts, Step
 from foreword.text.block import Block, blocks_of
-from foreword.vectors.kernels_skipgram import Paths
-from foreword.vectors.subwords import check_lengths
+from foreword.vectors.kernels_training import Paths
 from foreword.vectors.training import (
-    check_choice,
-    check_ranges,
     check_rates,
+    check_training,
     checked,
     padded,
     random_rows,
+    run,
     widened,
     zero_rows,
 )
-from foreword.vectors.words import frozen
+from foreword.vectors.words import SubwordSettings, check_ngrams, ngram_lengths
 from foreword.vectors.wordvectors import WordVectors
 
 Loss = Literal["softmax", "hierarchical-softmax", "one-vs-all"]
@@ -68,14 +63,14 @@ BATCH_BYTES = 1 << 18
 """Text that a thread takes at a time when it predicts."""
 
 STEPS = 100
-"""Steps that a whole training is told in."""
+"""Steps that a whole training yields."""
 
 Prediction = list[tuple[str, float]]
 
 
 @dataclass(slots=True)
 class Progress:
-    """Where training is: the step it comes to, and each thread's random numbers, uint64 (threads, 1)."""
+    """The state of training: the next step, and each thread's random numbers, uint64 (threads, 1)."""
 
     step: int
     random: ULongs
@@ -84,8 +79,9 @@ class Progress:
 class FastTextClassifier:
     """A classifier of lines, with fastText's settings under names of ours.
 
-    word_ngrams: up to how many neighbouring words count together. min_n, max_n: lengths of character n-grams, 0 and 0
-    for none. buckets: how many rows all n-grams share. rate: the first learning rate, which falls to zero.
+    word_ngrams: the most words of a word n-gram. subwords: ``min_n`` and ``max_n``, lengths of character n-grams, by
+    default 0 and 0 for none; ``buckets``, the rows that all n-grams share, two million by default. rate: the first
+    learning rate, which falls to zero.
     threads: with one the same seed gives the same bits; with more it is faster and no longer repeatable.
     """
 
@@ -96,22 +92,18 @@ class FastTextClassifier:
         loss: Loss = "softmax",
         pooling: Pooling = "mean",
         word_ngrams: int = 1,
-        min_n: int = 0,
-        max_n: int = 0,
-        buckets: int = 2_000_000,
         min_count: int = 1,
         epochs: int = 5,
         rate: float = 0.1,
         seed: int = 0,
         threads: int = 1,
+        **subwords: Unpack[SubwordSettings],
     ) -> None:
         self.dimensions = dimensions
         self.loss = loss
         self.pooling = pooling
         self.word_ngrams = word_ngrams
-        self.min_n = min_n
-        self.max_n = max_n
-        self.buckets = buckets
+        self.min_n, self.max_n, self.buckets = ngram_lengths(**SubwordSettings(min_n=0, max_n=0) | subwords)
         self.min_count = min_count
         self.epochs = epochs
         self.rate = rate
@@ -119,7 +111,7 @@ class FastTextClassifier:
         self.threads = threads
         self._model: LineModel | None = None
         self._progress: Progress | None = None
-        self._goes_on = False
+        self._resumes = False
 
     def __repr__(self) -> str:
         if self._model is None:
@@ -129,7 +121,7 @@ class FastTextClassifier:
 
     @property
     def model(self) -> LineModel:
-        """What was learnt: the dictionary and the two matrices."""
+        """The trained model: the dictionary and the two matrices."""
         if self._model is None:
             raise NotFittedError(self, "texts, labels")
         return self._model
@@ -141,16 +133,14 @@ class FastTextClassifier:
 
     def fit(self, texts: Iterable[str], labels: Iterable[str], *, meter: Meter | None = None) -> Self:
         """Learn from texts and a label for each."""
-        for step in self.train(texts, labels):
-            if meter:
-                meter(f"training, loss {step.loss:.4f}", step.done, step.total)
+        run(self.train(texts, labels), meter)
         return self
 
     def train(self, texts: Iterable[str], labels: Iterable[str | Sequence[str]]) -> Iterator[Step]:
-        """Train, a hundred steps in all. A text may have several labels; only with "one-vs-all" all of them count at
-        once, else one is drawn each time.
+        """Train, yielding a hundred steps in all. A text may have several labels; only with "one-vs-all" all of them
+        count at once, else one is drawn each time.
 
-        A model that was saved between two steps, and loaded, goes on where it was, if it is given the same texts; with
+        A model that was saved between two steps, and loaded, resumes where it was if it is given the same texts; with
         one thread it ends in the same bits as if it had never stopped.
         """
         self._check_settings()
@@ -164,17 +154,17 @@ class FastTextClassifier:
     def _train(self, block: Block, dictionary: Dictionary, marks: Ints, ends: Longs) -> Iterator[Step]:
         if dictionary.labels < 2:
             raise InputError(f"{dictionary.labels} different labels: a classifier needs at least two")
-        model, progress = self._begin_or_go_on(dictionary)
+        model, progress = self._begin_or_resume(dictionary)
         paths = label_paths(model.label_counts) if self.loss == "hierarchical-softmax" else _NO_PATHS
         stride = model.inputs.shape[1]
         longest = int((block.stops - block.starts).max(initial=0))
         report = np.zeros((self.threads, 2))
-        rooms = [
-            (make_line_room(longest, model.reader, stride), *np.zeros((2, 3 * stride), np.float32))
+        workspaces = [
+            (make_line_workspace(longest, model.reader, stride), *np.zeros((2, 3 * stride), np.float32))
             for _ in range(self.threads)
         ]
         scores = np.zeros((self.threads, dictionary.labels), np.float32)
-        rows, row_ends = _rows_of_lines(block, model, rooms[0][0])
+        rows, row_ends = model.rows_of_lines(block, workspaces[0][0])
         if self.pooling == "idf":
             model = self._model = replace(model, weights=rarity(rows, len(block), len(model.inputs)))
         edges = np.linspace(0, len(block), self.threads + 1).astype(int)
@@ -182,10 +172,10 @@ class FastTextClassifier:
         def work(thread: int, part: tuple[float, float], rates: tuple[float, float]) -> None:
             begin, size = edges[thread], edges[thread + 1] - edges[thread]
             first, last = begin + int(part[0] * size), begin + int(part[1] * size)
-            room, hidden, change = rooms[thread]
+            workspace, hidden, change = workspaces[thread]
             train_lines(
                 rows, row_ends, marks, ends, first, last, model.inputs.reshape(-1), stride, model.answers, paths,
-                *rates, progress.random[thread], room, hidden, change, scores[thread], report[thread],
+                *rates, progress.random[thread], workspace, hidden, change, scores[thread], report[thread],
             )  # fmt: skip
 
         pieces = -(-STEPS // self.epochs)
@@ -207,13 +197,13 @@ class FastTextClassifier:
 
     @property
     def finished(self) -> bool:
-        """Whether training has come to its end; what was stopped on the way may go on."""
+        """Whether training has finished; a model that was stopped before can be resumed."""
         return self._model is not None and self._progress is None
 
-    def _begin_or_go_on(self, dictionary: Dictionary) -> tuple[LineModel, Progress]:
-        if not self._goes_on or self._progress is None:
+    def _begin_or_resume(self, dictionary: Dictionary) -> tuple[LineModel, Progress]:
+        if not self._resumes or self._progress is None:
             random = np.random.default_rng(self.seed).integers(0, 1 << 63, (self.threads, 1), np.int64)
-            self._model, self._progress = self._begin(dictionary), Progress(0, random.astype(np.uint64))
+            self._model, self._progress = self._untrained(dictionary), Progress(0, random.astype(np.uint64))
         else:
             if self.model.dictionary != dictionary:
                 raise InputError("the texts and labels are not those that training began with")
@@ -221,10 +211,10 @@ class FastTextClassifier:
             outputs = zero_rows(*self.model.outputs.shape)
             outputs[:] = self.model.outputs
             self._model = replace(self.model, inputs=widened(self.model.inputs[:, :d]), outputs=outputs)
-        self._goes_on = False
+        self._resumes = False
         return self._model, self._progress
 
-    def _begin(self, dictionary: Dictionary) -> LineModel:
+    def _untrained(self, dictionary: Dictionary) -> LineModel:
         buckets = self.buckets if self.word_ngrams > 1 or self.max_n else 0
         settings = Settings(
             self.dimensions, 5, self.epochs, self.min_count, 5, self.word_ngrams, LOSSES[self.loss], SUPERVISED,
@@ -239,30 +229,28 @@ class FastTextClassifier:
         return LineModel(settings, dictionary, inputs, outputs, None, pools, self.pooling in ("distinct", "idf"))
 
     def _check_settings(self) -> None:
-        check_ranges(
-            self, dimensions=(1, 1 << 16), word_ngrams=(1, 100), min_count=(1, 1 << 40), epochs=(1, 1 << 20),
-            threads=(1, 1 << 10), buckets=(1, (1 << 31) - 1),
-        )  # fmt: skip
+        check_training(self, word_ngrams=100, min_count=1 << 40, buckets=(1 << 31) - 1)
         check_choice(self, "loss", get_args(Loss))
         check_choice(self, "pooling", get_args(Pooling))
-        check_lengths(self.min_n, self.max_n, self.buckets)
-        check_rates(0, self.rate)
+        check_ngrams(self.min_n, self.max_n, self.buckets)
+        check_rates(self)
 
     def predict(self, texts: Iterable[str]) -> list[str]:
-        """The likeliest label of each text, or the most frequent one for a text of which nothing is known."""
+        """Return the likeliest label of each text, or the most frequent one for a text without a known word."""
         names = self.classes_
-        return [names[label] for labels, _ in self.predict_blocks(blocks_of(texts)) for label in _or_first(labels)]
+        blocks = self.predict_blocks(blocks_of(texts))
+        return [names[label] for labels, _ in blocks for label in np.maximum(labels[:, 0], 0).tolist()]
 
     def predict_best(
         self, texts: Iterable[str | bytes], k: int = 1, *, threshold: float = 0.0, threads: int | None = 1
     ) -> Iterator[Prediction]:
-        """The k likeliest labels of each text and their probabilities, as fastText gives them: 0.00001 too high, and
-        none at all for a text of which no word or n-gram is known. A text is read up to its first line feed.
+        """Yield the k likeliest labels of each text and their probabilities as fastText does: 0.00001 too high, and
+        none at all for a text without a known word or n-gram. A text is read up to its first line feed.
         """
         names = self.classes_
         blocks = blocks_of(texts, BATCH_BYTES)
         for labels, probabilities in self.predict_blocks(blocks, k, threshold=threshold, threads=threads):
-            if labels.shape[1] == 1 and labels.min(initial=0) >= 0:  # by far the usual case, and worth a shorter way
+            if labels.shape[1] == 1 and labels.min(initial=0) >= 0:  # by far the usual case, and worth a fast path
                 found = map(names.__getitem__, labels[:, 0].tolist())
                 yield from ([pair] for pair in zip(found, probabilities[:, 0].tolist(), strict=True))
                 continue
@@ -272,7 +260,9 @@ class FastTextClassifier:
     def predict_blocks(
         self, blocks: Iterable[Block], k: int = 1, *, threshold: float = 0.0, threads: int | None = 1
     ) -> Iterator[tuple[Ints, Floats]]:
-        """The same as arrays: places in ``classes_`` (documents, k), −1 where there are fewer, and probabilities."""
+        """Yield the same as arrays: indices of ``classes_`` (documents, k), −1 where there are fewer, and
+        probabilities.
+        """
         model = self.model
         if k < 1:
             raise SettingError(f"k={k}: expected at least 1")
@@ -280,14 +270,14 @@ class FastTextClassifier:
         return ordered_map(lambda block: model.predict(block, k, threshold), blocks, threads)
 
     def predict_log_proba(self, texts: Iterable[str]) -> Doubles:
-        """(texts, labels): the logarithm of each label's probability, in the order of ``classes_``."""
+        """Return the logarithm of each label's probability, (texts, labels), in the order of ``classes_``."""
         model = self.model
         rows = []
         for labels, probabilities in self.predict_blocks(blocks_of(texts, BATCH_BYTES), model.dictionary.labels):
             whole = np.zeros(labels.shape)
             line, column = np.nonzero(labels >= 0)
             whole[line, labels[line, column]] = probabilities[line, column]
-            whole[~(labels >= 0).any(axis=1)] = 1  # nothing is known of the text, so all labels are alike
+            whole[~(labels >= 0).any(axis=1)] = 1  # no known word, so all labels are equally likely
             rows.append(whole)
         found = np.concatenate([np.empty((0, model.dictionary.labels)), *rows])
         with np.errstate(divide="ignore"):
@@ -295,11 +285,12 @@ class FastTextClassifier:
         return logs
 
     def predict_proba(self, texts: Iterable[str]) -> Doubles:
+        """Return each label's probability, (texts, labels), in the order of ``classes_``."""
         shares: Doubles = np.exp(self.predict_log_proba(texts))
         return shares
 
     def score(self, texts: Iterable[str], labels: Sequence[str]) -> float:
-        """The share of texts whose label is right."""
+        """Return the accuracy."""
         found = self.predict(texts)
         if len(found) != len(labels) or not found:
             raise InputError(f"{len(found)} texts but {len(labels)} labels")
@@ -312,19 +303,8 @@ class FastTextClassifier:
 
     @classmethod
     def from_file(cls, file: FastTextFile) -> Self:
-        if file.settings.model != SUPERVISED:
-            raise InputError("these are word vectors, not a classifier: a classifier is trained with labels")
-        inputs, outputs = (
-            matrix.to_floats() if isinstance(matrix, QuantizedMatrix) else matrix
-            for matrix in (file.inputs, file.outputs)
-        )
-        codes = (
-            file.inputs if isinstance(file.inputs, QuantizedMatrix) else None,
-            file.outputs if isinstance(file.outputs, QuantizedMatrix) else None,
-        )
-        dictionary = Dictionary.of(file.words, file.counts, file.number_of_labels)
-        prune = None if file.prune is None else np.array(file.prune, np.int32)
-        return cls._of(LineModel(file.settings, dictionary, widened(inputs), widened(outputs), prune, codes=codes))
+        """Build a classifier from a fastText file."""
+        return cls._of(LineModel.from_file(file))
 
     @classmethod
     def _of(cls, model: LineModel) -> Self:
@@ -341,23 +321,12 @@ class FastTextClassifier:
         return made
 
     def to_file(self) -> FastTextFile:
-        """The model as fastText has it; pools other than the mean it does not know."""
-        model = self.model
-        if model.pools != 1 or model.distinct:
-            raise InputError("fastText knows no pooling but the mean: this model cannot be one of its files")
-        words, counts, labels = model.dictionary.words, model.dictionary.counts, model.dictionary.labels
-        types = np.repeat(np.array([WORD, LABEL], np.int8), [model.dictionary.size, labels])
-        d = model.settings.dim
-        tokens = int(counts[: model.dictionary.size].sum())
-        inputs, outputs = model.codes
-        return FastTextFile(
-            model.settings, words, counts, types, tokens, model.prune,
-            model.inputs[:, :d] if inputs is None else inputs, model.outputs[:, :d] if outputs is None else outputs,
-        )  # fmt: skip
+        """Return the model as in a fastText file; fastText has no pooling but the mean."""
+        return self.model.to_file()
 
     @property
     def quantized(self) -> bool:
-        """Whether it was read from a ``.ftz``; it is written as one again."""
+        """Whether it was read from a ``.ftz``, as which it is written again."""
         return self.model.codes[0] is not None
 
     def write(self, path: str | Path) -> None:
@@ -365,62 +334,26 @@ class FastTextClassifier:
         write_fasttext(self.to_file(), path)
 
     def to_parts(self) -> Parts:
-        """Everything that predicting needs is there as it will be used, so that a large model opens at once."""
-        model = self.model
-        arrays: dict[str, Array] = {
-            "inputs": model.inputs,
-            "outputs": model.outputs,
-            "words": model.dictionary.data,
-            "word_offsets": model.dictionary.offsets,
-            "counts": model.dictionary.counts,
-            "table": model.table,
-        }
-        arrays |= {name: array for name in ("prune", "weights") if (array := getattr(model, name)) is not None}
-        settings: dict[str, Any] = asdict(model.settings)
-        settings |= {"labels": model.dictionary.labels, "pools": model.pools, "distinct": model.distinct}
+        """Return the model, and the state of training if it has not finished, for a model folder."""
+        parts = self.model.to_parts()
         if self._progress is not None:
-            settings["training"] = {"step": self._progress.step, **{name: getattr(self, name) for name in OF_TRAINING}}
-            arrays["random"] = self._progress.random
-        settings["codes"] = {}
-        for name, matrix in zip(CODED, model.codes, strict=True):
-            if matrix is not None:
-                settings["codes"][name] = matrix.quantizer.dsub
-                arrays |= matrix.to_arrays(name)
-        return Parts(settings, arrays)
+            training: dict[str, Json] = {name: getattr(self, name) for name in OF_TRAINING}
+            parts.settings["training"] = {"step": self._progress.step, **training}
+            parts.arrays["random"] = self._progress.random
+        return parts
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Build a classifier from a model folder, trained or in the middle of training."""
         settings = dict(parts.settings)
-        labels, pools, distinct = (settings.pop(name, None) for name in ("labels", "pools", "distinct"))
-        widths, training = settings.pop("codes", {}), settings.pop("training", None)
-        if set(settings) != {field.name for field in fields(Settings)} or pools not in (1, 3):
-            raise ValueError("expected fastText's settings, the numbers 'labels' and 'pools', and 'distinct'")
-        # Kernels are compiled for the types they are called with: for others it would take half a minute.
-        whole = [value for name, value in settings.items() if name != "t"]
-        if not all(type(value) is int for value in (*whole, pools)) or type(settings["t"]) not in (int, float):
-            raise ValueError("a setting is no whole number")
-        if not isinstance(labels, int) or type(distinct) is not bool:
-            raise ValueError("expected a number of 'labels', and 'distinct' true or false")
-        made = Settings(**settings)  # type: ignore[arg-type]
-        dictionary = _dictionary_of(parts, labels)
-        stride = padded(made.dim)
-        rows = {name: len(parts.arrays[name]) if name in parts.arrays else 0 for name in CODED}
-        inputs = checked(parts.arrays, "inputs", np.float32, (rows["inputs"], stride))
-        outputs = checked(parts.arrays, "outputs", np.float32, (rows["outputs"], int(pools) * stride))
-        prune, slots = parts.arrays.get("prune"), parts.arrays.get("table")
-        if slots is not None and (slots.dtype != np.uint64 or slots.ndim != 1 or not _is_power_of_two(len(slots) // 4)):
-            raise ValueError("expected a table of 64-bit words, four times a power of two")
-        check_sizes(made, dictionary.size, labels, prune, rows["inputs"], rows["outputs"])
-        codes = _codes_of(parts, widths, rows, made.dim)
-        weights = checked(parts.arrays, "weights", np.float32, (len(inputs),)) if "weights" in parts.arrays else None
-        learnt = LineModel(made, dictionary, inputs, outputs, prune, int(pools), bool(distinct), slots, codes)
-        found = cls._of(replace(learnt, weights=weights))
+        training = settings.pop("training", None)
+        found = cls._of(LineModel.from_parts(replace(parts, settings=settings)))
         if training is not None:
-            found._stopped(training, parts.arrays)
+            found._restore(training, parts.arrays)
         return found
 
-    def _stopped(self, training: Json, arrays: Mapping[str, Array]) -> None:
-        """Take up what was saved in the middle of training."""
+    def _restore(self, training: Json, arrays: Mapping[str, Array]) -> None:
+        """Restore the state that was saved in the middle of training."""
         if not isinstance(training, dict) or set(training) != {"step", *OF_TRAINING}:
             raise ValueError(f"expected the numbers step, {', '.join(OF_TRAINING)}")
         numbers: list[Any] = [training[name] for name in ("step", *OF_TRAINING)]
@@ -431,69 +364,17 @@ class FastTextClassifier:
         if not 0 <= step <= self.epochs * -(-STEPS // self.epochs):
             raise ValueError(f"step {step}: expected one of those that training has")
         self._progress = Progress(step, checked(arrays, "random", np.uint64, (self.threads, 1)).copy())
-        self._goes_on = True
+        self._resumes = True
 
 
 OF_TRAINING = ("rate", "seed", "threads", "buckets")
-"""Settings that only training knows: a model that has come to its end is saved without them."""
-
-CODED = ("inputs", "outputs")
-"""The matrices that may be quantised."""
-
-
-def _codes_of(
-    parts: Parts, widths: Json, rows: dict[str, int], columns: int
-) -> tuple[QuantizedMatrix | None, QuantizedMatrix | None]:
-    if not isinstance(widths, dict):
-        raise ValueError("expected 'codes' to say how many columns share one")
-
-    def matrix(name: str) -> QuantizedMatrix | None:
-        width = widths.get(name, 0)
-        if not isinstance(width, int):
-            raise ValueError(f"{name}: how many columns share a code must be a whole number")
-        return QuantizedMatrix.from_arrays(parts.arrays, name, rows[name], columns, width) if width else None
-
-    return matrix("inputs"), matrix("outputs")
-
-
-def _is_power_of_two(number: int) -> bool:
-    return number > 0 and number & (number - 1) == 0
-
-
-def _rows_of_lines(block: Block, model: LineModel, room: LineRoom) -> tuple[Ints, Longs]:
-    """Every line's rows, found once for all epochs: four bytes a row, less than the text itself takes as strings."""
-    ends = np.zeros(len(block) + 1, np.int64)
-    rows = np.empty(max(1024, block.text_bytes() // 2), np.int32)
-    line = 0
-    while True:
-        line = read_rows(frozen(block.data), block.starts, block.stops, line, model.reader, room, rows, ends)
-        if line == len(block):
-            return rows[: ends[-1]], ends
-        rows = np.concatenate((rows[: ends[line]], np.empty(len(rows) + len(room.rows), np.int32)))
+"""Settings of training only: a finished model is saved without them."""
 
 
 def open_fasttext(path: Path) -> FastTextClassifier | WordVectors:
-    """Whatever a fastText file holds: a classifier, or word vectors."""
+    """Open a fastText file: a classifier, or word vectors."""
     file = read_fasttext(path)
     return FastTextClassifier.from_file(file) if file.settings.model == SUPERVISED else vectors_of_file(file)
 
 
 _NO_PATHS = Paths(np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros(1, np.int64))
-
-
-def _or_first(labels: Ints) -> list[int]:
-    first: list[int] = np.maximum(labels[:, 0], 0).tolist()
-    return first
-
-
-def _dictionary_of(parts: Parts, labels: int) -> Dictionary:
-    data, offsets = parts.arrays.get("words"), parts.arrays.get("word_offsets")
-    if data is None or offsets is None or data.dtype != np.uint8 or offsets.dtype != np.int64 or not offsets.size:
-        raise ValueError("expected the arrays 'words' and 'word_offsets'")
-    if data.ndim != 1 or offsets.ndim != 1:
-        raise ValueError("the words and their offsets must have one dimension")
-    if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
-        raise ValueError("the words' offsets must rise from 0 to the end of the words")
-    if not 0 < labels < len(offsets):
-        raise ValueError(f"{labels} labels among {len(offsets) - 1} words")
-    return Dictionary(data, offsets, checked(parts.arrays, "counts", np.int64, (len(offsets) - 1,)), labels)

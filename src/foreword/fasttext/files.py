@@ -4,8 +4,8 @@ Little-endian throughout. A file is settings, a dictionary, and two matrices: ro
 n-grams) and of outputs (words or labels). In a ``.ftz`` either may be quantised: a row is then a code of one byte for
 every few columns, looked up in a table of 256 centroids, and perhaps a code for its length.
 
-Files from before the format had a number begin with the settings at once; they are read too. Whatever a file declares
-is held against what is left of it before anything is allocated.
+Files from before the format had a version begin with the settings; they are read too. Whatever a file declares is
+compared with its remaining size before anything is allocated.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from foreword.storage.atomic import atomic_file
 MAGIC = 793712314
 VERSION = 12
 
+END = b"</s>"
 
 CBOW, SKIP_GRAM, SUPERVISED = 1, 2, 3
 HIERARCHICAL, NEGATIVE, SOFTMAX, ONE_VS_ALL = 1, 2, 3, 4
@@ -39,7 +40,7 @@ _SETTINGS = struct.Struct("<12id")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What fastText was told, under its own names and in its own order."""
+    """fastText's settings, under its own names and in its own order."""
 
     dim: int
     ws: int
@@ -61,7 +62,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ProductQuantizer:
-    """centroids: float32 (dim * 256,): for each part of ``dsub`` columns (the last has ``lastdsub``) 256 choices."""
+    """centroids: float32 (dim * 256,): 256 for each part of ``dsub`` columns (the last has ``lastdsub``)."""
 
     dim: int
     nsubq: int
@@ -72,7 +73,7 @@ class ProductQuantizer:
 
 @dataclass(frozen=True, slots=True)
 class QuantizedMatrix:
-    """codes: uint8 (rows * nsubq,); norms: a code for each row's length and the quantizer it belongs to, or None."""
+    """codes: uint8 (rows * nsubq,); norms: a code for each row's length and its quantizer, or None."""
 
     rows: int
     columns: int
@@ -82,7 +83,7 @@ class QuantizedMatrix:
     norm_quantizer: ProductQuantizer | None
 
     def to_floats(self) -> Floats:
-        """The rows as fastText reads them."""
+        """Return the rows as fastText reads them."""
         pq = self.quantizer
         codes = self.codes.reshape(self.rows, pq.nsubq)
         parts = []
@@ -100,7 +101,7 @@ class QuantizedMatrix:
         return np.ascontiguousarray(matrix, np.float32)
 
     def to_arrays(self, name: str) -> dict[str, Array]:
-        """What ``from_arrays`` makes it of again, each array's name beginning with ``name``."""
+        """Return the arrays of a model folder, with names that begin with ``name``."""
         arrays: dict[str, Array] = {f"{name}_codes": self.codes, f"{name}_centroids": self.quantizer.centroids}
         if self.norm_codes is not None and self.norm_quantizer is not None:
             arrays |= {f"{name}_norms": self.norm_codes, f"{name}_norm_centroids": self.norm_quantizer.centroids}
@@ -110,7 +111,7 @@ class QuantizedMatrix:
     def from_arrays(
         cls, arrays: Mapping[str, Array], name: str, rows: int, columns: int, width: int
     ) -> QuantizedMatrix:
-        """``width``: columns that share a code. A ValueError where the arrays do not fit."""
+        """Build a matrix from a model folder; raise a ValueError if malformed. width: columns that share a code."""
         if not 0 < width <= columns:
             raise ValueError(f"{width} of {columns} columns cannot share a code")
         parts = -(-columns // width)
@@ -125,7 +126,7 @@ class QuantizedMatrix:
 
 
 def _fitting(arrays: Mapping[str, Array], name: str, size: int) -> Array:
-    """Codes, a byte each, or centroids, 256 for every column."""
+    """Return codes, one byte each, or centroids, 256 per column; raise a ValueError unless their size fits."""
     array = arrays.get(name)
     dtype, shape = (np.float32, (size * CENTROIDS,)) if name.endswith("centroids") else (np.uint8, (size,))
     if array is None or array.dtype != dtype or array.shape != shape:
@@ -138,10 +139,10 @@ Matrix = Floats | QuantizedMatrix
 
 @dataclass(frozen=True, slots=True)
 class FastTextFile:
-    """All that a file holds.
+    """The content of a file.
 
     words: every entry of the dictionary as bytes, in its order; counts: int64; types: int8, 0 a word, 1 a label.
-    prune: int32 (n, 2), which buckets have a row and which, or None where all have their own.
+    prune: int32 (n, 2), the buckets that have a row and their rows, or None if all have.
     """
 
     settings: Settings
@@ -162,9 +163,11 @@ class FastTextFile:
         return int((self.types == LABEL).sum())
 
     def check(self) -> None:
-        """A ValueError unless every row that the dictionary can name is there: no one may read beyond a matrix."""
+        """Raise a ValueError unless every row that the dictionary refers to exists: nothing may be read beyond a
+        matrix.
+        """
         if ((self.types != WORD) & (self.types != LABEL)).any() or (np.diff(self.types) < 0).any():
-            raise ValueError("the dictionary's labels are not where they should be, behind its words")
+            raise ValueError("the dictionary's labels do not follow its words")
         rows = rows_of(self.inputs), rows_of(self.outputs)
         check_sizes(self.settings, self.number_of_words, self.number_of_labels, self.prune, *rows)
         for matrix in (self.inputs, self.outputs):
@@ -174,7 +177,7 @@ class FastTextFile:
 
 
 def check_sizes(settings: Settings, words: int, labels: int, prune: Ints | None, inputs: int, outputs: int) -> None:
-    """A ValueError unless there are as many rows of inputs and outputs as may be asked for."""
+    """Raise a ValueError unless there are enough rows of inputs and outputs."""
     if not _sensible(settings):
         raise ValueError("not a fastText model: its settings make no sense")
     buckets = settings.bucket if prune is None else _pruned_rows(prune, settings.bucket)
@@ -189,12 +192,11 @@ def check_sizes(settings: Settings, words: int, labels: int, prune: Ints | None,
 
 
 MOST_PRUNED = 1 << 27
-"""Buckets of a pruned model, each of which takes a bit and a half of memory, kept or not; fastText's default is two
-million."""
+"""Most buckets of a pruned model, each of which takes a bit and a half of memory; fastText's default is two million."""
 
 
 def _pruned_rows(prune: Ints, buckets: int) -> int:
-    """How many rows the kept buckets need."""
+    """Return the number of rows that the remaining buckets need."""
     if prune.ndim != 2 or prune.shape[1] != 2 or prune.dtype != np.int32:
         raise ValueError("the pruned buckets must be pairs of int32")
     if buckets > MOST_PRUNED:
@@ -202,11 +204,12 @@ def _pruned_rows(prune: Ints, buckets: int) -> int:
     if not len(prune):
         return 0
     if prune.min() < 0 or prune[:, 0].max() >= buckets or len(np.unique(prune[:, 0])) < len(prune):
-        raise ValueError("a pruned bucket lies outside the buckets, or stands twice")
+        raise ValueError("a pruned bucket is out of range, or occurs twice")
     return int(prune[:, 1].max()) + 1
 
 
 def rows_of(matrix: Matrix) -> int:
+    """Return the number of rows."""
     return matrix.rows if isinstance(matrix, QuantizedMatrix) else len(matrix)
 
 
@@ -234,20 +237,20 @@ def _sensible(settings: Settings) -> bool:
 
 
 def read_fasttext(path: str | Path) -> FastTextFile:
-    """Read a whole file. Matrices are views of it, so that nothing is held twice."""
+    """Read a whole file. Matrices are views of it, so that nothing is in memory twice."""
     path = Path(path)
     try:
         with path.open("rb") as file:
             if not path.stat().st_size:
                 raise InputError(f"{path}: the file is empty")
-            held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    return _Reader(path, held).read()
+    return _Reader(path, mapped).read()
 
 
 class _Reader:
-    """Takes a file apart from front to back; every failure names the file and what was being read."""
+    """Reads a file from front to back; every failure names the file and what was being read."""
 
     def __init__(self, path: Path, file: mmap.mmap) -> None:
         self.path = path
@@ -256,6 +259,7 @@ class _Reader:
         self.at = 0
 
     def read(self) -> FastTextFile:
+        """Return the content of the file."""
         settings, version = self._settings()
         words, counts, types, tokens, prune = self._dictionary(version)
         quantised = version > 0 and self._number("<B", "whether the inputs are quantised") == 1
@@ -279,7 +283,7 @@ class _Reader:
                 self._fail(f"version {version} of the format is not known: expected 11 or 12")
         else:
             self.at = 0
-        settings = Settings(*_SETTINGS.unpack(self._take(_SETTINGS.size, "the settings").tobytes()))
+        settings = Settings(*_SETTINGS.unpack(self._read(_SETTINGS.size, "the settings").tobytes()))
         if not _sensible(settings):
             self._fail("not a fastText model: its settings make no sense")
         if version == 11 and settings.model == SUPERVISED:
@@ -293,7 +297,7 @@ class _Reader:
         if min(size, words, labels) < 0 or words + labels != size:
             self._fail(f"a dictionary of {size} entries with {words} words and {labels} labels")
         if size * 10 > len(self.data) - self.at:
-            self._fail(f"{size} entries declared, more than the file has room for")
+            self._fail(f"{size} entries declared, more than fit into the file")
         found: list[bytes] = []
         counts, types = np.empty(size, np.int64), np.empty(size, np.int8)
         for entry in range(size):
@@ -302,7 +306,7 @@ class _Reader:
                 self._fail("a word of the dictionary does not end")
             found.append(self.file[self.at : end])
             self.at = end + 1
-            counts[entry], types[entry] = struct.unpack("<qb", self._take(9, f"entry {entry}").tobytes())
+            counts[entry], types[entry] = struct.unpack("<qb", self._read(9, f"entry {entry}").tobytes())
         if (types == LABEL).sum() != labels:
             self._fail(f"{labels} labels declared but {(types == LABEL).sum()} there")
         prune = None
@@ -347,19 +351,19 @@ class _Reader:
 
     def _number(self, form: str, what: str) -> int:
         size = struct.calcsize(form)
-        return int(struct.unpack(form, self._take(size, what).tobytes())[0])
+        return int(struct.unpack(form, self._read(size, what).tobytes())[0])
 
     def _array(self, dtype: np.dtype[Any], count: int, what: str) -> Array:
         if count < 0 or count > (len(self.data) - self.at) // dtype.itemsize:
             self._fail(f"{what}: {count} numbers declared, more than the file has left")
-        return self._take(count * dtype.itemsize, what).view(dtype)
+        return self._read(count * dtype.itemsize, what).view(dtype)
 
-    def _take(self, size: int, what: str) -> Bytes:
+    def _read(self, size: int, what: str) -> Bytes:
         if size > len(self.data) - self.at:
             self._fail(f"the file ends within {what}")
-        taken = self.data[self.at : self.at + size]
+        read = self.data[self.at : self.at + size]
         self.at += size
-        return taken
+        return read
 
     def _fail(self, what: str) -> NoReturn:
         raise InputError(f"{self.path}: {what} (byte {self.at})")
@@ -367,7 +371,7 @@ class _Reader:
 
 def write_fasttext(file: FastTextFile, path: str | Path) -> None:
     """Write version 12, which every fastText since 2017 reads; quantised matrices make it a ``.ftz``."""
-    with atomic_file(path) as place, place.open("wb") as out:
+    with atomic_file(path) as new, new.open("wb") as out:
         out.write(struct.pack("<ii", MAGIC, VERSION))
         out.write(_SETTINGS.pack(*file.settings))
         _write_dictionary(file, out)

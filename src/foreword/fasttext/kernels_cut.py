@@ -1,8 +1,8 @@
-"""Where the tokens of lines start and stop, as fastText cuts them.
+"""The tokens of lines, cut and counted as in fastText.
 
-Tokens stand between blanks, tabs, returns, NULs; a line feed, or the end of the text, ends a line. Sixty-four bytes are
-told apart at once: a bit for each says whether it is a separator, and where bits change a token starts or stops.
-Whoever counts words takes them one by one instead, for the table may have to grow between two of them.
+Tokens are separated by blanks, tabs, returns, NULs; a line feed, or the end of the text, ends a line. Sixty-four bytes
+are classified at once: a bit for each marks a separator, and where bits change a token starts or stops. Counting takes
+tokens one by one instead, for the table may have to grow between two of them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from foreword.arrays import Bytes, Longs, ULongs
-from foreword.native.jit import inlined
-from foreword.native.memory import bytes_between, load_unaligned, lowest_one, ones
-from foreword.tokens.strings import make_key
+from foreword.native.jit import inlined, kernel
+from foreword.native.memory import bytes_between, load_unaligned, lowest_one, ones, prefetch
+from foreword.tokens.strings import BATCH, ID_BITS, find, has_room, insert, make_key, row_of
 
 WIDE = 64
-"""Bytes that are looked at together."""
+"""Bytes that are classified together."""
 
 SLACK = 8
-"""Edges are written so many at a time, some of them for nothing."""
+"""Edges are written this many at a time, some of them for nothing."""
 
 LINE_FEED = 10
 _ZERO = np.uint64(0)
@@ -31,12 +31,13 @@ _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @inlined
 def is_separator(byte: np.uint8) -> bool:
+    """Return whether a byte separates tokens."""
     return byte == 32 or (9 <= byte <= 13) or byte == 0
 
 
 @inlined
 def separators(data: Bytes, place: int) -> np.uint64:
-    """A bit for each of the 64 bytes from ``place`` on: whether it is a separator. What lies behind the data is one."""
+    """Return a bit for each of the 64 bytes from ``place`` on: whether it is a separator. Bytes beyond the data are."""
     if place + WIDE <= len(data):
         return bytes_between(data, place, 9, 13) | bytes_between(data, place, 32, 32) | bytes_between(data, place, 0, 0)
     found = _ALL << np.uint64(len(data) - place)
@@ -47,7 +48,7 @@ def separators(data: Bytes, place: int) -> np.uint64:
 
 @inlined
 def line_feeds(data: Bytes, place: int) -> np.uint64:
-    """A bit for each of the 64 bytes from ``place`` on: whether it is a line feed."""
+    """Return a bit for each of the 64 bytes from ``place`` on: whether it is a line feed."""
     if place + WIDE <= len(data):
         return bytes_between(data, place, LINE_FEED, LINE_FEED)
     found = _ZERO
@@ -58,8 +59,8 @@ def line_feeds(data: Bytes, place: int) -> np.uint64:
 
 @inlined
 def write_edges(change: np.uint64, place: int, edges: Longs, count: int) -> int:
-    """Append ``place`` + the number of each set bit. Eight at a time, some of them for nothing, so that how many there
-    are is seldom a branch.
+    """Append ``place`` + the index of each set bit. Eight at a time, some of them for nothing, so that branches on
+    their number are rare.
     """
     number = ones(change)
     for first in range(count, count + number, SLACK):
@@ -71,13 +72,13 @@ def write_edges(change: np.uint64, place: int, edges: Longs, count: int) -> int:
 
 @inlined
 def cut_lines(data: Bytes, begins: Longs, ends: Longs, first: int, last: int, edges: Longs) -> int:
-    """Write where each token of lines ``first`` to ``last`` starts and stops, one after another; how many. The end of a
-    line is an empty token.
+    """Write start and stop of each token of lines ``first`` to ``last``, and return their number. The end of a line is
+    an empty token.
     """
     count = 0
     for line in range(first, last):
         place, stop = begins[line], ends[line]
-        before = _ONE  # as if a separator stood there
+        before = _ONE  # as if preceded by a separator
         while place < stop:
             found, feeds = separators(data, place), line_feeds(data, place)
             if feeds != _ZERO:
@@ -97,7 +98,7 @@ def cut_lines(data: Bytes, begins: Longs, ends: Longs, first: int, last: int, ed
 
 @inlined
 def token_end(data: Bytes, place: int, stop: int) -> int:
-    """The first separator from ``place`` on, or ``stop``."""
+    """Return the first separator from ``place`` on, or ``stop``."""
     while place + 8 <= stop:
         word = load_unaligned(data, place)
         low = (word - _AFTER_BLANKS) & ~word & _TOPS  # the lowest bit set marks the first byte below 33
@@ -115,8 +116,8 @@ def token_end(data: Bytes, place: int, stop: int) -> int:
 
 @inlined
 def cut_token(data: Bytes, place: int, stop: int, keys: ULongs, key: int) -> int:
-    """Where the token at ``place`` ends; its key is written. One of less than eight bytes, as most are, is done with
-    the look that finds its end: a branch for each length could not be foreseen.
+    """Return where the token at ``place`` ends, and write its key. One of less than eight bytes, as most are, takes a
+    single load: a branch for each length could not be predicted.
     """
     if place + 8 <= stop:
         word = load_unaligned(data, place)
@@ -131,3 +132,65 @@ def cut_token(data: Bytes, place: int, stop: int, keys: ULongs, key: int) -> int
     end = token_end(data, place, stop)
     make_key(data, place, end, keys, key)
     return end
+
+
+# Counting
+
+
+@inlined
+def cut_words(
+    data: Bytes, begins: Longs, ends: Longs, slots: ULongs, batch: Longs, keys: ULongs, position: Longs
+) -> int:
+    """Cut up to BATCH words from ``position`` on, make their keys, prefetch their rows, and return how many.
+
+    batch: (BATCH * 4,), out: text, start, stop and row of each; keys: (BATCH * 4,), out; position: [text, place, …].
+    """
+    text, place = position[0], position[1]
+    filled = 0
+    while filled < BATCH and text < len(begins):
+        place, stop = max(place, begins[text]), ends[text]
+        while place < stop and is_separator(data[place]):
+            place += 1
+        if place >= stop:
+            text, place = text + 1, 0
+            continue
+        at = filled * 4
+        end = cut_token(data, place, stop, keys, at)
+        row = row_of(keys, at, len(slots) // 4)
+        prefetch(slots, row * 4)
+        batch[at], batch[at + 1], batch[at + 2], batch[at + 3] = text, place, end, row
+        place = end
+        filled += 1
+    position[0], position[1] = text, place
+    return filled
+
+
+@kernel
+def count_words(
+    data: Bytes, begins: Longs, ends: Longs, slots: ULongs, arena: Bytes, starts: Longs, counts: Longs, firsts: Longs,
+    batch: Longs, keys: ULongs, position: Longs,
+) -> int:  # fmt: skip
+    """Count the words of texts. position: [text, place, strings in the table], where to continue.
+
+    Return 0 when all is done, or one more than the length of a word that the table has no space for: the caller
+    enlarges the table and calls again.
+    """
+    size = position[2]
+    while position[0] < len(begins):
+        filled = cut_words(data, begins, ends, slots, batch, keys, position)
+        for word in range(filled):
+            key = word * 4
+            start, end = batch[key + 1], batch[key + 2]
+            at = find(slots, arena, starts, batch[key + 3], keys, key, data, start, end)
+            id = np.int64(slots[at + 3] & ID_BITS) - 1
+            if id < 0:
+                if not has_room(slots, arena, starts, size, end - start):
+                    position[0], position[1], position[2] = batch[key], start, size
+                    return end - start + 1
+                insert(slots, arena, starts, at, size, keys, key, data, start, end)
+                firsts[size], counts[size] = start, 0
+                id = size
+                size += 1
+            counts[id] += 1
+    position[2] = size
+    return 0

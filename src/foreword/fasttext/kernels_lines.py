@@ -1,13 +1,13 @@
 """A line of text as fastText's classifiers read it: the rows of its words, of their character n-grams and of its word
 n-grams; and its labels.
 
-Tokens stand between blanks, tabs, returns, NULs; a line feed, or the end of the text, is a token of its own, ``</s>``,
-and ends the line. Words that begin with the label prefix are labels.
+Tokens are separated by blanks, tabs, returns, NULs; a line feed, or the end of the text, is a token of its own,
+``</s>``, and ends the line. Words that begin with the label prefix are labels.
 
-Four things make it fast. Tokens are cut sixty-four bytes at a time (``fasttext_cut.py``). They are taken in batches,
-and each step is a loop of its own over a batch: keys, hashes, a word to memory that their places in the table will be
-wanted, a look there; none has a branch that depends on the text. The n-grams of a word are hashed once and kept, for
-most words come again soon. And a batch goes on from one line to the next, so that short lines are no slower than long.
+Four things make it fast. Tokens are cut sixty-four bytes at a time (``kernels_cut.py``). They are taken in batches, and
+each step is a loop of its own over a batch: keys, hashes, prefetching their slots of the table, a first probe; none has
+a branch that depends on the text. The n-grams of a word are hashed once and cached, for most words come again soon. And
+a batch continues from one line to the next, so that short lines are no slower than long ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from foreword.fasttext.kernels_cut import SLACK, cut_lines
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load_unaligned, ones, prefetch
 from foreword.tokens.strings import ID_BITS, make_key, mixed_key, same_bytes
-from foreword.vectors.kernels_subwords import FIRST, LAST, hash_byte, word_buckets
+from foreword.vectors.kernels_words import BEGIN_MARK, END_MARK, hash_byte, word_buckets
 
 _BASIS = np.uint32(2166136261)
 _PRIME = np.uint32(16777619)
@@ -32,13 +32,13 @@ _TAG = np.uint64(0xFFFFFFFF00000000)
 _ZERO = np.uint64(0)
 
 MARKED = 64
-"""Room for a word with its marks; longer ones take the slower road."""
+"""Longest word with its marks; longer ones take the slower path."""
 
 BATCH = 128
 """Tokens that are looked up together."""
 
 SPECIAL = -2
-"""Stands for an entry where a line ends."""
+"""The entry of the end of a line."""
 
 LINES = 256
 """Lines that are read at a time, if they are short."""
@@ -47,13 +47,13 @@ SHORT = 1 << 16
 """Bytes that are read at a time; a longer line is read alone."""
 
 MOST_ROWS = 1 << 22
-"""About so many rows are held at a time, where n-grams of hundreds of lengths make many out of few bytes."""
+"""About the most rows at a time, where n-grams of hundreds of lengths make many out of few bytes."""
 
-KEPT = 1 << 14
-"""Words whose n-grams are kept: one for each value of so many bits of a hash."""
+CACHED = 1 << 14
+"""Words whose n-grams are cached, a power of two: one for each value of some bits of a hash."""
 
-KEPT_ROWS = 32
-"""Room for a kept word: how many rows it has, and the rows."""
+CACHED_ROWS = 32
+"""Numbers of a cached word: how many rows it has, and the rows."""
 
 
 def _end_hash() -> np.int32:
@@ -64,7 +64,7 @@ def _end_hash() -> np.int32:
 
 
 END_HASH = _end_hash()
-"""What ``</s>`` hashes to."""
+"""The hash of ``</s>``."""
 
 _END_MARK = np.uint64(int.from_bytes(b"</s>", "little"))
 _END_LENGTH = np.uint64(4 << 32)
@@ -72,17 +72,17 @@ _END_LENGTH = np.uint64(4 << 32)
 _MASKS = np.array(
     [(1 << 8 * min(8, max(0, length - skipped))) - 1 for length in range(25) for skipped in (0, 8, 16)], np.uint64
 )
-"""Which bits of three words belong to a token of so many bytes."""
+"""The bits of three 64-bit words that belong to a token, by its length."""
 
 
 class LineReader(NamedTuple):
-    """What turns text into rows.
+    """How text becomes rows.
 
     slots: a StringTable's, in which entry i has the number i + 1; arena, starts: the entries themselves.
     words: how many entries are words, the rest being labels; end: the entry of ``</s>``, or −1.
     least, most: the lengths of character n-grams; word_ngrams: up to how many words together; buckets: for both.
-    kept, ranks, kept_rows: where buckets were pruned, which are kept (a bit each), how many before each 64, and the
-    row of each; else empty.
+    kept, ranks, kept_rows: if buckets were pruned, which remain (a bit each), how many before each 64, and the row of
+    each; else empty.
     prefix: how a label begins; distinct: whether a row counts once however often it comes.
     """
 
@@ -103,14 +103,14 @@ class LineReader(NamedTuple):
     distinct: bool
 
 
-class LineRoom(NamedTuple):
-    """Room for some lines, ``size`` bytes in all.
+class LineWorkspace(NamedTuple):
+    """Buffers for some lines, ``size`` bytes in all.
 
     rows, row_ends: those of line i are ``rows[row_ends[i]:row_ends[i + 1]]``; hashes: of one line's words.
-    edges: where each token starts and stops. Of a batch, keys: its tokens' four words, the first ones first; spreads:
-    where to look for each; entries: what was found there; late: tokens that were not found at the first look.
-    known, known_rows: words and their rows, kept for the next time they come.
-    largest, smallest: which row each column's extreme came from; seen: for telling rows apart.
+    edges: start and stop of each token. Of a batch, keys: its tokens' four words, the first ones first; spreads: the
+    hash of each; entries: what was found; late: tokens that were not found by the first probe.
+    known, known_rows: cached words and their rows.
+    largest, smallest: the row of each column's extreme; seen: a table of distinct rows.
     """
 
     size: int
@@ -131,14 +131,14 @@ class LineRoom(NamedTuple):
     seen: Ints
 
 
-def make_line_room(longest: int, reader: LineReader, stride: int) -> LineRoom:
-    """Enough for lines of up to so many bytes."""
+def make_line_workspace(longest: int, reader: LineReader, stride: int) -> LineWorkspace:
+    """Allocate buffers for lines of up to ``longest`` bytes."""
     lengths = max(0, reader.most - reader.least + 1) if reader.most else 0
     size = max(longest, min(SHORT, MOST_ROWS // (2 * lengths + reader.word_ngrams + 1)))
     tokens = size // 2 + 2 * LINES
     characters = (size + 2 * tokens) * lengths
     rows = tokens + characters + tokens * max(0, reader.word_ngrams - 1)
-    return LineRoom(
+    return LineWorkspace(
         size,
         np.empty(rows + 4, np.int32),
         np.zeros(LINES + 1, np.int64),
@@ -150,8 +150,8 @@ def make_line_room(longest: int, reader: LineReader, stride: int) -> LineRoom:
         np.zeros(BATCH * 4, np.uint64),
         np.empty(4, np.uint64),
         np.empty(MARKED, np.uint8),
-        np.zeros(KEPT * 4 if reader.most else 4, np.uint64),
-        np.zeros(KEPT * KEPT_ROWS if reader.most else 1, np.int32),
+        np.zeros(CACHED * 4 if reader.most else 4, np.uint64),
+        np.zeros(CACHED * CACHED_ROWS if reader.most else 1, np.int32),
         np.zeros(stride, np.int32),
         np.zeros(stride, np.int32),
         np.empty(2 << (rows + 1).bit_length() if reader.distinct else 1, np.int32),
@@ -160,7 +160,7 @@ def make_line_room(longest: int, reader: LineReader, stride: int) -> LineRoom:
 
 @inlined
 def bucket_row(reader: LineReader, bucket: int) -> int:
-    """The row of a bucket, or −1 where it was pruned."""
+    """Return the row of a bucket, or −1 if it was pruned."""
     if not reader.pruned:
         return reader.words + bucket
     word = reader.kept[bucket >> 6]
@@ -173,7 +173,7 @@ def bucket_row(reader: LineReader, bucket: int) -> int:
 
 @inlined
 def entry_of(reader: LineReader, data: Bytes, start: int, stop: int, keys: ULongs, token: int, place: int) -> int:
-    """The entry of a token, or −1. The table may come from a file, so no number in it is trusted."""
+    """Return the entry of a token, or −1. The table may come from a file, so no number in it is trusted."""
     slots = reader.slots
     tag = keys[3 * BATCH + token]
     at = place * 4
@@ -199,30 +199,30 @@ def entry_of(reader: LineReader, data: Bytes, start: int, stop: int, keys: ULong
 
 
 @inlined
-def find_entries(reader: LineReader, data: Bytes, batch: int, filled: int, room: LineRoom) -> None:
-    """The entries of the tokens from ``batch`` on: −1 for those the table has not, SPECIAL for ends of lines."""
-    edges, keys, entries, late = room.edges, room.keys, room.entries, room.late
+def find_entries(reader: LineReader, data: Bytes, batch: int, filled: int, work: LineWorkspace) -> None:
+    """Find the entries of the tokens from ``batch`` on: −1 for unknown ones, SPECIAL for ends of lines."""
+    edges, keys, entries, late = work.edges, work.keys, work.entries, work.late
     inside = len(reader.slots) // 4 - 1
-    for number in range(look_once(reader, filled, room)):
+    for number in range(probe_once(reader, filled, work)):
         token = late[number]
         start, stop = edges[2 * (batch + token)], edges[2 * (batch + token) + 1]
         if start == stop or (keys[token] == _END_MARK and keys[3 * BATCH + token] == _END_LENGTH):
             entries[token] = SPECIAL
         else:
-            entries[token] = entry_of(reader, data, start, stop, keys, token, room.spreads[token] & inside)
+            entries[token] = entry_of(reader, data, start, stop, keys, token, work.spreads[token] & inside)
 
 
 @inlined
-def look_once(reader: LineReader, filled: int, room: LineRoom) -> int:
-    """The entries of tokens that are where they are looked for first, which nearly all are. The others' numbers are
-    written to ``late``; how many they are. There is no branch, which would be guessed wrongly once in twelve times.
+def probe_once(reader: LineReader, filled: int, work: LineWorkspace) -> int:
+    """Find the entries of tokens by their first probe, which nearly always suffices. Write the others to ``late``, and
+    return how many they are. There is no branch, which would be mispredicted once in twelve times.
     """
-    slots, keys, entries, late = reader.slots, room.keys, room.entries, room.late
+    slots, keys, entries, late = reader.slots, work.keys, work.entries, work.late
     known = len(reader.starts) - 1
     inside = len(slots) // 4 - 1
     missing = 0
     for token in range(filled):
-        at = (room.spreads[token] & inside) * 4
+        at = (work.spreads[token] & inside) * 4
         last, tag = slots[at + 3], keys[3 * BATCH + token]
         differs = (slots[at] ^ keys[token]) | (slots[at + 1] ^ keys[BATCH + token])
         differs |= (slots[at + 2] ^ keys[2 * BATCH + token]) | ((last ^ tag) & _TAG) | (tag & _LONG)
@@ -236,6 +236,7 @@ def look_once(reader: LineReader, filled: int, room: LineRoom) -> int:
 
 @inlined
 def begins_with(data: Bytes, start: int, stop: int, prefix: Bytes) -> bool:
+    """Return whether a token begins with a prefix."""
     if stop - start < len(prefix):
         return False
     same = True
@@ -246,6 +247,7 @@ def begins_with(data: Bytes, start: int, stop: int, prefix: Bytes) -> bool:
 
 @inlined
 def hash_token(data: Bytes, start: int, stop: int) -> np.int32:
+    """Return the signed hash of a token."""
     hashed = _BASIS
     for place in range(start, stop):
         hashed = hash_byte(hashed, data[place])
@@ -254,10 +256,10 @@ def hash_token(data: Bytes, start: int, stop: int) -> np.int32:
 
 @inlined
 def mark(data: Bytes, start: int, stop: int, marked: Bytes) -> bool:
-    """Write ``<word>`` to ``marked``; whether it is ASCII and fits."""
+    """Write ``<word>`` to ``marked``, and return whether it is ASCII and fits."""
     if stop - start + 2 > len(marked):
         return False
-    marked[0], marked[stop - start + 1] = FIRST, LAST
+    marked[0], marked[stop - start + 1] = BEGIN_MARK, END_MARK
     high = np.uint8(0)
     for place in range(start, stop):
         marked[place - start + 1] = data[place]
@@ -282,7 +284,7 @@ def add_ngrams(reader: LineReader, data: Bytes, start: int, stop: int, rows: Int
                     rows[count] = row
                     count += 1
         return count
-    # Buckets are written where the rows go, and then taken for rows one by one.
+    # Buckets are written in place of the rows, and then replaced by rows one by one.
     end = word_buckets(data, start, stop, least, most, reader.buckets, rows, count)
     for place in range(count, end):
         row = bucket_row(reader, np.int64(rows[place]))
@@ -307,9 +309,9 @@ def add_word_ngrams(reader: LineReader, hashes: Ints, tokens: int, rows: Ints, c
 
 
 @inlined
-def is_known(room: LineRoom, token: int, place: int) -> bool:
-    """Whether the rows of that token are kept at that place."""
-    keys, known, at = room.keys, room.known, place * 4
+def is_known(work: LineWorkspace, token: int, place: int) -> bool:
+    """Return whether the rows of a token are cached at ``place``."""
+    keys, known, at = work.keys, work.known, place * 4
     return (
         known[at] == keys[token]
         and known[at + 1] == keys[BATCH + token]
@@ -320,7 +322,7 @@ def is_known(room: LineRoom, token: int, place: int) -> bool:
 
 @inlined
 def add_known(known_rows: Ints, place: int, rows: Ints, count: int) -> int:
-    """Append kept rows. Four at once are enough for most words, and faster than a loop, which LLVM makes long."""
+    """Append cached rows. Four at once suffice for most words, and are faster than a loop, which LLVM unrolls."""
     kept = np.int64(known_rows[place])
     one, two, three, four = (
         known_rows[place + 1], known_rows[place + 2], known_rows[place + 3], known_rows[place + 4],
@@ -333,45 +335,47 @@ def add_known(known_rows: Ints, place: int, rows: Ints, count: int) -> int:
 
 
 @inlined
-def keep(room: LineRoom, token: int, place: int, first: int, last: int) -> None:
-    """Keep ``rows[first:last]``, if there is room for them and the key holds all of the word."""
-    if room.keys[3 * BATCH + token] >= _LONG or last - first >= KEPT_ROWS:
+def cache_word(work: LineWorkspace, token: int, place: int, first: int, last: int) -> None:
+    """Cache ``rows[first:last]`` if they fit and the key holds the whole word."""
+    if work.keys[3 * BATCH + token] >= _LONG or last - first >= CACHED_ROWS:
         return
     for part in range(4):
-        room.known[place * 4 + part] = room.keys[part * BATCH + token]
-    room.known_rows[place * KEPT_ROWS] = last - first
+        work.known[place * 4 + part] = work.keys[part * BATCH + token]
+    work.known_rows[place * CACHED_ROWS] = last - first
     for number in range(last - first):
-        room.known_rows[place * KEPT_ROWS + 1 + number] = room.rows[first + number]
+        work.known_rows[place * CACHED_ROWS + 1 + number] = work.rows[first + number]
 
 
 @inlined
-def add_word(reader: LineReader, data: Bytes, start: int, stop: int, token: int, room: LineRoom, count: int) -> int:
-    """Append the rows of a word: its own and those of its n-grams; −1 where it is not a word but a label."""
-    spread = room.spreads[token]
-    place = spread & (KEPT - 1)
-    if reader.most and is_known(room, token, place):
-        return add_known(room.known_rows, place * KEPT_ROWS, room.rows, count)
-    entry = room.entries[token]
+def add_word(
+    reader: LineReader, data: Bytes, start: int, stop: int, token: int, work: LineWorkspace, count: int
+) -> int:
+    """Append the rows of a word, its own and those of its n-grams, and return their number; −1 for a label."""
+    spread = work.spreads[token]
+    place = spread & (CACHED - 1)
+    if reader.most and is_known(work, token, place):
+        return add_known(work.known_rows, place * CACHED_ROWS, work.rows, count)
+    entry = work.entries[token]
     if reader.most:
-        entry = entry_of(reader, data, start, stop, room.keys, token, spread & (len(reader.slots) // 4 - 1))
+        entry = entry_of(reader, data, start, stop, work.keys, token, spread & (len(reader.slots) // 4 - 1))
     if entry >= reader.words or (entry < 0 and begins_with(data, start, stop, reader.prefix)):
         return -1
     last = count
     if entry >= 0:
-        room.rows[last] = entry
+        work.rows[last] = entry
         last += 1
     if reader.most:
-        last = add_ngrams(reader, data, start, stop, room.rows, last, room.marked)
-        keep(room, token, place, count, last)
+        last = add_ngrams(reader, data, start, stop, work.rows, last, work.marked)
+        cache_word(work, token, place, count, last)
     return last
 
 
 @inlined
 def make_keys(data: Bytes, edges: Longs, first: int, filled: int, keys: ULongs, one_key: ULongs) -> None:
-    """The keys of so many tokens from ``first`` on: their first words, then their second ones, third and fourth.
+    """Make the keys of tokens from ``first`` on: their first 64-bit words, then the second ones, third and fourth.
 
-    All lengths up to 24 bytes go one way, for a branch for each could not be foreseen; what does not belong to a short
-    one is masked.
+    All lengths up to 24 bytes take one path, for a branch for each could not be predicted; bytes beyond a short one are
+    masked.
     """
     for token in range(filled):
         start, stop = edges[2 * (first + token)], edges[2 * (first + token) + 1]
@@ -388,12 +392,12 @@ def make_keys(data: Bytes, edges: Longs, first: int, filled: int, keys: ULongs, 
 
 
 @inlined
-def ask_for_places(reader: LineReader, filled: int, room: LineRoom) -> None:
-    """Where to look for each token, and a word to memory that it will be wanted. The hashes have a loop of their own,
-    which LLVM makes eight at a time; what is left over from the batch before does no harm.
+def prefetch_slots(reader: LineReader, filled: int, work: LineWorkspace) -> None:
+    """Hash each token and prefetch its slot. The hashes have a loop of their own, which LLVM vectorises; leftovers of
+    the batch before do no harm.
     """
-    keys, spreads = room.keys, room.spreads
-    mask = np.uint64(max(len(reader.slots) // 4, KEPT) - 1)
+    keys, spreads = work.keys, work.spreads
+    mask = np.uint64(max(len(reader.slots) // 4, CACHED) - 1)
     for token in range(BATCH):
         words = keys[token], keys[BATCH + token], keys[2 * BATCH + token], keys[3 * BATCH + token]
         spreads[token] = np.int64(mixed_key(*words) & mask)
@@ -401,36 +405,36 @@ def ask_for_places(reader: LineReader, filled: int, room: LineRoom) -> None:
     for token in range(filled):
         spread = spreads[token]
         if reader.most:
-            prefetch(room.known, (spread & (KEPT - 1)) * 4)
-            prefetch(room.known_rows, (spread & (KEPT - 1)) * KEPT_ROWS)
+            prefetch(work.known, (spread & (CACHED - 1)) * 4)
+            prefetch(work.known_rows, (spread & (CACHED - 1)) * CACHED_ROWS)
         else:
             prefetch(reader.slots, (spread & inside) * 4)
 
 
 @inlined
 def lines_that_fit(begins: Longs, ends: Longs, first: int, size: int) -> int:
-    """How many lines from ``first`` on there is room for; at least one."""
-    last, held = first, 0
-    while last < len(begins) and last - first < LINES and (last == first or held + ends[last] - begins[last] <= size):
-        held += ends[last] - begins[last]
+    """Return how many lines from ``first`` on fit; at least one."""
+    last, used = first, 0
+    while last < len(begins) and last - first < LINES and (last == first or used + ends[last] - begins[last] <= size):
+        used += ends[last] - begins[last]
         last += 1
     return last - first
 
 
 @kernel
-def read_lines(reader: LineReader, data: Bytes, begins: Longs, ends: Longs, first: int, room: LineRoom) -> int:
-    """Fill ``room`` with the rows of the next lines; how many lines. None may be longer than ``room.size``."""
-    rows, hashes, edges, keys, entries = room.rows, room.hashes, room.edges, room.keys, room.entries
+def read_lines(reader: LineReader, data: Bytes, begins: Longs, ends: Longs, first: int, work: LineWorkspace) -> int:
+    """Fill ``work`` with the rows of the next lines, and return how many. None may be longer than ``work.size``."""
+    rows, hashes, edges, keys, entries = work.rows, work.hashes, work.edges, work.keys, work.entries
     plain = reader.most == 0 and reader.word_ngrams <= 1
-    lines = lines_that_fit(begins, ends, first, room.size)
+    lines = lines_that_fit(begins, ends, first, work.size)
     tokens = cut_lines(data, begins, ends, first, first + lines, edges)
     count, words, line, over = 0, 0, 0, False
     for batch in range(0, tokens, BATCH):
         filled = min(BATCH, tokens - batch)
-        make_keys(data, edges, batch, filled, keys, room.one_key)
-        ask_for_places(reader, filled, room)
+        make_keys(data, edges, batch, filled, keys, work.one_key)
+        prefetch_slots(reader, filled, work)
         if not reader.most:
-            find_entries(reader, data, batch, filled, room)
+            find_entries(reader, data, batch, filled, work)
         for token in range(filled):
             entry = entries[token]
             if plain and entry != SPECIAL and entry != reader.end and not over:
@@ -439,15 +443,15 @@ def read_lines(reader: LineReader, data: Bytes, begins: Longs, ends: Longs, firs
                 continue
             start, stop = edges[2 * (batch + token)], edges[2 * (batch + token) + 1]
             if start == stop:
-                count = end_line(reader, rows, room.row_ends[line], count, hashes, words, room.seen)
+                count = end_line(reader, rows, work.row_ends[line], count, hashes, words, work.seen)
                 line += 1
-                room.row_ends[line] = count
+                work.row_ends[line] = count
                 words, over = 0, False
                 continue
             over |= keys[token] == _END_MARK and keys[3 * BATCH + token] == _END_LENGTH
             if over:
                 continue
-            added = add_word(reader, data, start, stop, token, room, count)
+            added = add_word(reader, data, start, stop, token, work, count)
             if added < 0:
                 continue
             count = added
@@ -459,7 +463,7 @@ def read_lines(reader: LineReader, data: Bytes, begins: Longs, ends: Longs, firs
 
 @inlined
 def end_line(reader: LineReader, rows: Ints, first: int, count: int, hashes: Ints, words: int, seen: Ints) -> int:
-    """What the end of a line adds to its rows, which begin at ``first``: ``</s>`` and the word n-grams."""
+    """Append ``</s>`` and the word n-grams to the rows of a line, which begin at ``first``; return their end."""
     if reader.end >= 0:
         rows[count] = reader.end
         count += 1
@@ -471,7 +475,7 @@ def end_line(reader: LineReader, rows: Ints, first: int, count: int, hashes: Int
 
 @inlined
 def keep_distinct(rows: Ints, first: int, last: int, seen: Ints) -> int:
-    """Each of ``rows[first:last]`` once, in the order they first come; where they end then. ``seen`` is room for a
+    """Keep each of ``rows[first:last]`` once, in the order they first come, and return their end. seen: scratch for a
     table of them.
     """
     size = 16

@@ -1,8 +1,8 @@
-"""fastText's classifier: the mean of a line's rows, and which label that says.
+"""fastText's classifier: the mean of a line's rows and its labels, predicted and trained; and quantisation.
 
-fastText adds 0.00001 to a probability before it takes the logarithm, at every turn of a tree, and what it gives out is
-the exponential of those logarithms' sum. Thresholds in use were chosen on such numbers, so they are kept; here they are
-multiplied, which spares the logarithms.
+fastText adds 0.00001 to a probability before it takes the logarithm, at every turn of a tree, and returns the
+exponential of those logarithms' sum. Thresholds in use were chosen on such numbers, so they are reproduced; here they
+are multiplied, which saves the logarithms.
 """
 
 from __future__ import annotations
@@ -13,28 +13,27 @@ from typing import NamedTuple
 import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Floats, Ints, Longs, ULongs
-from foreword.fasttext.kernels_lines import LineReader, LineRoom, read_lines
+from foreword.fasttext.kernels_lines import LineReader, LineWorkspace, read_lines
 from foreword.native import simd
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch_far
-from foreword.vectors.kernels_skipgram import Paths, below, next_random
+from foreword.vectors.kernels_training import Paths, below, next_random
 
 AHEAD = 32
-"""How many rows ahead are asked for."""
+"""Rows between prefetching and using them."""
 
 MORE = 1e-5
-"""What fastText adds to every probability."""
+"""fastText adds this to every probability."""
 
 
 class Answers(NamedTuple):
     """How a hidden vector becomes labels.
 
-    pools: 1 where it is the mean of the rows; 3 where their largest and smallest values stand behind it.
-
-    outputs: flat float32, a row a label, or an inner node of the tree; labels: how many; tree: whether there is one.
+    pools: 1 if it is the mean of the rows; 3 if their largest and smallest values follow.
+    outputs: flat float32, one row per label, or per inner node of the tree; labels: how many; tree: if there is one.
     left, right: int32 (2 · labels − 1,), the children of a node, −1 for a leaf, whose number is its label's.
-    softmax: whether the scores share one probability; else each label has its own.
-    weighted, weights: whether rows count differently in the mean, and how much each does.
+    softmax: whether the scores share one distribution; else each label has its own probability.
+    weighted, weights: whether rows have different weights in the mean, and the weights.
     """
 
     pools: int
@@ -49,7 +48,7 @@ class Answers(NamedTuple):
 
 
 class Best(NamedTuple):
-    """Room for the k best and for the way through the tree."""
+    """The k best, and buffers for the search of the tree."""
 
     scores: Floats
     values: Doubles
@@ -59,6 +58,7 @@ class Best(NamedTuple):
 
 
 def make_best(labels: int, k: int) -> Best:
+    """Allocate the k best of ``labels``."""
     return Best(
         np.empty(labels + simd.LANES, np.float32),
         np.empty(k, np.float64),
@@ -69,7 +69,8 @@ def make_best(labels: int, k: int) -> Best:
 
 
 @inlined
-def ask_for_row(matrix: Floats, place: int, stride: int) -> None:
+def prefetch_far_row(matrix: Floats, place: int, stride: int) -> None:
+    """Prefetch a row that will be used later."""
     for part in range(0, stride, 16):
         prefetch_far(matrix, place + part)
 
@@ -79,9 +80,9 @@ def pool_rows(
     inputs: Floats, rows: Ints, first: int, count: int, soon: int, stride: int, answers: Answers, hidden: Floats,
     largest: Ints, smallest: Ints,
 ) -> np.float32:  # fmt: skip
-    """``hidden[:stride]`` becomes the mean of the rows ``rows[first:first + count]``, and with three pools what follows
-    their largest and smallest values, column by column; ``largest`` and ``smallest`` say which row each came from.
-    Rows up to ``rows[:soon]`` will be wanted next. Returns what the sum was divided by.
+    """Set ``hidden[:stride]`` to the mean of the rows ``rows[first:first + count]``, and with three pools the rest to
+    their largest and smallest values, column by column; ``largest`` and ``smallest`` become the rows they came from.
+    Rows up to ``rows[:soon]`` are prefetched. Return the divisor of the mean.
     """
     for k in range(0, stride, 16):
         simd.store(hidden, k, simd.zeros())
@@ -103,11 +104,11 @@ def pool_rows(
 def add_weighted(
     inputs: Floats, rows: Ints, first: int, last: int, soon: int, stride: int, weights: Floats, hidden: Floats
 ) -> np.float32:
-    """Add the rows, each times its weight; the sum of the weights."""
+    """Add the rows, each times its weight, and return the sum of the weights."""
     total = np.float32(0.0)
     for place in range(first, last):
         if place + AHEAD < soon:
-            ask_for_row(inputs, np.int64(rows[place + AHEAD]) * stride, stride)
+            prefetch_far_row(inputs, np.int64(rows[place + AHEAD]) * stride, stride)
         weight, row = weights[rows[place]], np.int64(rows[place]) * stride
         total += weight
         for k in range(0, stride, 16):
@@ -117,10 +118,11 @@ def add_weighted(
 
 @inlined
 def add_rows(inputs: Floats, rows: Ints, first: int, last: int, soon: int, stride: int, hidden: Floats) -> None:
+    """Add the rows."""
     place = first
-    while place + 4 <= last:  # four at a time, so that the sum is taken up and put down less often
+    while place + 4 <= last:  # four at a time, so that the sum is loaded and stored less often
         for ahead in range(place + AHEAD, min(place + AHEAD + 4, soon)):
-            ask_for_row(inputs, np.int64(rows[ahead]) * stride, stride)
+            prefetch_far_row(inputs, np.int64(rows[ahead]) * stride, stride)
         one, two = np.int64(rows[place]) * stride, np.int64(rows[place + 1]) * stride
         three, four = np.int64(rows[place + 2]) * stride, np.int64(rows[place + 3]) * stride
         for k in range(0, stride, 16):
@@ -139,6 +141,7 @@ def add_rows(inputs: Floats, rows: Ints, first: int, last: int, soon: int, strid
 def find_extremes(
     inputs: Floats, rows: Ints, first: int, last: int, stride: int, hidden: Floats, largest: Ints, smallest: Ints
 ) -> None:
+    """Find the largest and smallest value of each column, and their rows."""
     for place in range(first, last):
         row = np.int64(rows[place]) * stride
         for k in range(stride):
@@ -151,15 +154,16 @@ def find_extremes(
 
 @inlined
 def row_dot(hidden: Floats, outputs: Floats, row: int, width: int) -> np.float32:
-    held = simd.zeros()
+    """Return the product of the hidden vector and a row of the outputs."""
+    sums = simd.zeros()
     for k in range(0, width, 16):
-        held = simd.multiply_add(simd.load(hidden, k), simd.load(outputs, row * width + k), held)
-    return simd.total(held)
+        sums = simd.multiply_add(simd.load(hidden, k), simd.load(outputs, row * width + k), sums)
+    return simd.total(sums)
 
 
 @inlined
 def keep_best(best: Best, k: int, value: float, label: int) -> None:
-    """Put a label into the k best, if it is one; equal ones stay in the order they came."""
+    """Insert a label into the k best if it is one of them; equal ones stay in their order."""
     if value <= best.values[k - 1]:
         return
     place = k - 1
@@ -171,8 +175,8 @@ def keep_best(best: Best, k: int, value: float, label: int) -> None:
 
 @inlined
 def stepped_sigmoid(score: np.float32) -> float:
-    """FastText looks the sigmoids of single labels up in a table with steps of 1/32, and takes them as 0 and 1 beyond
-    ±8; so do we, because the steps are large enough to see.
+    """Return the sigmoid as fastText does for single labels: from a table with steps of 1/32, and 0 or 1 beyond ±8. The
+    steps are large enough to be visible.
     """
     if score < -8.0:
         return 0.0
@@ -183,7 +187,7 @@ def stepped_sigmoid(score: np.float32) -> float:
 
 @inlined
 def best_of_all(hidden: Floats, answers: Answers, width: int, k: int, least: float, best: Best) -> None:
-    """Every label's score, its share of the softmax or its own sigmoid, and the k best of them."""
+    """Find the k best of all labels by their share of the softmax or their own sigmoid."""
     highest = np.float32(-np.inf)
     for label in range(answers.labels):
         best.scores[label] = row_dot(hidden, answers.outputs, label, width)
@@ -202,7 +206,7 @@ def best_of_all(hidden: Floats, answers: Answers, width: int, k: int, least: flo
 
 @inlined
 def best_of_tree(hidden: Floats, answers: Answers, width: int, k: int, least: float, best: Best) -> None:
-    """Down the tree, the likelier child first, and not where the k best cannot be beaten any more."""
+    """Find the k best labels of the tree, the likelier child first, skipping nodes that cannot improve them."""
     size = 1
     best.stack[0], best.stack_values[0] = 2 * answers.labels - 2, 1.0
     while size:
@@ -216,7 +220,7 @@ def best_of_tree(hidden: Floats, answers: Answers, width: int, k: int, least: fl
         f = 1.0 / (1.0 + math.exp(-row_dot(hidden, answers.outputs, node - answers.labels, width)))
         left, right = value * (1.0 - f + MORE), value * (f + MORE)
         rightwards = left < right
-        # The better one last, so that it is taken first.
+        # The better one last, so that it is visited first.
         best.stack[size] = answers.left[node] if rightwards else answers.right[node]
         best.stack_values[size] = left if rightwards else right
         best.stack[size + 1] = answers.right[node] if rightwards else answers.left[node]
@@ -227,21 +231,21 @@ def best_of_tree(hidden: Floats, answers: Answers, width: int, k: int, least: fl
 @kernel
 def predict_lines(
     data: Bytes, begins: Longs, ends: Longs, reader: LineReader, inputs: Floats, stride: int, answers: Answers,
-    k: int, least: float, room: LineRoom, hidden: Floats, best: Best, labels: Ints,
+    k: int, least: float, work: LineWorkspace, hidden: Floats, best: Best, labels: Ints,
     probabilities: Floats,
 ) -> None:  # fmt: skip
-    """The k best labels of every line, −1 where there are fewer, and what fastText calls their probabilities."""
+    """Write the k best labels of every line, −1 where there are fewer, and fastText's probabilities of them."""
     done = 0
     while done < len(begins):
-        lines = read_lines(reader, data, begins, ends, done, room)
-        soon = room.row_ends[lines]
+        lines = read_lines(reader, data, begins, ends, done, work)
+        soon = work.row_ends[lines]
         for line in range(lines):
-            first = room.row_ends[line]
-            count = room.row_ends[line + 1] - first
+            first = work.row_ends[line]
+            count = work.row_ends[line + 1] - first
             for place in range(k):
                 best.values[place], best.names[place] = 0.0, -1
             if count:
-                pool_rows(inputs, room.rows, first, count, soon, stride, answers, hidden, room.largest, room.smallest)
+                pool_rows(inputs, work.rows, first, count, soon, stride, answers, hidden, work.largest, work.smallest)
                 if answers.tree:
                     best_of_tree(hidden, answers, answers.pools * stride, k, least, best)
                 else:
@@ -254,7 +258,7 @@ def predict_lines(
 
 @inlined
 def step_towards(hidden: Floats, outputs: Floats, row: int, width: int, gradient: np.float32, change: Floats) -> None:
-    """One output row: ``change += g u`` and ``u += g h``, both from the old values."""
+    """Update one output row: ``change += g u`` and ``u += g h``, both from the old values."""
     at = row * width
     for k in range(0, width, 16):
         u = simd.load(outputs, at + k)
@@ -266,7 +270,7 @@ def step_towards(hidden: Floats, outputs: Floats, row: int, width: int, gradient
 def softmax_step(
     hidden: Floats, answers: Answers, width: int, target: int, rate: np.float32, change: Floats, scores: Floats
 ) -> float:
-    """The log-likelihood of the target label before a step of the full softmax."""
+    """Make a step of the full softmax; return the log-likelihood of the target label before it."""
     highest = np.float32(-np.inf)
     for label in range(answers.labels):
         scores[label] = row_dot(hidden, answers.outputs, label, width)
@@ -287,7 +291,7 @@ def softmax_step(
 def logistic_step(
     hidden: Floats, outputs: Floats, row: int, width: int, wanted: bool, rate: np.float32, change: Floats
 ) -> float:
-    """The log-likelihood of one yes or no before its step."""
+    """Make a step of one binary decision; return its log-likelihood before it."""
     p = 1.0 / (1.0 + math.exp(-row_dot(hidden, outputs, row, width)))
     step_towards(hidden, outputs, row, width, rate * np.float32((1.0 if wanted else 0.0) - p), change)
     return math.log(max(p if wanted else 1.0 - p, 1e-30))
@@ -298,8 +302,8 @@ def label_step(
     hidden: Floats, answers: Answers, width: int, marks: Ints, first: int, last: int, chosen: int, paths: Paths,
     rate: np.float32, change: Floats, scores: Floats,
 ) -> float:  # fmt: skip
-    """A step towards a line's labels ``marks[first:last]``: all of them where each label stands for itself, else the
-    one that was chosen.
+    """Make a step towards a line's labels ``marks[first:last]``: all of them if each label has its own probability,
+    else the one that was chosen.
     """
     for k in range(0, width, 16):
         simd.store(change, k, simd.zeros())
@@ -325,7 +329,7 @@ def pass_to_rows(
     inputs: Floats, rows: Ints, first: int, count: int, stride: int, answers: Answers, total: np.float32,
     change: Floats, largest: Ints, smallest: Ints,
 ) -> None:  # fmt: skip
-    """Every row gets its share of the mean's change; those of the extremes go where they came from."""
+    """Add to every row its share of the mean's change, and the changes of the extremes to the rows they came from."""
     share = np.float32(1.0) / total
     for k in range(0, stride, 16):
         simd.store(change, k, simd.scaled(share, simd.load(change, k)))
@@ -344,13 +348,13 @@ def pass_to_rows(
 def train_lines(
     rows: Ints, row_ends: Longs, marks: Ints, mark_ends: Longs, first: int, last: int,
     inputs: Floats, stride: int, answers: Answers, paths: Paths, first_rate: float, last_rate: float,
-    random: ULongs, room: LineRoom, hidden: Floats, change: Floats, scores: Floats,
+    random: ULongs, work: LineWorkspace, hidden: Floats, change: Floats, scores: Floats,
     report: Doubles,
 ) -> None:  # fmt: skip
     """Train on lines ``first`` to ``last``, the rate falling from line to line.
 
     Line i has the rows ``rows[row_ends[i]:row_ends[i + 1]]`` and the labels ``marks[mark_ends[i]:mark_ends[i + 1]]``.
-    ``report`` gets the log-likelihood and the lines that had both added.
+    The log-likelihood and the number of lines that have both are added to ``report``.
     """
     width = answers.pools * stride
     for line in range(first, last):
@@ -362,32 +366,67 @@ def train_lines(
         rate = np.float32(first_rate + (last_rate - first_rate) * (line - first) / (last - first))
         chosen = np.int64(marks[mark_ends[line] + below(next_random(random), some)])
         total = pool_rows(
-            inputs, rows, begin, count, begin + count, stride, answers, hidden, room.largest, room.smallest
+            inputs, rows, begin, count, begin + count, stride, answers, hidden, work.largest, work.smallest
         )
         report[0] += label_step(
             hidden, answers, width, marks, mark_ends[line], mark_ends[line + 1], chosen, paths, rate, change, scores
         )
         for ahead in range(begin + count, min(begin + count + AHEAD, len(rows))):
-            ask_for_row(inputs, np.int64(rows[ahead]) * stride, stride)
-        pass_to_rows(inputs, rows, begin, count, stride, answers, total, change, room.largest, room.smallest)
+            prefetch_far_row(inputs, np.int64(rows[ahead]) * stride, stride)
+        pass_to_rows(inputs, rows, begin, count, stride, answers, total, change, work.largest, work.smallest)
         report[1] += 1
 
 
 @kernel
 def read_rows(
-    data: Bytes, begins: Longs, ends: Longs, line: int, reader: LineReader, room: LineRoom, rows: Ints, row_ends: Longs
+    data: Bytes,
+    begins: Longs,
+    ends: Longs,
+    line: int,
+    reader: LineReader,
+    work: LineWorkspace,
+    rows: Ints,
+    row_ends: Longs,
 ) -> int:
-    """Write the rows of the lines from ``line`` on one after another; ``row_ends[i + 1]`` says where those of line i
-    stop. Returns the first line that there was no room for.
+    """Write the rows of the lines from ``line`` on one after another; those of line i stop at ``row_ends[i + 1]``.
+    Return the first line that did not fit.
     """
     while line < len(begins):
-        lines = read_lines(reader, data, begins, ends, line, room)
+        lines = read_lines(reader, data, begins, ends, line, work)
         at = row_ends[line]
-        if at + room.row_ends[lines] > len(rows):
+        if at + work.row_ends[lines] > len(rows):
             return line
-        for place in range(room.row_ends[lines]):
-            rows[at + place] = room.rows[place]
+        for place in range(work.row_ends[lines]):
+            rows[at + place] = work.rows[place]
         for number in range(1, lines + 1):
-            row_ends[line + number] = at + room.row_ends[number]
+            row_ends[line + number] = at + work.row_ends[number]
         line += lines
     return line
+
+
+# Quantisation
+
+
+@kernel
+def assign(points: Floats, first: int, width: int, table: Floats, codes: Bytes, distances: Floats) -> float:
+    """Set ``codes[i]`` to the centroid nearest to ``points[i, first:first + width]``; return the sum of squared
+    distances.
+
+    table: (width, centroids), one column per centroid, so that the distances to all of them are computed together.
+    distances: scratch.
+    """
+    total = 0.0
+    centroids = table.shape[1]
+    for point in range(len(points)):
+        distances[:] = 0
+        for k in range(width):
+            value = points[point, first + k]
+            for centroid in range(centroids):
+                distances[centroid] += (value - table[k, centroid]) * (value - table[k, centroid])
+        best = 0
+        for centroid in range(1, centroids):
+            if distances[centroid] < distances[best]:
+                best = centroid
+        codes[point] = best
+        total += distances[best]
+    return total

@@ -1,8 +1,8 @@
 """Smaller classifiers: product quantisation and pruning, as fastText has them (Joulin et al., "FastText.zip", 2016).
 
 A row is cut into parts of a few columns, and each part becomes the number of the nearest of 256 centroids: one byte
-for two columns is an eighth of their size. Pruning keeps the rows with the largest norms, which say most. What comes
-out can be written as a ``.ftz`` that fastText reads.
+for two columns is an eighth of their size. Pruning keeps the rows with the largest norms, the most informative ones.
+The result can be written as a ``.ftz`` that fastText reads.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ import numpy as np
 from foreword.arrays import Bytes, Floats
 from foreword.errors import SettingError
 from foreword.fasttext.classifier import FastTextClassifier
-from foreword.fasttext.files import CENTROIDS, LABEL, WORD, FastTextFile, ProductQuantizer, QuantizedMatrix
-from foreword.fasttext.kernels_quantize import assign
-from foreword.fasttext.lines import END
+from foreword.fasttext.files import CENTROIDS, END, LABEL, WORD, FastTextFile, ProductQuantizer, QuantizedMatrix
+from foreword.fasttext.kernels_model import assign
 
 SAMPLE = 1 << 14
 """Rows that the centroids are learnt from; four times as many changed the error by less than a hundredth."""
@@ -33,10 +32,10 @@ def quantize(
     outputs: bool = False,
     seed: int = 0,
 ) -> FastTextFile:
-    """A quantised copy of a classifier's file.
+    """Return a quantised copy of a classifier's file.
 
-    cutoff: keep so many rows, those with the largest norms; part: columns that share a byte; norms: keep each row's
-    length in a byte of its own; outputs: quantise the labels' rows too, which pays only where there are many.
+    cutoff: keep this many rows, those with the largest norms; part: columns that share a byte; norms: store each row's
+    length in a byte of its own; outputs: quantise the labels' rows too, which pays only if there are many.
     """
     file = classifier.to_file()
     if not isinstance(file.inputs, np.ndarray) or not isinstance(file.outputs, np.ndarray) or file.prune is not None:
@@ -52,7 +51,7 @@ def quantize(
 
 
 def _pruned(file: FastTextFile, cutoff: int) -> FastTextFile:
-    """Only the rows with the largest norms, and ``</s>``; what is left of the dictionary, and which buckets remain."""
+    """Keep only the rows with the largest norms, and ``</s>``, and what they need of the dictionary and the buckets."""
     assert isinstance(file.inputs, np.ndarray)
     lengths = np.linalg.norm(file.inputs, axis=1)
     if END in file.words:
@@ -72,7 +71,7 @@ def _pruned(file: FastTextFile, cutoff: int) -> FastTextFile:
 
 
 def quantize_matrix(matrix: Floats, part: int, norms: bool, rng: np.random.Generator) -> QuantizedMatrix:
-    """Product quantisation of any matrix, of words' vectors too; ``to_floats`` gives back what is left of it."""
+    """Quantise a matrix, also one of word vectors; ``to_floats`` gives back its approximation."""
     rows, columns = matrix.shape
     norm_codes, norm_quantizer = None, None
     if norms:
@@ -85,7 +84,7 @@ def quantize_matrix(matrix: Floats, part: int, norms: bool, rng: np.random.Gener
 
 
 def _learn(matrix: Floats, part: int, rng: np.random.Generator) -> ProductQuantizer:
-    """256 centroids for every part of the columns, by k-means from rows drawn at random."""
+    """Learn 256 centroids for every part of the columns, by k-means from rows drawn at random."""
     columns = matrix.shape[1]
     sample = matrix if len(matrix) <= SAMPLE else matrix[np.sort(rng.choice(len(matrix), SAMPLE, replace=False))]
     sample = np.ascontiguousarray(sample, np.float32)
@@ -97,7 +96,7 @@ def _learn(matrix: Floats, part: int, rng: np.random.Generator) -> ProductQuanti
 
 
 def _k_means(points: Floats, first: int, width: int, rng: np.random.Generator) -> Floats:
-    """(width, 256): columns of a part and their centroids. A centroid that nobody is near moves to a random point."""
+    """Return the centroids of a part, (width, 256). A centroid without points moves to a random one."""
     chosen = points[rng.integers(0, max(1, len(points)), CENTROIDS), first : first + width]
     table = np.ascontiguousarray(chosen.T, np.float32)
     codes, distances = np.empty(len(points), np.uint8), np.empty(CENTROIDS, np.float32)
@@ -107,13 +106,13 @@ def _k_means(points: Floats, first: int, width: int, rng: np.random.Generator) -
         for k in range(width):
             sums = np.bincount(codes, points[:, first + k], CENTROIDS)
             table[k, counts > 0] = (sums[counts > 0] / counts[counts > 0]).astype(np.float32)
-        lonely = np.flatnonzero(counts == 0)
-        table[:, lonely] = points[rng.integers(0, max(1, len(points)), len(lonely)), first : first + width].T
+        empty = np.flatnonzero(counts == 0)
+        table[:, empty] = points[rng.integers(0, max(1, len(points)), len(empty)), first : first + width].T
     return table
 
 
 def _codes(matrix: Floats, quantizer: ProductQuantizer) -> Bytes:
-    """The nearest centroid of every part of every row, row after row."""
+    """Return the nearest centroid of every part of every row, row by row."""
     codes = np.empty((quantizer.nsubq, len(matrix)), np.uint8)
     distances = np.empty(CENTROIDS, np.float32)
     matrix = np.ascontiguousarray(matrix, np.float32)

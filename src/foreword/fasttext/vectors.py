@@ -1,12 +1,12 @@
-"""fastText: word vectors that are made of the vectors of character n-grams.
+"""fastText: word vectors made of the vectors of character n-grams.
 
     v(w) = mean of w's own row and the rows of its n-grams        maximise  log σ(u_c·v(w)) + Σ_k log σ(−u_n·v(w))
 
-so that *eatable* has a vector even where it was never seen, and *running* and *runner* share most of theirs.
+so that *eatable* has a vector even if it was never seen, and *running* and *runner* share most of theirs.
 
 P. Bojanowski et al., "Enriching word vectors with subword information" (2017). As in fastText, noise words are drawn in
-proportion to the square root of their counts and n-grams share a fixed number of buckets; buckets that no word of the
-vocabulary falls into get no row, where fastText keeps random numbers.
+proportion to the square root of their counts and n-grams share a fixed number of buckets; buckets without a word of the
+vocabulary get no row, where fastText keeps random numbers.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, Unpack, get_args
 
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ints, Longs
+from foreword.checks import check_choice
 from foreword.errors import InputError, NotFittedError
 from foreword.fasttext.files import (
     CBOW,
+    END,
     NEGATIVE,
     SKIP_GRAM,
     WORD,
@@ -31,30 +33,30 @@ from foreword.fasttext.files import (
     Settings,
     write_fasttext,
 )
-from foreword.fasttext.kernels_subword import TARGETS, Subwords, make_subword_room, train_subwords
+from foreword.fasttext.kernels_vectors import TARGETS, Subwords, make_subword_workspace, train_subwords
 from foreword.protocols import Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.vectors.noise import alias_table, keep_shares
 from foreword.vectors.rows import Rows
-from foreword.vectors.subwords import SubwordTable, check_lengths, hashed_ngrams
 from foreword.vectors.training import (
     SENTENCE,
     Rounds,
     TrainingState,
     Work,
-    check_choice,
-    check_enough_words,
-    check_ranges,
+    alias_table,
     check_rates,
+    check_training,
     checked,
+    counts_to_train,
+    keep_shares,
     padded,
     random_rows,
+    run,
+    untrained,
     widened,
-    word_counts,
     zero_rows,
 )
-from foreword.vectors.words import Words
+from foreword.vectors.words import SubwordSettings, SubwordTable, Words, check_ngrams, hashed_ngrams, ngram_lengths
 from foreword.vectors.wordvectors import WordVectors
 
 Model = Literal["skip-gram", "cbow"]
@@ -63,8 +65,9 @@ Model = Literal["skip-gram", "cbow"]
 class FastText:
     """Word vectors with subwords.
 
-    min_n, max_n: how many characters an n-gram has; 0 and 0 for none. buckets: how many rows they may share.
-    The other settings are those of ``Word2Vec``, with fastText's own defaults.
+    subwords: ``min_n`` and ``max_n``, the fewest and most characters of an n-gram, 3 and 6 by default, 0 and 0 for
+    none; ``buckets``, the rows that n-grams share, two million by default. The other settings are those of
+    ``Word2Vec``, with fastText's own defaults.
 
     words_: float32 (V, d), the words' own rows; ngrams_: (used buckets, d); outputs_: (V, d).
     """
@@ -79,11 +82,9 @@ class FastText:
         sample: float = 1e-4,
         epochs: int = 5,
         rate: float = 0.05,
-        min_n: int = 3,
-        max_n: int = 6,
-        buckets: int = 2_000_000,
         seed: int = 0,
         threads: int = 1,
+        **subwords: Unpack[SubwordSettings],
     ) -> None:
         self.dimensions = dimensions
         self.model = model
@@ -92,9 +93,7 @@ class FastText:
         self.sample = sample
         self.epochs = epochs
         self.rate = rate
-        self.min_n = min_n
-        self.max_n = max_n
-        self.buckets = buckets
+        self.min_n, self.max_n, self.buckets = ngram_lengths(**subwords)
         self.seed = seed
         self.threads = threads
         self._vocab: Vocab | None = None
@@ -122,37 +121,31 @@ class FastText:
 
     @property
     def vectors(self) -> WordVectors:
-        """The words' whole vectors, and the rows of the n-grams for words that are not among them."""
+        """The words' vectors, and the rows of the n-grams for unknown words."""
         table = SubwordTable(np.ascontiguousarray(self.ngrams_), self.min_n, self.max_n, self.buckets, self._used)
         return WordVectors.of_vocab(self.vocab, self._means(), subwords=table)
 
     def _means(self) -> Floats:
-        """(V, dimensions): the mean of each word's rows."""
+        """Return the mean of each word's rows, (V, dimensions)."""
         rows, offsets = self._subwords()
         sums = np.add.reduceat(self._inputs[rows, : self.dimensions], offsets[:-1], axis=0, dtype=np.float32)
         return (sums / np.diff(offsets)[:, None]).astype(np.float32)
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
-        """Train to the end. ``valid`` is not looked at: nothing here is tuned."""
-        for step in self.train(corpus):
-            if meter:
-                meter(f"training, loss {step.loss:.4f}", step.done, step.total)
+        """Train to the end. ``valid`` is ignored: nothing here is tuned."""
+        run(self.train(corpus), meter)
         return self
 
     def train(self, corpus: Corpus) -> Iterator[Step]:
-        """Train, a step every hundred thousand words or so; a saved model goes on where it was."""
+        """Train, yielding a step about every hundred thousand words; a saved model resumes where it was."""
         self._check_settings()
-        corpus.check_ids()
-        counts = word_counts(corpus, self.threads)
+        counts = counts_to_train(corpus, self._vocab, self.threads)
         if self._vocab is None:
-            self._begin(corpus, counts)
-        elif corpus.vocab != self._vocab:
-            raise InputError("the text was turned into ids with another vocabulary than the one training began with")
+            self._initialise(corpus, counts)
         rounds = Rounds(corpus, self.epochs, self.threads)
         yield from self._state.steps(rounds, self._work(corpus, counts), self.rate)
 
-    def _begin(self, corpus: Corpus, counts: Longs) -> None:
-        check_enough_words(counts)
+    def _initialise(self, corpus: Corpus, counts: Longs) -> None:
         self._vocab = corpus.vocab
         self._used = np.unique(self._buckets_of_words()[0])
         rng = np.random.default_rng(self.seed)
@@ -163,7 +156,7 @@ class FastText:
         self._state = TrainingState.begin(self.threads, rng)
 
     def _buckets_of_words(self) -> tuple[Ints, Longs]:
-        """The buckets of every word's n-grams; ``<unk>`` and ``</s>`` have none."""
+        """Return the buckets of every word's n-grams; ``<unk>`` and ``</s>`` have none."""
         vocab = self.vocab
         buckets, offsets = hashed_ngrams(vocab.data, vocab.offsets, self.min_n, self.max_n, self.buckets)
         special = [id for id in (vocab.unknown, vocab.end) if id is not None]
@@ -174,7 +167,7 @@ class FastText:
         return buckets[np.repeat(kept, np.diff(offsets))], np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
 
     def _subwords(self) -> Subwords:
-        """Each word's rows: its own, then those of its n-grams."""
+        """Return each word's rows: its own, then those of its n-grams."""
         buckets, offsets = self._buckets_of_words()
         words = len(self.vocab)
         whole = offsets + np.arange(words + 1)
@@ -187,28 +180,25 @@ class FastText:
 
     def _work(self, corpus: Corpus, counts: Longs) -> Work:
         keep, noise, subwords = keep_shares(counts, self.sample), alias_table(counts**0.5), self._subwords()
-        rooms = [make_subword_room(self._inputs.shape[1], SENTENCE) for _ in range(self.threads)]
+        workspaces = [make_subword_workspace(self._inputs.shape[1], SENTENCE) for _ in range(self.threads)]
 
         def work(thread: int, begin: int, stop: int, rate: float) -> None:
             train_subwords(
                 corpus.ids, begin, stop, corpus.vocab.end, keep, self.window, self.model == "cbow", self.negatives,
                 noise, subwords, self._inputs.reshape(-1), self._outputs.reshape(-1), self._inputs.shape[1],
-                np.float32(rate), self._state.random[thread], rooms[thread], self._state.report[thread],
+                np.float32(rate), self._state.random[thread], workspaces[thread], self._state.report[thread],
             )  # fmt: skip
 
         return work
 
     def _check_settings(self) -> None:
-        check_ranges(
-            self, dimensions=(1, 1 << 16), window=(1, 1 << 16), epochs=(1, 1 << 20), threads=(1, 1 << 10),
-            negatives=(1, TARGETS - 1),
-        )  # fmt: skip
+        check_training(self, window=1 << 16, negatives=TARGETS - 1)
         check_choice(self, "model", get_args(Model))
-        check_lengths(self.min_n, self.max_n, self.buckets)
-        check_rates(self.sample, self.rate)
+        check_ngrams(self.min_n, self.max_n, self.buckets)
+        check_rates(self)
 
     def to_file(self) -> FastTextFile:
-        """The model as fastText has it: ``</s>`` is a word there, and buckets that no word fell into are zeros."""
+        """Return the model as in a fastText file: ``</s>`` is a word there, and unused buckets are zeros."""
         vocab = self.vocab
         counts = vocab.counts if vocab.counts is not None else np.ones(len(vocab), np.int64)
         words = [id for id in range(len(vocab)) if id not in (vocab.unknown, vocab.end)]
@@ -238,7 +228,7 @@ class FastText:
         write_fasttext(self.to_file(), path)
 
     def to_parts(self) -> Parts:
-        """The whole state of training, so that a saved model may also be a checkpoint."""
+        """Return the whole state of training, so that a saved model is also a checkpoint."""
         vocab = self.vocab
         settings = {name: getattr(self, name) for name in _SETTINGS}
         arrays: dict[str, Array] = {
@@ -252,21 +242,17 @@ class FastText:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
-        settings = dict(parts.settings)
-        at = settings.pop("round", None)
-        if parts.vocab is None or set(settings) != set(_SETTINGS):
-            raise ValueError("expected the settings of a FastText and a vocabulary")
-        model = cls(**settings)  # type: ignore[arg-type]
-        model._check_settings()
-        model._vocab = parts.vocab
+        """Build a model from a folder, trained or in the middle of training."""
+        model, vocab, number = untrained(cls, parts, _SETTINGS, "round")
+        model._vocab = vocab
         model._used = np.unique(model._buckets_of_words()[0])
         used = checked(parts.arrays, "used", np.int32, model._used.shape)
         if not np.array_equal(used, model._used):
             raise ValueError("the buckets in use are not those of the vocabulary")
-        words, d = len(parts.vocab), model.dimensions
+        words, d = len(vocab), model.dimensions
         model._inputs = widened(checked(parts.arrays, "inputs", np.float32, (words + len(used), d)))
         model._outputs = widened(checked(parts.arrays, "outputs", np.float32, (words, d)))
-        model._state = TrainingState.from_arrays(at, parts.arrays, model.threads)
+        model._state = TrainingState.from_arrays(number, parts.arrays, model.threads)
         return model
 
 
@@ -277,7 +263,7 @@ _SETTINGS = (
 
 
 def vectors_of_file(file: FastTextFile) -> WordVectors:
-    """The words' whole vectors of a fastText file, a classifier's too, and the rows of its n-grams."""
+    """Return the word vectors of a fastText file, a classifier's too, and the rows of its n-grams."""
     words = file.words[: file.number_of_words]
     rows = file.inputs.to_floats() if isinstance(file.inputs, QuantizedMatrix) else file.inputs
     settings = file.settings
@@ -288,21 +274,21 @@ def vectors_of_file(file: FastTextFile) -> WordVectors:
     )
     if file.prune is not None:
         order = np.argsort(file.prune[:, 0])
-        used, places = file.prune[order, 0], file.prune[order, 1]
-        table = replace(table, matrix=table.matrix[places], used=np.ascontiguousarray(used, np.int32))
+        used, kept = file.prune[order, 0], file.prune[order, 1]
+        table = replace(table, matrix=table.matrix[kept], used=np.ascontiguousarray(used, np.int32))
     listed = Words.of(words)
     buckets, offsets = _buckets_without_end(listed, words, table)
     own = np.ascontiguousarray(rows[: len(words)], np.float32)
-    return WordVectors.of_words(words, _whole(own, table, buckets, offsets), subwords=table)
+    return WordVectors.of_words(words, _mean_rows(own, table, buckets, offsets), subwords=table)
 
 
 def file_of_vectors(vectors: WordVectors) -> FastTextFile:
-    """Word vectors with subwords as fastText has them. A word's own row is what the rows of its n-grams leave of its
-    vector; what would be needed to train on, the outputs, is zeros.
+    """Return word vectors with subwords as a fastText file. A word's own row is its vector less the rows of its
+    n-grams; the outputs, which only training needs, are zeros.
     """
     table = vectors.subwords
     if table is None:
-        raise InputError("these vectors have no subwords: word2vec's files hold such")
+        raise InputError("these vectors have no subwords: write them as a word2vec file")
     rows = Rows(table.matrix, table.scales).floats(slice(None))
     plain = replace(table, matrix=rows, scales=None)
     words = [bytes(vectors.data[start:stop]) for start, stop in itertools.pairwise(vectors.offsets.tolist())]
@@ -317,17 +303,14 @@ def file_of_vectors(vectors: WordVectors) -> FastTextFile:
     settings = Settings(
         vectors.dimensions, 5, 5, 1, 5, 1, NEGATIVE, SKIP_GRAM, table.buckets, table.least, table.most, 100, 1e-4
     )
-    counts = np.arange(len(words), 0, -1, dtype=np.int64)  # unknown by now; falling, as fastText has them
+    counts = np.arange(len(words), 0, -1, dtype=np.int64)  # unknown by now; falling, as in fastText
     types = np.full(len(words), WORD, np.int8)
     outputs = np.zeros((len(words), vectors.dimensions), np.float32)
     return FastTextFile(settings, words, counts, types, int(counts.sum()), None, inputs, outputs)
 
 
-END = b"</s>"
-
-
 def _buckets_without_end(listed: Words, words: list[bytes], lengths: SubwordTable) -> tuple[Ints, Longs]:
-    """The buckets of every word's n-grams; ``</s>`` has none."""
+    """Return the buckets of every word's n-grams; ``</s>`` has none."""
     buckets, offsets = hashed_ngrams(listed.data, listed.offsets, lengths.least, lengths.most, lengths.buckets)
     if END not in words:
         return buckets, offsets
@@ -338,18 +321,18 @@ def _buckets_without_end(listed: Words, words: list[bytes], lengths: SubwordTabl
     return buckets[kept], np.where(np.arange(len(offsets)) > end, offsets - removed, offsets)
 
 
-def _whole(own: Floats, table: SubwordTable, buckets: Ints, offsets: Longs) -> Floats:
-    """The mean of each word's own row and the rows of its n-grams: (own + N · buckets' rows) / (1 + n-grams)."""
+def _mean_rows(own: Floats, table: SubwordTable, buckets: Ints, offsets: Longs) -> Floats:
+    """Return the mean of each word's own row and the rows of its n-grams: (own + N · rows) / (1 + n-grams)."""
     ngrams = _rows_of_words(table, buckets, offsets)
     whole: Floats = (own + ngrams @ table.matrix) / (1 + np.diff(ngrams.indptr))[:, None]
     return whole.astype(np.float32, copy=False)
 
 
 def _rows_of_words(table: SubwordTable, buckets: Ints, offsets: Longs) -> Any:
-    """N, (words, rows): how often each row of the table is an n-gram of each word, as a sparse matrix."""
+    """Return N, (words, rows), sparse: how often each row of the table is an n-gram of each word."""
     from scipy.sparse import csr_matrix
 
-    places, known = table.places(buckets)
+    rows, known = table.rows_of(buckets)
     ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(known)))[offsets]
     ones = np.ones(int(ends[-1]), np.float32)
-    return csr_matrix((ones, places[known], ends), shape=(len(offsets) - 1, len(table.matrix)))
+    return csr_matrix((ones, rows[known], ends), shape=(len(offsets) - 1, len(table.matrix)))

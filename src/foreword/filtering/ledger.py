@@ -31,14 +31,14 @@ import secrets
 import shutil
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePosixPath
 from stat import S_ISDIR
 from typing import Any
 
-from foreword.errors import ForewordError, InputError, MissingExtraError
-from foreword.filtering.output import WriteError, sync_folder, write_errors
+from foreword.errors import ForewordError, InputError, MissingExtraError, explained
+from foreword.filtering.output import WriteError, sync_folder
 
 FOLDER = ".foreword-filter"
 VERSION = 2
@@ -59,7 +59,7 @@ class Ledger:
         self._records: dict[str, dict[str, Any]] = {}
         _check_folder(self.out)
         self._made = not self.out.exists()
-        with write_errors(str(out)):
+        with _write_errors(str(out)):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = self._locked()
             try:
@@ -84,7 +84,7 @@ class Ledger:
     def record(self, key: str, **facts: Any) -> None:
         """Record that something is finished; the record is on the disk when this returns."""
         self._records[key] = facts
-        with write_errors(str(self._path)):
+        with _write_errors(str(self._path)):
             self._append({"key": key, **facts})
 
     # Finished shards
@@ -101,7 +101,7 @@ class Ledger:
     def put(self, made: Path, relative: str) -> None:
         """Move a complete shard from ``made`` to its place."""
         target = self.out / relative
-        with write_errors(str(target)):
+        with _write_errors(str(target)):
             target.parent.mkdir(parents=True, exist_ok=True)
             made.replace(target)
             sync_folder(target.parent)
@@ -229,7 +229,7 @@ class AddressLedger(Ledger):
             return
         self._records[key] = facts
         name = hashlib.sha256(key.encode()).hexdigest()[:32]
-        with _store_errors(self.place(f"{FOLDER}/done/{name}.jsonl")):
+        with _write_errors(self.place(f"{FOLDER}/done/{name}.jsonl"), Exception):
             self._write(f"{self._hidden}/done/{name}.jsonl", line_of({"key": key, **facts}))
 
     def place(self, relative: str) -> str:
@@ -239,7 +239,7 @@ class AddressLedger(Ledger):
         return self._sizes.get(relative)  # as it was when the run began: asking again would be a request per shard
 
     def put(self, made: Path, relative: str) -> None:
-        with _store_errors(self.place(relative)):
+        with _write_errors(self.place(relative), Exception):
             if not self._is_mine():
                 raise ForewordError(f"another foreword filter has begun to write to {self.address}; this one ends")
             path = PurePosixPath(self._root, relative)
@@ -265,7 +265,7 @@ class AddressLedger(Ledger):
 
     def _found(self, settings: Mapping[str, Any], restart: bool) -> dict[str, dict[str, Any]]:
         """Return what earlier runs have finished there, and mark the address as this run's."""
-        with _store_errors(self.address):
+        with _write_errors(self.address, Exception):
             if self._system.isfile(self._root):
                 raise InputError(f"cannot write {self.address}: a file of that name is there, and OUT is a folder")
             path = f"{self._hidden}/run.jsonl"
@@ -325,7 +325,7 @@ def _opened(address: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
     except ImportError:
         raise MissingExtraError("fsspec", "data", f"writing {address}") from None
-    with _store_errors(address):
+    with _write_errors(address, Exception):
         system, path = url_to_fs(address)
         return system, path.rstrip("/")
 
@@ -334,7 +334,7 @@ def _temporary(address: str, settings: Mapping[str, Any]) -> Path:
     """Return a folder that the same run finds again on this machine, and that belongs to nobody else."""
     key = hashlib.sha256(address.encode() + line_of(settings)).hexdigest()[:24]
     folder = Path(tempfile.gettempdir(), f"foreword-filter-{key}")
-    with _store_errors(str(folder)):
+    with _write_errors(str(folder), Exception):
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()
     if not S_ISDIR(status.st_mode) or (hasattr(os, "getuid") and status.st_uid != os.getuid()):
@@ -342,13 +342,6 @@ def _temporary(address: str, settings: Mapping[str, Any]) -> Path:
     return folder
 
 
-@contextmanager
-def _store_errors(name: str) -> Iterator[None]:
-    """Turn any error into one line: a file system behind an address raises what its network library does."""
-    try:
-        yield
-    except (ForewordError, MemoryError):
-        raise
-    except Exception as error:
-        reason = (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[0]
-        raise WriteError(f"cannot write {name}: {reason}") from error
+def _write_errors(name: str, catch: type[Exception] = OSError) -> AbstractContextManager[None]:
+    """Turn errors into one line; a file system behind an address raises whatever its network library does."""
+    return explained(f"cannot write {name}", catch=catch, raises=WriteError)

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 
 from foreword.arrays import Bools, Bytes, Longs
-from foreword.errors import InputError, MissingExtraError
+from foreword.errors import InputError, MissingExtraError, explained
 from foreword.filtering.scoring import Column, arrow_mask
 from foreword.text.lines import Lines
 from foreword.text.parquet import ParquetRows
@@ -102,7 +102,7 @@ def line_bytes(rows: LineRows, kept: Bools, columns: Sequence[Column]) -> memory
 
     Scores of a JSONL row are put before its closing brace; those of a line of text before the line, with tabs between.
     """
-    from foreword.filtering.kernels import copy_rows
+    from foreword.text.kernels import copy_rows
 
     lines, chosen = rows.lines, np.flatnonzero(kept)
     stops = lines.raw_stops()
@@ -133,7 +133,7 @@ def _members(rows: LineRows, chosen: Longs, columns: Sequence[Column]) -> tuple[
 
 
 def _closing_braces(lines: Lines) -> Longs:
-    from foreword.filtering.kernels import closing_braces
+    from foreword.text.kernels import closing_braces
 
     offsets = np.empty(len(lines), np.int64)
     if closing_braces(lines.data, lines.starts, lines.stops, offsets):
@@ -261,7 +261,7 @@ def written(path: Path, name: str) -> Iterator[BinaryIO]:
     """Write ``path`` by way of a sibling: it appears complete and on the disk, or not at all. name: for messages."""
     # A unique name: on a cluster a task may be repeated elsewhere while the first one, cut off, still writes.
     new = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
-    with write_errors(name):
+    with explained(f"cannot write {name}", raises=WriteError):
         try:
             with new.open("wb", buffering=1 << 20) as stream:
                 yield stream
@@ -270,15 +270,6 @@ def written(path: Path, name: str) -> Iterator[BinaryIO]:
             new.replace(path)
         finally:
             new.unlink(missing_ok=True)
-
-
-@contextmanager
-def write_errors(name: str) -> Iterator[None]:
-    """Turn an OSError into one line about the file to be written. Readers report their own errors."""
-    try:
-        yield
-    except OSError as error:
-        raise WriteError(f"cannot write {name}: {error.strerror or error}") from error
 
 
 def sync_folder(folder: Path) -> None:

@@ -16,12 +16,11 @@ from typing import Any, Literal, Protocol
 from foreword.errors import InputError, SettingError
 from foreword.filtering.ledger import AddressLedger, Ledger
 from foreword.filtering.output import concatenate, line_bytes, written
-from foreword.filtering.percentiles import best_shares, values_in
 from foreword.filtering.rules import Judge, read_table
 from foreword.filtering.scoring import label_column, lower_is_better
 from foreword.filtering.settings import Filtering
 from foreword.filtering.shards import OpenFilter, Part, Shard, check_disjoint
-from foreword.filtering.summary import Tally
+from foreword.filtering.summary import Tally, best_shares, values_in
 from foreword.filtering.worker import Done, Perform, Task, end_if_imported, perform_all
 from foreword.native.parallel import cores
 from foreword.protocols import Meter

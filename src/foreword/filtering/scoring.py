@@ -268,7 +268,7 @@ class NetworkClassScorer(ClassScorer):
 
 def one_line(texts: Block) -> Block:
     """Return the same texts, each on one line, as fastText reads them."""
-    from foreword.filtering.kernels import on_one_line
+    from foreword.text.kernels import on_one_line
 
     if not len(texts):
         return texts
@@ -357,7 +357,7 @@ def read_columns(file: BinaryIO, like: Sequence[Column], rows: int) -> list[Colu
     try:
         found = [Column(each.name, np.load(file, allow_pickle=False), each.names) for each in like]
     except (ValueError, EOFError) as error:
-        raise InputError("the scores that the first pass kept are damaged; --restart begins again") from error
+        raise InputError("the scores of the first pass are damaged; --restart begins again") from error
     if any(len(column) != rows for column in found):
         raise InputError("the file has changed between the two passes; --restart begins again")
     return found

@@ -31,7 +31,7 @@ from foreword.filtering.scoring import (
     write_columns,
 )
 from foreword.filtering.settings import Filtering
-from foreword.filtering.summary import Tally
+from foreword.filtering.summary import VALUE, Tally
 from foreword.text.block import Block
 from foreword.text.files import ADDRESS, STANDARD_INPUT, SourceFile
 from foreword.text.rows import RowBatch, rows_from
@@ -175,10 +175,6 @@ class OpenFilter:
             writer.close()
         tally.bytes_out = path.stat().st_size
         return tally
-
-
-VALUE = np.dtype([("value", "<f8"), ("label", "<i4")])
-"""A document's score and the index of its label, −1 where there is none."""
 
 
 def _write_values(file: BinaryIO, columns: Sequence[Column], by: str, passes: Bools) -> None:

@@ -27,10 +27,10 @@ from foreword.pipeline.language import TextLM
 from foreword.protocols import Json, Step, TextTokenizer
 from foreword.serve.answers import next_of
 from foreword.serve.registry import Entry, Registry
+from foreword.storage.checkpoint import Checkpoint
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
-from foreword.training.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
     from foreword.tag.bilstm import BiLSTMTagger

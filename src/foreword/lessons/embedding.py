@@ -25,8 +25,8 @@ from foreword.errors import InputError, SettingError
 from foreword.protocols import Sentences
 from foreword.tokens.corpus import Corpus, id_type
 from foreword.tokens.vocab import Vocab
+from foreword.vectors.plain import character_ngrams
 from foreword.vectors.rows import unit
-from foreword.vectors.subwords import character_ngrams
 from foreword.vectors.wordvectors import WordVectors
 
 

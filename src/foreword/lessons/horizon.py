@@ -81,7 +81,8 @@ class Recall:
         return self.symbols
 
     def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:
-        steps = _checked(self.lag if lag is None else lag)
+        """Draw examples, at another lag if one is given."""
+        steps = _check_lag(self.lag if lag is None else lag)
         first = random.integers(self.symbols, size=(1, examples))
         others = self.symbols + random.integers(self.symbols, size=(steps, examples))
         question = np.full((1, examples), 2 * self.symbols)
@@ -105,7 +106,8 @@ class Copying:
         return self.symbols
 
     def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:
-        steps = _checked(self.lag if lag is None else lag)
+        """Draw examples, at another lag if one is given."""
+        steps = _check_lag(self.lag if lag is None else lag)
         items = random.integers(self.symbols, size=(self.items, examples))
         blanks = np.full((steps, examples), self.symbols)
         questions = np.full((self.items, examples), self.symbols + 1)
@@ -127,7 +129,8 @@ class Adding:
         return 1
 
     def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:
-        steps = _checked(self.lag if lag is None else lag) + 1
+        """Draw examples, at another lag if one is given."""
+        steps = _check_lag(self.lag if lag is None else lag) + 1
         x = np.zeros((max(steps, 2), examples, 2), np.float32)
         steps, columns = len(x), np.arange(examples)
         x[:, :, 0] = random.random((steps, examples))
@@ -144,7 +147,7 @@ def one_hot(ids: Ids, size: int) -> Floats:
     return rows
 
 
-def _checked(lag: int) -> int:
+def _check_lag(lag: int) -> int:
     if lag < 0:
         raise SettingError(f"lag={lag}: expected 0 or more")
     return lag

@@ -1,29 +1,46 @@
-"""A recurrent model a word at a time on the CPU, without torch in the step: for generating, and for beams.
+"""A recurrent language model one word at a time on the CPU, without torch: for generating, and for beam search.
 
-A module of torch spends most of such a step on getting ready: it packs its weights anew at every call. Here each weight
-is read once, where it lies (``nn/kernels_inference.py``), so a step takes as long as memory takes to deliver the
-weights. With ``int16=True`` it delivers half: every row of a matrix becomes whole numbers from −32,767 to 32,767 and
-one scale, and is multiplied in float32 as before. With ``int8=True`` it delivers a quarter: the numbers go from −127 to
-127; a perplexity then changes by less than a thousandth, as measured on characters of Shakespeare.
+A module of torch spends most of such a step on overhead: it packs its weights again at every call. Here each weight is
+read once (``nn/kernels_inference.py``), so that a step takes as long as memory takes to deliver the weights. With
+``int16=True`` it delivers half: every row of a matrix becomes whole numbers from −32,767 to 32,767 and one scale, and
+is multiplied in float32 as before. With ``int8=True`` it delivers a quarter: the numbers go from −127 to 127; a
+perplexity then changes by less than a thousandth, as measured on characters of Shakespeare.
 
-It is a ``NextToken``: ``foreword.decode`` samples from it and searches with it. Where only the likeliest tokens are
-wanted the output matrix, most of what is read, is looked through in int8 first (``streaming_weights.py``).
-Shapes: n texts side by side, V words.
+``Streaming`` is a ``NextToken``: ``foreword.decode`` samples from it and searches with it. Where only the likeliest
+tokens are needed, ``Screened`` scans the output matrix, most of what is read, in int8 first. A product of rounded
+numbers is off by no more than
+
+    | x · w − x̃ · w̃ |  ≤  |x| |w − w̃| + |x − x̃| |w̃|        (Cauchy and Schwarz)
+
+so a row that cannot win even so is out, and the few that are left are multiplied in float32, to the bit as all of them
+would have been. Shapes: n texts of a batch, V words.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from foreword.arrays import Floats, Ids, Logs, Longs
+from foreword.arrays import Floats, Ids, Logs, Longs, Shorts, SignedBytes
 from foreword.checks import check_ids
 from foreword.errors import InputError, SettingError
-from foreword.neural.streaming_weights import Matrix, Screened, Whole, matrix
-from foreword.nn.kernels_inference import gru_gates, log_softmax, lstm_gates, min_gru_gates, rnn_gates
+from foreword.native.simd import LANES
+from foreword.nn.kernels_inference import (
+    ROWS_AT_ONCE,
+    SMALL_STEP,
+    gru_gates,
+    log_softmax,
+    lstm_gates,
+    min_gru_gates,
+    multiply_rows,
+    multiply_short_rows,
+    multiply_small_rows,
+    rnn_gates,
+    round_rows,
+)
 from foreword.nn.network import BIAS, EMBEDDING, MIXTURE, OUTPUT
 from foreword.nn.recurrent_network import RecurrentNetwork, layer_names, round_names
 from foreword.protocols import RecurrentModel
@@ -232,3 +249,140 @@ def _without_bias(weight: Floats, kind: np.dtype[Any]) -> Matrix:
 def _on_host(tensor: Any) -> Floats:
     array: Floats = np.ascontiguousarray(tensor.detach().cpu().numpy(), np.float32)
     return array
+
+
+# Matrices: in float32, or in whole numbers with a scale for each row
+
+
+class Matrix(Protocol):
+    def multiply(self, x: Floats) -> Floats: ...  # (n, columns) to (n, rows), the bias added
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """values (rows, columns), flat; bias (rows,)."""
+
+    values: Floats
+    bias: Floats
+
+    def multiply(self, x: Floats) -> Floats:
+        texts, columns = x.shape
+        out = np.empty((texts, len(self.bias)), np.float32)
+        multiply_rows(self.values, self.bias, x.reshape(-1), texts, len(self.bias), columns, out.reshape(-1))
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """values: int16 (rows, columns), padded with zeros to a multiple of 16, flat; scales and bias (rows,)."""
+
+    values: Shorts
+    scales: Floats
+    bias: Floats
+    padded: int
+
+    def multiply(self, x: Floats) -> Floats:
+        texts, columns = x.shape
+        wide = x
+        if columns != self.padded:
+            wide = np.zeros((texts, self.padded), np.float32)
+            wide[:, :columns] = x
+        out = np.empty((texts, len(self.bias)), np.float32)
+        multiply_short_rows(
+            self.values, self.scales, self.bias, wide.reshape(-1), texts, len(self.bias), self.padded, out.reshape(-1)
+        )
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Small:
+    """values: int8 (rows, columns), padded with zeros to multiples of 2 and 64, flat; scales and bias (rows,).
+
+    limit: how large a text's whole numbers may be, so that no sum of products leaves int32.
+    """
+
+    values: SignedBytes
+    scales: Floats
+    bias: Floats
+    padded: int
+    limit: int
+
+    def multiply(self, x: Floats) -> Floats:
+        texts, columns = x.shape
+        rounded, x_scales = np.empty(texts * self.padded, np.int16), np.empty(texts, np.float32)
+        round_rows(x.reshape(-1), texts, columns, self.limit, rounded, self.padded, x_scales)
+        out = np.empty((texts, len(self.bias)), np.float32)
+        multiply_small_rows(
+            self.values, self.scales, self.bias, rounded, x_scales, texts, len(self.bias), self.padded,
+            np.empty(4, np.int32), out.reshape(-1),
+        )  # fmt: skip
+        return out
+
+
+def matrix(weight: Floats, bias: Floats, kind: np.dtype[Any]) -> Matrix:
+    """kind: of what is kept, float32, int16 or int8."""
+    if kind == np.float32:
+        values = np.empty(weight.size, np.float32)  # NumPy asks for huge pages, torch does not: a fourth of the time
+        values[:] = weight.reshape(-1)
+        return Whole(values, bias)
+    if kind == np.int8:
+        return small_matrix(weight, bias)
+    values, scales, padded = _rounded(weight, np.dtype(np.int16), 1, LANES)
+    return Short(values, scales, bias, padded)
+
+
+def small_matrix(weight: Floats, bias: Floats) -> Small:
+    values, scales, padded = _rounded(weight, np.dtype(np.int8), ROWS_AT_ONCE, SMALL_STEP)
+    limit = min((1 << 15) - 1, ((1 << 31) - 1) // (127 * weight.shape[1]))
+    return Small(values, scales, bias, padded, limit)
+
+
+def _rounded(weight: Floats, kind: np.dtype[Any], together: int, step: int) -> tuple[Any, Floats, int]:
+    """Whole numbers, flat, rows and columns padded with zeros to multiples; the rows' scales; columns with padding."""
+    rows, columns = weight.shape
+    sizes = np.abs(weight).max(axis=1)
+    scales = np.where(sizes > 0, sizes / np.iinfo(kind).max, 1).astype(np.float32)
+    padded = -(-columns // step) * step
+    small = np.empty((-(-rows // together) * together, padded), kind)  # not zeros: see tokens/strings.py
+    small.fill(0)
+    small[:rows, :columns] = np.rint(weight / scales[:, None])
+    return small.reshape(-1), scales, padded
+
+
+WORTH = 8
+"""Rows for each that is asked for, at least: with fewer it is as well to multiply all of them."""
+
+HALF, LOST = 0.5001, 2.0**-22
+"""A rounded number is off by half a step, and a little for the division; what one operation in float32 loses, fourfold.
+"""
+
+
+class Screened:
+    """A matrix in float32 and, beside it, in int8: a quarter more to keep, a quarter to read."""
+
+    def __init__(self, exact: Whole) -> None:
+        self._exact, self._small = exact, None
+        rows = exact.values.reshape(len(exact.bias), -1)
+        self._lost = LOST * (rows.shape[1] + 8)
+        self._sizes = (1 + self._lost) * np.linalg.norm(rows, axis=1)
+        if not (np.isfinite(self._sizes).all() and np.isfinite(exact.bias).all()):
+            return
+        self._small = rounded = small_matrix(rows, exact.bias)
+        again = rounded.values.reshape(-1, rounded.padded)[: len(rows), : rows.shape[1]] * rounded.scales[:, None]
+        self._away = (1 + self._lost) * np.linalg.norm(rows - again, axis=1)
+        self._of_bias = 2 * LOST * np.abs(exact.bias)
+
+    def largest(self, x: Floats, count: int) -> tuple[Longs, Floats]:
+        """Rows, rising, among which are those of the ``count`` largest products with x (columns,); the products."""
+        rows, columns = len(self._exact.bias), len(x)
+        size = float(np.linalg.norm(x))
+        if self._small is None or count * WORTH > rows or not np.isfinite(size):
+            return np.arange(rows), self._exact.multiply(x[None])[0]
+        about = self._small.multiply(x[None])[0]
+        off = HALF * float(np.abs(x).max()) / self._small.limit * columns**0.5
+        radius = (size + off) * self._away + (off + self._lost * size) * self._sizes + self._of_bias
+        lower = about - radius
+        floor = lower.max() if count == 1 else np.partition(lower, -count)[-count]
+        few = np.flatnonzero(about + radius >= floor)
+        chosen = self._exact.values.reshape(rows, columns)[few]
+        return few, Whole(chosen.reshape(-1), self._exact.bias[few]).multiply(x[None])[0]

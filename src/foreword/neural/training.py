@@ -139,6 +139,12 @@ class LanguageModelTask(Task):
         self.network, self.corpus, self.valid = network, corpus, valid
         self.training, self.dropout, self.counted_bias = training, dropout, counted_bias
 
+    def check_workers(self, workers: int) -> None:
+        """Refuse a number of workers that does not divide the batch."""
+        if min(self.training.batch, len(self.corpus.ids)) % workers:
+            batch = self.training.batch
+            raise SettingError(f"batch={batch} cannot be shared by {workers} workers: expected a multiple")
+
     def bind(self, device: torch.device, group: WorkerGroup) -> None:
         """Move the text to the device."""
         training, vocab = self.training, len(self.corpus.vocab)

@@ -180,7 +180,7 @@ def _learn_network(
     """
     import torch
 
-    from foreword.training.checkpoint import Checkpoint
+    from foreword.storage.checkpoint import Checkpoint
 
     if threads is not None:
         torch.set_num_threads(threads)

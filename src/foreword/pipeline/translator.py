@@ -18,12 +18,12 @@ from foreword.decode import INCOMPLETE
 from foreword.errors import InputError
 from foreword.measures.translation import BLEU, bleu, chrf
 from foreword.protocols import Meter, Parts, Step, TextTokenizer
+from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import nest, pack, unnest, unpack
 from foreword.text.sources import read_lines
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import UNKNOWN
 from foreword.tokens.words import WordTokenizer
-from foreword.training.checkpoint import Checkpoint
 from foreword.translate.pairs import Pairs
 from foreword.translate.seq2seq import Seq2Seq
 

@@ -17,7 +17,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -33,6 +33,8 @@ from foreword.storage.safetensors import read_arrays, write_arrays
 VERSION = 2
 ABOUT = "about"
 
+Upgrade = Callable[[dict[str, Array], Mapping[str, Array]], dict[str, Array]]
+
 
 def fingerprint(settings: Mapping[str, Json], *texts: Array) -> str:
     """Return the SHA-256 of what a run depends on: its settings and the arrays it reads."""
@@ -40,6 +42,12 @@ def fingerprint(settings: Mapping[str, Json], *texts: Array) -> str:
     for ids in texts:
         digest.update(np.ascontiguousarray(ids).data)
     return digest.hexdigest()
+
+
+def text_array(texts: Iterable[Iterable[str]]) -> Array:
+    """Return lists of words, labels or texts as bytes, for a fingerprint."""
+    joined = "\x1e".join("\x1f".join(each) for each in texts)
+    return np.frombuffer(joined.encode("utf-8", "surrogatepass"), np.uint8)
 
 
 def write_checkpoint(
@@ -99,11 +107,17 @@ class Checkpoint:
         self.asked = False
         self._last = time.monotonic()
 
-    def read(self, like: Mapping[str, Array], kind: str, run: str) -> dict[str, Array] | None:
-        """Return copies of the arrays named in ``like``, of the same dtypes and shapes; None if there is no file."""
+    def read(
+        self, like: Mapping[str, Array], kind: str, run: str, upgrade: Upgrade | None = None
+    ) -> dict[str, Array] | None:
+        """Return copies of the arrays named in ``like``, of the same dtypes and shapes; None if there is no file.
+
+        upgrade: converts arrays that an older version wrote, given them and ``like``.
+        """
         if not self.path.exists():
             return None
         arrays, _ = read_checkpoint(self.path, kind=kind, run=run)
+        arrays = arrays if upgrade is None else upgrade(arrays, like)
         for name, wanted in like.items():
             if name not in arrays or arrays[name].shape != wanted.shape or arrays[name].dtype != wanted.dtype:
                 raise InputError(f"{self.path}: a damaged checkpoint: {name} is not {wanted.dtype} {wanted.shape}")

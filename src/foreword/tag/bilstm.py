@@ -42,9 +42,9 @@ from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viter
 from foreword.nn.dropout import Dropout
 from foreword.nn.embedder import nest_embedder, resolve_embedder, unnest_embedder
 from foreword.nn.layers import lstm
+from foreword.storage.checkpoint import Checkpoint
 from foreword.tag.bilstm_network import PARTS, UNSEEN, SentenceReader, TaggerNetwork, WordTable, distinct_words
 from foreword.training.batches import beside, like_lengths, side_by_side
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.engine import BatchTask, Loss, Trainer, Weights
 from foreword.training.gradients import Shapes
 from foreword.training.model import NeuralModel, exact
@@ -140,7 +140,12 @@ class TaggingTask(BatchTask):
         vectors = self.network.word_vectors(weights, read)
         scores = self.network.emissions(weights, vectors, numbers, lengths, self.dropout, run.generator, context)
         if self.field is not None:
-            nats = -log_likelihood(scores, wanted.t(), lengths, self.field(weights)).sum()
+            try:
+                nats = -log_likelihood(scores, wanted.t(), lengths, self.field(weights)).sum()
+            except (
+                InputError
+            ):  # the tags are well formed, so a score is not a number: the engine reports a loss like that
+                nats = scores.sum() * math.nan
         else:
             there = torch.arange(len(numbers), device=self.device) < lengths[:, None]
             nats = cross_entropy(scores[there], wanted.t()[there], reduction="sum")

@@ -52,9 +52,9 @@ Format: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One file of a set.
+    """One file of a dataset.
 
-    name: its path below the data folder; ``name + ".xz"`` is as good.
+    name: its path below the data folder; ``name + ".xz"`` is accepted too.
     bytes, sha256: of the plain file.
     download: an address that gives exactly these bytes; None if there is none.
     """
@@ -71,9 +71,9 @@ class DataFile:
 class Dataset:
     """A named set of files.
 
-    address: the page a person should look at.
+    address: the page that describes it.
     files: the first is the default.
-    by_hand: for files without ``download``, what to do with what the address gives.
+    by_hand: for files without ``download``, how to make them from what the address offers.
     text_field, label_field: where a ``jsonl`` file has its text and its label.
     """
 
@@ -125,7 +125,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """What of a set is on this machine; ``bytes`` as they lie there, compressed or not."""
+    """How much of a dataset is on this machine. bytes: as stored, compressed or not."""
 
     where: Place
     files: int
@@ -171,26 +171,27 @@ DATASETS = _load_register()
 
 
 def dataset(name: str) -> Dataset:
-    """A data set by its name, such as ``ptb``; its ``path(split)`` finds the file, and fetches it if need be."""
+    """Return a dataset by its name, such as ``ptb``; its ``path(split)`` finds the file, or downloads it."""
     if name not in DATASETS:
         raise SettingError(f"no dataset named {name!r}: expected {', '.join(_closest_names(name))}")
     return DATASETS[name]
 
 
 def lookup(spec: str) -> tuple[Dataset, DataFile]:
-    """The set and the file that ``name`` or ``name:split`` stands for."""
+    """Return the dataset and the file that ``name`` or ``name:split`` stands for."""
     name, colon, split = spec.partition(":")
     found = dataset(name)
     return found, found.file(split if colon else None)
 
 
 def find(spec: str, *, meter: Meter | None = None) -> Path:
-    """The file that ``name`` or ``name:split`` stands for, on this machine."""
+    """Return the path of the file that ``name`` or ``name:split`` stands for; download it if it is missing."""
     found, file = lookup(spec)
     return found.path(file.split, meter=meter)
 
 
 def availability(dataset: Dataset) -> Availability:
+    """Return how much of a dataset is on this machine."""
     places = [locate(file) for file in dataset.files]
     here = [(place, path) for place, path in places if path is not None]
     if not here:
@@ -199,7 +200,7 @@ def availability(dataset: Dataset) -> Availability:
 
 
 def locate(file: DataFile) -> tuple[Place, Path | None]:
-    """Where a file is on this machine, without fetching it."""
+    """Find a file on this machine, without downloading it."""
     for place, root in _roots():
         for name in (file.name, file.name + ".xz"):
             if (root / name).is_file():
@@ -208,7 +209,7 @@ def locate(file: DataFile) -> tuple[Place, Path | None]:
 
 
 def is_intact(path: Path, file: DataFile) -> bool:
-    """Whether a file found at ``path``, plain or ``.xz``, has the recorded checksum."""
+    """Return whether a file at ``path``, plain or ``.xz``, has the recorded checksum."""
     import hashlib
     from lzma import LZMAError
 
@@ -220,7 +221,7 @@ def is_intact(path: Path, file: DataFile) -> bool:
 
 
 def labelled(spec: str, *, meter: Meter | None = None) -> Iterator[tuple[str, str]]:
-    """The examples of a classification set, each a label and a text, labels as the file has them."""
+    """Yield the examples of a classification set, each a label and a text, labels as the file has them."""
     found, file = lookup(spec)
     if not (file.format == "jsonl" or "label" in file.format):
         raise SettingError(f"{found.name}:{file.split} has no labels: its format is {file.format}")
@@ -231,7 +232,7 @@ def labelled(spec: str, *, meter: Meter | None = None) -> Iterator[tuple[str, st
 
 
 def _roots() -> list[tuple[Place, Path]]:
-    """Where files may be, best first. Read from the environment every time, so that nothing is remembered wrongly."""
+    """Return the folders that are searched, in order. The environment is read every time, as it may change."""
     roots: list[tuple[Place, Path]] = []
     if named := os.environ.get("FOREWORD_DATA"):
         roots.append(("data folder", Path(named).expanduser()))
@@ -258,7 +259,7 @@ def _downloaded(dataset: Dataset, file: DataFile, meter: Meter | None) -> Path:
 
 
 def _missing(dataset: Dataset, file: DataFile) -> InputError:
-    """How to get a file that is not here."""
+    """Return the error that says how to get a file that is not here."""
     roots = _roots()
     put = roots[0][1] / file.name if roots else f"$FOREWORD_DATA/{file.name}"
     source = file.download or f"{dataset.address} (by hand: {dataset.by_hand})"
@@ -266,7 +267,7 @@ def _missing(dataset: Dataset, file: DataFile) -> InputError:
 
 
 def _check_size(dataset: Dataset, file: DataFile, path: Path) -> None:
-    """A cut or strange copy would give wrong numbers under a known name. Sets packed by hand may differ."""
+    """Refuse a truncated or altered copy, which would give wrong numbers. Sets packed by hand may differ."""
     size = path.stat().st_size
     if file.download and path.suffix != ".xz" and size != file.bytes:
         raise InputError(
@@ -286,7 +287,7 @@ def _open_plain(path: Path) -> BufferedReader | LZMAFile:
 
 
 def _lines(path: Path, encoding: str) -> Iterator[str]:
-    """The lines of a file, ended by a line feed and nothing else: texts may hold other separators."""
+    """Yield the lines of a file, which end in a line feed and nothing else: texts may hold other separators."""
     from lzma import LZMAError
 
     try:

@@ -1,7 +1,7 @@
-"""One file from an address into a folder: resumed where it stopped, checked, and put in place whole.
+"""Download one file: resume where an earlier attempt stopped, check it, and put it in place complete.
 
-What has arrived is kept beside the target as ``<target>.part`` until its checksum is right; only then does it get its
-name. So a target that exists is complete, and a download stopped anywhere (Ctrl-C, a lost line) goes on from there.
+What has arrived is stored next to the target as ``<target>.part`` until its checksum is right; only then is it renamed.
+So a target that exists is complete, and a download that was stopped (Ctrl-C, a lost connection) is resumed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _DroppedError(Exception):
 
 
 def cache_folder() -> Path | None:
-    """The folder for what is fetched or worked out once; None for a user without a home. It need not exist yet."""
+    """Return the folder for downloads and cached results; None for a user without a home. It need not exist yet."""
     named = os.environ.get("XDG_CACHE_HOME", "")
     if Path(named).is_absolute():  # the XDG rules: a relative path is to be ignored
         return Path(named) / "foreword"
@@ -50,10 +50,10 @@ def download(
     timeout: float = TIMEOUT_SECONDS,
     pause: float = 1.0,
 ) -> None:
-    """Bring ``url`` to ``target``; do nothing if the target is there.
+    """Download ``url`` to ``target``; do nothing if the target exists.
 
     sha256: hexadecimal digest the file must have.
-    size: its length in bytes where known; a server that sends more is not listened to any further.
+    size: its length in bytes where known; a download that gets longer is stopped.
     timeout: seconds without a byte before a connection counts as dropped.
     pause: seconds before the second attempt; doubled for each further one.
     """
@@ -81,7 +81,7 @@ def _refuse_other_schemes(url: str) -> None:
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
-    """Keep other processes from downloading into the folder: two that append to one .part would spoil it.
+    """Lock the folder against other downloads: two processes that append to one .part would spoil it.
 
     Where there are no such locks (Windows, some network drives) the checksum still finds a spoilt file.
     """
@@ -110,7 +110,7 @@ def _tidied(part: Path) -> Iterator[None]:
 
 
 def _fill(out: IO[bytes], url: str, size: int | None, meter: Meter | None, timeout: float, pause: float) -> None:
-    """Fetch until the whole file is in ``out``, going on after each drop from what has arrived."""
+    """Download until the whole file is in ``out``, resuming after each lost connection."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             _fetch_rest(out, url, size, meter, timeout)
@@ -118,13 +118,13 @@ def _fill(out: IO[bytes], url: str, size: int | None, meter: Meter | None, timeo
         except _DroppedError as drop:
             if attempt == ATTEMPTS:
                 raise InputError(
-                    f"cannot download {url}: {drop} ({ATTEMPTS} attempts; another goes on from here)"
+                    f"cannot download {url}: {drop} ({ATTEMPTS} attempts; another attempt resumes it)"
                 ) from drop
             time.sleep(pause * 2 ** (attempt - 1))
 
 
 def _fetch_rest(out: IO[bytes], url: str, size: int | None, meter: Meter | None, timeout: float) -> None:
-    """One connection: ask for the bytes that are still missing and append them."""
+    """Open one connection, ask for the bytes that are missing and append them."""
     if size is not None and out.tell() > size:
         _empty(out)
     if out.tell() == size:
@@ -145,7 +145,7 @@ def _empty(out: IO[bytes]) -> None:
 
 
 def _open(url: str, offset: int, timeout: float) -> HTTPResponse | None:
-    """The server's answer to a request for everything from ``offset`` on; None if there is nothing there."""
+    """Request everything from ``offset`` on; return None if the server has nothing there."""
     from http.client import HTTPException
     from socket import gaierror
     from ssl import SSLCertVerificationError
@@ -172,7 +172,7 @@ def _open(url: str, offset: int, timeout: float) -> HTTPResponse | None:
 
 
 def _continues(response: HTTPResponse, offset: int) -> bool:
-    """Whether the answer starts at ``offset``: servers that know no ranges answer 200 and start over."""
+    """Return whether the response starts at ``offset``: servers without ranges answer 200 and start over."""
     if response.status == 206:
         return (response.headers.get("Content-Range") or "").startswith(f"bytes {offset}-")
     return offset == 0

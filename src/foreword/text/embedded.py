@@ -25,7 +25,7 @@ from foreword.text.download import cache_folder
 Split: TypeAlias = Literal["train", "valid", "test"]
 
 RULE = 1
-"""Raised with every change to what is collected or how it is cleaned: caches of an older rule are then left alone."""
+"""Increased with every change to what is collected or how it is cleaned, so that older caches are not used."""
 
 SKIPPED_FOLDERS = frozenset(
     {"__pycache__", "dist-packages", "idlelib", "lib2to3", "site-packages", "test", "tests", "turtledemo"}
@@ -34,17 +34,18 @@ SKIPPED_FOLDERS = frozenset(
 
 MIN_WORDS = 4
 MIN_PLAIN_SHARE = 0.6
-"""A paragraph is prose if at least this share of it is plain words; looked at by hand, code stays well below."""
+"""A paragraph is prose if at least this share of it is plain words; checked by hand, code stays well below."""
 
 
 def embedded_text(split: Split = "train") -> list[str]:
-    """The documents of one split: 90 % ``train``, 5 % ``valid``, 5 % ``test``."""
+    """Return the documents of one split: 90 % ``train``, 5 % ``valid``, 5 % ``test``."""
     if split not in get_args(Split):
         raise SettingError(f"no split {split!r} in the embedded text: expected {', '.join(get_args(Split))}")
     return [text for text in _documents() if split_of(text) == split]
 
 
 def split_of(text: str) -> Split:
+    """Return the split that a document is in, by its checksum."""
     match crc32(text.encode()) % 20:
         case 0:
             return "test"
@@ -55,7 +56,7 @@ def split_of(text: str) -> Split:
 
 
 def _documents() -> list[str]:
-    """All documents in a fixed order, from the cache where there is one."""
+    """Return all documents in a fixed order, from the cache if there is one."""
     cache = _cache_file()
     texts = _read(cache) if cache else []
     if not texts:
@@ -66,7 +67,7 @@ def _documents() -> list[str]:
 
 
 def collect() -> list[str]:
-    """All documents, gathered afresh; exact repeats are kept once."""
+    """Collect all documents from the sources, without exact repeats."""
     sources = [*_topics(), *_docstrings()]
     paragraphs = (clean(paragraph) for source in sources for paragraph in re.split(r"\n\s*\n", source))
     texts = list(dict.fromkeys(text for text in paragraphs if is_prose(text)))
@@ -84,7 +85,7 @@ def _topics() -> list[str]:
 
 
 def _docstrings() -> Iterator[str]:
-    """Every docstring in the library's sources; none where Python comes zipped or compiled only."""
+    """Yield every docstring in the library's sources; none where Python comes zipped or compiled only."""
     import warnings
 
     with warnings.catch_warnings():
@@ -95,12 +96,14 @@ def _docstrings() -> Iterator[str]:
 
 def _library_sources() -> Iterator[Path]:
     for folder, subfolders, names in os.walk(sysconfig.get_path("stdlib")):
-        subfolders[:] = sorted(name for name in subfolders if name not in SKIPPED_FOLDERS)  # os.walk goes on from these
+        subfolders[:] = sorted(
+            name for name in subfolders if name not in SKIPPED_FOLDERS
+        )  # os.walk continues with these
         yield from (Path(folder, name) for name in sorted(names) if name.endswith(".py"))
 
 
 def docstrings_in(source: bytes) -> Iterator[str]:
-    """The docstrings of a module, its classes and its functions, in the order of the text."""
+    """Yield the docstrings of a module, its classes and its functions, in the order of the text."""
     import ast
 
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -126,7 +129,7 @@ _EMPHASIS = re.compile(r"(?<![\w*])(\*{1,2})(\w(?:[\w’: -]*[\w:])?)\1(?![\w*])
 
 
 def clean(paragraph: str) -> str:
-    """A paragraph as one line of text, without the marks of reStructuredText and without interactive examples."""
+    """Return a paragraph as one line, without the markup of reStructuredText and without interactive examples."""
     lines: list[str] = []
     for line in map(str.strip, _BROKEN_WORD.sub("", paragraph).split("\n")):
         if line.startswith((">>>", "...")):
@@ -139,7 +142,7 @@ def clean(paragraph: str) -> str:
 
 
 def is_prose(text: str) -> bool:
-    """Mostly plain words, and nothing that cannot be written to a file (a docstring may hold half a character)."""
+    """Return whether a text is mostly plain words, and printable (a docstring may hold half a surrogate pair)."""
     words = text.split()
     plain = sum(word.strip(".,;:!?()\"'*`“”‘’").isalpha() for word in words)
     enough = plain >= max(MIN_WORDS, MIN_PLAIN_SHARE * len(words))
@@ -147,13 +150,13 @@ def is_prose(text: str) -> bool:
 
 
 def _cache_file() -> Path | None:
-    """Two Pythons of one version may carry different sources, so the library's place is part of the name."""
+    """Return the cache's path. Two Pythons of one version may differ, so the library's location is part of the name."""
     folder = cache_folder()
     if folder is None:
         return None
     python = f"{sys.implementation.name}-{'.'.join(map(str, sys.version_info[:3]))}"
-    place = crc32(sysconfig.get_path("stdlib").encode())
-    return folder / f"embedded-{python}-{place:08x}-rule{RULE}.txt"
+    location = crc32(sysconfig.get_path("stdlib").encode())
+    return folder / f"embedded-{python}-{location:08x}-rule{RULE}.txt"
 
 
 def _read(cache: Path) -> list[str]:
@@ -164,7 +167,7 @@ def _read(cache: Path) -> list[str]:
 
 
 def _write(cache: Path, texts: list[str]) -> None:
-    """Keep the documents, one a line, or do without: a read-only home is no error."""
+    """Write the documents, one per line, if possible: a read-only home is no error."""
     draft = cache.with_name(f"{cache.name}.{os.getpid()}")
     try:
         cache.parent.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 import numpy as np
 
 from foreword.arrays import Bytes
-from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError
+from foreword.errors import ForewordError, InputError, MissingExtraError, SettingError, reason_of
 
 if TYPE_CHECKING:
     from io import BufferedReader
@@ -115,7 +115,7 @@ class Reader:
 
     def read(self, size: int) -> bytes:
         """Read up to ``size`` bytes; none at the end of the file."""
-        with explained(self.name, self.troubles):
+        with read_errors(self.name, self.troubles):
             data = self.stream.read(size)
         self.taken += len(data)
         return data
@@ -128,7 +128,7 @@ class Reader:
         # A folder may hold a million small files: none of them should be given the buffer of a whole block.
         left = size if self.size is None else max(self.size - self.taken, LEAST_CHUNK)
         buffer = np.empty(headroom + min(size, left), np.uint8)
-        with explained(self.name, self.troubles):
+        with read_errors(self.name, self.troubles):
             length = read_into(buffer[headroom:].data)
         self.taken += length
         return Chunk(buffer[: headroom + length], headroom)
@@ -145,7 +145,7 @@ class Reader:
 def opened(file: SourceFile) -> Iterator[Reader]:
     """Open a file for reading."""
     with ExitStack() as stack:
-        with explained(file.name, file.troubles):
+        with read_errors(file.name, file.troubles):
             stream = stack.enter_context(file.open())
         yield Reader(file, stream)
 
@@ -196,7 +196,7 @@ def parse_size(text: str) -> int:
 
 
 @contextmanager
-def explained(name: str, troubles: type[Exception] = OSError) -> Iterator[None]:
+def read_errors(name: str, troubles: type[Exception] = OSError) -> Iterator[None]:
     """Turn an error of a file into an ``InputError`` of one line that names the file."""
     try:
         yield
@@ -212,10 +212,7 @@ def _explanation(name: str, error: Exception) -> str:
             return f"no such file: {name}"
         case PermissionError():
             return f"no permission to read {name}"
-        case OSError(strerror=str(reason)):
-            return f"{name}: {reason}"
-    lines = str(error).splitlines() or [type(error).__name__]
-    return f"{name}: {lines[0]}"
+    return f"{name}: {reason_of(error)}"
 
 
 def _find(name: str, prompt: bool) -> list[SourceFile]:
@@ -224,7 +221,7 @@ def _find(name: str, prompt: bool) -> list[SourceFile]:
         return [SourceFile(STANDARD_INPUT, None, lambda: nullcontext(stdin))]
     if ADDRESS.match(name):
         return _find_at_address(name)
-    with explained(name):
+    with read_errors(name):
         return _find_on_disk(name)
 
 
@@ -274,7 +271,7 @@ def _regular(names: list[str]) -> list[SourceFile]:
     """Return the regular files among the names: folders, sockets and pipes are skipped."""
     found: list[SourceFile] = []
     for name in sorted(names):
-        with explained(name):
+        with read_errors(name):
             file = _on_disk(name)
         if file and file.size is not None:
             found.append(file)
@@ -290,7 +287,7 @@ def _find_at_address(address: str) -> list[SourceFile]:
         from fsspec.core import url_to_fs
     except ImportError:
         raise MissingExtraError("fsspec", "data", f"reading {address}") from None
-    with explained(address, Exception):
+    with read_errors(address, Exception):
         system, path = url_to_fs(address)
         found = _infos_at(system, path, address)
     if not found:

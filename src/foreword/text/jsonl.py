@@ -1,6 +1,6 @@
 """Rows of JSONL: the text of each, and its label where one is asked for, as spans of the bytes that were read.
 
-``kernels_json.py`` scans the lines and finds the fields of nearly all of them. A line that it leaves is parsed by
+``kernels.py`` scans the lines and finds the fields of nearly all of them. A line that it leaves is parsed by
 Python's ``json``, below, which either reads it too or says what is wrong with it.
 """
 
@@ -53,7 +53,7 @@ def json_rows(
 
     offset: where ``lines.data`` begins in the file, for messages. With it a text may be null, which is an empty one.
     """
-    from foreword.text.kernels_json import BLANK, LOOK, find_fields
+    from foreword.text.kernels import BLANK, LOOK, find_fields
 
     spans = np.zeros((len(lines), 4), np.int64)
     fate = np.empty(len(lines), np.uint8)

@@ -58,15 +58,18 @@ class Lines:
         return np.asarray(self.stops + ((self.stops < len(self.data)) & (self.data[inside] == _RETURN)), np.int64)
 
 
-def whole_lines(chunks: Iterable[Chunk], number: int = 1) -> Iterator[Lines]:
+def whole_lines(chunks: Iterable[Chunk], number: int = 1, longest: int | None = None) -> Iterator[Lines]:
     """Split chunks of text into lines, one ``Lines`` per chunk in which a line ends.
 
-    A line longer than a chunk is joined once its end has been read. number: that of the first line.
+    A line longer than a chunk is joined once its end has been read. number: that of the first line. longest: a line of
+    more bytes is emitted as far as it has been read, and nothing after it.
     """
     pending: list[Bytes] = []  # the beginning of a line whose end has not been read yet
     for chunk in chunks:
         if not (chunk.data == _NEWLINE).any():
             pending.append(chunk.data)
+            if longest is not None and sum(map(len, pending)) > longest:
+                break
             continue
         data = (chunk.after(np.concatenate(pending)) if pending else chunk).data
         starts, stops, after = line_spans(data, False)

@@ -8,7 +8,7 @@ can have its answer on the same line of the output.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePath
@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from foreword.arrays import Bools, Bytes, Longs
+from foreword.arrays import Bools
 from foreword.errors import InputError
 from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.compression import decompressed, without_suffix
@@ -151,10 +151,15 @@ def _line_rows(
     field = str(reading.field or TEXT_FIELD)
     content = _Content(decompressed(reader, BLOCK_BYTES))
     chunks = valid_utf8(iter(content), reader.name, reading.errors)
-    if reading.longest is not None:
-        chunks = _check_lengths(chunks, reading.longest, reader.name, offset)
-    for lines in whole_lines(chunks, number):
+    longest = reading.longest
+    for lines in whole_lines(chunks, number, longest):
         begins = offset + content.mark
+        # Only the first line can be longer than a chunk, which is within the limit.
+        if longest is not None and lines.stops[0] - lines.starts[0] > longest:
+            raise InputError(
+                f"{reader.name}: the line that begins at byte {begins} has more than {longest:,} bytes; "
+                "--longest allows more"
+            )
         if format == "text":
             texts = Block(lines.data, lines.starts, lines.stops)
             present = ~blank(lines.data, lines.starts, lines.stops)
@@ -186,38 +191,6 @@ class _Content:
                 yield chunk
         except InputError as error:  # a compressed file that is damaged or truncated
             raise InputError(f"{error} (after {done:,} bytes of text)") from error.__cause__
-
-
-_NEWLINE = 10
-_NEAR = 64 << 10
-
-
-def _check_lengths(chunks: Iterator[Chunk], longest: int, name: str, offset: int) -> Iterator[Chunk]:
-    """Yield the same chunks, as long as no line in them is longer than ``longest``, which is at least a chunk."""
-    begun = begins = offset  # of the line that a chunk leaves open, and of the next chunk
-    for chunk in chunks:
-        data = chunk.data
-        ended = _find_newline(data, range(0, len(data), _NEAR), lambda found: int(found[0]))
-        length = begins - begun + (len(data) if ended is None else ended)
-        if length > longest:
-            raise InputError(
-                f"{name}: the line that begins at byte {begun} has more than {longest:,} bytes; --longest allows more"
-            )
-        if ended is not None:
-            windows = range((len(data) - 1) // _NEAR * _NEAR, -1, -_NEAR)
-            last = _find_newline(data, windows, lambda found: int(found[-1]))
-            assert last is not None
-            begun = begins + last + 1
-        begins += len(data)
-        yield chunk
-
-
-def _find_newline(data: Bytes, starts: range, choose: Callable[[Longs], int]) -> int | None:
-    for start in starts:
-        found = np.flatnonzero(data[start : start + _NEAR] == _NEWLINE)
-        if len(found):
-            return start + choose(found)
-    return None
 
 
 # --- CSV and TSV

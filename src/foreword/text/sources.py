@@ -122,7 +122,7 @@ def read_line_batches(
 
 def blocks_of_files(files: list[SourceFile], reading: Reading, meter: Meter | None = None) -> Iterator[Block]:
     """Yield blocks of the documents of files; none if there is no text in them."""
-    return _gathered(_file_blocks(files, reading, meter), reading.block_bytes)
+    return gather_blocks(_file_blocks(files, reading, meter), reading.block_bytes)
 
 
 def _file_blocks(files: list[SourceFile], reading: Reading, meter: Meter | None) -> Iterator[Block]:
@@ -151,7 +151,7 @@ def blocks_from(reader: Reader, reading: Reading) -> Iterator[Block]:
     return text_blocks(text, reading.document, reading.block_bytes)
 
 
-def _gathered(blocks: Iterable[Block], size: int) -> Iterator[Block]:
+def gather_blocks(blocks: Iterable[Block], size: int = BLOCK_BYTES) -> Iterator[Block]:
     """Join small blocks, so that a folder of small files is read like one large file."""
     waiting: list[Block] = []
     size_waiting = 0

@@ -77,7 +77,7 @@ def _parsed(reader: CsvReader, name: str) -> Iterator[NumberedRow]:
     before = csv.field_size_limit()
     while True:
         number = reader.line_num + 1
-        # ``csv`` refuses fields over 128 KB unless told, and can be told only for the whole process: so for a moment.
+        # ``csv`` refuses fields over 128 KB, and its limit belongs to the whole process: it is raised for a moment.
         csv.field_size_limit(2**31 - 1)
         try:
             row = next(reader)

@@ -50,8 +50,8 @@ from torch import Tensor
 from foreword.arrays import Array, Longs
 from foreword.errors import DivergedError, InputError
 from foreword.protocols import Step
+from foreword.storage.checkpoint import Checkpoint
 from foreword.training.batches import bucketed
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.gradients import (
     FlatGradients,
     Gradients,
@@ -141,6 +141,9 @@ class Task:
 
     def bind(self, device: torch.device, group: WorkerGroup) -> None:
         """Prepare for a device and a group of workers; called first."""
+
+    def check_workers(self, workers: int) -> None:
+        """Refuse a number of workers that cannot share a batch."""
 
     def tensors(self) -> Shapes:
         """Return the weights' names and shapes, in the order in which they are stored."""

@@ -27,7 +27,7 @@ except ImportError:
     raise MissingExtraError("torch", "neural", "a neural network") from None
 
 from foreword.nn.dropout import Dropout
-from foreword.training.checkpoint import Checkpoint, fingerprint
+from foreword.storage.checkpoint import Checkpoint, fingerprint
 from foreword.training.engine import Task, Trainer, Weights
 from foreword.training.gradients import Shapes, choose_device, new_flat, views
 from foreword.training.settings import Training, dropout_from, training_from

@@ -1,22 +1,25 @@
-"""Sentences and their translations as ids, and batches of them.
+"""Sentences and their translations as ids, batches of them, and the source's vocabulary as arrays.
 
 Both sides are a ``Corpus``: every sentence ends in ``</s>``, in the source too, so that there is always something to
-look at. Shapes: B sentences, S ids of the longest source, T of the longest target, N target ids without padding.
+attend to. Shapes: B sentences, S ids of the longest source, T of the longest target, N target ids without padding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from foreword.arrays import Longs
+from foreword.arrays import Array, Longs
 from foreword.errors import InputError
+from foreword.protocols import Json
 from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
 from foreword.training.batches import side_by_side
 
 EIGHT = 8
@@ -96,3 +99,34 @@ def bucketed(sources: Longs, targets: Longs, tokens: int, random: np.random.Gene
         groups.append(order[begin : begin + max(1, count - count % EIGHT if count > EIGHT else count)])
         begin += len(groups[-1])
     return groups if random is None else [groups[place] for place in random.permutation(len(groups)).tolist()]
+
+
+# The vocabulary of the source
+
+DATA, OFFSETS, COUNTS = "source.data", "source.offsets", "source.counts"
+
+
+def vocab_to_arrays(vocab: Vocab) -> tuple[dict[str, Json], dict[str, Array]]:
+    """Return what JSON holds of a vocabulary, and its arrays: a folder has one vocabulary, which is the target's."""
+    arrays: dict[str, Array] = {DATA: np.asarray(vocab.data), OFFSETS: np.asarray(vocab.offsets)}
+    if vocab.counts is not None:
+        arrays[COUNTS] = np.asarray(vocab.counts)
+    return {"unknown": vocab.unknown, "end": vocab.end}, arrays
+
+
+def vocab_from_arrays(facts: Any, arrays: dict[str, Array]) -> Vocab:
+    """Return the vocabulary that ``vocab_to_arrays`` took apart; a ValueError, KeyError or TypeError if damaged."""
+    data, offsets, counts = arrays[DATA], arrays[OFFSETS], arrays.get(COUNTS)
+    if data.dtype != np.uint8 or data.ndim != 1 or offsets.dtype != np.int64 or offsets.ndim != 1 or len(offsets) < 2:
+        raise ValueError(f"the source vocabulary is {data.dtype} {data.shape} with offsets {offsets.shape}")
+    if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
+        raise ValueError("the offsets of the source vocabulary do not rise from its beginning to its end")
+    if counts is not None and (counts.dtype != np.int64 or counts.shape != (len(offsets) - 1,)):
+        raise ValueError(f"the counts of the source vocabulary are {counts.dtype} {counts.shape}")
+    blob = data.tobytes()
+    tokens = [blob[begin:end].decode() for begin, end in pairwise(offsets.tolist())]
+    unknown, end = facts["unknown"], facts["end"]
+    for name, index in (("unknown", unknown), ("end", end)):
+        if not (type(index) is int and 0 <= index < len(tokens)) and not (name == "unknown" and index is None):
+            raise ValueError(f"{name} is {index!r}: expected an index in a vocabulary of {len(tokens)} tokens")
+    return Vocab(tokens, counts, unknown=None if unknown is None else tokens[unknown], end=tokens[end])

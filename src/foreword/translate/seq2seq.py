@@ -31,8 +31,8 @@ except ImportError:
 from torch.nn.functional import linear, log_softmax
 
 from foreword.nn.dropout import Dropout
+from foreword.storage.checkpoint import Checkpoint
 from foreword.training.batches import side_by_side
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.engine import Task
 from foreword.training.gradients import Shapes
 from foreword.training.model import NeuralModel, exact
@@ -48,10 +48,18 @@ from foreword.training.settings import (
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 from foreword.translate.greedy import Greedy
 from foreword.translate.network import ATTENTIONS, Memory, TranslationNetwork
-from foreword.translate.pairs import Batch, Pairs, batch_of, bucketed, documents_of, lengths_of
+from foreword.translate.pairs import (
+    Batch,
+    Pairs,
+    batch_of,
+    bucketed,
+    documents_of,
+    lengths_of,
+    vocab_from_arrays,
+    vocab_to_arrays,
+)
 from foreword.translate.search import Conditioned, search
 from foreword.translate.training import SCHEDULES, Objective, TranslationTask
-from foreword.translate.vocabulary import from_arrays, to_arrays
 
 SEARCHED_AT_ONCE = {"cpu": 64, "cuda": 512}
 """Sources whose translations are searched for together."""
@@ -341,7 +349,7 @@ class Seq2Seq(NeuralModel[Pairs]):
         source, target = self._known_vocabs()
         parts = Parts({**self.settings(), "shared": self._network.shared}, self.weight_arrays(), target)
         if not self._network.shared:
-            parts.settings["source"], arrays = to_arrays(source)
+            parts.settings["source"], arrays = vocab_to_arrays(source)
             parts.arrays.update(arrays)
         return parts
 
@@ -357,7 +365,7 @@ class Seq2Seq(NeuralModel[Pairs]):
             raise ValueError("it has no vocabulary")
         parts.check_counts("layers")
         model = cls(**saved_settings(settings))
-        source = parts.vocab if shared else from_arrays(source_facts, parts.arrays)
+        source = parts.vocab if shared else vocab_from_arrays(source_facts, parts.arrays)
         network = model._network_of(source, parts.vocab)
         model.load_weights(network.tensors(), parts.arrays)
         model._vocabs, model._network = (source, parts.vocab), network

@@ -41,8 +41,8 @@ from foreword.nn.dropout import Dropout
 from foreword.nn.network import Weights, word_logs
 from foreword.nn.sampled import sampled_cross_entropy, unigram
 from foreword.nn.softmax import linear_cross_entropy
+from foreword.storage.checkpoint import text_array
 from foreword.training.batches import like_lengths, longs, side_by_side
-from foreword.training.checkpoint import text_array
 from foreword.training.engine import BatchTask, Loss, Trainer
 from foreword.training.gradients import Shapes, choose_device
 from foreword.training.model import NeuralModel, exact

@@ -1,16 +1,16 @@
 """GloVe: vectors of words from how often each two of them stand near each other.
 
-With X from ``vectors/cooccurrence.py``, two vectors and two biases a word, minimise over all pairs that were seen
+With X from ``vectors/cooccurrence.py``, two vectors and two biases per word, minimise over all pairs that were seen
 
     J = Σ f(X_ij) (w_i·w̃_j + b_i + b̃_j − log X_ij)² / 2        f(x) = min(1, (x / x_max)^alpha)
 
-by AdaGrad: a step of rate·∂J for each number, divided by the root of 1 and the squares of all its steps so far. The
-vector of a word is w + w̃, for the two differ only in how they began.
+by AdaGrad: a step of rate·∂J for each number, divided by the root of 1 plus the squares of all its steps so far. The
+vector of a word is w + w̃, for the two differ only in their initial values.
 
 J. Pennington, R. Socher and C. Manning, "GloVe: global vectors for word representation" (2014). What is done
-differently: records are not shuffled on disk. Each epoch deals out the words in a new order, a block is all pairs of
-some of them, and only the block is shuffled: it stays in the cache, and nothing but X is stored. A pair of words is
-trained in both orders at once. ``plain_step`` is the kernel's slow twin.
+differently: records are not shuffled on disk. Each epoch permutes the words, a block is all pairs of some of them, and
+only the block is shuffled: it stays in the cache, and nothing but X is stored. A pair of words is trained in both
+orders at once. ``glove_step`` in ``plain.py`` is the plain version of the kernel.
 """
 
 from __future__ import annotations
@@ -20,25 +20,19 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from typing import Literal, Self, TypedDict, Unpack, get_args
 
 import numpy as np
 
-from foreword.arrays import Array, Floats, Ints, Longs, Reals
+from foreword.arrays import Array, Floats, Ints, Longs
+from foreword.checks import check_choice, check_numbers
 from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.protocols import Json, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.vectors.cooccurrence import LONGEST_WINDOW, Cooccurrence, check_pairs
 from foreword.vectors.kernels_glove import RECORD, gather_block, residual_sums, train_block
-from foreword.vectors.training import (
-    check_choice,
-    check_enough_words,
-    check_ranges,
-    checked,
-    padded,
-    word_counts,
-)
+from foreword.vectors.training import check_enough_words, check_training, checked, padded, run, untrained, word_counts
 from foreword.vectors.wordvectors import WordVectors
 
 Combine = Literal["sum", "words"]
@@ -48,51 +42,33 @@ BLOCK = 1 << 15
 million words together took twice the time and gave vectors that were no better."""
 
 MOST_RATE = 100
-"""A step is divided by the root of its own square among others, so it never exceeds 1, and no rate makes training run
-away; but squares of far larger ones would be infinite and everything stand still."""
+"""A step is divided by the root of its own square among others, so it never exceeds 1, and no rate makes training
+diverge; but squares of far larger ones would be infinite and no number would change."""
 
 LINE = 16
 """Floats in a cache line."""
 
 WORD, CONTEXT, WORD_SQUARES, CONTEXT_SQUARES = range(4)
-"""What a word's row holds."""
+"""The parts of a word's row."""
 
 
-def pair_loss(
-    w: Reals, c: Reals, b: float, k: float, x: float, x_max: float, alpha: float
-) -> tuple[float, Reals, Reals, float]:
-    """J of one pair, and its gradients for w, for w̃ (here c), and for either bias (b and k)."""
-    weight = min(1.0, (x / x_max) ** alpha)
-    error = float(w @ c) + b + k - math.log(x)
-    return weight * error**2 / 2, weight * error * c, weight * error * w, weight * error
+class CountingSettings(TypedDict, total=False):
+    """Limits of counting. memory: bytes; what does not fit goes to temporary files in the folder ``scratch``."""
 
-
-def plain_step(
-    W: Reals, C: Reals, squares_W: Reals, squares_C: Reals, i: int, j: int, x: float, *,
-    rate: float, x_max: float, alpha: float,
-) -> float:  # fmt: skip
-    """One step of AdaGrad on X_ij, in place; J of the pair before it.
-
-    W, C: (V, d + 1), a word's vector and, in the last place, its bias; squares: as large, the sums so far.
-    """
-    loss, of_w, of_c, of_bias = pair_loss(W[i, :-1], C[j, :-1], W[i, -1], C[j, -1], x, x_max, alpha)
-    for row, squares, gradient in ((W[i], squares_W[i], of_w), (C[j], squares_C[j], of_c)):
-        step = rate * np.append(gradient, of_bias)
-        squares += step**2
-        row -= step / np.sqrt(squares)
-    return loss
+    memory: int | None
+    scratch: str | None
 
 
 class GloVe:
     """Word vectors by GloVe.
 
-    x_max, alpha: how pairs are weighed; pairs seen ``x_max`` times and more all count 1. 100 is for texts of thousands
-    of millions of words.
+    x_max, alpha: how pairs are weighted; pairs seen ``x_max`` times and more all count 1. 100 is for texts of billions
+    of words.
     combine: "sum" gives w + w̃ as a word's vector, "words" w alone.
-    threads: with one the same seed gives the same bits; with more, threads write to the same rows without waiting for
-    each other, which is faster and no longer repeatable. Counting gives the same at any number.
-    memory: how many bytes counting may take; what does not fit goes to temporary files in ``scratch``, by default the
-    system's folder for such. None is no limit.
+    threads: with one the same seed gives the same bits; with more, threads write to the same rows without locking,
+    which is faster and no longer repeatable. Counting gives the same at any number.
+    counting: ``memory``, the bytes that counting may take (None: no limit); what does not fit goes to temporary files
+    in ``scratch``, by default the system's folder for such.
     """
 
     def __init__(
@@ -107,8 +83,7 @@ class GloVe:
         combine: Combine = "sum",
         seed: int = 0,
         threads: int = 1,
-        memory: int | None = None,
-        scratch: str | None = None,
+        **counting: Unpack[CountingSettings],
     ) -> None:
         self.dimensions = dimensions
         self.window = window
@@ -119,8 +94,7 @@ class GloVe:
         self.combine = combine
         self.seed = seed
         self.threads = threads
-        self.memory = memory
-        self.scratch = scratch
+        self.memory, self.scratch = _counting_limits(**counting)
         self._vocab: Vocab | None = None
         self._epoch, self._block = 0, 0
         self._source: Json = None
@@ -151,22 +125,19 @@ class GloVe:
 
     @property
     def vectors(self) -> WordVectors:
-        """The words that were counted and their vectors, as a value of its own."""
+        """The counted words and their vectors."""
         matrix = self.words_ + self.contexts_ if self.combine == "sum" else self.words_
         return WordVectors.of_vocab(self.vocab, matrix)
 
     # Learning
 
     def fit(self, source: Corpus | Cooccurrence, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
-        """Count and train to the end. ``valid`` is not looked at: nothing here is tuned."""
-        counted = self.count(source, meter) if isinstance(source, Corpus) else source
-        for step in self.train(counted):
-            if meter:
-                meter(f"training, loss {step.loss:.4f}", step.done, step.total)
+        """Count and train to the end. ``valid`` is ignored: nothing here is tuned."""
+        run(self.train(self.count(source, meter) if isinstance(source, Corpus) else source), meter)
         return self
 
     def count(self, corpus: Corpus, meter: Meter | None = None) -> Cooccurrence:
-        """What ``fit`` learns from."""
+        """Count the pairs of words that ``fit`` learns from."""
         self._check_settings()
         corpus.check_ids()
         check_enough_words(word_counts(corpus))
@@ -175,12 +146,11 @@ class GloVe:
         )
 
     def train(self, source: Corpus | Cooccurrence) -> Iterator[Step]:
-        """Train, a step every ten thousand pairs or so; a Step's ``done`` and ``total`` are pairs of words, its loss
-        the mean J of a pair, as Stanford's program shows it.
+        """Train, yielding a step about every ten thousand pairs; a Step's ``done`` and ``total`` are pairs of words,
+        its loss the mean J of a pair, as Stanford's program shows it.
 
-        A model that was saved between two steps, and loaded, goes on where it was, and with one thread ends in the
-        same bits as if it had never stopped. What was counted is not saved with it: give the same text again, or the
-        same counts.
+        A model that was saved between two steps, and loaded, resumes where it was, and with one thread ends in the
+        same bits as if it had never stopped. The counts are not saved with it: pass the same text or counts again.
         """
         self._check_settings()
         X = self.count(source) if isinstance(source, Corpus) else source
@@ -188,7 +158,7 @@ class GloVe:
         if X.window != self.window:
             raise SettingError(f"window={self.window}, but the pairs were counted within {X.window} words")
         if self._vocab is None:
-            self._begin(X)
+            self._initialise(X)
         elif X.vocab != self._vocab or self._source != _fingerprint(X):
             raise InputError("this is not the text that training began with")
         total = len(X.columns) * self.epochs
@@ -199,13 +169,13 @@ class GloVe:
             work, base = self._work(X, blocks), self._epoch * len(X.columns)
             for first in range(self._block, len(blocks), self.threads):
                 last = min(first + self.threads, len(blocks))
-                loss, steps = _at_once(work, first, last).tolist()
+                loss, steps = _in_parallel(work, first, last).tolist()
                 if not math.isfinite(loss):
-                    raise InputError(f"the loss is no number in epoch {self._epoch + 1}: the model is damaged")
+                    raise InputError(f"the loss is NaN or infinite in epoch {self._epoch + 1}: the model is damaged")
                 self._epoch, self._block = (self._epoch + 1, 0) if last == len(blocks) else (self._epoch, last)
                 yield Step(base + blocks.pairs_before(last), total, loss / steps, self.rate)
 
-    def _begin(self, X: Cooccurrence) -> None:
+    def _initialise(self, X: Cooccurrence) -> None:
         d = self.dimensions
         numbers = np.random.default_rng(self.seed).random((len(X.vocab), 2, d + 1), np.float32)
         numbers = (numbers - np.float32(0.5)) / np.float32(d)
@@ -216,12 +186,12 @@ class GloVe:
         self._vocab = X.vocab
 
     def _work(self, X: Cooccurrence, blocks: _Blocks) -> Callable[[int], Array]:
-        """What a thread does with a block: gather it, shuffle it and train; the sum of its losses, and its steps."""
-        rooms = [np.empty(RECORD * blocks.room, np.int32) for _ in range(self.threads)]
+        """Return what a thread does with a block: gather it, shuffle it, train, and report its loss and its steps."""
+        buffers = [np.empty(RECORD * blocks.largest, np.int32) for _ in range(self.threads)]
         rows, width = self._rows.reshape(-1), self._rows.shape[2]
 
         def work(number: int) -> Array:
-            records, report = rooms[number % self.threads], np.zeros(2)
+            records, report = buffers[number % self.threads], np.zeros(2)
             values = records.view(np.float32)
             size = gather_block(
                 blocks.words_of(number), X.offsets, X.columns, X.counts, float(self.x_max), float(self.alpha),
@@ -233,22 +203,16 @@ class GloVe:
         return work
 
     def _check_settings(self) -> None:
-        check_ranges(
-            self, dimensions=(1, 1 << 16), window=(1, LONGEST_WINDOW), epochs=(1, 1 << 20), threads=(1, 1 << 10),
-            seed=(0, (1 << 63) - 1),
-        )  # fmt: skip
+        check_training(self, window=LONGEST_WINDOW)
+        check_numbers(self, "seed", whole=True, most=(1 << 63) - 1)
         check_choice(self, "combine", get_args(Combine))
-        for name in ("rate", "x_max", "alpha"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
-                raise SettingError(f"{name}={value}: expected a positive number")
-        if self.rate > MOST_RATE:
-            raise SettingError(f"rate={self.rate}: expected at most {MOST_RATE}")
+        check_numbers(self, "rate", above=0, most=MOST_RATE)
+        check_numbers(self, "x_max", "alpha", above=0)
 
     # Saving
 
     def to_parts(self) -> Parts:
-        """The whole state of training, so that a saved model may also be a checkpoint."""
+        """Return the whole state of training, so that a saved model is also a checkpoint."""
         vocab, d = self.vocab, self.dimensions
         state: dict[str, Json] = {"epoch": self._epoch, "block": self._block, "source": self._source}
         arrays: dict[str, Array] = {
@@ -258,19 +222,17 @@ class GloVe:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
-        settings = dict(parts.settings)
-        state = settings.pop("state", None)
-        if parts.vocab is None or set(settings) != set(_SETTINGS) or not isinstance(state, dict):
-            raise ValueError("expected the settings of a GloVe, its state and a vocabulary")
+        """Build a model from a folder, trained or in the middle of training."""
+        model, vocab, state = untrained(cls, parts, _SETTINGS, "state")
+        if not isinstance(state, dict):
+            raise ValueError("expected the state of training")
         epoch, block, source = (state.get(name) for name in ("epoch", "block", "source"))
         if not (isinstance(epoch, int) and isinstance(block, int) and epoch >= 0 and block >= 0):
             raise ValueError("expected the numbers 'epoch' and 'block'")
-        model = cls(**settings)  # type: ignore[arg-type]
-        model._check_settings()
-        shape = (len(parts.vocab), model.dimensions + 1)
+        shape = (len(vocab), model.dimensions + 1)
         model._rows = _rows_of([checked(parts.arrays, name, np.float32, shape) for name in _ARRAYS])
         model._epoch, model._block, model._source = epoch, block, source
-        model._vocab = parts.vocab
+        model._vocab = vocab
         return model
 
 
@@ -279,15 +241,19 @@ _ARRAYS = ("words", "contexts", "word_squares", "context_squares")
 """Each float32 (V, dimensions + 1), the bias last."""
 
 
+def _counting_limits(memory: int | None = None, scratch: str | None = None) -> tuple[int | None, str | None]:
+    return memory, scratch
+
+
 def _learnt(kind: int, dimensions: int) -> Longs:
-    """Where the vector and the bias lie in one of the four parts of a row: a word's bias comes before the one that
-    stands there, a context's after it.
+    """Return the columns of vector and bias in one of the four parts of a row: a word's bias comes before the constant
+    one, a context's after it.
     """
     return np.append(np.arange(dimensions), dimensions + kind % 2)
 
 
 def _rows_of(parts: Sequence[Floats]) -> Floats:
-    """The four parts, each (V, d + 1), as the kernel has them: (V, 4, width), as ``vectors/kernels_glove.py`` says."""
+    """Join the four parts, each (V, d + 1), to the rows of ``vectors/kernels_glove.py``, (V, 4, width)."""
     d = parts[0].shape[1] - 1
     rows = _aligned((len(parts[0]), 4, padded(d + 2)))
     rows[:, :2], rows[:, 2:] = 0, 1
@@ -298,15 +264,15 @@ def _rows_of(parts: Sequence[Floats]) -> Floats:
 
 
 def _aligned(shape: tuple[int, ...]) -> Floats:
-    """An array that begins with a cache line, as then all its rows do."""
+    """Allocate an array that begins at a cache line, as then all its rows do."""
     size = math.prod(shape)
-    room = np.empty(size + LINE, np.float32)  # not np.zeros, which asks for no huge pages
-    skip = -(room.ctypes.data // room.itemsize) % LINE
-    return room[skip : skip + size].reshape(shape)
+    buffer = np.empty(size + LINE, np.float32)  # not np.zeros, which requests no huge pages
+    skip = -(buffer.ctypes.data // buffer.itemsize) % LINE
+    return buffer[skip : skip + size].reshape(shape)
 
 
 class _Blocks:
-    """An epoch's blocks: the words in a random order, cut where the pairs are as many. seeds: to shuffle each with."""
+    """The blocks of an epoch: the words permuted, cut into parts of equally many pairs. seeds: of their shuffles."""
 
     def __init__(self, X: Cooccurrence, seed: int, epoch: int) -> None:
         rng = np.random.default_rng((seed, epoch))
@@ -316,21 +282,23 @@ class _Blocks:
         pairs = len(X.columns)
         cuts = np.linspace(0, pairs, -(-pairs // BLOCK) + 1)
         self._edges = np.unique(np.searchsorted(self._before, cuts))
-        self.room = int(np.diff(self._before[self._edges]).max())
+        self.largest = int(np.diff(self._before[self._edges]).max())
         self.seeds = rng.integers(0, 1 << 63, len(self), np.int64).astype(np.uint64)
 
     def __len__(self) -> int:
         return len(self._edges) - 1
 
     def words_of(self, block: int) -> Ints:
+        """Return the words of a block."""
         return self._order[self._edges[block] : self._edges[block + 1]]
 
     def pairs_before(self, block: int) -> int:
+        """Return the number of pairs in earlier blocks."""
         return int(self._before[self._edges[block]])
 
 
-def _at_once(work: Callable[[int], Array], first: int, last: int) -> Array:
-    """``work`` for each block, all at the same time; what they report, added."""
+def _in_parallel(work: Callable[[int], Array], first: int, last: int) -> Array:
+    """Call ``work`` for each block, all in parallel, and add up their reports."""
     if last - first == 1:
         return work(first)
     with ThreadPoolExecutor(last - first) as pool:
@@ -339,15 +307,15 @@ def _at_once(work: Callable[[int], Array], first: int, last: int) -> Array:
 
 
 def _fingerprint(X: Cooccurrence) -> Json:
-    """Enough to tell another text's pairs: how many there are, and a checksum of how many each word has."""
+    """Return enough to recognise another text's pairs: their number, and a checksum of the number of each word."""
     return [len(X.columns), zlib.crc32(np.ascontiguousarray(X.offsets).data)]
 
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """How far w_i·w̃_j + b_i + b̃_j is from log X_ij.
+    """Residuals w_i·w̃_j + b_i + b̃_j − log X_ij.
 
-    pairs: how many were looked at, both orders; rms: the root of the mean square; weighted: the same, weighed by f.
+    pairs: their number, both orders; rms: the root of the mean square; weighted: the same, weighted by f.
     """
 
     pairs: int
@@ -356,7 +324,7 @@ class Residuals:
 
 
 def residuals(model: GloVe, X: Cooccurrence, *, least: float = 0.0) -> Residuals:
-    """What is left to learn of pairs with X_ij ≥ ``least``; with ``least=model.x_max``, of the frequent ones."""
+    """Return the residuals of pairs with X_ij ≥ ``least``; with ``least=model.x_max``, of the frequent ones."""
     if X.vocab != model.vocab:
         raise InputError("the pairs were counted with another vocabulary than the model's")
     sums, rows = np.zeros(4), model._rows

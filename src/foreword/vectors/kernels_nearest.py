@@ -1,6 +1,6 @@
-"""The rows of a large matrix that score highest with a query: products in blocks, and only the best kept.
+"""The rows of a large matrix that score highest with a query: products in blocks, of which only the best are retained.
 
-A matrix of a million rows is read once for up to 64 queries, so that its way from memory is paid once. Scores of a
+A matrix of a million rows is read once for up to 64 queries, so that its transfer from memory is paid once. Scores of a
 block are compared with the least of the best so far; nearly all are below it, and nothing is ever sorted.
 """
 
@@ -28,18 +28,18 @@ from foreword.native.simd import (
 )
 
 QUERIES = 64
-"""Queries at once: their int16 rows of 300 dimensions just fill the first cache."""
+"""Queries at once: their int16 rows of 300 dimensions just fill the first-level cache."""
 
 GROUP = 4
 """Queries of int16 come in fours."""
 
 BLOCK = 1024
-"""Rows of bytes between two looks at their scores."""
+"""Rows scored between two updates of the best."""
 
 
 @inlined
 def _enter(score: np.float32, row: int, best: Floats, places: Longs, first: int, k: int) -> None:
-    """Put a score among the k best, which are sorted, behind those that are as good."""
+    """Insert a score into the k best, which are sorted, after equal ones."""
     at = k - 1
     while at > 0 and best[first + at - 1] < score:
         best[first + at] = best[first + at - 1]
@@ -51,7 +51,7 @@ def _enter(score: np.float32, row: int, best: Floats, places: Longs, first: int,
 
 @kernel
 def keep_best(scores: Floats, factors: Floats, begin: int, least: Floats, best: Floats, places: Longs) -> None:
-    """Look at the scores of the rows from ``begin`` on, each times its row's factor.
+    """Update the best with the scores of the rows from ``begin`` on, each times its row's factor.
 
     scores: (rows, queries); factors: (all rows,); least: (queries,), the worst of each query's best.
     best, places: (queries, k), the best so far and their rows, sorted; all three change.
@@ -77,7 +77,7 @@ def scan_bytes(
     matrix: SignedBytes, dimensions: int, factors: Floats, queries: Shorts, padding: SignedBytes,
     sums: Ints, scores: Floats, least: Floats, best: Floats, places: Longs,
 ) -> None:  # fmt: skip
-    """``keep_best`` over a whole matrix of int8.
+    """Apply ``keep_best`` to a whole matrix of int8.
 
     matrix: flat, (n * dimensions,). queries: int16 (one or a multiple of four, a multiple of 32), zeros beyond the
     dimensions. padding: (4 * width,) of zeros; sums: ((BLOCK + 4) * queries,); scores: (BLOCK, queries): scratch.
@@ -98,7 +98,7 @@ def scan_bytes(
                     _two_rows(matrix, at, dimensions, flat, count, width, sums, out)
                 row += together
                 continue
-            for place in range(dimensions):  # the last rows are copied: nothing is read behind the matrix
+            for place in range(dimensions):  # the last rows are copied: nothing is read beyond the matrix
                 padding[place] = matrix[row * dimensions + place]
             if count == 1:
                 _four_rows(padding, 0, width, flat, width, sums, BLOCK)
@@ -118,7 +118,7 @@ def _four_rows(
     matrix: SignedBytes, at: int, stride: int, query: Shorts, width: int, sums: Ints,
     out: int,
 ) -> None:  # fmt: skip
-    """The products of four rows with one query, to ``sums[out:out + 4]``."""
+    """Write the products of four rows with one query to ``sums[out:out + 4]``."""
     a, b, c, d = no_totals(), no_totals(), no_totals(), no_totals()
     for place in range(0, width, WIDTH):
         asked = load_shorts(query, place)
@@ -134,7 +134,7 @@ def _two_rows(
     matrix: SignedBytes, at: int, stride: int, queries: Shorts, count: int, width: int,
     sums: Ints, out: int,
 ) -> None:  # fmt: skip
-    """The products of two rows with all queries, to ``sums[out:]`` and ``sums[out + count:]``."""
+    """Write the products of two rows with all queries to ``sums[out:]`` and ``sums[out + count:]``."""
     for query in range(0, count, GROUP):
         a0, a1, a2, a3 = no_totals(), no_totals(), no_totals(), no_totals()
         b0, b1, b2, b3 = no_totals(), no_totals(), no_totals(), no_totals()
@@ -158,7 +158,7 @@ def scan_floats(
     matrix: Array, dimensions: int, factors: Floats, query: Floats, padding: Array, scores: Floats,
     least: Floats, best: Floats, places: Longs,
 ) -> None:  # fmt: skip
-    """``keep_best`` over a whole matrix for one query.
+    """Apply ``keep_best`` to a whole matrix for one query.
 
     matrix: flat, float32 or the bits of float16. query: (a multiple of 16,), zeros beyond the dimensions. padding: as
     long, of the matrix's kind, zeros; scores: (BLOCK, 1): scratch.
@@ -171,7 +171,7 @@ def scan_floats(
             at = row * dimensions
             if at + width <= len(matrix):
                 scores[row - begin, 0] = _product(matrix, at, query)
-            else:  # nothing is read behind the matrix
+            else:  # nothing is read beyond the matrix
                 for place in range(dimensions):
                     padding[place] = matrix[at + place]
                 scores[row - begin, 0] = _product(padding, 0, query)
@@ -192,11 +192,11 @@ def _product(matrix: Array, at: int, query: Floats) -> np.float32:
 
 @kernel
 def widen_halves(halves: NDArray[np.uint16], out: Floats) -> None:
-    """Float16, as its bits, to float32."""
+    """Convert float16, as its bits, to float32."""
     whole = len(halves) // LANES * LANES
     for place in range(0, whole, LANES):
         store(out, place, load_floats(halves, place))
-    # The rest is done by the same sixteen lanes, shifted back over what is done already; a short array bit by bit.
+    # The rest uses the same sixteen lanes, shifted back over converted numbers; a short array goes number by number.
     if whole < len(halves) and len(halves) >= LANES:
         store(out, len(halves) - LANES, load_floats(halves, len(halves) - LANES))
     elif whole < len(halves):

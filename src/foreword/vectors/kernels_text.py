@@ -1,7 +1,7 @@
 """Word vectors as text and as word2vec's binary, from bytes to rows and back.
 
-A kernel takes only lines that it understands at once, which is nearly all of them. Any other, be it broken or only
-unusual, it leaves to Python, whose judgement is that of the plain reader.
+A kernel reads only usual lines, which nearly all are. Any other, be it broken or only unusual, is left to the plain
+reader in Python.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from foreword.arrays import Bytes, Floats, Longs
 from foreword.native.jit import inlined, kernel
 
 MORE, ODD, FULL = range(3)
-"""Why a reader stopped: the bytes are used up, a line for Python, no row left."""
+"""Why a reader stopped: it needs more bytes, a line is for Python, no row is left."""
 
 AT, LINE, ROW, USED = range(4)
-"""What ``position`` holds: the next byte, the number of lines before it, the next row, and how many bytes of words have
-been written."""
+"""Indices of ``position``: the next byte, the number of lines before it, the next row, and the bytes of words written
+so far."""
 
 NUMBER_BYTES = 17
-"""Room for a number and the blank before it."""
+"""Most bytes of a number and the blank before it."""
 
 _NEWLINE, _RETURN, _SPACE, _TAB = 10, 13, 32, 9
 _PLUS, _MINUS, _POINT, _ZERO, _NINE, _LITTLE_E, _BIG_E = 43, 45, 46, 48, 57, 101, 69
 
 _EXACT = 1 << 53
-"""Whole numbers up to here are float64s, and so are powers of ten up to the 22nd."""
+"""Integers up to here are exact in float64, and so are powers of ten up to the 22nd."""
 
 _ENOUGH = 10**17
-"""From here on further digits of a number are only counted: they cannot change a float32, or Python is asked."""
+"""From here on further digits are only counted: they cannot change a float32, or the line is left to Python."""
 
 _REACH = 290
 _POWERS = np.array([10.0**power for power in range(-_REACH, _REACH + 1)])
@@ -38,7 +38,7 @@ TOO_LARGE = 2.0**128 - 2.0**103
 """From here on a number rounds to an infinite float32."""
 
 _DIGITS = 9
-"""Digits that tell any two float32 apart."""
+"""Digits that distinguish any two float32."""
 
 
 # Reading
@@ -51,11 +51,11 @@ def _is_blank(byte: int) -> bool:
 
 @inlined
 def _read_number(data: Bytes, at: int, numbers: Floats, place: int) -> int:
-    """Read a decimal number into ``numbers[place]``, rounded as Python and then NumPy would; where it ends, or -1 if it
-    is not certain what it is. ``data`` must end in a line end.
+    """Read a decimal number into ``numbers[place]``, rounded as by Python and then NumPy; return where it ends, or -1
+    if it is uncertain. ``data`` must end in a line end.
 
-    Where the digits or their power of ten are no float64, the product is off by a few units in its last place. If a
-    little more and a little less than it give the same float32, that is right all the same.
+    If the digits or their power of ten are not exact in float64, the product is off by a few units in its last place.
+    If slightly larger and smaller numbers round to the same float32, that is right all the same.
     """
     negative = data[at] == _MINUS
     if negative or data[at] == _PLUS:
@@ -113,7 +113,7 @@ def _read_number(data: Bytes, at: int, numbers: Floats, place: int) -> int:
 
 @inlined
 def _read_line(data: Bytes, at: int, numbers: Floats, row: int, dimensions: int) -> int:
-    """Read the numbers of a line from the blank after its word on; where the next line begins, or -1."""
+    """Read the numbers of a line from the blank after its word on; return where the next line begins, or -1."""
     for place in range(dimensions):
         if not _is_blank(data[at]):
             return -1
@@ -127,7 +127,7 @@ def _read_line(data: Bytes, at: int, numbers: Floats, row: int, dimensions: int)
 
 @kernel
 def read_text(data: Bytes, matrix: Floats, dimensions: int, words: Bytes, ends: Longs, position: Longs) -> int:
-    """Read lines of a word and its numbers; why it stopped.
+    """Read lines of a word and its numbers; return why it stopped.
 
     data: whole lines, each with its end. matrix: flat, (rows * dimensions,). words: as long as data, the words one
     after another. ends: (rows,), where each ends.
@@ -158,12 +158,12 @@ def read_text(data: Bytes, matrix: Floats, dimensions: int, words: Bytes, ends: 
 
 @kernel
 def read_binary(data: Bytes, rows: Bytes, size: int, words: Bytes, ends: Longs, position: Longs) -> int:
-    """Read entries of a word, a blank and ``size`` bytes, as far as they are whole; why it stopped.
+    """Read entries of a word, a blank and ``size`` bytes, as long as they are complete; return why it stopped.
 
     rows: the matrix as bytes, flat. Line ends before a word, which some writers put after a vector, are no part of it.
     """
-    room = len(rows) // size
-    while position[ROW] < room:
+    entries = len(rows) // size
+    while position[ROW] < entries:
         start = position[AT]
         while start < len(data) and data[start] == _NEWLINE:
             start += 1
@@ -188,8 +188,8 @@ def read_binary(data: Bytes, rows: Bytes, size: int, words: Bytes, ends: Longs, 
 
 @inlined
 def _shortest(value: float) -> tuple[int, int, int]:
-    """The shortest decimal that lies nearer to a positive float32 than half way to the next: digits as a whole number,
-    how many, and the power of ten of the first.
+    """Return the shortest decimal nearer to a positive float32 than half way to the next: digits as an integer, their
+    number, and the power of ten of the first.
     """
     power = np.int64(math.floor(math.log10(value)))
     digits = np.int64(np.rint(value * _POWERS[_REACH + _DIGITS - 1 - power]))
@@ -200,7 +200,7 @@ def _shortest(value: float) -> tuple[int, int, int]:
         power -= 1
         digits = np.int64(np.rint(value * _POWERS[_REACH + _DIGITS - 1 - power]))
     fraction, exponent = math.frexp(value)
-    # Half the distance to the next float, the nearer one below a power of two; a hair less, for our own rounding.
+    # Half the distance to the next float, the nearer one below a power of two; slightly less, for our own rounding.
     near = math.ldexp(0.999 if fraction > 0.5 else 0.499, max(exponent - 25, -150))
     length, whole = np.int64(_DIGITS), np.float64(digits)
     while length > 1:
@@ -224,7 +224,7 @@ def _write_digits(out: Bytes, at: int, digits: int, length: int) -> None:
 
 @inlined
 def _write_number(value: float, out: Bytes, at: int) -> int:
-    """As Python writes numbers: 0.25, 12, 1e-07; where it ends."""
+    """Write a number as Python does, 0.25, 12, 1e-07, and return where it ends."""
     if value < 0 or (value == 0 and math.copysign(1.0, value) < 0):
         out[at] = _MINUS
         at += 1
@@ -266,9 +266,9 @@ def _write_number(value: float, out: Bytes, at: int) -> int:
 
 @kernel
 def write_text(matrix: Floats, words: Bytes, offsets: Longs, out: Bytes) -> int:
-    """Lines of a word and its numbers, each with a blank before it; how many bytes.
+    """Write lines of a word and its numbers, each with a blank before it; return the number of bytes.
 
-    matrix: (rows, d), finite numbers. out: room for the words, a line end each, and NUMBER_BYTES for each number.
+    matrix: (rows, d), finite numbers. out: large enough for the words, a line end each, and NUMBER_BYTES per number.
     """
     at = 0
     for row in range(len(matrix)):

@@ -1,7 +1,7 @@
 """The numbers of word vectors: rows as float32, float16, or int8 with a scale for each row, and the nearest of them.
 
-Int8 takes a quarter of the room and moves a cosine by less than 0.01; products with it are whole numbers, of which a
-processor makes twice as many at once. Queries become int16 for that, which changes a cosine by about 1e-5.
+Int8 takes a quarter of the memory and changes a cosine by less than 0.01; products with it are integers, of which a
+processor computes twice as many at once. Queries become int16 for that, which changes a cosine by about 1e-5.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ LARGEST_SHORT = 32767
 LARGEST_HALF = 65504.0
 
 FLOAT_BLOCK = 4096
-"""Rows of floats that are multiplied at a time: a few megabytes, which the second cache nearly holds."""
+"""Rows of floats that are multiplied at a time: a few megabytes, which nearly fit into the second-level cache."""
 
 MANY = 2048
-"""From so many neighbours on, sorting everything is quicker than keeping a list."""
+"""From this many neighbours on, sorting everything is faster than maintaining a list."""
 
 
 class NotFiniteError(InputError):
-    """A vector with NaN or an infinite number in it; ``place`` is its row."""
+    """A vector with NaN or an infinite number in it; ``row`` is its row."""
 
-    def __init__(self, place: int, what: str) -> None:
-        super().__init__(f"vector {place + 1} {what}: expected finite numbers")
-        self.place = place
+    def __init__(self, row: int, what: str) -> None:
+        super().__init__(f"vector {row + 1} {what}: expected finite numbers")
+        self.row = row
         self.what = what
 
 
@@ -43,8 +43,8 @@ class Rows:
     """n vectors of d dimensions.
 
     matrix: float32, float16 or int8 (n, d); it may be mapped from a file and is never written to.
-    scales: float32 (n,), what a row of int8 is multiplied by; None for floats.
-    norms: float32 (n,), the lengths of the rows where they are known already.
+    scales: float32 (n,), the factor of each row of int8; None for floats.
+    norms: float32 (n,), the lengths of the rows if they are already known.
     """
 
     def __init__(self, matrix: Array, scales: Floats | None = None, norms: Floats | None = None) -> None:
@@ -74,14 +74,14 @@ class Rows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that the numbers take."""
+        """Bytes of the numbers."""
         return int(self.matrix.nbytes) + (0 if self.scales is None else int(self.scales.nbytes))
 
-    def floats(self, places: slice | Longs | list[int]) -> Floats:
-        """Some rows as float32, (rows, d)."""
-        chosen = self.matrix[places]
+    def floats(self, rows: slice | Longs | list[int]) -> Floats:
+        """Return some rows as float32, (rows, d)."""
+        chosen = self.matrix[rows]
         if self.scales is not None:
-            scaled: Floats = chosen.astype(np.float32) * self.scales[places][:, None]
+            scaled: Floats = chosen.astype(np.float32) * self.scales[rows][:, None]
             return scaled
         return _widened(chosen)
 
@@ -89,28 +89,28 @@ class Rows:
     def norms(self) -> Floats:
         """The length of each vector; 1 for a vector of zeros, so that it can be divided by.
 
-        A vector that holds NaN or an infinite number is a NotFiniteError.
+        A vector with NaN or an infinite number raises a NotFiniteError.
         """
         lengths = np.empty(len(self), np.float32)
         for begin in range(0, len(self), FLOAT_BLOCK):
             block = self.floats(slice(begin, begin + FLOAT_BLOCK))
             with np.errstate(over="ignore"):
                 lengths[begin : begin + len(block)] = np.sqrt(np.einsum("ij,ij->i", block, block))
-        for place in np.flatnonzero(~np.isfinite(lengths)).tolist():  # or a square that is no float32
+        for row in np.flatnonzero(~np.isfinite(lengths)).tolist():  # or a square beyond float32
             with np.errstate(over="ignore"):
-                lengths[place] = np.linalg.norm(self.floats([place])[0].astype(np.float64))
-            if not np.isfinite(lengths[place]):
-                self._refuse(place)
+                lengths[row] = np.linalg.norm(self.floats([row])[0].astype(np.float64))
+            if not np.isfinite(lengths[row]):
+                self._refuse(row)
         return np.where(lengths > 0, lengths, np.float32(1)).astype(np.float32)
 
-    def _refuse(self, place: int) -> NoReturn:
-        row = self.floats([place])[0]
-        wrong = np.flatnonzero(~np.isfinite(row))
-        what = f"holds {row[wrong[0]]} in dimension {wrong[0] + 1}" if len(wrong) else "is too long for a float32"
-        raise NotFiniteError(place, what)
+    def _refuse(self, row: int) -> NoReturn:
+        vector = self.floats([row])[0]
+        wrong = np.flatnonzero(~np.isfinite(vector))
+        what = f"holds {vector[wrong[0]]} in dimension {wrong[0] + 1}" if len(wrong) else "is too long for a float32"
+        raise NotFiniteError(row, what)
 
     def stored_as(self, stored: Stored) -> Self:
-        """The same vectors in another precision."""
+        """Return the vectors in another precision."""
         if stored not in get_args(Stored):
             raise SettingError(f"stored={stored!r}: expected one of {', '.join(get_args(Stored))}")
         if stored == self.stored:
@@ -129,7 +129,7 @@ class Rows:
         return type(self)(matrix, scales if stored == "int8" else None)
 
     def cosines(self, query: Floats) -> Floats:
-        """The cosine of one vector with every row, (n,): the plain road to the nearest."""
+        """Return the cosine of one vector with every row, (n,): the plain version of ``nearest``."""
         products = np.empty(len(self), np.float32)
         for begin in range(0, len(self), FLOAT_BLOCK):
             there = slice(begin, begin + FLOAT_BLOCK)
@@ -138,7 +138,7 @@ class Rows:
         return cosines
 
     def nearest(self, queries: Floats, k: int) -> tuple[Longs, Floats]:
-        """The rows with the largest cosines to each query, the nearest first, earlier rows first among equals.
+        """Return the rows with the largest cosines to each query, the nearest first, earlier rows first among equals.
 
         queries: (q, d). Both results are (q, k), or (q, n) where there are fewer rows.
         """
@@ -148,13 +148,13 @@ class Rows:
         if not np.isfinite(queries).all():
             raise InputError("a query holds a number that is not finite")
         queries, k = unit(queries), max(0, min(k, len(self)))
-        places, cosines = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
+        rows, cosines = np.empty((len(queries), k), np.int64), np.empty((len(queries), k), np.float32)
         if not k:
-            return places, cosines
+            return rows, cosines
         for begin in range(0, len(queries), QUERIES):
             chunk = slice(begin, begin + QUERIES)
-            places[chunk], cosines[chunk] = self._nearest(queries[chunk], k)
-        return places, cosines
+            rows[chunk], cosines[chunk] = self._nearest(queries[chunk], k)
+        return rows, cosines
 
     def _nearest(self, queries: Floats, k: int) -> tuple[Longs, Floats]:
         if k > MANY:
@@ -166,7 +166,7 @@ class Rows:
         return self._scan_once(queries, k) if len(queries) == 1 else self._scan_floats(queries, k)
 
     def _scan_once(self, queries: Floats, k: int) -> tuple[Longs, Floats]:
-        """One query waits for memory whatever is done, and needs neither BLAS nor its threads."""
+        """Scan all rows for one query, which is bound by memory and needs neither BLAS nor its threads."""
         numbers: Any = self.matrix.view(np.uint16) if self.matrix.dtype == np.float16 else self.matrix
         width = -(-self.dimensions // LANES) * LANES
         query = np.zeros(width, np.float32)
@@ -174,16 +174,16 @@ class Rows:
         best = _Best(1, 1, k)
         scan_floats(
             frozen(numbers.reshape(-1)), self.dimensions, self._factors, query, np.zeros(width, numbers.dtype),
-            np.empty((BLOCK, 1), np.float32), best.least, best.scores, best.places,
+            np.empty((BLOCK, 1), np.float32), best.least, best.scores, best.rows,
         )  # fmt: skip
-        return best.places, best.scores
+        return best.rows, best.scores
 
     def _scan_floats(self, queries: Floats, k: int) -> tuple[Longs, Floats]:
         best = _Best(len(queries), len(queries), k)
         for begin in range(0, len(self), FLOAT_BLOCK):
             block = self.floats(slice(begin, begin + FLOAT_BLOCK))
-            keep_best(block @ queries.T, self._factors, begin, best.least, best.scores, best.places)
-        return best.places, best.scores
+            keep_best(block @ queries.T, self._factors, begin, best.least, best.scores, best.rows)
+        return best.rows, best.scores
 
     def _scan_bytes(self, queries: Floats, k: int) -> tuple[Longs, Floats]:
         count = 1 if len(queries) == 1 else -(-len(queries) // GROUP) * GROUP
@@ -198,29 +198,29 @@ class Rows:
         scan_bytes(
             frozen(self.matrix.reshape(-1)), self.dimensions, self._factors, shorts, np.zeros(4 * width, np.int8),
             np.zeros((BLOCK + 4) * count, np.int32), np.empty((BLOCK, count), np.float32), best.least, best.scores,
-            best.places,
+            best.rows,
         )  # fmt: skip
-        return best.places[: len(queries)], best.scores[: len(queries)] * steps[:, None]
+        return best.rows[: len(queries)], best.scores[: len(queries)] * steps[:, None]
 
     @cached_property
     def _factors(self) -> Floats:
-        """What turns a product of stored numbers into one with a vector of length one."""
+        """The factors that turn products of stored numbers into products with vectors of length one."""
         ones: Floats = (np.float32(1) if self.scales is None else self.scales) / self.norms
         return ones
 
 
 class _Best:
-    """Room for the k best of each query; ``room`` counts queries that are only there to fill up."""
+    """The k best of each query. size: queries with padding."""
 
-    def __init__(self, queries: int, room: int, k: int) -> None:
-        self.least = np.full(room, -np.inf, np.float32)
+    def __init__(self, queries: int, size: int, k: int) -> None:
+        self.least = np.full(size, -np.inf, np.float32)
         self.least[queries:] = np.inf
-        self.scores = np.full((room, k), -np.inf, np.float32)
-        self.places = np.zeros((room, k), np.int64)
+        self.scores = np.full((size, k), -np.inf, np.float32)
+        self.rows = np.zeros((size, k), np.int64)
 
 
 def to_bytes(rows: Floats) -> tuple[SignedBytes, Floats]:
-    """Rows as int8 and the scale of each: the largest number of a row becomes 127."""
+    """Convert rows to int8 and return the scale of each: the largest number of a row becomes 127."""
     largest = np.abs(rows).max(axis=1, initial=0)
     if not np.isfinite(largest).all():
         raise InputError("a vector holds a number that is not finite")
@@ -240,7 +240,7 @@ def _widened(rows: Any) -> Floats:
 
 
 def unit(vectors: Floats) -> Floats:
-    """One vector or each row, of length one; zeros stay zeros."""
+    """Scale a vector, or each row, to length one; zeros stay zeros."""
     wide = vectors.astype(np.float64)
     lengths = np.linalg.norm(wide, axis=-1, keepdims=True)
     units: Floats = (wide / np.where(lengths > 0, lengths, 1)).astype(np.float32)

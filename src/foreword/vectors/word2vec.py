@@ -6,7 +6,7 @@ U (V, d), for a centre w, an input h (a row of E, or the mean of several) and k 
     negative sampling       maximise  log σ(u_w·h) + Σ_k log σ(−u_n·h),     n ~ count^0.75
     hierarchical softmax    maximise  Σ log σ(±u_node·h)                    over the nodes of w's path in a Huffman tree
 
-Both matrices are kept: ``inputs_`` is what people call the embedding, ``outputs_`` the other half of the model.
+Both matrices are retained: ``inputs_`` is the embedding, ``outputs_`` the other half of the model.
 
 T. Mikolov et al., "Efficient estimation of word representations in vector space" and "Distributed representations of
 words and phrases and their compositionality" (2013). What is done differently: the noise words are drawn once for a
@@ -22,26 +22,29 @@ from typing import Literal, Self, get_args
 import numpy as np
 
 from foreword.arrays import Array, Floats, Longs
+from foreword.checks import check_choice
 from foreword.errors import InputError, NotFittedError
 from foreword.protocols import Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.vectors.kernels_skipgram import CONTEXTS, OUTPUTS, AliasTable, Paths, make_room, train_windows
-from foreword.vectors.noise import alias_table, huffman_paths, keep_shares
+from foreword.vectors.kernels_training import CONTEXTS, OUTPUTS, AliasTable, Paths, make_workspace, train_windows
 from foreword.vectors.training import (
     SENTENCE,
     Rounds,
     TrainingState,
     Work,
-    check_choice,
-    check_enough_words,
-    check_ranges,
+    alias_table,
     check_rates,
+    check_training,
     checked,
+    counts_to_train,
+    huffman_paths,
+    keep_shares,
     padded,
     random_rows,
+    run,
+    untrained,
     widened,
-    word_counts,
     zero_rows,
 )
 from foreword.vectors.wordvectors import WordVectors
@@ -50,7 +53,7 @@ Model = Literal["skip-gram", "cbow"]
 Loss = Literal["negative-sampling", "hierarchical-softmax"]
 
 RATES: dict[str, float] = {"skip-gram": 0.025, "cbow": 0.05}
-"""What word2vec starts with; the rate then falls in a straight line to a ten-thousandth of it."""
+"""The first learning rates of word2vec; the rate then falls linearly to a ten-thousandth."""
 
 
 class Word2Vec:
@@ -58,10 +61,10 @@ class Word2Vec:
 
     sample: words with a larger share of the text than this are read less often; 0 reads everything.
     rate: the first learning rate; None takes word2vec's own.
-    threads: with one the same seed gives the same bits; with more, threads write to the same rows without waiting for
-    each other, which is faster and no longer repeatable.
+    threads: with one the same seed gives the same bits; with more, threads write to the same rows without locking,
+    which is faster and no longer repeatable.
 
-    inputs_, outputs_: float32 (V, dimensions); with the hierarchical softmax outputs_ has a row for each inner node.
+    inputs_, outputs_: float32 (V, dimensions); with the hierarchical softmax outputs_ has one row per inner node.
     """
 
     def __init__(
@@ -109,37 +112,31 @@ class Word2Vec:
 
     @property
     def vectors(self) -> WordVectors:
-        """The words that were counted and their input vectors, as a value of its own."""
+        """The counted words and their input vectors."""
         return WordVectors.of_vocab(self.vocab, self.inputs_)
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
-        """Train to the end. ``valid`` is not looked at: nothing here is tuned."""
-        for step in self.train(corpus):
-            if meter:
-                meter(f"training, loss {step.loss:.4f}", step.done, step.total)
+        """Train to the end. ``valid`` is ignored: nothing here is tuned."""
+        run(self.train(corpus), meter)
         return self
 
     def train(self, corpus: Corpus) -> Iterator[Step]:
-        """Train, a step every hundred thousand words or so.
+        """Train, yielding a step about every hundred thousand words.
 
-        A model that was saved between two steps, and loaded, goes on where it was, and with one thread ends in the
+        A model that was saved between two steps, and loaded, resumes where it was, and with one thread ends in the
         same bits as if it had never stopped.
         """
         self._check_settings()
-        corpus.check_ids()
-        counts = word_counts(corpus, self.threads)
+        counts = counts_to_train(corpus, self._vocab, self.threads)
         if self._vocab is None:
-            self._begin(corpus, counts)
-        elif corpus.vocab != self._vocab:
-            raise InputError("the text was turned into ids with another vocabulary than the one training began with")
+            self._initialise(corpus, counts)
         rounds = Rounds(corpus, self.epochs, self.threads)
         yield from self._state.steps(rounds, self._work(corpus, counts), self.rate or RATES[self.model])
 
-    def _begin(self, corpus: Corpus, counts: Longs) -> None:
-        check_enough_words(counts)
+    def _initialise(self, corpus: Corpus, counts: Longs) -> None:
         rng = np.random.default_rng(self.seed)
-        # Twice as wide as word2vec begins, as gensim does: after five epochs of four million words CBOW, which begins
-        # slowly, for its input is a mean of rows that cancel each other, answers one analogy in a hundred more.
+        # Twice as wide as in word2vec, as in gensim: after five epochs of four million words CBOW, which learns slowly
+        # at first because its input is a mean of rows that cancel each other, answers one analogy in a hundred more.
         self._inputs = random_rows(rng, len(counts), self.dimensions, 1 / self.dimensions, threads=self.threads)
         self._inputs[counts == 0] = 0
         self._outputs = zero_rows(len(counts), padded(self.dimensions))
@@ -147,7 +144,7 @@ class Word2Vec:
         self._vocab = corpus.vocab
 
     def _work(self, corpus: Corpus, counts: Longs) -> Work:
-        """What a thread does in a round: tables made of the counts, room to work in, and the kernel."""
+        """Return what a thread does in a round, with the tables made of the counts and a workspace per thread."""
         keep, negatives = keep_shares(counts, self.sample), self.negatives
         noise = AliasTable(np.zeros(1, np.uint32), np.zeros(1, np.int32))
         paths = Paths(np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros(len(counts) + 1, np.int64))
@@ -157,28 +154,25 @@ class Word2Vec:
             paths, negatives = huffman_paths(counts), 0
             if np.diff(paths.offsets).max() > OUTPUTS:
                 raise InputError(f"the counts are so uneven that a path in their tree has over {OUTPUTS} turns")
-        rooms = [make_room(self._inputs.shape[1], SENTENCE) for _ in range(self.threads)]
+        workspaces = [make_workspace(self._inputs.shape[1], SENTENCE) for _ in range(self.threads)]
 
         def work(thread: int, begin: int, stop: int, rate: float) -> None:
             train_windows(
                 corpus.ids, begin, stop, corpus.vocab.end, keep, self.window, self.model == "cbow", negatives, noise,
                 paths, self._inputs.reshape(-1), self._outputs.reshape(-1), self._inputs.shape[1], np.float32(rate),
-                self._state.random[thread], rooms[thread], self._state.report[thread],
+                self._state.random[thread], workspaces[thread], self._state.report[thread],
             )  # fmt: skip
 
         return work
 
     def _check_settings(self) -> None:
-        check_ranges(
-            self, dimensions=(1, 1 << 16), window=(1, CONTEXTS // 2), epochs=(1, 1 << 20), threads=(1, 1 << 10),
-            negatives=(1, OUTPUTS - 1),
-        )  # fmt: skip
+        check_training(self, window=CONTEXTS // 2, negatives=OUTPUTS - 1)
         check_choice(self, "model", get_args(Model))
         check_choice(self, "loss", get_args(Loss))
-        check_rates(self.sample, self.rate)
+        check_rates(self)
 
     def to_parts(self) -> Parts:
-        """The whole state of training, so that a saved model may also be a checkpoint."""
+        """Return the whole state of training, so that a saved model is also a checkpoint."""
         vocab = self.vocab
         settings = {name: getattr(self, name) for name in _SETTINGS}
         arrays: dict[str, Array] = {
@@ -191,17 +185,13 @@ class Word2Vec:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
-        settings = dict(parts.settings)
-        at = settings.pop("round", None)
-        if parts.vocab is None or set(settings) != set(_SETTINGS):
-            raise ValueError("expected the settings of a Word2Vec and a vocabulary")
-        model = cls(**settings)  # type: ignore[arg-type]
-        model._check_settings()
-        shape = (len(parts.vocab), model.dimensions)
+        """Build a model from a folder, trained or in the middle of training."""
+        model, vocab, number = untrained(cls, parts, _SETTINGS, "round")
+        model._vocab = vocab
+        shape = (len(vocab), model.dimensions)
         model._inputs = widened(checked(parts.arrays, "inputs", np.float32, shape))
         model._outputs = widened(checked(parts.arrays, "outputs", np.float32, shape))
-        model._state = TrainingState.from_arrays(at, parts.arrays, model.threads)
-        model._vocab = parts.vocab
+        model._state = TrainingState.from_arrays(number, parts.arrays, model.threads)
         return model
 
 

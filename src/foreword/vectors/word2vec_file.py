@@ -1,12 +1,12 @@
 """Word vectors in the files of other tools: word2vec's text and binary, fastText's ``.vec``, GloVe's text.
 
-A line of text is a word and its numbers, divided by blanks; word2vec and fastText begin with a line that says how many
-words and dimensions there are, GloVe does not. In the binary file, after such a line, comes for each word the word, a
-blank, its numbers as float32, and perhaps a line end. Which it is, is told by content, compressed or not.
+A line of text is a word and its numbers, separated by blanks; word2vec and fastText begin with a line that declares the
+number of words and dimensions, GloVe does not. A binary file has, after such a line, for each word the word, a blank,
+its numbers as float32, and perhaps a line end. The format is detected from the content, compressed or not.
 
-Words are bytes and stay what they are. GloVe's largest files have words with blanks in them, which are read; nothing
-else that is wrong with a file passes: a line with too many or too few numbers, one that is no finite number, fewer or
-more words than were declared. Nothing is set aside for words that a first line only promises.
+Words are bytes and stay as they are. GloVe's largest files have words with blanks in them, which are read; any other
+fault is an error: a line with too many or too few numbers, one that is no finite number, fewer or more words than were
+declared. No memory is allocated for words that a first line only promises.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ from foreword.vectors.word2vec_file_plain import (
     shape_of,
     source_of,
 )
-from foreword.vectors.words import frozen
+from foreword.vectors.words import frozen, joined
 from foreword.vectors.wordvectors import WordVectors
 
 Form = Literal["word2vec", "word2vec-binary", "glove"]
-"""How a file is written: text below a line with its sizes, binary, or text alone."""
+"""Format of a file: text below a line with its sizes, binary, or text alone."""
 
 NAMES: dict[str, Form] = {".vec": "word2vec", ".bin": "word2vec-binary", ".txt": "glove"}
-"""What a name says of the file that is to be written."""
+"""Format of a file to be written, by the suffix of its name."""
 
 LONGEST_WORD = 1 << 20
 LONGEST_LINE = 64 << 20
@@ -65,21 +65,22 @@ ROWS_AT_ONCE = 4096
 
 
 def read_vectors(path: str | Path, *, limit: int | None = None, meter: Meter | None = None) -> WordVectors:
-    """Read a file of vectors, compressed or not; ``limit`` reads only so many words, the first."""
+    """Read a file of vectors, compressed or not; ``limit`` reads only the first words."""
     shape = shape_of(path)
     if shape is None:
         raise InputError(
             f"{path}: no word vectors: expected lines of a word and its numbers, or word2vec's binary file"
         )
-    return _Reading(path, shape, limit).read(meter)
+    return _VectorReader(path, shape, limit).read(meter)
 
 
 def looks_like_vectors(path: str | Path) -> bool:
+    """Return whether a file is one of word vectors, judged by its beginning."""
     return shape_of(path) is not None
 
 
 def form_of(name: str | Path) -> Form | None:
-    """What a name asks for; None if it is not the name of a file of vectors."""
+    """Return the format of a file name; None if it is not the name of a file of vectors."""
     return NAMES.get(Path(without_suffix(str(name))).suffix.lower())
 
 
@@ -88,9 +89,9 @@ def write_vectors(
 ) -> int:
     """Write vectors so that gensim, fastText and word2vec's own tools read them; a name in ``.gz`` is compressed.
 
-    form: told by the name if not given. blanks: what is written for a blank or line end within a word, where these
-    divide words; without it such a word is an error. Returns how many words had one. Numbers are written in as few
-    digits as give the same float32 again.
+    form: by default that of the name. blanks: replaces a blank or line end within a word, which would end the word;
+    without it such a word is an error. Return how many words had one. Numbers are written in as few digits as give the
+    same float32 again.
     """
     form = form or form_of(path)
     if form is None or form not in get_args(Form):
@@ -113,11 +114,11 @@ def write_vectors(
     return changed
 
 
-# The fast road
+# Reading
 
 
-class _Reading:
-    """A file on its way to a matrix and its words."""
+class _VectorReader:
+    """Reads a file into a matrix and its words."""
 
     def __init__(self, path: str | Path, shape: Shape, limit: int | None) -> None:
         self.path = path
@@ -130,13 +131,13 @@ class _Reading:
         self.done = 0
         self.words: list[Bytes] = []
         self.word_bytes = 0
-        self.room = np.empty(0, np.uint8)
+        self.buffer = np.empty(0, np.uint8)
         self.position = np.zeros(4, np.int64)
         self.position[LINE] = 1 if shape.header else 0
 
     def _first_rows(self) -> int:
-        """A declared number was held against the file's size where that is known; without one there is a guess, and
-        in any case rows are added as they are needed.
+        """Return the number of rows to allocate first: the declared one, which was compared with the file's size, or an
+        estimate. Rows are added as they are needed.
         """
         stored = plain_size(self.source)
         if stored is None:
@@ -145,13 +146,14 @@ class _Reading:
 
     @property
     def _usual(self) -> int:
-        """Bytes of a usual line."""
+        """Bytes of a typical line."""
         return 6 * self.shape.dimensions + 6
 
     def read(self, meter: Meter | None) -> WordVectors:
+        """Read the file to its end, or to the limit."""
         with opened(self.source) as reader:
             for block in self._entries(reader) if self.shape.binary else self._lines(reader):
-                self._take(block)
+                self._read_block(block)
                 if meter:
                     meter("reading vectors", reader.taken, self.source.size)
                 if self.done == self.wanted and not self.all:
@@ -165,7 +167,7 @@ class _Reading:
         return WordVectors(self.matrix[: self.done], data, offsets)
 
     def _lines(self, reader: Reader) -> Iterator[Bytes]:
-        """Blocks of whole lines, the header left out."""
+        """Yield blocks of whole lines without the header."""
         rest, skip = np.empty(0, np.uint8), self.shape.header
         for chunk in decompressed(reader, BLOCK_BYTES):
             data = chunk.after(rest).data
@@ -179,7 +181,7 @@ class _Reading:
         yield np.append(rest[skip:], np.uint8(ord("\n")))
 
     def _entries(self, reader: Reader) -> Iterator[Bytes]:
-        """Blocks in which what the last one left over comes first."""
+        """Yield blocks that begin with the remainder of the last one."""
         rest, skip = np.empty(0, np.uint8), self.shape.header
         for chunk in decompressed(reader, BLOCK_BYTES):
             data = chunk.after(rest).data
@@ -191,10 +193,10 @@ class _Reading:
             if len(rest) > 4 * self.shape.dimensions + LONGEST_WORD:
                 raise InputError(f"{self.path}: word {self.done + 1:,}: no blank ends it within {LONGEST_WORD:,} bytes")
 
-    def _take(self, data: Bytes) -> None:
-        """Read a block, with Python's help where the kernel asks for it, and more rows where they run out."""
-        if len(self.room) < len(data):
-            self.room = np.empty(len(data), np.uint8)
+    def _read_block(self, data: Bytes) -> None:
+        """Read a block; unusual lines are read by Python, and rows are added when they run out."""
+        if len(self.buffer) < len(data):
+            self.buffer = np.empty(len(data), np.uint8)
         self.position[AT] = self.position[USED] = 0
         before = self.done
         status = MORE
@@ -209,23 +211,23 @@ class _Reading:
         if status == FULL and self.all:
             self._refuse_more(data)
         self._check_finite(before)
-        self.words.append(self.room[: self.position[USED]].copy())
+        self.words.append(self.buffer[: self.position[USED]].copy())
         self.word_bytes += int(self.position[USED])
 
     def _run(self, data: Bytes) -> int:
-        """The kernel, on the rows that are still empty."""
+        """Run the kernel on the rows that are still empty."""
         matrix, ends, size = self.matrix[self.done :], self.ends[self.done :], self.shape.dimensions
         self.position[ROW] = 0
         if self.shape.binary:
-            status = read_binary(data, matrix.view(np.uint8).reshape(-1), 4 * size, self.room, ends, self.position)
+            status = read_binary(data, matrix.view(np.uint8).reshape(-1), 4 * size, self.buffer, ends, self.position)
         else:
-            status = read_text(data, matrix.reshape(-1), size, self.room, ends, self.position)
+            status = read_text(data, matrix.reshape(-1), size, self.buffer, ends, self.position)
         ends[: self.position[ROW]] += self.word_bytes
         self.done += int(self.position[ROW])
         return int(status)
 
     def _read_one(self, data: Bytes) -> None:
-        """A line that the kernel left to Python: it is wrong, or only unusual."""
+        """Read a line that the kernel left to Python: it is wrong, or only unusual."""
         at, used = int(self.position[AT]), int(self.position[USED])
         line = data[at : at + 1 + int(np.argmax(data[at:] == ord("\n")))].tobytes()
         self.position[AT] += len(line)
@@ -236,23 +238,24 @@ class _Reading:
             word, self.matrix[self.done] = parse_line(line, self.shape.dimensions)
         except ValueError as error:
             raise InputError(f"{self.path}: line {self.position[LINE]}: {error}") from error
-        self.room[used : used + len(word)] = np.frombuffer(word, np.uint8)
+        self.buffer[used : used + len(word)] = np.frombuffer(word, np.uint8)
         self.position[USED] += len(word)
         self.ends[self.done] = self.word_bytes + self.position[USED]
         self.done += 1
 
     def _grow(self) -> None:
+        """Double the rows."""
         rows = min(2 * len(self.matrix) + 16, self.wanted)
         self.matrix, self.ends = _longer(self.matrix, rows), _longer(self.ends, rows)
 
     def _refuse_more(self, data: Bytes) -> None:
-        """All that was declared is there: nothing may follow but line ends."""
+        """Raise an InputError if anything but line ends follows the declared words."""
         if data[self.position[AT] :].tobytes().strip(b" \t\r\n"):
             where = "the file" if self.shape.binary else f"line {self.position[LINE] + 1}"
-            raise InputError(f"{self.path}: {where} goes on after the {self.wanted:,} words that line 1 declares")
+            raise InputError(f"{self.path}: {where} continues after the {self.wanted:,} words that line 1 declares")
 
     def _check_finite(self, begin: int) -> None:
-        """The text reader lets no other number pass."""
+        """Raise an InputError for a binary number that is not finite; the text reader accepts none."""
         if self.shape.binary:
             wrong = np.flatnonzero(~np.isfinite(self.matrix[begin : self.done]).all(axis=1))
             if len(wrong):
@@ -266,7 +269,7 @@ def _longer(array: Array, rows: int) -> Array:
 
 
 def _last_line_end(data: Bytes) -> int:
-    """How long the part of whole lines is; looked for from the end, where it nearly always is."""
+    """Return the length of the whole lines, searching their end from the end of the data."""
     window = 1 << 12
     while True:
         begin = max(0, len(data) - window)
@@ -285,37 +288,36 @@ def _open_to_write(path: Path, *, compress: bool) -> Iterator[IO[bytes]]:
         if not compress:
             yield file
             return
-        # Neither name nor time go into it: the same vectors give the same bytes.
+        # Without name and time, so that the same vectors give the same bytes.
         with gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0) as packed:
             yield cast(IO[bytes], packed)
 
 
 def _writable_words(vectors: WordVectors, blanks: str | None) -> tuple[list[bytes], int]:
-    """The words as bytes, and how many had to be changed: a blank or a line end would be taken for the word's end."""
+    """Return the words as bytes, and how many were changed: a blank or a line end would end the word."""
     blob, ends = vectors.data.tobytes(), vectors.offsets.tolist()
     words = [blob[start:stop] for start, stop in pairwise(ends)]
     if not any(mark in blob for mark in b" \t\n\r"):
         return words, 0
-    divided = [place for place, word in enumerate(words) if any(mark in word for mark in b" \t\n\r")]
+    divided = [index for index, word in enumerate(words) if any(mark in word for mark in b" \t\n\r")]
     if blanks is None and divided:
         raise InputError(f"the word {vectors.word(divided[0])!r} holds a blank, which ends a word in these files")
-    for place in divided:
-        words[place] = re.sub(rb"[ \t\r\n]", (blanks or "").encode(), words[place])
+    for index in divided:
+        words[index] = re.sub(rb"[ \t\r\n]", (blanks or "").encode(), words[index])
     return words, len(divided)
 
 
 def _rendered(rows: Floats, words: list[bytes], form: Form) -> bytes:
+    """Return rows and their words as the bytes of a file."""
     if form == "word2vec-binary":
         raw = rows.astype("<f4", copy=False).tobytes()
         size = 4 * rows.shape[1]
         return b"".join(
             chain.from_iterable(
-                (word, b" ", raw[place * size : place * size + size], b"\n") for place, word in enumerate(words)
+                (word, b" ", raw[row * size : row * size + size], b"\n") for row, word in enumerate(words)
             )
         )
-    offsets = np.zeros(len(words) + 1, np.int64)
-    np.cumsum([len(word) for word in words], out=offsets[1:])
-    room = int(offsets[-1]) + len(words) + NUMBER_BYTES * rows.size
-    out = np.empty(room, np.uint8)
-    length = write_text(frozen(rows), np.frombuffer(b"".join(words), np.uint8), offsets, out)
+    data, offsets = joined(words)
+    out = np.empty(len(data) + len(words) + NUMBER_BYTES * rows.size, np.uint8)
+    length = write_text(frozen(rows), data, offsets, out)
     return out[:length].tobytes()

@@ -1,6 +1,6 @@
-"""Files of word vectors, the plain road: what a file is, line by line and entry by entry, with nothing compiled.
+"""Files of word vectors in plain Python: their format, line by line and entry by entry, with nothing compiled.
 
-``word2vec.py`` reads the same by kernels, and asks here about every line that is not as usual.
+``word2vec_file.py`` reads the same by kernels, and leaves every unusual line to this module.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from foreword.vectors.kernels_text import TOO_LARGE
 from foreword.vectors.wordvectors import WordVectors
 
 MOST_DIMENSIONS = 1 << 16
-LOOK = 1 << 16
-"""Bytes that are looked at to tell what a file is: enough for two lines of any usual number of dimensions."""
+HEAD = 1 << 16
+"""Bytes read to detect the format: enough for two lines of any usual number of dimensions."""
 
 UNKNOWN_NUMBER = 1 << 62
-"""More words than any file has: nothing was declared."""
+"""More words than any file has: no number was declared."""
 
 _HEADER = re.compile(rb"[ \t]*(\d{1,18})[ \t]+(\d{1,18})[ \t]*\r?\n")
 _BLANKS = re.compile(rb"[ \t]+")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _STRANGE = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-"""What stands in no text, and in nearly every stretch of floats."""
+"""Bytes that occur in no text, and in nearly every run of floats."""
 
 
-# Telling what a file is
+# Detecting the format
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the beginning of a file says. header: the bytes of its first line, if that declares a number of words."""
+    """Format and sizes of a file. header: the bytes of its first line, if that declares a number of words."""
 
     header: int
     words: int
@@ -48,21 +48,21 @@ class Shape:
 
     @property
     def least(self) -> int:
-        """Bytes that a word and its vector take at least; the last line may lack its end."""
+        """Fewest bytes of a word and its vector; the last line may lack its end."""
         return 4 * self.dimensions + 1 if self.binary else 2 * self.dimensions + 1
 
 
 def shape_of(path: str | Path) -> Shape | None:
-    """None where the file is no file of vectors."""
+    """Return format and sizes of a file, judged by its beginning; None if it is no file of vectors."""
     source = source_of(path)
     with opened(source) as reader:
-        chunks = decompressed(reader, LOOK)
-        head = _beginning(chunks, LOOK)
+        chunks = decompressed(reader, HEAD)
+        head = _beginning(chunks, HEAD)
         found = _HEADER.match(head)
         if not found or not 1 <= int(found[2]) <= MOST_DIMENSIONS:
             return _headless_shape(head if b"\n" in head else head + _beginning(chunks, 32 * MOST_DIMENSIONS))
         # An entry more, however many dimensions: a number is seldom longer than 32 bytes.
-        head += _beginning(chunks, found.end() + 32 * int(found[2]) + LOOK - len(head))
+        head += _beginning(chunks, found.end() + 32 * int(found[2]) + HEAD - len(head))
     shape = _headed_shape(head, found.end(), int(found[1]), int(found[2]))
     stored = plain_size(source)
     if stored is not None and shape.words * shape.least > stored + 1:
@@ -88,8 +88,8 @@ def _headed_shape(head: bytes, start: int, words: int, dimensions: int) -> Shape
 
 
 def _headless_shape(head: bytes) -> Shape | None:
-    """Lines of a word and at least two numbers: with fewer, any list of words and counts would do, and where all words
-    are numbers, any table.
+    """Detect lines of a word and at least two numbers: with fewer, any list of words and counts would match, and with
+    words that are numbers, any table.
     """
     lines = [_BLANKS.split(line.rstrip(b" \t\r")) for line in head.split(b"\n")[:8] if line.strip(b" \t\r")]
     if all(_NUMBER.fullmatch(fields[0]) for fields in lines):
@@ -101,7 +101,7 @@ def _headless_shape(head: bytes) -> Shape | None:
 
 
 def _trailing_numbers(fields: list[bytes]) -> int:
-    """How many numbers end a line; its first field is a word in any case."""
+    """Return how many numbers end a line; its first field is always a word."""
     found = 0
     while found < len(fields) - 1 and _NUMBER.fullmatch(fields[-1 - found]):
         found += 1
@@ -117,6 +117,7 @@ def _is_entry(line: bytes, dimensions: int) -> bool:
 
 
 def source_of(path: str | Path) -> SourceFile:
+    """Find the one file at a path or address."""
     files = find_files(path)
     if len(files) != 1:
         raise InputError(f"{path}: expected one file of vectors, found {len(files)} files")
@@ -124,7 +125,7 @@ def source_of(path: str | Path) -> SourceFile:
 
 
 def plain_size(source: SourceFile) -> int | None:
-    """How many bytes a file has, where they are not compressed and that is known."""
+    """Return the size of a file if it is known and the file is not compressed."""
     if source.size is None:
         return None
     with opened(source) as reader:
@@ -136,9 +137,9 @@ def plain_size(source: SourceFile) -> int | None:
 
 
 def parse_line(line: bytes, dimensions: int) -> tuple[bytes, list[float]]:
-    """The word and the numbers of a line; a ValueError says what is wrong with it.
+    """Return the word and the numbers of a line; raise a ValueError that explains what is wrong with it.
 
-    What stands before the numbers is the word, blanks and all, unless that ends in a number too: then the line has one
+    Everything before the numbers is the word, blanks included, unless that ends in a number too: then the line has one
     number too many.
     """
     fields = _BLANKS.split(line.rstrip(b" \t\r\n"))
@@ -152,7 +153,7 @@ def parse_line(line: bytes, dimensions: int) -> tuple[bytes, list[float]]:
 
 
 def read_text_plain(path: str | Path) -> WordVectors:
-    """What ``read_vectors`` gives for a text file, line by line: slower, and with nothing compiled."""
+    """Read a text file as ``read_vectors`` does, line by line: slower, and with nothing compiled."""
     shape = shape_of(path)
     if shape is None or shape.binary:
         raise InputError(f"{path}: no text of word vectors")
@@ -173,7 +174,7 @@ def read_text_plain(path: str | Path) -> WordVectors:
 
 
 def read_binary_plain(path: str | Path) -> WordVectors:
-    """The same for a binary file."""
+    """Read a binary file as ``read_vectors`` does."""
     shape = shape_of(path)
     if shape is None or not shape.binary:
         raise InputError(f"{path}: no binary file of word vectors")
@@ -194,11 +195,13 @@ def read_binary_plain(path: str | Path) -> WordVectors:
 
 
 def check_count(path: str | Path, shape: Shape, found: int) -> None:
+    """Raise an InputError unless a file has as many words as it declares."""
     if shape.header and found != shape.words:
         raise InputError(f"{path}: line 1 declares {shape.words:,} words, but the file holds {found:,}")
 
 
 def cut_short(path: str | Path, found: int, shape: Shape) -> InputError:
+    """Return the error for a file that ends too early."""
     return InputError(f"{path}: the file ends within word {found + 1:,} of the {shape.words:,} that line 1 declares")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,18 @@ import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
+from foreword import kinds
 from foreword.classify.recurrent import ClassificationTask, RecurrentClassifier
 from foreword.classify.recurrent_network import POOLINGS, ClassifierNetwork, attention
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.neural.awd_lstm import AWDLSTM
 from foreword.neural.recurrent import RecurrentLM
 from foreword.ngram.model import NgramLM
+from foreword.nn.dropout import Dropout
 from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.pipeline.language import TextLM
 from foreword.protocols import Classifier, Parts, Saveable
+from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import load, save
 from foreword.tokens.words import WordTokenizer
 from foreword.training.gradients import new_flat, views
@@ -259,7 +263,7 @@ def test_the_best_epoch_on_held_out_texts_is_kept() -> None:
 
 def test_the_same_seed_gives_the_same_model() -> None:
     one, other = (RecurrentClassifier(**SMALL, epochs=1, seed=4).fit(*reviews(30)) for _ in range(2))
-    assert torch.equal(one._flat, other._flat)
+    assert torch.equal(one.flat_weights(), other.flat_weights())
 
 
 def test_other_language_models_are_taken_too() -> None:
@@ -275,7 +279,7 @@ def test_other_language_models_are_taken_too() -> None:
         ({"pooling": "median"}, "pooling is 'median': expected last or mean or max or attention or all"),
         ({"epochs": 0}, "epochs is 0: expected at least 1"),
         ({"rate": 0.0}, "rate is 0.0: expected more than 0"),
-        ({"dropout": 1.0}, "dropout=1.0 must be a number from 0 to 1"),
+        ({"dropout": 1.0}, "dropout of output is 1.0: expected at least 0 and less than 1"),
         ({"device": "tpu"}, "device is 'tpu': expected"),
     ],
 )
@@ -298,3 +302,40 @@ def test_bad_input() -> None:
         RecurrentClassifier(TextLM(WordTokenizer(), NgramLM(2)).fit(["a b"]), device="cpu").fit(["a", "b"], ["x", "y"])
     with pytest.raises(SettingError, match="float16', which needs a GPU"):
         RecurrentClassifier(**SMALL, precision="float16").fit(["a", "b"], ["x", "y"])
+
+
+@pytest.mark.parametrize("updates", [1, 4, 5])
+def test_a_run_in_stages_that_was_stopped_ends_in_the_same_bytes(
+    language_model: TextLM, tmp_path: Path, updates: int
+) -> None:
+    """In the middle of a stage, at its end, and in the next one."""
+    texts, labels = reviews(16)
+
+    def build() -> RecurrentClassifier:
+        return RecurrentClassifier(language_model, units=4, epochs=1, batch=4, device="cpu")
+
+    whole = build().fit(texts, labels, valid=(texts[:4], labels[:4]))
+    checkpoint = Checkpoint(tmp_path / "run", every=0)
+    for _ in build().train(texts, labels, valid=(texts[:4], labels[:4]), checkpoint=checkpoint):
+        if checkpoint.written == updates:
+            break
+    resumed, path = build(), Checkpoint(tmp_path / "run")
+    assert list(resumed.train((texts, labels), valid=(texts[:4], labels[:4]), checkpoint=path))
+    assert torch.equal(resumed.flat_weights(), whole.flat_weights())
+    with pytest.raises(InputError, match="another run"):
+        next(build().train(texts[::-1], labels[::-1], checkpoint=path))
+
+
+def test_dropout_is_two_numbers_or_one_of_each_place() -> None:
+    assert RecurrentClassifier(dropout=0.2, layer_dropout=0.4).dropout == Dropout(0.1, 0.4, 0.4, 0.2, 0.4)
+    assert RecurrentClassifier().dropout == Dropout(0.05 / 4, 0.05, 0.05, 0.3, 0.05)
+    kind = kinds.KINDS["recurrent-classifier"]
+    assert kinds.build(kind, {"dropout": 0.2}).dropout == Dropout(0.05 / 4, 0.05, 0.05, 0.2, 0.05)
+    assert kinds.build(kind, {"layer_dropout": 0.4}).dropout == Dropout(0.1, 0.4, 0.4, 0.3, 0.4)
+    whole = Dropout(0.0, 0.1, 0.2, 0.3, 0.4)
+    texts, labels = reviews(8)
+    model = RecurrentClassifier(**SMALL, dropout=whole).fit(texts, labels)
+    settings = model.to_parts().settings
+    assert (settings["dropout"], settings["layer_dropout"]) == (asdict(whole), None)
+    assert RecurrentClassifier.from_parts(model.to_parts()).dropout == whole
+    assert RecurrentClassifier(**SMALL).fit(texts, labels).to_parts().settings["dropout"] == 0.3

@@ -16,8 +16,7 @@ from foreword.errors import InputError, SettingError
 from foreword.protocols import Parts, Sentences
 from foreword.storage.folder import load, save
 from foreword.vectors.elmo import ELMo
-from foreword.vectors.static import StaticEmbedder
-from foreword.vectors.wordvectors import WordVectors
+from foreword.vectors.wordvectors import StaticEmbedder, WordVectors
 
 torch.set_num_threads(1)
 GOOD, BAD = ("fine", "lovely", "grand", "sweet"), ("poor", "dull", "awful", "sour")

@@ -19,7 +19,7 @@ from foreword.errors import InputError, SettingError
 from foreword.fasttext.autotune import autotune
 from foreword.fasttext.classifier import FastTextClassifier
 from foreword.fasttext.files import read_fasttext, write_fasttext
-from foreword.fasttext.lines import label_paths, label_tree
+from foreword.fasttext.model import label_paths, label_tree
 from foreword.fasttext.quantize import quantize, quantize_matrix
 
 WARM, COLD = ["sun", "beach", "sand", "heat"], ["snow", "ice", "frost", "wind"]
@@ -158,11 +158,11 @@ def test_autotune_finds_what_works_and_keeps_to_what_is_fixed() -> None:
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"dimensions": 0}, "dimensions=0"),
-        ({"loss": "hinge"}, "loss='hinge'"),
-        ({"pooling": "median"}, "pooling='median'"),
-        ({"word_ngrams": 0}, "word_ngrams=0"),
-        ({"rate": -1.0}, "rate=-1.0"),
+        ({"dimensions": 0}, "dimensions is 0"),
+        ({"loss": "hinge"}, "loss is 'hinge'"),
+        ({"pooling": "median"}, "pooling is 'median'"),
+        ({"word_ngrams": 0}, "word_ngrams is 0"),
+        ({"rate": -1.0}, "rate is -1.0"),
         ({"min_n": 3, "max_n": 2}, "3 to 2"),
     ],
 )

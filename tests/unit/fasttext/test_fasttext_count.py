@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from foreword.fasttext.counting import count_lines, words_by_frequency
+from foreword.fasttext.model import count_lines, words_by_frequency
 from foreword.text.block import Block
 
 LINES = [

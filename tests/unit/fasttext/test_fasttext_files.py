@@ -10,7 +10,7 @@ import pytest
 
 from foreword.fasttext.files import read_fasttext
 from foreword.fasttext.vectors import vectors_of_file
-from foreword.vectors.subwords import character_ngrams
+from foreword.vectors.plain import character_ngrams
 
 pytestmark = pytest.mark.data
 

@@ -10,14 +10,14 @@ import pytest
 
 import foreword
 from foreword.errors import InputError, SettingError
-from foreword.fasttext.kernels_subword import Subwords, make_subword_room, train_subwords
+from foreword.fasttext.kernels_vectors import Subwords, make_subword_workspace, train_subwords
 from foreword.fasttext.vectors import FastText
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors import plain
-from foreword.vectors.noise import alias_table, keep_shares
-from foreword.vectors.subwords import character_ngrams, fasttext_hash, hashed_ngrams
-from foreword.vectors.training import padded, widened
+from foreword.vectors.plain import character_ngrams
+from foreword.vectors.training import alias_table, keep_shares, padded, widened
+from foreword.vectors.words import fasttext_hash, hashed_ngrams
 
 STEMS = ("eat", "walk", "jump", "read", "sing", "talk")
 ENDINGS = ("", "s", "ing", "er", "ed")
@@ -54,7 +54,7 @@ def test_kernel_and_plain_twin_take_the_same_steps(cbow: bool, negatives: int) -
     twin = plain.SplitMix(7)
     train_subwords(
         ids, 0, len(ids), 1, keep, 4, cbow, negatives, noise, subwords, inputs.reshape(-1), outputs.reshape(-1),
-        padded(d), np.float32(0.05), random, make_subword_room(padded(d), 100), report,
+        padded(d), np.float32(0.05), random, make_subword_workspace(padded(d), 100), report,
     )  # fmt: skip
     total = sum(
         plain.train_subwords(document, keep, 4, cbow, negatives, noise, rows_of, E, U, 0.05, twin)
@@ -141,9 +141,9 @@ def test_vectors_survive_saving(tmp_path: Path) -> None:
     [
         ({"min_n": 4, "max_n": 3}, "4 to 3"),
         ({"buckets": -1}, "-1 buckets"),
-        ({"negatives": 0}, "negatives=0"),
-        ({"model": "bag"}, "model='bag'"),
-        ({"rate": 0.0}, "rate=0.0"),
+        ({"negatives": 0}, "negatives is 0"),
+        ({"model": "bag"}, "model is 'bag'"),
+        ({"rate": 0.0}, "rate is 0.0"),
     ],
 )
 def test_senseless_settings_are_named(settings: dict[str, Any], named: str) -> None:

@@ -9,10 +9,8 @@ import pytest
 
 from foreword.classify.naive_bayes import NaiveBayes
 from foreword.fasttext.classifier import FastTextClassifier
-from foreword.filtering.percentiles import best_shares, sortable, unsortable
 from foreword.filtering.scoring import Column, batches_of, cut, find_column, scorer_of
-from foreword.filtering.shards import VALUE
-from foreword.filtering.summary import Tally, described, edges, histogram
+from foreword.filtering.summary import VALUE, Tally, best_shares, described, edges, histogram, sortable, unsortable
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.classifier import TextClassifier
 from foreword.pipeline.language import TextLM

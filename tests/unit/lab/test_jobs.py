@@ -13,7 +13,7 @@ import pytest
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.lab.trainings import MAX_POINTS, MAX_WAITING, Job, Jobs
 from foreword.protocols import Step
-from foreword.training.checkpoint import Checkpoint
+from foreword.storage.checkpoint import Checkpoint
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ from foreword.neural import streaming
 from foreword.neural.awd_lstm import AWDLSTM
 from foreword.neural.bengio import BengioLM
 from foreword.neural.recurrent import RecurrentLM
-from foreword.neural.streaming import Streaming
-from foreword.neural.streaming_weights import Screened, Whole, matrix
+from foreword.neural.streaming import Screened, Streaming, Whole, matrix
 from foreword.pipeline.language import TextLM
 from foreword.protocols import NextToken, QuickSteps, Shortlisting
 from foreword.tokens.corpus import Corpus

@@ -14,8 +14,7 @@ from foreword.errors import InputError, SettingError
 from foreword.storage.folder import load, save
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.vectors.elmo import ELMo
-from foreword.vectors.static import StaticEmbedder
-from foreword.vectors.wordvectors import WordVectors
+from foreword.vectors.wordvectors import StaticEmbedder, WordVectors
 
 SMALL: dict[str, Any] = {"units": 8, "words": 6, "letter_units": 4, "spelling": 8, "device": "cpu"}
 NOUNS = [f"{a}{b}o" for a in "bdfglmnp" for b in ("al", "er", "in", "ut")]

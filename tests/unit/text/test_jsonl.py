@@ -14,7 +14,7 @@ from foreword.errors import InputError
 from foreword.text import jsonl
 from foreword.text.files import Chunk, chunk_of
 from foreword.text.jsonl import json_rows
-from foreword.text.kernels_json import BLANK, FOUND, LOOK, find_fields
+from foreword.text.kernels import BLANK, FOUND, LOOK, find_fields
 from foreword.text.lines import Lines, whole_lines
 
 NESTED = st.recursive(

@@ -19,10 +19,10 @@ from foreword.neural.awd_lstm import AWDLSTM
 from foreword.neural.model import NeuralLM
 from foreword.neural.recurrent import MODEST, RecurrentLM
 from foreword.neural.transformer import TransformerLM
+from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.safetensors import read_arrays, write_arrays
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.settings import Training
 
 torch.set_num_threads(1)

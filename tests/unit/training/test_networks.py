@@ -13,13 +13,15 @@ import pytest
 import torch
 from tests.unit.training.test_together import Member, Threads
 
+from foreword.classify.recurrent import RecurrentClassifier
 from foreword.errors import DivergedError, InputError
 from foreword.neural.recurrent import RecurrentLM
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.speech.recogniser import Recogniser
+from foreword.storage.checkpoint import Checkpoint
+from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.model import NeuralModel
 from foreword.translate.pairs import Pairs
 from foreword.translate.seq2seq import Seq2Seq
@@ -32,6 +34,9 @@ IDS = [RANDOM.integers(2, len(VOCAB), RANDOM.integers(2, 9)) for _ in range(24)]
 CORPUS = Corpus.from_ids(IDS, VOCAB)
 PAIRS = Pairs(CORPUS, Corpus.from_ids([each[::-1] for each in IDS], VOCAB))
 WORDS = [[VOCAB[word] * (1 + word % 3) for word in each.tolist()] for each in IDS]
+TAGS = [["odd" if len(word) % 2 else "even" for word in words] for words in WORDS]
+TEXTS = [" ".join(words) for words in WORDS]
+LABELS = ["a" if any(word[0] == "a" for word in words) else "b" for words in WORDS]
 SOUNDS = [RANDOM.normal(size=(RANDOM.integers(8, 14), 3)).astype(np.float32) for _ in range(20)]
 SAID = [RANDOM.integers(0, 4, 2).tolist() for _ in SOUNDS]
 
@@ -46,6 +51,16 @@ NETWORKS: dict[str, tuple[Callable[..., NeuralModel[Any]], Any, Any]] = {
         lambda **given: Recogniser(4, bands=3, units=4, epochs=3, batch=6, **given),
         (SOUNDS, SAID),
         (SOUNDS[:5], SAID[:5]),
+    ),
+    "tagger": (
+        lambda **given: BiLSTMTagger(4, words=4, letter_units=3, spelling=4, unseen=0.0, epochs=3, batch=6, **given),
+        (WORDS, TAGS),
+        (WORDS[:5], TAGS[:5]),
+    ),
+    "classifier": (
+        lambda **given: RecurrentClassifier(embedding=4, hidden=4, units=3, min_count=1, epochs=3, batch=6, **given),
+        (TEXTS, LABELS),
+        (TEXTS[:5], LABELS[:5]),
     ),
 }  # fmt: skip
 

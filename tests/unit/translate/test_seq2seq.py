@@ -14,10 +14,10 @@ from torch.nn.functional import cross_entropy, linear
 
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Parts
+from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import load, save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.training.checkpoint import Checkpoint
 from foreword.training.engine import Trainer
 from foreword.training.gradients import new_flat, views
 from foreword.translate.network import ATTENTIONS, TranslationNetwork

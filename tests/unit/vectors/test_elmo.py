@@ -17,8 +17,7 @@ from foreword.protocols import Embedder, Parts, Saveable
 from foreword.storage.folder import load, save
 from foreword.vectors.elmo import ELMo
 from foreword.vectors.elmo_network import WIDTHS, ELMoNetwork
-from foreword.vectors.static import StaticEmbedder
-from foreword.vectors.wordvectors import WordVectors
+from foreword.vectors.wordvectors import StaticEmbedder, WordVectors
 
 SMALL: dict[str, Any] = {"units": 16, "letter_units": 6, "filters": 6, "batch": 16, "device": "cpu"}
 

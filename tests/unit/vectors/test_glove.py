@@ -17,9 +17,10 @@ from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
-from foreword.vectors.cooccurrence import Cooccurrence, plain_cooccurrence, weights_of
-from foreword.vectors.glove import GloVe, pair_loss, plain_step, residuals
+from foreword.vectors.cooccurrence import Cooccurrence, weights_of
+from foreword.vectors.glove import GloVe, residuals
 from foreword.vectors.kernels_glove import RECORD, gather_block, train_block
+from foreword.vectors.plain import cooccurrence, glove_step, pair_loss
 
 
 def corpus_of(texts: list[str], min_count: int = 1) -> Corpus:
@@ -68,7 +69,7 @@ def test_counts_are_those_of_stanfords_program() -> None:
 @pytest.mark.parametrize("window", [1, 4, 15, 30, 100])
 def test_counts_are_what_the_definition_says(window: int) -> None:
     corpus = small(30)
-    X, plain = Cooccurrence.of(corpus, window), plain_cooccurrence(corpus, window)
+    X, plain = Cooccurrence.of(corpus, window), cooccurrence(corpus, window)
     assert len(X) == len(plain)
     whole = X.matrix().tocoo()
     found = dict(zip(zip(whole.row.tolist(), whole.col.tolist(), strict=True), whole.data.tolist(), strict=True))
@@ -161,7 +162,7 @@ def test_kernel_and_plain_twin_take_the_same_steps() -> None:
     corpus = small()
     X = Cooccurrence.of(corpus, 5)
     model = GloVe(20, window=5, x_max=5.0, epochs=1, rate=0.1, seed=4)
-    model._begin(X)
+    model._initialise(X)
     parts = model.to_parts().arrays
     W, C, squares_W, squares_C = (
         parts[name].astype(np.float64) for name in ("words", "contexts", "word_squares", "context_squares")
@@ -179,7 +180,7 @@ def test_kernel_and_plain_twin_take_the_same_steps() -> None:
     for i, j in pairs.tolist():
         for one, other in [(i, j), (j, i)] if i != j else [(i, j)]:
             x = float(dense[i, j])
-            loss += plain_step(W, C, squares_W, squares_C, one, other, x, rate=0.1, x_max=5.0, alpha=0.75)
+            loss += glove_step(W, C, squares_W, squares_C, one, other, x, rate=0.1, x_max=5.0, alpha=0.75)
     np.testing.assert_allclose(model.words_, W[:, :-1], atol=2e-5)
     np.testing.assert_allclose(model.contexts_, C[:, :-1], atol=2e-5)
     np.testing.assert_allclose(model.biases_, np.stack((W[:, -1], C[:, -1]), axis=1), atol=2e-5)
@@ -308,17 +309,17 @@ def test_counts_may_be_given_in_place_of_the_text() -> None:
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"dimensions": 0}, "dimensions=0"),
-        ({"window": 0}, "window=0"),
-        ({"window": 5000}, "window=5000"),
-        ({"epochs": 0}, "epochs=0"),
-        ({"threads": 0}, "threads=0"),
-        ({"seed": -1}, "seed=-1"),
-        ({"x_max": 0.0}, r"x_max=0\.0"),
-        ({"alpha": float("inf")}, "alpha=inf"),
-        ({"rate": float("nan")}, "rate=nan"),
-        ({"rate": 1e30}, r"rate=1e\+30"),
-        ({"combine": "product"}, "combine='product'"),
+        ({"dimensions": 0}, "dimensions is 0"),
+        ({"window": 0}, "window is 0"),
+        ({"window": 5000}, "window is 5000"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"threads": 0}, "threads is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"x_max": 0.0}, r"x_max is 0\.0"),
+        ({"alpha": float("inf")}, "alpha is inf"),
+        ({"rate": float("nan")}, "rate is nan"),
+        ({"rate": 1e30}, r"rate is 1e\+30"),
+        ({"combine": "product"}, "combine is 'product'"),
         ({"memory": 10}, "memory=10"),
     ],
 )
@@ -334,7 +335,7 @@ def test_a_text_of_one_word_or_none_is_an_error(texts: list[str]) -> None:
 
 
 def test_words_that_never_meet_are_an_error() -> None:
-    with pytest.raises(InputError, match="no two words of the text stand near each other"):
+    with pytest.raises(InputError, match="no two words of the text are near each other"):
         GloVe(4).fit(corpus_of(["a", "b", "c"]))
 
 
@@ -345,7 +346,7 @@ def test_numbers_that_are_none_are_told() -> None:
     state = parts.settings["state"]
     assert isinstance(state, dict)
     state["epoch"] = 1
-    with pytest.raises(InputError, match="the loss is no number in epoch 2"):
+    with pytest.raises(InputError, match="the loss is NaN or infinite in epoch 2"):
         GloVe.from_parts(parts).fit(corpus)
 
 

@@ -14,9 +14,15 @@ from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors import plain
-from foreword.vectors.kernels_skipgram import Paths, make_room, train_windows
-from foreword.vectors.noise import alias_table, huffman_paths, keep_shares, plain_alias_table
-from foreword.vectors.training import padded, widened, word_counts
+from foreword.vectors.kernels_training import Paths, make_workspace, train_windows
+from foreword.vectors.training import (
+    alias_table,
+    huffman_paths,
+    keep_shares,
+    padded,
+    widened,
+    word_counts,
+)
 from foreword.vectors.word2vec import Word2Vec
 
 FARM = ["the", "cow", "eats", "grass", "goat", "king", "rules", "land", "queen", "."]
@@ -46,7 +52,7 @@ def test_kernel_and_plain_twin_take_the_same_steps(cbow: bool, negatives: int) -
     report, random = np.zeros(3), np.array([7], np.uint64)
     train_windows(
         ids, 0, len(ids), 1, keep, 4, cbow, negatives, noise, paths, inputs.reshape(-1), outputs.reshape(-1),
-        padded(d), np.float32(0.05), random, make_room(padded(d), 100), report,
+        padded(d), np.float32(0.05), random, make_workspace(padded(d), 100), report,
     )  # fmt: skip
     twin = plain.SplitMix(7)
     total = sum(
@@ -123,7 +129,7 @@ def test_alias_table_draws_in_proportion() -> None:
 def test_the_fast_alias_table_is_the_plain_one() -> None:
     rng = np.random.default_rng(0)
     for weights in (np.array([3.0]), np.ones(7), rng.random(1000) ** 4, np.sort(rng.zipf(1.5, 500) ** 0.75)[::-1]):
-        for fast, slow in zip(alias_table(weights), plain_alias_table(weights), strict=True):
+        for fast, slow in zip(alias_table(weights), plain.alias_table(weights), strict=True):
             np.testing.assert_array_equal(fast, slow)
 
 
@@ -201,17 +207,17 @@ def test_counts_leave_out_what_is_no_word() -> None:
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"dimensions": 0}, "dimensions=0"),
-        ({"window": 0}, "window=0"),
-        ({"window": 1000}, "window=1000"),
-        ({"negatives": 0}, "negatives=0"),
-        ({"negatives": 500}, "negatives=500"),
-        ({"epochs": 0}, "epochs=0"),
-        ({"threads": 0}, "threads=0"),
-        ({"model": "glove"}, "model='glove'"),
-        ({"loss": "hinge"}, "loss='hinge'"),
-        ({"sample": -1.0}, "sample=-1.0"),
-        ({"rate": float("nan")}, "rate=nan"),
+        ({"dimensions": 0}, "dimensions is 0"),
+        ({"window": 0}, "window is 0"),
+        ({"window": 1000}, "window is 1000"),
+        ({"negatives": 0}, "negatives is 0"),
+        ({"negatives": 500}, "negatives is 500"),
+        ({"epochs": 0}, "epochs is 0"),
+        ({"threads": 0}, "threads is 0"),
+        ({"model": "glove"}, "model is 'glove'"),
+        ({"loss": "hinge"}, "loss is 'hinge'"),
+        ({"sample": -1.0}, "sample is -1.0"),
+        ({"rate": float("nan")}, "rate is nan"),
     ],
 )
 def test_senseless_settings_are_named(settings: dict[str, Any], named: str) -> None:

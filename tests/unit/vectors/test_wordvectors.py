@@ -14,7 +14,7 @@ from foreword.errors import InputError, SettingError
 from foreword.protocols import Parts
 from foreword.vectors import words as words_module
 from foreword.vectors.rows import MANY, Rows, Stored
-from foreword.vectors.subwords import SubwordTable
+from foreword.vectors.words import SubwordTable
 from foreword.vectors.wordvectors import WordVectors
 
 STORED: tuple[Stored, ...] = get_args(Stored)

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from foreword.cli.texts import EMBEDDED, blocks_in
 from foreword.protocols import Meter
 from foreword.search.documents import Names
-from foreword.text.block import BLOCK_BYTES, Block
+from foreword.text.block import Block
 from foreword.text.datasets import DATASETS, lookup
 from foreword.text.files import SourceFile, find_files
 from foreword.text.labelled import LabelledReading, read_labelled_blocks
-from foreword.text.sources import Reading, blocks_of_files, not_empty
-
-SMALL = 64 << 10
-"""Bytes of a block that is joined with its neighbours: a folder of small files should flow like one large file."""
+from foreword.text.sources import Reading, blocks_of_files, gather_blocks, not_empty
 
 
 def named_blocks(
@@ -29,7 +26,7 @@ def named_blocks(
     if id_field is not None:
         return _with_ids(texts, reading, id_field, names, meter), names
     sources = [source for text in texts for source in _sources(text)]
-    return _gathered(not_empty(_with_files(sources, reading, names, meter), texts)), names
+    return gather_blocks(not_empty(_with_files(sources, reading, names, meter), texts)), names
 
 
 # --- names from a field
@@ -100,27 +97,6 @@ def _blocks_of(source: SourceFile | str, reading: Reading, meter: Meter) -> Iter
     if isinstance(source, str):
         return blocks_in([source], reading, meter)
     return blocks_of_files([source], reading, meter)
-
-
-def _gathered(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Small blocks joined. What follows an open one goes on with its last document: nothing may come between."""
-    held: list[bytes] = []
-    size = 0
-    joins = True  # whether the last block was not open
-    for block in blocks:
-        if joins and not block.open and block.text_bytes() < SMALL:
-            spans = zip(block.starts.tolist(), block.stops.tolist(), strict=True)
-            held += [block.data[start:stop].tobytes() for start, stop in spans]
-            size += block.text_bytes()
-            if size < BLOCK_BYTES:
-                continue
-            block = Block.from_texts(held)
-        elif held:
-            yield Block.from_texts(held)
-        yield block
-        held, size, joins = [], 0, not block.open
-    if held:
-        yield Block.from_texts(held)
 
 
 def _called(source: str) -> str:

@@ -111,7 +111,7 @@ def _fit(
 ) -> None:  # fmt: skip
     """Train to the end, keeping the run in a file on the way; Ctrl-C leaves that of the last epoch."""
     from foreword.pipeline.fitting import Output
-    from foreword.training.checkpoint import Checkpoint
+    from foreword.storage.checkpoint import Checkpoint
 
     checkpoint = Checkpoint(Output(out).checkpoint, every=30)
     if not resume:

@@ -65,6 +65,7 @@ class _TimedModel:
         self.tokens, self.seconds = 0, 0.0
 
     def logprobs(self, corpus: Corpus) -> Logs:
+        """Score a corpus as the model does."""
         began = time.perf_counter()
         logs = self.model.logprobs(corpus)
         self.seconds += max(time.perf_counter() - began, 1e-9)  # a clock may be too coarse to see it

@@ -28,8 +28,8 @@ from foreword.evaluate.compare.results import Curve, Gates, Row
 from foreword.measures.perplexity import Measures
 from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
+from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.safetensors import read_arrays, write_arrays
-from foreword.training.checkpoint import Checkpoint
 
 VERSION = 1
 FORGOTTEN_AFTER = 7 * 24 * 3600.0
@@ -64,9 +64,10 @@ class TolerantCheckpoint(Checkpoint):
     def __init__(self, path: Path) -> None:
         super().__init__(path, every=CHECKPOINT_EVERY)
 
-    def write(self, arrays: Mapping[str, Array], kind: str, run: str) -> None:
+    def write(self, arrays: Mapping[str, Array], kind: str, run: str, facts: Mapping[str, Json] | None = None) -> None:
+        """Write the arrays of a run if there is space for them."""
         with suppress(OSError, ForewordError):
-            super().write(arrays, kind, run)
+            super().write(arrays, kind, run, facts)
 
 
 class RunCache:

@@ -1,13 +1,13 @@
 """fastText's skip-gram and CBOW: a word is the mean of its own row and the rows of its character n-grams.
 
-The rows of the centre's n-grams (skip-gram), or of all words around it (CBOW), are gathered once a window into h, all
-outputs of the window take their steps against it, and what it has become more is added to every row at the end. That
-is the same as gathering anew for every output, as long as no row comes twice, because every row gets the whole change::
+The rows of the centre's n-grams (skip-gram), or of all words around it (CBOW), are gathered once per window into h, all
+outputs of the window take their steps against it, and its change is added to every row at the end. That is the same as
+gathering again for every output, as long as no row comes twice, because every row gets the whole change::
 
     h = mean of the rows        g = rate · (y − σ(u·h))        u += g h        h += g u (old u)
 
 P. Bojanowski et al., "Enriching word vectors with subword information" (2017). Rows are flat, ``stride`` floats each,
-as in ``skipgram.py``.
+as in ``vectors/kernels_training.py``.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from foreword.arrays import Doubles, Floats, Ints, Longs, UInts, ULongs
 from foreword.native import simd
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
-from foreword.vectors.kernels_skipgram import AliasTable, below, draw, next_random, prefetch_row, read_sentence
+from foreword.vectors.kernels_training import AliasTable, below, draw, next_random, prefetch_row, read_sentence
 
 INPUTS = 1 << 15
-"""Room for the rows of a window: the n-grams of all its words."""
+"""Most rows of a window: the n-grams of all its words."""
 
 TARGETS = 128
-"""Room for a word to predict and its negatives."""
+"""Most outputs: a word to predict and its negatives."""
 
 
 class Subwords(NamedTuple):
-    """Word w is made of the rows ``rows[offsets[w]:offsets[w + 1]]``, its own among them."""
+    """Rows of words: word w has ``rows[offsets[w]:offsets[w + 1]]``, its own among them."""
 
     rows: Ints
     offsets: Longs
 
 
-class SubwordRoom(NamedTuple):
-    """What a thread works in."""
+class SubwordWorkspace(NamedTuple):
+    """Buffers of a thread."""
 
     sentence: Ints
     rows: Longs
@@ -48,8 +48,9 @@ class SubwordRoom(NamedTuple):
     length: Longs
 
 
-def make_subword_room(stride: int, sentence: int) -> SubwordRoom:
-    return SubwordRoom(
+def make_subword_workspace(stride: int, sentence: int) -> SubwordWorkspace:
+    """Allocate the buffers of a thread."""
+    return SubwordWorkspace(
         np.empty(sentence, np.int32),
         np.empty(INPUTS, np.int64),
         np.zeros(2 * TARGETS, np.int64),
@@ -62,7 +63,7 @@ def make_subword_room(stride: int, sentence: int) -> SubwordRoom:
 
 @inlined
 def add_rows(subwords: Subwords, word: int, stride: int, rows: Longs, count: int) -> int:
-    """Append the rows of a word, as far as there is room; how many there are now."""
+    """Append the rows of a word, as many as fit, and return how many there are now."""
     for place in range(subwords.offsets[word], subwords.offsets[word + 1]):
         if count < len(rows):
             rows[count] = np.int64(subwords.rows[place]) * stride
@@ -72,7 +73,7 @@ def add_rows(subwords: Subwords, word: int, stride: int, rows: Longs, count: int
 
 @inlined
 def gather_mean(inputs: Floats, rows: Longs, count: int, stride: int, hidden: Floats) -> None:
-    """``hidden[:stride]``, and again behind it, becomes the mean of the rows; the row eight on is fetched meanwhile."""
+    """Set ``hidden[:stride]``, and the copy behind it, to the mean of the rows, prefetching eight rows ahead."""
     for k in range(0, stride, 16):
         simd.store(hidden, k, simd.zeros())
     for place in range(count):
@@ -83,14 +84,14 @@ def gather_mean(inputs: Floats, rows: Longs, count: int, stride: int, hidden: Fl
             simd.store(hidden, k, simd.add(simd.load(hidden, k), simd.load(inputs, row + k)))
     share = np.float32(1.0) / np.float32(count)
     for k in range(0, stride, 16):
-        held = simd.scaled(share, simd.load(hidden, k))
-        simd.store(hidden, k, held)
-        simd.store(hidden, stride + k, held)
+        mean = simd.scaled(share, simd.load(hidden, k))
+        simd.store(hidden, k, mean)
+        simd.store(hidden, stride + k, mean)
 
 
 @inlined
 def dots(hidden: Floats, outputs: Floats, targets: Longs, at: int, n: int, stride: int, scores: Floats) -> None:
-    """``scores[j] = h · u_j``, three outputs at a time; those that pad the threes repeat the last."""
+    """Set ``scores[j] = h · u_j``, three outputs at a time; padding repeats the last."""
     for j in range(0, n, 3):
         t0, t1, t2 = targets[at + j], targets[at + min(j + 1, n - 1)], targets[at + min(j + 2, n - 1)]
         a0, a1, a2 = simd.zeros(), simd.zeros(), simd.zeros()
@@ -104,7 +105,7 @@ def dots(hidden: Floats, outputs: Floats, targets: Longs, at: int, n: int, strid
 
 @inlined
 def gradients_of(labels: Floats, n: int, rate: np.float32, scores: Floats) -> float:
-    """Scores become gradients; the log-likelihood there was. What pads it is made certain, and adds nothing."""
+    """Turn scores into gradients and return the log-likelihood. Padding is given a certain answer and adds nothing."""
     for j in range(n, (n + 15) // 16 * 16):
         labels[j], scores[j] = np.float32(1.0), np.float32(80.0)
     likelihood = simd.zeros()
@@ -119,7 +120,7 @@ def gradients_of(labels: Floats, n: int, rate: np.float32, scores: Floats) -> fl
 def update_outputs(
     hidden: Floats, outputs: Floats, targets: Longs, at: int, n: int, stride: int, gradients: Floats
 ) -> None:
-    """``u_j += g_j h`` and ``h += Σ g_j u_j``, both from the old values."""
+    """Compute ``u_j += g_j h`` and ``h += Σ g_j u_j``, both from the old values."""
     for k in range(0, stride, 16):
         h = simd.load(hidden, k)
         moved = h
@@ -133,7 +134,7 @@ def update_outputs(
 
 @inlined
 def update_rows(inputs: Floats, rows: Longs, count: int, stride: int, hidden: Floats) -> None:
-    """Every row gets what ``hidden[:stride]`` has become more than it was."""
+    """Add the change of ``hidden[:stride]`` to every row."""
     for k in range(0, stride, 16):
         simd.store(hidden, stride + k, simd.subtract(simd.load(hidden, k), simd.load(hidden, stride + k)))
     for place in range(count):
@@ -147,7 +148,7 @@ def list_targets(
     word: int, outputs: Floats, stride: int, negatives: int, noise: AliasTable, random: ULongs,
     targets: Longs, at: int,
 ) -> int:  # fmt: skip
-    """The rows of the word to predict and of words drawn beside it, asked for in advance; how many they are."""
+    """List and prefetch the rows of the word to predict and of words drawn as noise; return how many they are."""
     targets[at] = word * stride
     prefetch_row(outputs, targets[at], stride)
     count = 1
@@ -165,7 +166,7 @@ def predict_step(
     hidden: Floats, outputs: Floats, targets: Longs, at: int, n: int, stride: int, rate: np.float32,
     labels: Floats, scores: Floats,
 ) -> float:  # fmt: skip
-    """One word to predict and n − 1 that are noise; the log-likelihood before the step."""
+    """Make a step for one word to predict and n − 1 noise words; return the log-likelihood before it."""
     dots(hidden, outputs, targets, at, n, stride, scores)
     labels[0] = np.float32(1.0)
     for j in range(1, n):
@@ -179,15 +180,15 @@ def predict_step(
 def train_subwords(
     ids: Any, begin: int, stop: int, end: int, keep: UInts, window: int, cbow: bool, negatives: int,
     noise: AliasTable, subwords: Subwords, inputs: Floats, outputs: Floats, stride: int, rate: np.float32,
-    random: ULongs, room: SubwordRoom, report: Doubles,
+    random: ULongs, work: SubwordWorkspace, report: Doubles,
 ) -> None:  # fmt: skip
-    """Train on ``ids[begin:stop]``; ``report`` gets log-likelihood, pairs and centre words added."""
-    sentence, rows, targets, labels = room.sentence, room.rows, room.targets, room.labels
-    scores, hidden = room.scores, room.hidden
+    """Train on ``ids[begin:stop]``; add log-likelihood, pairs and centre words to ``report``."""
+    sentence, rows, targets, labels = work.sentence, work.rows, work.targets, work.labels
+    scores, hidden = work.scores, work.hidden
     at = begin
     while at < stop:
-        at = read_sentence(ids, at, stop, end, keep, random, sentence, room.length)
-        length = room.length[0]
+        at = read_sentence(ids, at, stop, end, keep, random, sentence, work.length)
+        length = work.length[0]
         for centre in range(length):
             if centre + 1 < length:
                 ahead = np.int64(sentence[centre + 1])
@@ -218,7 +219,7 @@ def train_subwords(
                     place += 2 if place + 1 == centre else 1
                     half = TARGETS - half
                     if place < last:
-                        # The next context's rows are asked for while this one is at work.
+                        # The next context's rows are prefetched meanwhile.
                         waiting = list_targets(
                             np.int64(sentence[place]), outputs, stride, negatives, noise, random, targets, half
                         )

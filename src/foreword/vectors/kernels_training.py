@@ -1,4 +1,5 @@
-"""Skip-gram and CBOW steps over a corpus (Mikolov et al. 2013), with the work of a window done together.
+"""Training word vectors: skip-gram and CBOW steps over a corpus (Mikolov et al. 2013), a window at a time; and what
+they begin with: counts, tables to draw from, random rows.
 
 For each centre word the outputs (the word itself and its negatives, or the nodes of its path in a tree) are drawn once
 and shared by the whole window: m inputs × n outputs of one small matrix product, instead of m·n single pairs (Ji et
@@ -6,8 +7,8 @@ al. 2016). With inputs H (m, d), outputs W (n, d) and labels y (n,)::
 
     G = rate · (y − σ(H Wᵀ))        H += G W        W += Gᵀ H         all three from the old H and W
 
-Matrices are flat, a row every ``stride`` floats, a multiple of sixteen. Outputs come in groups of six: six rows and
-their six changes stay in registers while the window's inputs pass by.
+Matrices are flat, one row per ``stride`` floats, a multiple of sixteen. Outputs come in groups of six: six rows and
+their six changes stay in registers while the inputs of the window are read.
 """
 
 from __future__ import annotations
@@ -25,36 +26,36 @@ GROUP = 6
 """Outputs that are updated together: six rows and six changes, with one input, fit in the registers."""
 
 OUTPUTS = 72
-"""Room for the outputs of a centre word: up to 71 negatives, or a path of 72 turns."""
+"""Most outputs of a centre word: 71 negatives, or a path of 72 turns."""
 
 CONTEXTS = 512
-"""Room for the inputs of a window: at most 256 words on either side."""
+"""Most inputs of a window: 256 words on either side."""
 
 NO_OFFSET = np.zeros(1, np.int64)
-"""The one row of an array that is a single row."""
+"""The offset of the row in an array of one row."""
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
 class AliasTable(NamedTuple):
-    """Draw a place k uniformly, and a fraction u: the answer is k if u < accept[k] / 2³², else other[k]."""
+    """Walker's alias table: draw k and a fraction u uniformly; it is k if u < accept[k] / 2³², else other[k]."""
 
     accept: UInts
     other: Ints
 
 
 class Paths(NamedTuple):
-    """Word w turns ``turns[offsets[w]:offsets[w + 1]]`` at the inner nodes ``nodes[...]``, from the root on."""
+    """Paths in a tree: word w turns ``turns[offsets[w]:offsets[w + 1]]`` at inner nodes ``nodes[...]``, root first."""
 
     nodes: Ints
     turns: Bytes
     offsets: Longs
 
 
-class Room(NamedTuple):
-    """What a thread works in, so that the kernel need not allocate. The outputs of two words have room: those at work
-    and those waiting.
+class WindowWorkspace(NamedTuple):
+    """Buffers of a thread, so that the kernel need not allocate: with the outputs of two words, the current and the
+    next.
     """
 
     sentence: Ints
@@ -67,23 +68,24 @@ class Room(NamedTuple):
     hidden: Floats
 
 
-def make_room(stride: int, sentence: int) -> Room:
-    places = (CONTEXTS + 2) * GROUP + simd.LANES
-    return Room(
+def make_workspace(stride: int, sentence: int) -> WindowWorkspace:
+    """Allocate the buffers of a thread."""
+    scores = (CONTEXTS + 2) * GROUP + simd.LANES
+    return WindowWorkspace(
         np.empty(sentence, np.int32),
         np.empty(CONTEXTS, np.int64),
         np.zeros(2 * OUTPUTS, np.int64),
         np.zeros(2 * OUTPUTS, np.float32),
         np.zeros(GROUP + 2, np.int64),
-        np.zeros(places, np.float32),
-        np.zeros(places, np.float32),
+        np.zeros(scores, np.float32),
+        np.zeros(scores, np.float32),
         np.zeros(2 * stride, np.float32),
     )
 
 
 @inlined
 def next_random(state: ULongs) -> np.uint64:
-    """SplitMix64 (Steele et al. 2014): 64 random bits."""
+    """Return 64 random bits: SplitMix64 (Steele et al. 2014)."""
     state[0] += _MIX
     mixed = state[0]
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -93,13 +95,13 @@ def next_random(state: ULongs) -> np.uint64:
 
 @inlined
 def below(random: np.uint64, limit: int) -> int:
-    """A number in [0, limit) from the upper 32 bits."""
+    """Return a number in [0, limit) from the upper 32 bits."""
     return np.int64(((random >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32))
 
 
 @inlined
 def draw(state: ULongs, noise: AliasTable) -> int:
-    """A word from the noise distribution, by its alias table (Walker 1977): exact, and small enough for the cache."""
+    """Draw a word from the noise distribution by its alias table (Walker 1977): exact, and it fits into the cache."""
     random = next_random(state)
     word = below(random, len(noise.accept))
     if (random & _LOW) >= np.uint64(noise.accept[word]):
@@ -109,6 +111,7 @@ def draw(state: ULongs, noise: AliasTable) -> int:
 
 @inlined
 def prefetch_row(matrix: Floats, place: int, stride: int) -> None:
+    """Prefetch a row that will be written."""
     for part in range(0, stride, 16):
         prefetch_to_write(matrix, place + part)
 
@@ -117,7 +120,7 @@ def prefetch_row(matrix: Floats, place: int, stride: int) -> None:
 def scores_of(
     inputs: Floats, rows: Longs, m: int, outputs: Floats, targets: Longs, stride: int, scores: Floats
 ) -> None:
-    """``scores[i * 6 + j] = H[i] · W[j]``, two inputs at a time."""
+    """Set ``scores[i * 6 + j] = H[i] · W[j]``, two inputs at a time."""
     t0, t1, t2, t3, t4, t5 = targets[0], targets[1], targets[2], targets[3], targets[4], targets[5]
     for i in range(0, m, 2):
         one, two = rows[i], rows[min(i + 1, m - 1)]
@@ -148,7 +151,7 @@ def scores_of(
 def update(
     inputs: Floats, rows: Longs, m: int, outputs: Floats, targets: Longs, stride: int, gradients: Floats
 ) -> None:
-    """``H += G W`` and ``W += Gᵀ H``, sixteen columns at a time, all inputs against the six outputs in registers."""
+    """Compute ``H += G W`` and ``W += Gᵀ H``, sixteen columns at a time, all inputs against six outputs."""
     t0, t1, t2, t3, t4, t5 = targets[0], targets[1], targets[2], targets[3], targets[4], targets[5]
     for k in range(0, stride, 16):
         w0, w1, w2 = simd.load(outputs, t0 + k), simd.load(outputs, t1 + k), simd.load(outputs, t2 + k)
@@ -179,9 +182,9 @@ def window_step(
     inputs: Floats, rows: Longs, m: int, outputs: Floats, targets: Longs, labels: Floats, n: int, stride: int,
     rate: np.float32, scores: Floats,
 ) -> float:  # fmt: skip
-    """One step of gradient ascent for m inputs and n ≤ 6 outputs; the log-likelihood that they had before it.
+    """Make a step of gradient ascent for m inputs and n ≤ 6 outputs; return the log-likelihood before it.
 
-    labels: y for each score, input by input. What pads it is made certain, 1 as it should be, and adds nothing.
+    labels: y for each score, input by input. Padding is given a certain, correct answer and adds nothing.
     """
     scores_of(inputs, rows, m, outputs, targets, stride, scores)
     likelihood = simd.zeros()
@@ -204,10 +207,10 @@ def list_outputs(
     word: int, outputs: Floats, stride: int, negatives: int, noise: AliasTable, paths: Paths,
     random: ULongs, targets: Longs, wanted: Floats, begin: int,
 ) -> int:  # fmt: skip
-    """The output rows for a centre word and what each should answer; how many they are. All are asked for in advance.
+    """List the output rows of a centre word and the label of each, prefetch them, and return how many they are.
 
-    With negatives: the word, and words drawn beside it, less those that are the word itself. Without: the inner nodes
-    on the word's path in the tree, and where the path turns.
+    With negatives: the word, and words drawn as noise, except the word itself. Without: the inner nodes on the word's
+    path in the tree, and where the path turns.
     """
     count = 0
     if negatives:
@@ -231,8 +234,8 @@ def list_outputs(
 
 
 @inlined
-def take_group(targets: Longs, wanted: Floats, begin: int, n: int, m: int, group: Longs, labels: Floats) -> None:
-    """Six of the outputs; where fewer are left the first stands in, and ``window_step`` leaves it as it is."""
+def fill_group(targets: Longs, wanted: Floats, begin: int, n: int, m: int, group: Longs, labels: Floats) -> None:
+    """Select six of the outputs; if fewer are left the first is repeated, and ``window_step`` leaves it unchanged."""
     for j in range(GROUP):
         group[j] = targets[begin + (j if j < n else 0)]
     for i in range(m):
@@ -245,17 +248,17 @@ def read_sentence(
     ids: Any, at: int, stop: int, end: int, keep: UInts, random: ULongs,
     sentence: Ints, length: Longs,
 ) -> int:  # fmt: skip
-    """The words kept of a document, or of as much of it as there is room for; where to read on."""
-    held = 0
-    while at < stop and held < len(sentence):
+    """Read the sampled words of a document, or as many as fit into ``sentence``; return where to continue."""
+    kept = 0
+    while at < stop and kept < len(sentence):
         word = np.int64(ids[at])
         at += 1
         if word == end:
             break
         if (next_random(random) & _LOW) < np.uint64(keep[word]):
-            sentence[held] = word
-            held += 1
-    length[0] = held
+            sentence[kept] = word
+            kept += 1
+    length[0] = kept
     return at
 
 
@@ -264,7 +267,7 @@ def window_rows(
     sentence: Ints, length: int, centre: int, window: int, stride: int, random: ULongs,
     rows: Longs,
 ) -> int:  # fmt: skip
-    """The rows of the words around ``centre``, up to a distance drawn from 1 to ``window``; how many they are."""
+    """List the rows of the words around ``centre``, up to a distance drawn from 1 to ``window``; return how many."""
     reach = 1 + below(next_random(random), window)
     m = 0
     for place in range(max(0, centre - reach), min(length, centre + reach + 1)):
@@ -276,20 +279,20 @@ def window_rows(
 
 @inlined
 def mean_row(inputs: Floats, rows: Longs, m: int, stride: int, hidden: Floats) -> None:
-    """``hidden[:stride]``, and again behind it, becomes the mean of the rows."""
+    """Set ``hidden[:stride]``, and the copy behind it, to the mean of the rows."""
     share = np.float32(1.0) / np.float32(m)
     for k in range(0, stride, 16):
-        held = simd.zeros()
+        mean = simd.zeros()
         for i in range(m):
-            held = simd.add(held, simd.load(inputs, rows[i] + k))
-        held = simd.scaled(share, held)
-        simd.store(hidden, k, held)
-        simd.store(hidden, stride + k, held)
+            mean = simd.add(mean, simd.load(inputs, rows[i] + k))
+        mean = simd.scaled(share, mean)
+        simd.store(hidden, k, mean)
+        simd.store(hidden, stride + k, mean)
 
 
 @inlined
 def pass_back(inputs: Floats, rows: Longs, m: int, stride: int, hidden: Floats) -> None:
-    """Add to every row what ``hidden[:stride]`` has become more than it was."""
+    """Add the change of ``hidden[:stride]`` to every row."""
     for k in range(0, stride, 16):
         change = simd.subtract(simd.load(hidden, k), simd.load(hidden, stride + k))
         for i in range(m):
@@ -300,15 +303,15 @@ def pass_back(inputs: Floats, rows: Longs, m: int, stride: int, hidden: Floats) 
 def train_windows(
     ids: Any, begin: int, stop: int, end: int, keep: UInts, window: int, cbow: bool,
     negatives: int, noise: AliasTable, paths: Paths, inputs: Floats, outputs: Floats, stride: int, rate: np.float32,
-    random: ULongs, room: Room, report: Doubles,
+    random: ULongs, work: WindowWorkspace, report: Doubles,
 ) -> None:  # fmt: skip
-    """Train on ``ids[begin:stop]``; ``report`` gets log-likelihood, pairs and centre words added.
+    """Train on ``ids[begin:stop]``; add log-likelihood, pairs and centre words to ``report``.
 
-    keep: for each id how often it is read, of 2³²: subsampling, and 0 for what is no word.
-    negatives: how many noise words, or 0 for the paths of a tree.
+    keep: for each id how often it is read, of 2³²: subsampling, and 0 for ids that are no words.
+    negatives: the number of noise words, or 0 for the paths of a tree.
     """
-    sentence, rows, targets, wanted = room.sentence, room.rows, room.targets, room.wanted
-    group, labels, scores, hidden = room.group, room.labels, room.scores, room.hidden
+    sentence, rows, targets, wanted = work.sentence, work.rows, work.targets, work.wanted
+    group, labels, scores, hidden = work.group, work.labels, work.scores, work.hidden
     at = begin
     while at < stop:
         at = read_sentence(ids, at, stop, end, keep, random, sentence, group)
@@ -316,10 +319,10 @@ def train_windows(
         half = 0
         count = 0
         for centre in range(-1, length):
-            held, now = count, half
+            size, now = count, half
             half = OUTPUTS - half
             if centre + 1 < length:
-                # The next word's rows are asked for now, and will be near when their turn comes.
+                # The next word's rows are prefetched now.
                 word = np.int64(sentence[centre + 1])
                 count = list_outputs(
                     word, outputs, stride, negatives, noise, paths, random, targets, wanted, half
@@ -333,16 +336,91 @@ def train_windows(
                 continue
             if cbow:
                 mean_row(inputs, rows, m, stride, hidden)
-            for first in range(now, now + held, GROUP):
-                n = min(GROUP, now + held - first)
+            for first in range(now, now + size, GROUP):
+                n = min(GROUP, now + size - first)
                 if cbow:
-                    take_group(targets, wanted, first, n, 1, group, labels)
+                    fill_group(targets, wanted, first, n, 1, group, labels)
                     report[0] += window_step(hidden, NO_OFFSET, 1, outputs, group, labels, n, stride, rate, scores)
                     report[1] += n
                 else:
-                    take_group(targets, wanted, first, n, m, group, labels)
+                    fill_group(targets, wanted, first, n, m, group, labels)
                     report[0] += window_step(inputs, rows, m, outputs, group, labels, n, stride, rate, scores)
                     report[1] += m * n
             if cbow:
                 pass_back(inputs, rows, m, stride, hidden)
             report[2] += 1
+
+
+# Counts and tables to draw from
+
+COUNT_LANES = 4
+"""Neighbouring ids are counted separately: if the same comes twice, the second count would wait for the first."""
+
+
+@kernel
+def count_ids(ids: Any, begin: int, stop: int, counts: Longs) -> None:
+    """Add the counts of ids in ``ids[begin:stop]`` to ``counts`` (COUNT_LANES, V); no id may be V or more."""
+    for place in range(begin, stop):
+        counts[place & (COUNT_LANES - 1), np.int64(ids[place])] += 1
+
+
+@kernel
+def fill_aliases(
+    shares: Doubles, accept: Doubles, other: Ints, poor: Ints,
+    rich: Ints,
+) -> None:  # fmt: skip
+    """Build Walker's table of shares whose mean is 1 with Vose's two stacks, poor and rich; overwrites ``shares``."""
+    few, many = 0, 0
+    for place in range(len(shares)):
+        accept[place], other[place] = 1.0, place
+        if shares[place] < 1.0:
+            poor[few] = place
+            few += 1
+        else:
+            rich[many] = place
+            many += 1
+    while few and many:
+        few -= 1
+        taker, giver = poor[few], rich[many - 1]
+        accept[taker], other[taker] = shares[taker], giver
+        shares[giver] -= 1.0 - shares[taker]
+        if shares[giver] < 1.0:
+            poor[few] = giver
+            few += 1
+            many -= 1
+
+
+# Random rows. A number is a function of the seed, its row and its column, so threads may fill rows in any order and get
+# the same: SplitMix64 (Steele et al. 2014) of the row, then Wellons' 32-bit mix ("lowbias32") of the column, sixteen at
+# a time.
+
+_ROW = np.uint64(0x9E3779B97F4A7C15)
+_COLUMN = np.uint32(0x9E3779B9)
+_ONE_OF = np.float32(1 / (1 << 23))
+
+
+@inlined
+def mixed_column(word: np.uint32) -> np.uint32:
+    """Mix 32 bits."""
+    word = np.uint32(word ^ np.uint32(word >> np.uint32(16)))
+    word = np.uint32(word * np.uint32(0x7FEB352D))
+    word = np.uint32(word ^ np.uint32(word >> np.uint32(15)))
+    word = np.uint32(word * np.uint32(0x846CA68B))
+    return np.uint32(word ^ np.uint32(word >> np.uint32(16)))
+
+
+@kernel
+def fill_rows(
+    matrix: Floats, stride: int, first: int, last: int, dimensions: int, reach: np.float32, seed: np.uint64
+) -> None:
+    """Fill rows ``first`` to ``last`` of a flat matrix with numbers from −reach to reach; padding is left unchanged."""
+    for row in range(first, last):
+        mixed = seed + np.uint64(row + 1) * _ROW
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed ^= mixed >> np.uint64(31)
+        low, high = np.uint32(mixed), np.uint32(mixed >> np.uint64(32))
+        for column in range(dimensions):
+            bits = np.uint32(mixed_column(np.uint32(low + np.uint32(column) * _COLUMN)) ^ high)
+            number = np.float32(np.int32(bits >> np.uint32(8))) * _ONE_OF - np.float32(1.0)
+            matrix[row * stride + column] = number * reach
