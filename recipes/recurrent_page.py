@@ -33,7 +33,17 @@ from foreword.evaluate.gradients import (
 )
 from foreword.lessons.agreement import agreement, generate_sentences, probe, texts_of
 from foreword.lessons.cost import cell_table, cost_by_length, path_length, unrolled_depth
-from foreword.lessons.horizon import KINDS, Adding, Copying, Learning, Recall, capacity, draw_horizon, horizon, learn
+from foreword.lessons.horizon import (
+    KINDS,
+    Adding,
+    Copying,
+    MemoryTraining,
+    Recall,
+    capacity,
+    draw_horizon,
+    horizon,
+    learn,
+)
 from foreword.neural.recurrent import MODEST
 from foreword.nn.cells import cross_entropy
 from foreword.nn.dropout import NO_DROPOUT
@@ -189,7 +199,7 @@ def horizons() -> None:
     for name, (task, lags, updates) in tasks.items():
         kinds = KINDS if name == "recall" else [kind for kind in KINDS if kind != "relu"]
         seeds = (0, 1, 2) if name == "recall" else (0, 1)
-        found = horizon(task, lags, kinds, seeds, Learning(updates=updates), rates=RATES, meter=tell)
+        found = horizon(task, lags, kinds, seeds, MemoryTraining(updates=updates), rates=RATES, meter=tell)
         reach, shares, right = found.reach(), found.success(), found.right.mean(axis=2)
         sys.stdout.write(f"{name}: seeds of {len(seeds)} that solved it in {updates} updates; the mean share right\n\n")
         rows = [
@@ -212,7 +222,7 @@ def forget_bias() -> None:
     """Row L06: an LSTM's forget bias at the beginning, on recall over 100 steps, five seeds."""
     rows = []
     for bias in (0.0, 1.0, 2.0):
-        found = [learn(Recall(100), "lstm", Learning(forget_bias=bias), seed) for seed in range(5)]
+        found = [learn(Recall(100), "lstm", MemoryTraining(forget_bias=bias), seed) for seed in range(5)]
         right = [outcome.right for outcome in found]
         solved = sum(share >= 0.95 for share in right)
         updates = np.mean([outcome.updates for outcome in found])
@@ -223,7 +233,7 @@ def forget_bias() -> None:
 def capacities() -> None:
     """Row L11: how many random symbols a state of so many units gives back."""
     items, sizes = [2, 4, 8, 16], [8, 16, 32, 64]
-    found = capacity(items, sizes, "gru", (0,), Learning(updates=1000, check_every=100), meter=tell)
+    found = capacity(items, sizes, "gru", (0,), MemoryTraining(updates=1000, check_every=100), meter=tell)
     shares = found.right.mean(axis=2)
     rows = [[size, *(f"{share:.0%}" for share in shares[row])] for row, size in enumerate(sizes)]
     table(["units", *(f"{count} items" for count in items)], rows)

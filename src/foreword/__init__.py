@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from foreword.ngram.model import NgramLM
     from foreword.ngram.unigram import UnigramLM
     from foreword.pipeline.classifier import TextClassifier
+    from foreword.pipeline.fitting import train
     from foreword.pipeline.language import TextLM
     from foreword.pipeline.search import TextSearch
     from foreword.pipeline.translator import TextTranslator
@@ -118,6 +119,7 @@ _HOME = {
     "read_documents": "foreword.text.sources",
     "read_labelled": "foreword.text.labelled",
     "save": "foreword.storage.folder",
+    "train": "foreword.pipeline.fitting",
     "word_cloud": "foreword.lessons.cloud",
 }
 
@@ -178,6 +180,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "read_documents",
     "read_labelled",
     "save",
+    "train",
     "word_cloud",
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,17 +12,19 @@ from foreword.arrays import Array, Ids
 from foreword.errors import InputError, NotSaveableError, SettingError, VocabularyError
 from foreword.protocols import Saveable
 
+T = TypeVar("T")
 
-def check_not_string(texts: object, expected: str = "a list of texts, one document each") -> None:
-    """Raise an InputError for a single string where an iterable of texts belongs: it would be read by characters."""
+
+def check_not_string(texts: T, expected: str = "a list of texts, one document each") -> T:
+    """Return the texts; raise an InputError for a single string, which would be read character by character."""
     if isinstance(texts, str):
         raise InputError(f"expected {expected}, but got a single string: put it in a list")
+    return texts
 
 
 def list_of_texts(texts: Iterable[str]) -> list[str]:
     """Return the texts as a list; raise an InputError for a single string."""
-    check_not_string(texts)
-    return list(texts)
+    return list(check_not_string(texts))
 
 
 def check_ids(ids: Ids, size: int) -> None:

@@ -26,7 +26,7 @@ from foreword.evaluate.gradients import (
     step_jacobians,
 )
 from foreword.lessons.agreement import agreement, generate_sentences, probe, texts_of
-from foreword.lessons.horizon import Learning, Recall, learn
+from foreword.lessons.horizon import MemoryTraining, Recall, learn
 from foreword.measures.perplexity import perplexity
 from foreword.neural.recurrent import MODEST, RecurrentLM
 from foreword.ngram.model import NgramLM
@@ -310,7 +310,7 @@ def test_p02_clipping_does_not_bring_a_vanished_gradient_back() -> None:
 
 def test_l06_a_forget_bias_of_one_helps_recall_over_a_hundred_steps(record_property: Report) -> None:
     """L06: recall at lag 100 with bias 0 and 1, five seeds each, the same updates."""
-    learning = Learning(hidden=24, updates=150, check_every=150, rate=0.015)
+    learning = MemoryTraining(hidden=24, updates=150, check_every=150, rate=0.015)
     right = {
         bias: [
             learn(Recall(100, symbols=4), "lstm", replace(learning, forget_bias=bias), seed).right for seed in range(5)

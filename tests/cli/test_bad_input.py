@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from foreword.cli.failures import one_line, told
+from foreword.cli.failures import message_of, one_line
 
 from .conftest import TEXT, Foreword, Process
 
@@ -269,10 +269,10 @@ def test_what_is_there_stays_when_the_work_fails(foreword: Foreword, text: Path,
 
 
 def test_other_errors_are_lines_too() -> None:
-    assert told(MemoryError()) == ("not enough memory", 1)
-    assert told(PermissionError(13, "Permission denied", "x.txt")) == ("x.txt: Permission denied", 1)
-    assert told(OSError("odd")) == ("odd", 1)
-    assert told(ValueError("odd")) == ("unexpected ValueError: odd (--debug shows where)", 1)
+    assert message_of(MemoryError()) == ("not enough memory", 1)
+    assert message_of(PermissionError(13, "Permission denied", "x.txt")) == ("x.txt: Permission denied", 1)
+    assert message_of(OSError("odd")) == ("odd", 1)
+    assert message_of(ValueError("odd")) == ("unexpected ValueError: odd (--debug shows where)", 1)
 
 
 def test_a_message_is_one_line_whatever_the_name_of_a_file() -> None:

@@ -102,7 +102,7 @@ def test_reasons_are_shown_if_asked(foreword: Foreword, shelf: Path) -> None:
 
 @pytest.mark.usefixtures("wide")
 def test_a_terminal_gets_a_table(foreword: Foreword, shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from foreword.cli.search.query import show
+    from foreword.cli.search import show
 
     search: TextSearch = load(shelf / "index")
     hits = search.query("happy people")
@@ -134,7 +134,7 @@ def test_documents_are_called_by_their_files(foreword: Foreword, tmp_path: Path)
 
 
 def test_many_small_files_and_a_large_one_keep_their_order(tmp_path: Path) -> None:
-    from foreword.cli.search import reading
+    from foreword.cli import search_reading as reading
     from foreword.text.sources import Reading
 
     texts = []
@@ -180,9 +180,9 @@ def test_any_tokenizer_may_be_used(foreword: Foreword, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--variant", "tfidf", "--k1", "1"], "means nothing to --variant tfidf"),
-        (["--delta", "1"], "means nothing to --variant lucene"),
-        (["--b", "2"], "'--b'"),
+        (["--variant", "tfidf", "--k1", "1"], "tfidf has no setting 'k1'"),
+        (["--delta", "1"], "lucene has no setting 'delta'"),
+        (["--set", "b=much"], "b cannot be 'much'"),
         (["--variant", "bm26"], "bm26"),
         (["--tokenizer", "t", "--min-count", "2"], "vocabulary already"),
         (["--id-field", "id", "--format", "text"], "no fields"),

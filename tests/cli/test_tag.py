@@ -85,7 +85,7 @@ def test_train_tells_what_it_did(foreword: Foreword, treebank: Path, tmp_path: P
     told = foreword(*call)
     assert told.stdout == ""
     assert told.stderr.startswith(f"{kind}: 20 tokens in 5 sentences, 6 tags, ")
-    assert "100.00% right on" in told.stderr
+    assert "accuracy 100.00% on" in told.stderr
     facts = json.loads(foreword(*call, "--json").stdout)
     assert facts.pop("seconds") > 0
     assert facts.pop("valid")["accuracy"] == 1

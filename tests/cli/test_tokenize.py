@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from foreword import BPETokenizer, Corpus, load
 from foreword.cli.options import memory_size
-from foreword.cli.tokenize.encode import Lines
+from foreword.cli.tokenize import Lines
 from foreword.text.block import Block
 from foreword.tokens.corpus import Encoded
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Foreword
 
-from foreword.cli.failures import ray_with_value
+from foreword.cli.failures import with_ray_address
 from foreword.errors import MissingExtraError
 
 WITHOUT = (
@@ -56,7 +56,7 @@ def test_ray_takes_an_address_or_none() -> None:
         (["x", "--ray", "auto", "--ray=auto"], ["x", "--ray", "auto", "--ray=auto"]),
         (["x", "--ray", "s3://a/b:1"], ["x", "--ray=", "s3://a/b:1"]),
     ):
-        assert ray_with_value(words) == wanted
+        assert with_ray_address(words) == wanted
 
 
 @pytest.mark.parametrize("command", [["filter"], ["train"], ["tokenize", "train"]])

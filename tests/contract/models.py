@@ -1,29 +1,54 @@
-"""Who is held to the contracts. A new model or tokenizer joins by adding its line."""
+"""Models that are held to the contracts: every kind of the registry, and variants of some.
+
+A new kind joins by its entry in ``kinds.py``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from foreword.hmm.model import HMM
+from foreword import kinds
+from foreword.classify.calibration import Calibrated
+from foreword.classify.naive_bayes import NaiveBayes
 from foreword.mix.combine import cached, interpolate
+from foreword.mix.neural_cache import NeuralCache
 from foreword.ngram.model import NgramLM
 from foreword.ngram.unigram import UnigramLM
-from foreword.protocols import LanguageModel, TextTokenizer
+from foreword.protocols import TextTokenizer
 from foreword.text.block import Block
-from foreword.tokens.bpe import BPETokenizer
-from foreword.tokens.characters import ByteTokenizer, CharacterTokenizer
-from foreword.tokens.words import WordTokenizer
 
 
 @dataclass(frozen=True)
 class Model:
-    """tolerance: relative, for what may differ by rounding; 1e-12 for whoever computes in float64."""
+    """A model of one kind. tolerance: relative, for what may differ by rounding; 1e-12 for computations in float64."""
 
     name: str
-    build: Callable[[], LanguageModel[Any]]
+    kind: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
     tolerance: float = 1e-12
+
+    def build(self) -> Any:
+        return built(self.kind, self.settings)
+
+
+def built(kind: str, settings: Mapping[str, Any]) -> Any:
+    """Construct a small model: with one thread, for these matrices are too small to share out."""
+    entry = kinds.KINDS[kind]
+    if kind in COMPOSED:
+        return COMPOSED[kind](**settings)
+    small = SMALL.get(kind, {})
+    if entry.network:
+        import torch
+
+        from foreword.training.settings import Training
+
+        torch.set_num_threads(1)
+        small = {**small, "device": "cpu"}
+        if entry.task == "language-model":
+            small["training"] = Training(epochs=2, batch=3, steps=4, rate=5.0)
+    return kinds.build(entry, {**small, **settings})
 
 
 class StreamTokenizer(TextTokenizer, Protocol):
@@ -33,69 +58,108 @@ class StreamTokenizer(TextTokenizer, Protocol):
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """lossless: gives any text back to the letter, whatever it was fitted on."""
+class Tokens(Model):
+    """lossless: decodes any text exactly, whatever it was fitted on."""
 
-    name: str
-    build: Callable[[], StreamTokenizer]
     lossless: bool = False
 
 
-def _neural(name: str, *sizes: Any, **settings: Any) -> LanguageModel[Any]:
-    """Imported here, since torch takes a second. One thread: these matrices are too small to share out."""
-    import torch
+# What is small, and what is made of other models
 
-    import foreword
-    from foreword.training.settings import Training
+SMALL: dict[str, dict[str, Any]] = {
+    "hmm": {"states": 3, "iterations": 5, "smoothing": 0.1},
+    "bengio": {"order": 3, "embedding": 4, "hidden": 5},
+    "recurrent": {"embedding": 4, "hidden": 6, "layers": 2},
+    "awd-lstm": {"embedding": 4, "hidden": 6, "layers": 2},
+    "transformer": {"units": 4, "layers": 2, "heads": 2, "context": 3},
+    "bilstm-tagger": {
+        "units": 6, "words": 5, "letter_units": 4, "spelling": 6, "epochs": 2
+    },
+    "recurrent-classifier": {
+        "embedding": 4, "hidden": 6, "units": 4, "min_count": 1, "batch": 2, "epochs": 2
+    },
+    "fasttext-classifier": {"dimensions": 4, "epochs": 3, "buckets": 20},
+    "elmo": {"units": 4, "letter_units": 3, "filters": 3, "epochs": 1},
+    "word2vec": {"dimensions": 4, "epochs": 1},
+    "fasttext": {"dimensions": 4, "epochs": 1, "min_n": 2, "max_n": 3, "buckets": 20},
+    "glove": {"dimensions": 4, "epochs": 1},
+    "bpe": {"vocab_size": 300},
+}  # fmt: skip
+"""Settings that make a model of each kind small enough for a test; other kinds are small as they are."""
 
-    torch.set_num_threads(1)
-    training = Training(epochs=2, batch=3, steps=4, rate=5.0)
-    model: LanguageModel[Any] = getattr(foreword, name)(*sizes, training=training, device="cpu", **settings)
-    return model
+COMPOSED: dict[str, Callable[..., Any]] = {
+    "mixture": lambda: interpolate([UnigramLM(), NgramLM(3)]),
+    "cached": lambda: cached(NgramLM(3), size=3),
+    "neural-cache": lambda: NeuralCache(built("recurrent", {"layers": 1}), size=3, theta=1.0, weight=0.3),
+    "calibrated": lambda: Calibrated(NaiveBayes(), folds=2),
+}
 
-
-def _with_neural_cache() -> LanguageModel[Any]:
-    from foreword.mix.neural_cache import NeuralCache
-
-    model: Any = _neural("RecurrentLM", "lstm", 4, 6, 1)
-    return NeuralCache(model, size=3, theta=1.0, weight=0.3)
-
+# Variants of kinds that have several forms
 
 SMOOTHINGS = ("kneser-ney", "absolute", "witten-bell", "laplace", "lidstone", "maximum-likelihood")
 """All but stupid back-off, whose rows do not sum to one."""
 
-CELLS = ("rnn", "irnn", "lstm", "gru", "min-gru")
-
-LANGUAGE_MODELS = [
-    Model("unigram", UnigramLM),
-    Model("unigram-mle", lambda: UnigramLM(add=0)),
-    Model("unigram-lidstone", lambda: UnigramLM(add=0.01)),
-    Model("ngram-1", lambda: NgramLM(1), 1e-6),
-    Model("ngram-3", lambda: NgramLM(3), 1e-6),
-    Model("ngram-trie", lambda: NgramLM(4, layout="trie"), 1e-6),
-    Model("ngram-5-pruned", lambda: NgramLM(5, prune=(0, 0, 1)), 1e-6),
-    *(Model(f"ngram-{name}", lambda name=name: NgramLM(3, name), 1e-6) for name in SMOOTHINGS),  # type: ignore[misc]
-    Model("hmm", lambda: HMM(3, iterations=5, smoothing=0.1)),
-    Model("hmm-float32", lambda: HMM(3, iterations=5, smoothing=0.1, dtype="float32"), 1e-4),
-    Model("mixture", lambda: interpolate([UnigramLM(), NgramLM(3)]), 1e-6),
-    Model("cached", lambda: cached(NgramLM(3), size=3), 1e-6),
-    Model("awd-lstm", lambda: _neural("AWDLSTM", 4, 6, 2), 1e-4),
-    *(Model(cell, lambda cell=cell: _neural("RecurrentLM", cell, 4, 6, 2), 1e-4) for cell in CELLS),  # type: ignore[misc]
-    Model("lstm-untied", lambda: _neural("RecurrentLM", "lstm", 4, 6, 1, tied=False), 1e-4),
-    Model("mogrifier", lambda: _neural("RecurrentLM", "lstm", 4, 6, 2, mogrify=3), 1e-4),
-    Model("mixture-of-softmaxes", lambda: _neural("AWDLSTM", 4, 6, 2, mogrify=2, softmaxes=3), 1e-4),
-    Model("neural-cache", _with_neural_cache, 1e-4),
-    Model("bengio", lambda: _neural("BengioLM", 3, 4, 5), 1e-4),
-    Model("bengio-direct", lambda: _neural("BengioLM", 4, 4, 5, direct=True), 1e-4),
-    Model("transformer", lambda: _neural("TransformerLM", 4, 2, 2, 3), 1e-4),
+VARIANTS = [
+    Model("unigram-mle", "unigram", {"add": 0}),
+    Model("unigram-lidstone", "unigram", {"add": 0.01}),
+    Model("ngram-1", "ngram", {"order": 1}, 1e-6),
+    Model("ngram-3", "ngram", {"order": 3}, 1e-6),
+    Model("ngram-trie", "ngram", {"order": 4, "layout": "trie"}, 1e-6),
+    Model("ngram-5-pruned", "ngram", {"order": 5, "prune": (0, 0, 1)}, 1e-6),
+    *(Model(f"ngram-{name}", "ngram", {"order": 3, "smoothing": name}, 1e-6) for name in SMOOTHINGS),
+    Model("hmm-float32", "hmm", {"dtype": "float32"}, 1e-4),
+    Model("mixture", "mixture", {}, 1e-6),
+    Model("cached", "cached", {}, 1e-6),
+    Model("neural-cache", "neural-cache", {}, 1e-4),
+    Model("lstm-untied", "recurrent", {"cell": "lstm", "layers": 1, "tied": False}, 1e-4),
+    Model("mogrifier", "recurrent", {"cell": "lstm", "mogrify": 3}, 1e-4),
+    Model("mixture-of-softmaxes", "awd-lstm", {"mogrify": 2, "softmaxes": 3}, 1e-4),
+    Model("bengio-direct", "bengio", {"order": 4, "direct": True}, 1e-4),
 ]
+
+FLOAT32 = ("ngram",)
+"""Kinds without a network that compute in float32."""
+
+
+def _trained(*tasks: kinds.Task) -> list[Model]:
+    """Return every model of a task that users can train, as the registry has them."""
+    return [
+        Model(name, kind.name, kind.names[name], 1e-4 if kind.network else 1e-6 if kind.name in FLOAT32 else 1e-12)
+        for name, kind in kinds.trained_as(*tasks).items()
+    ]
+
+
+LANGUAGE_MODELS = [*_trained("language-model"), *VARIANTS]
+
+LOSSLESS = ("byte", "bpe")
 
 TOKENIZERS = [
-    Tokens("word", WordTokenizer),
-    Tokens("word-min-count", lambda: WordTokenizer(min_count=2)),
-    Tokens("word-lowercase", lambda: WordTokenizer(lowercase=True, max_size=12)),
-    Tokens("character", CharacterTokenizer),
-    Tokens("byte", ByteTokenizer, lossless=True),
-    Tokens("bpe", lambda: BPETokenizer(vocab_size=300, kind="bytes"), lossless=True),
-    Tokens("bpe-characters", lambda: BPETokenizer(vocab_size=60, kind="characters")),
+    *(Tokens(each.name, each.kind, each.settings, lossless=each.name in LOSSLESS) for each in _trained("tokenizer")),
+    Tokens("word-min-count", "word", {"min_count": 2}),
+    Tokens("word-lowercase", "word", {"lowercase": True, "max_size": 12}),
 ]
+
+TAGGERS = [
+    *_trained("tagger"),
+    Model("hmm-2", "hmm-tagger", {"order": 2}),
+    Model("features-no-history", "feature-tagger", {"features": ["word", "suffix", "neighbours"], "rounds": 3}),
+    Model(
+        "bilstm-lstm-no-crf", "bilstm-tagger",
+        {"layers": 2, "characters": "lstm", "crf": False, "optimiser": "sgd", "rate": 0.05}, 1e-4,
+    ),
+    Model("lstm-one-way", "bilstm-tagger", {"both_ways": False, "crf": False, "characters": "none"}, 1e-4),
+]  # fmt: skip
+
+CLASSIFIERS = [
+    *_trained("classifier"),
+    Model("naive-bayes-complement", "naive-bayes", {"kind": "complement"}),
+    Model("naive-bayes-bernoulli", "naive-bayes", {"kind": "bernoulli"}),
+    Model("calibrated", "calibrated"),
+]
+
+RANKERS = [
+    *(Model(name, name) for name in ("bm25", "cosine-search")),
+    *(Model(f"bm25-{variant}", "bm25", {"variant": variant}) for variant in ("robertson", "atire", "bm25l", "bm25+")),
+]
+
+VECTORS = _trained("vectors")

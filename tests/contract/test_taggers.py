@@ -1,46 +1,20 @@
-"""What is true of every tagger. A new one joins by adding its line to TAGGERS."""
+"""What is true of every tagger."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.evaluate.tagging import measure_tagger
+from foreword.kinds import KINDS
 from foreword.protocols import Saveable, Tagger, TreebankTagger
 from foreword.storage.folder import load, save
-from foreword.tag.bilstm import BiLSTMTagger
-from foreword.tag.features import FeatureTagger
-from foreword.tag.hmm import HMMTagger
 
-TAGGERS: dict[str, Callable[[], TreebankTagger]] = {
-    "hmm-2": lambda: HMMTagger(2),
-    "hmm-3": HMMTagger,
-    "features": FeatureTagger,
-    "features-no-history": lambda: FeatureTagger(["word", "suffix", "neighbours"], rounds=3),
-    "bilstm": lambda: _neural(),
-    "bilstm-lstm-no-crf": lambda: _neural(layers=2, characters="lstm", crf=False, optimiser="sgd", rate=0.05),
-    "lstm-one-way": lambda: _neural(both_ways=False, crf=False, characters="none"),
-}
-
-TOLERANCE = {"bilstm": 1e-5, "bilstm-lstm-no-crf": 1e-5, "lstm-one-way": 1e-5}
-"""What logits may differ by when sentences are read together; none where nothing is computed side by side."""
-
-
-def _neural(**settings: Any) -> TreebankTagger:
-    """One thread: these matrices are too small to share out."""
-    import torch
-
-    torch.set_num_threads(1)
-    sizes: dict[str, Any] = {"units": 6, "words": 5, "letter_units": 4, "spelling": 6, "epochs": 2, "device": "cpu"}
-    tagger: TreebankTagger = BiLSTMTagger(**{**sizes, **settings})
-    return tagger
-
+from .models import TAGGERS, Model
 
 RANDOM = np.random.default_rng(0)
 STEMS, ENDINGS, TAGS = ("ka", "Mo", "ti", "zu", "Ra"), ("", "s", "ing", "ly", "-3"), ("A", "B", "C", "D")
@@ -60,9 +34,16 @@ TRAIN_TAGS, TEST_TAGS = (
 )
 
 
-@pytest.fixture(scope="module", params=list(TAGGERS))
-def tagger(request: pytest.FixtureRequest) -> TreebankTagger:
-    return TAGGERS[request.param]().fit(TRAIN, TRAIN_TAGS)
+@pytest.fixture(scope="module", params=TAGGERS, ids=lambda case: case.name)
+def case(request: pytest.FixtureRequest) -> Model:
+    assert isinstance(request.param, Model)
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def tagger(case: Model) -> TreebankTagger:
+    fitted: TreebankTagger = case.build().fit(TRAIN, TRAIN_TAGS)
+    return fitted
 
 
 def test_it_follows_the_protocols(tagger: TreebankTagger) -> None:
@@ -85,8 +66,8 @@ def test_log_probabilities_are_of_distributions(tagger: TreebankTagger) -> None:
         assert_allclose(np.exp(logs).sum(axis=1), 1, rtol=1e-9)
 
 
-def test_sentences_do_not_know_of_each_other(tagger: TreebankTagger, request: pytest.FixtureRequest) -> None:
-    tolerance = TOLERANCE.get(request.node.callspec.id, 0)
+def test_sentences_do_not_know_of_each_other(case: Model, tagger: TreebankTagger) -> None:
+    tolerance = 1e-5 if KINDS[case.kind].network else 0  # a network reads sentences together, in one batch
     together = tagger.predict(TEST)
     assert together == [tagger.predict([words])[0] for words in TEST]
     for words, logs in zip(TEST, tagger.predict_log_proba(TEST), strict=True):
@@ -107,8 +88,8 @@ def test_it_knows_the_words_of_its_training_and_no_others(tagger: TreebankTagger
     assert not any(tagger.knows(word) for word in chain.from_iterable(TEST) if word not in seen)
 
 
-def test_learning_again_gives_the_same(tagger: TreebankTagger, request: pytest.FixtureRequest) -> None:
-    again = TAGGERS[request.node.callspec.id]().fit(TRAIN, TRAIN_TAGS)
+def test_learning_again_gives_the_same(case: Model, tagger: TreebankTagger) -> None:
+    again = case.build().fit(TRAIN, TRAIN_TAGS)
     for ours, theirs in zip(again.predict_log_proba(TEST), tagger.predict_log_proba(TEST), strict=True):
         assert_array_equal(ours, theirs)
 

@@ -99,3 +99,38 @@ def test_a_client_that_asks_to_close(client: socket.socket) -> None:
         with socket.create_connection(client.getpeername(), timeout=20) as other:
             other.sendall(said + b"\r\nhost: localhost\r\nconnection: close\r\n\r\n")
             assert answer_of(other).startswith(b"HTTP/1.1 4")
+
+
+def test_a_client_that_waits_before_it_sends_its_body(client: socket.socket) -> None:
+    with client.makefile("rb") as answers:
+        client.sendall(HEAD + b"expect: 100-continue\r\ncontent-length: %d\r\n\r\n" % len(BODY))
+        assert answers.readline() == b"HTTP/1.1 100 Continue\r\n"
+        assert answers.readline() == b"\r\n"
+        client.sendall(BODY)
+        assert one_answer(answers)[0] == 200
+
+
+def test_an_old_client_gets_a_whole_answer_and_then_the_end(client: socket.socket) -> None:
+    """HTTP/1.0 knows no chunks: a stream ends with the connection."""
+    body = b'{"model": "ngram", "prompt": "the", "max_tokens": 5, "stream": true}'
+    head = b"POST /api/generate HTTP/1.0\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+    client.sendall(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+    said = answer_of(client)
+    assert said.startswith(b"HTTP/1.1 200")
+    assert b"transfer-encoding" not in said
+    assert said.endswith(b'data: {"done": true}\n\n')
+
+
+def test_head_is_answered_without_a_body(client: socket.socket) -> None:
+    with client.makefile("rb") as answers:
+        client.sendall(b"HEAD /health HTTP/1.1\r\nhost: localhost\r\n\r\n" + WHOLE)
+        assert answers.readline().startswith(b"HTTP/1.1 405")
+        while answers.readline() != b"\r\n":
+            pass
+        assert one_answer(answers)[0] == 200
+
+
+def test_two_lengths_of_one_body_are_refused(client: socket.socket) -> None:
+    """Two servers in a row could read the request differently."""
+    client.sendall(HEAD + b"content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n")
+    assert answer_of(client).startswith(b"HTTP/1.1 400")

@@ -46,7 +46,7 @@ from foreword.nn.embedder import EMBEDDER, nest_embedder, resolve_embedder, unne
 from foreword.nn.network import EMBEDDING
 from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
 from foreword.storage.checkpoint import Checkpoint
-from foreword.training.batches import beside, bucketed, side_by_side
+from foreword.training.batches import bucketed, padded_ids, padded_vectors
 from foreword.training.engine import BatchTask, Group, Loss, Stage, Trainer, Weights
 from foreword.training.gradients import Shapes, new_flat, views
 from foreword.training.model import NeuralModel
@@ -192,12 +192,12 @@ class ClassificationTask(BatchTask):
     def batch_loss(self, weights: Weights, examples: list[int], run: Trainer) -> Loss:
         """Return the mean loss of some texts."""
         network, device = self.network, self.device
-        words, lengths = side_by_side([self.ids[k] for k in examples], device)
+        words, lengths = padded_ids([self.ids[k] for k in examples], device)
         low = getattr(torch, self.precision)
         read = {name: part.to(low) for name, part in weights.items()} if low != torch.float32 else weights
         like = torch.empty(0, dtype=low, device=device)
         masks = network.encoder.masks(replace(self.dropout, output=0.0), len(examples), like, run.generator)
-        around = None if self.context is None else beside([self.context[k] for k in examples], device)
+        around = None if self.context is None else padded_vectors([self.context[k] for k in examples], device)
         if around is not None:
             around = around * locked_mask(len(examples), network.context, self.dropout.output, around, run.generator)
         states = network.read(read, words, self.reach, masks, around)

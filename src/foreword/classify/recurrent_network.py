@@ -37,7 +37,7 @@ from foreword.nn.recurrent_network import Masks, RecurrentNetwork, layer_names
 from foreword.protocols import Embedder, TextTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
-from foreword.training.batches import beside, like_lengths, side_by_side
+from foreword.training.batches import padded_ids, padded_vectors, similar_lengths
 from foreword.training.model import exact
 
 FIXED = ("centre", "scale", "context_centre", "context_scale")
@@ -231,11 +231,11 @@ def read_texts(
 ) -> Iterator[tuple[list[int], Tensor]]:
     """Yield texts of similar length: their indices, and their pooled states (B, P)."""
     ids, device = reader.ids(texts), weights[EMBEDDING].device
-    for group in like_lengths([len(each) for each in ids], WORDS_AT_ONCE):
+    for group in similar_lengths([len(each) for each in ids], WORDS_AT_ONCE):
         with exact():
-            words, lengths = side_by_side([ids[text] for text in group], device)
+            words, lengths = padded_ids([ids[text] for text in group], device)
             around = reader.context([texts[text] for text in group], weights)
-            context = None if around is None else beside(around, device)
+            context = None if around is None else padded_vectors(around, device)
             states = network.read(weights, words, len(words), context=context, lengths=lengths)
             yield group, network.pooled(weights, states, lengths)
 

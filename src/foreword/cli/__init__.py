@@ -1,7 +1,7 @@
 """The command line: parse, call the public API, print.
 
 ``foreword --help`` has to answer at once, so nothing here imports NumPy, Numba or Rich before a command needs them.
-Results go to standard output, talk to standard error; ``-`` is standard input or output.
+Results go to standard output, messages to standard error; ``-`` is standard input or output.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import typer
 
 import foreword
 from foreword.cli import (
-    analogy,
     claims,
     classify,
     cloud,
@@ -27,7 +26,6 @@ from foreword.cli import (
     filter,
     generate,
     lab,
-    nearest,
     score,
     search,
     serve,
@@ -35,8 +33,9 @@ from foreword.cli import (
     tokenize,
     train,
     translate,
+    vectors,
 )
-from foreword.cli.failures import TellingGroup
+from foreword.cli.failures import Commands
 from foreword.cli.options import add_command
 
 __all__ = ["app", "main"]
@@ -44,24 +43,33 @@ __all__ = ["app", "main"]
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
-    cls=TellingGroup,
+    cls=Commands,
     no_args_is_help=True,
     context_settings=SETTINGS,
     pretty_exceptions_enable=False,
-    epilog=f"Every command has a --help of its own, with examples.\n\n{compare.EXAMPLES}",
+    epilog=f"Every command has a --help with examples.\n\n{compare.EXAMPLES}",
 )
 
 
 @app.callback(help="Every language model that came before the Transformer.")
 def foreword_itself(
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=lambda asked: _tell_version(asked))
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=lambda asked: _print_version(asked)),
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON. Accepted by every command.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show no progress and no closing line. Accepted by every command.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error. Accepted by every command.")
+    ] = False,
 ) -> None: ...
 
 
-def _tell_version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"foreword {foreword.__version__}")
         raise typer.Exit
@@ -73,8 +81,8 @@ add_command(app, evaluate.evaluate, evaluate.EXAMPLES)
 add_command(app, score.score, score.EXAMPLES)
 add_command(app, filter.filter, filter.EXAMPLES)
 add_command(app, generate.generate, generate.EXAMPLES)
-add_command(app, nearest.nearest, nearest.EXAMPLES)
-add_command(app, analogy.analogy, analogy.EXAMPLES)
+add_command(app, vectors.nearest, vectors.NEAREST_EXAMPLES)
+add_command(app, vectors.analogy, vectors.ANALOGY_EXAMPLES)
 app.add_typer(classify.app, context_settings=SETTINGS)
 app.add_typer(search.app, context_settings=SETTINGS)
 app.add_typer(tag.app, context_settings=SETTINGS)
@@ -90,7 +98,7 @@ add_command(app, doctor.doctor, doctor.EXAMPLES)
 
 
 def main() -> None:
-    """Where the ``foreword`` script and ``python -m foreword`` begin."""
+    """Run the program: the ``foreword`` script and ``python -m foreword``."""
     # Imports make a million objects that stay; looking for garbage among them took a seventh of a short run.
     gc.set_threshold(100_000, 50, 50)
     # Old locales cannot print every character: one that they lack is spelled out rather than an error.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from foreword.cli.options import AsJson, Quiet, examples
+from foreword.cli.options import OutputOptions, examples
 from foreword.errors import ForewordError
 
 if TYPE_CHECKING:
@@ -31,18 +31,18 @@ FAST = 1.0
 
 def claims(
     ids: Annotated[
-        list[str] | None, typer.Argument(metavar="ID", help="Tell all about these.", show_default=False)
+        list[str] | None, typer.Argument(metavar="ID", help="Describe these claims in full.", show_default=False)
     ] = None,
-    fast: Annotated[bool, typer.Option("--fast", help=f"Run the tests that take up to {FAST:.0f} second.")] = False,
-    run: Annotated[bool, typer.Option("--run", help="Run every test of these claims, which may take minutes.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="Keep what was measured, and write docs/CLAIMS.md.")] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    *,
+    fast: Annotated[bool, typer.Option("--fast", help=f"Run the tests that take at most {FAST:.0f} second.")] = False,
+    run: Annotated[bool, typer.Option("--run", help="Run all tests of these claims, which may take minutes.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Store the measurements, and write docs/CLAIMS.md.")] = False,
+    output: OutputOptions,
 ) -> None:
-    """Hold the statements of the teaching sources against what was measured.
+    """Compare the statements of the teaching sources with what was measured.
 
-    Without --fast or --run the numbers are those of the last run that was kept. Running needs a checkout of the
-    repository with what make test installs; the exit status is 1 if a test fails.
+    Without --fast or --run the numbers are those of the last stored run. Running needs a checkout of the repository
+    with what make test installs; the exit status is 1 if a test fails.
     """
     from foreword.cli.printing import print_message, write_json
     from foreword.lessons.claims.proofs import checkout, find_proofs, needed_checkout, read_stored
@@ -57,14 +57,14 @@ def claims(
         wanted = [test for test, proved in proofs.items() if any(claim.id in proved for claim in asked)]
         if not run:
             wanted = [test for test in wanted if test in stored and stored[test].seconds <= FAST]
-        new = _run(root, wanted, proofs, quiet)
+        new = _run(root, wanted, proofs, output.quiet)
     # A test that was skipped, for want of data or of a browser, says nothing against what it measured elsewhere.
     runs = {**stored, **{test: ran for test, ran in new.items() if ran.outcome != "skipped" or test not in stored}}
     if write:
         _write(needed_checkout(), runs)
     rows = rows_of(asked, runs)
-    write_json([facts(row) for row in rows]) if as_json else _print(rows, in_full=bool(ids))
-    if not quiet:
+    write_json([facts(row) for row in rows]) if output.as_json else _print(rows, in_full=bool(ids))
+    if not output.quiet:
         print_message(_closing(rows, stored, new, checkout() is not None))
     failed = [test for test, ran in new.items() if ran.outcome == "failed"]
     if failed:

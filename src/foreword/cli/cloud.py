@@ -1,98 +1,118 @@
-"""``foreword cloud``: what a text is about, at a glance."""
+"""``foreword cloud``: the words of a text, drawn by their weight."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import typer
 
-from foreword.cli.options import (
-    TEXT_HELP,
-    AsJson,
-    DocumentOption,
-    ErrorsOption,
-    FieldOption,
-    FormatOption,
-    Quiet,
-    examples,
-    reading_of,
-)
+from foreword.cli.options import TEXT_HELP, OutputOptions, ReadingOptions, SetOption, examples
 
 EXAMPLES = examples(
     "foreword cloud notes.txt -o cloud.svg",
-    "foreword cloud ptb:train -o cloud.svg --words 300 --upright 0.2 --seed 7",
+    "foreword cloud ptb:train -o cloud.svg --words 300 --set upright=0.2 --set seed=7",
     "foreword cloud reviews.jsonl.gz -o cloud.svg --by count --keep-common",
     "foreword cloud book.txt -o - | rsvg-convert -o cloud.png",
 )
 
-By: TypeAlias = Literal["keyness", "count"]
+
+@dataclass(frozen=True, slots=True)
+class WordOptions:
+    """Which words are drawn."""
+
+    words: Annotated[int, typer.Option("--words", min=1, help="Draw this many words at most.")] = 150
+    by: Annotated[
+        Literal["keyness", "count"],
+        typer.Option("--by", help="Weight of a word: how typical it is of this text, or how often it occurs."),
+    ] = "keyness"
+    min_count: Annotated[int, typer.Option("--min-count", min=1, help="Leave out words that occur less often.")] = 1
+    keep_common: Annotated[
+        bool, typer.Option("--keep-common", help="Draw function words too, such as the, of and she.")
+    ] = False
+    without: Annotated[str, typer.Option("--without", metavar="WORD,…", help="Leave out these words.")] = ""
+
+    def choose(self, counts: dict[str, int], name: str) -> dict[str, float]:
+        """Return the weights of the words that may be drawn."""
+        from foreword.errors import InputError
+        from foreword.lessons.keywords import is_common, keyness
+
+        weights = keyness(counts) if self.by == "keyness" else {word: float(count) for word, count in counts.items()}
+        left_out = {word.strip().casefold() for word in self.without.split(",")}
+        kept = {
+            word: weight
+            for word, weight in weights.items()
+            if counts[word] >= self.min_count
+            and word.casefold() not in left_out
+            and (self.keep_common or not is_common(word))
+        }
+        if not kept:
+            raise InputError(
+                f"{name}: of {len(counts)} different words none is left to draw: "
+                "try --keep-common or a lower --min-count"
+            )
+        return kept
+
+
+@dataclass(frozen=True, slots=True)
+class PictureSettings:
+    """What ``--set`` can change of the picture."""
+
+    width: int = 960
+    height: int = 600
+    upright: float = 0.0
+    seed: int = 0
 
 
 def cloud(
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="The SVG file to write; - prints it.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="SVG file to write; - prints it.")],
     texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help=TEXT_HELP, show_default="embedded")] = None,
-    words: Annotated[int, typer.Option("--words", min=1, help="Draw so many words at most, the heaviest.")] = 150,
-    by: Annotated[
-        By, typer.Option("--by", help="A word's weight: how much it is this text's own, or how often it occurs.")
-    ] = "keyness",
-    min_count: Annotated[int, typer.Option("--min-count", min=1, help="Leave out words that occur less often.")] = 1,
-    keep_common: Annotated[
-        bool, typer.Option("--keep-common", help="Draw words of grammar too, such as the, of and she.")
-    ] = False,
-    without: Annotated[str, typer.Option(metavar="WORD,…", help="Leave these out, whatever their case.")] = "",
-    width: Annotated[int, typer.Option(min=100, max=20_000, help="Pixels.")] = 960,
-    height: Annotated[int, typer.Option(min=100, max=20_000, help="Pixels.")] = 600,
-    upright: Annotated[float, typer.Option(min=0, max=1, help="The share of words that stand on end.")] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same picture, another another.")] = 0,
-    document: DocumentOption = "line",
-    field: FieldOption = "text",
-    format: FormatOption = None,
-    errors: ErrorsOption = "strict",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    *,
+    words: WordOptions,
+    settings: SetOption = None,
+    reading: ReadingOptions,
+    output: OutputOptions,
 ) -> None:
-    """Draw a text's words, each at the size of its weight, as one SVG picture for light and dark pages.
+    """Draw the words of a text, each at the size of its weight, as an SVG picture for light and dark pages.
 
-    Words weigh by how often they occur and how much more so than in the text that comes with every Python; words of
-    grammar, which are spread evenly over that text, are left out.
+    The weight of a word is how often it occurs and how much more so than in the text that comes with every Python;
+    function words, which are spread evenly over that text, are left out. The picture has the settings width and height
+    in pixels, upright (the share of vertical words) and seed.
     """
-    if as_json and out == "-":
+    if output.as_json and out == "-":
         raise typer.BadParameter("standard output is taken by -o", param_hint="'--json'")
 
     from foreword.cli.models import check_output
-    from foreword.cli.printing import print_message, write_json, write_text
     from foreword.cli.progress import progress
+    from foreword.cli.settings import parse_settings
     from foreword.cli.texts import blocks_in
-    from foreword.errors import InputError
-    from foreword.lessons.cloud import heaviest, word_cloud
-    from foreword.lessons.keywords import count_words, is_common, keyness
-    from foreword.storage.atomic import atomic_file
+    from foreword.lessons.cloud import word_cloud
+    from foreword.lessons.keywords import count_words
 
     check_output(out, folder=False)
-    named, reading = texts or ["embedded"], reading_of(document, field, format, errors)
-    with progress(quiet) as meter:
-        counts = count_words(blocks_in(named, reading, meter))
-    weights = keyness(counts) if by == "keyness" else {word: float(count) for word, count in counts.items()}
-    left_out = {word.strip().casefold() for word in without.split(",")}
-    kept = {
-        word: weight
-        for word, weight in weights.items()
-        if counts[word] >= min_count and word.casefold() not in left_out and (keep_common or not is_common(word))
-    }
-    if not kept:
-        raise InputError(
-            f"{', '.join(named)}: of {len(counts)} different words none is left to draw: "
-            "try --keep-common or a lower --min-count"
-        )
-    picture = word_cloud(kept, counts=counts, width=width, height=height, seed=seed, max_words=words, upright=upright)
+    drawing = parse_settings(settings, "cloud", PictureSettings)
+    with progress(output.quiet) as meter:
+        counts = count_words(blocks_in(texts or ["embedded"], reading.reading(), meter))
+    kept = words.choose(counts, ", ".join(texts or ["embedded"]))
+    picture = word_cloud(kept, counts=counts, max_words=words.words, **drawing)
+    write_picture(picture, out, kept, counts, words.words, output)
+
+
+def write_picture(
+    picture: Any, out: str, kept: dict[str, float], counts: dict[str, int], words: int, output: OutputOptions
+) -> None:
+    from foreword.cli.printing import print_message, write_json, write_text
+    from foreword.lessons.cloud import heaviest
+    from foreword.storage.atomic import atomic_file
+
     if out == "-":
         write_text(f"{picture.markup}\n")
         return
     with atomic_file(out) as new:
         new.write_text(f"{picture.markup}\n", encoding="utf-8", newline="\n")
     drawn = heaviest(kept, words)
-    if as_json:
+    if output.as_json:
         listed = [{"word": word, "count": counts[word], "weight": weight} for word, weight in drawn]
         write_json({"output": out, "different": len(counts), "words": listed})
-    elif not quiet:
+    elif not output.quiet:
         print_message(f"{len(drawn):,} of {len(counts):,} different words drawn, saved in {out}")

@@ -5,28 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from foreword.cli.options import (
-    TEXT_HELP,
-    AsJson,
-    DocumentOption,
-    ErrorsOption,
-    FieldOption,
-    FormatOption,
-    MinCount,
-    Quiet,
-    Seed,
-    examples,
-    reading_of,
-)
+from foreword.cli.options import TEXT_HELP, OutputOptions, ReadingOptions, Seed, VocabularyOptions, examples
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from foreword.evaluate.compare.results import Event
+    from foreword.evaluate.compare.results import Comparison, Event
     from foreword.evaluate.compare.setup import Streams
     from foreword.text.sources import Reading
 
@@ -38,100 +27,107 @@ EXAMPLES = examples(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class LadderOptions:
+    """Which models are compared, and how long it may take."""
+
+    report: Annotated[
+        str | None, typer.Option("--report", metavar="FILE", help="Write a page with pictures; - prints it.")
+    ] = None
+    models: Annotated[
+        str | None, typer.Option("--models", metavar="NAME,…", help="Models, in this order.", show_default="all")
+    ] = None
+    time_budget: Annotated[
+        float, typer.Option("--time-budget", min=0.001, metavar="SECONDS", help="Time for all models together, about.")
+    ] = 180.0
+    sample: Annotated[
+        float, typer.Option("--sample", min=0.001, metavar="MB", help="Sample a larger text down to this size, evenly.")
+    ] = 20.0
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Train all models again, also those that a stopped run had finished.")
+    ] = False
+    seed: Seed = 0
+
+
 def compare(
     texts: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help=TEXT_HELP, show_default="embedded")] = None,
-    report: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page with pictures; - prints it.")] = None,
-    models: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="Which models, in which order.", show_default="all")
-    ] = None,
-    tokenizer: Annotated[
-        str | None, typer.Option(metavar="TOKENIZER", help="Use this tokenizer.", show_default="words or characters")
-    ] = None,
-    vocab: Annotated[
-        int | None, typer.Option(min=2, help="Keep so many words, the rest is <unk>.", show_default="all")
-    ] = None,
-    min_count: MinCount = None,
-    time_budget: Annotated[
-        float, typer.Option("--time-budget", min=0.001, metavar="SECONDS", help="About how long all may take together.")
-    ] = 180.0,
-    sample: Annotated[
-        float, typer.Option("--sample", min=0.001, metavar="MB", help="Of a larger text take so much, evenly spread.")
-    ] = 20.0,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Train every model, also those that a stopped run had finished.")
-    ] = False,
-    seed: Seed = 0,
-    document: DocumentOption = "line",
-    field: FieldOption = "text",
-    format: FormatOption = None,
-    errors: ErrorsOption = "strict",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    *,
+    ladder: LadderOptions,
+    vocabulary: VocabularyOptions,
+    reading: ReadingOptions,
+    output: OutputOptions,
 ) -> None:
-    """Train every model on a text, measure each on a part that none has seen, and show them side by side.
+    """Train every model on a text, measure each on a part that none has seen, and show them in one table.
 
-    Without a text it uses one that comes with every Python. Data sets are split as their makers did, other texts
-    by a fixed rule: 18 of 20 documents are learnt from, one is for tuning and one for the test.
+    The default text comes with every Python. Data sets are split as published, other texts by a fixed rule: of 20
+    documents 18 are for training, one for validation and one for the test.
 
-    Neural models share the time that the others leave of --time-budget, and stop earlier where the tuning part gets no
-    better. Where torch is not installed they are left out.
+    Networks share the time that the other models leave of --time-budget, and stop earlier when the validation part
+    improves no more. Without torch they are left out.
 
-    A run that is stopped, by Ctrl-C or otherwise, goes on when the same command is given again: what was finished is
-    kept until then in the user's cache folder.
+    A run that was stopped is resumed when the same command is given again: until then, what was finished is kept in
+    the user's cache folder.
     """
-    if as_json and report == "-":
+    if output.as_json and ladder.report == "-":
         raise typer.BadParameter("standard output is taken by --report", param_hint="'--json'")
 
     # The ladder's networks are small: a second thread costs their products more than it gives. Read at import only.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-    from foreword.cli.compared import drawn, result_of, table_of, told
-    from foreword.cli.models import check_output, load_tokenizer
-    from foreword.cli.printing import print_message, print_table, write_json, write_text
+    from foreword.cli.compared import drawn, printed, result_of
+    from foreword.cli.models import check_output
+
+    if ladder.report is not None:
+        check_output(ladder.report, folder=False)
+    events = _events(texts or ["embedded"], ladder, vocabulary, reading.reading(), output)
+    watched = events if output.quiet else drawn(events) if sys.stderr.isatty() else printed(events)
+    _print(result_of(watched), ladder.report, output)
+
+
+def _events(
+    named: list[str], ladder: LadderOptions, vocabulary: VocabularyOptions, reading: Reading, output: OutputOptions
+) -> Iterator[Event]:
+    """Run the comparison; nothing is read before the first event is asked for."""
     from foreword.evaluate.compare.ladder import compare as run
+
+    yield from run(
+        splits_of(named, reading),
+        name=title_of(named),
+        models=None if ladder.models is None else [name.strip() for name in ladder.models.split(",")],
+        tokenizer=vocabulary.load(),
+        min_count=vocabulary.min_count,
+        max_size=vocabulary.vocab,
+        time_budget=ladder.time_budget,
+        seed=ladder.seed,
+        most_bytes=max(1, round(1e6 * ladder.sample)),
+        keep=kept_runs(),
+        resume=not ladder.fresh,
+        wordlists=ladder.report is not None or output.as_json,
+    )
+
+
+def _print(comparison: Comparison, report: str | None, output: OutputOptions) -> None:
+    from foreword.cli.compared import table_of
+    from foreword.cli.printing import print_message, print_table, write_json, write_text
     from foreword.picture.report import report as page
     from foreword.picture.report import write_report
 
-    if report is not None:
-        check_output(report, folder=False)
-    named, reading = texts or ["embedded"], reading_of(document, field, format, errors)
-    chosen = None if models is None else [name.strip() for name in models.split(",")]
-
-    def events() -> Iterator[Event]:  # nothing is read before somebody watches
-        yield from run(
-            splits_of(named, reading),
-            name=title_of(named),
-            models=chosen,
-            tokenizer=None if tokenizer is None else load_tokenizer(tokenizer),
-            min_count=min_count,
-            max_size=vocab,
-            time_budget=time_budget,
-            seed=seed,
-            most_bytes=max(1, round(1e6 * sample)),
-            keep=kept_runs(),
-            resume=not fresh,
-            wordlists=report is not None or as_json,
-        )
-
-    watched = events() if quiet else drawn(events()) if sys.stderr.isatty() else told(events())
-    comparison = result_of(watched)
     if report == "-":
         write_text(page(comparison))
         return
     if report is not None:
         write_report(comparison, report)
-    if as_json:
+    if output.as_json:
         write_json(comparison.to_json())
     else:
         print_table(table_of(comparison.text, comparison.rows, comparison.mixed))
-    if report is not None and not quiet:
+    if report is not None and not output.quiet:
         print_message(f"report written to {report}")
-    elif sys.stdout.isatty() and not (quiet or as_json):
-        print_message("--report report.html writes it all as a page, with pictures")
-    if comparison.left_out and not quiet:
-        print_message(
-            f"left out, for they need torch: {', '.join(comparison.left_out)} (pip install 'foreword[neural]')"
-        )
+    elif sys.stdout.isatty() and not (output.quiet or output.as_json):
+        print_message("--report report.html writes a page with pictures")
+    if comparison.left_out and not output.quiet:
+        missing = ", ".join(comparison.left_out)
+        print_message(f"left out, because they need torch: {missing} (pip install 'foreword[neural]')")
 
 
 # The text

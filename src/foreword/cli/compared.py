@@ -21,7 +21,7 @@ ROOM = ((130, 6), (110, 4), (95, 2), (0, 1))
 
 
 def result_of(events: Iterable[Event]) -> Comparison:
-    """The last event. Who stops before it is told how to go on."""
+    """Return the last event; Ctrl-C before it reports how to resume."""
     from foreword.evaluate.compare.results import Comparison, Row
 
     done, last = 0, None
@@ -30,13 +30,13 @@ def result_of(events: Iterable[Event]) -> Comparison:
             done += isinstance(last, Row)
     except KeyboardInterrupt:
         models = "no model is done" if not done else f"{done} model{'s are' if done > 1 else ' is'} done"
-        raise KeyboardInterrupt(f"stopped: {models}, and the same command goes on from there") from None
+        raise KeyboardInterrupt(f"stopped: {models}, and the same command continues from there") from None
     assert isinstance(last, Comparison)
     return last
 
 
-def told(events: Iterable[Event]) -> Iterator[Event]:
-    """The same events, a line for each model that is done, for whoever reads no terminal."""
+def printed(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield the same events, and print a line for each model that is done."""
     from foreword.cli.printing import print_message
     from foreword.evaluate.compare.results import Plan, Row
     from foreword.picture.picture import duration, readable
@@ -65,10 +65,10 @@ def remark(event: Event) -> str | None:
     if isinstance(event, TextFacts) and event.test_share < 1:
         return shortened_in_words(event).removesuffix(".") + " (--time-budget gives more)"
     if isinstance(event, Sampled):
-        said = sampled_in_words(event).removesuffix(".")
-        return f"a large text: {said[0].lower()}{said[1:]} (--sample takes more)"
+        sampled = sampled_in_words(event).removesuffix(".")
+        return f"a large text: {sampled[0].lower()}{sampled[1:]} (--sample takes more)"
     if isinstance(event, Resumed):
-        return f"a run that was stopped goes on, with {', '.join(event.titles)} (--fresh trains them again)"
+        return f"a stopped run is resumed, with {', '.join(event.titles)} (--fresh trains them again)"
     return None
 
 

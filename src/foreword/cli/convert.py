@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from foreword import kinds
-from foreword.cli.options import AsJson, examples
+from foreword.cli.options import OutputOptions, examples
 
 if TYPE_CHECKING:
     from foreword.fasttext.classifier import FastTextClassifier
@@ -22,10 +22,10 @@ EXAMPLES = examples(
     "foreword convert tokenizer tokenizer.json      (for Hugging Face's tokenizers)",
     "foreword convert lm.arpa.gz model              (a folder, mapped into memory in milliseconds)",
     "foreword convert model lm.arpa                 (for KenLM, SRILM and others)",
-    "foreword convert glove.txt.gz vectors --store int8   (a quarter of the room)",
+    "foreword convert glove.txt.gz vectors --store int8   (a quarter of the size)",
     "foreword convert vectors vectors.bin           (word2vec's binary; .vec and .txt are text)",
     "foreword convert lid.176.ftz languages         (a fastText classifier; mapped, and shared by processes)",
-    "foreword convert classifier model.bin          (for fastText; model.ftz is quantised, a tenth of the size)",
+    "foreword convert classifier model.bin          (for fastText; model.ftz is quantized, a tenth of the size)",
     "foreword convert lstm lstm.onnx                (a recurrent language model, for onnxruntime and others)",
 )
 
@@ -54,52 +54,58 @@ def convert(
             "JSON.",
         ),
     ],
+    *,
     store: Annotated[
-        Stored | None, typer.Option("--store", help="For word vectors in a folder: how exact.", show_default="as it is")
+        Stored | None,
+        typer.Option("--store", help="Precision of word vectors in a folder.", show_default="unchanged"),
     ] = None,
-    as_json: AsJson = False,
+    output: OutputOptions,
 ) -> None:
-    """Turn a tokenizer.json, an ARPA file, word vectors or a fastText model into a folder, or the other way round.
+    """Convert a tokenizer.json, an ARPA file, word vectors or a fastText model to a folder, or back.
 
-    What IN is, is told by what it holds; what OUT will be, by its name: for vectors .vec is word2vec's and fastText's
-    text, .txt GloVe's text, and .bin fastText's own file where there are vectors of parts of words, else word2vec's
-    binary; for classifiers .bin and .ftz are fastText's, the second quantised. A recurrent language model can become
-    .onnx.
+    The input format is detected from its content, the output format from its file name. For vectors, .vec is the text
+    of word2vec and fastText, .txt that of GloVe, .bin fastText's file if there are subword vectors, else word2vec's.
+    For classifiers, .bin and .ftz are fastText's files, .ftz quantized. A recurrent language model can become .onnx.
     """
     from foreword.cli.models import check_output, is_tokenizer_json, load_any
     from foreword.cli.printing import print_message, write_json
+
+    if output.as_json and out == "-":
+        raise typer.BadParameter("standard output is taken by OUT", param_hint="'--json'")
+    check_output(out, folder=not is_tokenizer_json(out) and not out.endswith((*ARPA, *VECTORS, *FASTTEXT, ONNX)))
+    facts = _convert(load_any(source), source, out, store)
+    if output.as_json:
+        write_json({"input": source, "output": out, **facts})
+    elif out != "-":
+        print_message(f"{', '.join(f'{name} {value:,}' for name, value in facts.items())}, saved in {out}")
+
+
+def _convert(found: Any, source: str, out: str, store: Stored | None) -> dict[str, int]:
+    """Write what was found in the format of the output, and return its sizes."""
+    from foreword.cli.models import is_tokenizer_json
     from foreword.cli.vectors import vectors_in
     from foreword.errors import InputError
     from foreword.fasttext.classifier import FastTextClassifier
     from foreword.ngram.model import NgramLM
     from foreword.pipeline.language import TextLM
-    from foreword.storage.folder import kind_of
     from foreword.tokens.bpe import BPETokenizer
 
-    if as_json and out == "-":
-        raise typer.BadParameter("standard output is taken by OUT", param_hint="'--json'")
-    check_output(out, folder=not is_tokenizer_json(out) and not out.endswith((*ARPA, *VECTORS, *FASTTEXT, ONNX)))
-    found = load_any(source)
+    to_json = is_tokenizer_json(out)
     if out.endswith(ONNX):
-        facts = _convert_to_onnx(found, source, out)
-    elif isinstance(found, TextLM) and isinstance(found.model, NgramLM) and not is_tokenizer_json(out):
-        facts = _convert_ngrams(found, found.model, out)
-    elif isinstance(found, BPETokenizer) and not out.endswith(ARPA):
-        facts = _convert_tokenizer(found, out)
-    elif isinstance(found, FastTextClassifier) and not is_tokenizer_json(out) and not out.endswith(_NO_CLASSIFIERS):
-        facts = _convert_classifier(found, source, out, store)
-    elif "nearest" in kinds.of(found).abilities and not is_tokenizer_json(out) and not out.endswith((*ARPA, ".ftz")):
-        facts = _convert_vectors(found, vectors_in(found, source), out, store)
-    else:
-        held = kind_of(found.model if isinstance(found, TextLM) else found)
-        raise InputError(
-            f"{source}: its kind is {held}; tokenizer.json holds only BPE tokenizers, ARPA only n-gram models, "
-            f"{', '.join(VECTORS[:3])} only word vectors, and .bin and .ftz fastText's classifiers too"
-        )
-    if as_json:
-        write_json({"input": source, "output": out, **facts})
-    elif out != "-":
-        print_message(f"{', '.join(f'{name} {value:,}' for name, value in facts.items())}, saved in {out}")
+        return _convert_to_onnx(found, source, out)
+    if isinstance(found, TextLM) and isinstance(found.model, NgramLM) and not to_json:
+        return _convert_ngrams(found, found.model, out)
+    if isinstance(found, BPETokenizer) and not out.endswith(ARPA):
+        return _convert_tokenizer(found, out)
+    if isinstance(found, FastTextClassifier) and not to_json and not out.endswith(_NO_CLASSIFIERS):
+        return _convert_classifier(found, source, out, store)
+    if "nearest" in kinds.of(found).abilities and not to_json and not out.endswith((*ARPA, ".ftz")):
+        return _convert_vectors(found, vectors_in(found, source), out, store)
+    name = kinds.of(found.model if isinstance(found, TextLM) else found).name
+    raise InputError(
+        f"{source}: its kind is {name}; tokenizer.json holds only BPE tokenizers, ARPA only n-gram models, "
+        f"{', '.join(VECTORS[:3])} only word vectors, and .bin and .ftz fastText's classifiers too"
+    )
 
 
 def _convert_to_onnx(found: object, source: str, out: str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""``foreword data``: which texts there are by name, whether they are here, and where they come from."""
+"""``foreword data``: the named data sets, where they are, and where they come from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from foreword.cli.options import AsJson, Quiet, examples
+from foreword.cli.options import OutputOptions, examples
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,19 +22,19 @@ EXAMPLES = examples(
 
 def data(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Tell all about this one.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="Describe this data set.", show_default=False)
     ] = None,
+    *,
     path: Annotated[
         str | None,
-        typer.Option("--path", metavar="SPLIT", help="Print where this split is, fetching it if need be."),
+        typer.Option("--path", metavar="SPLIT", help="Print the path of this split, downloading it if need be."),
     ] = None,
-    download: Annotated[bool, typer.Option("--download", help="Fetch every split that is not here.")] = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    download: Annotated[bool, typer.Option("--download", help="Download the splits that are missing.")] = False,
+    output: OutputOptions,
 ) -> None:
     """List the named data sets, or describe one, or download it.
 
-    They are looked for in $FOREWORD_DATA, then in the cache, and fetched from their official address.
+    Data sets are looked up in $FOREWORD_DATA, then in the cache, and downloaded from their official address.
     """
     from foreword.cli.printing import write_json
     from foreword.cli.texts import EMBEDDED
@@ -44,13 +44,13 @@ def data(
         if path is not None or download:
             raise typer.BadParameter("name the data set", param_hint="'NAME'")
         sets = [embedded_set(), *DATASETS.values()]
-        write_json([facts(one) for one in sets]) if as_json else print_list(sets)
+        write_json([facts(one) for one in sets]) if output.as_json else print_list(sets)
         return
     found = embedded_set() if name == EMBEDDED else dataset(name)
     if path is not None or download:
-        print_paths(found, path, as_json, quiet)
+        print_paths(found, path, output)
     else:
-        write_json(facts(found)) if as_json else print_details(found)
+        write_json(facts(found)) if output.as_json else print_details(found)
 
 
 def embedded_set() -> Dataset:
@@ -69,17 +69,17 @@ def embedded_set() -> Dataset:
     )
 
 
-def print_paths(one: Dataset, split: str | None, as_json: bool, quiet: bool) -> None:
-    """Where a split is, or all of them, fetched first where need be."""
+def print_paths(one: Dataset, split: str | None, output: OutputOptions) -> None:
+    """Print the path of a split, or of all of them, downloading what is missing."""
     from foreword.cli.printing import write_json, write_text
     from foreword.cli.progress import progress
 
     if not one.files:
         raise InputError(f"{one.name} is no file: this Python carries it; name it wherever a TEXT is asked for")
-    with progress(quiet) as meter:
+    with progress(output.quiet) as meter:
         wanted = one.splits if split is None else (one.file(split).split,)
         paths = {split: str(one.path(split, meter=meter)) for split in wanted}
-    if as_json:
+    if output.as_json:
         write_json(paths)
     else:
         write_text("".join(f"{place}\n" for place in paths.values()))

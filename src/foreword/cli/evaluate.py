@@ -1,33 +1,36 @@
-"""``foreword evaluate``: what a language model makes of a text, a classifier of labels, a tagger of tags."""
+"""``foreword evaluate``: measure a language model, a classifier, a tagger or word vectors."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
 from foreword import kinds
-from foreword.cli.labelled import FirstLabel, Header, LabelColumn, TextColumn, labelled_reading
+from foreword.cli.labelled import LabelledOptions
 from foreword.cli.options import (
     READING,
     TEXT_HELP,
-    AsJson,
     DocumentOption,
     ErrorsOption,
     FieldOption,
     ModelFolder,
-    Quiet,
+    OutputOptions,
     Threads,
     examples,
     reading_of,
 )
 
 if TYPE_CHECKING:
+    from foreword.cli.measures import VectorMeasures
     from foreword.evaluate.classification import Confusion
     from foreword.evaluate.tagging import TagMeasures
     from foreword.measures.perplexity import Measures
-    from foreword.protocols import Json, LabelModel, Meter
-    from foreword.text.labelled import LabelledReading, Tell
+    from foreword.pipeline.language import TextLM
+    from foreword.protocols import Json, Meter
+    from foreword.tokens.corpus import Corpus
 
 EXAMPLES = examples(
     "foreword evaluate model ptb:test",
@@ -39,135 +42,218 @@ EXAMPLES = examples(
     "foreword evaluate vectors.vec questions-words word-sim:ws353",
     "xzcat test.txt.xz | foreword evaluate model -",
 )
-
 ADAPTING = "Adapting to the text that is measured"
+CACHE, DYNAMIC = "neural-cache", "dynamic"
 
 AnyFormat: TypeAlias = Literal["text", "jsonl", "parquet", "tsv", "csv", "fasttext", "label-first", "folders"]
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationReading:
+    """How texts are read, labelled or not."""
+
+    document: DocumentOption = "line"
+    field: FieldOption = "text"
+    format: Annotated[
+        AnyFormat | None,
+        typer.Option("--format", help="File format.", show_default="by file name", rich_help_panel=READING),
+    ] = None
+    errors: ErrorsOption = "strict"
+    carry: Annotated[
+        bool, typer.Option("--carry", help="Read all documents as one: the model's state is carried over their ends.")
+    ] = False
+    threads: Threads = None
+
+
+@dataclass(frozen=True, slots=True)
+class Adapting:
+    """A neural language model that adapts to the text it is measured on."""
+
+    neural_cache: Annotated[
+        bool, typer.Option("--neural-cache", help="Add a neural cache to the network.", rich_help_panel=ADAPTING)
+    ] = False
+    dynamic: Annotated[
+        bool,
+        typer.Option("--dynamic", help="Train the network on what it has scored.", rich_help_panel=ADAPTING),
+    ] = False
+    tune: Annotated[
+        str | None,
+        typer.Option("--tune", metavar="TEXT", help="Validation text that chooses the settings.",
+                     rich_help_panel=ADAPTING),
+    ] = None  # fmt: skip
+    gradients: Annotated[
+        str | None,
+        typer.Option("--gradients", metavar="TEXT", rich_help_panel=ADAPTING,
+                     help="The training text: its gradients tell --dynamic how far each weight may move."),
+    ] = None  # fmt: skip
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", rich_help_panel=ADAPTING,
+                     help="size, theta, weight of the cache; rate, decay, steps of --dynamic."),
+    ] = None  # fmt: skip
+
+    @property
+    def kind(self) -> str | None:
+        return CACHE if self.neural_cache else DYNAMIC if self.dynamic else None
+
+    def check(self) -> None:
+        """Refuse options that do not go together."""
+        if self.neural_cache and self.dynamic:
+            raise typer.BadParameter("one or the other: --neural-cache was given too", param_hint="'--dynamic'")
+        if self.gradients is not None and not self.dynamic:
+            raise typer.BadParameter("is for --dynamic", param_hint="'--gradients'")
+        if self.kind is None and (self.tune is not None or self.settings):
+            hint = "'--set'" if self.tune is None else "'--tune'"
+            raise typer.BadParameter("is for --neural-cache and --dynamic", param_hint=hint)
+
+    def measure(
+        self, model: Any, corpus: Corpus, corpus_of: Callable[[list[str]], Corpus], meter: Meter | None
+    ) -> tuple[Measures, dict[str, Json]]:
+        """Measure a model that adapts to the corpus; return how it did as well. ``corpus_of`` reads named texts."""
+        from foreword.measures.perplexity import measure
+
+        adapted = self._cache(model, corpus_of, meter) if self.kind == CACHE else self._dynamic(model, corpus_of, meter)
+        names = ("size", "theta", "weight") if self.kind == CACHE else ("rate", "decay", "steps")
+        how: dict[str, Json] = {"kind": self.kind, **{name: getattr(adapted, name) for name in names}}
+        if self.kind == DYNAMIC:
+            how["gradients"] = self.gradients
+        return measure(_Metered(adapted, meter), corpus), how | {"tuned_on": self.tune}
+
+    def _cache(self, model: Any, corpus_of: Callable[[list[str]], Corpus], meter: Meter | None) -> Any:
+        from foreword.cli.settings import parse_settings
+        from foreword.mix.neural_cache import SIZES, NeuralCache
+
+        given = parse_settings(self.settings, CACHE, NeuralCache)
+        cache = NeuralCache(model, **given)
+        if self.tune is None:
+            return cache
+        if set(given) - {"size"}:
+            raise typer.BadParameter("with --tune only size can be set", param_hint="'--set'")
+        sizes = (given["size"],) if given else SIZES
+        return NeuralCache.tuned(model, corpus_of([self.tune]), sizes=sizes, meter=meter)
+
+    def _dynamic(self, model: Any, corpus_of: Callable[[list[str]], Corpus], meter: Meter | None) -> Any:
+        from foreword.cli.settings import parse_settings
+        from foreword.neural.dynamic import DynamicEvaluation
+
+        given = parse_settings(self.settings, DYNAMIC, DynamicEvaluation)
+        if self.tune is not None and set(given) - {"steps"}:
+            raise typer.BadParameter("with --tune only steps can be set", param_hint="'--set'")
+        dynamic = DynamicEvaluation(model, **given)
+        if self.gradients is not None:
+            dynamic.measure_gradients(corpus_of([self.gradients]), meter=meter)
+        return dynamic if self.tune is None else dynamic.tune(corpus_of([self.tune]), meter=meter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Metered:
+    """Scoring that tells how far it is."""
+
+    adapted: Any
+    meter: Meter | None
+
+    def logprobs(self, corpus: Corpus) -> Any:
+        return self.adapted.logprobs(corpus, meter=self.meter)
 
 
 def evaluate(
     model: ModelFolder,
     named: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help=TEXT_HELP, show_default=False)] = None,
-    threads: Threads = None,
-    document: DocumentOption = "line",
-    field: FieldOption = "text",
-    format: Annotated[
-        AnyFormat | None,
-        typer.Option("--format", help="What the files are.", show_default="told by the name", rich_help_panel=READING),
-    ] = None,
-    errors: ErrorsOption = "strict",
-    text_column: TextColumn = None,
-    label_column: LabelColumn = None,
-    header: Header = None,
-    first_label: FirstLabel = False,
-    carry: Annotated[
-        bool, typer.Option("--carry", help="Read all documents as one: what is remembered is carried over their ends.")
-    ] = False,
-    neural_cache: Annotated[
-        bool,
-        typer.Option(
-            "--neural-cache", help="Let a neural model look back by likeness of states.", rich_help_panel=ADAPTING
-        ),
-    ] = False,
-    dynamic: Annotated[
-        bool,
-        typer.Option("--dynamic", help="Let a neural model learn from what it has scored.", rich_help_panel=ADAPTING),
-    ] = False,
-    tune: Annotated[
-        str | None,
-        typer.Option(
-            "--tune", metavar="TEXT", help="A held-out text that chooses the settings.", rich_help_panel=ADAPTING
-        ),
-    ] = None,
-    gradients: Annotated[
-        str | None,
-        typer.Option(
-            "--gradients",
-            metavar="TEXT",
-            help="The training text, by which --dynamic knows how far each weight may move.",
-            rich_help_panel=ADAPTING,
-        ),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="size, theta, weight of the cache; rate, decay, steps of --dynamic.",
-            rich_help_panel=ADAPTING,
-        ),
-    ] = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    *,
+    reading: EvaluationReading,
+    labelled: LabelledOptions,
+    adapting: Adapting,
+    output: OutputOptions,
 ) -> None:
-    """Measure a language model on a text, a classifier on labelled texts, a tagger on CoNLL-U, or word vectors.
+    """Measure a language model on a text, a classifier on labelled texts, a tagger on a treebank, or word vectors.
 
     Language models: perplexity, bits per byte, unknown words. Every token counts, the </s> that ends a document
-    included. With --json the keys are perplexity, perplexity_excluding_oov, oov, tokens, documents, bits_per_byte,
-    logprob and infinite.
+    included. The JSON keys are perplexity, perplexity_excluding_oov, oov, tokens, documents, bits_per_byte, logprob and
+    infinite. With --neural-cache or --dynamic a network adapts to the text, which is read as one document, as with
+    --carry; such numbers cannot be compared with plain ones, and are marked by the key adaptation.
 
-    With --neural-cache or --dynamic a neural language model listens to the text it is measured on, which is read as one
-    document, as by --carry. Such numbers are not comparable with plain ones, and say so: in the first line, and with
-    --json by the key adaptation.
+    Classifiers: accuracy with its 95 % interval, F1, the confusion matrix. The JSON keys are accuracy,
+    accuracy_interval, f1 (the mean over classes), micro_f1, calibration_error, texts, right, unseen_labels, classes and
+    confusion.
 
-    Classifiers: accuracy with its 95 % interval, F1, who is taken for whom. With --json the keys are accuracy,
-    accuracy_interval, f1 (the mean over classes), micro_f1, calibration_error, texts, right, unseen_labels, classes
-    and confusion.
+    Taggers: accuracy, also on known and on unknown words, and F1. The JSON keys are accuracy, accuracy_interval,
+    known_accuracy, unknown_accuracy, unknown_share, f1, tokens, right, sentences, sentences_right, unseen_tags, tags.
 
-    Taggers: accuracy, that on known and unknown words apart, F1. With --json the keys are accuracy,
-    accuracy_interval, known_accuracy, unknown_accuracy, unknown_share, f1, tokens, right, sentences, sentences_right,
-    unseen_tags and tags.
-
-    Word vectors: analogies answered and rank correlation with people, on the sets named, or on questions-words and
-    word-sim. With --json the keys are accuracy, analogies and similarity.
+    Word vectors: analogies answered and rank correlation with human judgements, on the named sets, or on
+    questions-words and word-sim. The JSON keys are accuracy, analogies and similarity.
     """
-    from foreword.cli.adapted import Adapting
-    from foreword.cli.confusion import print_confusion
-    from foreword.cli.models import language_model, load_any
-    from foreword.cli.printing import print_message, write_json
     from foreword.cli.progress import progress
-    from foreword.cli.tag.treebank import measure_treebanks, print_tag_measures
-    from foreword.cli.texts import blocks_in
-    from foreword.cli.vector_measures import VectorMeasures, measure_vectors, print_vector_measures
+
+    adapting.check()
+    with progress(output.quiet) as meter:
+        measures, adapted = measured(model, named or [], reading, labelled, adapting, output, meter)
+    print_result(measures, adapted, output)
+
+
+AnyMeasures: TypeAlias = "Measures | Confusion | TagMeasures | VectorMeasures"
+
+
+def measured(
+    path: str, texts: list[str], reading: EvaluationReading, labelled: LabelledOptions, adapting: Adapting,
+    output: OutputOptions, meter: Meter | None,
+) -> tuple[AnyMeasures, dict[str, Json] | None]:  # fmt: skip
+    """Measure a model by what its kind can do; return how it was adapted as well."""
+    from foreword.cli.classify import measure_labelled
+    from foreword.cli.labelled import labelled_in
+    from foreword.cli.measures import measure_vectors
+    from foreword.cli.models import checked, load_any
+    from foreword.cli.printing import print_message
+    from foreword.cli.tag import measure_treebanks
     from foreword.cli.vectors import vectors_in
-    from foreword.evaluate.classification import Confusion
-    from foreword.measures.perplexity import Measures, measure
+
+    loaded = load_any(path)
+    abilities = kinds.of(loaded).abilities
+    if "nearest" in abilities:
+        return measure_vectors(vectors_in(loaded, path), texts, meter), None
+    if not texts:
+        raise typer.BadParameter(f"name a text to measure {path} on", param_hint="'TEXT'")
+    if "tag" in abilities:
+        return measure_treebanks(loaded, texts, meter), None
+    format = reading.format
+    if "classify" in abilities:
+        if format == "text":
+            raise typer.BadParameter("text has no labels", param_hint="'--format'")
+        say = None if output.quiet else print_message
+        blocks = labelled_in(texts, labelled.reading(format, reading.errors), say, meter)
+        return measure_labelled(loaded, blocks, say), None
+    if format not in (None, "text", "jsonl", "parquet"):
+        raise typer.BadParameter(f"{format} is for classifiers, and this is none", param_hint="'--format'")
+    return measure_language(checked(loaded, path, "score"), texts, reading, adapting, meter)
+
+
+def measure_language(
+    model: TextLM, texts: list[str], how: EvaluationReading, adapting: Adapting, meter: Meter | None
+) -> tuple[Measures, dict[str, Json] | None]:
+    """Measure a language model, which may adapt to the text."""
+    from foreword.cli.texts import blocks_in
+    from foreword.measures.perplexity import measure
     from foreword.tokens.corpus import Corpus
 
-    measures: Measures | Confusion | TagMeasures | VectorMeasures
-    texts = named or []
-    adapting = Adapting.asked(neural_cache, dynamic, tune, gradients, settings or [])
-    adapted: dict[str, Json] | None = None
-    with progress(quiet) as meter:
-        loaded = load_any(model)
-        abilities = kinds.of(loaded).abilities
-        if "nearest" in abilities:
-            measures = measure_vectors(vectors_in(loaded, model), texts, meter)
-        elif not texts:
-            raise typer.BadParameter(f"name a text to measure {model} on", param_hint="'TEXT'")
-        elif "tag" in abilities:
-            measures = measure_treebanks(loaded, texts, meter)
-        elif "classify" in abilities:
-            if format == "text":
-                raise typer.BadParameter("text has no labels", param_hint="'--format'")
-            labelled = labelled_reading(format, text_column, label_column, header, first_label, errors)
-            measures = measure_labelled(loaded, texts, labelled, None if quiet else print_message, meter)
-        else:
-            speaker = language_model(loaded, model)
-            if format not in (None, "text", "jsonl", "parquet"):
-                raise typer.BadParameter(f"{format} is for classifiers, and this is none", param_hint="'--format'")
-            reading = reading_of(document, field, format, errors)
+    reading = reading_of(how.document, how.field, how.format, how.errors)  # type: ignore[arg-type]  # checked above
 
-            def corpus_of(names: list[str]) -> Corpus:
-                read = Corpus.from_blocks(blocks_in(names, reading, meter), speaker.tokenizer, threads=threads)
-                return read.joined() if carry or adapting else read
+    def corpus_of(names: list[str]) -> Corpus:
+        read = Corpus.from_blocks(blocks_in(names, reading, meter), model.tokenizer, threads=how.threads)
+        return read.joined() if how.carry or adapting.kind else read
 
-            corpus = corpus_of(texts)
-            if adapting is None:
-                measures = measure(speaker.model, corpus)
-            else:
-                measures, adapted = adapting.measure(speaker.model, corpus, corpus_of, meter)
-    if as_json:
+    corpus = corpus_of(texts)
+    if adapting.kind is None:
+        return measure(model.model, corpus), None
+    return adapting.measure(model.model, corpus, corpus_of, meter)
+
+
+def print_result(measures: AnyMeasures, adapted: dict[str, Json] | None, output: OutputOptions) -> None:
+    from foreword.cli.measures import VectorMeasures, print_confusion, print_measures, print_vector_measures
+    from foreword.cli.printing import write_json
+    from foreword.cli.tag import print_tag_measures
+    from foreword.evaluate.classification import Confusion
+    from foreword.measures.perplexity import Measures
+
+    if output.as_json:
         write_json({**measures.to_json(), **({} if adapted is None else {"adaptation": adapted})})
     elif isinstance(measures, Measures):
         print_measures(measures, adapted)
@@ -177,35 +263,3 @@ def evaluate(
         print_vector_measures(measures)
     else:
         print_tag_measures(measures)
-
-
-def measure_labelled(
-    model: LabelModel, data: list[str], reading: LabelledReading, say: Tell | None, meter: Meter | None
-) -> Confusion:
-    from foreword.cli.confusion import unseen_note
-    from foreword.cli.labelled import gathered, labelled_in, read_by
-    from foreword.evaluate.classification import measure_classifier
-
-    texts, labels = gathered(labelled_in(data, reading, say, meter))
-    measures = measure_classifier(model, read_by(model, texts), labels)
-    if say and (note := unseen_note(measures)):
-        say(note)
-    return measures
-
-
-def print_measures(measures: Measures, adapted: dict[str, Json] | None = None) -> None:
-    from foreword.cli.adapted import told
-    from foreword.cli.printing import print_facts
-    from foreword.picture.picture import readable
-
-    share = measures.oov / measures.tokens
-    rows = {} if adapted is None else {"adapted to the text": told(adapted)}
-    rows |= {
-        "perplexity": readable(measures.perplexity),
-        "without unknown words": readable(measures.perplexity_excluding_oov),
-        "bits per byte": readable(measures.bits_per_byte),
-        "unknown words": f"{measures.oov:,} ({share:.2%})",
-        "tokens": f"{measures.tokens:,}",
-        "documents": f"{measures.documents:,}",
-    }
-    print_facts(rows, justify="right")

@@ -1,4 +1,4 @@
-"""What goes wrong, on one line and with an exit status: 1 for work that failed, 2 for a call that Typer refuses."""
+"""The one path of failures: an error is one line and an exit status, 1 for work that failed, 2 for bad usage."""
 
 from __future__ import annotations
 
@@ -16,54 +16,90 @@ from foreword.errors import ForewordError
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
-"""Both as the shell tells them: 128 and the number of the signal."""
+"""As the shell reports them: 128 plus the number of the signal."""
 
 RAY_ADDRESS = re.compile(r"local|auto|(ray://)?[^\s/]+:\d+")
-"""What may follow ``--ray``; anything else there is the next argument."""
+"""What may follow ``--ray``; anything else is the next argument."""
+
+COMMON = ("--json", "--quiet", "-q", "--debug")
+"""Options of every command."""
+
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "search index": ("--k1", "--b", "--delta"),
+    "tokenize train": ("--pattern", "--min-frequency", "--split", "--form", "--lowercase"),
+    "translate train": ("--attention",),
+    "translate predict": ("--length-penalty", "--normalisation", "--coverage"),
+    "translate evaluate": ("--length-penalty", "--normalisation", "--coverage"),
+    "cloud": ("--width", "--height", "--upright", "--seed"),
+    "serve": ("--max-body", "--max-tokens", "--max-requests", "--timeout", "--batch", "--wait", "--grace"),
+}
+"""Options of version 0.1.0 that are settings now: ``--k1 2`` is read as ``--set k1=2``."""
+
+FLAGS = ("--lowercase",)
+ARGUMENTS = {"translate train": ("--source", "--target")}
+"""Options of 0.1.0 that are arguments now, in their order."""
 
 # Contexts are typed as Any: which class they are has changed between versions of Typer.
 
 
-class TellingGroup(TyperGroup):
-    """The commands, with every error told in one line unless ``--debug`` asks for the traceback."""
+class Commands(TyperGroup):
+    """The commands, with every error reported in one line unless ``--debug`` asks for the traceback."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """``--debug`` is wished for after an error, and then it is added at the end of the line: take it anywhere."""
-        before = args.index("--") if "--" in args else len(args)
-        args = [*ray_with_value(args[:before]), *args[before:]]
-        before = args.index("--") if "--" in args else len(args)
-        if "--debug" in args[:before]:
-            args = ["--debug", *(word for word in args[:before] if word != "--debug"), *args[before:]]
-        parsed: list[str] = super().parse_args(ctx, args)
+        """Accept ``--json``, ``--quiet`` and ``--debug`` anywhere, and options of 0.1.0 that have become settings."""
+        end = args.index("--") if "--" in args else len(args)
+        common = [word for word in args[:end] if word in COMMON]
+        words = with_settings(with_ray_address([word for word in args[:end] if word not in COMMON]))
+        parsed: list[str] = super().parse_args(ctx, [*common, *words, *args[end:]])
         return parsed
 
     def invoke(self, ctx: Any) -> Any:
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()  # here, where a reader that has gone away is still told quietly
+            sys.stdout.flush()  # here, where a closed pipe is still handled
         except BaseException as error:
             _hint_at_settings(error)
-            line, status = told(error)
+            line, status = message_of(error)
             if status is None or (ctx.params.get("debug") and line):
                 raise
             if line:
                 sys.stderr.write(f"foreword: {one_line(line)}\n")
             else:
-                _forget_output()
+                _discard_output()
             raise typer.Exit(status) from None
         return result
 
 
-def ray_with_value(args: list[str]) -> list[str]:
-    """``--ray`` may have an address behind it or none, which Typer has no word for: put none where there is none."""
+def with_ray_address(args: list[str]) -> list[str]:
+    """Give ``--ray`` an empty address where none follows: Typer has no options with an optional value."""
     return [
         f"{word}=" if word == "--ray" and not RAY_ADDRESS.fullmatch(next) else word
         for word, next in pairwise([*args, ""])
     ]
 
 
+def with_settings(args: list[str]) -> list[str]:
+    """Replace options of 0.1.0 that have become settings or arguments."""
+    command = next((each for each in SETTINGS if args[: len(each.split())] == each.split()), None)
+    if command is None:
+        return args
+    words: list[str] = []
+    arguments: dict[str, str] = {}
+    rest = iter(args)
+    for word in rest:
+        option, equals, value = word.partition("=")
+        if option in SETTINGS[command]:
+            value = value if equals else "true" if option in FLAGS else next(rest, "")
+            words.append(f"--set={option.removeprefix('--').replace('-', '_')}={value}")
+        elif option in ARGUMENTS.get(command, ()):
+            arguments[option] = value if equals else next(rest, "")
+        else:
+            words.append(word)
+    return [*words, *(arguments[name] for name in ARGUMENTS.get(command, ()) if name in arguments)]
+
+
 def _hint_at_settings(error: Any) -> None:
-    """To ``foreword train ngram --order 3``, which anyone tries first."""
+    """Explain ``foreword train ngram --order 3``: settings of the model need --set."""
     unknown, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if unknown and context and any("--set" in param.opts for param in context.command.params):
         setting = unknown.lstrip("-").replace("-", "_")
@@ -71,8 +107,8 @@ def _hint_at_settings(error: Any) -> None:
         error.possibilities = None
 
 
-def told(error: BaseException) -> tuple[str, int | None]:
-    """The line for a person and the exit status; no status for what Typer shows itself."""
+def message_of(error: BaseException) -> tuple[str, int | None]:
+    """Return the message of an error and the exit status; no status for what Typer shows itself."""
     match error:
         case ForewordError():
             return str(error), 1
@@ -83,8 +119,8 @@ def told(error: BaseException) -> tuple[str, int | None]:
         case MemoryError():
             return "not enough memory", 1
         case OSError():
-            place = f"{error.filename}: " if error.filename is not None else ""
-            return f"{place}{error.strerror or error}", 1
+            name = f"{error.filename}: " if error.filename is not None else ""
+            return f"{name}{error.strerror or error}", 1
         case typer.Exit() | typer.Abort() | SystemExit():
             return "", None
     if hasattr(error, "exit_code"):  # a wrong call
@@ -93,11 +129,11 @@ def told(error: BaseException) -> tuple[str, int | None]:
 
 
 def one_line(message: str) -> str:
-    """A message as one line, whatever the name of a file in it holds."""
+    """Return a message as one line, whatever characters a file name in it has."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in message)
 
 
-def _forget_output() -> None:
+def _discard_output() -> None:
     """Python flushes standard output once more as it ends, and would complain that nobody reads it."""
     with suppress(OSError, ValueError):  # there need not be a real file behind it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

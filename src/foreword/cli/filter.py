@@ -1,30 +1,31 @@
-"""``foreword filter``: shards in, scores or what passes out."""
+"""``foreword filter``: score files of documents, and keep what passes."""
 
 from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
 from foreword.cli.options import (
     READING,
     RUNNING,
-    AsJson,
     ErrorsOption,
     FieldOption,
     FormatOption,
-    Quiet,
+    OutputOptions,
     RayOption,
     examples,
-    ray_talking_to_stderr,
+    ray_output_to_stderr,
 )
 from foreword.errors import SettingError
 
 if TYPE_CHECKING:
     from foreword.filtering.run import Report
+    from foreword.filtering.settings import Filtering
 
 EXAMPLES = examples(
     'foreword filter lid.176.ftz web/ english/ --keep "label=en and probability>0.65"',
@@ -40,172 +41,213 @@ EXAMPLES = examples(
 
 RULES = "What is kept"
 
-OnErrorChoice = Literal["stop", "skip"]
 
+@dataclass(frozen=True, slots=True)
+class RuleOptions:
+    """Which rows are kept."""
 
-def filter(
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL… IN OUT",
-            help="Models, or none where --model names them; what to read: a file, a folder, a glob or an address, of "
-            "JSONL, Parquet or text, compressed or not, or - for standard input; and the folder to write, an address "
-            "such as s3://…, or - for standard output.",
-            show_default=False,
-        ),
-    ],
-    model: Annotated[
-        list[str] | None,
-        typer.Option("--model", "-m", metavar="[NAME=]PATH", help="A model; its name goes before its columns' names."),
-    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            "--keep", metavar="RULE", help="What passes, such as 'perplexity<500'; several must all hold.",
+            "--keep",
+            metavar="RULE",
             rich_help_panel=RULES,
+            help="Keep rows that pass, such as 'perplexity<500'. With several rules all must hold.",
         ),
-    ] = None,
+    ] = None
     keep_percentile: Annotated[
         float | None,
         typer.Option(
-            "--keep-percentile", metavar="P", help="Keep the best P percent of what passes; two passes, exact.",
+            "--keep-percentile",
+            metavar="P",
             rich_help_panel=RULES,
+            help="Keep the best P percent of what passes, exactly, in two passes.",
         ),
-    ] = None,
+    ] = None
     buckets: Annotated[
         str | None,
         typer.Option(
-            "--buckets", metavar="P,Q|table", rich_help_panel=RULES,
-            help="Add a column bucket: head, the best P percent, middle, up to Q, tail; or by two thresholds a label.",
+            "--buckets",
+            metavar="P,Q|table",
+            rich_help_panel=RULES,
+            help="Add a column bucket: head (the best P percent), middle (up to Q), tail; or by two thresholds "
+            "per label.",
         ),
-    ] = None,
+    ] = None
     by: Annotated[
         str | None,
         typer.Option(
-            "--by", metavar="COLUMN", help="The column that percentages are of.",
-            show_default="the first perplexity, else probability", rich_help_panel=RULES,
+            "--by",
+            metavar="COLUMN",
+            help="Column that percentages are taken of.",
+            rich_help_panel=RULES,
+            show_default="the first perplexity, else probability",
         ),
-    ] = None,
+    ] = None
     each_label: Annotated[
         bool, typer.Option("--each-label", help="Take percentages label by label.", rich_help_panel=RULES)
-    ] = False,
+    ] = False
     table: Annotated[
         str | None,
         typer.Option(
-            "--table", metavar="FILE", help="Thresholds by label, which rules call table: TSV, CSV or JSON.",
+            "--table",
+            metavar="FILE",
             rich_help_panel=RULES,
+            help="Thresholds by label, called table in rules: TSV, CSV or JSON.",
         ),
-    ] = None,
+    ] = None
     score_only: Annotated[
-        bool, typer.Option("--score-only", help="Keep all rows and add the scores to them.", rich_help_panel=RULES)
-    ] = False,
+        bool, typer.Option("--score-only", help="Keep all rows, with their scores.", rich_help_panel=RULES)
+    ] = False
     with_scores: Annotated[
-        bool, typer.Option("--with-scores", help="Add the scores to the rows that are kept.", rich_help_panel=RULES)
-    ] = False,
-    field: FieldOption = "text",
-    format: FormatOption = None,
-    errors: ErrorsOption = "strict",
+        bool, typer.Option("--with-scores", help="Write the scores of the rows that are kept.", rich_help_panel=RULES)
+    ] = False  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RowOptions:
+    """How rows are read."""
+
+    field: FieldOption = "text"
+    format: FormatOption = None
+    errors: ErrorsOption = "strict"
     longest: Annotated[
-        str,
-        typer.Option("--longest", metavar="SIZE", help="A longer row is an error.", rich_help_panel=READING),
-    ] = "16M",
+        str, typer.Option("--longest", metavar="SIZE", help="A longer row is an error.", rich_help_panel=READING)
+    ] = "16M"
     piece: Annotated[
         str,
-        typer.Option(
-            "--piece", metavar="SIZE", help="Longer documents are scored in pieces.", rich_help_panel=READING
-        ),
-    ] = "1M",
+        typer.Option("--piece", metavar="SIZE", help="Score longer documents in pieces.", rich_help_panel=READING),
+    ] = "1M"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How the work is run."""
+
     processes: Annotated[
         int | None,
         typer.Option(
-            "--processes", "-p", min=1, help="How many to use.", show_default="one a core", rich_help_panel=RUNNING
+            "--processes",
+            "-p",
+            min=1,
+            help="Number of processes.",
+            show_default="one per core",
+            rich_help_panel=RUNNING,
         ),
-    ] = None,
+    ] = None
     on_error: Annotated[
-        OnErrorChoice,
+        Literal["stop", "skip"],
         typer.Option("--on-error", help="Stop at a broken file, or leave it out.", rich_help_panel=RUNNING),
-    ] = "stop",
-    ray: RayOption = None,
+    ] = "stop"
+    ray: RayOption = None
     restart: Annotated[
-        bool, typer.Option("--restart", help="Forget what an earlier run has done.", rich_help_panel=RUNNING)
-    ] = False,
+        bool, typer.Option("--restart", help="Discard what an earlier run has done.", rich_help_panel=RUNNING)
+    ] = False
     scratch: Annotated[
         str | None,
-        typer.Option(
-            "--scratch", metavar="FOLDER", rich_help_panel=RUNNING,
-            help="Where shards are made that go to an address, until they are there.",
-            show_default="a temporary folder",
-        ),
-    ] = None,
-    report: Annotated[
-        str | None,
-        typer.Option("--report", metavar="FILE.svg", help="Draw how the scores are spread.", rich_help_panel=RUNNING),
-    ] = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
-    """Score files of documents by any models, and keep what passes.
+        typer.Option("--scratch", metavar="FOLDER", rich_help_panel=RUNNING, show_default="a temporary folder",
+                     help="Where shards are written before they are sent to an address."),
+    ] = None  # fmt: skip
 
-    Every file gives a file of the same name and form in OUT, with all columns as they were. A language model gives
-    score, tokens, oov and perplexity, a classifier label and probability. Rules compare these: = != < <= > >= in,
-    joined by and, or, not and brackets.
-
-    A run that was stopped or killed goes on where it was when it is started again. The exit status is 1 if a file was
-    left out.
-
-    With OUT - the rows that pass go to standard output as they come, by one process, and nothing is remembered.
-
-    With --ray the parts of the files are tasks of a Ray cluster; IN, OUT and the models have to lie where all its nodes
-    see them. --processes says how many tasks run at a time.
-    """
-    from foreword.cli.progress import progress
-    from foreword.filtering.output import choose_allocator
-    from foreword.filtering.run import STREAM, filter_files, filter_stream
-    from foreword.filtering.settings import Filtering
-    from foreword.storage.sigbus import report_cut_files
-
-    choose_allocator()
-    report_cut_files()  # with one process the models are mapped here
-
-    models, source, out = _told_apart(words, model or [])
-    filtering = Filtering(
-        models, tuple(keep or ()), keep_percentile, _buckets(buckets), by, each_label, table, score_only, with_scores,
-        field, format, errors, _size(longest, "--longest"), _size(piece, "--piece"),
-    )  # fmt: skip
-    if STREAM in (source, out):
-        if (processes or 1) > 1 or on_error == "skip" or restart or ray is not None or scratch or as_json:
+    def check_stream(self, out: str, as_json: bool) -> None:
+        """Refuse what cannot be done with standard input or output."""
+        if (
+            (self.processes or 1) > 1 or self.on_error == "skip" or self.restart or self.ray is not None
+            or self.scratch or as_json
+        ):  # fmt: skip
             raise typer.BadParameter(
                 "a stream is filtered by one process, as it passes by: without --processes, --ray, --on-error skip, "
                 "--restart, --scratch and --json", param_hint="'-'",
             )  # fmt: skip
-        if out != STREAM:
+        if out != "-":
             raise typer.BadParameter("standard input gives no name to a file in OUT: write to -", param_hint="'OUT'")
-        with progress(quiet) as meter:
-            done = filter_stream(source, sys.stdout.buffer, filtering, meter=meter)
-        _close(done, report, quiet, as_json)
-        return
-    with progress(quiet or as_json) as meter:
-        how: dict[str, Any] = {"on_error": on_error, "restart": restart, "meter": meter, "scratch": scratch}
-        if ray is None:
-            done = filter_files(source, out, filtering, processes=processes, **how)
-        else:
-            from foreword.cluster.filtering import filter_on_ray
-
-            with ray_talking_to_stderr():
-                done = filter_on_ray(source, out, filtering, address=ray or None, processes=processes, **how)
-    _close(done, report, quiet, as_json)
 
 
-def _close(done: Report, report: str | None, quiet: bool, as_json: bool) -> None:
+Words: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODEL… IN OUT",
+        help="Models, unless --model names them; the input: a file, folder, glob or address, of JSONL, Parquet or text,"
+        " compressed or not, or - for standard input; and the folder to write, an address such as s3://…, or - for "
+        "standard output.",
+        show_default=False,
+    ),
+]
+
+
+def filter(
+    words: Words,
+    *,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", "-m", metavar="[NAME=]PATH", help="A model; NAME is the prefix of its columns."),
+    ] = None,
+    rules: RuleOptions,
+    rows: RowOptions,
+    running: RunOptions,
+    report: Annotated[
+        str | None,
+        typer.Option("--report", metavar="FILE.svg", help="Draw histograms of the scores.", rich_help_panel=RUNNING),
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Score files of documents by any models, and keep what passes.
+
+    Every file gives a file of the same name and format in OUT, with all columns unchanged. A language model gives
+    score, tokens, oov and perplexity, a classifier label and probability. Rules compare these with = != < <= > >= in,
+    joined by and, or, not and brackets.
+
+    A run that was stopped or killed continues when it is started again. The exit status is 1 if a file was left out.
+
+    With - for OUT the rows that pass go to standard output as they come, by one process, and nothing is remembered.
+
+    With --ray the parts of the files are tasks of a Ray cluster, --processes at a time; all nodes must be able to read
+    IN, OUT and the models.
+    """
+    from foreword.filtering.settings import Filtering
+
+    models, source, out = _sorted_out(words, model or [])
+    filtering = Filtering(
+        models, tuple(rules.keep or ()), rules.keep_percentile, _buckets(rules.buckets), rules.by, rules.each_label,
+        rules.table, rules.score_only, rules.with_scores, rows.field, rows.format, rows.errors,
+        _size(rows.longest, "--longest"), _size(rows.piece, "--piece"),
+    )  # fmt: skip
+    _close(_filter(source, out, filtering, running, output), report, output)
+
+
+def _filter(source: str, out: str, filtering: Filtering, running: RunOptions, output: OutputOptions) -> Report:
+    from foreword.cli.progress import progress
+    from foreword.filtering.output import choose_allocator
+    from foreword.filtering.run import STREAM, filter_files, filter_stream
+    from foreword.storage.sigbus import report_cut_files
+
+    choose_allocator()
+    report_cut_files()  # with one process the models are mapped here
+    if STREAM in (source, out):
+        running.check_stream(out, output.as_json)
+        with progress(output.quiet) as meter:
+            return filter_stream(source, sys.stdout.buffer, filtering, meter=meter)
+    with progress(output.quiet or output.as_json) as meter:
+        how: dict[str, Any] = {"processes": running.processes, "on_error": running.on_error}
+        how |= {"restart": running.restart, "meter": meter, "scratch": running.scratch}
+        if running.ray is None:
+            return filter_files(source, out, filtering, **how)
+        from foreword.cluster.filtering import filter_on_ray
+
+        with ray_output_to_stderr():
+            return filter_on_ray(source, out, filtering, address=running.ray or None, **how)
+
+
+def _close(done: Report, report: str | None, output: OutputOptions) -> None:
     drawn = _draw(done, report) if report else []
-    _tell(done, quiet, as_json)
-    if drawn and not (quiet or as_json):
+    _print(done, output)
+    if drawn and not (output.quiet or output.as_json):
         sys.stderr.write(f"drawn in {', '.join(drawn)}\n")
     if done.problems:
         raise typer.Exit(1)
 
 
-def _told_apart(words: list[str], options: list[str]) -> tuple[list[tuple[str, str]], str, str]:
+def _sorted_out(words: list[str], options: list[str]) -> tuple[list[tuple[str, str]], str, str]:
     """Models with their names, what to read and where to write."""
     least = 2 if options else 3
     if len(words) < least:
@@ -247,18 +289,18 @@ def _size(text: str, option: str) -> int:
         raise typer.BadParameter(str(error), param_hint=option) from None
 
 
-def _tell(done: Report, quiet: bool, as_json: bool) -> None:
+def _print(done: Report, output: OutputOptions) -> None:
     from foreword.cli.printing import write_text
     from foreword.filtering.summary import described
 
     for problem in done.problems:
         sys.stderr.write(f"foreword: left out: {problem}\n")
-    if as_json:
+    if output.as_json:
         facts = done.tally.to_json() | {
             "shards": done.shards, "problems": done.problems, "seconds": done.seconds, "thresholds": done.thresholds,
         }  # fmt: skip
         write_text(json.dumps(facts, ensure_ascii=False) + "\n")
-    elif not quiet:
+    elif not output.quiet:
         lines = described(done.tally, done.seconds, done.read_before)
         lines += [f"threshold for {label}: {limits}" for label, limits in _thresholds(done)]
         sys.stderr.write("".join(f"{line}\n" for line in lines))

@@ -1,14 +1,15 @@
-"""``foreword generate``: a model writes."""
+"""``foreword generate``: text from a language model."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from foreword.cli.options import AsJson, ModelFolder, Seed, examples
+from foreword.cli.options import ModelFolder, OutputOptions, Seed, examples
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,46 +22,58 @@ EXAMPLES = examples(
 )
 
 
-def generate(
-    model: ModelFolder,
-    prompt: Annotated[str, typer.Option(metavar="TEXT", help="What to go on from; - reads standard input.")] = "",
-    max_tokens: Annotated[int, typer.Option(min=0, help="Stop after so many tokens, if the model has not.")] = 50,
+@dataclass(frozen=True, slots=True)
+class SamplingOptions:
+    """How tokens are chosen."""
+
+    max_tokens: Annotated[int, typer.Option("--max-tokens", min=0, help="Stop after this many tokens.")] = 50
     temperature: Annotated[
-        float, typer.Option(min=0, help="0 takes the likeliest, 1 draws as is, more is wild.")
-    ] = 1.0,
-    top_k: Annotated[int | None, typer.Option(min=1, help="Draw from the k likeliest.", show_default="all")] = None,
+        float, typer.Option("--temperature", min=0, help="0 takes the likeliest token; 1 samples from the model.")
+    ] = 1.0
+    top_k: Annotated[
+        int | None, typer.Option("--top-k", min=1, help="Sample from the k likeliest tokens.", show_default="all")
+    ] = None
     top_p: Annotated[
         float | None,
-        typer.Option(min=0, max=1, help="Draw from the fewest that make up this share.", show_default="all"),
-    ] = None,
+        typer.Option("--top-p", min=0, max=1, help="Sample from the fewest tokens with this probability together.",
+                     show_default="all"),
+    ] = None  # fmt: skip
+
+    def arguments(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def generate(
+    model: ModelFolder,
+    *,
+    prompt: Annotated[str, typer.Option(metavar="TEXT", help="Text to continue; - reads standard input.")] = "",
+    sampling: SamplingOptions,
     beam: Annotated[
-        int | None, typer.Option(min=1, help="Search for likely texts, this many at a time, instead of drawing.")
+        int | None, typer.Option(min=1, help="Search for likely texts with a beam of this width, instead of sampling.")
     ] = None,
     seed: Seed = 0,
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many; each has the next seed.")] = 1,
-    as_json: AsJson = False,
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of texts, each with the next seed.")] = 1,
+    output: OutputOptions,
 ) -> None:
-    """Let a model write, after a prompt or from nothing.
+    """Generate text with a language model, after a prompt or from nothing.
 
-    The prompt is printed too, so that the two read as one text. With --json an object a line holds them apart.
+    The prompt is printed too, so that the two read as one text. With --json each text is an object with both.
     """
-    from foreword.cli.models import load_language_model
+    from foreword.cli.models import load_able
     from foreword.cli.printing import flush, write_json, write_text
 
-    loaded = load_language_model(model)
+    loaded: TextLM = load_able(model, "score")
     start = read_prompt() if prompt == "-" else prompt
     if beam is not None:
-        for place, text in enumerate(search(loaded, start, max_tokens, beam, count)):
-            if as_json:
+        for place, text in enumerate(search(loaded, start, sampling.max_tokens, beam, count)):
+            if output.as_json:
                 write_json({"prompt": start, "text": text, "place": place})
             else:
                 write_text(f"{start}{text}\n")
         return
     for number in range(seed, seed + count):
-        pieces = loaded.stream(
-            start, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=number
-        )
-        if as_json:
+        pieces = loaded.stream(start, **sampling.arguments(), seed=number)
+        if output.as_json:
             write_json({"prompt": start, "text": "".join(pieces), "seed": number})
             continue
         write_text(start)
@@ -71,7 +84,7 @@ def generate(
 
 
 def search(model: TextLM, prompt: str, max_tokens: int, width: int, count: int) -> Iterator[str]:
-    """The likeliest continuations that a beam of that width finds, best first."""
+    """Yield the likeliest continuations that beam search finds, best first."""
     from foreword.decode import beam_search, pieces
 
     read = model.tokenizer.encode(prompt).tolist()
@@ -81,7 +94,7 @@ def search(model: TextLM, prompt: str, max_tokens: int, width: int, count: int) 
 
 
 def read_prompt() -> str:
-    """Standard input without the end of its last line."""
+    """Return standard input without its last line end."""
     try:
         return sys.stdin.buffer.read().decode().removesuffix("\n")
     except UnicodeDecodeError as error:

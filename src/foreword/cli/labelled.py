@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -14,75 +15,67 @@ if TYPE_CHECKING:
     from foreword.text.datasets import DataFile, Dataset
     from foreword.text.labelled import LabelledBlock, LabelledReading, Tell
 
-LABELLED = "How to read labelled texts"
+LABELLED = "Reading labelled texts"
 
 DATA_HELP = (
-    "Labelled texts: TSV, CSV, JSONL, Parquet, fastText lines, or a folder for each label; compressed files are read "
-    "as they are. [bold]-[/] is standard input, [bold]imdb:train[/] a data set (see [bold]foreword data[/])."
+    "Labelled texts: TSV, CSV, JSONL, Parquet, fastText lines, or one folder per label, compressed or not. [bold]-[/] "
+    "is standard input, [bold]imdb:train[/] a data set (see [bold]foreword data[/])."
 )
 
 LabelledFormat: TypeAlias = Literal["tsv", "csv", "jsonl", "parquet", "fasttext", "label-first", "folders"]
 
 ClassifierFolder: TypeAlias = Annotated[
-    str, typer.Argument(metavar="MODEL", help="A folder that foreword classify train wrote.")
+    str, typer.Argument(metavar="MODEL", help="A classifier that foreword classify train saved.")
 ]
 Data: TypeAlias = Annotated[list[str], typer.Argument(metavar="DATA", help=DATA_HELP, show_default=False)]
-TextColumn: TypeAlias = Annotated[
+FieldOrColumn: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--text-column", metavar="NAME", help="The text, by name or number.", show_default="guessed, and said aloud",
-        rich_help_panel=LABELLED,
-    ),
-]  # fmt: skip
-LabelColumn: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--label-column", metavar="NAME", help="The label, by name or number.", show_default="guessed, and said aloud",
+        "--text-column", metavar="NAME", help="Column of the text, by name or number.", show_default="guessed",
         rich_help_panel=LABELLED,
     ),
 ]  # fmt: skip
 Header: TypeAlias = Annotated[
     bool | None,
     typer.Option(
-        "--header/--no-header", help="Whether the first line of TSV or CSV names the columns.", show_default="guessed",
-        rich_help_panel=LABELLED,
+        "--header/--no-header", help="Whether the first line of TSV or CSV has the names of the columns.",
+        show_default="guessed", rich_help_panel=LABELLED,
     ),
 ]  # fmt: skip
-FirstLabel: TypeAlias = Annotated[
-    bool,
-    typer.Option("--first-label", help="Of several fastText labels take the first.", rich_help_panel=LABELLED),
-]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledOptions:
+    """Where the texts and the labels are."""
+
+    text_column: FieldOrColumn = None
+    label_column: Annotated[
+        str | None,
+        typer.Option("--label-column", metavar="NAME", help="Column of the label, by name or number.",
+                     show_default="guessed", rich_help_panel=LABELLED),
+    ] = None  # fmt: skip
+    header: Header = None
+    first_label: Annotated[
+        bool,
+        typer.Option("--first-label", help="Take the first of several fastText labels.", rich_help_panel=LABELLED),
+    ] = False
+
+    def reading(self, format: LabelledFormat | None, errors: Literal["strict", "replace"]) -> LabelledReading:
+        from foreword.text.labelled import LabelledReading
+
+        return LabelledReading(
+            format, column(self.text_column), column(self.label_column), self.header, self.first_label, errors=errors
+        )
+
+
 LabelledFormatOption: TypeAlias = Annotated[
     LabelledFormat | None,
-    typer.Option(
-        "--format", help="What the files are.", show_default="told by name or first line", rich_help_panel=LABELLED
-    ),
+    typer.Option("--format", help="File format.", show_default="by name or first line", rich_help_panel=LABELLED),
 ]
-
-
-def labelled_reading(
-    format: LabelledFormat | None,
-    text_column: str | None,
-    label_column: str | None,
-    header: bool | None,
-    first_label: bool,
-    errors: Literal["strict", "replace"],
-) -> LabelledReading:
-    """The options above as what ``read_labelled_blocks`` takes."""
-    from foreword.text.labelled import LabelledReading
-
-    return LabelledReading(
-        format=format,
-        text_column=column(text_column),
-        label_column=column(label_column),
-        header=header,
-        first_label=first_label,
-        errors=errors,
-    )
 
 
 def column(name: str | None) -> str | int | None:
-    """A number is a place."""
+    """Return the name of a column, or its number."""
     return int(name) if name is not None and name.isdecimal() else name
 
 

@@ -1,4 +1,4 @@
-"""Tokenizers and models from where the user says they are, and back."""
+"""Load models and tokenizers, check what will be written, save tokenizers."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ from foreword import kinds
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
-    from foreword.pipeline.language import TextLM
-    from foreword.protocols import LabelModel, TextTokenizer
+    from foreword.protocols import TextTokenizer
 
 STDIO = "-"
 
-
-def load_language_model(path: str) -> TextLM:
-    return language_model(load_any(path), path)
-
-
-def language_model(found: object, path: str) -> TextLM:
-    """What was found at ``path``, which must be a language model that reads text."""
-    from foreword.pipeline.language import TextLM
-    from foreword.storage.folder import kind_of
-
-    if not isinstance(found, TextLM):
-        raise InputError(f"{path}: its kind is {kind_of(found)}, not text-lm: foreword train makes one")
-    return found
+MAKERS = {
+    "score": ("text-lm", "foreword train"),
+    "classify": ("text-classifier", "foreword classify train"),
+    "tag": ("a tagger", "foreword tag train"),
+    "translate": ("text-translator", "foreword translate train"),
+    "search": ("text-search", "foreword search index"),
+}
+"""What a model is called that has an ability, and the command that makes one."""
 
 
-def load_classifier(path: str) -> LabelModel:
-    found: LabelModel = load_any(path)
+def load_able(path: str, ability: str) -> Any:
+    """Load a model that must have an ability, as the registry names them."""
+    return checked(load_any(path), path, ability)
+
+
+def checked(found: Any, path: str, ability: str) -> Any:
+    """Return what was found at ``path``; an InputError where it does not have the ability."""
     kind = kinds.of(found)
-    if "classify" not in kind.abilities:
-        raise InputError(f"{path}: its kind is {kind.name}, not text-classifier: foreword classify train makes one")
+    if ability not in kind.abilities:
+        expected, command = MAKERS[ability]
+        raise InputError(f"{path}: its kind is {kind.name}, not {expected}: {command} makes one")
     return found
 
 
 def load_tokenizer(path: str) -> TextTokenizer:
-    """A tokenizer's folder, a tokenizer.json, or the tokenizer of a model."""
-    from foreword.pipeline.language import TextLM
+    """Load a tokenizer from its folder, from a tokenizer.json, or from a model."""
     from foreword.protocols import TextTokenizer
-    from foreword.storage.folder import kind_of
 
     found = load_any(path)
-    tokenizer = found.tokenizer if isinstance(found, TextLM) else found
+    tokenizer = found.tokenizer if "score" in kinds.of(found).abilities else found
     if not isinstance(tokenizer, TextTokenizer):
-        raise InputError(f"{path}: its kind is {kind_of(found)}, not a tokenizer: foreword tokenize train makes one")
+        raise InputError(
+            f"{path}: its kind is {kinds.of(found).name}, not a tokenizer: foreword tokenize train makes one"
+        )
     return tokenizer
 
 
 def save_tokenizer(tokenizer: TextTokenizer, out: str) -> None:
-    """A folder, or tokenizer.json where the name ends in .json or is standard output."""
+    """Save a tokenizer in a folder, or as tokenizer.json where the name ends in .json or is standard output."""
     from foreword.storage.folder import save
 
     if is_tokenizer_json(out):
@@ -72,7 +72,7 @@ def is_tokenizer_json(out: str) -> bool:
 
 
 def check_output(out: str, *, folder: bool) -> None:
-    """Refuse what could not be written before the work begins: nobody should learn that after an hour."""
+    """Refuse an output that cannot be written, before the work begins."""
     from foreword.storage.atomic import check_replaceable, nearest_existing
 
     if folder and out == STDIO:
@@ -89,7 +89,7 @@ def check_output(out: str, *, folder: bool) -> None:
 
 
 def load_any(path: str) -> Any:
-    """Whatever is there, told by what it holds."""
+    """Load whatever is there, recognised by its content."""
     from foreword.storage.folder import load
     from foreword.storage.sigbus import report_cut_files
 
@@ -101,7 +101,7 @@ def load_any(path: str) -> Any:
 
 @contextmanager
 def _as_file(path: str) -> Iterator[str]:
-    """Standard input as a file, which is what loading needs: it looks at a file more than once."""
+    """Copy standard input to a file: loading reads a file more than once."""
     if path != STDIO:
         yield path
         return

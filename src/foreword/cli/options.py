@@ -10,7 +10,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import typer
@@ -44,10 +44,8 @@ TokenizerPath: TypeAlias = Annotated[
 Out: TypeAlias = Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="Folder to save the model in.")]
 SetOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A setting of the model. May be repeated."),
+    typer.Option("--set", metavar="NAME=VALUE", help="Change a setting. May be repeated."),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress and no closing line.")]
 Threads: TypeAlias = Annotated[
     int | None, typer.Option("--threads", min=1, help="Number of threads.", show_default="all cores")
 ]
@@ -58,7 +56,7 @@ TokenizerOption: TypeAlias = Annotated[
         "--tokenizer",
         metavar="TOKENIZER",
         help="Tokenizer to use: a saved tokenizer, a tokenizer.json, or a model (its tokenizer is used).",
-        show_default="words between white space",
+        show_default="words",
     ),
 ]
 MinCount: TypeAlias = Annotated[
@@ -144,10 +142,10 @@ class ReadingOptions:
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """What is printed."""
+    """What is printed. Every command takes these options, so that they belong to the program: see ``cli/__init__``."""
 
-    as_json: AsJson = False
-    quiet: Quiet = False
+    as_json: bool = False
+    quiet: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,7 @@ class VocabularyOptions:
     vocab: MaxWords = None
     min_count: MinCount = None
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         if self.tokenizer and (self.vocab or self.min_count):
             raise typer.BadParameter("the tokenizer has its vocabulary already", param_hint="'--vocab' / '--min-count'")
 
@@ -170,6 +168,8 @@ class VocabularyOptions:
 
 # Commands
 
+COMMON_HELP = "Every command also takes --json (print JSON), --quiet (no progress, no closing line) and --debug."
+
 
 def examples(*lines: str) -> str:
     """Return the examples that are shown below a command's help."""
@@ -180,30 +180,30 @@ def add_command(app: typer.Typer, command: Callable[..., None], epilog: str) -> 
     """Make a function a command, its docstring the help: paragraphs flow, where Typer would keep every line end."""
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
-    app.command(command.__name__, help=text, epilog=epilog)(with_groups_expanded(command))
+    app.command(command.__name__, help=text, epilog=f"{epilog}\n\n{COMMON_HELP}")(with_groups_expanded(command))
 
 
 def with_groups_expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Return a function that takes the fields of each group of options, and calls the command with the groups."""
     hints = get_type_hints(command, include_extras=True)
-    groups = {
-        name: hint for name, hint in hints.items() if isinstance(hint, type) and hasattr(hint, "__dataclass_fields__")
-    }
-    parameters: list[inspect.Parameter] = []
+    hints.pop("return", None)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     for parameter in inspect.signature(command).parameters.values():
-        if parameter.name not in groups:
+        group = groups.get(parameter.name)
+        if group is None:
             parameters.append(parameter.replace(annotation=hints[parameter.name], kind=parameter.KEYWORD_ONLY))
-            continue
-        group = groups[parameter.name]
-        types = get_type_hints(group, include_extras=True)
-        parameters += [
-            inspect.Parameter(each.name, parameter.KEYWORD_ONLY, default=each.default, annotation=types[each.name])
-            for each in fields(group)
-        ]
+        elif group is not OutputOptions:
+            types = get_type_hints(group, include_extras=True)
+            parameters += [
+                inspect.Parameter(each.name, parameter.KEYWORD_ONLY, default=each.default, annotation=types[each.name])
+                for each in fields(group)
+            ]
 
-    def expanded(**given: Any) -> None:
+    def expanded(context: typer.Context, **given: Any) -> None:
         for name, group in groups.items():
-            given[name] = group(**{each.name: given.pop(each.name) for each in fields(group)})
+            source = dict(context.find_root().params) if group is OutputOptions else given
+            given[name] = group(**{each.name: source.pop(each.name) for each in fields(group)})
         command(**given)
 
     expanded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -212,7 +212,7 @@ def with_groups_expanded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def ray_talking_to_stderr() -> Iterator[None]:
+def ray_output_to_stderr() -> Iterator[None]:
     """Send to standard error what Ray prints: standard output is for results."""
     with redirect_stdout(sys.stderr):
         yield

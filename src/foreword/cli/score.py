@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from foreword.cli.options import READING, AsJson, ErrorsOption, FieldOption, ModelFolder, examples
+from foreword.cli.options import ErrorsOption, FieldOption, FormatOption, ModelFolder, OutputOptions, examples
 
 EXAMPLES = examples(
     "foreword score model lines.txt > scores.txt",
@@ -23,30 +23,28 @@ def score(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="Text, JSONL or Parquet, compressed or not; - is standard input.")
     ] = "-",
+    *,
     field: FieldOption = "text",
-    format: Annotated[
-        Literal["text", "jsonl", "parquet"] | None,
-        typer.Option("--format", help="What it is.", show_default="told by the name", rich_help_panel=READING),
-    ] = None,
+    format: FormatOption = None,
     errors: ErrorsOption = "strict",
-    as_json: AsJson = False,
+    output: OutputOptions,
 ) -> None:
-    """Print the natural log-probability of every line, its end included: higher is likelier.
+    """Print the natural log-probability of every line, the end of the line included: higher is likelier.
 
-    Each line gives exactly one line, as soon as it is read, and a blank line gives a blank one.
-    With --json that is an object with score, tokens, oov and perplexity (null for a blank line), which come after
-    the line's text, or after all fields of a JSONL or Parquet row.
+    Each line gives exactly one line, as soon as it is read; that of a blank line is blank. With --json each line is an
+    object: the text, or all fields of a JSONL or Parquet row, then score, tokens, oov and perplexity (null for a blank
+    line).
     """
-    from foreword.cli.models import load_language_model
+    from foreword.cli.models import load_able
     from foreword.cli.printing import flush, write_text
     from foreword.pipeline.scoring import score_documents
     from foreword.text.rows import RowReading, read_rows
 
     batches = read_rows(file, RowReading(field, format, errors, tables=False))
-    loaded = load_language_model(model)
+    loaded = load_able(model, "score")
     for rows in batches:
         scores = score_documents(loaded, rows.texts)
-        if as_json:
+        if output.as_json:
             write_text("".join(map(as_object, rows.fields(), scores.records())))
         else:
             write_text("".join(map(as_number, scores.logprobs.tolist())))

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from foreword.cli.options import AsJson, Quiet, examples
-from foreword.errors import InputError, MissingExtraError
+from foreword.cli.options import OutputOptions, SetOption, examples
+from foreword.errors import InputError, MissingExtraError, SettingError
+
+if TYPE_CHECKING:
+    from foreword.serve.limits import Limits
+    from foreword.serve.loading import Source
 
 EXAMPLES = examples(
     "foreword serve my-model",
@@ -19,65 +25,113 @@ EXAMPLES = examples(
 )
 
 HOST, PORT = "127.0.0.1", 8766
+HostOption: TypeAlias = Annotated[
+    str, typer.Option("--host", help="Address to listen on; others than this machine's own need --token.")
+]
+PortOption: TypeAlias = Annotated[
+    int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+]
+TokenOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--token", envvar="FOREWORD_TOKEN", help="Bearer token that clients must send.", show_default=False),
+]
 
-LIMITS = "What is refused"
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """What ``--set`` can change of a server. Sizes are in bytes or tokens, times in seconds, but ``wait``."""
+
+    max_body: int = 1 << 20
+    max_tokens: int = 20_000
+    max_requests: int = 256
+    timeout: float = 30.0
+    batch: int = 64
+    wait: float = 2.0
+    grace: float = 10.0
+
+    def limits(self) -> Limits:
+        from foreword.serve.limits import Limits
+
+        for name, least, most in (("batch", 1, 4096), ("wait", 0, 1000), ("grace", 1, 3600)):
+            if not least <= getattr(self, name) <= most:
+                raise SettingError(f"{name}={getattr(self, name)}: expected {least} to {most}")
+        return Limits(
+            body=self.max_body, tokens=self.max_tokens, seconds=self.timeout, at_once=self.max_requests,
+            batch=self.batch, wait=self.wait / 1000,
+        )  # fmt: skip
 
 
 def serve(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="[NAME=]MODEL…",
-            help="Folders or files that Foreword reads; clients ask for them by name.",
+            metavar="[NAME=]MODEL…", help="Saved models, or files that Foreword reads. Clients use their names.",
             show_default=False,
         ),
     ],
-    host: Annotated[
-        str, typer.Option(help="Where to listen; any address but this machine's own needs --token.")
-    ] = HOST,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = PORT,
-    token: Annotated[
-        str | None,
-        typer.Option(envvar="FOREWORD_TOKEN", help="What clients must give, as a bearer token.", show_default=False),
-    ] = None,
-    batch: Annotated[int, typer.Option(min=1, max=4096, help="Texts that a network reads together.")] = 64,
-    wait: Annotated[float, typer.Option(min=0, max=1000, help="Milliseconds that a text waits for others.")] = 2.0,
-    watch: Annotated[bool, typer.Option("--watch/--no-watch", help="Load a model again when it is replaced.")] = True,
-    grace: Annotated[float, typer.Option(min=1, max=3600, help="Seconds to finish what was begun, at the end.")] = 10.0,
+    *,
+    host: HostOption = HOST,
+    port: PortOption = PORT,
+    token: TokenOption = None,
+    settings: SetOption = None,
+    watch: Annotated[
+        bool, typer.Option("--watch/--no-watch", help="Load a model again when it is replaced.")
+    ] = True,
     access_log: Annotated[
-        str, typer.Option("--log", metavar="FILE", help="Where a line for each request goes.", show_default=False)
+        str, typer.Option("--log", metavar="FILE", help="File for one line per request.", show_default="stderr")
     ] = "-",
-    max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request.", rich_help_panel=LIMITS)] = 1 << 20,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a text.", rich_help_panel=LIMITS)] = 20_000,
-    max_requests: Annotated[int, typer.Option(min=1, help="Requests at once.", rich_help_panel=LIMITS)] = 256,
-    timeout: Annotated[
-        float, typer.Option(min=0.01, max=86_400, help="Seconds for an answer.", rich_help_panel=LIMITS)
-    ] = 30.0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+    output: OutputOptions,
+) -> None:  # fmt: skip
     """Serve models over HTTP until SIGTERM or Ctrl-C: score, generate, classify, tag, translate, embed, nearest.
 
     /docs lists the routes, /health and /ready report the state of the server, /metrics is for Prometheus. Requests that
     wait for the same network are computed in one batch.
-    """
-    for package in ("httptools", "pydantic"):
-        if find_spec(package) is None:
-            raise MissingExtraError(package, "lab", "a server")
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # many small requests: a second thread costs more than it gives
 
-    from foreword.cli.printing import flush, print_message, write_json
-    from foreword.serve.limits import Limits, check_address
+    The settings are max_body (bytes of a request, 1048576), max_tokens (of a text, 20000), max_requests (at once, 256),
+    timeout (seconds for an answer, 30), batch (texts that a network reads together, 64), wait (milliseconds that a text
+    waits for others, 2) and grace (seconds to finish requests at the end, 10).
+    """
+    needs_server("a server")
+
+    from foreword.cli.settings import parse_settings
+    from foreword.serve.limits import check_address
     from foreword.serve.loading import sources_of
-    from foreword.serve.running import serve as run
 
     check_address(host, token)
-    sources = sources_of(models)
-    limits = Limits(body=max_body, tokens=max_tokens, seconds=timeout, at_once=max_requests, batch=batch,
-                    wait=wait / 1000)  # fmt: skip
+    chosen = ServerSettings(**parse_settings(settings, "serve", ServerSettings))
+    _serve(sources_of(models), host, port, token, chosen, watch, access_log, output)
+
+
+def needs_server(what: str) -> None:
+    """Check that the packages of a server are there, and give its small requests one thread each."""
+    for package in ("httptools", "pydantic"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package, "lab", what)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # many small requests: a second thread costs more than it gives
+
+
+def report_ready(facts: dict[str, Any], line: str, output: OutputOptions) -> None:
+    """Report that a server answers, and where."""
+    from foreword.cli.printing import flush, print_message, write_json
+
+    if output.as_json:
+        write_json(facts)
+        flush()  # who waits for it waits while we serve
+    elif not output.quiet:
+        print_message(f"{line} (Ctrl-C stops it)")
+
+
+def _serve(
+    sources: Sequence[Source], host: str, port: int, token: str | None, settings: ServerSettings, watch: bool,
+    access_log: str, output: OutputOptions,
+) -> None:  # fmt: skip
+    from foreword.cli.printing import print_message
+    from foreword.serve.running import serve as run
+
+    limits = settings.limits()
     _log_errors()
     try:
-        log = None if quiet and access_log == "-" else sys.stderr if access_log == "-" else open(access_log, "a")  # noqa: SIM115, PTH123
+        log = None if output.quiet and access_log == "-" else sys.stderr if access_log == "-" else open(access_log, "a")  # noqa: SIM115, PTH123
     except OSError as error:
         raise InputError(f"cannot write {access_log}: {error.strerror}") from error
 
@@ -87,24 +141,21 @@ def serve(
         log.flush()
 
     def ready(address: str) -> None:
-        if as_json:
-            write_json({"address": address, "models": [source.name for source in sources]})
-            flush()  # whoever waits for it waits while we serve
-        elif not quiet:
-            print_message(f"serving {', '.join(source.name for source in sources)} at {address} (Ctrl-C ends it)")
+        names = [source.name for source in sources]
+        report_ready({"address": address, "models": names}, f"serving {', '.join(names)} at {address}", output)
 
     finished = run(
-        sources, host, port, token=token, limits=limits, grace=grace, watch=watch,
+        sources, host, port, token=token, limits=limits, grace=settings.grace, watch=watch,
         log=None if log is None else write, ready=ready,
     )  # fmt: skip
     if not finished:
-        print_message("some requests had no end: they were cut off")
+        print_message("some requests were cut off, for they did not end in time")
         sys.stderr.flush()
         os._exit(1)  # a thread that still computes would otherwise be waited for
 
 
 def _log_errors() -> None:
-    """What the server has to say, a line each, on standard error."""
+    """Log the messages of the server to standard error."""
     import logging
 
     handler = logging.StreamHandler()

@@ -90,6 +90,14 @@ def is_dataset(name: str) -> bool:
     return name.partition(":")[0] in DATASETS and not _is_on_disk(name)
 
 
+def path_of(name: str, meter: Meter | None = None) -> str:
+    """Return the path of a file, or of a split of a data set, which is downloaded if need be."""
+    if not is_dataset(name):
+        return name
+    found, file = lookup(name)
+    return str(found.path(file.split, meter=meter))
+
+
 def _is_on_disk(name: str) -> bool:
     return os.path.exists(name)  # noqa: PTH110 - Path.exists raises where a name is too long to be one
 

@@ -22,7 +22,7 @@ from foreword.cli.options import (
     examples,
     kind_check,
     memory_size,
-    ray_talking_to_stderr,
+    ray_output_to_stderr,
 )
 
 if TYPE_CHECKING:
@@ -94,8 +94,9 @@ class TrainingOptions:
         if self.workers is not None and (self.ray is None or not kind.network):
             raise typer.BadParameter("is for networks, with --ray", param_hint="'--workers'")
 
-    def settings(self, kind: kinds.Kind, out: str) -> dict[str, Any]:
-        """Return those options that are arguments of the model."""
+    def settings(self, name: str, kind: kinds.Kind, out: str, settings: list[str] | None) -> dict[str, Any]:
+        """Return the arguments of the model: of its name, of these options, and of --set."""
+        from foreword.cli.settings import parse_settings
         from foreword.storage.atomic import nearest_existing
 
         given: dict[str, Any] = {"device": self.device} if kind.network else {}
@@ -103,7 +104,8 @@ class TrainingOptions:
             given["threads"] = self.threads
         if self.memory is not None:
             given |= {"memory": self.memory, "scratch": str(nearest_existing(out))}
-        return given
+        fixed = {**kind.names[name], **given}
+        return {**fixed, **parse_settings(settings, name, kinds.resolve(kind.home), without=fixed)}
 
 
 def train(
@@ -119,36 +121,30 @@ def train(
 ) -> None:
     """Train a language model or word vectors on a text, and save the model.
 
-    By default a document is a line, and a word is what stands between white space. Words seen once become <unk> for
-    networks; words seen fewer than 5 times get no vector. --min-count changes both.
+    A document is a line, and words are separated by white space. Words seen once become <unk> for networks; words seen
+    fewer than 5 times get no vector. Networks take the settings of their training and dropout with --set too: epochs,
+    batch, steps, rate, optimiser, schedule, clip, patience, seconds, dropout and others. With --valid they keep the
+    weights that were best on that text.
 
-    With --set, networks also take the settings of their training and dropout: epochs, batch, steps, rate, optimiser,
-    schedule, clip, patience, seconds, dropout and others. With --valid they keep the weights that were best on it.
+    Ctrl-C saves what networks and word vectors have learnt, a network in MODEL.checkpoint; the same command with
+    --resume continues. Word vectors trained with more than one thread differ from run to run.
 
-    Ctrl-C saves what has been learnt by networks and word vectors; the same command with --resume continues. The run
-    of a network is kept in MODEL.checkpoint until the model is saved. Word vectors trained with more than one thread
-    differ from run to run.
-
-    With --ray, the tasks of a Ray cluster count n-grams, and --workers train networks; the texts and MODEL must be
-    where all nodes can read them. The n-gram model is the same as without --ray, and so is the network of one worker.
+    With --ray, the tasks of a cluster count n-grams, and --workers train networks; all nodes must be able to read the
+    texts and MODEL. The n-gram model is the same as without --ray, and so is the network of one worker.
     """
     from foreword.cli.models import check_output
     from foreword.cli.printing import print_message
     from foreword.cli.progress import job
-    from foreword.cli.settings import parse_settings
     from foreword.pipeline.fitting import Output
 
-    chosen = KINDS[kind]
+    chosen = kinds.trained_as("language-model", "vectors")[kind]
     training.check(kind, chosen)
-    vocabulary.check()
     check_output(out, folder=True)
-    fixed = {**chosen.names[kind], **training.settings(chosen, out)}
-    given = parse_settings(settings, kind, kinds.resolve(chosen.home), without=fixed)
-    target = Output(out, training.resume)
+    target, given = Output(out, training.resume), training.settings(kind, chosen, out, settings)
     if target.is_done(chosen):
         print_message(f"{out} exists and {target.checkpoint} does not: nothing to resume")
         return
-    model = target.build(chosen, {**fixed, **given})
+    model = target.build(chosen, given)
     with job(output, out, kind=kind) as work:
         work.facts |= _train(model, texts, reading.reading(), vocabulary, training, target, work.meter)
         work.summary = "{kind}: {tokens:,} tokens, a vocabulary of {vocabulary:,}"
@@ -173,8 +169,7 @@ def _train(
 
     if training.ray is not None and not kinds.of(model).network:
         return _count_on_ray(model, texts, reading, vocabulary, training.ray, target, meter)
-    threads = training.threads
-    blocks = blocks_in(texts, reading, meter)
+    blocks, threads = blocks_in(texts, reading, meter), training.threads
     held_out = None if training.valid is None else blocks_in([training.valid], reading, meter)
     scratch = Scratch(training.memory, None if training.memory is None else str(nearest_existing(target.folder)))
     words, corpus = read_corpus(
@@ -187,7 +182,7 @@ def _train(
     else:
         from foreword.cluster.training import fit_on_ray
 
-        with ray_talking_to_stderr():
+        with ray_output_to_stderr():
             fit_on_ray(
                 model, corpus, valid, folder=target.checkpoint, address=training.ray or None,
                 workers=training.workers or 1, threads=threads or 1, resume=training.resume, meter=meter,
@@ -210,7 +205,7 @@ def _count_on_ray(
 
     words = vocabulary.load() or word_tokenizer(model, vocabulary.min_count, vocabulary.vocab)
     names = files_in(texts, meter)
-    with ray_talking_to_stderr():
+    with ray_output_to_stderr():
         seen = fit_ngrams(
             model, names, reading, words, learn=vocabulary.tokenizer is None, address=address or None, meter=meter
         )

@@ -12,7 +12,7 @@ import numpy as np
 from foreword.arrays import Bytes, Longs, ULongs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import bytes_between, load_unaligned, lowest_one, ones, prefetch
-from foreword.tokens.strings import BATCH, ID_BITS, find, has_room, insert, make_key, row_of
+from foreword.tokens.strings import BATCH, ID_BITS, find, has_space, insert, make_key, row_of
 
 WIDE = 64
 """Bytes that are classified together."""
@@ -184,7 +184,7 @@ def count_words(
             at = find(slots, arena, starts, batch[key + 3], keys, key, data, start, end)
             id = np.int64(slots[at + 3] & ID_BITS) - 1
             if id < 0:
-                if not has_room(slots, arena, starts, size, end - start):
+                if not has_space(slots, arena, starts, size, end - start):
                     position[0], position[1], position[2] = batch[key], start, size
                     return end - start + 1
                 insert(slots, arena, starts, at, size, keys, key, data, start, end)

@@ -152,7 +152,7 @@ def words_by_frequency(block: Block, min_count: int) -> tuple[Bytes, Longs, Long
         frozen(block.data), block.starts, block.stops, table.slots, table.arena, table.starts, *table.tallies,
         batch, keys, position,
     ):  # fmt: skip
-        table.make_room(int(position[2]), need)
+        table.grow(int(position[2]), need)
     table.size = int(position[2])
     counted = Counted.of(table)
     counted.counts[1] = len(block)

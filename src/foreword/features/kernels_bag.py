@@ -18,7 +18,7 @@ from foreword.arrays import Bytes, Doubles, Ints, Longs, ULongs
 from foreword.native.hashing import EMPTY, find_slot, first_slot, pair_key
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import lowest_one, prefetch
-from foreword.tokens.strings import BATCH, ID_BITS, find, has_room, insert, make_key, row_of
+from foreword.tokens.strings import BATCH, ID_BITS, find, has_space, insert, make_key, row_of
 
 _FNV_OFFSET = np.uint64(0xCBF29CE484222325)
 _FNV_PRIME = np.uint64(0x100000001B3)
@@ -51,7 +51,7 @@ def number_spans(
             at = find(slots, arena, starts, rows[piece - first], keys, key, text, start, stop)
             number = np.int64(slots[at + 3] & ID_BITS) - 1
             if number < 0 and grow:
-                if not has_room(slots, arena, starts, size, stop - start):
+                if not has_space(slots, arena, starts, size, stop - start):
                     position[0], position[1] = piece, size
                     return stop - start + 1
                 insert(slots, arena, starts, at, size, keys, key, text, start, stop)

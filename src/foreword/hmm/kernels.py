@@ -104,11 +104,7 @@ BatchWork: TypeAlias = Callable[[Reals, Reals, Reals, DocumentBatch], T]
 
 
 def map_batches(
-    work: BatchWork[T],
-    parameters: tuple[Reals, Reals, Reals],
-    ids: Ids,
-    offsets: Longs,
-    threads: int | None,
+    work: BatchWork[T], parameters: tuple[Reals, Reals, Reals], ids: Ids, offsets: Longs, threads: int | None
 ) -> Iterator[tuple[DocumentBatch, T]]:
     """Call ``work`` on every batch of documents of similar length, on all cores, and yield its results in order."""
     groups = list(document_groups(np.diff(offsets), len(parameters[0])))
@@ -315,9 +311,9 @@ def _smooth(
 
 @kernel
 def _fill(rows: Reals, row: Reals) -> None:
-    for place in range(rows.shape[0]):
+    for index in range(rows.shape[0]):
         for state in range(rows.shape[1]):
-            rows[place, state] = row[state]
+            rows[index, state] = row[state]
 
 
 @inlined
@@ -346,10 +342,10 @@ def _correct(
     """Multiply predicted beliefs by the emission of the words, ``rows`` of them from ``row`` on; their words begin at
     ``token``.
     """
-    for place in range(rows):
-        here, word = row + place, words[token + place]
+    for index in range(rows):
+        here, word = row + index, words[token + index]
         scale = _dot(beliefs, here, emission, word)
-        scales[token + place] = scale
+        scales[token + index] = scale
         if scale > 0:
             for state in range(beliefs.shape[1]):
                 belief = beliefs[here, state] * emission[word, state] / scale
@@ -389,18 +385,14 @@ def _add(total: Doubles, part: Reals) -> None:
 @kernel
 def add_rows(totals: Doubles, numbers: Longs, rows: Reals) -> None:
     """``totals[numbers[i]] += rows[i]`` for every i, in that order, so that the sums are the same every time."""
-    for place in range(len(numbers)):
-        number = numbers[place]
+    for index in range(len(numbers)):
+        number = numbers[index]
         for column in range(rows.shape[1]):
-            totals[number, column] += rows[place, column]
+            totals[number, column] += rows[index, column]
 
 
 def likeliest_paths(
-    parameters: tuple[Reals, Reals, Reals],
-    ids: Ids,
-    offsets: Longs,
-    ranges: list[tuple[int, int]],
-    threads: int | None,
+    parameters: tuple[Reals, Reals, Reals], ids: Ids, offsets: Longs, ranges: list[tuple[int, int]], threads: int | None
 ) -> Ints:
     """Return (N,) the states of each document's likeliest path; ranges: of documents, one piece of work each."""
     start, transition, emission = parameters

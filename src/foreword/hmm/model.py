@@ -1,4 +1,4 @@
-"""The hidden Markov model: words are emitted by states that nobody sees, and the states form a chain.
+"""The hidden Markov model: words are emitted by hidden states, and the states form a chain.
 
     p(x_1 … x_N, z_1 … z_N) = π(z_1) Π A(z_(n-1), z_n) Π B(z_n, x_n)
 

@@ -15,11 +15,11 @@ def filtered(start: Reals, transition: Reals, emission: Reals, ids: Ids) -> tupl
     """Return (N, S) beliefs p(z_n | x_1..x_n) and (N,) scales p(x_n | x_<n)."""
     beliefs, scales = np.empty((len(ids), len(start)), start.dtype), np.empty(len(ids), start.dtype)
     predicted = start
-    for place, id in enumerate(ids):
+    for index, id in enumerate(ids):
         joint = predicted * emission[id]
-        scales[place] = joint.sum()
-        beliefs[place] = joint / scales[place] if scales[place] > 0 else predicted
-        predicted = beliefs[place] @ transition
+        scales[index] = joint.sum()
+        beliefs[index] = joint / scales[index] if scales[index] > 0 else predicted
+        predicted = beliefs[index] @ transition
     return beliefs, scales
 
 
@@ -29,11 +29,11 @@ def smoothed(start: Reals, transition: Reals, emission: Reals, ids: Ids) -> tupl
     transitions = np.zeros_like(transition)
     posteriors = beliefs.copy()
     later = np.ones_like(start)
-    for place in range(len(ids) - 1, 0, -1):
-        posteriors[place] *= later
-        seen = emission[ids[place]] / scales[place] if scales[place] > 0 else np.ones_like(start)
-        weights = np.where(beliefs[place] > 0, seen * later, 0)
-        transitions += transition * np.outer(beliefs[place - 1], weights)
+    for index in range(len(ids) - 1, 0, -1):
+        posteriors[index] *= later
+        seen = emission[ids[index]] / scales[index] if scales[index] > 0 else np.ones_like(start)
+        weights = np.where(beliefs[index] > 0, seen * later, 0)
+        transitions += transition * np.outer(beliefs[index - 1], weights)
         later = transition @ weights
     posteriors[:1] *= later
     return posteriors, transitions
@@ -43,12 +43,12 @@ def viterbi(log_start: Reals, log_transition: Reals, log_emission: Reals, ids: I
     """Return (N,) the states of the likeliest path; among equals the lowest, from the last token backwards."""
     best = np.empty((len(ids), len(log_start)), log_start.dtype)
     reached = log_start
-    for place, id in enumerate(ids):
+    for index, id in enumerate(ids):
         seen = reached + log_emission[id]
-        best[place] = seen if np.isfinite(seen).any() else reached
-        reached = (best[place][:, None] + log_transition).max(axis=0)
+        best[index] = seen if np.isfinite(seen).any() else reached
+        reached = (best[index][:, None] + log_transition).max(axis=0)
     path = np.empty(len(ids), np.int64)
-    for place in range(len(ids) - 1, -1, -1):
-        following = 0 if place == len(ids) - 1 else log_transition[:, path[place + 1]]
-        path[place] = np.argmax(best[place] + following)
+    for index in range(len(ids) - 1, -1, -1):
+        following = 0 if index == len(ids) - 1 else log_transition[:, path[index + 1]]
+        path[index] = np.argmax(best[index] + following)
     return path

@@ -1,8 +1,8 @@
-"""What the page of recurrent cells starts from: weights and word vectors, as numbers for JSON (rows F04–F07).
+"""Data of the panel of recurrent cells: weights and word vectors, as numbers for JSON.
 
-The cells themselves run in the page, in ``static/cells.js``, a twin of ``nn/cells.py``: the exported page must work
-without a server. A test in a browser holds the two to 1e-6. Drawn cells read words as numbers made of their letters, so
-that any word has some; trained ones read the embedding that was learnt with them.
+The cells themselves run in the page, in ``static/cells.js``, a port of ``nn/cells.py``: the exported page must work
+without a server. A browser test checks that the two agree to 1e-6. Random cells read words as numbers made of their
+letters, so that any word has some; trained ones read the embedding that was learnt with them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TRAINED_SECONDS = 4.0
 
 
 def drawn_cells(seed: int = 0) -> dict[str, Cell]:
-    """Cells with random weights. The forget bias begins at 0: the page's slider says what is added."""
+    """Return cells with random weights and a forget bias of 0: the page's slider says what is added."""
     return {
         "rnn": RNNCell(UNITS, UNITS, seed=seed),
         "lstm": LSTMCell(UNITS, UNITS, forget_bias=0.0, seed=seed + 1),
@@ -40,7 +40,7 @@ def drawn_cells(seed: int = 0) -> dict[str, Cell]:
 
 
 def word_input(word: str) -> Doubles:
-    """(UNITS,) numbers from −1 to 1 that a word's letters decide: FNV-1a over its bytes, then xorshift32."""
+    """Return (UNITS,) numbers from −1 to 1 for a word: FNV-1a over its bytes, then xorshift32."""
     state = 0x811C9DC5
     for byte in word.encode():
         state = ((state ^ byte) * 0x01000193) & 0xFFFFFFFF
@@ -55,7 +55,7 @@ def word_input(word: str) -> Doubles:
 
 
 def page_data(trained: Json = None) -> dict[str, Json]:
-    """What the page is given; ``trained`` is what ``trained_cells`` made, where there is time and torch for it."""
+    """Return the data of the page; ``trained`` is the result of ``trained_cells``, if there is one."""
     drawn: dict[str, Json] = {kind: weights_json(cell) for kind, cell in drawn_cells().items()}
     return {"units": UNITS, "sentence": SENTENCE, "drawn": drawn, "trained": trained}
 
@@ -66,7 +66,7 @@ def weights_json(cell: Cell) -> dict[str, Json]:
 
 
 def trained_cells(texts: Sequence[str], seconds: float = TRAINED_SECONDS, seed: int = 0) -> dict[str, Json]:
-    """Three language models of eight units, each its cell's weights and the vectors of the words it knows.
+    """Train three language models of eight units; return each cell's weights and the vectors of the words it knows.
 
     embedding: a row a word, in the order of ``words``; the first is what an unknown word is read as.
     """
@@ -99,5 +99,5 @@ def cells_of(weights: dict[str, Any]) -> dict[str, Cell]:
 
 
 def inputs_of(words: Iterable[str]) -> Doubles:
-    """(T, 1, UNITS), as the drawn cells read a sentence."""
+    """Return (T, 1, UNITS), a sentence as the random cells read it."""
     return np.array([[word_input(word)] for word in words])

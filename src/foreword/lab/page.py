@@ -42,7 +42,7 @@ EXPORTED = ("dom", "chart", "cells", "cells_panel", "main")
 
 
 def page() -> str:
-    """The page as the server gives it."""
+    """Return the page as the server sends it."""
     names = sorted(path.stem for path in STATIC.glob("*.js"))
     urls = {f"lab/{name}": f"/static/{name}.js" for name in names}
     style = '<link rel="stylesheet" href="/static/style.css">'
@@ -51,7 +51,7 @@ def page() -> str:
 
 
 def exported(data: dict[str, Json]) -> str:
-    """The panel of recurrent cells as one file: no server, no network, the same modules."""
+    """Return the panel of recurrent cells as one file: no server, no network, the same modules."""
     urls = {}
     for name in EXPORTED:
         code = base64.b64encode((STATIC / f"{name}.js").read_bytes()).decode()
@@ -71,7 +71,7 @@ def write_exported(path: str | Path, data: dict[str, Json]) -> None:
 def _frame(
     policy: str, head: str, urls: dict[str, str], panels: tuple[Panel, ...], data: dict[str, Json] | None
 ) -> str:
-    """The map of modules comes before anything that loads one: a module's names are looked up in it as it is read."""
+    """Return the page. The import map comes first, because a module resolves its imports while it is loaded."""
     script = "" if data is None else f'<script type="application/json" id="cells-data">{_inside(data)}</script>'
     listed = _inside([{"name": panel.name, "title": panel.title} for panel in panels])
     return f"""<!doctype html>
@@ -110,5 +110,5 @@ try {{
 
 
 def _inside(value: object) -> str:
-    """JSON that may stand in a script element: no text in it can end the element."""
+    """Return JSON for a script element: no text in it can end the element."""
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")

@@ -49,7 +49,7 @@ SCORES = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """rows: as many cells as there are columns, the last one what was measured."""
+    """A table; the last cell of each row is measured."""
 
     title: str
     columns: Sequence[str]
@@ -61,7 +61,7 @@ class Table:
 
 
 def gate_table() -> Table:
-    """Every gate in the registry; how far each is open, on average, as drawn cells read the lab's sentence."""
+    """Return every gate, and how far it is open on average as the random cells read the lab's sentence."""
     x = inputs_of(SENTENCE.split())
     opened: dict[tuple[str, str], float] = {}
     for kind, cell in (drawn_cells() | {"min-gru": MinGRUCell(UNITS, UNITS, seed=3)}).items():
@@ -76,7 +76,7 @@ def gate_table() -> Table:
 
 
 def score_table() -> Table:
-    """Every attention score in the registry, and the weights it adds to a translator."""
+    """Return every attention score, and the weights it adds to a translator."""
     from foreword.translate.network import ATTENTIONS, TranslationNetwork
 
     def weights(attention: str) -> int:
@@ -93,7 +93,7 @@ def score_table() -> Table:
 
 
 def limit_table() -> Table:
-    """The four limits of recurrence, each with its cause, what attention does about it, and a number for either."""
+    """Return the four limits of recurrence: cause, what attention changes, and a number for either."""
     from foreword.lessons.cost import layer_seconds, path_length, unrolled_depth
 
     depths = [unrolled_depth(kind, STEPS) for kind in ("rnn", "attention")]
@@ -114,7 +114,7 @@ def limit_table() -> Table:
 
 
 def architecture_table(registry: Registry) -> Table:
-    """Six architectures. The last two are those of the Translate panel, once they are trained."""
+    """Return six architectures; the last two are those of the Translate panel, once they are trained."""
     sizes = {kind: parameters(cell) for kind, cell in drawn_cells().items()}
     open_lstm = LSTMCell(UNITS, UNITS, forget_bias=5.0, seed=1)
     two = 2 * sizes["lstm"]
@@ -136,14 +136,14 @@ def architecture_table(registry: Registry) -> Table:
 
 
 def _share(cell: Any) -> float:
-    """What is left of the last state's gradient 30 words back."""
+    """Return what remains of the last state's gradient 30 words back."""
     x: Reals = inputs_of((SENTENCE.split() * 4)[:31])
     norms = gradient_by_lag([cell], [run(cell, x)[2]], np.full((1, UNITS), UNITS**-0.5))[0, :, 0]
     return float(norms[-1] / norms[0])
 
 
 def _right(registry: Registry, name: str) -> str:
-    """How many new dates a translator has right."""
+    """Return how many new dates a translator gets right."""
     entry = next((entry for entry in registry.entries("translate") if entry.name == name), None)
     if entry is None:
         return "not trained yet"
@@ -155,7 +155,7 @@ def _right(registry: Registry, name: str) -> str:
 
 
 class Tables:
-    """Measured once, but for what depends on models that are still being trained."""
+    """The tables, measured once, except for what depends on models that are still being trained."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

@@ -44,7 +44,7 @@ class Learnt(NamedTuple):
 
 
 class Merges:
-    """Merges learnt from the lab's own text, once, or each time from what was typed. Either starts from characters."""
+    """Byte-pair merges of characters, learnt once from the lab's text, or each time from what was typed."""
 
     def __init__(self, texts: Callable[[], Sequence[str]]) -> None:
         self._texts = texts
@@ -52,7 +52,7 @@ class Merges:
         self._learnt: Learnt | None = None
 
     def replay(self, text: str, source: Source, merges: int) -> dict[str, Any]:
-        """Each step: the pair, how often it stood in what the merges were learnt from, and the tokens after it."""
+        """Return for each step the pair, its count in the text it was learnt from, and the tokens after it."""
         learnt = self._from_corpus() if source == "corpus" else self._from(text, merges)
         alphabet = len(learnt.tokenizer.vocab) - len(learnt.ranks)
         steps: list[dict[str, Any]] = []

@@ -24,7 +24,7 @@ from foreword.evaluate.compare.facts import written_without_spaces
 from foreword.evaluate.compare.setup import split
 from foreword.lessons.keywords import is_common
 from foreword.pipeline.language import TextLM
-from foreword.protocols import Json, Step, TextTokenizer
+from foreword.protocols import Iterative, Json, Step, TextTokenizer
 from foreword.serve.answers import next_of
 from foreword.serve.registry import Entry, Registry
 from foreword.storage.checkpoint import Checkpoint
@@ -334,10 +334,10 @@ def train_steps(model: Any, text: LearningText, checkpoint: Checkpoint | None) -
     """Train a model of any kind; yield its progress."""
     if checkpoint is not None:
         yield from model.train(text.train, valid=text.valid, checkpoint=checkpoint)
-    elif hasattr(model, "iterations"):  # rounds of EM
-        yield from model.train(text.train, valid=text.valid)
-    elif hasattr(model, "train"):
+    elif kinds.of(model).task == "vectors":
         yield from model.train(text.train)
+    elif isinstance(model, Iterative):
+        yield from model.train(text.train, valid=text.valid)
     else:
         model.fit(text.train, valid=text.valid)
         yield Step(1, 1)
@@ -382,8 +382,10 @@ def start_tagger(jobs: Jobs, registry: Registry) -> None:
 
 
 def start_neural_tagger(jobs: Jobs, registry: Registry) -> None:
-    """One that reads both ways, to stand beside it. As measured, one seed: after two epochs, 15 seconds of CPU time, it
-    has 94.6 % of the tags of 500 test sentences right, the hidden Markov model 94.1 %.
+    """Queue a bidirectional LSTM for the same tags.
+
+    Measured with one seed: after two epochs, 15 seconds of CPU time, 94.6 % of the tags of 500 test sentences are
+    right; the hidden Markov model has 94.1 %.
     """
     path = treebank()
     if path is None:
@@ -402,7 +404,7 @@ def start_neural_tagger(jobs: Jobs, registry: Registry) -> None:
 
 
 def small_bilstm(epochs: int) -> BiLSTMTagger:
-    """Small enough to learn a treebank while somebody looks at the first panel."""
+    """Return a tagger small enough to learn a treebank while somebody looks at the first panel."""
     from foreword.tag.bilstm import BiLSTMTagger
 
     return BiLSTMTagger(

@@ -41,7 +41,7 @@ ACTIONS = ("assigned", "praised", "remembered", "noticed")
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class AgreementSentence:
     """A sentence. verb: its index in ``words``; wrong: the form that would not agree. between: the number of other
     nouns before the verb; attractors: the number of those that have the other grammatical number.
     """
@@ -69,7 +69,7 @@ class Agreement:
         return sum(map(float.__mul__, self.right, map(float, self.sentences))) / sum(self.sentences)
 
 
-def generate_sentences(count: int, seed: int = 0, most: int = 3) -> list[Sentence]:
+def generate_sentences(count: int, seed: int = 0, most: int = 3) -> list[AgreementSentence]:
     """Generate sentences with 0 to ``most`` phrases between subject and verb; each noun's number is random."""
     if count < 0 or most < 0:
         raise SettingError(f"count={count}, most={most}: expected 0 or more")
@@ -77,14 +77,14 @@ def generate_sentences(count: int, seed: int = 0, most: int = 3) -> list[Sentenc
     return [_sentence(random, int(random.integers(most + 1))) for _ in range(count)]
 
 
-def texts_of(sentences: Iterable[Sentence]) -> list[str]:
+def texts_of(sentences: Iterable[AgreementSentence]) -> list[str]:
     """Return the sentences as texts to train a model on."""
     return [" ".join(sentence.words) for sentence in sentences]
 
 
-def agreement(model: NextToken[Any], sentences: Sequence[Sentence]) -> Agreement:
+def agreement(model: NextToken[Any], sentences: Sequence[AgreementSentence]) -> Agreement:
     """Measure which form of each verb a model holds to be the likelier."""
-    groups: dict[int, list[Sentence]] = defaultdict(list)
+    groups: dict[int, list[AgreementSentence]] = defaultdict(list)
     for sentence in sentences:
         groups[sentence.verb].append(sentence)  # verbs at the same index: one batch
     right: dict[int, list[bool]] = defaultdict(list)
@@ -95,7 +95,7 @@ def agreement(model: NextToken[Any], sentences: Sequence[Sentence]) -> Agreement
     return Agreement(found, [float(np.mean(right[n])) for n in found], [len(right[n]) for n in found])
 
 
-def _agrees(model: NextToken[Any], group: Sequence[Sentence], verb: int) -> list[bool]:
+def _agrees(model: NextToken[Any], group: Sequence[AgreementSentence], verb: int) -> list[bool]:
     vocab = model.vocab
     ids = np.array([vocab.ids([*sentence.words[: verb + 1], sentence.wrong]) for sentence in group])
     missing = [sentence.words[verb] for sentence, row in zip(group, ids, strict=True) if row[-1] == row[-2]]
@@ -110,7 +110,7 @@ def _agrees(model: NextToken[Any], group: Sequence[Sentence], verb: int) -> list
     return agrees
 
 
-def _sentence(random: np.random.Generator, phrases: int) -> Sentence:
+def _sentence(random: np.random.Generator, phrases: int) -> AgreementSentence:
     plural = bool(random.integers(2))
     words = ["the", _noun(random, plural)]
     attractors = 0
@@ -125,7 +125,7 @@ def _sentence(random: np.random.Generator, phrases: int) -> Sentence:
     right, *rest = forms[plural].split()
     verb = len(words)
     words += [right, *rest, _one(random, ADJECTIVES), "."]
-    return Sentence(words, verb, forms[not plural].split()[0], phrases, attractors)
+    return AgreementSentence(words, verb, forms[not plural].split()[0], phrases, attractors)
 
 
 def _noun(random: np.random.Generator, plural: bool) -> str:

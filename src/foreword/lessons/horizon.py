@@ -51,7 +51,7 @@ class Examples:
     wanted: Array
 
 
-class Task(Protocol):
+class MemoryTask(Protocol):
     """A task. lag: steps between what is to be remembered and the question. inputs, outputs: sizes of a step."""
 
     @property
@@ -164,7 +164,7 @@ NEAR = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Learning:
+class MemoryTraining:
     """How a network is trained on a task.
 
     hidden: units. batch, updates, rate, clip: of Adam, with gradients clipped by norm. solved: the share of answers
@@ -219,17 +219,17 @@ class Horizon:
 
 
 def horizon(
-    task: Callable[[int], Task],
+    task: Callable[[int], MemoryTask],
     lags: Sequence[int],
     kinds: Sequence[str] = KINDS,
     seeds: Sequence[int] = (0, 1, 2),
-    learning: Learning | None = None,
+    learning: MemoryTraining | None = None,
     *,
     rates: Mapping[str, float] | None = None,
     meter: Meter | None = None,
 ) -> Horizon:
     """Train each kind at each lag with each seed. rates: learning rates of single kinds, where they differ."""
-    learning = Learning() if learning is None else learning
+    learning = MemoryTraining() if learning is None else learning
     total = len(kinds) * len(lags) * len(seeds)
     outcomes: list[Outcome] = []
     for kind in kinds:
@@ -264,13 +264,13 @@ def capacity(
     sizes: Sequence[int],
     kind: str = "gru",
     seeds: Sequence[int] = (0,),
-    learning: Learning | None = None,
+    learning: MemoryTraining | None = None,
     *,
     symbols: int = 8,
     meter: Meter | None = None,
 ) -> Capacity:
     """Measure how many symbols a state of fixed size can repeat in order."""
-    learning = Learning() if learning is None else learning
+    learning = MemoryTraining() if learning is None else learning
     right = np.empty((len(sizes), len(items), len(seeds)))
     for row, size in enumerate(sizes):
         for column, count in enumerate(items):
@@ -282,9 +282,9 @@ def capacity(
     return Capacity(list(sizes), list(items), right)
 
 
-def learn(task: Task, kind: str, learning: Learning | None = None, seed: int = 0) -> Outcome:
+def learn(task: MemoryTask, kind: str, learning: MemoryTraining | None = None, seed: int = 0) -> Outcome:
     """Train one network on one task; the seed determines everything."""
-    learning = Learning() if learning is None else learning
+    learning = MemoryTraining() if learning is None else learning
     random, generator = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
     weights = first_weights(kind, task.inputs, learning.hidden, generator, learning.forget_bias)
     head = _normal((task.outputs, learning.hidden), learning.hidden**-0.5, generator), torch.zeros(task.outputs)
@@ -354,7 +354,7 @@ def _answer(
 
 @torch.no_grad()
 def _tested(
-    task: Task,
+    task: MemoryTask,
     kind: str,
     weights: Sequence[Tensor],
     head: tuple[Tensor, Tensor],

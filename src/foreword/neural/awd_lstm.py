@@ -68,6 +68,7 @@ class AWDLSTM(NeuralLM):
         self.softmaxes = softmaxes
 
     def network(self, vocab: Vocab) -> RecurrentNetwork:
+        """Return the network for a vocabulary."""
         check_numbers(self, "embedding", "hidden", "layers", "softmaxes", least=1)
         check_numbers(self, "mogrify", least=0)
         sizes = (len(vocab), self.embedding, self.hidden, self.layers)

@@ -8,7 +8,7 @@ W, the direct connections, is optional, as in the paper. Nothing further back th
 before the end of the last document.
 
 Y. Bengio, R. Ducharme, P. Vincent and C. Jauvin, "A neural probabilistic language model" (2003).
-Shapes: T steps, B texts side by side, V words, D units of the embedding, H hidden units, C = n − 1 words of context.
+Shapes: T steps, B texts of a batch, V words, D units of the embedding, H hidden units, C = n − 1 words of context.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class BengioNetwork:
     tied: bool = False
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Return the names and shapes of the weights."""
         joined = self.context * self.embedding
         read = self.hidden + (joined if self.direct else 0)
         return {
@@ -61,6 +62,7 @@ class BengioNetwork:
         }
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
+        """Draw the weights; the hidden layer by its number of inputs."""
         initialise_words(weights, generator)
         reach = (self.context * self.embedding) ** -0.5
         weights[HIDDEN].uniform_(-reach, reach, generator=generator)
@@ -71,6 +73,7 @@ class BengioNetwork:
         return (torch.full((texts, self.context - 1), self.end, dtype=torch.int64, device=like.device),)
 
     def masks(self, dropout: Dropout, texts: int, like: Tensor, generator: torch.Generator | None) -> WordMasks:
+        """Draw the dropout masks of a chunk."""
         joined = self.context * self.embedding
         read = self.hidden + (joined if self.direct else 0)
         return WordMasks(
@@ -80,6 +83,7 @@ class BengioNetwork:
         )
 
     def read(self, weights: Weights, ids: Tensor, state: State, masks: WordMasks | None = None) -> tuple[Tensor, State]:
+        """Return what the softmax reads at each step, and the new state."""
         seen = torch.cat((state[0].t(), ids))
         words = self._contexts(seen, len(ids))
         x = embedding(words, weights[EMBEDDING])
@@ -133,6 +137,7 @@ class BengioLM(NeuralLM):
         self.tied = tied
 
     def network(self, vocab: Vocab) -> BengioNetwork:
+        """Return the network for a vocabulary."""
         check_numbers(self, "embedding", "hidden", least=1)
         check_numbers(self, "order", least=2)
         if self.tied and (self.direct or self.hidden != self.embedding):

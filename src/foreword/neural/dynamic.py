@@ -1,19 +1,19 @@
-"""Dynamic evaluation: a neural model goes on learning from the text that it is scored on.
+"""Dynamic evaluation: a neural model continues to learn from the text that it is scored on.
 
-A stretch of words is scored first; then its loss L moves the weights w a little, and the next stretch is read with what
+A chunk of words is scored first; then its loss L moves the weights w a little, and the next chunk is read with what
 they have become. Weights are drawn back towards the trained ones w₀, so that what was learnt is not forgotten:
 
     w ← w − rate · ∂L/∂w / (r + ε) + min(1, decay · r) (w₀ − w)
 
-r is how large the weight's gradients were on the training text: the root of their mean square, beside the mean of these
-roots over all weights. A weight whose gradients are small takes longer steps, and is held less tightly. Without
+r is how large the weight's gradients were on the training text: the root of their mean square, divided by the mean of
+these roots over all weights. A weight whose gradients are small takes longer steps, and is pulled back less. Without
 a training text to measure it by, r is 1 for all. (The paper divides by the root itself; here the rate is that of plain
 gradient descent, and the paper's is this one divided by the mean root.)
 
 This is adaptation to the text that is scored. Numbers by dynamic evaluation are not comparable with others.
 
 B. Krause, E. Kahembwe, I. Murray and S. Renals, "Dynamic evaluation of neural sequence models", ICML 2018.
-Shapes: N words of a document, T words of a stretch.
+Shapes: N words of a document, T words of a chunk.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from foreword.tokens.vocab import Vocab
 
 RATES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 DECAYS = (0.0, 0.0003, 0.001, 0.003, 0.01, 0.03)
-"""What is tried where the settings are chosen by a held-out text."""
+"""Values that are tried where a held-out text chooses the settings."""
 
 EPSILON = 0.05
 """The smallest r that counts, about: a weight that training never moved must not run away."""
 
 TEXTS, UPDATES = 20, 500
-"""Places in which the training text is read at once to measure gradients, and stretches that are read, at most."""
+"""Positions at which the training text is read in parallel to measure gradients, and chunks that are read, at most."""
 
 
 class DynamicEvaluation:
@@ -73,12 +73,13 @@ class DynamicEvaluation:
 
     @property
     def vocab(self) -> Vocab:
+        """The vocabulary of the model."""
         return self.model.vocab
 
     def measure_gradients(
         self, corpus: Corpus, *, texts: int = TEXTS, updates: int = UPDATES, meter: Meter | None = None
     ) -> Self:
-        """Learn r from the training text: stretches of ``steps`` words in ``texts`` places, spread over all of it."""
+        """Learn r from the training text: chunks of ``steps`` words at ``texts`` positions, spread over all of it."""
         self.model.check_text(corpus)
         rows = min(texts, len(corpus.ids) // (self.steps + 1))
         if rows == 0:
@@ -114,11 +115,12 @@ class DynamicEvaluation:
         meter: Meter | None = None,
     ) -> Self:
         """Choose rate and decay by a held-out text: rates from the lowest on until it gets worse, then decays, then the
-        rates beside the best once more.
+        rates next to the best once more.
         """
         tried: dict[tuple[float, float], float] = {}
 
         def score(rate: float, decay: float) -> float:
+            """Return the mean log-probability of an id, each document adapted to as it is read."""
             if (rate, decay) not in tried:
                 self.rate, self.decay = rate, decay
                 tried[rate, decay] = self._score_or_worst(held_out, meter)
@@ -154,6 +156,7 @@ class DynamicEvaluation:
         return logs
 
     def score(self, corpus: Corpus) -> float:
+        """Return the mean log-probability of an id, each document adapted to as it is read."""
         if len(corpus.ids) == 0:
             raise InputError("the text is empty: there is nothing to score")
         return float(self.logprobs(corpus).mean())

@@ -36,15 +36,15 @@ from foreword.training.model import NeuralModel, exact
 from foreword.training.settings import Training
 
 READ_AT_ONCE = 8192
-"""Words that are read together when scoring: documents of like length side by side, or a stretch of a long one."""
+"""Words that are read together when scoring: documents of similar length in a batch, or a chunk of a long one."""
 
 LATER = ("mogrify", "softmaxes")
-"""Settings that models saved before they came do not have."""
+"""Settings that older saved models do not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeuralState:
-    """What a model remembers of n texts. hidden (n, D): what the next word is told from; parts: the network's state."""
+    """The state of a model after n texts. hidden (n, D): what the softmax reads; parts: the network's state."""
 
     hidden: Floats
     parts: tuple[Array, ...]
@@ -134,7 +134,7 @@ class NeuralLM(NeuralModel[Corpus]):
     # Scoring
 
     def logprobs(self, corpus: Corpus) -> Logs:
-        """float64 (ids,): the log-probability of each id in the corpus; documents of like length are read together."""
+        """Return float64 (ids,): the log-probability of each id; documents of similar length are read together."""
         self.check_text(corpus)
         logs = np.empty(len(corpus.ids))
         lengths = np.diff(corpus.offsets)
@@ -147,7 +147,7 @@ class NeuralLM(NeuralModel[Corpus]):
         return logs
 
     def _score_group(self, corpus: Corpus, group: Longs, lengths: Longs, logs: Logs) -> None:
-        """Some documents side by side, the longest first; those that end sooner are padded with ends."""
+        """Score a batch of documents, the longest first; shorter ones are padded with ends."""
         longest, end = int(lengths[0]), self.vocab.end
         words = np.full((longest + 1, len(group)), end, np.int64)
         for row, (document, length) in enumerate(zip(group.tolist(), lengths.tolist(), strict=True)):
@@ -168,13 +168,13 @@ class NeuralLM(NeuralModel[Corpus]):
             logs[corpus.offsets[document] : corpus.offsets[document] + length] = found[:length, row]
 
     def check_text(self, corpus: Corpus) -> None:
-        """Refuse a text that cannot be scored."""
+        """Raise an InputError for a text that cannot be scored."""
         if corpus.vocab != self.vocab:
             raise InputError("the text was turned into ids with another vocabulary than the model's")
         corpus.check_ids()
 
     def hidden_states(self, ids: Ids) -> Iterator[tuple[Tensor, Tensor]]:
-        """A document read stretch by stretch: what each word is told from (T, D), and the words (T,)."""
+        """Read a document chunk by chunk; yield what the softmax reads for each word (T, D), and the words (T,)."""
         weights, network, flat = self.weights_, self.network(self.vocab), self.flat_weights()
         words = torch.from_numpy(np.append(self.vocab.end, np.asarray(ids, np.int64))).to(flat.device)
         state = network.start(1, flat)
@@ -185,6 +185,7 @@ class NeuralLM(NeuralModel[Corpus]):
             yield hidden[:, 0], targets
 
     def score(self, corpus: Corpus) -> float:
+        """Return the mean log-probability of an id; perplexity is exp of minus it."""
         if len(corpus.ids) == 0:
             raise InputError("the text is empty: there is nothing to score")
         return float(self.logprobs(corpus).mean())
@@ -192,7 +193,7 @@ class NeuralLM(NeuralModel[Corpus]):
     # Stepping
 
     def stepping(self) -> NextToken[Any]:
-        """For one token at a time: on a CPU recurrent networks do without torch, which is several times as fast."""
+        """Return the model for one token at a time; on a CPU recurrent networks do without torch, which is faster."""
         from foreword.neural.streaming import Streaming
         from foreword.nn.recurrent_network import RecurrentNetwork
 
@@ -200,20 +201,21 @@ class NeuralLM(NeuralModel[Corpus]):
         return Streaming(self) if recurrent and self.flat_weights().device.type == "cpu" else self
 
     def start(self, n: int = 1) -> NeuralState:
-        """Texts of which one ``</s>`` has been read."""
+        """Return the state of n texts of which one ``</s>`` has been read."""
         network, flat = self.network(self.vocab), self.flat_weights()
         parts = tuple(part.cpu().numpy() for part in network.start(n, flat))
         blank = np.zeros((n, output_weight(self.weights_).shape[1]), np.float32)
         return self.advance(NeuralState(blank, parts), np.full(n, self.vocab.end))
 
     def next_logprobs(self, state: NeuralState) -> Logs:
-        """float64 (n, V)."""
+        """Return log-probabilities, float64 (n, V)."""
         with exact():
             hidden = torch.from_numpy(np.ascontiguousarray(state.hidden)).to(self.flat_weights().device)
             logs: Logs = next_logs(self.weights_, hidden).cpu().numpy()
         return logs
 
     def advance(self, state: NeuralState, ids: Ids) -> NeuralState:
+        """Return the state after one more id of each text."""
         words = np.asarray(ids, np.int64)
         if len(words) != len(state):
             raise ValueError(f"{len(state)} texts but {len(words)} next tokens")

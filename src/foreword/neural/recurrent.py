@@ -93,6 +93,7 @@ class RecurrentLM(NeuralLM):
         self.softmaxes: int = chosen["softmaxes"]
 
     def network(self, vocab: Vocab) -> RecurrentNetwork:
+        """Return the network for a vocabulary."""
         check_numbers(self, "embedding", "hidden", "layers", "softmaxes", least=1)
         check_numbers(self, "mogrify", least=0)
         if self.cell not in CELLS:

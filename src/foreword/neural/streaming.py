@@ -81,7 +81,7 @@ class Streaming:
         gates = len(weights[layer_names(0)[0]])
         fits = 4 * len(self._embedding) * gates <= REMEMBERED and not network.mogrify
         kept = len(self._embedding) if fits else 0
-        # Zeros are not there before they are written to, so this takes the room of the words that were met.
+        # Pages of zeros take no memory until they are written to: only words that were met cost any.
         self._products, self._known = np.zeros((kept, gates), np.float32), np.zeros(kept, np.bool_)
 
     def __repr__(self) -> str:
@@ -90,6 +90,7 @@ class Streaming:
 
     @property
     def vocab(self) -> Vocab:
+        """The vocabulary of the model."""
         return self._vocab
 
     def start(self, n: int = 1) -> Floats:
@@ -125,12 +126,13 @@ class Streaming:
         return Screened(self._output) if isinstance(self._output, Whole) else None
 
     def _hidden(self, state: Floats) -> Floats:
-        """(n, D): what the next word is told from."""
+        """Return what the softmax reads, (n, D)."""
         self._check(state)
         last = self._layers[-1]
         return np.ascontiguousarray(state[:, last.place : last.place + last.units], np.float32)
 
     def advance(self, state: Floats, ids: Ids) -> Floats:
+        """Return the state after one more id of each text."""
         words = np.asarray(ids, np.int64)
         self._check(state)
         if len(words) != len(state):
@@ -176,6 +178,7 @@ class _Layer:
 
     @property
     def width(self) -> int:
+        """The length of a state."""
         return 2 * self.units if self.cell == "lstm" else self.units
 
     def before(self, state: Floats) -> Floats:
@@ -183,6 +186,7 @@ class _Layer:
         return np.array(state[:, self.place : self.place + self.units], np.float32, order="C")
 
     def mogrified(self, x: Floats, h: Floats) -> tuple[Floats, Floats]:
+        """Return input and state after the rounds of a Mogrifier."""
         for number, weight in enumerate(self.rounds):
             if number % 2 == 0:
                 x = x * _gate(weight.multiply(h))
@@ -266,6 +270,7 @@ class Whole:
     bias: Floats
 
     def multiply(self, x: Floats) -> Floats:
+        """Return the products of n rows with the matrix, the bias added."""
         texts, columns = x.shape
         out = np.empty((texts, len(self.bias)), np.float32)
         multiply_rows(self.values, self.bias, x.reshape(-1), texts, len(self.bias), columns, out.reshape(-1))
@@ -282,6 +287,7 @@ class Short:
     padded: int
 
     def multiply(self, x: Floats) -> Floats:
+        """Return the products of n rows with the matrix, the bias added."""
         texts, columns = x.shape
         wide = x
         if columns != self.padded:
@@ -308,6 +314,7 @@ class Small:
     limit: int
 
     def multiply(self, x: Floats) -> Floats:
+        """Return the products of n rows with the matrix, the bias added."""
         texts, columns = x.shape
         rounded, x_scales = np.empty(texts * self.padded, np.int16), np.empty(texts, np.float32)
         round_rows(x.reshape(-1), texts, columns, self.limit, rounded, self.padded, x_scales)
@@ -332,6 +339,7 @@ def matrix(weight: Floats, bias: Floats, kind: np.dtype[Any]) -> Matrix:
 
 
 def small_matrix(weight: Floats, bias: Floats) -> Small:
+    """Return a matrix in int8."""
     values, scales, padded = _rounded(weight, np.dtype(np.int8), ROWS_AT_ONCE, SMALL_STEP)
     limit = min((1 << 15) - 1, ((1 << 31) - 1) // (127 * weight.shape[1]))
     return Small(values, scales, bias, padded, limit)
@@ -358,7 +366,7 @@ HALF, LOST = 0.5001, 2.0**-22
 
 
 class Screened:
-    """A matrix in float32 and, beside it, in int8: a quarter more to keep, a quarter to read."""
+    """A matrix in float32 and also in int8: a quarter more memory, a quarter to read."""
 
     def __init__(self, exact: Whole) -> None:
         self._exact, self._small = exact, None

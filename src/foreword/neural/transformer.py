@@ -1,17 +1,17 @@
-"""A small Transformer, the yardstick: every word looks straight at the words before it.
+"""A small Transformer, the yardstick: every word attends directly to the words before it.
 
     x ← x + Attention(norm(x)),    x ← x + W₂ gelu(W₁ norm(x))        in each layer
     Attention: softmax(q·k / √d − m (i − j)) v,  over the last ``context`` words j ≤ i
 
 Position is told by the distance alone, which is subtracted with a slope m of its own for each head (ALiBi), so that a
 text may be longer than anything seen in training. What is remembered is the keys and values of the last ``context − 1``
-words, in training as in stepping: a stretch of text looks back into the one before (as in Transformer-XL), and no
+words, in training as in stepping: a chunk of text attends to the one before (as in Transformer-XL), and no
 gradient goes there.
 
 A. Vaswani et al., "Attention is all you need" (2017); Z. Dai et al., "Transformer-XL" (2019); O. Press, N. Smith and
 M. Lewis, "Train short, test long: attention with linear biases" (2022); R. Xiong et al., "On layer normalization in the
 Transformer architecture" (2020) for norms before the layers.
-Shapes: T steps, B texts side by side, V words, D units, h heads, C = context − 1 words remembered.
+Shapes: T steps, B texts of a batch, V words, D units, h heads, C = context − 1 words remembered.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from foreword.training.settings import Training
 
 NORM = "norm"
 WIDER = 4
-"""The hidden layer of the feed-forward part has so many times the units."""
+"""The hidden layer of the feed-forward part has this many times the units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class TransformerNetwork:
     tied: bool = True
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Return the names and shapes of the weights."""
         shapes = word_tensors(self.vocab, self.units, None if self.tied else self.units)
         shapes[NORM] = (self.units,)
         for layer in range(self.layers):
@@ -95,6 +96,7 @@ class TransformerNetwork:
         return filled, *(like.new_zeros(texts, self.context - 1, 2 * self.units) for _ in range(self.layers))
 
     def masks(self, dropout: Dropout, texts: int, like: Tensor, generator: torch.Generator | None) -> Masks:
+        """Draw the dropout masks of a chunk."""
         return Masks(
             draw_mask((self.vocab,), dropout.words, like, generator),
             locked_mask(texts, self.units, dropout.input, like, generator),
@@ -184,6 +186,7 @@ class TransformerLM(NeuralLM):
         self.tied = tied
 
     def network(self, vocab: Vocab) -> TransformerNetwork:
+        """Return the network for a vocabulary."""
         check_numbers(self, "units", "layers", "heads", "context", least=1)
         if self.units % self.heads:
             raise SettingError(f"units is {self.units}, which {self.heads} heads cannot share evenly")

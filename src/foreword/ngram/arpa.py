@@ -57,34 +57,34 @@ from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 START = "<s>"
 UPPER_UNKNOWN = "<UNK>"
-"""What some tools write for ``<unk>``."""
+"""The spelling of ``<unk>`` in some tools."""
 
 NEVER = -99.0
-"""What ARPA files write for log10 of zero."""
+"""The log10 of zero in ARPA files."""
 
 NO_UNKNOWN = -100.0
 """KenLM's log10 probability of unknown words if a file has none."""
 
 FOREWORD_LINES = 1000
-"""ArpaLines in which a file may say what it likes, before its data begin."""
+"""Lines that may precede the data."""
 
 LONGEST_LINE = 16 << 20
 MOST_DIGITS = 18
-"""Of a number of n-grams, so that it fits 64 bits."""
+"""Digits of a declared number of n-grams, so that it fits 64 bits."""
 
 LOG10 = math.log(10)
 _BLANKS = " \t\r"
-"""What divides words, as in KenLM; a no-break space or another blank of Unicode is part of its word."""
+"""The separators of words, as in KenLM; a no-break space or another blank of Unicode is part of its word."""
 
 WORDS_AT_ONCE = 1 << 16
 BYTES_AT_ONCE = 1 << 22
 
 LEAST_BYTES = 4
-"""What an n-gram takes at least: six bytes as text, and in xz files about five."""
+"""The least size of an n-gram in a file: six bytes as text, and in xz files about five."""
 
 
 def looks_like_arpa(path: str | Path) -> bool:
-    """Whether the line that begins an ARPA file's data stands among the first ones."""
+    """Return whether the line that begins an ARPA file's data is among the first ones."""
     try:
         lines = ArpaLines(path)
         while lines.number < FOREWORD_LINES:
@@ -99,7 +99,7 @@ def looks_like_arpa(path: str | Path) -> bool:
 
 
 class ArpaLines:
-    """The lines of a file: in blocks of whole ones for kernels, one by one for Python.
+    """The lines of an ARPA file: in blocks of whole lines for kernels, one by one for Python.
 
     data: uint8, the block, each line with its end. position: int64, where the next line is and the number of the one
     before it, at AT and LINE; the other places are the kernels'. stored: how many bytes the file has, 0 if unknown.
@@ -118,17 +118,17 @@ class ArpaLines:
 
     @property
     def number(self) -> int:
-        """That of the line read last."""
+        """The number of the line read last."""
         return int(self.position[LINE])
 
     def fill(self) -> bool:
-        """Go on to the next block; False if there is none."""
+        """Read the next block; return False if there is none."""
         self.data, self._text = next(self._blocks, self.data[:0]), b""
         self.position[AT] = 0
         return len(self.data) > 0
 
     def next(self, expected: str) -> str:
-        """The next line that is not blank, without blanks around it."""
+        """Return the next line that is not blank, stripped."""
         while self.position[AT] < len(self.data) or self.fill():
             self._text = self._text or self.data.tobytes()
             at = int(self.position[AT])
@@ -160,7 +160,7 @@ def _blocks_of_lines(file: SourceFile) -> Iterator[Bytes]:
 
 
 def _last_line_end(data: Bytes) -> int:
-    """How long the part of whole lines is; looked for from the end, where it nearly always is."""
+    """Return the length of the part of whole lines, searching from the end, where it nearly always is."""
     window = 1 << 10
     while True:
         found = np.flatnonzero(data[max(0, len(data) - window) :] == ord("\n"))
@@ -172,7 +172,7 @@ def _last_line_end(data: Bytes) -> int:
 
 
 def read_header(lines: ArpaLines) -> list[int]:
-    """How many n-grams of each order the file declares; the next line is the first unigram."""
+    """Return how many n-grams of each order the file declares; the next line is the first unigram."""
     while lines.next("\\data\\").lower() != "\\data\\":
         if lines.number > FOREWORD_LINES:
             raise InputError(f"{lines.path}: not an ARPA file: there is no \\data\\ line")
@@ -201,15 +201,15 @@ def read_end(lines: ArpaLines) -> None:
     """Read the last line of the data, and the rest of the file."""
     if lines.next("\\end\\").lower() != "\\end\\":
         raise lines.error("expected \\end\\: the header declares fewer n-grams than there are")
-    while lines.fill():  # what follows means nothing, but a file that breaks off is not to be trusted
+    while lines.fill():  # the rest means nothing, but a truncated file is not to be trusted
         pass
 
 
-def read_entry(lines: ArpaLines, order: int, place: int, declared: int) -> tuple[list[str], float, float]:
-    """The next entry, number ``place`` of its section: its words, log10 of its probability and back-off weight."""
-    line = lines.next(f"{order}-gram {place + 1} of {declared}")
+def read_entry(lines: ArpaLines, order: int, index: int, declared: int) -> tuple[list[str], float, float]:
+    """Read the next entry, number ``index`` of its section: its words, log10 of its probability and back-off weight."""
+    line = lines.next(f"{order}-gram {index + 1} of {declared}")
     if line.startswith("\\"):
-        raise lines.error(f"expected {declared} {order}-grams, found {place}")
+        raise lines.error(f"expected {declared} {order}-grams, found {index}")
     fields = [field for field in line.replace("\t", " ").split(" ") if field]
     if len(fields) not in (order + 1, order + 2):
         raise lines.error(f"expected a log, {order} words and perhaps a back-off weight, found {len(fields)} fields")
@@ -224,7 +224,7 @@ def read_entry(lines: ArpaLines, order: int, place: int, declared: int) -> tuple
 
 
 def check_words(lines: ArpaLines, words: list[str], ids: Sequence[int]) -> None:
-    """All words of an n-gram must be among the unigrams, where -1 says they are not; ``<s>`` only begins one."""
+    """Raise an error unless all words of an n-gram are unigrams, -1 being none, and ``<s>`` is at most the first."""
     for word, id in zip(words, ids, strict=True):
         if id < 0:
             raise lines.error(f"the word {word!r} is not among the 1-grams")
@@ -234,11 +234,11 @@ def check_words(lines: ArpaLines, words: list[str], ids: Sequence[int]) -> None:
 
 def repeated(lines: ArpaLines, words: list[str]) -> InputError:
     """Return the error for an n-gram that is listed twice."""
-    return lines.error(f"the {len(words)}-gram {' '.join(words)!r} stands there twice")
+    return lines.error(f"the {len(words)}-gram {' '.join(words)!r} is listed twice")
 
 
 def natural(log10: float) -> float:
-    """A natural log as a model holds it, in float32."""
+    """Return the natural log, rounded to float32 as in a model."""
     with np.errstate(over="ignore"):
         return float(np.float32(log10 * LOG10))
 
@@ -252,8 +252,8 @@ def read_arpa(path: str | Path) -> NgramLM:
     sizes = read_header(lines)
     words = _Unigrams()
     words.read(lines, sizes[0])
-    vocab, unigrams = words.settle()
-    # A header is believed if the file is long enough for what it declares, be it compressed.
+    vocab, unigrams = words.finish()
+    # A header is plausible if the file is long enough for what it declares, even if compressed.
     model = GrowingHash(unigrams, sizes[1:] if LEAST_BYTES * sum(sizes) <= lines.stored else ())
     for order, size in enumerate(sizes[1:], 2):
         open_section(lines, order)
@@ -305,8 +305,8 @@ class _Unigrams:
             raise repeated(lines, [bytes(words[offsets[again[0]] : offsets[again[0] + 1]]).decode()])
         self._values.append(values)
 
-    def settle(self) -> tuple[Vocab, Floats]:
-        """The vocabulary, and the logs of its words and of ``<s>`` as ``GrowingHash`` takes them."""
+    def finish(self) -> tuple[Vocab, Floats]:
+        """Number the words; return the vocabulary, and the logs of its words and of ``<s>`` for ``GrowingHash``."""
         table, listed = self.table, np.arange(1, self.table.size)
         special = [name.encode() for name in (UNKNOWN, UPPER_UNKNOWN, END, START)]
         unknown, upper, end, start = table.add(*_packed(special), np.zeros(4, np.int64), np.zeros(4, np.int64)).tolist()
@@ -326,7 +326,7 @@ class _Unigrams:
         return Vocab.from_bytes(data, offsets, unknown=0, end=1), unigrams
 
     def ids_of(self, words: list[str]) -> Ints:
-        """What the model calls words, -1 for those that are not among the unigrams."""
+        """Return the ids of words, -1 for those that are not among the unigrams."""
         numbers = self.table.ids_of(*_packed([word.encode() for word in words]))
         return np.where(numbers >= 0, self.ids[numbers], np.int32(-1))
 
@@ -338,9 +338,9 @@ def _packed(strings: list[bytes]) -> tuple[Bytes, Longs]:
 
 
 class _Section:
-    """The n-grams of one order, two or more, as they stand in the file.
+    """The section of n-grams of one order, two or more.
 
-    rows, pending, places: room for the next of them, as ``read_ngrams`` fills it.
+    rows, pending, places: buffers that ``read_ngrams`` fills.
     """
 
     def __init__(self, lines: ArpaLines, order: int, declared: int, *, highest: bool) -> None:
@@ -354,18 +354,18 @@ class _Section:
         self.places = np.empty(CHUNK, np.int64)
 
     def read(self, words: _Unigrams, model: GrowingHash) -> None:
-        """Read all n-grams and put them into the model's tables."""
+        """Read all n-grams into the model's tables."""
         self.lines.position[[ENTRIES, ROWS, PENDING]] = 0
         try:
             self._read(words, model)
         except InputError:
-            self._enter(model)  # an n-gram that stands there twice comes before what is wrong further down
+            self._enter(model)  # report an n-gram listed twice before an error further down
             raise
         self._enter(model)
 
     def _read(self, words: _Unigrams, model: GrowingHash) -> None:
         lines, batch = self.lines, batch_of(self.order)
-        # Of more n-grams than there can be, one stands there twice: no small file unpacks to any number of them.
+        # Of more n-grams than can exist, one is listed twice: a small compressed file cannot hold any number of them.
         enough = min(self.declared, (model.vocab_size + 1) ** self.order + 1)
         strings = WordTable(words.table.slots, words.table.arena, words.table.starts, words.ids)
         status = MORE
@@ -375,36 +375,36 @@ class _Section:
                 self.rows, self.rows.view(np.float32), self.pending.reshape(-1), self.places, batch, lines.position,
             )  # fmt: skip
             if status == FULL:
-                self._keep()
+                self._store()
             if status == ODD or (status == MORE and not lines.fill()):
                 self._read_one(words)
 
     def _read_one(self, words: _Unigrams) -> None:
-        """Read an entry that the kernel left to Python: it is wrong, or unusual and found its place at the end."""
+        """Read an entry that the kernel left to Python because it is wrong or unusual."""
         position = self.lines.position
         spelled, log, backoff = read_entry(self.lines, self.order, int(position[ENTRIES]), self.declared)
         ids = words.ids_of(spelled)
         check_words(self.lines, spelled, ids.tolist())
-        row, place = position[ROWS], position[PENDING]
+        row, index = position[ROWS], position[PENDING]
         self.rows[2 * row] = 0
         self.rows[2 * row + 1 : 2 * row + 2].view(np.float32)[:] = natural(log), 0 if self.highest else natural(backoff)
-        self.pending[place], self.places[place] = ids, row
+        self.pending[index], self.places[index] = ids, row
         position[[ENTRIES, ROWS, PENDING]] += 1
 
-    def _keep(self) -> None:
+    def _store(self) -> None:
         rows, pending = self.lines.position[[ROWS, PENDING]].tolist()
         self.entries.add(self.rows[: 2 * rows], self.pending[:pending].copy(), self.places[:pending].copy())
         self.rows = np.empty(2 * CHUNK, np.uint64)
         self.lines.position[[ROWS, PENDING]] = 0
 
     def _enter(self, model: GrowingHash) -> None:
-        self._keep()
+        self._store()
         number = model.add_order(self.entries)
         if number is not None:
             raise self._repeated(number)
 
     def _repeated(self, number: int) -> InputError:
-        """Entry ``number`` has been there before: read so far again, to say in which line."""
+        """Return the error for entry ``number``, listed twice, reading the file again up to its line."""
         lines = ArpaLines(self.lines.path)
         sizes = read_header(lines)
         for order in range(1, self.order + 1):
@@ -419,7 +419,7 @@ class _Section:
 
 
 def write_arpa(model: NgramLM, path: str | Path) -> None:
-    """Write a model as ARPA text, to a ``.gz`` if the name says so.
+    """Write a model as ARPA text, compressed if the name ends in ``.gz``.
 
     Numbers have nine digits, which give every float32 back to the last bit.
     """
@@ -440,7 +440,7 @@ def write_arpa(model: NgramLM, path: str | Path) -> None:
 
 
 class _Names:
-    """The words of a model as a file has them, ``<s>`` after the last."""
+    """The spellings of a model's words, ``<s>`` after the last."""
 
     def __init__(self, vocab: Vocab) -> None:
         self.vocab = vocab
@@ -455,7 +455,7 @@ class _Names:
         self._out = np.empty(max(BYTES_AT_ONCE, HIGHEST_ORDER * (int(np.diff(self.offsets).max()) + 64)), np.uint8)
 
     def lines(self, spelled: Spelled, *, highest: bool) -> Iterator[memoryview | bytes]:
-        """The lines of one order, some at a time."""
+        """Yield the lines of one order, many at a time."""
         _, ngrams, logs, weights = spelled
         if not 0 <= ngrams.min(initial=0) <= ngrams.max(initial=0) <= len(self.vocab):
             raise InputError("the model holds a word that is not in its vocabulary")
@@ -480,7 +480,7 @@ class _Names:
 def entry_lines(
     names: Sequence[str] | Mapping[int, str], ngrams: Longs, logs: Floats, backoffs: Floats, highest: bool
 ) -> Iterator[str]:
-    """The lines of one order. Nine digits give every float32 back to the last bit."""
+    """Yield the lines of n-grams. Nine digits restore every float32 to the last bit."""
     for words, log, backoff in zip(ngrams.tolist(), logs.tolist(), backoffs.tolist(), strict=True):
         shown = NEVER if log == -math.inf else log / LOG10
         line = f"{shown:.9g}\t{' '.join(names[word] for word in words)}"

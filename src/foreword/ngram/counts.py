@@ -1,10 +1,9 @@
 """Counting n-grams of all orders: one sort of all positions of the text, in memory or in parts that fit a limit.
 
-With a limit nothing but working memory is held. The text is a mapped file; positions are sorted a range of first words
+With a limit only working memory is in memory. The text is a mapped file; positions are sorted one range of first words
 at a time (and of second words where one first word is too frequent, and so on), and since such ranges follow each other
-in sorted order, what is found goes to the end of a file. Where an n-gram looks up something of any other, everything is
-read through once for each range that fits. No step depends on the limit otherwise, so the result is the same to the
-last bit.
+in sorted order, the n-grams found are appended to a file. Where an n-gram needs something of any other, everything is
+read once for each range that fits. No step depends on the limit otherwise, so the result is the same to the last bit.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class Order:
 
     @property
     def counts(self) -> Ints:
-        """How often each was seen, or what smoothing has put in its place."""
+        """How often each was seen, or what smoothing has replaced that by, int32 (n,)."""
         return self.grams[:, COUNT]
 
     @property
@@ -110,12 +109,14 @@ class Text:
         return cls(words, length, stop, order, counts, last)
 
     def last_in_kenlms_sort(self, end: int) -> list[int]:
-        """The n-gram of the highest order but one, or shorter from ``<s>`` on, that KenLM's sort has last; as ids."""
+        """Return the ids of the n-gram, of the highest order but one or shorter from ``<s>`` on, that KenLM's sort has
+        last.
+        """
         ranks = np.full(self.stop + 1, -1, np.int32)
         text = self.words[: self.length]
         word = rank_by_first_place(text, ranks, end + 1)
-        place = last_in_suffix_order(text, ranks, word, self.order)
-        found = text[max(0, place - self.order + 2) : place + 1].tolist()
+        index = last_in_suffix_order(text, ranks, word, self.order)
+        found = text[max(0, index - self.order + 2) : index + 1].tolist()
         beginnings = [at for at, each in enumerate(found) if each == self.stop]
         return [each - 1 for each in found[max(beginnings, default=0) :]]
 
@@ -137,7 +138,7 @@ class Tabulated:
 def tabulate(
     corpus: Corpus, order: int, scratch: Scratch, meter: Meter | None = None, *, last: bool = True
 ) -> Tabulated:  # fmt: skip
-    """last: whether anybody will ask for that n-gram."""
+    """Count the n-grams of a corpus. last: whether to find the one that KenLM's sort has last."""
     text = Text.of(corpus, order, scratch)
     orders = list_orders(text, scratch, meter)
     found = text.last_in_kenlms_sort(corpus.vocab.end) if orders and last else []
@@ -148,14 +149,14 @@ def tabulate(
 def count_ngrams(
     corpus: Corpus, order: int, *, scratch: Scratch | None = None, meter: Meter | None = None
 ) -> tuple[Longs, list[Order]]:
-    """How often each word was seen, int64 (words,), and the n-grams of orders 2 to ``order``."""
+    """Return the count of each word, int64 (words,), and the n-grams of orders 2 to ``order``."""
     scratch = scratch or Scratch()
     text = Text.of(corpus, order, scratch)
     return text.counts, list_orders(text, scratch, meter)
 
 
 def list_orders(text: Text, scratch: Scratch, meter: Meter | None = None) -> list[Order]:
-    """The n-grams of orders from two on."""
+    """List the n-grams of orders from two on, with their suffixes and continuation counts."""
     if text.order == 1:
         return []
     listed = (_ListerOnDisk if scratch.on_disk else _Lister)(text, scratch, meter).listed()
@@ -189,22 +190,13 @@ def _link(
 ) -> None:
     each = text.order - 2
     own = np.full(text.order + 1, -1, np.int64)
-    # What ends a document has no word behind it that could tell it anything, and is sorted before all that has.
-    told = listed.begins + text.last[: len(listed.begins)]
+    # The last position of a document has no word after it that could pass numbers on, and is sorted before the others.
+    filled = listed.begins + text.last[: len(listed.begins)]
     for first, last in scratch.ranges(text.length, 4 * each):
         numbers = scratch.buffer((last - first) * each, np.int32)
         latest = np.full(text.order + 1, -1, np.int64)
         number_by_word_before(
-            listed.before,
-            listed.marks,
-            text.order,
-            told.copy(),
-            first,
-            last,
-            latest,
-            numbers,
-            begins,
-            continuations,
+            listed.before, listed.marks, text.order, filled.copy(), first, last, latest, numbers, begins, continuations
         )
         write_suffixes(listed.marks[first:last], text.order, own, numbers, begins, suffixes)
         scratch.release(numbers)
@@ -227,7 +219,7 @@ def count_continuations(vocab_size: int, orders: list[Order]) -> Longs:
 
 
 def find_ngram(orders: list[Order], words: list[int]) -> int:
-    """The number of an n-gram that is there."""
+    """Return the number of an n-gram that exists."""
     number = words[0]
     for counted, word in zip(orders, words[1:], strict=False):
         number = find_extension(counted.grams, number, word)
@@ -239,7 +231,7 @@ def find_ngram(orders: list[Order], words: list[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Which words after a position are sorted by together: those from ``skip`` on, packed into two numbers."""
+    """One pass of sorting: by the words from ``skip`` on after a position, packed into two numbers."""
 
     skip: int
     upper: int
@@ -247,7 +239,9 @@ class Round:
 
 
 def plan_rounds(words: int, bits: int, first_bits: int, place_bits: int) -> list[Round]:
-    """How to sort by ``words`` words of ``bits`` bits, behind a first one of ``first_bits``; the last words first."""
+    """Plan how to sort by ``words`` words of ``bits`` bits after a first one of ``first_bits``; the last words come
+    first.
+    """
     upper, lower = (KEY_BITS - first_bits) // bits, (KEY_BITS - place_bits) // bits
     taken = min(words, upper + lower)
     most = range(max(0, taken - lower), min(taken, upper) + 1)
@@ -266,7 +260,7 @@ def _passes(bits: int) -> int:
 
 @dataclass(slots=True)
 class Listed:
-    """What sorting finds.
+    """The result of sorting.
 
     tables: of each order from two on, as in ``Order``. begins: int64 (stop + 2,), where the positions of each word
     begin in sorted order; before, marks: of all positions in that order, see ``kernels_count``.
@@ -279,7 +273,7 @@ class Listed:
 
 
 class _Lister:
-    """Sorts batches of positions and lists their n-grams, all in memory."""
+    """Sorter of batches of positions that lists their n-grams, all in memory."""
 
     def __init__(self, text: Text, scratch: Scratch, meter: Meter | None) -> None:
         self.text = text
@@ -297,7 +291,7 @@ class _Lister:
         positions = self.scratch.empty(text.length, np.int32)
         kernels.sort_by_word(text.words, begins, positions)
         marks = self.scratch.empty(text.length, np.uint8)
-        self.make_room(max(BATCH, int(np.diff(begins).max())), text.length)
+        self.allocate(max(BATCH, int(np.diff(begins).max())), text.length)
         for first, last in cut(begins, BATCH):
             here = slice(int(begins[first]), int(begins[last]))
             self.list(positions[here], first, last, marks[here])
@@ -308,7 +302,7 @@ class _Lister:
         tables = [self.grams[k - 2, : self.sizes[k]] for k in range(2, text.order + 1)]
         return Listed(tables, begins, positions, marks)
 
-    def make_room(self, batch: int, rows: int) -> None:
+    def allocate(self, batch: int, rows: int) -> None:
         self.records, self.spare = (self.scratch.buffer(2 * batch, np.int64) for _ in range(2))
         self.before, self.sorted = (self.scratch.buffer(batch, np.int32) for _ in range(2))
         self.grams = self.scratch.discardable((self.text.order - 1, rows, 4), np.int32)
@@ -341,16 +335,16 @@ class _Lister:
 
 
 class _ListerOnDisk(_Lister):
-    """The same in ranges that fit into memory; what is found goes to files."""
+    """The same in ranges that fit into memory, with the n-grams in files."""
 
     def listed(self) -> Listed:
         text, order = self.text, self.text.order
         files = {k: self.scratch.growing(4, np.int32) for k in range(2, order + 1)}
         before, all_marks = self.scratch.growing(1, np.int32), self.scratch.growing(1, np.uint8)
-        # A position with its records, the word before, sorted place and marks, and a row for each order.
+        # A position with its records, the word before, sorted position and marks, and a row for each order.
         batch = self.scratch.fits(4 + 32 + 4 + 4 + 1 + 16 * (order - 1), least=256)
         batch = min(batch, text.length)
-        self.make_room(batch, batch + 1)
+        self.allocate(batch, batch + 1)
         self.collected = np.empty(batch, np.int32)
         marks = np.empty(batch, np.uint8)
         for positions, first, last in self._batches(np.empty(0, np.int32)):
@@ -368,7 +362,9 @@ class _ListerOnDisk(_Lister):
         return Listed(tables, begins, before.finish().reshape(-1), all_marks.finish().reshape(-1))
 
     def _batches(self, prefix: Ints) -> Iterator[tuple[Ints, int, int]]:
-        """Positions that begin with ``prefix``, in ranges of the next word; with the range of their first words."""
+        """Yield the positions that begin with ``prefix``, one range of next words at a time, with the range of first
+        words.
+        """
         text = self.text
         counts = np.zeros(text.stop + 1, np.int64)
         kernels.count_next(text.words, text.length, text.stop, prefix, counts)
@@ -384,7 +380,7 @@ class _ListerOnDisk(_Lister):
                 yield positions, *words
 
     def _collected(self, prefix: Ints, first: int, last: int) -> Iterator[Ints]:
-        """The positions of a range; in several parts where they are too many, which only equal n-grams can be."""
+        """Yield the positions of a range, in several parts if they are too many, which only equal n-grams can be."""
         text, found, start = self.text, np.zeros(1, np.int64), 0
         while start < text.length:
             start = kernels.collect(
@@ -394,7 +390,7 @@ class _ListerOnDisk(_Lister):
                 yield self.collected[: found[0]]
 
     def _flush(self, files: dict[int, GrowingArray[np.int32]], keep: int) -> None:
-        """Write n-grams to their files, but for the last of each order, which may go on in the next batch."""
+        """Write n-grams to their files, except for the last of each order, which the next batch may continue."""
         for k, file in files.items():
             size = int(self.sizes[k])
             done = max(0, size - keep)
@@ -406,9 +402,10 @@ class _ListerOnDisk(_Lister):
 
 
 def cut(begins: Longs, most: int) -> Iterator[tuple[int, int]]:
-    """Ranges of neighbours, empty ones left out, with ``most`` members together where one alone has not more.
+    """Yield ranges of groups with at most ``most`` members in all, or of a single larger group; empty ones are left
+    out.
 
-    begins: int64 (n + 1,), rising; neighbour i has ``begins[i + 1] - begins[i]`` members.
+    begins: int64 (n + 1,), rising; group i has ``begins[i + 1] - begins[i]`` members.
     """
     first, end = 0, len(begins) - 1
     while first < end:

@@ -1,8 +1,7 @@
 """From counts to probabilities, order by order: every method of ``smoothing.py`` in one pass over the n-grams.
 
-``estimate`` gives them in float64, which is what the formulas are checked with. ``estimate_logs``, which models are
-made of, writes natural logs in float32 over what the tables of n-grams held before, so that it takes hardly any memory
-of its own.
+``estimate`` gives them in float64, for checking the formulas. ``estimate_logs``, which models are made of, overwrites
+the tables of counts with natural logs in float32, so that it takes hardly any memory of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
 
 CHUNK = 1 << 15
-"""Contexts that are worked on together: they and their n-grams stay in the cache."""
+"""Contexts that are processed together: they and their n-grams stay in the cache."""
 
 Discounts = list[tuple[float, ...]]
 
@@ -43,7 +42,7 @@ class Estimate:
 
 @dataclass(slots=True)
 class EstimatedLogs:
-    """The same as natural logs, ready to be packed.
+    """Natural logs of all orders, ready to be packed.
 
     unigrams: float32 (words + 1, 2), of each word and of ``<s>``: probability, weight.
     tables: of each order from two on, int32 (n, 4): word, parent, and the same two as float32.
@@ -67,7 +66,7 @@ class EstimatedChunk:
 
 @dataclass(slots=True)
 class CountedOrders:
-    """What the formulas work with.
+    """Counts and discounts, the input of the formulas.
 
     kept: uint8 (n,) for each order from two on, zero for what is to be pruned; empty where nothing is.
     """
@@ -87,10 +86,10 @@ def estimate(
     fallback: bool = True,
     meter: Meter | None = None,
 ) -> tuple[list[Estimate], Discounts]:
-    """Probabilities of all orders in float64, and the discounts of each order.
+    """Return the probabilities of all orders in float64, and the discounts of each order.
 
-    corpus: a text, or what was counted of one before; the tables of that are written over.
-    prune: for each order, n-grams seen at most that often are left out; the last number goes on for higher orders.
+    corpus: a text, or its counts; the tables of those are overwritten.
+    prune: for each order, n-grams seen at most that often are left out; the last number holds for higher orders too.
     """
     scratch = Scratch()
     counted = count(corpus, order, how, prune, fallback, scratch, meter)
@@ -120,7 +119,7 @@ def estimate_logs(
     scratch: Scratch | None = None,
     meter: Meter | None = None,
 ) -> tuple[EstimatedLogs, Discounts]:
-    """The same as logs, within what memory ``scratch`` allows."""
+    """Return the logs of all orders and their discounts, within the memory limit of ``scratch``."""
     scratch = scratch or Scratch()
     counted = count(corpus, order, how, prune, fallback, scratch, meter)
     lowest = _unigram_estimate(counted.unigrams, how, counted.discounts[0])
@@ -190,7 +189,7 @@ def _kept(counted: Order, limit: int, scratch: Scratch) -> Bytes:
 
 
 def _tallies(unigrams: Longs, orders: Sequence[Order]) -> Longs:
-    """How many n-grams of each order have the count 1, 2, 3, 4: int64 (orders, 5)."""
+    """Return how many n-grams of each order have the count 1, 2, 3, 4: int64 (orders, 5)."""
     tallies = np.zeros((len(orders) + 1, 5), np.int64)
     tallies[0, 1:] = np.bincount(unigrams[(unigrams > 0) & (unigrams < 5)], minlength=5)[1:]
     for tally, counted in zip(tallies[1:], orders, strict=True):
@@ -199,7 +198,7 @@ def _tallies(unigrams: Longs, orders: Sequence[Order]) -> Longs:
 
 
 def _counts_of_ends(unigrams: Longs, orders: list[Order], ngram: list[int]) -> list[int]:
-    """The counts of an n-gram's last word, of its last two words, and so on."""
+    """Return the counts of an n-gram's last word, of its last two words, and so on."""
     found = [int(unigrams[ngram[-1]])] if ngram else []
     for length in range(2, len(ngram) + 1):
         number = find_ngram(orders, ngram[-length:])
@@ -228,9 +227,9 @@ def smooth(
     put: Callable[[int, EstimatedChunk], None],
     meter: Meter | None,
 ) -> None:
-    """Hand ``put`` the probabilities of every order from two on, a chunk at a time, and the weights of their contexts.
+    """Call ``put`` with the probabilities of every order from two on and the weights of their contexts, in chunks.
 
-    A chunk's arrays are the next one's too: what is to be kept has to be copied, and what is there may be written over.
+    The arrays of a chunk are reused for the next: ``put`` copies what it needs, and may overwrite them.
     """
     size = len(counted.unigrams)
     lower = unigrams
@@ -262,7 +261,7 @@ def smooth(
 
 
 def _chunks(counted: Order) -> Iterator[tuple[int, int, range]]:
-    """n-grams from … up to …, and the contexts that they extend; few of both, but where one context has many."""
+    """Yield ranges of n-grams and of the contexts they extend, few of both unless one context has many."""
     first = context = 0
     grams = counted.grams
     while context < counted.below:
@@ -275,7 +274,7 @@ def _chunks(counted: Order) -> Iterator[tuple[int, int, range]]:
 
 
 class _Buffers:
-    """Arrays that are used again and grow where they have to."""
+    """Arrays that are reused, and grow when they have to."""
 
     def __init__(self) -> None:
         self._held: dict[str, Doubles] = {}
@@ -289,7 +288,7 @@ class _Buffers:
 class _Lower:
     """The probability of each n-gram's suffix in the order below.
 
-    Where the order below does not fit into the memory there is, all are looked up beforehand, a range at a time.
+    If the order below does not fit into memory, all are looked up in advance, one range at a time.
     """
 
     def __init__(self, suffixes: Ints, lower: Doubles, scratch: Scratch, constant: float | None) -> None:
@@ -304,7 +303,7 @@ class _Lower:
                 kernels.look_up_lower(suffixes, first, last, lower[first:last], self.found)
 
     def take(self, first: int, last: int, out: Doubles) -> Doubles:
-        """For n-grams from ``first`` up to ``last``."""
+        """Write the probabilities for n-grams from ``first`` up to ``last`` to ``out``, and return it."""
         if self.constant is not None:
             out.fill(self.constant)
         elif self.found is None:
@@ -315,7 +314,7 @@ class _Lower:
 
 
 def _unigram_estimate(counts: Longs, how: Method, discounts: tuple[float, ...]) -> Estimate:
-    """Unigrams are mixed with the uniform distribution, of which every word has one part, ``<unk>`` too."""
+    """Estimate the unigrams, interpolated with the uniform distribution over all words, ``<unk>`` included."""
     size = len(counts)
     taken = np.array(discounts)[np.minimum(counts, 3)]
     extra = how.per_type * int((counts > 0).sum()) + how.per_word * size
@@ -349,7 +348,7 @@ def _pruned(found: list[Estimate], kept: Sequence[Bytes]) -> list[Estimate]:
 
 
 def _drop_rare(tables: Sequence[Ints], kept: Sequence[Bytes], scratch: Scratch) -> list[Ints]:
-    """The same with tables, in place."""
+    """Drop pruned n-grams from the tables in place."""
     left = []
     below = np.empty(0, np.int32)
     for grams, marks in zip(tables, kept, strict=True):

@@ -22,14 +22,7 @@ from foreword.errors import ForewordError, InputError
 from foreword.native.hashing import FIRST, SECOND
 from foreword.ngram import kernels_query as kernels
 from foreword.ngram.kernels_arpa import HashTables, contexts_of, find_rows, insert_rows, rename_contexts
-from foreword.ngram.kernels_query import (
-    COLUMNS,
-    COUNT,
-    FIRST_ROW,
-    HASH,
-    HOMES,
-    ModelArrays,
-)
+from foreword.ngram.kernels_query import COLUMNS, COUNT, FIRST_ROW, HASH, HOMES, ModelArrays
 from foreword.protocols import Meter
 from foreword.storage.scratch import Scratch
 
@@ -37,12 +30,12 @@ LOAD = 0.74
 """Taken share of the hash table's rows: 16 bytes a row make 21.6 bytes an n-gram."""
 
 CHUNK = 1 << 18
-"""Rows that are held together while an order is read: 4 MB, from where on NumPy asks for huge pages."""
+"""Rows in a chunk of an order being read: 4 MB, the size from which NumPy asks for huge pages."""
 
 
 @dataclass(slots=True)
 class LoggedOrder:
-    """The n-grams of one order: last words, the number of each one's prefix in the order below, natural logs."""
+    """The n-grams of one order: last words, the number of each one's prefix in the order below, and natural logs."""
 
     words: Ints
     parents: Ints
@@ -92,7 +85,7 @@ class HashLayout:
         return {"unigrams": self.model.unigrams, "table": self.model.table, "rows": rows}
 
     def extensions(self, length: int, context: int) -> tuple[Longs, Doubles]:
-        """The words seen after a context of ``length`` + 1 words, and their log-probabilities there."""
+        """Return the words seen after a context of ``length`` + 1 words, and their log-probabilities there."""
         keys, rows = self._by_key(length + 1)
         bits = self.model.bits
         first, last = np.searchsorted(keys, np.array([context << bits, (context + 1) << bits], np.uint64))
@@ -106,7 +99,7 @@ class HashLayout:
         return float(self.model.values[4 * (context - self.vocab_size - 1) + 3])
 
     def _by_key(self, order: int) -> tuple[ULongs, Longs]:
-        """All keys of an order, sorted, and their rows: so a context's extensions lie together. Made when needed."""
+        """Return all keys of an order, sorted, so that a context's extensions are adjacent, and their rows; cached."""
         if order not in self._sorted:
             rows = self._rows_of(order)
             keys = _unmixed(self.model.table[2 * rows])
@@ -115,7 +108,7 @@ class HashLayout:
         return self._sorted[order]
 
     def _rows_of(self, order: int) -> Longs:
-        """The rows that the n-grams of ``order`` + 1 words have."""
+        """Return the rows of the n-grams of ``order`` + 1 words."""
         first = int(self.model.shapes[order, FIRST_ROW])
         last = len(self.model.table) // 2
         if order + 1 < len(self.sizes):
@@ -150,19 +143,21 @@ def homes_of(size: int) -> int:
 
 
 def most_rows(size: int) -> int:
-    """Room for an order's table: behind the last home some for keys that find theirs taken, more than ever needed."""
+    """Return an upper bound of the rows of an order's table: keys whose home is taken may need some after the last
+    home.
+    """
     return homes_of(size) + size // 8 + 256
 
 
 def mixed_keys(contexts: Longs, words: Array, bits: int) -> ULongs:
-    """What the table stores for contexts and words, as ``ngram_table.mixed_key`` has it."""
+    """Return the mixed keys of contexts and words, as ``kernels_query.mixed_key`` does."""
     mixed = ((contexts << bits | words) + 1).astype(np.uint64) * FIRST
     mixed ^= mixed >> np.uint64(32)
     return mixed * SECOND
 
 
 def _unmixed(mixed: ULongs) -> ULongs:
-    """The keys, context and word, from what the table stores: the mixing backwards."""
+    """Return the keys, context and word, of mixed keys."""
     modulus = 1 << 64
     keys = mixed * np.uint64(pow(int(SECOND), -1, modulus))
     keys ^= keys >> np.uint64(32)
@@ -171,12 +166,12 @@ def _unmixed(mixed: ULongs) -> ULongs:
 
 
 def word_bits(vocab_size: int) -> int:
-    """What a word takes in a key or a packed array; ``<s>`` has the number after the last word."""
+    """Return the bits of a word in a key or a packed array; ``<s>`` has the number after the last word."""
     return (vocab_size + 1).bit_length()
 
 
 def model_of(layout: int, arrays: Mapping[str, Array], vocab_size: int, bases: Longs, uniform: bool) -> ModelArrays:
-    """A model with the parts that both layouts have; the others are empty."""
+    """Return a model with the arrays that both layouts have; the others are empty."""
     unigrams = arrays["unigrams"]
     if unigrams.dtype != np.float32 or unigrams.shape != (2 * (vocab_size + 1),):
         raise InputError("the unigrams do not fit the vocabulary")
@@ -197,9 +192,9 @@ def check_sizes(sizes: Sequence[int], vocab_size: int) -> None:
 def hash_arrays(
     unigrams: Floats, tables: Sequence[Ints], scratch: Scratch, meter: Meter | None = None
 ) -> dict[str, Array]:
-    """The arrays of ``HashLayout``. unigrams: float32 (words + 1, 2), logs of probability and weight.
+    """Build the arrays of ``HashLayout``. unigrams: float32 (words + 1, 2), logs of probability and weight.
 
-    The tables are given up, one after another.
+    The memory of the tables is discarded, one after another.
     """
     vocab_size = len(unigrams) - 1
     # All tables in one array from the start, each cut off where it is full.
@@ -224,7 +219,7 @@ def _fill(
     table: ULongs, grams: Ints, contexts: UInts, base: int, bits: int, own: UInts,
     scratch: Scratch,
 ) -> int:  # fmt: skip
-    """Make one order's table; how many rows it takes. own, out: the row of each n-gram, if it has room for them."""
+    """Build one order's table and return its number of rows. own, out: the row of each n-gram, unless it is empty."""
     size, homes = len(grams), homes_of(len(grams))
     packed = grams.view(np.uint64).reshape(-1)
     bucket_bits = min(kernels.BUCKET_BITS, (size // kernels.BUCKET_ROWS).bit_length())
@@ -257,13 +252,13 @@ def _fill(
 
 
 def table_of(logged: LoggedOrder) -> Ints:
-    """An order as a table."""
+    """Return an order as a table, int32 (n, 4)."""
     columns = (logged.words, logged.parents, logged.probabilities.view(np.int32), logged.backoffs.view(np.int32))
     return np.stack(columns, axis=1)
 
 
 def in_order(orders: Sequence[LoggedOrder]) -> list[LoggedOrder]:
-    """Each order sorted by prefix, then word, as estimates are already and files of others need not be."""
+    """Sort each order by prefix, then word, as estimates are already and files of other tools need not be."""
     found = [orders[0]]
     places = np.arange(len(orders[0].words), dtype=np.int32)
     for order in orders[1:]:
@@ -295,7 +290,8 @@ class OrderRows:
         return sum(len(chunk) for chunk in self.chunks) // 2
 
     def add(self, rows: ULongs, pending: Ints, places: Longs) -> None:
-        """Some more. Those of which a shorter end is missing have no key yet, but stand in ``pending``, (n, order);
+        """Add rows. Those of which a shorter end is missing have no key yet, but are in ``pending``, (n, order).
+
         places: their rows.
         """
         if len(places):
@@ -304,7 +300,7 @@ class OrderRows:
         self.chunks.append(rows)
 
     def give_keys(self, keys_of: Callable[[Ints], ULongs]) -> None:
-        """Now that all shorter ends are known."""
+        """Set the keys of pending n-grams, now that all shorter ends are known."""
         ngrams, places = self.pending()
         keys = keys_of(ngrams)
         first = 0
@@ -314,7 +310,7 @@ class OrderRows:
             first += len(chunk) // 2
 
     def pending(self) -> tuple[Ints, Longs]:
-        """The n-grams without a key, and their places among all."""
+        """Return the n-grams without a key, and their numbers among all."""
         return (
             np.concatenate([np.empty((0, self.order), np.int32), *self._ngrams]),
             np.concatenate([np.empty(0, np.int64), *self._places]),
@@ -322,23 +318,23 @@ class OrderRows:
 
 
 class GrowingHash:
-    """HashTables of the orders read so far, in the form of ``HashLayout``: one after another in one array.
+    """The hash tables of the orders read so far, in the form of ``HashLayout``: one after another in one array.
 
     unigrams: float32 (2 * (words + 1),), log-probability and log back-off weight of each word and of ``<s>``.
     firsts, homes: int64 (orders,), where each order's table begins, and how many homes its keys have.
     """
 
     def __init__(self, unigrams: Floats, expected: Sequence[int] = ()) -> None:
-        """expected: how many n-grams the orders from two on will have, if that can be believed: then nothing is moved.
+        """Allocate the tables. expected: plausible numbers of n-grams from order two on: then nothing has to be moved.
 
-        Memory that is set aside costs nothing before it is written to.
+        Allocated memory costs nothing before it is written to.
         """
         self.unigrams = unigrams
         self.vocab_size = len(unigrams) // 2 - 1
         self.bits = word_bits(self.vocab_size)
-        self._begin(expected)
+        self._allocate(expected)
 
-    def _begin(self, expected: Sequence[int]) -> None:
+    def _allocate(self, expected: Sequence[int]) -> None:
         self.table = np.empty(2 * sum(map(most_rows, expected)), np.uint64)
         self.sizes = [self.vocab_size + 1]
         self.rows = [0]
@@ -346,12 +342,14 @@ class GrowingHash:
         self.homes = np.zeros(1, np.int64)
 
     def arrays(self) -> dict[str, Array]:
-        """As ``HashLayout.open`` takes them."""
+        """Return the arrays for ``HashLayout.open``."""
         table = self.table[: 2 * sum(self.rows)]
         return {"unigrams": self.unigrams, "table": table, "rows": np.array(self.rows, np.int64)}
 
     def add_order(self, entries: OrderRows) -> int | None:
-        """Put in all n-grams of the next order, and what they need; the number of one that is there twice, if any."""
+        """Add all n-grams of the next order and their missing shorter ends; return the number of one listed twice, if
+        any.
+        """
         ngrams, _ = entries.pending()
         if len(ngrams):
             self._add_missing(entries, self._missing(ngrams))
@@ -359,21 +357,21 @@ class GrowingHash:
         return self._add_table(entries.chunks, len(entries))
 
     def keys(self, ngrams: Ints) -> ULongs:
-        """What the table stores for n-grams, (n, words), whose contexts are all known."""
+        """Return the mixed keys of n-grams, (n, words), whose contexts are all known."""
         return mixed_keys(self.contexts(ngrams[:, :-1]), ngrams[:, -1], self.bits)
 
     def tables(self) -> HashTables:
-        """As kernels take them."""
+        """Return the tables for kernels."""
         return HashTables(self.table, self.firsts, self.homes, self.vocab_size, self.bits)
 
     def contexts(self, ngrams: Ints) -> Longs:
-        """What each n-gram, (n, words), is called as a context; -1 for one that is not known."""
+        """Return the context number of each n-gram, (n, words); -1 for one that is not known."""
         out = np.empty(len(ngrams), np.int64)
         contexts_of(np.ascontiguousarray(ngrams), self.tables(), out)
         return out
 
     def values(self, ngrams: Ints) -> tuple[Floats, Floats]:
-        """Log-probabilities and log back-off weights of n-grams that are all known."""
+        """Return log-probabilities and log back-off weights of n-grams that are all known."""
         places = self.contexts(ngrams)
         if ngrams.shape[1] == 1:
             return self.unigrams[2 * places], self.unigrams[2 * places + 1]
@@ -384,7 +382,7 @@ class GrowingHash:
         first, homes = sum(self.rows), homes_of(size)
         self.firsts, self.homes = np.append(self.firsts, first), np.append(self.homes, homes)
         for room in (most_rows(size), homes + size + 1):  # the second is enough for the worst of keys
-            self._make_room(first, first + room)
+            self._free_rows(first, first + room)
             before = 0
             for chunk in chunks:
                 done = insert_rows(self.table, first, homes, first + room - 1, chunk)
@@ -401,8 +399,8 @@ class GrowingHash:
         self.sizes.append(size)
         return None
 
-    def _make_room(self, first: int, last: int) -> None:
-        """Free rows from ``first`` to ``last``."""
+    def _free_rows(self, first: int, last: int) -> None:
+        """Make rows ``first`` to ``last`` free, enlarging the table if it is too short."""
         if 2 * last > len(self.table):
             larger = np.empty(2 * last, np.uint64)  # not resized: that would lose the huge pages
             larger[: 2 * first] = self.table[: 2 * first]
@@ -410,12 +408,12 @@ class GrowingHash:
         self.table[2 * first : 2 * last] = 0
 
     def _add_missing(self, entries: OrderRows, missing: dict[int, Ints]) -> None:
-        """Make the tables anew with some more n-grams in them; ``entries`` are told their new contexts."""
+        """Rebuild the tables with additional n-grams, and rename the contexts of ``entries``. Few files need that."""
         if not any(len(ngrams) for ngrams in missing.values()):
             return
         old, old_rows, old_sizes = self.table, self.rows, self.sizes
         names = np.empty(0, np.int64)  # what the rows of the old tables are called now
-        self._begin([size + len(ngrams) for size, ngrams in zip(old_sizes[1:], missing.values(), strict=True)])
+        self._allocate([size + len(ngrams) for size, ngrams in zip(old_sizes[1:], missing.values(), strict=True)])
         for order, (rows, size) in enumerate(zip(old_rows[1:], old_sizes[1:], strict=True), 2):
             first = sum(old_rows[: order - 1])
             kept = old[2 * first : 2 * (first + rows)]
@@ -429,7 +427,7 @@ class GrowingHash:
             rename_contexts(chunk, names, self.vocab_size, self.bits)
 
     def _missing(self, ngrams: Ints) -> dict[int, Ints]:
-        """By order, from two on, the ends of ``ngrams``, and the ends of those, that are not in the tables."""
+        """Return by order, from two on, the ends of ``ngrams``, and the ends of those, that are not in the tables."""
         found: dict[int, Ints] = {}
         for order in range(ngrams.shape[1] - 1, 1, -1):
             ends = np.concatenate((ngrams[:, :-1], ngrams[:, 1:]))
@@ -438,7 +436,7 @@ class GrowingHash:
         return dict(sorted(found.items()))
 
     def _backed_off(self, ngrams: Ints) -> ULongs:
-        """Rows for n-grams that no file lists; their ends are all known."""
+        """Return rows for n-grams that the file does not list; their ends are all known."""
         rows = np.zeros(2 * len(ngrams), np.uint64)
         if len(ngrams):
             weights, logs = self.values(ngrams[:, :-1])[1], self.values(ngrams[:, 1:])[0]

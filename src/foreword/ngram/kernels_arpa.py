@@ -1,11 +1,11 @@
-"""ARPA entries, from bytes to rows of a model's hash table.
+"""Kernels that parse ARPA entries into rows of a model's hash table, and write them.
 
-Reading waits for memory three times: where a word's string is, where the n-gram without its last word is, and where
-the one without its first is. So lines are taken in batches: one pass cuts them and asks for their words, the next
-finds the words and asks for the shortest contexts, and each longer context is asked for when the shorter one is found.
+Reading waits for memory three times: for a word's string, for the n-gram without its last word, and for the one without
+its first. So lines are processed in batches: one pass cuts them and prefetches their words, the next finds the words
+and prefetches the shortest contexts, and each longer context is prefetched when the shorter one is found.
 
-A kernel takes only what it understands at once, which is nearly every line of every file. Any other one, be it broken
-or only unusual, it leaves to Python, whose judgement is that of the plain reader.
+A kernel parses only ordinary lines, which is nearly every line of every file. Any other one, broken or merely unusual,
+it leaves to Python, so that both readers agree.
 
 Writing gives what Python's ``f"{value:.9g}"`` would, twenty times as fast.
 """
@@ -29,10 +29,10 @@ LINES = 32
 """Lines in a batch."""
 
 MORE, ENOUGH, ODD, FULL = range(4)
-"""Why a reader stopped: the bytes are used up, all declared entries are there, a line for Python, no room left."""
+"""Why a reader stopped: the bytes are used up, all declared entries are read, a line for Python, no space left."""
 
 AT, LINE, ENTRIES, ROWS, PENDING = range(5)
-"""What ``position`` holds: the next byte, its line's number less one, how many entries of the section have been read,
+"""Indices of ``position``: the next byte, its line's number less one, how many entries of the section have been read,
 and how many rows and pending n-grams have been written since the caller last emptied those."""
 
 _NEWLINE, _RETURN, _SPACE, _TAB = 10, 13, 32, 9
@@ -42,11 +42,11 @@ _UNDO_FIRST, _UNDO_SECOND = (np.uint64(pow(int(factor), -1, 1 << 64)) for factor
 _UPPER_UNKNOWN = np.uint64(int.from_bytes(b"<UNK>", "little"))
 _LN10 = math.log(10)
 _EXACT = 1 << 53
-"""Whole numbers up to here are float64s, and so are powers of ten up to the 22nd."""
+"""Whole numbers up to here are exact in float64, and so are powers of ten up to the 22nd."""
 
 POWERS = np.array([10.0**power for power in range(23)])
 _MANY = (1 << 63) // 10 - 1
-"""A whole number up to here has room for another digit in an int64."""
+"""A whole number up to here can take another digit in an int64."""
 
 
 # Numbers
@@ -54,7 +54,7 @@ _MANY = (1 << 63) // 10 - 1
 
 @inlined
 def product_error(a: float, b: float, product: float) -> float:
-    """What a float64 product lost to rounding, exactly (Dekker, 1971)."""
+    """Return the rounding error of a float64 product, exactly (Dekker, 1971)."""
     scale = 134217729.0  # 2^27 + 1
     a_high = a * scale - (a * scale - a)
     b_high = b * scale - (b * scale - b)
@@ -64,7 +64,7 @@ def product_error(a: float, b: float, product: float) -> float:
 
 @inlined
 def _quotient(digits: int, power: int) -> float:
-    """``digits`` / 10^``power``, correctly rounded, or NaN where that is not certain.
+    """Return ``digits`` / 10^``power``, correctly rounded, or NaN where that is not certain.
 
     Up to 2^53 one division rounds once. Beyond, the digits are a float64 and a small rest; so is the quotient, and if
     it rounds the same with its rest a little larger or smaller, then it is right: the rest's own error is far less.
@@ -83,8 +83,8 @@ def _quotient(digits: int, power: int) -> float:
 
 
 @inlined
-def _read_number(data: Bytes, at: int, stop: int, numbers: Doubles, place: int) -> int:
-    """Read a decimal number into ``numbers[place]``; where it ends, or -1 if it is not certain what it is."""
+def _read_number(data: Bytes, at: int, stop: int, numbers: Doubles, index: int) -> int:
+    """Read a decimal number into ``numbers[index]``; return where it ends, or -1 if Python has to read it."""
     negative = at < stop and data[at] == _MINUS
     if at < stop and (negative or data[at] == _PLUS):
         at += 1
@@ -131,7 +131,7 @@ def _read_number(data: Bytes, at: int, stop: int, numbers: Doubles, place: int) 
             return -1
         if np.isnan(value):
             return -1
-    numbers[place] = -value if negative else value
+    numbers[index] = -value if negative else value
     return at
 
 
@@ -147,7 +147,7 @@ def _skip_blanks(data: Bytes, at: int, stop: int) -> int:
 
 @inlined
 def _skip_line_ends(data: Bytes, at: int, stop: int, position: Longs) -> int:
-    """To the next byte that is no blank and no end of a line; lines are counted on the way."""
+    """Return the next byte that is neither blank nor the end of a line, counting lines."""
     while at < stop and data[at] <= _SPACE:
         if data[at] == _NEWLINE:
             position[LINE] += 1
@@ -158,24 +158,24 @@ def _skip_line_ends(data: Bytes, at: int, stop: int, position: Longs) -> int:
 
 
 @inlined
-def _cut(data: Bytes, at: int, stop: int, order: int, spans: Longs, place: int, numbers: Doubles, number: int) -> int:
-    """Cut the entry that begins at ``at``: its words' ends go to ``spans[place:]``, its two logs to
-    ``numbers[number:]``. Where its line ends, or -1 if it is for Python.
+def _cut(data: Bytes, at: int, stop: int, order: int, spans: Longs, index: int, numbers: Doubles, number: int) -> int:
+    """Cut the entry that begins at ``at``: its words' ends go to ``spans[index:]``, its two logs to
+    ``numbers[number:]``. Return where its line ends, or -1 if it is for Python.
     """
     at = _read_number(data, at, stop, numbers, number)
     if at < 0 or numbers[number] > 0 or at == stop or (data[at] != _SPACE and data[at] != _TAB):
         return -1
     for word in range(order):
         at = _skip_blanks(data, at, stop)
-        spans[place + 2 * word] = at
+        spans[index + 2 * word] = at
         while at < stop and (
             data[at] > _SPACE
             or (data[at] != _SPACE and data[at] != _NEWLINE and data[at] != _TAB and data[at] != _RETURN)
         ):
             at += 1
-        if at == spans[place + 2 * word]:
+        if at == spans[index + 2 * word]:
             return -1
-        spans[place + 2 * word + 1] = at
+        spans[index + 2 * word + 1] = at
     at = _skip_blanks(data, at, stop)
     numbers[number + 1] = 0.0
     if at < stop and data[at] != _NEWLINE and data[at] != _RETURN:
@@ -192,9 +192,10 @@ def read_unigrams(
     data: Bytes, declared: int, words: Bytes, offsets: Longs, values: Floats, lines: Longs,
     spans: Longs, numbers: Doubles, position: Longs,
 ) -> int:  # fmt: skip
-    """Copy the words of unigrams to ``words``, their ends to ``offsets``, their logs to ``values``; why it stopped.
+    """Copy the words of unigrams to ``words``, their ends to ``offsets``, their logs to ``values``; return why it
+    stopped.
 
-    words: as long as data. offsets, lines: (n + 1,), values: (2 * n,), for the n entries that there is room for.
+    words: as long as data. offsets, lines: (n + 1,), values: (2 * n,), for up to n entries.
     lines[i], out: the line that entry i stands in. spans, numbers: (2,), scratch.
     """
     offsets[0] = 0
@@ -209,8 +210,8 @@ def read_unigrams(
         if end < 0 or (spans[1] - spans[0] == 5 and load8(data, spans[0], spans[1]) == _UPPER_UNKNOWN):
             return ODD
         written = offsets[row]
-        for place in range(spans[0], spans[1]):
-            words[written] = data[place]
+        for index in range(spans[0], spans[1]):
+            words[written] = data[index]
             written += 1
         offsets[row + 1] = written
         lines[row] = position[LINE] + 1
@@ -223,7 +224,7 @@ def read_unigrams(
 
 
 class WordTable(NamedTuple):
-    """A table of strings (``table.StringTable``), and what the model calls each of them, ``words`` for ``<s>``."""
+    """The arrays of a ``StringTable``, and the id of each string, ``words`` for ``<s>``."""
 
     slots: ULongs
     arena: Bytes
@@ -244,11 +245,11 @@ class HashTables(NamedTuple):
 
 
 class EntryBatch(NamedTuple):
-    """Room for LINES entries.
+    """Buffers for LINES entries.
 
     spans, keys, found: of each word, where it begins and ends, its key, and its row, then its id.
-    numbers: the two logs of each entry. places: its first byte and its line. contexts, mixes: what it is called
-    without its last word, and without its first, and their keys.
+    numbers: the two logs of each entry. places: its first byte and its line. contexts, mixes: the context number
+    without its last word, and without its first, and their mixed keys.
     """
 
     spans: Longs
@@ -273,7 +274,7 @@ def batch_of(order: int) -> EntryBatch:
 def _cut_batch(
     data: Bytes, declared: int, order: int, slots: ULongs, batch: EntryBatch, position: Longs
 ) -> tuple[int, bool]:
-    """Cut up to LINES entries and ask for their words' rows: how many, and whether an odd one follows."""
+    """Cut up to LINES entries and prefetch their words' rows; return how many, and whether an odd one follows."""
     filled = 0
     while filled < LINES and position[ENTRIES] + filled < declared:
         at = _skip_line_ends(data, position[AT], len(data), position)
@@ -295,7 +296,7 @@ def _cut_batch(
 
 @inlined
 def _find_words(data: Bytes, order: int, strings: WordTable, start: int, batch: EntryBatch, filled: int) -> int:
-    """``found`` become the words' ids; how many entries have nothing but words that may stand there."""
+    """Set ``found`` to the words' ids; return how many entries come before one with an invalid word."""
     for entry in range(filled):
         for word in range(order * entry, order * entry + order):
             begin, end = batch.spans[2 * word], batch.spans[2 * word + 1]
@@ -311,7 +312,7 @@ def _find_words(data: Bytes, order: int, strings: WordTable, start: int, batch: 
 
 @inlined
 def _find_contexts(order: int, tables: HashTables, batch: EntryBatch, filled: int) -> None:
-    """``contexts`` become what each entry is called without its last word and without its first, -1 if unknown."""
+    """Set ``contexts`` to the numbers of each entry without its last word and without its first, -1 if unknown."""
     contexts, found = batch.contexts, batch.found
     for side in range(2 * filled):
         contexts[side] = found[order * (side >> 1) + (side & 1)]
@@ -335,7 +336,7 @@ def read_ngrams(
     data: Bytes, declared: int, order: int, highest: bool, strings: WordTable, tables: HashTables,
     rows: ULongs, values: Floats, pending: Ints, places: Longs, batch: EntryBatch, position: Longs,
 ) -> int:  # fmt: skip
-    """Read n-grams, of two words or more, as rows of a hash table yet to be put in place; why it stopped.
+    """Read n-grams, of two words or more, as rows to be inserted into a hash table; return why it stopped.
 
     rows: uint64 (2 * n,), out; values: the same bytes as float32.
     pending, places: n-grams of which a shorter end is not in the tables, as ids, and their rows, which have no key.
@@ -376,10 +377,10 @@ def read_ngrams(
 
 @kernel
 def insert_rows(table: ULongs, first: int, homes: int, last: int, rows: ULongs) -> int:
-    """Put rows into the table that begins at row ``first``; rows with a free key are left out.
+    """Insert rows into the table that begins at row ``first``; rows with a free key are left out.
 
-    Returns how many rows are done: all of them, or the number of one whose key is there already. -1: the table has no
-    room, row ``last`` must stay free. What is in it is of no use then.
+    Returns how many rows were inserted: all of them, or the number of one whose key exists already. -1: the table is
+    too small, for row ``last`` must stay free; it is unusable then.
     """
     count = len(rows) // 2
     for number in range(count):
@@ -406,7 +407,7 @@ def insert_rows(table: ULongs, first: int, homes: int, last: int, rows: ULongs) 
 
 @kernel
 def contexts_of(ngrams: Ints, tables: HashTables, out: Longs) -> None:
-    """What each n-gram, (n, words), is called as a context, -1 where it is not in the tables."""
+    """Write the context number of each n-gram, (n, words), to ``out``, -1 where it is not in the tables."""
     for number in range(len(out)):
         context = np.int64(ngrams[number, 0])
         for depth in range(1, ngrams.shape[1]):
@@ -419,7 +420,7 @@ def contexts_of(ngrams: Ints, tables: HashTables, out: Longs) -> None:
 
 @kernel
 def rename_contexts(rows: ULongs, names: Longs, vocab_size: int, bits: int) -> None:
-    """Rows of n-grams whose contexts have moved: what was row r of the tables is now called ``names[r]``."""
+    """Rename the contexts of rows whose tables were rebuilt: row r of the old tables is now ``names[r]``."""
     for number in range(len(rows) // 2):
         key = rows[2 * number]
         if key != _FREE:
@@ -434,7 +435,7 @@ def rename_contexts(rows: ULongs, names: Longs, vocab_size: int, bits: int) -> N
 
 @kernel
 def find_rows(rows: ULongs, table: ULongs, first: int, homes: int, out: Longs) -> None:
-    """The table's row of each of ``rows``, by its key; -1 for a free key."""
+    """Write the table's row of each of ``rows`` to ``out``; -1 for a free key."""
     for number in range(len(out)):
         key = rows[2 * number]
         out[number] = find(table, first, homes, key) if key != _FREE else -1
@@ -445,16 +446,16 @@ def find_rows(rows: ULongs, table: ULongs, first: int, homes: int, out: Longs) -
 
 @inlined
 def _write_digits(number: int, count: int, out: Bytes, at: int) -> int:
-    """The last ``count`` decimal digits of a number."""
-    for place in range(at + count - 1, at - 1, -1):
-        out[place] = _ZERO + number % 10
+    """Return the last ``count`` decimal digits of a number."""
+    for index in range(at + count - 1, at - 1, -1):
+        out[index] = _ZERO + number % 10
         number //= 10
     return at + count
 
 
 @inlined
 def _write_number(value: float, out: Bytes, at: int) -> int:
-    """``f"{value:.9g}"``; where it ends, or -1 for one so large, small or strange that Python has to write it.
+    """Write ``f"{value:.9g}"``; return where it ends, or -1 for a value so large or small that Python has to write it.
 
     A float64 times a power of ten up to the 22nd is exactly a sum of two float64s, so it rounds to nine digits as the
     number itself does, to the even one between two equally near.
@@ -516,9 +517,9 @@ def write_entries(
     ngrams: Longs, logs: Floats, weights: Floats, highest: bool, names: Bytes, offsets: Longs,
     never: float, out: Bytes, position: Longs,
 ) -> int:  # fmt: skip
-    """Write lines for n-grams from ``position[0]`` on to ``out`` from ``position[1]`` on; why it stopped.
+    """Write lines for n-grams from ``position[0]`` on to ``out`` from ``position[1]`` on; return why it stopped.
 
-    never: log10 of zero. ODD: the next n-gram has a number that Python has to write. FULL: it has no room in ``out``.
+    never: log10 of zero. ODD: the next n-gram has a number that Python has to write. FULL: ``out`` is full.
     """
     order = ngrams.shape[1]
     while position[0] < len(logs):
@@ -535,8 +536,8 @@ def write_entries(
         out[at] = _TAB
         at += 1
         for word in range(order):
-            for place in range(offsets[ngrams[number, word]], offsets[ngrams[number, word] + 1]):
-                out[at] = names[place]
+            for index in range(offsets[ngrams[number, word]], offsets[ngrams[number, word] + 1]):
+                out[at] = names[index]
                 at += 1
             out[at] = _SPACE
             at += 1

@@ -1,15 +1,14 @@
 """Kernels that count n-grams: sort the positions of a text, number the n-grams, merge counts, estimate probabilities.
 
-The text is one array of numbers: a word is its id + 1, and ``stop``, the largest, stands before each document, where it
-means ``<s>``, and behind the last one. What a position is sorted by are its own word and the ``order`` - 1 after it;
-from a ``stop`` on they count as zero, so an n-gram at the end of a document comes before all its extensions.
+The text is one array of numbers: a word is its id + 1, and ``stop``, the largest, precedes each document, where it
+means ``<s>``, and follows the last one. A position is sorted by its own word and the ``order`` - 1 after it; from a
+``stop`` on they count as zero, so that an n-gram at the end of a document comes before all its extensions.
 
-Positions are taken in batches that fit the cache. The first word of each is told by a counting sort, which makes the
-batches, and the others are packed into two 64-bit numbers, the upper and the lower, together with the position's place
-in its batch: one scattered look at the text for each position, whatever the order. Records of two such numbers are then
-sorted by the upper by radix, from the lowest digit up, and those whose upper numbers are alike, half of them, by the
-lower. Refining the sort word by word instead took a look at the text, one at the number of the shorter n-gram and a
-write for each position at each order, and five times as long.
+Positions are processed in batches that fit the cache. A counting sort by the first word makes the batches, and the
+others are packed into two 64-bit numbers, the upper and the lower, together with the position's index in its batch: one
+random access to the text per position, whatever the order. Records of two such numbers are then sorted by the upper by
+radix, from the lowest digit up, and those whose upper numbers are alike, half of them, by the lower. Refining the sort
+word by word instead took two random reads and a write for each position at each order, and five times as long.
 
 N-grams of all orders fall out of the sorted positions in one pass: a k-gram is new where one of its k words differs
 from the position before.
@@ -40,22 +39,22 @@ LOG, WEIGHT = 2, 3
 weight, as float32."""
 
 KEY_BITS = 62
-"""What a packed number holds at most; no sign bit is touched."""
+"""Bits of a packed number; the sign bit is not used."""
 
 DIGIT = 11
-"""Bits a digit at most: 2,048 lists that grow at once stay in the cache."""
+"""Bits of a digit at most: 2,048 lists that grow in parallel stay in the cache."""
 
 TALLY = 6 << DIGIT
-"""Counters that sorting by one packed number needs."""
+"""Counters for sorting by one packed number."""
 
 _FEW, _SHORT_DIGIT = 1 << 10, 6
-"""So few records have shorter digits, for which fewer lists have to be begun."""
+"""Fewer records than this are sorted by shorter digits, which need fewer lists."""
 
 _SMALL = 24
-"""Up to how many records are sorted by insertion."""
+"""Records up to which insertion sort is used."""
 
 _AHEAD = 24
-"""Positions in sorted order are scattered over the text; memory is asked for this many before they are needed."""
+"""Sorted positions are scattered over the text; they are prefetched this many steps ahead."""
 
 
 @kernel
@@ -65,8 +64,8 @@ def write_text(ids: NDArray[np.integer], offsets: Longs, stop: int, text: Ints, 
     for document in range(len(offsets) - 1):
         text[write] = stop
         write += 1
-        for place in range(offsets[document], offsets[document + 1]):
-            word = np.int64(ids[place])
+        for index in range(offsets[document], offsets[document + 1]):
+            word = np.int64(ids[index])
             counts[word] += 1
             text[write] = word + 1
             write += 1
@@ -82,13 +81,13 @@ def sort_by_word(text: Ints, begins: Longs, positions: Ints) -> None:
     begins: int64 (stop + 2,), zero at first; out: positions of word w are ``positions[begins[w]:begins[w + 1]]``.
     """
     length = len(positions)
-    for place in range(length):
-        begins[text[place] + 1] += 1
+    for index in range(length):
+        begins[text[index] + 1] += 1
     for word in range(1, len(begins)):
         begins[word] += begins[word - 1]
-    for place in range(length):
-        word = text[place]
-        positions[begins[word]] = place
+    for index in range(length):
+        word = text[index]
+        positions[begins[word]] = index
         begins[word] += 1
     for word in range(len(begins) - 1, 0, -1):
         begins[word] = begins[word - 1]
@@ -97,17 +96,17 @@ def sort_by_word(text: Ints, begins: Longs, positions: Ints) -> None:
 
 @kernel
 def count_next(text: Ints, length: int, stop: int, prefix: Ints, counts: Longs) -> None:
-    """How many positions begin with ``prefix`` and have each word after it; ``counts[0]``: none.
+    """Count the positions that begin with ``prefix`` by the word after it; ``counts[0]``: no word.
 
     counts: int64 (stop + 1,), zero at first.
     """
     known = len(prefix)
-    for place in range(length):
+    for index in range(length):
         same = 0
-        while same < known and text[place + same] == prefix[same]:
+        while same < known and text[index + same] == prefix[same]:
             same += 1
         if same == known:
-            word = text[place + known]
+            word = text[index + known]
             counts[0 if known > 0 and word == stop else word] += 1
 
 
@@ -117,24 +116,24 @@ def collect(
 ) -> int:  # fmt: skip
     """List positions from ``start`` on that ``count_next`` counts under the words from ``first`` up to ``last``.
 
-    Stops when ``positions`` is full; how many were found is found[0], and where to go on is returned.
+    Stops when ``positions`` is full; found[0] is how many were found. Returns where to resume.
     """
     known = len(prefix)
     size = 0
-    for place in range(start, length):
+    for index in range(start, length):
         same = 0
-        while same < known and text[place + same] == prefix[same]:
+        while same < known and text[index + same] == prefix[same]:
             same += 1
         if same < known:
             continue
-        word = np.int64(text[place + known])
+        word = np.int64(text[index + known])
         if known > 0 and word == stop:
             word = np.int64(0)
         if first <= word < last:
             if size == len(positions):
                 found[0] = size
-                return place
-            positions[size] = place
+                return index
+            positions[size] = index
             size += 1
     found[0] = size
     return length
@@ -148,12 +147,12 @@ def pack_keys(
     """Pack the words after each position, from the one after ``skip`` others on, into ``records``, int64 (2 n,).
 
     The upper number has ``upper_words`` words, behind the first word's distance from ``first_word`` if that is asked
-    for; the lower one the ``lower_words`` that follow, and the position's place in ``positions``. before: int32 (n,),
+    for; the lower one the ``lower_words`` that follow, and the position's index in ``positions``. before: int32 (n,),
     out, the word before each position, 0 where a document begins.
     """
-    for place in range(len(positions)):
-        prefetch(text, np.int64(positions[min(place + _AHEAD, len(positions) - 1)]))
-        at = np.int64(positions[place])
+    for index in range(len(positions)):
+        prefetch(text, np.int64(positions[min(index + _AHEAD, len(positions) - 1)]))
+        at = np.int64(positions[index])
         upper = np.int64(text[at]) - first_word if with_first else np.int64(0)
         lower = np.int64(0)
         going_on = np.int64(1)
@@ -167,9 +166,9 @@ def pack_keys(
             word = np.int64(text[at + offset])
             going_on *= np.int64(word != stop)
             lower = lower << bits | word * going_on
-        records[2 * place] = upper
-        records[2 * place + 1] = lower << place_bits | place
-        before[place] = text[at - 1] if text[at] != stop else 0
+        records[2 * index] = upper
+        records[2 * index + 1] = lower << place_bits | index
+        before[index] = text[at - 1] if text[at] != stop else 0
 
 
 @kernel
@@ -185,8 +184,8 @@ def sort_records(records: Longs, spare: Longs, size: int, column: int, shift: in
     width = (bits + passes - 1) // passes
     digits = np.int64(1) << width
     tally[: passes * digits] = 0
-    for place in range(size):
-        key = records[2 * place + column] >> shift
+    for index in range(size):
+        key = records[2 * index + column] >> shift
         for turn in range(passes):
             tally[turn * digits + (key & (digits - 1))] += 1
             key >>= width
@@ -211,12 +210,12 @@ def sort_records(records: Longs, spare: Longs, size: int, column: int, shift: in
 
 @kernel
 def _spread(source: Longs, target: Longs, size: int, column: int, shift: int, mask: int, begins: Ints) -> None:
-    for place in range(size):
-        digit = (source[2 * place + column] >> shift) & mask
+    for index in range(size):
+        digit = (source[2 * index + column] >> shift) & mask
         to = 2 * np.int64(begins[digit])
         begins[digit] += 1
-        target[to] = source[2 * place]
-        target[to + 1] = source[2 * place + 1]
+        target[to] = source[2 * index]
+        target[to + 1] = source[2 * index + 1]
 
 
 @kernel
@@ -235,17 +234,17 @@ def sort_alike(records: Longs, spare: Longs, size: int, shift: int, bits: int, t
         elif sort_records(
             records[2 * first : 2 * last], spare[2 * first : 2 * last], last - first, 1, shift, bits, tally
         ):
-            for place in range(2 * first, 2 * last):
-                records[place] = spare[place]
+            for index in range(2 * first, 2 * last):
+                records[index] = spare[index]
         first = last
 
 
 @inlined
 def _insert(records: Longs, first: int, last: int) -> None:
     """Sort by the lower numbers."""
-    for place in range(first + 1, last):
-        upper, lower = records[2 * place], records[2 * place + 1]
-        at = place
+    for index in range(first + 1, last):
+        upper, lower = records[2 * index], records[2 * index + 1]
+        at = index
         while at > first and records[2 * at - 1] > lower:
             records[2 * at] = records[2 * at - 2]
             records[2 * at + 1] = records[2 * at - 1]
@@ -255,9 +254,9 @@ def _insert(records: Longs, first: int, last: int) -> None:
 
 @kernel
 def take_in_order(values: Ints, records: Longs, mask: int, out: Ints) -> None:
-    """The positions, or something of each, in the order of the records; ``mask`` is that of a place."""
-    for place in range(len(out)):
-        out[place] = values[records[2 * place + 1] & mask]
+    """Write the positions, or a value of each, to ``out`` in the order of the records; mask: of an index."""
+    for index in range(len(out)):
+        out[index] = values[records[2 * index + 1] & mask]
 
 
 @kernel
@@ -266,7 +265,7 @@ def list_ngrams(
     upper_words: int, lower_words: int, bits: int, place_bits: int,
     latest: Ints, sizes: Longs, bases: Longs, grams: Ints, marks: Bytes,
 ) -> None:  # fmt: skip
-    """Go through sorted positions and write down every n-gram that differs from the one before.
+    """Scan sorted positions and list every n-gram that differs from the one before.
 
     positions, records: in the same order. What the records do not hold of an n-gram is read from the text.
     latest: int32 (order + 1,), the words of the n-gram before, from 1 on; sizes: int64 (order + 1,), how many n-grams
@@ -276,9 +275,9 @@ def list_ngrams(
     """
     order = len(latest) - 1
     mask = (np.int64(1) << bits) - 1
-    for place in range(len(positions)):
-        upper, lower = records[2 * place], records[2 * place + 1] >> place_bits
-        at = np.int64(positions[place])
+    for index in range(len(positions)):
+        upper, lower = records[2 * index], records[2 * index + 1] >> place_bits
+        at = np.int64(positions[index])
         word = (upper >> (upper_words * bits)) + first_word
         is_new = np.int64(word != latest[1])
         latest[1] = word
@@ -307,14 +306,14 @@ def list_ngrams(
             highest = k
         for k in range(highest + 1, order + 1):
             latest[k] = 0
-        marks[place] = (highest + 1 - new_orders) | highest << 4
+        marks[index] = (highest + 1 - new_orders) | highest << 4
 
 
 # Numbering
 
 
 _LINK_AHEAD = 16
-"""Memory is asked for this many positions before it is needed."""
+"""Memory is prefetched this many positions ahead."""
 
 
 @kernel
@@ -322,7 +321,7 @@ def number_by_word_before(
     before: Ints, marks: Bytes, order: int, begins: Longs, first: int, last: int, latest: Longs,
     numbers: Ints, tables: Longs, counts: Ints,
 ) -> None:  # fmt: skip
-    """Go through the positions in sorted order and tell the one before each the numbers of the n-grams here.
+    """Scan the positions in sorted order and pass the numbers of the n-grams here to the position before each.
 
     before, marks: of ``pack_keys`` and ``list_ngrams``, in sorted order. begins: int64 (stop + 1,), where the positions
     of each word begin in that order; it is moved on. latest: int64 (order + 1,), -1 at first, scratch.
@@ -333,16 +332,16 @@ def number_by_word_before(
     """
     each = order - 2
     end = len(before) - 1
-    for place in range(len(before)):
-        prefetch(begins, np.int64(before[min(place + 2 * _LINK_AHEAD, end)]))
-        ahead = begins[before[min(place + _LINK_AHEAD, end)]]
+    for index in range(len(before)):
+        prefetch(begins, np.int64(before[min(index + 2 * _LINK_AHEAD, end)]))
+        ahead = begins[before[min(index + _LINK_AHEAD, end)]]
         if first <= ahead < last:
             prefetch(numbers, (ahead - first) * each)
             prefetch(marks, ahead)
-        lowest, highest = np.int64(marks[place] & 15), np.int64(marks[place] >> 4)
+        lowest, highest = np.int64(marks[index] & 15), np.int64(marks[index] >> 4)
         for k in range(2, order):
             latest[k] += np.int64(lowest <= k) & np.int64(k <= highest)
-        word = before[place]
+        word = before[index]
         if word == 0:
             continue
         to = begins[word]
@@ -358,46 +357,46 @@ def number_by_word_before(
 def write_suffixes(
     marks: Bytes, order: int, latest: Longs, numbers: Ints, tables: Longs, suffixes: Ints
 ) -> None:  # fmt: skip
-    """Take down the suffixes of n-grams of orders from three on, as their positions have been told them.
+    """Write the suffixes of n-grams of orders from three on, as ``number_by_word_before`` passed them on.
 
     marks, numbers: of positions that follow each other in sorted order; latest: int64 (order + 1,), the latest number
     of each order, -1 at first, kept from call to call. suffixes, out: that of k-gram i is ``suffixes[tables[k] + i]``.
-    Every occurrence of an n-gram says the same, so the last one may have its way.
+    Every occurrence of an n-gram has the same suffix, so the last one may overwrite the others.
     """
     each = order - 2
-    for place in range(len(marks)):
-        lowest, highest = np.int64(marks[place] & 15), np.int64(marks[place] >> 4)
+    for index in range(len(marks)):
+        lowest, highest = np.int64(marks[index] & 15), np.int64(marks[index] >> 4)
         for k in range(3, highest + 1):
             latest[k] += np.int64(lowest <= k)
-            suffixes[tables[k] + latest[k]] = numbers[place * each + k - 3]
+            suffixes[tables[k] + latest[k]] = numbers[index * each + k - 3]
 
 
 @kernel
 def count_words_before(suffixes: Ints, counts: Ints) -> None:
-    """How many different words stand before each word, one for each bigram; counts: int32 (words,), zero at first."""
-    for place in range(len(suffixes)):
-        counts[suffixes[place]] += 1
+    """Count the different words before each word, one for each bigram; counts: int32 (words,), zero at first."""
+    for index in range(len(suffixes)):
+        counts[suffixes[index]] += 1
 
 
 @kernel
 def replace_counts(grams: Ints, counts: Ints) -> None:
     """Set the counts of the first n-grams."""
-    for place in range(len(counts)):
-        grams[place, COUNT] = counts[place]
+    for index in range(len(counts)):
+        grams[index, COUNT] = counts[index]
 
 
 @kernel
 def counts_of_counts(grams: Ints, tally: Longs) -> None:
-    """How many have the count 1, 2, 3, 4: tally[1:5]."""
-    for place in range(len(grams)):
-        count = grams[place, COUNT]
+    """Count the n-grams that have the count 1, 2, 3, 4: tally[1:5]."""
+    for index in range(len(grams)):
+        count = grams[index, COUNT]
         if 0 < count < 5:
             tally[count] += 1
 
 
 @kernel
 def first_extension(grams: Ints, parent: int) -> int:
-    """Where the extensions of n-gram number ``parent`` begin, or would, among those of the next order."""
+    """Return where the extensions of n-gram number ``parent`` begin, or would, among those of the next order."""
     low, high = 0, len(grams)
     while low < high:
         middle = (low + high) >> 1
@@ -410,7 +409,7 @@ def first_extension(grams: Ints, parent: int) -> int:
 
 @kernel
 def find_extension(grams: Ints, parent: int, word: int) -> int:
-    """The number of an n-gram that is there."""
+    """Return the number of an n-gram that is there."""
     low, high = first_extension(grams, parent), first_extension(grams, parent + 1)
     while low < high:
         middle = (low + high) >> 1
@@ -423,11 +422,13 @@ def find_extension(grams: Ints, parent: int, word: int) -> int:
 
 @kernel
 def list_extensions(grams: Ints, children: Longs) -> None:
-    """children: int64 (n-grams below + 1,), out; n-gram g is extended by ``children[g]`` to ``children[g + 1]``."""
+    """Write where the extensions of each n-gram begin. children: int64 (n-grams below + 1,), out; g is extended by
+    ``children[g]`` to ``children[g + 1]``.
+    """
     parent = 0
-    for place in range(len(grams)):
-        while parent <= grams[place, PARENT]:
-            children[parent] = place
+    for index in range(len(grams)):
+        while parent <= grams[index, PARENT]:
+            children[parent] = index
             parent += 1
     while parent < len(children):
         children[parent] = len(grams)
@@ -436,16 +437,16 @@ def list_extensions(grams: Ints, children: Longs) -> None:
 
 @kernel
 def rank_by_first_place(text: Ints, ranks: Ints, end: int) -> int:
-    """Number words in the order they first come, ``end`` before all; ranks: int32 (stop + 1,), -1 at first, out.
+    """Number words in order of first occurrence, ``end`` before all; ranks: int32 (stop + 1,), -1 at first, out.
 
-    Returns the word that came last. Words are those of the text: ``stop``, the largest, has no rank.
+    Returns the word that was numbered last. Words are those of the text: ``stop``, the largest, has no rank.
     """
     stop = len(ranks) - 1
     ranks[end] = 0
     seen = 1
     last = np.int64(end)
-    for place in range(len(text)):
-        word = np.int64(text[place])
+    for index in range(len(text)):
+        word = np.int64(text[index])
         if ranks[word] < 0 and word != stop:
             ranks[word] = seen
             seen += 1
@@ -455,22 +456,22 @@ def rank_by_first_place(text: Ints, ranks: Ints, end: int) -> int:
 
 @kernel
 def last_in_suffix_order(text: Ints, ranks: Ints, word: int, order: int) -> int:
-    """Where the n-gram ends that comes last when n-grams are sorted by their last word, then the one before, …
+    """Return where the n-gram ends that comes last when n-grams are sorted by their last word, then the one before, …
 
-    Only those that end in ``word`` are looked at; a word's place in the sort is its rank. ``<s>`` ends an n-gram.
+    Only those that end in ``word`` count; a word's order in the sort is its rank. ``<s>`` ends an n-gram.
     """
     best = np.int64(-1)
-    for place in range(len(text)):
-        if text[place] != word:
+    for index in range(len(text)):
+        if text[index] != word:
             continue
         if best < 0:
-            best = place
+            best = index
             continue
         for back in range(1, order):
-            left, right = text[place - back], text[best - back]
+            left, right = text[index - back], text[best - back]
             if left != right:
                 if ranks[left] > ranks[right]:
-                    best = place
+                    best = index
                 break
             if ranks[left] < 0:
                 break
@@ -485,15 +486,15 @@ def list_windows(
     unigrams: Longs, grams: Ints, begins: Longs, fingers: Longs, nodes: Longs, seen: Longs, path: Ints,
     rows: Ints, counts: Longs,
 ) -> int:  # fmt: skip
-    """The windows of a text from its n-grams, sorted; how many there are.
+    """Return the windows of a text from its n-grams, sorted; how many there are.
 
     unigrams: int64 (words + 1,), how often each word was seen, ``<s>`` last. grams: int32 (n, 4), tables of orders from
     two on one after another, that of order k from ``begins[k - 2]`` to ``begins[k - 1]``. fingers: a copy of begins.
     nodes, seen: int64 (order + 1,), path: int32 (order,), scratch. rows: int32 (room, order), counts: int64 (room,),
     out.
 
-    The n-grams that extend a context follow each other, and contexts come in their order: so one finger in each table
-    is enough to go through all n-grams as through the words of a dictionary.
+    The n-grams that extend a context follow each other, and contexts come in their order: so one cursor in each table
+    is enough to visit all n-grams in the order of a dictionary.
     """
     order, size = len(path), 0
     for word in range(len(unigrams)):
@@ -528,7 +529,7 @@ def list_windows(
 
 @kernel
 def merge_rows(one: Ints, its: Longs, other: Ints, others: Longs, rows: Ints, counts: Longs) -> int:
-    """Two sorted lists of different rows as one, the counts of equal rows added; how long it is.
+    """Merge two sorted lists of distinct rows, adding the counts of equal rows; return the length.
 
     one, other: int32 (n, order), (m, order), with counts int64; rows: int32 (n + m, order) and counts, out.
     """
@@ -563,15 +564,15 @@ def merge_rows(one: Ints, its: Longs, other: Ints, others: Longs, rows: Ints, co
 
 @kernel
 def table_sizes(rows: Ints, sizes: Longs) -> None:
-    """How many n-grams of each order sorted rows begin with: sizes, int64 (order + 1,), zero at first."""
+    """Count the n-grams of each order that sorted rows begin with: sizes, int64 (order + 1,), zero at first."""
     order = rows.shape[1]
-    for place in range(len(rows)):
-        is_new = place == 0
+    for index in range(len(rows)):
+        is_new = index == 0
         for column in range(order):
-            word = rows[place, column]
+            word = rows[index, column]
             if word == 0:
                 break
-            is_new = is_new or word != rows[place - 1, column]
+            is_new = is_new or word != rows[index - 1, column]
             sizes[column + 1] += is_new
 
 
@@ -579,23 +580,23 @@ def table_sizes(rows: Ints, sizes: Longs) -> None:
 def fill_tables(
     rows: Ints, counts: Longs, begins: Longs, latest: Longs, unigrams: Longs, grams: Ints, most: int
 ) -> bool:  # fmt: skip
-    """The n-grams of sorted rows; whether every count was at most ``most``.
+    """Return the n-grams of sorted rows; whether every count was at most ``most``.
 
     latest: int64 (order + 1,), -1 at first. unigrams: int64 (words + 1,), zero at first; grams: int32 (n, 4), zero at
     first, the tables of orders from two on, that of order k from ``begins[k - 2]`` on.
     """
     order = rows.shape[1]
-    for place in range(len(rows)):
-        count = counts[place]
-        first = np.int64(rows[place, 0]) - 1
+    for index in range(len(rows)):
+        count = counts[index]
+        first = np.int64(rows[index, 0]) - 1
         unigrams[first] += count
-        is_new = place == 0 or rows[place, 0] != rows[place - 1, 0]
+        is_new = index == 0 or rows[index, 0] != rows[index - 1, 0]
         parent = first
         for column in range(1, order):
-            word = np.int64(rows[place, column])
+            word = np.int64(rows[index, column])
             if word == 0:
                 break
-            is_new = is_new or word != rows[place - 1, column]
+            is_new = is_new or word != rows[index - 1, column]
             latest[column + 1] += is_new
             at = begins[column - 1] + latest[column + 1]
             if is_new:
@@ -610,14 +611,14 @@ def fill_tables(
 
 @kernel
 def find_suffixes(grams: Ints, of_parents: Ints, shorter: Ints, children: Longs, suffixes: Ints) -> None:
-    """The number of each n-gram without its first word.
+    """Find the number of each n-gram without its first word.
 
     That of ``a b c d`` is the one among the extensions of ``b c``, the suffix of ``a b c``, that ends in ``d``.
     grams: int32 (n, 4); of_parents: the suffixes of the order below; shorter: the table of the order below, in which
     n-gram g is extended by ``children[g]`` to ``children[g + 1]``. suffixes: int32 (n,), out.
     """
-    for place in range(len(grams)):
-        context, word = np.int64(of_parents[grams[place, PARENT]]), grams[place, WORD]
+    for index in range(len(grams)):
+        context, word = np.int64(of_parents[grams[index, PARENT]]), grams[index, WORD]
         low, high = children[context], children[context + 1]
         while low < high:
             middle = (low + high) >> 1
@@ -625,7 +626,7 @@ def find_suffixes(grams: Ints, of_parents: Ints, shorter: Ints, children: Longs,
                 low = middle + 1
             else:
                 high = middle
-        suffixes[place] = low
+        suffixes[index] = low
 
 
 # Probabilities
@@ -633,18 +634,18 @@ def find_suffixes(grams: Ints, of_parents: Ints, shorter: Ints, children: Longs,
 
 @kernel
 def look_up_lower(suffixes: Ints, first: int, last: int, lower: Doubles, out: Doubles) -> None:
-    """out[i] becomes the probability of suffix i, for suffixes from ``first`` up to ``last``.
+    """Set out[i] to the probability of suffix i, for suffixes from ``first`` up to ``last``.
 
     lower: float64 (last - first,).
     """
     size = len(suffixes)
-    for place in range(size):
-        ahead = np.int64(suffixes[min(place + 32, size - 1)])
+    for index in range(size):
+        ahead = np.int64(suffixes[min(index + 32, size - 1)])
         if first <= ahead < last:
             prefetch(lower, ahead - first)
-        suffix = np.int64(suffixes[place])
+        suffix = np.int64(suffixes[index])
         if first <= suffix < last:
-            out[place] = lower[suffix - first]
+            out[index] = lower[suffix - first]
 
 
 @kernel
@@ -652,18 +653,18 @@ def weigh_contexts(
     grams: Ints, kept: Bytes, first_context: int, discounts: Doubles, per_type: float, extra: float,
     totals: Doubles, weights: Doubles,
 ) -> None:  # fmt: skip
-    """N(c) and b(c), see ``share_out``, of contexts from ``first_context`` on; grams: all their extensions.
+    """Compute N(c) and b(c), see ``share_out``, of contexts from ``first_context`` on; grams: all their extensions.
 
     kept: zero for n-grams that are pruned, which give all they have to b(c); empty if none are. A context without
     extensions has the weight one.
     """
     totals[:] = 0.0
     weights[:] = 0.0
-    for place in range(len(grams)):
-        context = grams[place, PARENT] - first_context
-        count = grams[place, COUNT]
+    for index in range(len(grams)):
+        context = grams[index, PARENT] - first_context
+        count = grams[index, COUNT]
         totals[context] += count + per_type
-        is_pruned = len(kept) > 0 and kept[place] == 0
+        is_pruned = len(kept) > 0 and kept[index] == 0
         weights[context] += count + per_type if is_pruned else discounts[min(count, 3)] + per_type
     for context in range(len(totals)):
         if totals[context] > 0.0:
@@ -678,40 +679,40 @@ def share_out(
     grams: Ints, first_context: int, discounts: Doubles, interpolated: bool, totals: Doubles, weights: Doubles,
     lower: Doubles, probabilities: Doubles,
 ) -> None:  # fmt: skip
-    """Probabilities of n-grams.
+    """Compute the probabilities of n-grams.
 
         p(w | c) = (n(c w) - D(n)) / N(c) + b(c) p(w | c without its first word)
 
     N(c) is the sum of counts, ``per_type`` for each different word, and ``extra``; b(c) is what is left over. With
     ``interpolated`` false the last term is left out. lower: the last factor, for each n-gram.
     """
-    for place in range(len(grams)):
-        context = grams[place, PARENT] - first_context
-        count = grams[place, COUNT]
+    for index in range(len(grams)):
+        context = grams[index, PARENT] - first_context
+        count = grams[index, COUNT]
         share = (count - discounts[min(count, 3)]) / totals[context]
-        probabilities[place] = share + weights[context] * lower[place] if interpolated else share
+        probabilities[index] = share + weights[context] * lower[index] if interpolated else share
 
 
 @kernel
 def mark_frequent(grams: Ints, limit: int, kept: Bytes) -> None:
-    """kept[i] = 1 where n-gram i was seen more than ``limit`` times."""
-    for place in range(len(grams)):
-        kept[place] = grams[place, COUNT] > limit
+    """Set kept[i] = 1 where n-gram i was seen more than ``limit`` times."""
+    for index in range(len(grams)):
+        kept[index] = grams[index, COUNT] > limit
 
 
 @kernel
 def drop_rare(grams: Ints, kept: Bytes, renumbered_below: Ints, renumbered: Ints) -> int:
-    """Close the gaps that n-grams leave which are not kept; how many are. Their parents are kept where they are.
+    """Remove n-grams that are not kept, in place; return how many are kept. Their parents are kept too.
 
     renumbered_below: int32, the new numbers of the order below, empty if they are the old ones; renumbered: int32 (n,),
     out, the same for this order.
     """
     size = 0
-    for place in range(len(grams)):
-        renumbered[place] = size
-        if kept[place]:
+    for index in range(len(grams)):
+        renumbered[index] = size
+        if kept[index]:
             for column in range(4):
-                grams[size, column] = grams[place, column]
+                grams[size, column] = grams[index, column]
             if len(renumbered_below):
                 grams[size, PARENT] = renumbered_below[grams[size, PARENT]]
             size += 1

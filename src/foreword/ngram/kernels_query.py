@@ -35,13 +35,13 @@ from foreword.native.memory import load_unaligned, lowest_one, ones, prefetch
 
 EVERY = 128
 SPARE = 8
-"""Bytes behind a packed array, so that eight can be loaded wherever a number begins."""
+"""Bytes after a packed array, so that eight can be loaded wherever a number begins."""
 
 
 @inlined
-def read_bits(data: Bytes, start: int, place: int, width: int) -> int:
-    """Number ``place`` of those of ``width`` (0 to 57) bits that begin at byte ``start``."""
-    bit = place * width
+def read_bits(data: Bytes, start: int, index: int, width: int) -> int:
+    """Return number ``index`` of those of ``width`` (0 to 57) bits that begin at byte ``start``."""
+    bit = index * width
     word = load_unaligned(data, start + (bit >> 3)) >> np.uint64(bit & 7)
     return np.int64(word & ((np.uint64(1) << np.uint64(width)) - np.uint64(1)))
 
@@ -49,9 +49,9 @@ def read_bits(data: Bytes, start: int, place: int, width: int) -> int:
 @kernel
 def _pack(values: NDArray[np.integer], every: int, width: int, out: Bytes) -> None:
     mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
-    for place in range(len(values) // every):
-        bit = place * width
-        value = (np.uint64(values[place * every]) & mask) << np.uint64(bit & 7)
+    for index in range(len(values) // every):
+        bit = index * width
+        value = (np.uint64(values[index * every]) & mask) << np.uint64(bit & 7)
         byte = bit >> 3
         while value != np.uint64(0):
             out[byte] |= np.uint8(value & np.uint64(0xFF))
@@ -60,12 +60,12 @@ def _pack(values: NDArray[np.integer], every: int, width: int, out: Bytes) -> No
 
 
 def packed_bytes(count: int, width: int) -> int:
-    """How many bytes ``count`` numbers of ``width`` bits take, the spare ones included."""
+    """Return how many bytes ``count`` numbers of ``width`` bits take, the spare ones included."""
     return (count * width + 7) // 8 + SPARE
 
 
 def pack_bits(values: NDArray[np.integer], width: int, out: Bytes, *, every: int = 1) -> None:
-    """The lower ``width`` bits (up to 56) of the numbers, or of each ``every``-th, one after another.
+    """Pack the lower ``width`` bits (up to 56) of the numbers, or of each ``every``-th.
 
     out: uint8 (packed_bytes(count, width),).
     """
@@ -74,26 +74,26 @@ def pack_bits(values: NDArray[np.integer], width: int, out: Bytes, *, every: int
 
 
 def low_bits(count: int, universe: int) -> int:
-    """How many bits of each number are kept as they are."""
+    """Return how many low bits of each number are packed as they are."""
     return max(0, (universe // max(1, count)).bit_length() - 1)
 
 
 def high_words(count: int, universe: int) -> int:
-    """How many 64-bit words the bit string takes."""
+    """Return how many 64-bit words the bit string takes."""
     return (count + (universe >> low_bits(count, universe))) // 64 + 1
 
 
 @kernel
 def _set_highs(values: Longs, low: int, highs: ULongs, samples: Longs) -> None:
-    for place in range(len(values)):
-        bit = (values[place] >> low) + place
+    for index in range(len(values)):
+        bit = (values[index] >> low) + index
         highs[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
-        if place % EVERY == 0:
-            samples[place // EVERY] = bit
+        if index % EVERY == 0:
+            samples[index // EVERY] = bit
 
 
 def pack_rising(values: Longs, highs: ULongs, lows: Bytes, samples: Longs) -> None:
-    """Elias-Fano: the bit string, the low bits, and where every 128th one stands, into arrays of the right sizes."""
+    """Write an Elias-Fano list: the bit string, the low bits, and the positions of every 128th set bit."""
     low = low_bits(len(values), int(values[-1]))
     highs[:] = 0
     _set_highs(values, low, highs, samples)
@@ -102,7 +102,7 @@ def pack_rising(values: Longs, highs: ULongs, lows: Bytes, samples: Longs) -> No
 
 @inlined
 def next_one(highs: ULongs, first: int, last: int, bit: int) -> int:
-    """The place of the first set bit from ``bit`` on, in the words from ``first`` to ``last``; the end if none."""
+    """Return the first set bit from ``bit`` on, in the words from ``first`` to ``last``; the end if none."""
     word = first + (bit >> 6)
     if word >= last:
         return (last - first) << 6
@@ -116,10 +116,10 @@ def next_one(highs: ULongs, first: int, last: int, bit: int) -> int:
 
 
 @inlined
-def find_one(highs: ULongs, first: int, last: int, samples: Longs, sample: int, place: int) -> int:
-    """The place of one number ``place``; damaged data gives a wrong place, never one outside the words."""
-    bit = samples[sample + place // EVERY]
-    missing = place % EVERY
+def find_one(highs: ULongs, first: int, last: int, samples: Longs, sample: int, index: int) -> int:
+    """Return the position of set bit number ``index``; damaged data gives a wrong one, but never outside the words."""
+    bit = samples[sample + index // EVERY]
+    missing = index % EVERY
     word = first + (bit >> 6)
     if bit < 0 or word >= last:
         return (last - first) << 6
@@ -142,10 +142,10 @@ _FREE = np.uint64(0)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 BUCKET_BITS = 11
-"""Buckets that grow at once stay in the cache."""
+"""The top bits that choose a bucket: that many buckets that grow in parallel stay in the cache."""
 
 BUCKET_ROWS = 1 << 15
-"""Fewer rows a bucket than this are not worth their bookkeeping."""
+"""Rows per bucket at least: smaller ones are not worth their bookkeeping."""
 
 DIGIT = 11
 TALLY = 2 << DIGIT
@@ -160,19 +160,19 @@ MOST_IN_BUCKET = 1 << 24
 
 @inlined
 def mixed_key(context: int, word: int, bits: int) -> np.uint64:
-    """The key of (context, word), mixed; never zero, which marks a free row."""
+    """Return the key of (context, word), mixed; never zero, which marks a free row."""
     return mix(np.uint64((context << bits | word) + 1)) * SECOND
 
 
 @inlined
 def home_of(mixed: np.uint64, homes: int) -> int:
-    """The first row to look at: the mixed key's upper half, scaled to the number of homes."""
+    """Return the first row to look at: the mixed key's upper half, scaled to the number of homes."""
     return np.int64(((mixed >> HALF) * np.uint64(homes)) >> HALF)
 
 
 @inlined
 def find(table: ULongs, first: int, homes: int, mixed: np.uint64) -> int:
-    """The row of a key in the table that begins at row ``first``, or -1. The table's last row is free."""
+    """Return the row of a key in the table that begins at row ``first``, or -1. The table's last row is free."""
     row = first + home_of(mixed, homes)
     held = table[2 * row]
     while held < mixed and held != _FREE:
@@ -182,19 +182,19 @@ def find(table: ULongs, first: int, homes: int, mixed: np.uint64) -> int:
 
 
 @inlined
-def _key_of(grams: ULongs, place: int, contexts: UInts, base: int, bits: int) -> np.uint64:
-    """grams: uint64 (2 n,), of which word and parent are the lower and the upper half of the first."""
-    named = grams[2 * place]
+def _key_of(grams: ULongs, index: int, contexts: UInts, base: int, bits: int) -> np.uint64:
+    """Return the mixed key of an n-gram. grams: uint64 (2 n,); word and parent are the halves of the first number."""
+    named = grams[2 * index]
     context = base + np.int64(contexts[np.int64(named >> HALF)])
     return mixed_key(context, np.int64(named & _LOW_HALF), bits)
 
 
 @kernel
 def count_buckets(grams: ULongs, contexts: UInts, base: int, bits: int, bucket_bits: int, counts: Longs) -> None:
-    """How many n-grams each bucket gets; counts: int64 (buckets,), zero at first."""
+    """Count the n-grams of each bucket; counts: int64 (buckets,), zero at first."""
     shift = np.uint64(63 - bucket_bits)
-    for place in range(len(grams) // 2):
-        mixed = _key_of(grams, place, contexts, base, bits)
+    for index in range(len(grams) // 2):
+        mixed = _key_of(grams, index, contexts, base, bits)
         counts[np.int64(mixed >> np.uint64(1) >> shift)] += 1
 
 
@@ -204,32 +204,32 @@ def spread(
     table: ULongs, numbers: Ints,
 ) -> None:  # fmt: skip
     """Write every n-gram's row to its bucket's part of the table, from ``rows[bucket]`` on, and its number to
-    ``numbers``, from ``places[bucket]`` on; both are moved on. ``numbers`` may be empty: then nobody asks for them.
+    ``numbers``, from ``places[bucket]`` on; both are moved on. ``numbers`` may be empty: then they are not written.
     """
     shift = np.uint64(63 - bucket_bits)
-    for place in range(len(grams) // 2):
-        mixed = _key_of(grams, place, contexts, base, bits)
+    for index in range(len(grams) // 2):
+        mixed = _key_of(grams, index, contexts, base, bits)
         bucket = np.int64(mixed >> np.uint64(1) >> shift)
         row = rows[bucket]
         rows[bucket] = row + 1
         table[2 * row] = mixed
-        table[2 * row + 1] = grams[2 * place + 1]
+        table[2 * row + 1] = grams[2 * index + 1]
         if len(numbers):
-            numbers[places[bucket]] = place
+            numbers[places[bucket]] = index
             places[bucket] += 1
 
 
 @inlined
 def _sort_bucket(keys: ULongs, size: int, bucket_bits: int, order: ULongs, spare: ULongs, tally: Ints) -> None:
-    """order[i], out: in its lower bits, which key is number i.
+    """Sort the keys of a bucket. order[i], out: in its lower bits, the index of key number i.
 
     Above them are the forty bits of the key that follow those that a bucket has in common. Sorting by 22 of them leaves
     next to nothing to be put right.
     """
     tally[:] = 0
-    for place in range(size):
-        rest = keys[place] << np.uint64(bucket_bits) >> _INDEX_BITS << _INDEX_BITS
-        order[place] = rest | np.uint64(place)
+    for index in range(size):
+        rest = keys[index] << np.uint64(bucket_bits) >> _INDEX_BITS << _INDEX_BITS
+        order[index] = rest | np.uint64(index)
         tally[np.int64(rest >> np.uint64(64 - 2 * DIGIT)) & (1 << DIGIT) - 1] += 1
         tally[(1 << DIGIT) + np.int64(rest >> np.uint64(64 - DIGIT))] += 1
     for turn in range(2):
@@ -238,18 +238,18 @@ def _sort_bucket(keys: ULongs, size: int, bucket_bits: int, order: ULongs, spare
             count = tally[digit]
             tally[digit] = begin
             begin += count
-    for place in range(size):
-        digit = np.int64(order[place] >> np.uint64(64 - 2 * DIGIT)) & (1 << DIGIT) - 1
-        spare[tally[digit]] = order[place]
+    for index in range(size):
+        digit = np.int64(order[index] >> np.uint64(64 - 2 * DIGIT)) & (1 << DIGIT) - 1
+        spare[tally[digit]] = order[index]
         tally[digit] += 1
-    for place in range(size):
-        digit = (1 << DIGIT) + np.int64(spare[place] >> np.uint64(64 - DIGIT))
-        order[tally[digit]] = spare[place]
+    for index in range(size):
+        digit = (1 << DIGIT) + np.int64(spare[index] >> np.uint64(64 - DIGIT))
+        order[tally[digit]] = spare[index]
         tally[digit] += 1
     alike = False
-    for place in range(1, size):
-        held = order[place]
-        at = place
+    for index in range(1, size):
+        held = order[index]
+        at = index
         while at > 0 and order[at - 1] > held:
             order[at] = order[at - 1]
             at -= 1
@@ -261,10 +261,10 @@ def _sort_bucket(keys: ULongs, size: int, bucket_bits: int, order: ULongs, spare
 
 @kernel
 def _sort_by_key(keys: ULongs, size: int, order: ULongs) -> None:
-    """Put right what forty bits did not tell; it is nearly sorted already."""
-    for place in range(1, size):
-        held = order[place]
-        at = place
+    """Sort by whole keys where forty bits were equal; the order is nearly right already."""
+    for index in range(1, size):
+        held = order[index]
+        at = index
         while at > 0 and keys[np.int64(order[at - 1] & _INDEX)] > keys[np.int64(held & _INDEX)]:
             order[at] = order[at - 1]
             at -= 1
@@ -295,11 +295,11 @@ def lay_out(
         if bucket + 1 < buckets:
             begin = begins[bucket + 1]
             named = listed + (counts[bucket] if bucket >= 0 else 0)
-            for place in range(counts[bucket + 1]):
-                keys[there + place] = table[2 * (begin + place)]
-                values[there + place] = table[2 * (begin + place) + 1]
+            for index in range(counts[bucket + 1]):
+                keys[there + index] = table[2 * (begin + index)]
+                values[there + index] = table[2 * (begin + index) + 1]
                 if len(numbers):
-                    names[there + place] = numbers[named + place]
+                    names[there + index] = numbers[named + index]
         if bucket < 0:
             continue
         size = counts[bucket]
@@ -307,12 +307,12 @@ def lay_out(
         if row < end:
             table[2 * row : 2 * end] = _FREE
         _sort_bucket(keys[here : here + size], size, bucket_bits, order, spare, tally)
-        for place in range(size):
+        for index in range(size):
             if len(numbers):
-                ahead = names[here + np.int64(order[min(place + 24, size - 1)] & _INDEX)]
+                ahead = names[here + np.int64(order[min(index + 24, size - 1)] & _INDEX)]
                 if first <= ahead < last:
                     prefetch(contexts, ahead - first)
-            source = here + np.int64(order[place] & _INDEX)
+            source = here + np.int64(order[index] & _INDEX)
             key = keys[source]
             row = max(row, home_of(key, homes))
             if row >= len(table) // 2:
@@ -321,7 +321,7 @@ def lay_out(
             table[2 * row + 1] = values[source]
             if len(numbers):
                 number = np.int64(names[source])
-                numbers[listed + place] = number
+                numbers[listed + index] = number
                 if first <= number < last:
                     contexts[number - first] = row
             row += 1
@@ -331,7 +331,7 @@ def lay_out(
 
 @kernel
 def name_contexts(table: ULongs, numbers: Ints, first: int, last: int, contexts: UInts) -> None:
-    """contexts[n - first] becomes the row of n-gram n, for n from ``first`` up to ``last``; numbers: of ``lay_out``."""
+    """Set contexts[n - first] to the row of n-gram n, for n from ``first`` up to ``last``; numbers: of ``lay_out``."""
     listed = 0
     for row in range(len(table) // 2):
         if table[2 * row] != _FREE:
@@ -346,21 +346,22 @@ def name_contexts(table: ULongs, numbers: Ints, first: int, last: int, contexts:
 HASH, TRIE = 0, 1
 
 COUNT, WORD_START, HIGH_START, HIGH_END, LOW_START, LOW_BITS, SAMPLE_START, LOG_START, BACKOFF_START = range(9)
-"""Columns of ``Model.shapes``: for each order from the unigrams on, how many n-grams there are and where the parts
-of its arrays begin. Words and logs are the order's own; highs, lows and samples say where the extensions of each of
-its n-grams begin in the next order."""
+"""Columns of ``ModelArrays.shapes``: for each order from the unigrams on, how many n-grams there are and where the
+parts of its arrays begin. Words and logs are the order's own; highs, lows and samples say where the extensions of each
+of its n-grams begin in the next order."""
 
 COLUMNS = 9
 
 FIRST_ROW, HOMES = 1, 2
-"""Columns of ``Model.shapes`` in the hash layout: where an order's table begins, and how many homes its keys have."""
+"""Columns of ``ModelArrays.shapes`` in the hash layout: where an order's table begins, and how many homes its keys
+have."""
 
 LANES = 32
-"""Documents that are scored side by side, so that each waits for its memory while the others work."""
+"""Documents scored in parallel, so that each waits for its memory while the others work."""
 
 
 class ModelArrays(NamedTuple):
-    """All that a query needs.
+    """The arrays of a model, as queries take them.
 
     unigrams: float32, [2 * word] log-probability, [2 * word + 1] log back-off weight; bits: what a word takes in a
     key or a packed array; bases: int64 (orders,), the first context number of contexts of one, two, … words.
@@ -390,22 +391,22 @@ class ModelArrays(NamedTuple):
 
 @inlined
 def extensions(model: ModelArrays, length: int, context: int) -> tuple[int, int]:
-    """In the trie, where the extensions of a context of ``length`` + 1 words begin and end in the next order."""
+    """Return the range, in the next order of the trie, of the extensions of a context of ``length`` + 1 words."""
     shape = model.shapes[length]
-    place = context - model.bases[length]
+    index = context - model.bases[length]
     first, last = shape[HIGH_START], shape[HIGH_END]
     low = shape[LOW_BITS]
-    bit = find_one(model.highs, first, last, model.samples, shape[SAMPLE_START], place)
+    bit = find_one(model.highs, first, last, model.samples, shape[SAMPLE_START], index)
     after = next_one(model.highs, first, last, bit + 1)
-    start = ((bit - place) << low) | read_bits(model.lows, shape[LOW_START], place, low)
-    stop = ((after - place - 1) << low) | read_bits(model.lows, shape[LOW_START], place + 1, low)
+    start = ((bit - index) << low) | read_bits(model.lows, shape[LOW_START], index, low)
+    stop = ((after - index - 1) << low) | read_bits(model.lows, shape[LOW_START], index + 1, low)
     count = model.shapes[length + 1][COUNT]
     return min(max(start, 0), count), min(max(stop, 0), count)
 
 
 @inlined
 def search(model: ModelArrays, length: int, context: int, word: int) -> int:
-    """Binary search for a word among the extensions of a context; its place in the next order, or -1."""
+    """Search for a word among the extensions of a context; return its index in the next order, or -1."""
     low, high = extensions(model, length, context)
     start = model.shapes[length + 1][WORD_START]
     while low < high:
@@ -422,7 +423,7 @@ def search(model: ModelArrays, length: int, context: int, word: int) -> int:
 
 @inlined
 def entry(model: ModelArrays, length: int, context: int, word: int) -> int:
-    """The n-gram of a context of ``length`` + 1 words and a word, or -1."""
+    """Return the n-gram of a context of ``length`` + 1 words and a word, or -1."""
     if model.layout == HASH:
         shape = model.shapes[length + 1]
         return find(model.table, shape[FIRST_ROW], shape[HOMES], mixed_key(context, word, model.bits))
@@ -430,11 +431,11 @@ def entry(model: ModelArrays, length: int, context: int, word: int) -> int:
 
 
 @inlined
-def log_of(model: ModelArrays, order: int, place: int) -> float:
-    """The log-probability of an n-gram of ``order`` + 1 words, ``order`` at least 1."""
+def log_of(model: ModelArrays, order: int, index: int) -> float:
+    """Return the log-probability of an n-gram of ``order`` + 1 words, ``order`` at least 1."""
     if model.layout == HASH:
-        return np.float64(model.values[4 * place + 2])
-    at = model.shapes[order][LOG_START] + place
+        return np.float64(model.values[4 * index + 2])
+    at = model.shapes[order][LOG_START] + index
     if len(model.codes):
         return np.float64(model.books[512 * order + model.codes[at]])
     return np.float64(model.logs[at])
@@ -442,13 +443,13 @@ def log_of(model: ModelArrays, order: int, place: int) -> float:
 
 @inlined
 def weight_of(model: ModelArrays, length: int, context: int) -> float:
-    """The log back-off weight of a context of ``length`` + 1 words."""
+    """Return the log back-off weight of a context of ``length`` + 1 words."""
     if length == 0:
         return np.float64(model.unigrams[2 * context + 1])
-    place = context - model.bases[length]
+    index = context - model.bases[length]
     if model.layout == HASH:
-        return np.float64(model.values[4 * place + 3])
-    at = model.shapes[length][BACKOFF_START] + place
+        return np.float64(model.values[4 * index + 3])
+    at = model.shapes[length][BACKOFF_START] + index
     if len(model.codes):
         return np.float64(model.books[512 * length + 256 + model.codes[at]])
     return np.float64(model.logs[at])
@@ -456,7 +457,7 @@ def weight_of(model: ModelArrays, length: int, context: int) -> float:
 
 @inlined
 def is_context(model: ModelArrays, length: int, context: int) -> bool:
-    """Whether a state names this context of ``length`` + 1 words.
+    """Return whether a state names this context of ``length`` + 1 words.
 
     Where a context's answer is final (Lidstone), one that nothing is known to follow, which has a weight of one, must
     not be asked; elsewhere that weight does no harm.
@@ -466,7 +467,7 @@ def is_context(model: ModelArrays, length: int, context: int) -> bool:
 
 @inlined
 def step(model: ModelArrays, state: Longs, at: int, orders: int, word: int) -> tuple[float, int]:
-    """Read a word in the state at ``state[at:at + orders]``: its log-probability, and the order that matched."""
+    """Read a word in the state at ``state[at:at + orders]``; return its log-probability and the order that matched."""
     matched = 1
     log = np.float64(model.unigrams[2 * word])
     weight = np.float64(0.0)
@@ -477,14 +478,14 @@ def step(model: ModelArrays, state: Longs, at: int, orders: int, word: int) -> t
     for length in range(orders):
         context = carried
         carried = state[at + length + 1] if length + 1 < orders else np.int64(-1)
-        place = np.int64(-1)
+        index = np.int64(-1)
         if context >= 0:
             if alive:
-                place = entry(model, length, context, word)
-                alive = place >= 0 or model.uniform
-            if place >= 0:
+                index = entry(model, length, context, word)
+                alive = index >= 0 or model.uniform
+            if index >= 0:
                 matched = length + 2
-                log = log_of(model, length + 1, place)
+                log = log_of(model, length + 1, index)
                 weight = 0.0
             elif model.uniform:
                 matched = 1
@@ -494,8 +495,8 @@ def step(model: ModelArrays, state: Longs, at: int, orders: int, word: int) -> t
                 weight += weight_of(model, length, context)
         if length + 1 < orders:
             state[at + length + 1] = -1
-            if place >= 0 and is_context(model, length + 1, model.bases[length + 1] + place):
-                state[at + length + 1] = model.bases[length + 1] + place
+            if index >= 0 and is_context(model, length + 1, model.bases[length + 1] + index):
+                state[at + length + 1] = model.bases[length + 1] + index
     return log + weight, matched
 
 
@@ -517,7 +518,7 @@ def score(
     model: ModelArrays, start: Longs, ids: NDArray[np.integer], offsets: Longs, first: int, last: int,
     states: Longs, at: Longs, logs: Doubles, matched: Bytes,
 ) -> None:  # fmt: skip
-    """Log-probability of every id of documents ``first`` to ``last``, LANES documents side by side.
+    """Compute the log-probability of every id of documents ``first`` to ``last``, LANES documents in parallel.
 
     start: the state after ``<s>``, (orders,). states: (LANES * orders,), at: (LANES * 2,), scratch.
     matched: uint8, out, the order that matched, if it is not empty.
@@ -544,13 +545,13 @@ def score(
         if not busy:
             break
         for lane in range(LANES):
-            place = at[2 * lane]
-            if place < at[2 * lane + 1]:
-                log, order = step(model, states, lane * orders, orders, np.int64(ids[place]))
-                logs[place] = log
+            index = at[2 * lane]
+            if index < at[2 * lane + 1]:
+                log, order = step(model, states, lane * orders, orders, np.int64(ids[index]))
+                logs[index] = log
                 if len(matched):
-                    matched[place] = order
-                at[2 * lane] = place + 1
+                    matched[index] = order
+                at[2 * lane] = index + 1
 
 
 @kernel
@@ -562,34 +563,34 @@ def advance(model: ModelArrays, states: Longs, ids: Longs, orders: int) -> None:
 
 @kernel
 def known_extensions(model: ModelArrays, length: int, context: int, found: Longs) -> None:
-    """In the trie, the range of a context's extensions: found[0:2], out."""
+    """Write the range of a context's extensions in the trie to found[0:2]."""
     found[0], found[1] = extensions(model, length, context)
 
 
 @kernel
 def unpack_words(model: ModelArrays, order: int, first: int, last: int, out: Longs) -> None:
     """Write the last words of n-grams ``first`` to ``last`` to ``out``."""
-    for place in range(first, last):
-        out[place - first] = read_bits(model.words, model.shapes[order][WORD_START], place, model.bits)
+    for index in range(first, last):
+        out[index - first] = read_bits(model.words, model.shapes[order][WORD_START], index, model.bits)
 
 
 @kernel
 def unpack_logs(model: ModelArrays, order: int, first: int, last: int, out: Doubles) -> None:
     """Write the log-probabilities of n-grams ``first`` to ``last`` to ``out``."""
-    for place in range(first, last):
-        out[place - first] = log_of(model, order, place)
+    for index in range(first, last):
+        out[index - first] = log_of(model, order, index)
 
 
 @kernel
 def unpack_weights(model: ModelArrays, length: int, first: int, last: int, out: Doubles) -> None:
     """Write the log back-off weights of n-grams ``first`` to ``last`` to ``out``."""
-    for place in range(first, last):
-        out[place - first] = weight_of(model, length, model.bases[length] + place)
+    for index in range(first, last):
+        out[index - first] = weight_of(model, length, model.bases[length] + index)
 
 
 @kernel
 def count_extensions(model: ModelArrays, length: int, out: Longs) -> None:
-    """In the trie, how many extensions each n-gram of ``length`` + 1 words has."""
-    for place in range(len(out)):
-        first, last = extensions(model, length, model.bases[length] + place)
-        out[place] = max(0, last - first)
+    """Count the extensions, in the trie, of each n-gram of ``length`` + 1 words."""
+    for index in range(len(out)):
+        first, last = extensions(model, length, model.bases[length] + index)
+        out[index] = max(0, last - first)

@@ -1,12 +1,13 @@
-"""N-grams that were counted in parts of a text, put together: the tables that ``ngram_counts.py`` lists from all of it.
+"""Merging the n-grams of parts of a text, as a cluster counts them, into the tables that ``counts.py`` lists from all
+of it.
 
-At every place of a text begins a *window*: the word there and the ``order`` - 1 behind it, fewer where the document
-ends. All counts of n-grams follow from how often each window came: a k-gram was seen as often as windows begin with
-it. So a part of a text gives its distinct windows, sorted, with their counts; two such lists are merged like any sorted
-lists, equal windows added; and since windows with different first words share no n-gram, the lists can be merged for
-each range of first words by itself, by whoever. Then one pass over the sorted windows lists the n-grams of all orders.
+A *window* begins at every position of a text: the word there and the ``order`` - 1 after it, fewer where the document
+ends. All counts of n-grams follow from the counts of windows: a k-gram was seen as often as windows begin with it. So a
+part of a text gives its distinct windows, sorted, with their counts; two such lists are merged like any sorted lists,
+with the counts of equal windows added; and since windows with different first words share no n-gram, the lists of each
+range of first words can be merged independently. Then one pass over the sorted windows lists the n-grams of all orders.
 
-Shapes: a window is a row of ``order`` numbers, a word's id + 1, ``words`` + 1 for ``<s>``, and 0 behind the end.
+Shapes: a window is a row of ``order`` numbers, a word's id + 1, ``words`` + 1 for ``<s>``, and 0 after the end.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
 
 MOST = (1 << 31) - 1
-"""What a table can count, and how many n-grams of an order it can number."""
+"""The largest count, and the largest number of n-grams of one order, that a table can hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """rows: int32 (n, order), sorted, all different; counts: int64 (n,)."""
+    """The distinct windows of a text. rows: int32 (n, order), sorted; counts: int64 (n,)."""
 
     rows: Ints
     counts: Longs
@@ -62,8 +63,8 @@ class RangeTables:
     """The n-grams of a range of first words.
 
     unigrams: int64 (words + 1,), how often each word was seen, ``<s>`` last; zero outside the range.
-    tables: of each order from two on, int32 (n, 4) as in ``ngram_counts.Order``; parents are numbered within the range,
-    those of bigrams, which are words, as ever.
+    tables: of each order from two on, int32 (n, 4) as in ``counts.Order``; parents are numbered within the range,
+    except those of bigrams, which are words.
     """
 
     unigrams: Longs
@@ -74,8 +75,10 @@ class RangeTables:
 
 
 def windows_of(corpus: Corpus, order: int) -> Windows:
-    """The distinct windows of a text, by way of its sorted n-grams: a window that ends where an n-gram does is what is
-    left of that n-gram's count when those of its extensions are taken away.
+    """Return the distinct windows of a text.
+
+    They follow from its sorted n-grams: the count of a window that ends where an n-gram does is what is left of that
+    n-gram's count after those of its extensions are subtracted.
     """
     counts, orders = count_ngrams(corpus, order)
     unigrams = np.append(counts, len(corpus))
@@ -89,12 +92,12 @@ def windows_of(corpus: Corpus, order: int) -> Windows:
 
 
 def merge_windows(parts: Sequence[Windows], order: int) -> Windows:
-    """All lists as one, two by two, so that each window is moved as often as the number of lists can be halved."""
+    """Merge lists two by two, so that each window is moved only as often as the number of lists can be halved."""
     left = [part for part in parts if len(part)]
     if not left:
         return Windows(np.empty((0, order), np.int32), np.empty(0, np.int64))
     while len(left) > 1:
-        pairs = [_merged(*left[place : place + 2]) for place in range(0, len(left) - 1, 2)]
+        pairs = [_merged(*left[index : index + 2]) for index in range(0, len(left) - 1, 2)]
         left = pairs + left[2 * len(pairs) :]
     return left[0]
 
@@ -110,7 +113,7 @@ def _merged(one: Windows, other: Windows) -> Windows:
 
 
 def tables_of(windows: Windows, vocab_size: int) -> RangeTables:
-    """The n-grams of sorted windows, and the words: of a text, or of a range of first words."""
+    """Return the n-grams and words of sorted windows, of a text or of a range of first words."""
     order = windows.rows.shape[1]
     sizes = np.zeros(order + 1, np.int64)
     table_sizes(windows.rows, sizes)
@@ -126,10 +129,10 @@ def tables_of(windows: Windows, vocab_size: int) -> RangeTables:
 def join_tables(
     parts: Iterable[RangeTables], sizes: Sequence[int], vocab_size: int, scratch: Scratch | None = None
 ) -> tuple[Longs, list[Order]]:
-    """Ranges of first words, in their order, as the tables of the whole text: word counts, and n-grams from two on.
+    """Join ranges of first words, in order, into the tables of the whole text: word counts, and n-grams from two on.
 
-    parts: taken one after another, so that no two need be there at once; sizes: how many n-grams of each order from two
-    on they have together.
+    parts: consumed one after another, so that no two need be in memory at once; sizes: how many n-grams of each order
+    from two on they have together.
     """
     if max(sizes, default=0) > MOST:
         raise ForewordError("more than two thousand million n-grams of one order: take a lower one, or fewer words")
@@ -151,12 +154,12 @@ def join_tables(
 def _linked(tables: list[Ints], vocab_size: int, scratch: Scratch) -> list[Order]:
     """Add to each table its suffixes and continuation counts: one for each n-gram that it is the suffix of."""
     suffixes: list[Ints] = []
-    for place, grams in enumerate(tables):
+    for index, grams in enumerate(tables):
         found = scratch.empty(len(grams), np.int32)
         found[:] = grams[:, WORD]
-        if place:
-            shorter = tables[place - 1]
-            below = len(tables[place - 2]) if place > 1 else vocab_size + 1
+        if index:
+            shorter = tables[index - 1]
+            below = len(tables[index - 2]) if index > 1 else vocab_size + 1
             children = np.empty(below + 1, np.int64)
             list_extensions(shorter, children)
             find_suffixes(grams, suffixes[-1], shorter, children, found)
@@ -177,13 +180,13 @@ def _linked(tables: list[Ints], vocab_size: int, scratch: Scratch) -> list[Order
 
 
 def first_places(ids: NDArray[np.integer]) -> Longs:
-    """The distinct ids of a text in the order they first come."""
+    """Return the distinct ids of a text in the order of their first occurrence."""
     found, places = np.unique(ids, return_index=True)
     return np.asarray(found, np.int64)[np.argsort(places)]
 
 
 def last_in_kenlms_sort(orders: Sequence[Order], in_order: Longs, end: int, vocab_size: int) -> list[int]:
-    """What ``Text.last_in_kenlms_sort`` finds in the text, from the tables. in_order: all ids as they first come."""
+    """Find what ``Text.last_in_kenlms_sort`` does from the tables alone. in_order: the result of ``first_places``."""
     ranks = np.full(vocab_size + 1, -1, np.int64)  # <s>, the last, has none
     rest = in_order[in_order != end]
     ranks[end], ranks[rest] = 0, np.arange(1, len(rest) + 1)
@@ -200,20 +203,20 @@ def last_in_kenlms_sort(orders: Sequence[Order], in_order: Longs, end: int, voca
 
 
 def _spelled(orders: Sequence[Order], length: int, word: int) -> Longs:
-    """The n-grams of so many words that end in ``word``: (n, length)."""
+    """Return the n-grams of ``length`` words that end in ``word``: (n, length)."""
     numbers: NDArray[np.integer] = np.flatnonzero(orders[length - 2].words == word)
     words = np.empty((len(numbers), length), np.int64)
-    for place in range(length - 1, 0, -1):
-        table = orders[place - 1]
-        words[:, place], numbers = table.words[numbers], table.parents[numbers]
+    for index in range(length - 1, 0, -1):
+        table = orders[index - 1]
+        words[:, index], numbers = table.words[numbers], table.parents[numbers]
     words[:, 0] = numbers
     return words
 
 
 def tabulate_in_parts(corpus: Corpus, order: int, parts: int) -> Tabulated:
-    """A corpus by way of windows, in so many parts: what a cluster does, in one process."""
+    """Count a corpus in parts and merge them, as a cluster does, in one process."""
     size = len(corpus.vocab)
-    windows = merge_windows([windows_of(corpus.shard(place, parts), order) for place in range(parts)], order)
+    windows = merge_windows([windows_of(corpus.shard(index, parts), order) for index in range(parts)], order)
     cuts = np.searchsorted(windows.rows[:, 0], np.linspace(0, size + 2, parts + 1).astype(np.int64))
     ranges = [tables_of(windows[int(a) : int(b)], size) for a, b in pairwise(cuts)]
     totals = [sum(len(part.tables[k]) for part in ranges) for k in range(order - 1)]

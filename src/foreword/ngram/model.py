@@ -6,8 +6,9 @@ Counts of the longest contexts are the sharpest and the rarest, so every method 
 those of shorter ones. The default, modified Kneser-Ney (Chen and Goodman, 1999), gives KenLM's estimates
 (Heafield et al., 2013: https://aclanthology.org/P13-2121) to the last digit KenLM prints.
 
-Counting is in ``ngram_counts.py``, the estimates in ``ngram_estimate.py``, in float64. A fitted model keeps natural
-logs as float32 in a few flat arrays, which is what is saved and mapped into memory again.
+Counting is in ``counts.py``, the estimates, in float64, in ``estimate.py``. A fitted model stores natural logs as
+float32 in a few flat arrays (``hash_layout.py``, ``trie_layout.py``), which are saved and mapped into memory as they
+are.
 """
 
 from __future__ import annotations
@@ -34,20 +35,21 @@ from foreword.tokens.vocab import Vocab
 
 HIGHEST_ORDER = 10
 
-MANY_WORDS, MOST_KEPT = 100, 1 << 20
-"""Rows of so many words are kept while a model writes, until they are so many words in all: 16 MB."""
+MANY_WORDS, MOST_CACHED = 100, 1 << 20
+"""Extensions of contexts with at least MANY_WORDS words are cached while a model generates text, up to MOST_CACHED
+words (16 MB) in all."""
 
 
 class NgramLM:
-    """The next word given the last ``order`` - 1.
+    """An n-gram model: the next word given the last ``order`` - 1.
 
-    smoothing: a name from ``smoothing.METHODS``; add: Lidstone's addition, for smoothing="lidstone".
-    prune: for each order, n-grams seen at most that often are left out, e.g. (0, 0, 1).
-    discount_fallback: use KenLM's fixed discounts where the text is too small to estimate them; else that is an error.
-    layout: "hash" is the fastest, "trie" the smallest (see ``ngram_layouts``); quantize: eight bits for each log, in a
-    trie. threads: for scoring; None is all cores.
-    memory: how many bytes learning may take, with the vocabulary and 16 bytes a document; None is no limit. What does
-    not fit goes to files in ``scratch``, by default the system's folder for temporary ones. The result is the same.
+    smoothing: a name from ``smoothing.METHODS``; add: Lidstone's addition, for smoothing="lidstone". prune: for each
+    order, n-grams seen at most that often are left out, e.g. (0, 0, 1). discount_fallback: use KenLM's fixed discounts
+    where the text is too small to estimate them; else that is an error. layout: "hash" is the fastest, "trie" the
+    smallest (see ``hash_layout.py`` and ``trie_layout.py``); quantize: eight bits for each log, in a trie. threads: for
+    scoring; None is all cores. memory: how many bytes learning may take, with the vocabulary and 16 bytes a document;
+    None is no limit. What does not fit goes to files in ``scratch``, by default the system's folder for temporary ones.
+    The result is the same.
     """
 
     def __init__(
@@ -98,24 +100,24 @@ class NgramLM:
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
         """Learn from a corpus; ``valid`` is not used."""
-        self._check_unread()
+        self._check_fittable()
         if len(corpus.ids) == 0:
             raise ForewordError("there is nothing to learn from: the corpus is empty")
         if len(corpus.ids) + len(corpus) >= 1 << 31:
             raise ForewordError("a corpus of more than two thousand million tokens is too large: prune or shard it")
         scratch = Scratch(self.memory, self.scratch)
-        # What counting needs and the finished tables do not follow each other: one block is enough for both.
+        # Counting is over before the finished tables are built: one block is enough for both.
         scratch.reserve(16 * (self.order - 1) * most_rows(len(corpus.ids)) if self.layout == "hash" else 0)
         return self._estimate(corpus, scratch, meter)
 
     def fit_tabulated(self, tabulated: Tabulated, *, meter: Meter | None = None) -> Self:
-        """Learn from n-grams of this order that were counted elsewhere; the tables are written over."""
-        self._check_unread()
+        """Learn from n-grams of this order that were counted elsewhere; the tables are overwritten."""
+        self._check_fittable()
         if len(tabulated.orders) != self.order - 1:
             raise SettingError(f"counts of order {len(tabulated.orders) + 1} for a model of order {self.order}")
         return self._estimate(tabulated, Scratch(self.memory, self.scratch), meter)
 
-    def _check_unread(self) -> None:
+    def _check_fittable(self) -> None:
         if self.smoothing == GIVEN:
             raise ForewordError("this model was read from a file and cannot be fitted: make a new NgramLM")
 
@@ -124,11 +126,11 @@ class NgramLM:
             counted, self.order, self._method, prune=self.prune, fallback=self.discount_fallback,
             scratch=scratch, meter=meter,
         )  # fmt: skip
-        self._enter(counted.vocab, found.unigrams, found.tables, scratch, meter)
+        self._pack(counted.vocab, found.unigrams, found.tables, scratch, meter)
         self.discounts_ = discounts
         return self
 
-    def _enter(
+    def _pack(
         self, vocab: Vocab, unigrams: Floats, tables: Sequence[Ints], scratch: Scratch, meter: Meter | None = None
     ) -> None:
         sizes = [len(unigrams), *map(len, tables)]
@@ -150,12 +152,12 @@ class NgramLM:
         layout: Literal["hash", "trie"] = "hash",
         quantize: bool = False,
     ) -> Self:
-        """A model whose probabilities come from elsewhere, such as an ARPA file; it cannot be fitted again."""
+        """Make a model of given probabilities, such as those of an ARPA file; it cannot be fitted again."""
         model = cls(len(orders), GIVEN, layout=layout, quantize=quantize)
         model.discounts_ = []
         orders = in_order(orders) if layout == "trie" else orders
         unigrams = np.stack((orders[0].probabilities, orders[0].backoffs), axis=1)
-        model._enter(vocab, unigrams, [table_of(order) for order in orders[1:]], Scratch())
+        model._pack(vocab, unigrams, [table_of(order) for order in orders[1:]], Scratch())
         return model
 
     @property
@@ -189,7 +191,7 @@ class NgramLM:
         return self.full_scores(corpus, matched=False)[0]
 
     def full_scores(self, corpus: Corpus, *, matched: bool = True) -> tuple[Doubles, Bytes]:
-        """Log-probability of every id, and the order of the n-gram that matched, 1 for a word on its own."""
+        """Return the log-probability of every id, and the order of the n-gram that matched, 1 for a word on its own."""
         if corpus.vocab != self.vocab:
             raise ForewordError("the corpus was made with another vocabulary than the model")
         corpus.check_ids()
@@ -214,7 +216,7 @@ class NgramLM:
         return float(self.logprobs(corpus).mean())
 
     def next_logprobs(self, state: Longs) -> Logs:
-        """(n, words): unigrams first, then what each longer known context says, over it."""
+        """Return (n, words): the unigrams, overwritten by what each longer known context has."""
         contexts = np.asarray(state, np.int64)
         logs = np.empty((len(contexts), len(self.vocab)))
         for row, known in zip(logs, contexts, strict=True):
@@ -231,33 +233,35 @@ class NgramLM:
             known, weights = known[-1:], weights[-1:]
         else:
             np.add(unigrams, _sum_in_order(weights), out=logs, dtype=np.float64)
-        for place, (length, context) in enumerate(known):
+        for index, (length, context) in enumerate(known):
             words, values = self._extensions(length, context)
-            logs[words] = values + _sum_in_order(weights[place + 1 :])
+            logs[words] = values + _sum_in_order(weights[index + 1 :])
 
     def _extensions(self, length: int, context: int) -> tuple[Longs, Doubles]:
-        """What was seen after a context. A text meets the same few contexts with many words again and again, and
-        gathering those from a table larger than the cache is most of the work: they are kept.
+        """Return the words seen after a context, and their log-probabilities.
+
+        A text meets the same few contexts with many words again and again, and gathering those from a table larger than
+        the cache is most of the work: they are cached.
         """
-        if self.__dict__.get("_kept_of") is not self.layout_:
-            self._kept_of, self._kept_words = self.layout_, 0
-            self._kept: dict[tuple[int, int], tuple[Longs, Doubles]] = {}
-        found = self._kept.get((length, context))
+        if self.__dict__.get("_cached_layout") is not self.layout_:
+            self._cached_layout, self._cached_words = self.layout_, 0
+            self._cached: dict[tuple[int, int], tuple[Longs, Doubles]] = {}
+        found = self._cached.get((length, context))
         if found is None:
             found = self.layout_.extensions(length, context)
             if found[0].max(initial=0) >= len(self.vocab):
                 raise InputError("the n-grams name a word that is not in the vocabulary")
             if len(found[0]) >= MANY_WORDS:
-                if self._kept_words > MOST_KEPT:
-                    self._kept, self._kept_words = {}, 0
-                self._kept[length, context] = found
-                self._kept_words += len(found[0])
+                if self._cached_words > MOST_CACHED:
+                    self._cached, self._cached_words = {}, 0
+                self._cached[length, context] = found
+                self._cached_words += len(found[0])
         return found
 
     def normalisation_loss(self, steps: int = 200, seed: int = 0) -> float:
-        """How far from one the probabilities of all next words sum up to, at worst, in contexts met while sampling.
+        """Return how far from one the probabilities of all next words sum to, at worst, in contexts met while sampling.
 
-        Float32 costs about 1e-6; eight bits for each log cost what this says.
+        Float32 costs about 1e-6; eight bits for each log cost what this returns.
         """
         random = np.random.default_rng(seed)
         state, worst = self.start(), 0.0
@@ -270,7 +274,7 @@ class NgramLM:
         return worst
 
     def ngrams(self) -> Iterator[Spelled]:
-        """For each order: its number, the words (n, order) sorted, log-probabilities and log back-off weights."""
+        """Yield each order: its number, the words (n, order) sorted, log-probabilities and log back-off weights."""
         return self.layout_.ngrams()
 
     # Saving
@@ -308,7 +312,7 @@ class NgramLM:
 
 
 def _sum_in_order(weights: Sequence[float]) -> float:
-    """From the shortest context to the longest, as the kernel adds them, so that both roads agree to the last bit."""
+    """Add weights from the shortest context to the longest, the kernel's order, so that both agree to the last bit."""
     total = 0.0
     for weight in weights:
         total += weight

@@ -34,8 +34,8 @@ def read_arpa(path: str | Path) -> NgramLM:
     lines = ArpaLines(path)
     sizes = read_header(lines)
     found: dict[str, tuple[float, float]] = {}
-    for place in range(sizes[0]):
-        words, log, backoff = read_entry(lines, 1, place, sizes[0])
+    for index in range(sizes[0]):
+        words, log, backoff = read_entry(lines, 1, index, sizes[0])
         if words[0] in found:
             raise repeated(lines, words)
         found[words[0]] = natural(log), natural(backoff)
@@ -48,8 +48,8 @@ def read_arpa(path: str | Path) -> NgramLM:
     for order, size in enumerate(sizes[1:], 2):
         open_section(lines, order)
         orders.open_order()
-        for place in range(size):
-            words, log, backoff = read_entry(lines, order, place, size)
+        for index in range(size):
+            words, log, backoff = read_entry(lines, order, index, size)
             ngram = tuple(ids.get(word, -1) for word in words)
             check_words(lines, words, ngram)
             if not orders.add(ngram, natural(log), 0.0 if order == len(sizes) else natural(backoff)):
@@ -59,7 +59,7 @@ def read_arpa(path: str | Path) -> NgramLM:
 
 
 class _Orders:
-    """N-grams as they are read: for each order a dictionary from (number of the prefix, last word) to a number."""
+    """The n-grams read so far: for each order a dictionary from (number of the prefix, last word) to a number."""
 
     def __init__(self, vocab_size: int) -> None:
         self.numbers: list[dict[tuple[int, int], int]] = [{}]
@@ -82,7 +82,7 @@ class _Orders:
         return number
 
     def add(self, ngram: tuple[int, ...], log: float, backoff: float) -> bool:
-        """Enter an n-gram, and its shorter ends where they are missing; False if it is there already."""
+        """Add an n-gram, and its shorter ends where they are missing; return False if it exists already."""
         depth = len(ngram) - 1
         parent = self.require(ngram[:-1])
         self.require(ngram[1:])
@@ -97,7 +97,7 @@ class _Orders:
         return True
 
     def require(self, ngram: tuple[int, ...]) -> int:
-        """The number of an n-gram, which is put in, as backing off has it, if it is not there."""
+        """Return the number of an n-gram, which is added with its backed-off probability if it is missing."""
         number = self.find(ngram)
         if number is None:
             context, shorter = self.require(ngram[:-1]), self.require(ngram[1:])
@@ -124,8 +124,8 @@ def windows_of(corpus: Corpus, order: int) -> Windows:
     start, seen = len(corpus.vocab) + 1, Counter[tuple[int, ...]]()
     for document in corpus.documents():
         words = [start, *(int(id) + 1 for id in document)]
-        for place in range(len(words)):
-            window = words[place : place + order]
+        for index in range(len(words)):
+            window = words[index : index + order]
             seen[*window, *[0] * (order - len(window))] += 1
     rows = sorted(seen)
     counts = np.array([seen[row] for row in rows], np.int64)

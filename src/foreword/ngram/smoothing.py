@@ -41,7 +41,7 @@ class Method:
 
 
 GIVEN = "given"
-"""What a model that was read from a file says of its smoothing: it is as its maker left it."""
+"""The smoothing of a model that was read from a file: its probabilities are given."""
 
 METHODS: dict[str, Method] = {
     "modified-kneser-ney": Method(continuations=True, discounts=3),
@@ -57,7 +57,7 @@ METHODS: dict[str, Method] = {
 
 
 def method(name: str, add: float | None = None) -> Method:
-    """The method of that name; ``add`` is Lidstone's addition."""
+    """Return the method of that name; ``add`` is Lidstone's addition."""
     if name not in METHODS:
         raise SettingError(
             f"smoothing={name!r}: expected one of {', '.join(name for name in METHODS if name != GIVEN)}"
@@ -75,7 +75,7 @@ def method(name: str, add: float | None = None) -> Method:
 def estimate_discounts(
     tally: Sequence[int], number: int, *, order: int, fallback: bool
 ) -> tuple[float, float, float, float]:
-    """D(0), D(1), D(2), D(3 and more) from how many n-grams have the count 1, 2, 3, 4 (tally[1:5]).
+    """Return D(0), D(1), D(2), D(3 and more) from how many n-grams have the count 1, 2, 3, 4 (tally[1:5]).
 
     Y = n1 / (n1 + 2 n2);  one discount: D = Y;  three: D(k) = k - (k + 1) Y n(k+1) / n(k).
     """

@@ -48,7 +48,7 @@ from foreword.storage.scratch import Scratch
 T = TypeVar("T", bound=np.generic)
 
 CHUNK = 1 << 16
-"""Numbers that are looked at together."""
+"""Numbers processed together."""
 
 
 class TrieLayout:
@@ -101,8 +101,8 @@ class TrieLayout:
         if length == 0:
             return float(self.model.unigrams[2 * context + 1])
         weight = np.empty(1)
-        place = context - int(self.model.bases[length])
-        unpack_weights(self.model, length, place, place + 1, weight)
+        index = context - int(self.model.bases[length])
+        unpack_weights(self.model, length, index, index + 1, weight)
         return float(weight[0])
 
     def ngrams(self) -> Iterator[Spelled]:
@@ -123,7 +123,7 @@ class TrieLayout:
 
 
 def _trie_shapes(sizes: Sequence[int], vocab_size: int) -> tuple[Longs, dict[str, int]]:
-    """Where everything begins follows from how many n-grams there are; nothing of it is believed from a file."""
+    """Return where each part of the arrays begins, and their lengths: both follow from ``sizes``, not from a file."""
     check_sizes(sizes, vocab_size)
     bits = word_bits(vocab_size)
     shapes = np.zeros((len(sizes), COLUMNS), np.int64)
@@ -159,7 +159,7 @@ def _trie_shapes(sizes: Sequence[int], vocab_size: int) -> tuple[Longs, dict[str
 def trie_arrays(
     unigrams: Floats, tables: Sequence[Ints], scratch: Scratch, *, quantize: bool, meter: Meter | None = None
 ) -> dict[str, Array]:
-    """The arrays of ``TrieLayout``; the tables must be sorted."""
+    """Build the arrays of ``TrieLayout``; the tables must be sorted."""
     bits = word_bits(len(unigrams) - 1)
     sizes = [len(unigrams), *map(len, tables)]
     words = _divided(scratch, np.uint8, [packed_bytes(size, bits) for size in sizes[1:]])
@@ -199,7 +199,7 @@ def trie_arrays(
 
 @dataclass(slots=True)
 class _Divided(Generic[T]):
-    """An array and its parts, one after another."""
+    """An array and its consecutive parts."""
 
     whole: NDArray[T]
     parts: list[NDArray[T]]
@@ -212,10 +212,10 @@ def _divided(scratch: Scratch, kind: type[T], sizes: Sequence[int]) -> _Divided[
 
 
 def _quantize(values: Floats, codes: Bytes, scratch: Scratch) -> Floats:
-    """256 values that stand for all, and which of them stands for each: bins of equal frequency, by their means.
+    """Return a code book of 256 values, the means of bins of equal frequency, and write the code of each value.
 
-    A weight of zero and minus infinity keep a value of their own, for they mean something exact: a context that
-    extends to nothing, and an impossible word. codes: uint8 (n,), out.
+    A weight of zero and minus infinity have codes of their own, for they mean something exact: a context that extends
+    to nothing, and an impossible word. codes: uint8 (n,), out.
     """
     book = np.zeros(256, np.float32)
     book[0], book[1] = 0.0, -np.inf
@@ -225,8 +225,7 @@ def _quantize(values: Floats, codes: Bytes, scratch: Scratch) -> Floats:
         some = values[first : first + CHUNK]
         codes[first : first + CHUNK] = np.isneginf(some)
         places = np.flatnonzero((some != 0) & np.isfinite(some))
-        # A float's bits, turned over where it is negative, rise with it; behind them its place, so that no two are
-        # alike.
+        # A float's bits, inverted where it is negative, rise with it; its index follows, so that no two are equal.
         bits = some[places].view(np.uint32)
         bits ^= np.where(bits >> np.uint32(31), np.uint32(0xFFFFFFFF), np.uint32(0x80000000))
         ranked[size : size + len(places)] = bits.astype(np.uint64) << np.uint64(32) | (places + first).astype(np.uint64)

@@ -8,7 +8,7 @@ Lidstone's. Because a product does not care about order, every shuffling of a te
 model that belongs to the bag of words, and the floor that every other model has to beat.
 
 G. J. Lidstone, "Note on the general case of the Bayes-Laplace formula", Transactions of the Faculty of Actuaries 8
-(1920). Shapes: V = tokens in the vocabulary, n = texts read side by side.
+(1920). Shapes: V = tokens in the vocabulary, n = texts in a batch.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from foreword.tokens.vocab import Vocab
 
 
 class UnigramLM:
-    """One probability a word, whatever came before it.
+    """A unigram model: one probability per word, whatever came before it.
 
-    add: how many times each word counts as seen beyond the times it was.
-    counts_: int64 (V,), how often each token stood in the training text.
+    add: added to the count of each word.
+    counts_: int64 (V,), how often each token occurred in the training text.
     log_probabilities_: float64 (V,), the natural logarithms of the table above; read-only.
     """
 
@@ -48,13 +48,13 @@ class UnigramLM:
         return self._vocab
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:
-        """Count. ``valid`` is not looked at: nothing here is tuned."""
+        """Count the words; ``valid`` is not used, for nothing is tuned."""
         if len(corpus.ids) == 0:
             raise InputError("the training text is empty: a unigram model needs at least one document")
         return self._learn(np.bincount(corpus.ids, minlength=len(corpus.vocab)), corpus.vocab)
 
     def logprobs(self, corpus: Corpus) -> Logs:
-        """float64 (ids,): the log-probability of each id in the corpus."""
+        """Return float64 (ids,): the log-probability of each id in the corpus."""
         if corpus.vocab != self.vocab:
             raise InputError("the text was turned into ids with another vocabulary than the model's")
         return self.log_probabilities_[corpus.ids]
@@ -66,11 +66,11 @@ class UnigramLM:
         return float(self.logprobs(corpus).mean())
 
     def start(self, n: int = 1) -> Doubles:
-        """(n, 0): nothing is remembered of n texts."""
+        """Return (n, 0): nothing is remembered of n texts."""
         return np.empty((n, 0))
 
     def next_logprobs(self, state: Doubles) -> Logs:
-        """(n, V), the same row n times over: a read-only view, so it costs nothing however large n is."""
+        """Return (n, V), the same row n times: a read-only view, so that it costs nothing however large n is."""
         vocab = self.vocab
         return np.broadcast_to(self.log_probabilities_, (len(state), len(vocab)))
 
@@ -87,7 +87,7 @@ class UnigramLM:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
-        """Take a saved model up again; the table is made of the same counts, so it is the same to the last bit."""
+        """Build a saved model; the table is made of the same counts, so that it is the same to the last bit."""
         add, counts, vocab = parts.settings.get("add"), parts.arrays.get("counts"), parts.vocab
         if vocab is None or counts is None or isinstance(add, bool) or not isinstance(add, int | float):
             raise ValueError("expected the number 'add', the array 'counts' and a vocabulary")
@@ -105,7 +105,7 @@ class UnigramLM:
 
 
 def log_shares(counts: Longs, add: float) -> Doubles:
-    """(V,) → (V,): log((count + add) / (N + add · V)), minus infinity where that is zero."""
+    """Return (V,): log((count + add) / (N + add · V)), minus infinity where that is zero."""
     if not (math.isfinite(add) and add >= 0):
         raise SettingError(f"add={add} must be zero (maximum likelihood) or a positive number")
     with np.errstate(divide="ignore"):

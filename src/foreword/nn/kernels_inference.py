@@ -213,10 +213,10 @@ def log_softmax(scores: Floats, texts: int, words: int, out: Doubles) -> None:
             top = max(top, scores[base + v])
         powers, shift = 0.0, broadcast(top)
         for begin in range(0, words, _SUMMED):
-            held = zeros()
+            sums = zeros()
             for v in range(begin, min(begin + _SUMMED, words) - LANES + 1, LANES):
-                held = plus(held, exponential(subtract(load(scores, base + v), shift)))
-            powers += total(held)
+                sums = plus(sums, exponential(subtract(load(scores, base + v), shift)))
+            powers += total(sums)
         for v in range(words - words % LANES, words):
             powers += np.exp(np.float64(scores[base + v] - top))
         away = np.float64(top) + np.log(powers)

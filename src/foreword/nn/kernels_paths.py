@@ -80,11 +80,11 @@ def _step(best: Floats, row: int, width: int, moves: Floats, kinds: int, emissio
     """Advance one word: best[row + j] = e(j) + max_i best[row − width + i] + moves[i, j]."""
     before = row - width
     for tag in range(0, kinds, LANES):
-        held = plus(broadcast(best[before]), load(moves, tag))
+        highest = plus(broadcast(best[before]), load(moves, tag))
         for origin in range(1, kinds):
             through = plus(broadcast(best[before + origin]), load(moves, origin * width + tag))
-            held = maximum(through, held)
-        store(best, row + tag, plus(held, load_part(emissions, at + tag, kinds - tag)))
+            highest = maximum(through, highest)
+        store(best, row + tag, plus(highest, load_part(emissions, at + tag, kinds - tag)))
 
 
 @inlined

@@ -50,21 +50,21 @@ def add_product(
 
 
 @inlined
-def _one_text(v: Floats, v_at: int, packed: Floats, place: int, rows: int, out: Floats, to: int, left: int) -> None:
+def _one_text(v: Floats, v_at: int, packed: Floats, at: int, rows: int, out: Floats, to: int, left: int) -> None:
     a, b, c, d = zeros(), zeros(), zeros(), zeros()
     for row in range(rows):
         x = v[v_at + row]
-        a = scaled_add(x, load(packed, place), a)
-        b = scaled_add(x, load(packed, place + 16), b)
-        c = scaled_add(x, load(packed, place + 32), c)
-        d = scaled_add(x, load(packed, place + 48), d)
-        place += BLOCK
+        a = scaled_add(x, load(packed, at), a)
+        b = scaled_add(x, load(packed, at + 16), b)
+        c = scaled_add(x, load(packed, at + 32), c)
+        d = scaled_add(x, load(packed, at + 48), d)
+        at += BLOCK
     _add(out, to, a, b, c, d, left)
 
 
 @inlined
 def _four_texts(
-    v: Floats, v_at: int, stride: int, packed: Floats, place: int, rows: int, out: Floats, to: int, columns: int,
+    v: Floats, v_at: int, stride: int, packed: Floats, at: int, rows: int, out: Floats, to: int, columns: int,
     left: int,
 ) -> None:  # fmt: skip
     a0, b0, c0, d0 = zeros(), zeros(), zeros(), zeros()
@@ -73,9 +73,9 @@ def _four_texts(
     a3, b3, c3, d3 = zeros(), zeros(), zeros(), zeros()
     second, third, fourth = v_at + stride, v_at + 2 * stride, v_at + 3 * stride
     for row in range(rows):
-        a, b = load(packed, place), load(packed, place + 16)
-        c, d = load(packed, place + 32), load(packed, place + 48)
-        place += BLOCK
+        a, b = load(packed, at), load(packed, at + 16)
+        c, d = load(packed, at + 32), load(packed, at + 48)
+        at += BLOCK
         x = v[v_at + row]
         a0, b0, c0, d0 = scaled_add(x, a, a0), scaled_add(x, b, b0), scaled_add(x, c, c0), scaled_add(x, d, d0)
         x = v[second + row]

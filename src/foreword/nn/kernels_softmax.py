@@ -166,9 +166,9 @@ def log_sums(
 def _fill_with_bias(bias: Floats, word: int, count: int, wide: int, scores: Floats) -> None:
     """Initialise scores with their bias."""
     for v in range(count):
-        held = broadcast(bias[word + v])
+        filled = broadcast(bias[word + v])
         for j in range(0, wide, LANES):
-            store(scores, v * wide + j, held)
+            store(scores, v * wide + j, filled)
 
 
 @inlined

@@ -196,7 +196,7 @@ BOX = 0.15
 
 
 @dataclass(frozen=True, slots=True)
-class _Window:
+class _Context:
     """The words around a centre, as far as a model's window goes."""
 
     before: tuple[str, ...]
@@ -212,12 +212,12 @@ class _Window:
         return len(self.around)
 
 
-def _window(model: Word2Vec, sentence: Sequence[str], centre: int) -> _Window:
+def _window(model: Word2Vec, sentence: Sequence[str], centre: int) -> _Context:
     before = tuple(sentence[max(0, centre - model.window) : centre])
-    return _Window(before, sentence[centre], tuple(sentence[centre + 1 : centre + 1 + model.window]))
+    return _Context(before, sentence[centre], tuple(sentence[centre + 1 : centre + 1 + model.window]))
 
 
-def _panel(model: Word2Vec, window: _Window, begin: float, height: float) -> list[str]:
+def _panel(model: Word2Vec, window: _Context, begin: float, height: float) -> list[str]:
     """Draw the context words on one side, the centre on the other, a vector between: input left, output right."""
     into_centre = model.model == "cbow"
     left, middle, right = begin, begin + 0.24, begin + 0.31

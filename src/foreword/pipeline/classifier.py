@@ -7,6 +7,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
+from foreword import kinds
 from foreword.arrays import Logs
 from foreword.checks import check_not_string, saveable
 from foreword.classify.calibration import Calibrated
@@ -18,7 +19,6 @@ from foreword.classify.naive_bayes import NaiveBayes
 from foreword.errors import InputError, SettingError
 from foreword.features.bag import BagOfWords
 from foreword.features.plain import hashed, terms_of
-from foreword.features.tfidf import TfIdf
 from foreword.protocols import Classifier, Counts, LinearClassifier, Meter, Parts
 from foreword.storage.folder import nest, unnest
 from foreword.text.block import Block
@@ -28,8 +28,6 @@ Texts = Iterable[str | Block]
 
 AnyClassifier: TypeAlias = Classifier | LinearModel | Calibrated
 
-DEFAULT_FEATURES: dict[str, Any] = {"split": "punctuation", "ngrams": (1, 2), "sublinear": True}
-
 
 class TextClassifier:
     """A classifier that reads text.
@@ -37,12 +35,13 @@ class TextClassifier:
     ``TextClassifier().fit(texts, labels)`` learns words, punctuation marks and pairs of them, weighted by TF-IDF, and
     logistic regression on them weighted by naive Bayes (see ``NBLogistic``): of the features tried, the best on IMDB
     and never far from it on TREC, SST-2, SMS spam and Reuters R8, by cross-validation on the training sets. Any
-    features and any classifier may be given instead; where each has already learnt, they are joined as they are.
+    features and any classifier may be given instead; where each has already learnt, they are joined as they are. A
+    classifier without features gets those that suit its kind, as in ``foreword classify train``.
     """
 
     def __init__(self, features: BagOfWords | None = None, model: AnyClassifier | None = None) -> None:
-        self.features = TfIdf(**DEFAULT_FEATURES) if features is None else features
         self.model: Any = NBLogistic() if model is None else model
+        self.features: BagOfWords = default_features(self.model) if features is None else features
 
     def __repr__(self) -> str:
         return f"TextClassifier({self.features!r}, {self.model!r})"
@@ -56,7 +55,7 @@ class TextClassifier:
         """Learn the features, then the classifier. Labels are converted to strings."""
         names = names_of(labels)
         check_classes(names)
-        counts = self.features.fit_transform(_not_one_string(texts))
+        counts = self.features.fit_transform(check_not_string(texts))
         if counts.shape[0] != len(names):
             raise InputError(f"{counts.shape[0]} texts and {len(names)} labels: expected a label for each text")
         self.model.fit(counts, names, **({"meter": meter} if meter else {}))  # others' classifiers know no meter
@@ -64,7 +63,7 @@ class TextClassifier:
 
     def counts(self, texts: Texts) -> Counts:
         """Return the features of the texts."""
-        return self.features.transform(_not_one_string(texts))
+        return self.features.transform(check_not_string(texts))
 
     def predict(self, texts: Texts) -> list[str]:
         """Return the likeliest label of each text."""
@@ -155,6 +154,9 @@ def _weighted(weights: Any, values: Any) -> Any:
     return np.where(values == 0, 0.0, weights * np.where(values == 0, 1, values))
 
 
-def _not_one_string(texts: Texts) -> Texts:
-    check_not_string(texts)
-    return texts
+def default_features(model: object) -> BagOfWords:
+    """Return the features that suit a classifier, as the registry has them: words and pairs of words by default."""
+    kind = kinds.find(model.model if isinstance(model, Calibrated) else model)
+    name, settings = kinds.WORDS_AND_PAIRS if kind is None or kind.features is None else kind.features
+    found: BagOfWords = kinds.build(kinds.KINDS[name], settings)
+    return found

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foreword import kinds
 from foreword.checks import check_not_string
@@ -24,6 +24,9 @@ from foreword.storage.folder import load, save
 from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.corpus import Corpus
+
+if TYPE_CHECKING:
+    from foreword.pipeline.translator import TextTranslator
 
 SAVE_EVERY = 300.0
 """Seconds between two savings of a model that is saved while it is trained."""
@@ -211,3 +214,42 @@ def _learn_network(
 def _progress(model: Any, step: Step) -> str:
     seen = f", valid {math.exp(-model.valid_score_):.1f}" if math.isfinite(model.valid_score_) else ""
     return f"training, loss {step.loss:.3f}{seen}"
+
+
+# Translators
+
+
+def new_translator(model: Any, tokens: str = "bpe", max_size: int | None = None, min_count: int = 2) -> TextTranslator:
+    """Return a translator that has learnt nothing yet.
+
+    tokens: ``bpe``, one byte-pair encoding of both languages, 8,000 tokens unless ``max_size`` is given; or ``word``,
+    the words of each language that occur at least ``min_count`` times.
+    """
+    from foreword.pipeline.translator import TextTranslator
+    from foreword.tokens.bpe import BPETokenizer
+    from foreword.tokens.words import WordTokenizer
+
+    if tokens == "bpe":
+        joint = BPETokenizer(max_size or 8000, prefix_space=True)
+        return TextTranslator(joint, joint, model)
+    source, target = (WordTokenizer(min_count=min_count, max_size=max_size) for _ in range(2))
+    return TextTranslator(source, target, model)
+
+
+def learn_translator(
+    translator: TextTranslator,
+    texts: tuple[list[str], list[str]],
+    valid: tuple[list[str], list[str]] | None,
+    output: Output,
+    meter: Meter | None = None,
+) -> None:
+    """Train a translator to the end, with a checkpoint on the way; Ctrl-C leaves that of the last epoch."""
+    from foreword.storage.checkpoint import Checkpoint
+
+    checkpoint = Checkpoint(output.checkpoint, every=30)
+    if not output.resume:
+        checkpoint.path.unlink(missing_ok=True)
+    for step in translator.train(*texts, valid=valid, checkpoint=checkpoint):
+        if meter:
+            meter(f"training, loss {step.loss:.3f}", step.done, step.total)
+    checkpoint.path.unlink(missing_ok=True)

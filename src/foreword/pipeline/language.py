@@ -52,7 +52,7 @@ class TextLM:
 
     def corpus(self, texts: Iterable[str]) -> Corpus:
         """Return the texts as ids."""
-        return Corpus.from_texts(_not_one_string(texts), self.tokenizer)
+        return Corpus.from_texts(check_not_string(texts), self.tokenizer)
 
     def score(self, text: str) -> float:
         """Return the natural log-probability of a document, its end included."""
@@ -144,9 +144,4 @@ def load_arpa(path: str | Path) -> TextLM:
 
 def _readable_twice(texts: Iterable[str]) -> Iterable[str]:
     """Return texts that can be read twice: once for the vocabulary, once for the ids."""
-    return list(texts) if isinstance(texts, Iterator) else _not_one_string(texts)
-
-
-def _not_one_string(texts: Iterable[str]) -> Iterable[str]:
-    check_not_string(texts)
-    return texts
+    return list(texts) if isinstance(texts, Iterator) else check_not_string(texts)

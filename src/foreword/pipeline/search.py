@@ -138,9 +138,7 @@ class TextSearch:
 
     def query_batch(self, texts: Sequence[str], k: int = 10, *, threads: int | None = 1) -> list[list[Hit]]:
         """Return the hits of many queries, far faster than one by one."""
-        if isinstance(texts, str):
-            raise InputError("expected a list of queries, but got a single string: use query, or put it in a list")
-        queries = self._queries(texts)
+        queries = self._queries(check_not_string(texts, "a list of queries"))
         found = self.ranker.search(queries, k, threads=threads)
         return [
             self._hits(ids, documents, scores)

@@ -53,6 +53,7 @@ class TranslationMeasures:
     sentences: int
 
     def to_json(self) -> dict[str, Any]:
+        """Return the measures for JSON."""
         lengths = {"length_ratio": self.bleu.length / max(1, self.bleu.reference_length)}
         facts = {"bleu": self.bleu.score, "chrf": self.chrf, "sentences": self.sentences}
         return {**facts, **lengths, "signature": self.bleu.signature}
@@ -185,6 +186,7 @@ class TextTranslator:
 
     @classmethod
     def from_parts(cls, parts: Parts) -> Self:
+        """Restore a saved translator."""
         copy, joint = parts.settings["copy"], parts.settings["joint"]
         if type(copy) is not bool or type(joint) is not bool:
             raise ValueError("'copy' and 'joint' must be true or false")
@@ -203,6 +205,7 @@ class TextTranslator:
 
 
 def measure_translations(said: Texts, references: Texts) -> TranslationMeasures:
+    """Return BLEU and chrF of some translations."""
     return TranslationMeasures(bleu(said, references), chrf(said, references).score, len(said))
 
 

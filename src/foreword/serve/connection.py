@@ -283,7 +283,7 @@ class Connection(asyncio.Protocol):
             status, body = response.status, response.body
             if isinstance(body, bytes):
                 sent = len(body)
-                head = _head(response, f"content-length: {sent}", close)
+                head = _head(response, "" if status == HTTPStatus.NO_CONTENT else f"content-length: {sent}", close)
                 self.transport.write(head if request.method == "HEAD" else head + body)
             else:
                 framing = "transfer-encoding: chunked" if request.chunks else ""

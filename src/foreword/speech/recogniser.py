@@ -25,7 +25,7 @@ from foreword.nn.layers import lstm, reversing, turned
 from foreword.nn.network import Weights
 from foreword.protocols import Json, NextToken
 from foreword.speech.search import greedy, prefix_search
-from foreword.training.batches import beside, bucketed, longs, side_by_side
+from foreword.training.batches import bucketed, longs, padded_ids, padded_vectors
 from foreword.training.engine import BatchTask, Loss, Trainer
 from foreword.training.gradients import Shapes, new_flat
 from foreword.training.model import NeuralModel, exact
@@ -159,7 +159,7 @@ class Recogniser(NeuralModel[Recordings]):
         """Return log-probabilities (T, B, V + 1) of a batch, and the number of frames of each recording."""
         device = weights["bias"].device
         lengths = longs([len(each) for each in sounds], device)
-        x = beside(sounds, device)
+        x = padded_vectors(sounds, device)
         back = reversing(lengths, len(x))
         zero = x.new_zeros(len(sounds), self.units)
         for layer in range(self.layers):
@@ -199,7 +199,7 @@ class RecogniserTask(BatchTask):
 
     def batch_loss(self, weights: Weights, examples: list[int], run: Trainer) -> Loss:
         """Return the mean loss of a recording, each divided by the number of its symbols."""
-        wanted, sizes = side_by_side([np.asarray(self.labels[k], np.int64) for k in examples], self.device)
+        wanted, sizes = padded_ids([np.asarray(self.labels[k], np.int64) for k in examples], self.device)
         sounds = [self.sounds[k] for k in examples]
         logs, frames = self.model.frame_logs(weights, sounds, self.model.dropout, run.generator)
         losses = ctc_loss(logs, wanted.t(), frames, sizes, blank=self.model.blank)

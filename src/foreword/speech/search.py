@@ -1,4 +1,4 @@
-"""Labels out of frames: what a network trained with CTC has heard, with a language model's word in it or without.
+"""Decoding CTC: labels from the frames' probabilities, with a language model or without.
 
 ``greedy`` takes the likeliest symbol of each frame. ``prefix_search`` adds up alignments: for every beginning of a text
 that it keeps it knows the chance of all alignments that read so and end in a blank, and of those that do not, which is
@@ -28,7 +28,7 @@ Prefix = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A text that was heard. logprob: of the alignments that were kept; score: with the language model's share."""
+    """A decoded text. logprob: of the alignments in the beam; score: with the language model's part."""
 
     ids: Prefix
     logprob: float
@@ -36,7 +36,7 @@ class Transcript:
 
 
 def collapsed(symbols: Iterable[int], blank: int) -> list[int]:
-    """What an alignment reads: repetitions are one, then blanks are none."""
+    """Return the labels of an alignment: merge repetitions, then remove blanks."""
     labels, before = [], blank
     for symbol in symbols:
         if symbol not in (before, blank):
@@ -46,7 +46,7 @@ def collapsed(symbols: Iterable[int], blank: int) -> list[int]:
 
 
 def greedy(logs: Logs, *, blank: int = 0) -> list[int]:
-    """The likeliest symbol of each frame, read as an alignment; logs: (T, V)."""
+    """Return the labels of the likeliest symbols of the frames; logs: (T, V)."""
     _check(logs, blank)
     return collapsed(logs.argmax(axis=1).tolist(), blank)
 
@@ -60,10 +60,10 @@ def prefix_search(
     weight: float = 1.0,
     bonus: float = 0.0,
 ) -> list[Transcript]:
-    """The best texts found, at most ``width``, best first; logs: (T, V), log-probabilities of the frames of one text.
+    """Return the best texts found, at most ``width``, best first; logs: (T, V), log-probabilities of one text's frames.
 
-    With a model the symbols are its vocabulary's ids and the blank comes behind them, ``blank=len(vocab)``; ``</s>`` is
-    no label, but the model says how well a text may end. A beam so wide that nothing is dropped finds the best text.
+    With a model the symbols are its vocabulary's ids and the blank comes after them, ``blank=len(vocab)``; ``</s>`` is
+    no label, but the model scores the end of a text. A beam wide enough to drop nothing finds the best text.
     """
     _check(logs, blank)
     _check_settings(width, weight, bonus)
@@ -84,7 +84,7 @@ Ways = tuple[float, float]
 
 
 def _read(beam: dict[Prefix, Ways], row: list[float], labels: list[int], blank: int) -> dict[Prefix, Ways]:
-    """Every text of the beam after one more frame, as it was and one label longer."""
+    """Return every text of the beam after one more frame, unchanged and one label longer."""
     after: dict[Prefix, Ways] = {}
 
     def add(prefix: Prefix, in_blank: float, in_label: float) -> None:
@@ -103,7 +103,7 @@ def _read(beam: dict[Prefix, Ways], row: list[float], labels: list[int], blank: 
 
 
 class _Listener:
-    """What the language model has to say of the texts in the beam; without a model, nothing but the bonus."""
+    """The language model's scores of the texts in the beam; without a model, only the bonus."""
 
     def __init__(self, model: NextToken[Any] | None, weight: float, bonus: float) -> None:
         self._model, self._weight, self._bonus = model, weight, bonus
@@ -114,6 +114,7 @@ class _Listener:
             self._heard[()] = state, 0.0, model.next_logprobs(state)[0]
 
     def labels(self, symbols: int, blank: int) -> list[int]:
+        """Return the symbols that may be labels."""
         if self._model is None:
             return [symbol for symbol in range(symbols) if symbol != blank]
         size = len(self._model.vocab)
@@ -124,16 +125,17 @@ class _Listener:
         return [symbol for symbol in range(size) if symbol != self._model.vocab.end]
 
     def share(self, prefix: Prefix) -> float:
-        """What is added for a text, its end left out."""
+        """Return what is added for a text, without its end."""
         return self._weighted(self._logprob(prefix)) + self._bonus * len(prefix)
 
     def end(self, prefix: Prefix) -> float:
+        """Return what the model adds for the end of a text."""
         if self._model is None:
             return 0.0
         return self._weighted(float(self._heard[prefix][2][self._model.vocab.end]))
 
     def best(self, texts: dict[Prefix, Ways], width: int) -> dict[Prefix, Ways]:
-        """Keep the best texts; of equals the one found first."""
+        """Return the best texts; of equals the one found first."""
         possible = [prefix for prefix, ways in texts.items() if max(ways) > -math.inf]
         ranked = sorted(possible, key=lambda prefix: -(_added(*texts[prefix]) + self.share(prefix)))
         kept = ranked[:width]

@@ -1,8 +1,8 @@
-"""All or nothing: what is written appears under its name when it is whole, and not before.
+"""Atomic writes: a file or folder appears under its name when it is complete, and not before.
 
-Everything goes to a hidden sibling first, is synced to the disk, and is then renamed. Whoever is killed on the way
-leaves the old thing as it was; at worst a hidden sibling remains beside it, which the next one who writes there
-deletes: its name says whose it is.
+Everything is written to a hidden sibling, synced to the disk, and then renamed. A process that is killed on the way
+leaves the old version as it was; at worst a hidden sibling remains next to it, which the next writer deletes: its name
+contains the process that made it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ from foreword.errors import InputError, explained, reason_of
 MODEL_JSON = "model.json"
 MODEL_MARK = b'"format": "foreword"'
 MARK_WITHIN = 1 << 16
-"""Enough of a ``model.json`` to meet its mark: before it come only the short facts about its files."""
+"""Bytes of a ``model.json`` that contain its mark: only the short entry of its files precedes it."""
 
 DISK_REFUSES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 @contextmanager
 def atomic_folder(target: str | Path) -> Iterator[Path]:
-    """Give an empty folder to write into, which becomes ``target`` at the end unless there was an exception.
+    """Yield an empty folder to write into, which becomes ``target`` at the end unless there was an exception.
 
-    A target that is already there is replaced with all it holds, if it is empty or a saved model; a file or any other
-    folder is refused.
+    An existing target is replaced as a whole if it is empty or a saved model; a file or any other folder is refused.
     """
     real = Path(os.path.realpath(target))
     with explained(f"cannot write {target}"):
@@ -48,14 +47,14 @@ def atomic_folder(target: str | Path) -> Iterator[Path]:
             yield new
         with explained(f"cannot write {target}"):
             _sync_folder(new)
-            _put_in_place(new, real)
+            _replace(new, real)
     finally:
-        shutil.rmtree(new, ignore_errors=True)  # after a success it is no longer there
+        shutil.rmtree(new, ignore_errors=True)  # after success it no longer exists
 
 
 @contextmanager
 def atomic_file(target: str | Path) -> Iterator[Path]:
-    """Give a path to write to, which becomes ``target`` at the end unless there was an exception."""
+    """Yield a path to write to, which becomes ``target`` at the end unless there was an exception."""
     real = Path(os.path.realpath(target))
     with explained(f"cannot write {target}"):
         if real.exists() and not real.is_file():  # a folder, or a device such as /dev/null, which root could replace
@@ -76,7 +75,7 @@ def atomic_file(target: str | Path) -> Iterator[Path]:
 
 
 def is_model_json(path: Path) -> bool:
-    """Whether it is our own description of a model, and not that of another tool that uses the same name."""
+    """Return whether a file is Foreword's description of a model, and not another tool's file of the same name."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -84,7 +83,7 @@ def is_model_json(path: Path) -> bool:
 
 
 def left_aside(target: Path) -> Path | None:
-    """The old version of a folder that is missing, where whoever was replacing it was killed between two renames."""
+    """Return the old version of a missing folder, left by a process that was killed between two renames, if any."""
     if target.exists() or not target.parent.is_dir():
         return None
     asides = (path for path in target.parent.iterdir() if path.name.startswith(f".{target.name}.old-"))
@@ -92,14 +91,14 @@ def left_aside(target: Path) -> Path | None:
 
 
 def check_replaceable(target: str | Path) -> None:
-    """Refuse a target that ``atomic_folder`` would refuse, which is good to know before hours of work."""
+    """Raise an InputError for a target that ``atomic_folder`` would refuse, before hours of work."""
     real = Path(os.path.realpath(target))
     if not real.exists():
         return
     if not real.is_dir():
         raise InputError(f"cannot write {target}: a file of that name is already there")
     if real == Path.cwd():
-        # Its place would be taken by another folder, and the user would be left sitting in a deleted one.
+        # Another folder would replace it, and the user would be left in a deleted one.
         raise InputError(f"cannot write {target}: it is the current folder; name another")
     if any(real.iterdir()) and not is_model_json(real / MODEL_JSON):
         raise InputError(f"cannot write {target}: the folder is not empty and holds no Foreword model")
@@ -111,10 +110,10 @@ def nearest_existing(target: str | Path) -> Path:
 
 
 def clear_abandoned(target: Path) -> None:
-    """Delete what those left beside ``target`` who were killed while they wrote it.
+    """Delete what processes that were killed while they wrote ``target`` left next to it.
 
-    An old version that was put aside stays as long as nothing stands in its place. What is not from this machine stays
-    too, for on a shared disk nobody here knows whether its owner lives.
+    An old version stays as long as ``target`` does not exist. So does what another machine wrote: on a shared disk it
+    is not known here whether its process is running.
     """
     name = re.compile(rf"\.{re.escape(target.name)}\.(new|old)-{_machine()}-([0-9]+)-[0-9a-f]{{8}}")
     for path in list(target.parent.iterdir()):
@@ -128,7 +127,7 @@ def clear_abandoned(target: Path) -> None:
 
 
 def is_running(process: int) -> bool:
-    """Whether there is a process of that number; where that cannot be asked, there may be."""
+    """Return whether a process is running; True where the system cannot say."""
     if os.name == "nt":
         return True
     try:
@@ -148,11 +147,11 @@ def _hidden_sibling(target: Path, role: str) -> Path:
     return target.with_name(f".{target.name}.{role}-{_machine()}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
-def _put_in_place(new: Path, target: Path) -> None:
-    """Let the new folder and the old one change places; where that cannot be done in one step, rename, with the old
-    one kept whole beside it until the new one stands.
+def _replace(new: Path, target: Path) -> None:
+    """Exchange the new folder and the old one; where the system cannot do that in one step, rename both, keeping the
+    old one until the new one is in place.
     """
-    if _exchanged(new, target):  # ``new`` is the old one now, for the caller to delete
+    if _exchanged(new, target):  # the caller deletes the old one, which is ``new`` now
         _sync_entries(target.parent)
         return
     old = _hidden_sibling(target, "old")
@@ -169,8 +168,9 @@ def _put_in_place(new: Path, target: Path) -> None:
 
 
 def _exchanged(one: Path, other: Path) -> bool:
-    """Let two folders change places at once, so that there is no moment without either; False where there is no second
-    one, or the system cannot. Python has no function for it.
+    """Exchange two folders atomically; return False if the second does not exist or the system cannot do it.
+
+    Python has no function for it.
     """
     if os.name != "posix":
         return False
@@ -194,7 +194,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _sync_entries(folder: Path) -> None:
-    """Sync what a folder lists, which is what a rename changes."""
+    """Sync the entries of a folder, which a rename changes."""
     if os.name != "nt":  # Windows neither can nor needs to
         _sync(folder, os.O_RDONLY)
 

@@ -1,7 +1,7 @@
 """Checkpoints: unfinished work in one file, from which it can be resumed.
 
 A checkpoint is a safetensors file of the arrays that the rest of the work depends on. One more array, ``about``, is a
-JSON object that says what they belong to::
+JSON object that describes what they belong to::
 
     {"version": 2, "kind": "AWDLSTM", "run": "9f86d081884c7d65...", ...}
 

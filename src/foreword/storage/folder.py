@@ -1,6 +1,6 @@
 """A saved model is a folder: ``model.json``, ``arrays.safetensors`` and ``vocab.txt``, and no code.
 
-``model.json`` says what the model is and what the other files must be::
+``model.json`` describes the model and the other files::
 
     {
       "files": {"arrays.safetensors": {"bytes": 1024, "sha256": "..."}, "vocab.txt": {...}},
@@ -13,9 +13,9 @@
       "vocab": {"end": 1, "tokens": 50000, "unknown": 0}    or null
     }
 
-The same model gives the same bytes. Nothing is trusted before it is checked: names, sizes and checksums here, dtypes
-and shapes in ``safetensors.py``, tokens in ``vocab_txt.py``, and what they mean in the model's own ``from_parts``.
-Files over 64 MB are mapped without being read, and checksummed only when asked.
+The same model gives the same bytes. Everything is checked before it is used: names, sizes and checksums here, dtypes
+and shapes in ``safetensors.py``, tokens in ``vocab_txt.py``, and their meaning in the model's own ``from_parts``. Files
+over 64 MB are mapped without being read, and checksummed only on request.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ VOCAB_COUNTS = "vocab.counts"
 
 MODEL_JSON_LIMIT = 64 << 20
 CHECKSUM_LIMIT = 64 << 20
-"""Files up to this size are always checksummed, which takes a fraction of a second; larger ones when asked."""
+"""Files up to this size are always checksummed, which takes a fraction of a second; larger ones on request."""
 
 T = TypeVar("T")
 
 
 def save(model: Saveable, folder: str | Path) -> None:
-    """Write the model; a model that is already there is replaced, and stays whole until the new one is."""
+    """Save a model in a folder; an existing model is replaced atomically."""
     packed = pack(model)
     with atomic_folder(folder) as new:
         _write(packed, new)
 
 
 def load(path: str | Path, *, verify: bool = False) -> Any:
-    """Open a saved model, or a foreign file that we read, told by what it holds.
+    """Open a saved model, or a file of another tool, recognised by its content.
 
     ``verify`` reads and checksums every file, also the large ones that are otherwise mapped without being read.
     """
@@ -84,7 +84,7 @@ def load(path: str | Path, *, verify: bool = False) -> Any:
 
 
 def verify(folder: str | Path) -> list[str]:
-    """Everything that is wrong with a saved model, a line each, with all files read and checksummed; [] if whole."""
+    """Check every file of a saved model and return what is wrong, one line each; an empty list if nothing is."""
     folder = Path(folder)
     try:
         manifest = _read_manifest(folder)
@@ -104,13 +104,13 @@ def kind_of(model: object) -> str:
 
 
 def pack(model: Saveable) -> Parts:
-    """The model's parts, its settings wrapped together with its kind, so that ``unpack`` needs nothing else."""
+    """Return the model's parts, with its kind next to its settings, so that ``unpack`` needs nothing else."""
     kind, parts = kind_of(model), model.to_parts()
     return Parts({"kind": kind, "settings": parts.settings}, parts.arrays, parts.vocab)
 
 
 def unpack(packed: Parts) -> Any:
-    """The model that ``pack`` packed; a ValueError, KeyError or TypeError if there is none in it."""
+    """Build the model that ``pack`` packed; a ValueError, KeyError or TypeError for invalid parts."""
     kind = _field(packed.settings, "kind", str)
     settings = _field(packed.settings, "settings", dict)
     return _class_of(kind).from_parts(Parts(settings, packed.arrays, packed.vocab))
@@ -195,7 +195,7 @@ def _render(value: Json) -> str:
 
 
 def _own_sha256(facts: Mapping[str, Json]) -> str:
-    """What ``model.json`` says of itself: the checksum of its text without the checksum."""
+    """Return the checksum of ``model.json``, computed without the checksum itself."""
     rest = {name: value for name, value in facts.items() if name != "sha256"}
     return hashlib.sha256(_render(rest).encode(errors="surrogatepass")).hexdigest()
 
@@ -210,7 +210,7 @@ def _sha256(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
-    """What ``model.json`` says, its form checked.
+    """The content of ``model.json``, its form checked.
 
     packed: kind and settings, as ``unpack`` takes them.
     vocab: tokens, unknown and end; None if the model has no vocabulary.
@@ -223,9 +223,7 @@ class _Manifest:
 
 
 def _load_folder(folder: Path, *, everything: bool) -> Any:
-    """What stands there. Another process may save over it between two of its files, which takes their place all at
-    once; then everything is read anew.
-    """
+    """Load a saved model; if another process replaces it meanwhile, load it again."""
     for _ in range(TRIES):
         before = folder.stat().st_ino
         try:
@@ -262,7 +260,7 @@ def _load_file(path: Path, *, verify: bool) -> Any:
 def _read_manifest(folder: Path) -> _Manifest:
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
-    problem = _place_problem(folder, MODEL_JSON)
+    problem = _file_problem(folder, MODEL_JSON)
     if problem:
         raise InputError(f"{folder}: not a saved model: {problem}")
     path = folder / MODEL_JSON
@@ -278,7 +276,7 @@ def _read_manifest(folder: Path) -> _Manifest:
 
 
 def _check_version(facts: Mapping[str, Json], folder: Path) -> None:
-    """Before anything else is looked at, which a later version may have changed."""
+    """Raise an error for another format or a newer version, before reading anything that it may have changed."""
     if facts.get("format") != FORMAT:
         raise ValueError(f"its format is {shown(facts.get('format'))}, not {FORMAT!r}")
     version = _field(facts, "version", int)
@@ -319,7 +317,7 @@ def _parse_vocab(vocab: Json) -> tuple[int, int | None, int] | None:
 
 
 def _field(facts: Json | Mapping[str, Json], name: str, kind: type[T]) -> T:
-    """One value of an object, of the type it should have; true and false do not pass for numbers."""
+    """Return one value of an object; a ValueError unless it has that type. Booleans are not numbers."""
     if not isinstance(facts, Mapping) or type(facts.get(name)) is not kind:
         names = {int: "a whole number", str: "a string", dict: "an object"}
         raise ValueError(f"{shown(name)} should be {names[kind]}")
@@ -327,10 +325,10 @@ def _field(facts: Json | Mapping[str, Json], name: str, kind: type[T]) -> T:
 
 
 def _damages(folder: Path, manifest: _Manifest, *, everything: bool) -> Iterator[str]:
-    """What is wrong with the listed files, a line each; files that are not listed are nobody's business."""
+    """Yield what is wrong with the listed files, one line each; files that are not listed are ignored."""
     for name, (size, sha256) in sorted(manifest.files.items()):
         path = folder / name
-        problem = _place_problem(folder, name)
+        problem = _file_problem(folder, name)
         if problem:
             yield f"{folder}: {problem}"
         elif path.stat().st_size != size:
@@ -339,8 +337,8 @@ def _damages(folder: Path, manifest: _Manifest, *, everything: bool) -> Iterator
             yield f"{folder}: {name} does not match its checksum: the file is damaged"
 
 
-def _place_problem(folder: Path, name: str) -> str | None:
-    """What keeps a file from being a plain one in this very folder; links that lead elsewhere are not followed."""
+def _file_problem(folder: Path, name: str) -> str | None:
+    """Return why a file is not a plain one in this folder, if so; links that lead elsewhere are not followed."""
     real = os.path.realpath(folder / name)
     if Path(real).parent != Path(os.path.realpath(folder)):
         return f"{name} is a link that leads out of the folder"
@@ -350,7 +348,7 @@ def _place_problem(folder: Path, name: str) -> str | None:
 
 
 def _build(folder: Path, manifest: _Manifest, *, thorough: bool) -> Any:
-    """The model, out of files whose sizes and checksums are right."""
+    """Build the model from files whose sizes and checksums are right."""
     arrays = read_arrays(folder / ARRAYS) if ARRAYS in manifest.files else {}
     counts = arrays.pop(VOCAB_COUNTS, None)
     vocab = None

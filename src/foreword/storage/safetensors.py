@@ -1,12 +1,12 @@
-"""Named arrays in one file: the safetensors format, read without copying and checked before anything is trusted.
+"""Named arrays in one file: the safetensors format, read without copying and checked before use.
 
 The file is eight bytes (the header's length, little-endian), a JSON header, and the arrays' bytes one after another::
 
     {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ..., "__metadata__": {"key": "value"}}
 
-We have our own reader because arrays should be views of a memory-mapped file, shared by every process that opens it,
-and because a hostile file must end in one line of text. Ours are files that the ``safetensors`` package reads, and the
-other way round.
+Foreword has its own reader because arrays should be views of a memory-mapped file, shared by every process that opens
+it, and because a hostile file must end in a one-line error. The ``safetensors`` package reads these files, and vice
+versa.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def write_arrays(
     """Write the arrays, a chunk at a time, so that a memory-mapped one never has to fit in memory.
 
     Wider items come first: then each array begins at a multiple of its item size without any padding between.
-    digest: is told everything that is written, while it is still in the cache.
+    digest: updated with everything that is written, while it is still in the cache.
     """
     ordered = dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))
     header = _render_header(ordered, metadata)
@@ -77,7 +77,7 @@ def write_arrays(
 
 
 def read_arrays(path: str | Path) -> dict[str, Array]:
-    """The arrays by name, as read-only views of the mapped file. Whatever does not fit exactly is an InputError."""
+    """Return the arrays by name, as read-only views of the mapped file; an InputError for an invalid file."""
     try:
         data = np.memmap(path, np.uint8, mode="r").view(np.ndarray)
         return _arrays_in(data)
@@ -88,7 +88,7 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
 
 
 def parse_json_object(text: bytes) -> dict[str, Json]:
-    """Strict JSON: an object, in UTF-8, no key twice, no NaN. A ValueError tells what is wrong."""
+    """Parse a strict JSON object: UTF-8, no duplicate keys, no NaN; a ValueError for anything else."""
     try:
         value = json.loads(text.decode(), object_pairs_hook=_distinct_pairs, parse_constant=_refuse_constant)
     except RecursionError:
@@ -99,7 +99,7 @@ def parse_json_object(text: bytes) -> dict[str, Json]:
 
 
 def shown(value: object) -> str:
-    """A value out of a file that nobody has checked yet, short enough and tame enough for an error message."""
+    """Return an unchecked value from a file, shortened and escaped for an error message."""
     return _SHORT.repr(value)
 
 
@@ -127,13 +127,13 @@ def _dtype_name(name: str, array: Array) -> str:
 
 
 class Digest(Protocol):
-    """What ``hashlib`` makes."""
+    """A hash object of ``hashlib``."""
 
     def update(self, data: Any, /) -> None: ...
 
 
 def _chunks(array: Array) -> Iterator[memoryview]:
-    """The array's items in row-major little-endian order; only what is laid out otherwise is copied on the way."""
+    """Return the array's items in row-major little-endian chunks; only arrays stored otherwise are copied."""
     little = array.dtype.newbyteorder("<")
     pieces = np.nditer(
         array,
@@ -176,7 +176,7 @@ def _check_metadata(metadata: Json) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """What the header says of one array; its bytes are ``data[start:end]``."""
+    """The header's entry of one array; its bytes are ``data[start:end]``."""
 
     name: str
     dtype: np.dtype[Any]
@@ -186,7 +186,7 @@ class _Entry:
 
 
 def _parse_entry(name: str, facts: Json) -> _Entry:
-    """Check all that can be said of an array without looking at the others."""
+    """Check what can be checked of an array by itself."""
     if not isinstance(facts, dict) or facts.keys() != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"array {shown(name)} should have dtype, shape and data_offsets, and nothing else")
     dtype, shape, offsets = facts["dtype"], facts["shape"], facts["data_offsets"]
@@ -210,19 +210,19 @@ def _view(data: Bytes, entry: _Entry) -> Array:
         # NumPy counts a mask's true items by adding up its bytes, and trusts the sum when it writes.
         raise ValueError(f"array {shown(entry.name)} holds a truth value that is neither 0 nor 1")
     array = raw.view(entry.dtype).reshape(entry.shape)
-    if not array.flags.aligned:  # by a writer who did not order by item size; compiled kernels count on it
+    if not array.flags.aligned:  # by a writer that did not order by item size; compiled kernels need alignment
         array = array.copy()
         array.flags.writeable = False
     return array
 
 
 def _are_sizes(value: Json) -> TypeGuard[list[int]]:
-    """Whether it is a list of whole numbers from 0 on; to Python true and false are numbers too, here they are not."""
+    """Return whether a value is a list of whole numbers from 0 on; booleans are not numbers here."""
     return isinstance(value, list) and all(type(size) is int and size >= 0 for size in value)
 
 
 def _check_cover(entries: list[_Entry], size: int) -> None:
-    """The arrays must cover the data from its first byte to its last, without a hole and without an overlap."""
+    """Raise a ValueError unless the arrays cover the data without a gap or an overlap."""
     end = 0
     for entry in sorted(entries, key=lambda entry: (entry.start, entry.end)):
         if entry.start != end:

@@ -1,11 +1,10 @@
-r"""The vocabulary as a text file: UTF-8, one token a line, a token's id is its line's number counted from 0.
+r"""The vocabulary as a text file: UTF-8, one token per line; a token's id is its line's number, from 0.
 
 A token that holds a backslash, a newline, a carriage return or a NUL has them written as ``\\``, ``\n``, ``\r`` and
-``\0``. There is one way only to write a token, so two lines are equal just when their tokens are.
+``\0``. Each token has exactly one spelling, so two lines are equal if and only if their tokens are.
 
-Everything is done on many lines at once, so that a vocabulary of millions opens in a moment, and on few enough that
-they stay in the processor's cache: on the whole buffer it took three times as long. The words themselves are taken out
-of their lines when somebody asks for one.
+Lines are processed many at once, so that a vocabulary of millions opens in a moment, and few enough that they stay in
+the processor's cache: processing the whole buffer at once took three times as long. Tokens are decoded when first used.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ NEWLINE = ord("\n")
 RETURN = ord("\r")
 BACKSLASH = ord("\\")
 ESCAPES = {"\\": "\\", "\n": "n", "\r": "r", "\0": "0"}
-"""What is written after a backslash for each character that cannot stand in a line as it is."""
+"""The letter after the backslash, for each character that has to be escaped."""
 
 NEVER_WRITTEN = 0xFF
-"""A byte that UTF-8 never holds: what the unknown escapes mean."""
+"""A byte that never occurs in UTF-8: the meaning of invalid escapes."""
 
 
 PIECE = 128 << 10
-"""Bytes, of whole lines, that are looked at together."""
+"""Bytes, of whole lines, that are processed together."""
 
 
 def write_vocab(path: str | Path, vocab: Vocab) -> None:
-    """Write the tokens; the special ids and the counts are kept elsewhere."""
+    """Write the tokens; the special ids and the counts are saved elsewhere."""
     text = _escaped(vocab.data, vocab.offsets)
     try:
         _check_text(text)
@@ -51,21 +50,15 @@ def write_vocab(path: str | Path, vocab: Vocab) -> None:
 
 
 MANY = 100_000
-"""Lines from which looking for one that stands there twice takes longer than all the rest of opening a model."""
+"""Lines from which the search for duplicates takes longer than the rest of opening a model."""
 
 
 def open_vocab(
-    path: str | Path,
-    *,
-    tokens: int,
-    unknown: int | None,
-    end: int,
-    counts: Array | None = None,
-    thorough: bool = True,
+    path: str | Path, *, tokens: int, unknown: int | None, end: int, counts: Array | None = None, thorough: bool = True
 ) -> Callable[[], tuple[Bytes, Longs]]:
     """Check the file, of ``tokens`` tokens, and return the function that reads them: their bytes and offsets.
 
-    Unless ``thorough``, no line is looked for twice among very many: a checksum has vouched for what was written.
+    Unless ``thorough``, very many lines are not searched for duplicates: the checksum shows that they are as written.
     """
     try:
         text = _mapped(Path(path))
@@ -87,7 +80,7 @@ def _mapped(path: Path) -> Bytes:
 
 
 def _pieces(text: Bytes) -> Iterator[Bytes]:
-    """The text cut at ends of lines; a line that is longer than a piece stays whole."""
+    """Yield the text in pieces of whole lines; a line longer than a piece is not cut."""
     at, length = 0, PIECE
     while at < len(text):
         stop = len(text) if at + length >= len(text) else at + text[at : at + length].tobytes().rfind(b"\n") + 1
@@ -99,20 +92,20 @@ def _pieces(text: Bytes) -> Iterator[Bytes]:
 
 
 def _escaped(data: Bytes, offsets: Longs) -> Bytes:
-    """The tokens as lines."""
+    """Return the tokens as lines."""
     meanings = _table((character, written) for character, written in ESCAPES.items())
     special = np.flatnonzero(meanings[data] != NEVER_WRITTEN)
     plain = data.copy()
     plain[special] = meanings[data[special]]
-    # Where a token that begins with a special byte follows, the newline comes before the backslash: np.insert keeps
-    # the order in which things for the same place are given.
+    # Before a token that begins with a special byte, the newline comes before the backslash: np.insert preserves the
+    # order of values for the same index.
     places = np.concatenate((offsets[1:], special))
     values = np.repeat(np.array([NEWLINE, BACKSLASH], np.uint8), [len(offsets) - 1, len(special)])
     return np.insert(plain, places, values)
 
 
 def _unescaped(text: Bytes) -> tuple[Bytes, Longs]:
-    """Data and offsets as ``Vocab.from_bytes`` takes them, out of lines."""
+    """Return data and offsets, as ``Vocab.from_bytes`` takes them, of lines."""
     tokens, ends = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)]
     for piece in _pieces(text):
         data, stops = _unescaped_piece(piece)
@@ -122,7 +115,7 @@ def _unescaped(text: Bytes) -> tuple[Bytes, Longs]:
 
 
 def _unescaped_piece(text: Bytes) -> tuple[Bytes, Longs]:
-    """The tokens of some lines, and where each ends."""
+    """Return the tokens of some lines, and where each ends."""
     newlines = np.flatnonzero(text == NEWLINE)
     kept = text != NEWLINE
     escapes = _escape_places(text)
@@ -134,7 +127,7 @@ def _unescaped_piece(text: Bytes) -> tuple[Bytes, Longs]:
 
 
 def _escape_places(text: Bytes) -> Longs:
-    r"""Where an escape begins: in a run of backslashes at the first, the third and so on, for ``\\`` is an escape."""
+    r"""Return where escapes begin: in a run of backslashes at every second one, for ``\\`` is an escape."""
     places = np.flatnonzero(text == BACKSLASH)
     order = np.arange(len(places))
     opens_run = np.ones(len(places), np.bool_)
@@ -162,7 +155,7 @@ def _table(pairs: Iterable[tuple[str, str]]) -> Bytes:
 
 
 def _check_text(text: Bytes) -> int:
-    """How many lines there are. The text is UTF-8 with every line ended, and nothing in it that should be escaped."""
+    """Return the number of lines; a ValueError unless the text is UTF-8, escaped, and ends its last line."""
     if len(text) and text[-1] != NEWLINE:
         raise ValueError("its last line is cut off")
     lines = 0
@@ -176,7 +169,7 @@ def _check_text(text: Bytes) -> int:
 
 
 def _fault(text: bytes, before: int) -> str:
-    """What is wrong with some lines, ``before`` of which come before."""
+    """Return what is wrong with some lines; ``before``: the number of lines before them."""
     for number, line in enumerate(text.split(b"\n"), start=before + 1):
         for character in ("\r", "\0"):
             if character.encode() in line:

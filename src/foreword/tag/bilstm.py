@@ -44,7 +44,7 @@ from foreword.nn.embedder import nest_embedder, resolve_embedder, unnest_embedde
 from foreword.nn.layers import lstm
 from foreword.storage.checkpoint import Checkpoint
 from foreword.tag.bilstm_network import PARTS, UNSEEN, SentenceReader, TaggerNetwork, WordTable, distinct_words
-from foreword.training.batches import beside, like_lengths, side_by_side
+from foreword.training.batches import padded_ids, padded_vectors, similar_lengths
 from foreword.training.engine import BatchTask, Loss, Trainer, Weights
 from foreword.training.gradients import Shapes
 from foreword.training.model import NeuralModel, exact
@@ -130,9 +130,9 @@ class TaggingTask(BatchTask):
 
     def batch_loss(self, weights: Weights, examples: list[int], run: Trainer) -> Loss:
         """Return the nats of a batch, summed over its words; their mean is reported."""
-        numbers, lengths = side_by_side([self.ids[k] for k in examples], self.device)
-        wanted, _ = side_by_side([self.tags[k] for k in examples], self.device)
-        context = None if self.context is None else beside([self.context[k] for k in examples], self.device)
+        numbers, lengths = padded_ids([self.ids[k] for k in examples], self.device)
+        wanted, _ = padded_ids([self.tags[k] for k in examples], self.device)
+        context = None if self.context is None else padded_vectors([self.context[k] for k in examples], self.device)
         used, numbers = torch.unique(numbers, return_inverse=True)
         read = self.distinct.take(used)
         unknown = torch.rand(len(used), generator=run.generator, device=self.device) < self.chances[read.rows]
@@ -370,9 +370,9 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
                 vectors = self._network.word_vectors(weights, distinct)
                 padded = device.type != "cpu" or self._embedder is not None
                 read = None if padded else SentenceReader(self._network, weights, vectors).emissions
-            for group in like_lengths([len(each) for each in ids], PADDED_AT_ONCE if padded else WORDS_AT_ONCE):
+            for group in similar_lengths([len(each) for each in ids], PADDED_AT_ONCE if padded else WORDS_AT_ONCE):
                 with exact():
-                    numbers, lengths = side_by_side([ids[sentence] for sentence in group], device)
+                    numbers, lengths = padded_ids([ids[sentence] for sentence in group], device)
                     if read is None:
                         context = self._context([some[sentence] for sentence in group])
                         scores = self._network.emissions(weights, vectors, numbers, lengths, context=context)
@@ -381,7 +381,9 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
                     yield [begin + sentence for sentence in group], scores, lengths
 
     def _context(self, sentences: Sentences) -> Tensor | None:
-        return None if self._embedder is None else beside(self._embedder.embed(sentences), self.flat_weights().device)
+        if self._embedder is None:
+            return None
+        return padded_vectors(self._embedder.embed(sentences), self.flat_weights().device)
 
     def _chain(self, weights: Weights) -> Chain:
         chain = self._network.chain(weights)

@@ -223,10 +223,10 @@ class FeatureTagger(WordTagger):
         kernels.find_features(finder, codes, offsets, np.empty(len(finder.templates), np.uint64), features)
         shown = [attributes_of(word, self._lexicon) for word in words]
 
-        def value(place: int, name: str) -> str:
-            if not 0 <= place < len(words):
-                return "<start>" if place < 0 else "<end>"
-            return shown[place][ATTRIBUTES.index(name)] or ""
+        def value(at: int, name: str) -> str:
+            if not 0 <= at < len(words):
+                return "<start>" if at < 0 else "<end>"
+            return shown[at][ATTRIBUTES.index(name)] or ""
 
         names = [
             [[value(n + offset, name) for offset, name in template] for template in self._templates()]
@@ -242,8 +242,8 @@ class FeatureTagger(WordTagger):
         words = list(chain.from_iterable(sentences))
         codes = np.fromiter(map(self._codes.get, words, repeat(-1)), np.int64, len(words))
         new: dict[str, int] = {}
-        for place in np.flatnonzero(codes < 0).tolist():
-            codes[place] = new.setdefault(words[place], len(self._known) + len(new))
+        for at in np.flatnonzero(codes < 0).tolist():
+            codes[at] = new.setdefault(words[at], len(self._known) + len(new))
         return codes, offsets, self._finder._replace(new=self._attribute_rows(new)) if new else self._finder
 
     def _attribute_rows(self, words: Iterable[str]) -> Ints:

@@ -378,7 +378,7 @@ def _check_arrays(arrays: dict[str, Array], order: int, kinds: int) -> None:
         raise ValueError("a probability is not a number")
 
 
-# The trellis, to be looked at
+# The trellis
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,15 +92,15 @@ def _key(finder: FeatureFinder, codes: Longs, first: int, stop: int, token: int,
         attribute = finder.templates[template, 2 * part + 1]
         if attribute < 0:
             break
-        place = token + finder.templates[template, 2 * part]
-        if place < first:
+        at = token + finder.templates[template, 2 * part]
+        if at < first:
             value = BEFORE
-        elif place >= stop:
+        elif at >= stop:
             value = AFTER
-        elif codes[place] < len(finder.known):
-            value = np.int64(finder.known[codes[place], attribute])
+        elif codes[at] < len(finder.known):
+            value = np.int64(finder.known[codes[at], attribute])
         else:
-            value = np.int64(finder.new[codes[place] - len(finder.known), attribute])
+            value = np.int64(finder.new[codes[at] - len(finder.known), attribute])
         if value < 0:
             return ABSENT_KEY
         mixed = (mixed ^ np.uint64(value)) * SECOND

@@ -28,8 +28,8 @@ class Lexicon(NamedTuple):
 class Lattice(NamedTuple):
     """Workspace for one sentence, two positions before it and one after it, reused for every sentence.
 
-    widths: int64 (places,), the number of choices. labels: int64 and logs: float64 (places, tags), the choices.
-    pairs: float64 (places, tags, tags), the score of each choice with each of the position before.
+    widths: int64 (positions,), the number of choices. labels: int64 and logs: float64 (positions, tags), the choices.
+    pairs: float64 (positions, tags, tags), the score of each choice with each of the position before.
     """
 
     widths: Longs
@@ -40,22 +40,22 @@ class Lattice(NamedTuple):
 
 def lattice(longest: int, kinds: int) -> Lattice:
     """Allocate the workspace."""
-    places = longest + 3
+    positions = longest + 3
     return Lattice(
-        np.empty(places, np.int64),
-        np.empty((places, kinds), np.int64),
-        np.empty((places, kinds)),
-        np.empty((places, kinds, kinds)),
+        np.empty(positions, np.int64),
+        np.empty((positions, kinds), np.int64),
+        np.empty((positions, kinds)),
+        np.empty((positions, kinds, kinds)),
     )
 
 
 @inlined
 def _lay_out(codes: Longs, first: int, tokens: int, lexicon: Lexicon, kinds: int, work: Lattice) -> None:
     """Write the choices of one sentence to the work."""
-    for place in range(tokens + 3):
-        work.widths[place] = 1
-        work.labels[place, 0] = 2 * kinds
-        work.logs[place, 0] = 0
+    for at in range(tokens + 3):
+        work.widths[at] = 1
+        work.labels[at, 0] = 2 * kinds
+        work.logs[at, 0] = 0
     for token in range(tokens):
         code = codes[first + token]
         row = lexicon.rows[code >> 1]
@@ -81,34 +81,34 @@ def likeliest_tags(
         first, tokens = offsets[sentence], offsets[sentence + 1] - offsets[sentence]
         _lay_out(codes, first, tokens, lexicon, kinds, work)
         work.pairs[1, 0, 0] = 0
-        for place in range(2, tokens + 3):
-            for second in range(work.widths[place - 1]):
-                for third in range(work.widths[place]):
-                    origin = _best_origin(work, moves, place, second, third)
-                    score = _through(work, moves, place, origin, second, third)
-                    work.pairs[place, second, third] = score + work.logs[place, third]
+        for at in range(2, tokens + 3):
+            for second in range(work.widths[at - 1]):
+                for third in range(work.widths[at]):
+                    origin = _best_origin(work, moves, at, second, third)
+                    score = _through(work, moves, at, origin, second, third)
+                    work.pairs[at, second, third] = score + work.logs[at, third]
         third, second = 0, 0
         for choice in range(work.widths[tokens + 1]):
             if work.pairs[tokens + 2, choice, 0] > work.pairs[tokens + 2, second, 0]:
                 second = choice
-        for place in range(tokens + 2, 2, -1):
-            tags[first + place - 3] = work.labels[place - 1, second] % kinds
-            second, third = _best_origin(work, moves, place, second, third), second
+        for at in range(tokens + 2, 2, -1):
+            tags[first + at - 3] = work.labels[at - 1, second] % kinds
+            second, third = _best_origin(work, moves, at, second, third), second
 
 
 @inlined
-def _through(work: Lattice, moves: Doubles, place: int, origin: int, second: int, third: int) -> float:
-    """Return the score of the choice ``third`` at ``place``, reached from ``origin`` through ``second``."""
+def _through(work: Lattice, moves: Doubles, at: int, origin: int, second: int, third: int) -> float:
+    """Return the score of the choice ``third`` at ``at``, reached from ``origin`` through ``second``."""
     labels = work.labels
-    move = moves[labels[place - 2, origin], labels[place - 1, second], labels[place, third]]
-    return work.pairs[place - 1, origin, second] + move
+    move = moves[labels[at - 2, origin], labels[at - 1, second], labels[at, third]]
+    return work.pairs[at - 1, origin, second] + move
 
 
 @inlined
-def _best_origin(work: Lattice, moves: Doubles, place: int, second: int, third: int) -> int:
-    best, highest = 0, _through(work, moves, place, 0, second, third)
-    for origin in range(1, work.widths[place - 2]):
-        score = _through(work, moves, place, origin, second, third)
+def _best_origin(work: Lattice, moves: Doubles, at: int, second: int, third: int) -> int:
+    best, highest = 0, _through(work, moves, at, 0, second, third)
+    for origin in range(1, work.widths[at - 2]):
+        score = _through(work, moves, at, origin, second, third)
         if score > highest:
             best, highest = origin, score
     return best
@@ -133,63 +133,63 @@ def tag_posteriors(
         first, tokens = offsets[sentence], offsets[sentence + 1] - offsets[sentence]
         _lay_out(codes, first, tokens, lexicon, kinds, work)
         work.pairs[1, 0, 0] = 1
-        for place in range(2, tokens + 3):
-            _forward(work, chances, place)
+        for at in range(2, tokens + 3):
+            _forward(work, chances, at)
         later[0 : work.widths[tokens + 1], 0] = 1
-        for place in range(tokens + 2, 2, -1):
-            _backward(work, chances, place, later, earlier)
+        for at in range(tokens + 2, 2, -1):
+            _backward(work, chances, at, later, earlier)
             later, earlier = earlier, later
-            _gather_posterior(work, place - 1, later, kinds, posteriors, first + place - 3)
+            _gather_posterior(work, at - 1, later, kinds, posteriors, first + at - 3)
 
 
 @inlined
-def _forward(work: Lattice, chances: Doubles, place: int) -> None:
-    """Compute pairs[place, j, k] = p(word | k) Σ_i pairs[place − 1, i, j] p(k | i, j), scaled to sum to one."""
+def _forward(work: Lattice, chances: Doubles, at: int) -> None:
+    """Compute pairs[at, j, k] = p(word | k) Σ_i pairs[at − 1, i, j] p(k | i, j), scaled to sum to one."""
     labels, total = work.labels, 0.0
-    for second in range(work.widths[place - 1]):
-        for third in range(work.widths[place]):
+    for second in range(work.widths[at - 1]):
+        for third in range(work.widths[at]):
             chance = 0.0
-            for origin in range(work.widths[place - 2]):
-                move = chances[labels[place - 2, origin], labels[place - 1, second], labels[place, third]]
-                chance += work.pairs[place - 1, origin, second] * move
-            work.pairs[place, second, third] = chance * np.exp(work.logs[place, third])
-            total += work.pairs[place, second, third]
+            for origin in range(work.widths[at - 2]):
+                move = chances[labels[at - 2, origin], labels[at - 1, second], labels[at, third]]
+                chance += work.pairs[at - 1, origin, second] * move
+            work.pairs[at, second, third] = chance * np.exp(work.logs[at, third])
+            total += work.pairs[at, second, third]
     if total == 0:  # a model with probabilities of zero; Numba would refuse to divide
         return
-    for second in range(work.widths[place - 1]):
-        for third in range(work.widths[place]):
-            work.pairs[place, second, third] /= total
+    for second in range(work.widths[at - 1]):
+        for third in range(work.widths[at]):
+            work.pairs[at, second, third] /= total
 
 
 @inlined
-def _backward(work: Lattice, chances: Doubles, place: int, later: Doubles, earlier: Doubles) -> None:
+def _backward(work: Lattice, chances: Doubles, at: int, later: Doubles, earlier: Doubles) -> None:
     """Compute earlier[i, j] = Σ_k p(k | i, j) p(word | k) later[j, k], scaled so that its largest is one."""
     labels, largest = work.labels, 0.0
-    for origin in range(work.widths[place - 2]):
-        for second in range(work.widths[place - 1]):
+    for origin in range(work.widths[at - 2]):
+        for second in range(work.widths[at - 1]):
             chance = 0.0
-            for third in range(work.widths[place]):
-                move = chances[labels[place - 2, origin], labels[place - 1, second], labels[place, third]]
-                chance += move * np.exp(work.logs[place, third]) * later[second, third]
+            for third in range(work.widths[at]):
+                move = chances[labels[at - 2, origin], labels[at - 1, second], labels[at, third]]
+                chance += move * np.exp(work.logs[at, third]) * later[second, third]
             earlier[origin, second] = chance
             largest = max(largest, chance)
     if largest == 0:
         return
-    for origin in range(work.widths[place - 2]):
-        for second in range(work.widths[place - 1]):
+    for origin in range(work.widths[at - 2]):
+        for second in range(work.widths[at - 1]):
             earlier[origin, second] /= largest
 
 
 @inlined
-def _gather_posterior(work: Lattice, place: int, later: Doubles, kinds: int, posteriors: Doubles, token: int) -> None:
+def _gather_posterior(work: Lattice, at: int, later: Doubles, kinds: int, posteriors: Doubles, token: int) -> None:
     """Add the posterior of one word's tags."""
     total = 0.0
-    for before in range(work.widths[place - 1]):
-        for choice in range(work.widths[place]):
-            total += work.pairs[place, before, choice] * later[before, choice]
+    for before in range(work.widths[at - 1]):
+        for choice in range(work.widths[at]):
+            total += work.pairs[at, before, choice] * later[before, choice]
     if total == 0:
         return
-    for before in range(work.widths[place - 1]):
-        for choice in range(work.widths[place]):
-            share = work.pairs[place, before, choice] * later[before, choice] / total
-            posteriors[token, work.labels[place, choice] % kinds] += share
+    for before in range(work.widths[at - 1]):
+        for choice in range(work.widths[at]):
+            share = work.pairs[at, before, choice] * later[before, choice] / total
+            posteriors[token, work.labels[at, choice] % kinds] += share

@@ -93,14 +93,14 @@ def read_spans(tags: Sequence[str]) -> list[Span]:
     """
     found: list[Span] = []
     start, before, kind = 0, OUTSIDE, ""
-    for place, tag in enumerate([*tags, OUTSIDE]):
+    for index, tag in enumerate([*tags, OUTSIDE]):
         letter, next_kind = parsed(tag)
         if kind == next_kind and before in ("B", "I") and letter in ("I", "E"):
             before = letter
             continue
         if before != OUTSIDE:
-            found.append(Span(kind, start, place))
-        start, before, kind = place, letter, next_kind
+            found.append(Span(kind, start, index))
+        start, before, kind = index, letter, next_kind
     return found
 
 
@@ -134,8 +134,8 @@ def converted(tags: Sequence[str], source: str, target: str) -> list[str]:
 def convert_all(tags: Tags, source: str, target: str) -> list[list[str]]:
     """Convert many sentences; an error names the one that is not well formed, by its number from 0."""
     return [
-        tags_of(spans_of(sentence, source, f"sentence {place}"), len(sentence), target)
-        for place, sentence in enumerate(tags)
+        tags_of(spans_of(sentence, source, f"sentence {index}"), len(sentence), target)
+        for index, sentence in enumerate(tags)
     ]
 
 
@@ -161,11 +161,11 @@ def _is_whole(tags: Sequence[str], span: Span, scheme: str) -> bool:
 
 
 def _refuse_ill_formed(tags: Sequence[str], scheme: str, name: str) -> None:
-    for place, (before, after) in enumerate(zip([None, *tags], [*tags, None], strict=True)):
+    for index, (before, after) in enumerate(zip([None, *tags], [*tags, None], strict=True)):
         if may_follow(before, after, scheme):
             continue
         hint = _better_scheme(tags, scheme)
-        where = f"{name}, word {place}" if after else f"the end of {name}"
+        where = f"{name}, word {index}" if after else f"the end of {name}"
         raise InputError(
             f"{where}: {after or 'nothing'} may not follow {before or 'nothing'} in the scheme {scheme!r}{hint}"
         )

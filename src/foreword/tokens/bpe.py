@@ -6,7 +6,7 @@
 whose second token begins with white space. The rule needs no check while merging: no allowed pair reaches over the
 start of a white-space character, so cutting the text before each of them once gives the same merges.
 
-Ties go to the pair with the smaller ids. Learning is in ``merges.py``; here is the tokenizer that comes out of it.
+Ties go to the pair with the smaller ids. ``merges.py`` learns the merges; here is the tokenizer that applies them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
 from foreword.tokens.characters import REPLACEMENT, character_ids, printable, spelling_of
-from foreword.tokens.corpus import Encoded, block_room, encode_text, encode_texts
+from foreword.tokens.corpus import Encoded, encode_text, encode_texts, max_ids
 from foreword.tokens.counting import Counted, count_pieces_of, pieces_of
 from foreword.tokens.kernels import encode_bpe, fill_merges
 from foreword.tokens.merges import Kind, Merge, learn_from_counts
@@ -51,10 +51,10 @@ _CACHED = ("merge_table", "first_ids", "whole_pieces", "_special_finder")
 
 
 class BPETokenizer:
-    """Subwords.
+    """A byte-pair encoding tokenizer.
 
-    vocab_size: how many tokens to learn in all, special ones and the alphabet included.
-    pattern: where bytes may not be merged across: "gpt2", "cl100k" (GPT-4, Llama 3), "qwen2" (cl100k with single
+    vocab_size: the number of tokens, special ones and the alphabet included.
+    pattern: the pieces that bytes are merged within: "gpt2", "cl100k" (GPT-4, Llama 3), "qwen2" (cl100k with single
     digits) or "none". Characters have their own rule.
     special_tokens: tokens that stand for themselves and come first; ``</s>`` must be among them, and ``<unk>`` is
     added for characters.
@@ -94,7 +94,7 @@ class BPETokenizer:
         self._encoders: SimpleQueue[_Encoder] = SimpleQueue()
 
     def __getstate__(self) -> dict[str, object]:
-        """For a copy in another process, which makes encoders of its own."""
+        """Return the state for a copy in another process, which makes encoders of its own."""
         return {name: value for name, value in self.__dict__.items() if name not in ("_encoders", *_CACHED)}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -163,9 +163,9 @@ class BPETokenizer:
         return printable(spelling) if self.kind == "bytes" else spelling.decode()
 
     def _set_merges(self, names: list[str], record: Longs, end: str | None = None) -> None:
-        """Take the vocabulary and the merges. A pair can come twice (see kernels.py); the last one stays.
+        """Set the vocabulary and the merges. A pair can come twice (see ``kernels.py``); the last one counts.
 
-        A merge that spells a token that stands for itself is recorded but never done, or a text could forge one.
+        A merge that spells a token that stands for itself is recorded but never applied, or a text could forge one.
         """
         end = end or next((name for name in ENDS if name in self._specials), END)
         self.vocab_ = Vocab(names, unknown=UNKNOWN if self.kind == "characters" else None, end=end)
@@ -205,9 +205,7 @@ class BPETokenizer:
         new = [token for token in wanted if token not in self.vocab]
         self.special_tokens = (*self._specials, *new)
         self.vocab_ = Vocab(
-            [*self.vocab, *new],
-            unknown=None if self.vocab.unknown is None else UNKNOWN,
-            end=self.vocab[self.vocab.end],
+            [*self.vocab, *new], unknown=None if self.vocab.unknown is None else UNKNOWN, end=self.vocab[self.vocab.end]
         )
         self._forget()
         return self
@@ -215,7 +213,7 @@ class BPETokenizer:
     # Encoding
 
     def prepare(self, block: Block) -> Block:
-        """What the pattern is to be applied to."""
+        """Return the block cleaned, as the pattern is applied to it."""
         block = self.cleaning.block(block)
         if self.prefix_space:
             data = block.data.tobytes()
@@ -225,8 +223,10 @@ class BPETokenizer:
         return block
 
     def encode(self, text: str | bytes, *, special: bool = False) -> Ints:
-        """Ids of a text, or of any bytes. With ``special`` a special token written in the text becomes its id; else
-        it is text like any other, so that no document can forge one.
+        """Return the ids of a text, or of any bytes.
+
+        With ``special`` a special token written in the text becomes its id; otherwise it is ordinary text, so that no
+        document can forge one.
         """
         if special:
             if isinstance(text, bytes):
@@ -243,7 +243,7 @@ class BPETokenizer:
         return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
 
     def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
-        """Many texts at once: far quicker than one by one."""
+        """Return the ids of many texts, far faster than one by one."""
         return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
@@ -274,12 +274,12 @@ class BPETokenizer:
         return table
 
     def pieces(self, text: str) -> list[str]:
-        """What the pre-tokenisation pattern cuts a text into."""
+        """Return the pieces that the pre-tokenisation pattern cuts a text into."""
         return pieces_of(self.prepare(Block.from_texts([text], open=True)), self.piece_pattern)
 
     @cached_property
     def whole_pieces(self) -> dict[bytes, int]:
-        """The tokens that a piece can be, spelt out: all but those that stand for themselves."""
+        """The spelling of every token that a whole piece can be: all but those that stand for themselves."""
         pieces: dict[bytes, int] = {}
         standing = {"", *self.standing}
         for id, token in enumerate(self.vocab):
@@ -291,7 +291,7 @@ class BPETokenizer:
     # Decoding
 
     def decode_bytes(self, ids: Iterable[int], *, special: bool = False) -> bytes:
-        """The bytes that ids stand for; special tokens are left out, or with ``special`` written as they are."""
+        """Return the bytes of ids; special tokens are left out, or with ``special`` written as they are."""
         specials, added = set(self._specials), set(self.added_tokens)
         spellings: list[bytes] = []
         for id in ids:
@@ -309,7 +309,7 @@ class BPETokenizer:
         return spelling_of(token) if self.kind == "bytes" else token.encode()
 
     def decode(self, ids: Iterable[int], *, special: bool = False) -> str:
-        """The text. Bytes that are no UTF-8, as a cut inside a character leaves them, become U+FFFD."""
+        """Return the text of ids. Bytes that are not UTF-8, such as part of a character, become U+FFFD."""
         text = self.decode_bytes(ids, special=special).decode("utf-8", "replace")
         return text[1:] if self.prefix_space and text[:1] == " " else text
 
@@ -336,7 +336,7 @@ class BPETokenizer:
         return tokenizer.with_merges(list(parts.vocab), parts.arrays["record"], end=parts.vocab[parts.vocab.end])
 
     def with_merges(self, names: list[str], record: Longs, *, end: str | None = None) -> Self:
-        """Take a vocabulary and merges learnt elsewhere, after checking that they fit together.
+        """Set a vocabulary and merges learnt elsewhere, after checking that they fit together.
 
         end: the token that ends a document; if none is named, the first of ``ENDS`` among the special tokens.
         """
@@ -359,9 +359,9 @@ def _check_record(record: Longs, tokens: int) -> None:
 
 
 class _Encoder:
-    """What one thread needs to encode: a memory of pieces already worked out, and scratch."""
+    """The encoder of one thread: a cache of encoded pieces, and buffers."""
 
-    LARGEST = 1 << 20  # pieces remembered; about 100 MB at the most
+    LARGEST = 1 << 20  # pieces cached; about 100 MB at most
 
     def __init__(self, tokenizer: BPETokenizer) -> None:
         self.tokenizer = tokenizer
@@ -380,10 +380,10 @@ class _Encoder:
         self.memo = np.empty(8 * room, np.int32)
         self.size = 1  # number 0 is a document's end, which is not looked up
         if self.whole:
-            self._remember_tokens()
+            self._cache_tokens()
 
-    def _remember_tokens(self) -> None:
-        """Every token as a piece that is itself, so that no merge is ever asked for it."""
+    def _cache_tokens(self) -> None:
+        """Cache every token as a piece that encodes to itself, so that it is never merged."""
         count = len(self.whole)
         add_strings(list(self.whole), self.slots, self.arena, self.starts, self.size)
         self.memo[:count] = list(self.whole.values())
@@ -396,7 +396,7 @@ class _Encoder:
 
     def encode(self, block: Block) -> Encoded:
         tokenizer = self.tokenizer
-        out = np.empty(block_room(block), np.int32)
+        out = np.empty(max_ids(block), np.int32)
         ends = np.empty(len(block), np.int64)
         position = np.array([0, 0, 0, self.size, 0], np.int64)
         while need := encode_bpe(
@@ -409,11 +409,11 @@ class _Encoder:
             self._scratch(2 * need)
         self.size = int(position[3])
         if position[4]:
-            self._make_room()
+            self._grow()
         return Encoded(out[: position[2]].copy(), ends[: len(ends) - block.open])
 
-    def _make_room(self) -> None:
-        """Remember more; past the limit start afresh, because what is common now is soon remembered again."""
+    def _grow(self) -> None:
+        """Enlarge the cache, or empty it at the limit: what is frequent is soon cached again."""
         if self.room < self.LARGEST:
             self.room *= 4
         self._forget()

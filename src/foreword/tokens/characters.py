@@ -19,7 +19,7 @@ from foreword.errors import ForewordError, InputError
 from foreword.protocols import Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
-from foreword.tokens.corpus import Encoded, block_room, encode_text, encode_texts
+from foreword.tokens.corpus import Encoded, encode_text, encode_texts, max_ids
 from foreword.tokens.kernels import encode_symbols
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
@@ -53,7 +53,7 @@ def spelling_of(token: str) -> bytes:
 
 
 class CharacterTokenizer:
-    """Every character a token; characters not seen in training are ``<unk>``, which decodes to U+FFFD."""
+    """A tokenizer of characters; those not seen in training are ``<unk>``, which decodes to U+FFFD."""
 
     def __init__(self, *, min_count: int = 1, lowercase: bool = False, form: Form | None = None) -> None:
         self.min_count = min_count
@@ -122,7 +122,7 @@ class CharacterTokenizer:
 
 
 class ByteTokenizer:
-    """Every byte a token, its value its id; 256 ends a document. There is nothing to learn and nothing unknown."""
+    """A tokenizer of bytes: a byte's value is its id; 256 ends a document. Nothing is learnt and nothing is unknown."""
 
     def __init__(self) -> None:
         self.vocab = Vocab([*CHARACTER_OF, END], unknown=None)
@@ -152,7 +152,7 @@ class ByteTokenizer:
         return bytes(int(id) for id in ids if id != self.vocab.end)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text; bytes that are no UTF-8 become U+FFFD."""
+        """Return the text of ids; bytes that are not UTF-8 become U+FFFD."""
         return self.decode_bytes(ids).decode("utf-8", "replace")
 
     def to_parts(self) -> Parts:
@@ -169,7 +169,7 @@ class ByteTokenizer:
 
 
 def character_ids(vocab: Vocab) -> Ints:
-    """The id of every code point: int32 (0x110000,), ``<unk>``'s where it has none."""
+    """Return the id of every code point: int32 (0x110000,), ``<unk>``'s where it has none."""
     ids = np.full(CODE_POINTS, vocab.unknown, np.int32)
     for id, token in enumerate(vocab):
         if len(token) == 1:
@@ -178,7 +178,7 @@ def character_ids(vocab: Vocab) -> Ints:
 
 
 def _encode(block: Block, by_character: bool, ids: Ints, end: int) -> Encoded:
-    out = np.empty(block_room(block), np.int32)
+    out = np.empty(max_ids(block), np.int32)
     ends = np.empty(len(block), np.int64)
     written = encode_symbols(block.data, block.starts, block.stops, block.open, by_character, ids, end, out, ends)
     return Encoded(out[:written], ends[: len(ends) - block.open])

@@ -27,7 +27,7 @@ from foreword.tokens.vocab import Vocab
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A block's ids. ends: int64, how many ids there were when each document that ends in the block had ended."""
+    """The ids of a block. ends: int64, the number of ids up to the end of each document that ends in the block."""
 
     ids: Ints
     ends: Longs
@@ -48,7 +48,7 @@ class Corpus:
     ids: uint16 or int32 (tokens,), every document ending in ``vocab.end``.
     offsets: int64 (documents + 1,); document i is ``ids[offsets[i]:offsets[i + 1]]``.
     byte_offsets: int64 (documents + 1,), the same for the text's bytes. A document counts its UTF-8 and one more for
-    the line end it stood on, which is what ``</s>`` says.
+    its line end, which ``</s>`` stands for.
     """
 
     ids: Ids
@@ -60,7 +60,7 @@ class Corpus:
         return len(self.offsets) - 1
 
     def __getitem__(self, documents: slice) -> Corpus:
-        """Some neighbouring documents, as a view."""
+        """Return a range of documents, as a view."""
         start, stop, step = documents.indices(len(self))
         if step != 1:
             raise SettingError("a corpus is sliced in steps of one")
@@ -74,20 +74,21 @@ class Corpus:
         )
 
     def check_ids(self) -> None:
-        """Raise an InputError if an id is not in the vocabulary. A corpus that was mapped from a file has not been read
-        before; whoever uses its ids as places in an array asks here first.
+        """Raise an InputError if an id is not in the vocabulary.
+
+        A corpus mapped from a file has not been read before; check it before using its ids as indices of an array.
         """
         if len(self.ids) and not 0 <= int(self.ids.min()) <= int(self.ids.max()) < len(self.vocab):
             raise InputError(f"the corpus is damaged: an id is not in its vocabulary of {len(self.vocab)} tokens")
 
     def documents(self) -> Iterator[Ids]:
-        """Each document's ids, as a view."""
+        """Yield each document's ids, as a view."""
         ends = self.offsets.tolist()
         for start, stop in itertools.pairwise(ends):
             yield self.ids[start:stop]
 
     def shard(self, number: int, of: int) -> Corpus:
-        """Part ``number`` of ``of``: whole documents, about the same number of tokens in each part."""
+        """Return part ``number`` of ``of`` parts of whole documents with about equally many tokens."""
         if not 0 <= number < of:
             raise SettingError(f"shard {number} of {of}: expected 0 to {of - 1}")
         first, last = np.searchsorted(self.offsets, [len(self.ids) * number // of, len(self.ids) * (number + 1) // of])
@@ -100,7 +101,7 @@ class Corpus:
         return list(itertools.pairwise(np.unique(np.concatenate(([0], cuts, [len(self)]))).tolist()))
 
     def joined(self) -> Corpus:
-        """All documents as one, so that a model carries over what it remembers from one to the next."""
+        """Return all documents as one, so that a model's state carries over from one to the next."""
         ends = [0, -1] if len(self) else [0]
         return Corpus(self.ids, self.offsets[ends], self.byte_offsets[ends], self.vocab)
 
@@ -111,7 +112,7 @@ class Corpus:
 
     @classmethod
     def from_ids(cls, documents: Iterable[Sequence[int] | Ids], vocab: Vocab, *, text_bytes: int = 0) -> Corpus:
-        """Documents that are ids already; the end is added to each. The bytes are spread evenly over them."""
+        """Make a corpus of documents of ids; the end is added to each, and the bytes are divided evenly."""
         held = [np.append(np.asarray(document, np.int64), vocab.end) for document in documents]
         ids = np.concatenate([np.empty(0, np.int64), *held])
         check_ids(ids, len(vocab))
@@ -121,7 +122,7 @@ class Corpus:
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], tokenizer: BlockEncoder, *, threads: int | None = 1) -> Corpus:
-        """Texts, one document each, empty ones included."""
+        """Encode texts, one document each, empty ones included."""
         return cls.from_blocks(blocks_of(texts), tokenizer, threads=threads)
 
     @classmethod
@@ -181,7 +182,7 @@ class Corpus:
         return corpus
 
     def _check(self) -> None:
-        """Offsets must rise and end where the ids do. The ids themselves are left unread, for they may be many."""
+        """Raise an InputError unless offsets rise and end where the ids do; the ids are not read."""
         if self.ids.dtype != id_type(len(self.vocab)) or self.ids.ndim != 1:
             raise InputError("the ids are not of the type that the vocabulary's size asks for")
         for name, offsets in (("offsets", self.offsets), ("byte_offsets", self.byte_offsets)):
@@ -194,12 +195,12 @@ class Corpus:
 
 
 def id_type(tokens: int) -> type[np.uint16] | type[np.int32]:
-    """The smaller of the two types that holds every id of a vocabulary."""
+    """Return the smaller of the two types that holds every id of a vocabulary."""
     return np.uint16 if tokens <= 1 << 16 else np.int32
 
 
 class Layout:
-    """Where documents begin and end, gathered while blocks go by."""
+    """The offsets of documents, collected while blocks are encoded."""
 
     def __init__(self) -> None:
         self.tokens = 0
@@ -237,18 +238,18 @@ class Layout:
         return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths + 1)))
 
 
-def block_room(block: Block) -> int:
-    """How many ids a block can give at most: one a byte and one for each document's end."""
+def max_ids(block: Block) -> int:
+    """Return the maximum number of ids of a block: one per byte and one for each document's end."""
     return block.text_bytes() + len(block) + 1
 
 
 def encode_text(tokenizer: BlockEncoder, text: str | bytes) -> Ints:
-    """One text, without the end of a document."""
+    """Return the ids of one text, without the end of a document."""
     return tokenizer.encode_block(Block.from_texts([text], open=True)).ids
 
 
 def encode_texts(tokenizer: BlockEncoder, texts: Iterable[str], threads: int | None = 1) -> list[Array]:
-    """Many texts at once, each without the end of a document: far quicker than one by one."""
+    """Return the ids of many texts, each without the end of a document, far faster than one by one."""
     encoded: list[Array] = []
     for part in ordered_map(tokenizer.encode_block, blocks_of(texts), threads):
         ends = part.ends.tolist()

@@ -24,7 +24,7 @@ from foreword.text.block import Block
 from foreword.tokens.strings import StringTable, gather_strings, hash_strings
 
 PARTS = 32
-"""Files that a spill spreads over."""
+"""Files over which spilled strings are spread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +58,20 @@ class Counted:
             raise ValueError("wrong offsets or counts")
 
     def find(self, words: Sequence[str]) -> Longs:
-        """The number of each word, -1 where it was not seen."""
+        """Return the number of each word, -1 where it was not seen."""
         lengths = np.diff(self.offsets)
         found = np.full(len(words), -1, np.int64)
-        for place, word in enumerate(words):
+        for index, word in enumerate(words):
             spelling = np.frombuffer(word.encode(), np.uint8)
             alike = np.flatnonzero(lengths == len(spelling))
             letters = self.data[self.offsets[alike][:, None] + np.arange(len(spelling))]
             same = alike[(letters == spelling).all(axis=1)]
             if len(same):
-                found[place] = same[0]
+                found[index] = same[0]
         return found
 
     def by_frequency(self, numbers: Longs) -> Longs:
-        """These numbers from the most to the least frequent string, ties in the order they were first seen."""
+        """Sort numbers from the most to the least frequent string, ties by first occurrence."""
         numbers = numbers[np.argsort(self.firsts[numbers], kind="stable")]
         counts = self.counts[numbers]
         # NumPy sorts 16-bit numbers by radix, many times faster than 64-bit ones; few words are too frequent for that.
@@ -82,7 +82,7 @@ class Counted:
         return order
 
     def gather(self, numbers: Longs, before: Sequence[str] = ()) -> tuple[Bytes, Longs]:
-        """The strings with these numbers, after some others: data and offsets."""
+        """Return the strings with these numbers, after the words ``before``, as data and offsets."""
         head = [word.encode() for word in before]
         lengths = np.concatenate((np.array([len(word) for word in head], np.int64), np.diff(self.offsets)[numbers]))
         offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
@@ -108,7 +108,7 @@ def pieces_of(block: Block, pattern: int) -> list[str]:
 
 
 def merge_tables(tables: Sequence[StringTable]) -> tuple[Counted, list[Ints]]:
-    """All tables as one, and for each table the new numbers of its strings."""
+    """Merge tables; return the counts, and for each table the new numbers of its strings."""
     merged = tables[0]
     own = np.arange(merged.size, dtype=np.int32)
     others = [merged.add(table.arena, table.offsets, table.counts, table.firsts) for table in tables[1:]]
@@ -116,7 +116,7 @@ def merge_tables(tables: Sequence[StringTable]) -> tuple[Counted, list[Ints]]:
 
 
 def merge_counted(parts: Iterable[Counted]) -> Counted:
-    """Counts of several texts as those of all; the earlier of first places counts."""
+    """Merge the counts of several texts; the earliest first occurrence counts."""
     table = StringTable()
     for part in parts:
         table.add(part.data, part.offsets, part.counts, part.firsts)
@@ -135,8 +135,8 @@ def count_pieces_of(
 ) -> Counted:
     """Count the pieces of a stream of documents.
 
-    memory: about how many bytes the tables may take; None is no limit. start: counts to go on from.
-    Whenever ``due()`` says so, the blocks in flight are finished and ``pause(blocks done, counts so far)`` is called.
+    memory: about how many bytes the tables may take; None is no limit. start: counts to resume from.
+    Whenever ``due()`` is true, the blocks in flight are finished and ``pause(blocks done, counts so far)`` is called.
     """
     threads = threads or cores()
     # What was seen before the stop comes before what is seen after it.
@@ -155,7 +155,7 @@ def count_pieces_of(
 
 
 class _Pausing:
-    """An iterator that comes to an end whenever a pause is due, and can be gone on with."""
+    """An iterator that ends whenever a pause is due, and can be resumed."""
 
     def __init__(self, items: Iterable[tuple[int, Block]], due: Callable[[], bool]) -> None:
         self.items = iter(items)
@@ -171,14 +171,14 @@ class _Pausing:
 
 
 def with_base(blocks: Iterable[Block], base: int = 0) -> Iterable[tuple[int, Block]]:
-    """Each block with the number of bytes that came before it, so that first places can be compared."""
+    """Yield each block with the number of bytes before it, so that first occurrences can be compared."""
     for block in blocks:
         yield base, block
         base += len(block.data)
 
 
 class Counter:
-    """A table for each thread, and files for what did not fit."""
+    """A string table for each thread, and files for what does not fit in memory."""
 
     def __init__(self, pattern: int, threads: int, memory: int | None) -> None:
         self.pattern = pattern
@@ -213,7 +213,7 @@ class Counter:
         self.tables[0].add(counted.data, counted.offsets, counted.counts, counted.firsts)
 
     def counted(self) -> Counted:
-        """All counts so far. Must not be called while a block is being counted."""
+        """Return all counts so far. Must not be called while a block is being counted."""
         taken = [self.free.get() for _ in self.tables]
         try:
             if not self.files:
@@ -253,7 +253,7 @@ class Counter:
 
 
 def _read_part(file: IO[bytes]) -> Counted:
-    """Everything that was spilt into one file, counted together."""
+    """Return the merged counts of everything that was spilled into one file."""
     table = StringTable()
     end = file.tell()
     file.seek(0)

@@ -23,25 +23,25 @@ from foreword.arrays import Bytes, Ints, Longs, ULongs
 from foreword.native.hashing import EMPTY, find_slot, pair_key
 from foreword.native.jit import allocating, inlined, kernel
 from foreword.tokens.pieces import character
-from foreword.tokens.strings import ID_BITS, cut_batch, find, has_room, insert, make_key, row_of
+from foreword.tokens.strings import ID_BITS, cut_batch, find, has_space, insert, make_key, row_of
 
 
 @kernel
 def move_pairs(old: Longs, new: Longs) -> int:
-    """Copy the pairs that still have a count; how many there are."""
+    """Copy the pairs that still have a count; return how many there are."""
     held = 0
     for source in range(0, len(old), 2):
         if old[source] != EMPTY and old[source + 1] != 0:
-            place = find_slot(new, old[source])
-            new[place] = old[source]
-            new[place + 1] = old[source + 1]
+            index = find_slot(new, old[source])
+            new[index] = old[source]
+            new[index + 1] = old[source + 1]
             held += 1
     return held
 
 
 @inlined
 def before(heap: Longs, left: int, right: int) -> bool:
-    """Whether entry ``left`` comes out before ``right``: the higher count, then the smaller pair."""
+    """Return whether entry ``left`` comes out before ``right``: the higher count, then the smaller pair."""
     if heap[left * 3] != heap[right * 3]:
         return heap[left * 3] > heap[right * 3]
     return heap[left * 3 + 1] < heap[right * 3 + 1]
@@ -57,41 +57,41 @@ def swap(heap: Longs, left: int, right: int) -> None:
 
 
 @inlined
-def sift_up(heap: Longs, place: int) -> None:
+def sift_up(heap: Longs, index: int) -> None:
     """Move an entry up to its place in the heap."""
-    while place > 0:
-        parent = (place - 1) >> 1
-        if not before(heap, place, parent):
+    while index > 0:
+        parent = (index - 1) >> 1
+        if not before(heap, index, parent):
             break
-        swap(heap, place, parent)
-        place = parent
+        swap(heap, index, parent)
+        index = parent
 
 
 @inlined
-def sift_down(heap: Longs, place: int, size: int) -> None:
+def sift_down(heap: Longs, index: int, size: int) -> None:
     """Move an entry down to its place in the heap."""
     while True:
-        child = 2 * place + 1
+        child = 2 * index + 1
         if child >= size:
             break
         if child + 1 < size and before(heap, child + 1, child):
             child += 1
-        if not before(heap, child, place):
+        if not before(heap, child, index):
             break
-        swap(heap, child, place)
-        place = child
+        swap(heap, child, index)
+        index = child
 
 
 @kernel
 def count_pairs(symbols: Ints, begins: Longs, lengths: Ints, counts: Longs, pairs: Longs, held: Longs) -> int:
-    """Count adjacent pairs from word ``held[1]`` on; ``held[0]`` counts distinct ones. 0, or 1 if the table is full."""
+    """Count adjacent pairs from word ``held[1]`` on; ``held[0]``: distinct ones. Return 1 if the table is full."""
     for word in range(held[1], len(lengths)):
         if held[0] * 4 + 4 * lengths[word] > len(pairs):
             held[1] = word
             return 1
         start = begins[word]
-        for place in range(start, start + lengths[word] - 1):
-            key = pair_key(symbols[place], symbols[place + 1])
+        for index in range(start, start + lengths[word] - 1):
+            key = pair_key(symbols[index], symbols[index + 1])
             at = find_slot(pairs, key)
             if pairs[at] == EMPTY:
                 pairs[at] = key
@@ -106,11 +106,11 @@ def count_pairs(symbols: Ints, begins: Longs, lengths: Ints, counts: Longs, pair
 def number_pairs(pairs: Longs, numbers: Ints, heap: Longs) -> int:
     """Give each pair a number, in table order, and an entry in the heap array (not yet in heap order)."""
     size = 0
-    for place in range(0, len(pairs), 2):
-        if pairs[place] != EMPTY:
-            numbers[place >> 1] = size
-            heap[size * 3] = pairs[place + 1]
-            heap[size * 3 + 1] = pairs[place]
+    for index in range(0, len(pairs), 2):
+        if pairs[index] != EMPTY:
+            numbers[index >> 1] = size
+            heap[size * 3] = pairs[index + 1]
+            heap[size * 3 + 1] = pairs[index]
             heap[size * 3 + 2] = size
             size += 1
     return size
@@ -120,11 +120,11 @@ def number_pairs(pairs: Longs, numbers: Ints, heap: Longs) -> int:
 def find_words(
     symbols: Ints, begins: Longs, lengths: Ints, pairs: Longs, numbers: Ints, fills: Longs, last: Ints, pool: Ints
 ) -> None:
-    """For each pair the words that hold it. With an empty ``pool`` only counts them, in ``fills``."""
+    """List for each pair the words that contain it. With an empty ``pool`` only count them, in ``fills``."""
     for word in range(len(lengths)):
         start = begins[word]
-        for place in range(start, start + lengths[word] - 1):
-            number = numbers[find_slot(pairs, pair_key(symbols[place], symbols[place + 1])) >> 1]
+        for index in range(start, start + lengths[word] - 1):
+            number = numbers[find_slot(pairs, pair_key(symbols[index], symbols[index + 1])) >> 1]
             if last[number] != word:  # a word is listed once, however often it holds the pair
                 last[number] = word
                 if len(pool):
@@ -135,13 +135,13 @@ def find_words(
 @kernel
 def heapify(heap: Longs, size: int) -> None:
     """Bring an array of entries into heap order."""
-    for place in range(size // 2 - 1, -1, -1):
-        sift_down(heap, place, size)
+    for index in range(size // 2 - 1, -1, -1):
+        sift_down(heap, index, size)
 
 
 @inlined
 def note_change(neighbour: int, word: int, count: int, side: Longs, touched: Ints, events: Ints, sizes: Longs) -> None:
-    """Sum a change at a neighbour: ``side`` has two rows a neighbour, the count and the number of events."""
+    """Add a change at a neighbour: ``side`` has two rows per neighbour, the count and the number of events."""
     if side[2 * neighbour + 1] == 0:
         touched[sizes[0]] = neighbour
         sizes[0] += 1
@@ -188,7 +188,7 @@ def merge_words(
 
 @inlined
 def add_count(pairs: Longs, key: int, change: int) -> int:
-    """Change a pair's count; 1 if the pair is new in the table."""
+    """Change a pair's count; return 1 if the pair is new in the table."""
     at = find_slot(pairs, key)
     new = pairs[at] == EMPTY
     if new:
@@ -203,15 +203,15 @@ def apply_changes(
     pairs: Longs, left: int, right: int, merged: int,
     lefts: Longs, rights: Longs, touched_left: Ints, touched_right: Ints, sizes: Longs,
 ) -> int:  # fmt: skip
-    """Move the counts from the old pairs to the new; how many pairs are new in the table."""
+    """Move the counts from the old pairs to the new; return how many pairs are new in the table."""
     new = 0
-    for place in range(sizes[0]):
-        neighbour = touched_left[place]
+    for index in range(sizes[0]):
+        neighbour = touched_left[index]
         change = lefts[2 * neighbour]
         new += add_count(pairs, pair_key(neighbour, left), -change)
         new += add_count(pairs, pair_key(neighbour, merged), change)
-    for place in range(sizes[2]):
-        neighbour = touched_right[place]
+    for index in range(sizes[2]):
+        neighbour = touched_right[index]
         change = rights[2 * neighbour]
         new += add_count(pairs, pair_key(right, neighbour), -change)
         new += add_count(pairs, pair_key(merged, neighbour), change)
@@ -227,8 +227,8 @@ def push_side(
 
     Returns the heap's new size; entries and pool grow by as many entries and at most by ``n_events`` words.
     """
-    for place in range(n_touched):
-        neighbour = touched[place]
+    for index in range(n_touched):
+        neighbour = touched[index]
         key = pair_key(neighbour, merged) if before_it else pair_key(merged, neighbour)
         total = pairs[find_slot(pairs, key) + 1]
         words = side[2 * neighbour + 1]
@@ -254,8 +254,8 @@ def push_side(
             if end == entries[2 * entry] or pool[end - 1] != word:
                 pool[end] = word
                 entries[2 * entry + 1] = end + 1
-    for place in range(n_touched):
-        side[2 * touched[place]] = 0
+    for index in range(n_touched):
+        side[2 * touched[index]] = 0
     return size
 
 
@@ -279,7 +279,7 @@ def longer_longs(old: Longs, need: int) -> Longs:
 def initial_pairs(
     symbols: Ints, begins: Longs, lengths: Ints, counts: Longs
 ) -> tuple[Longs, Longs, Longs, Longs, Ints]:
-    """The pair table, [pairs held], and the heap with its entries and word lists, as the merging starts from them."""
+    """Return the initial pair table, heap, entries, sizes and word lists."""
     pairs = np.zeros(1 << 13, np.int64)
     held = np.zeros(2, np.int64)
     while count_pairs(symbols, begins, lengths, counts, pairs, held):
@@ -309,17 +309,17 @@ def initial_pairs(
 
 @kernel
 def symbols_of_characters(data: Bytes, offsets: Longs, seen: Ints, symbols: Ints, begins: Longs) -> int:
-    """Words as code points: ``begins`` (words + 1,) and ``symbols``, out; ``seen`` marks the code points; how many."""
+    """Write words as code points to ``symbols``, and ``begins`` (words + 1,); ``seen`` marks the code points."""
     used = 0
     begins[0] = 0
     for word in range(len(offsets) - 1):
-        place = offsets[word]
-        while place < offsets[word + 1]:
-            point, length = character(data, place, offsets[word + 1])
+        index = offsets[word]
+        while index < offsets[word + 1]:
+            point, length = character(data, index, offsets[word + 1])
             seen[point] = 1
             symbols[used] = point
             used += 1
-            place += length
+            index += length
         begins[word + 1] = used
     return used
 
@@ -328,11 +328,11 @@ def symbols_of_characters(data: Bytes, offsets: Longs, seen: Ints, symbols: Ints
 def token_of(
     slots: ULongs, arena: Bytes, starts: Longs, size: int, left: int, right: int, spelling: Bytes, key: ULongs
 ) -> int:
-    """The id of the token spelt left+right, made anew if there is none; there must be room."""
+    """Return the id of the token spelt left+right, which is added if there is none; there must be space."""
     length = 0
     for part in (left, right):
-        for place in range(starts[part], starts[part + 1]):
-            spelling[length] = arena[place]
+        for index in range(starts[part], starts[part + 1]):
+            spelling[length] = arena[index]
             length += 1
     make_key(spelling, 0, length, key, 0)
     at = find(slots, arena, starts, row_of(key, 0, len(slots) // 4), key, 0, spelling, 0, length)
@@ -470,7 +470,7 @@ def learn_merges(
 NEVER = np.int64(0x7FFFFFFFFFFFFFFF)
 
 SHORT = 64
-"""Symbols up to which looking through all pairs for the best one beats keeping them in a heap."""
+"""Symbols up to which a scan of all pairs for the best one beats a heap."""
 
 
 @kernel
@@ -478,23 +478,23 @@ def encode_symbols(
     data: Bytes, begins: Longs, ends: Longs, goes_on: bool, by_character: bool, symbols: Ints, end_id: int, out: Ints,
     document_ends: Longs,
 ) -> int:  # fmt: skip
-    """Every byte or character by itself; how many ids were written.
+    """Encode every byte or character by itself; return how many ids were written.
 
     symbols: the id of each byte (256,) or code point (0x110000,). document_ends: (documents,), out, in all three
-    encoders: how many ids were written when each document had ended; left alone for a last one that goes on.
+    encoders: how many ids were written when each document had ended; not set for a last one that continues.
     """
     written = 0
     for document in range(len(begins)):
-        place = begins[document]
+        index = begins[document]
         stop = ends[document]
-        while place < stop:
+        while index < stop:
             if by_character:
-                point, length = character(data, place, stop)
+                point, length = character(data, index, stop)
                 out[written] = symbols[point]
-                place += length
+                index += length
             else:
-                out[written] = symbols[data[place]]
-                place += 1
+                out[written] = symbols[data[index]]
+                index += 1
             written += 1
         if document + 1 < len(begins) or not goes_on:
             out[written] = end_id
@@ -509,7 +509,7 @@ def encode_words(
     slots: ULongs, arena: Bytes, starts: Longs, ids: Ints, unknown: int, out: Ints, document_ends: Longs,
     batch: Longs, keys: ULongs, position: Longs,
 ) -> int:  # fmt: skip
-    """Words by the table: ``ids`` turns the table's numbers into the vocabulary's; how many ids were written."""
+    """Encode words by the table; return how many ids were written. ids: the vocabulary's id of each table number."""
     written = 0
     while position[0] < len(begins):
         filled = cut_batch(data, begins, ends, goes_on, pattern, classes, slots, batch, keys, position)
@@ -526,9 +526,9 @@ def encode_words(
 
 @inlined
 def merge_of(merges: Longs, left: int, right: int) -> int:
-    """What a pair becomes, as rank << 32 | merged id, or NEVER; merges: a table of pairs."""
-    place = find_slot(merges, pair_key(left, right))
-    return NEVER if merges[place] == EMPTY else merges[place + 1]
+    """Return the merge of a pair, as rank << 32 | merged id, or NEVER; merges: a table of pairs."""
+    index = find_slot(merges, pair_key(left, right))
+    return NEVER if merges[index] == EMPTY else merges[index + 1]
 
 
 @kernel
@@ -536,28 +536,30 @@ def fill_merges(merges: Longs, lefts: Ints, rights: Ints, merged: Ints) -> None:
     """Enter merges, best first, into an empty table of pairs."""
     for rank in range(len(lefts)):
         key = pair_key(lefts[rank], rights[rank])
-        place = find_slot(merges, key)
-        merges[place] = key
-        merges[place + 1] = np.int64(rank) << 32 | np.int64(merged[rank])
+        index = find_slot(merges, key)
+        merges[index] = key
+        merges[index + 1] = np.int64(rank) << 32 | np.int64(merged[rank])
 
 
 @inlined
 def merge_short(symbols: Ints, values: Longs, length: int, merges: Longs) -> int:
-    """Merge the best pair, leftmost first, until none is left; the new length. values[i] is the pair (i, i + 1)'s."""
-    for place in range(length - 1):
-        values[place] = merge_of(merges, symbols[place], symbols[place + 1])
+    """Merge the best pair, leftmost first, until none is left; return the new length. values[i]: of the pair (i, i +
+    1).
+    """
+    for index in range(length - 1):
+        values[index] = merge_of(merges, symbols[index], symbols[index + 1])
     while length > 1:
         best = 0
-        for place in range(1, length - 1):
-            if values[place] < values[best]:
-                best = place
+        for index in range(1, length - 1):
+            if values[index] < values[best]:
+                best = index
         if values[best] == NEVER:
             break
         symbols[best] = np.int32(values[best] & 0xFFFFFFFF)
         length -= 1
-        for place in range(best + 1, length):
-            symbols[place] = symbols[place + 1]
-            values[place - 1] = values[place]
+        for index in range(best + 1, length):
+            symbols[index] = symbols[index + 1]
+            values[index - 1] = values[index]
         if best > 0:
             values[best - 1] = merge_of(merges, symbols[best - 1], symbols[best])
         if best + 1 < length:
@@ -566,26 +568,26 @@ def merge_short(symbols: Ints, values: Longs, length: int, merges: Longs) -> int
 
 
 @inlined
-def heap_push(heap: Longs, size: int, rank: int, place: int) -> int:
-    """A heap of (rank, place), two numbers an entry."""
+def heap_push(heap: Longs, size: int, rank: int, index: int) -> int:
+    """Push (rank, index) on a heap of two numbers per entry; return its size."""
     at = size
     while at > 0:
         parent = (at - 1) >> 1
-        if heap[2 * parent] < rank or (heap[2 * parent] == rank and heap[2 * parent + 1] <= place):
+        if heap[2 * parent] < rank or (heap[2 * parent] == rank and heap[2 * parent + 1] <= index):
             break
         heap[2 * at] = heap[2 * parent]
         heap[2 * at + 1] = heap[2 * parent + 1]
         at = parent
     heap[2 * at] = rank
-    heap[2 * at + 1] = place
+    heap[2 * at + 1] = index
     return size + 1
 
 
 @inlined
 def heap_pop(heap: Longs, size: int) -> int:
-    """Remove the first entry (read it before)."""
+    """Remove the first entry, and return the heap's size."""
     size -= 1
-    rank, place = heap[2 * size], heap[2 * size + 1]
+    rank, index = heap[2 * size], heap[2 * size + 1]
     at = 0
     while True:
         child = 2 * at + 1
@@ -597,51 +599,53 @@ def heap_pop(heap: Longs, size: int) -> int:
             or (heap[2 * other] == heap[2 * child] and heap[2 * other + 1] < heap[2 * child + 1])
         ):
             child = other
-        if rank < heap[2 * child] or (rank == heap[2 * child] and place <= heap[2 * child + 1]):
+        if rank < heap[2 * child] or (rank == heap[2 * child] and index <= heap[2 * child + 1]):
             break
         heap[2 * at] = heap[2 * child]
         heap[2 * at + 1] = heap[2 * child + 1]
         at = child
     heap[2 * at] = rank
-    heap[2 * at + 1] = place
+    heap[2 * at + 1] = index
     return size
 
 
 @kernel
 def merge_long(symbols: Ints, following: Ints, preceding: Ints, heap: Longs, length: int, merges: Longs) -> int:
-    """The same by a heap of pairs over a linked list: n log n, for pieces of any length. -1 marks a merged symbol."""
+    """Merge as ``merge_short`` does, by a heap of pairs over a linked list: n log n, for long pieces. -1: merged
+    symbol.
+    """
     size = 0
-    for place in range(length):
-        following[place] = place + 1
-        preceding[place] = place - 1
-    for place in range(length - 1):
-        value = merge_of(merges, symbols[place], symbols[place + 1])
+    for index in range(length):
+        following[index] = index + 1
+        preceding[index] = index - 1
+    for index in range(length - 1):
+        value = merge_of(merges, symbols[index], symbols[index + 1])
         if value != NEVER:
-            size = heap_push(heap, size, value, place)
+            size = heap_push(heap, size, value, index)
     while size > 0:
-        value, place = heap[0], heap[1]
+        value, index = heap[0], heap[1]
         size = heap_pop(heap, size)
-        after = following[place]
-        if symbols[place] < 0 or after >= length or merge_of(merges, symbols[place], symbols[after]) != value:
+        after = following[index]
+        if symbols[index] < 0 or after >= length or merge_of(merges, symbols[index], symbols[after]) != value:
             continue
-        symbols[place] = np.int32(value & 0xFFFFFFFF)
+        symbols[index] = np.int32(value & 0xFFFFFFFF)
         symbols[after] = -1
         beyond = following[after]
-        following[place] = beyond
+        following[index] = beyond
         if beyond < length:
-            preceding[beyond] = place
-            value = merge_of(merges, symbols[place], symbols[beyond])
+            preceding[beyond] = index
+            value = merge_of(merges, symbols[index], symbols[beyond])
             if value != NEVER:
-                size = heap_push(heap, size, value, place)
-        behind = preceding[place]
+                size = heap_push(heap, size, value, index)
+        behind = preceding[index]
         if behind >= 0:
-            value = merge_of(merges, symbols[behind], symbols[place])
+            value = merge_of(merges, symbols[behind], symbols[index])
             if value != NEVER:
                 size = heap_push(heap, size, value, behind)
     kept = 0
-    for place in range(length):
-        if symbols[place] >= 0:
-            symbols[kept] = symbols[place]
+    for index in range(length):
+        if symbols[index] >= 0:
+            symbols[kept] = symbols[index]
             kept += 1
     return kept
 
@@ -650,15 +654,15 @@ def merge_long(symbols: Ints, following: Ints, preceding: Ints, heap: Longs, len
 def first_symbols(data: Bytes, start: int, stop: int, by_character: bool, table: Ints, symbols: Ints) -> int:
     """Write the ids of a piece before any merge to ``symbols``; return how many."""
     length = 0
-    place = start
-    while place < stop:
+    index = start
+    while index < stop:
         if by_character:
-            point, width = character(data, place, stop)
+            point, width = character(data, index, stop)
             symbols[length] = table[point]
-            place += width
+            index += width
         else:
-            symbols[length] = table[data[place]]
-            place += 1
+            symbols[length] = table[data[index]]
+            index += 1
         length += 1
     return length
 
@@ -671,11 +675,11 @@ def encode_bpe(
     symbols: Ints, following: Ints, preceding: Ints, heap: Longs,
     out: Ints, document_ends: Longs, batch: Longs, keys: ULongs, position: Longs,
 ) -> int:  # fmt: skip
-    """Pieces by byte-pair encoding, each distinct one worked out once and remembered while there is room.
+    """Encode pieces by byte-pair encoding; distinct ones are cached while there is space.
 
-    The memory is a string table; what piece number i became is ``memo[memo_ends[i - 1]:memo_ends[i]]``.
+    The cache is a string table; what piece number i became is ``memo[memo_ends[i - 1]:memo_ends[i]]``.
     symbols, following, preceding: int32 (longest piece,), heap: int64 (4 * longest piece,), scratch.
-    position: [document, place, ids written, pieces remembered, 1 if one was forgotten for want of room], in and out.
+    position: [document, offset, ids written, pieces cached, 1 if the cache was too small], in and out.
     Returns 0, or the length of a piece the scratch is too short for: the caller lengthens it and calls again.
     """
     written, size = position[2], position[3]
@@ -692,8 +696,8 @@ def encode_bpe(
             at = find(slots, arena, starts, batch[key + 3], keys, key, data, start, stop)
             number = np.int64(slots[at + 3] & ID_BITS) - 1
             if number >= 0:
-                for place in range(memo_ends[number - 1], memo_ends[number]):
-                    out[written] = memo[place]
+                for index in range(memo_ends[number - 1], memo_ends[number]):
+                    out[written] = memo[index]
                     written += 1
                 continue
             if stop - start > len(symbols):
@@ -704,14 +708,14 @@ def encode_bpe(
                 length = merge_short(symbols, heap, length, merges)
             else:
                 length = merge_long(symbols, following, preceding, heap, length, merges)
-            for place in range(length):
-                out[written + place] = symbols[place]
+            for index in range(length):
+                out[written + index] = symbols[index]
             written += length
             used = memo_ends[size - 1]
-            if has_room(slots, arena, starts, size, stop - start) and used + length <= len(memo):
+            if has_space(slots, arena, starts, size, stop - start) and used + length <= len(memo):
                 insert(slots, arena, starts, at, size, keys, key, data, start, stop)
-                for place in range(length):
-                    memo[used + place] = symbols[place]
+                for index in range(length):
+                    memo[used + index] = symbols[index]
                 memo_ends[size] = used + length
                 size += 1
             else:

@@ -7,7 +7,7 @@
 
 Words are sequences of first symbols (bytes or characters); pairs never reach over a word's end. Gage (1994) had the
 idea for compression, Sennrich, Haddow and Birch (2016) for words: https://aclanthology.org/P16-1162. ``plain.py`` does
-just that; ``kernels.py`` says what makes the fast version fast.
+just that; ``kernels.py`` explains what makes the fast version fast.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Merge:
 
 
 class Learnt(NamedTuple):
-    """What training gives.
+    """The result of training.
 
     spellings: of the alphabet and the learnt tokens. record: int64 (merges, 4), the fields of each ``Merge``.
     left_out: how many distinct pieces did not fit in memory.
@@ -102,15 +102,15 @@ def _first_symbols(kind: Kind, names: Sequence[str], data: Bytes, offsets: Longs
 
 
 def _special_spelling(name: str) -> bytes:
-    """How a special token stands among the spellings: as its text, where a merge might spell it, so that no two
-    tokens ever have one name. 0xFF occurs in no UTF-8.
+    """Return the spelling of a special token: its text, where a merge might spell it, so that no two tokens have one
+    name; otherwise marked by 0xFF, which never occurs in UTF-8.
     """
     return name.encode() if name.isascii() and name.isprintable() and " " not in name else b"\xff" + name.encode()
 
 
 BYTES_A_SYMBOL = 14
-"""Training's memory for each symbol of each distinct piece: the symbol itself (4), its place in the lists of words
-(4, and half as much again when they grow), and the text it came from."""
+"""Training's memory per symbol of each distinct piece: the symbol itself (4), its entry in the lists of words (4, and
+half as much again when they grow), and the text it came from."""
 
 
 def _most_frequent(counted: Counted, numbers: Longs, memory: int) -> tuple[Longs, int]:
@@ -165,7 +165,7 @@ def merges_of(
 
 
 def _spelling_table(spellings: list[bytes], size: int) -> tuple[ULongs, Bytes, Longs]:
-    """A string table whose ids are the token ids, with rows for ``size`` tokens."""
+    """Return a string table whose ids are the token ids, with rows for ``size`` tokens."""
     rows = 1 << (2 * max(size, len(spellings)) + 2).bit_length()
     slots = empty_rows(rows)
     arena = np.empty(sum(map(len, spellings)) + 16 * size, np.uint8)

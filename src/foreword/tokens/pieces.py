@@ -1,4 +1,4 @@
-"""Where the next piece of a text ends: white-space words and the pre-tokenisation patterns of BPE.
+"""Cutting a text into pieces: white-space words and the pre-tokenisation patterns of BPE.
 
 The patterns are regular expressions in their own tools. Here each is a few branches over character classes, because
 a compiled scanner passes over text ten times faster than a regular expression engine. ``tests/against`` holds them to
@@ -25,13 +25,13 @@ PUNCTUATION = 1  # \w+|[^\w\s] inside those words
 GPT2 = 2  # 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 CL100K = 3  # (?i:'s|…)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 QWEN2 = 4  # the same with one digit at a time
-SPACE_BEFORE = 5  # a white-space character and what follows it up to the next one: the sources' rule (row K03)
+SPACE_BEFORE = 5  # a white-space character and what follows it up to the next one: the teaching sources' rule
 WHOLE = 6  # no cut at all
 
 
 @cache
 def character_classes() -> Bytes:
-    """The class of every code point, uint8 (0x110000,), from the table that comes with the package."""
+    """Return the class of every code point, uint8 (0x110000,), from the table that comes with the package."""
     classes = np.zeros(0x110000, np.uint8)
     names = {"L": LETTER, "N": NUMBER, "S": SPACE, "M": MARK}
     table = files("foreword.tokens").joinpath("unicode_classes.txt").read_text("ascii")
@@ -47,9 +47,9 @@ _QUOTE, _BLANK, _NEWLINE, _RETURN = 0x27, 0x20, 0x0A, 0x0D
 
 
 @inlined
-def character(data: Bytes, place: int, stop: int) -> tuple[int, int]:
-    """The code point at ``place`` and its length in bytes; a byte that begins none is (0xFFFD, 1)."""
-    first = np.int64(data[place])
+def character(data: Bytes, index: int, stop: int) -> tuple[int, int]:
+    """Return the code point at ``index`` and its length in bytes; a byte that begins none is (0xFFFD, 1)."""
+    first = np.int64(data[index])
     if first < 0x80:
         return first, 1
     if 0xC2 <= first < 0xE0:
@@ -63,9 +63,9 @@ def character(data: Bytes, place: int, stop: int) -> tuple[int, int]:
         point = first & 0x07
     else:
         return 0xFFFD, 1
-    if place + need > stop:
+    if index + need > stop:
         return 0xFFFD, 1
-    for following in range(place + 1, place + need):
+    for following in range(index + 1, index + need):
         byte = np.int64(data[following])
         if byte & 0xC0 != 0x80:
             return 0xFFFD, 1
@@ -76,48 +76,48 @@ def character(data: Bytes, place: int, stop: int) -> tuple[int, int]:
 
 
 @inlined
-def run_of(data: Bytes, place: int, stop: int, classes: Bytes, wanted: int) -> int:
-    """The end of the run of characters of one class that begins at ``place``."""
-    while place < stop:
-        byte = data[place]
+def run_of(data: Bytes, index: int, stop: int, classes: Bytes, wanted: int) -> int:
+    """Return the end of the run of characters of one class that begins at ``index``."""
+    while index < stop:
+        byte = data[index]
         if byte < 0x80:
             if classes[byte] != wanted:
                 break
-            place += 1
+            index += 1
         else:
-            point, length = character(data, place, stop)
+            point, length = character(data, index, stop)
             if classes[point] != wanted:
                 break
-            place += length
-    return place
+            index += length
+    return index
 
 
 @inlined
-def run_of_others(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
-    r"""The end of a run of [^\\s\\p{L}\\p{N}]."""
-    while place < stop:
-        point, length = character(data, place, stop)
+def run_of_others(data: Bytes, index: int, stop: int, classes: Bytes) -> int:
+    r"""Return the end of a run of [^\\s\\p{L}\\p{N}]."""
+    while index < stop:
+        point, length = character(data, index, stop)
         found = classes[point]
         if found in (LETTER, NUMBER, SPACE):
             break
-        place += length
-    return place
+        index += length
+    return index
 
 
 @inlined
-def contraction(data: Bytes, place: int, stop: int, any_case: bool) -> int:
-    """The length of 's 't 'm 'd 're 've 'll at ``place`` (an apostrophe), or 0."""
-    if place + 1 >= stop:
+def contraction(data: Bytes, index: int, stop: int, any_case: bool) -> int:
+    """Return the length of 's 't 'm 'd 're 've 'll at ``index`` (an apostrophe), or 0."""
+    if index + 1 >= stop:
         return 0
-    first = data[place + 1]
-    if any_case and first == 0xC5 and place + 2 < stop and data[place + 2] == 0xBF:
+    first = data[index + 1]
+    if any_case and first == 0xC5 and index + 2 < stop and data[index + 2] == 0xBF:
         return 3  # ſ, the long s, is an s to a regular expression that ignores case
     case = np.uint8(0x20) if any_case else np.uint8(0)
     first |= case
     if first == 0x73 or first == 0x74 or first == 0x6D or first == 0x64:  # s t m d
         return 2
-    if place + 2 < stop:
-        second = data[place + 2] | case
+    if index + 2 < stop:
+        second = data[index + 2] | case
         if second == 0x65 and (first == 0x72 or first == 0x76):  # re ve
             return 3
         if second == 0x6C and first == 0x6C:
@@ -126,63 +126,63 @@ def contraction(data: Bytes, place: int, stop: int, any_case: bool) -> int:
 
 
 @inlined
-def white_space(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
+def white_space(data: Bytes, index: int, stop: int, classes: Bytes) -> int:
     r"""\\s+(?!\\S)|\\s+ : a run of white space, less its last character when something follows."""
-    last = place
-    end = place
+    last = index
+    end = index
     while end < stop:
         point, length = character(data, end, stop)
         if classes[point] != SPACE:
             break
         last = end
         end += length
-    if end < stop and last > place:
+    if end < stop and last > index:
         return last
     return end
 
 
 @inlined
-def gpt2_piece(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
-    """Return the end of the piece at ``place`` by GPT-2's pattern."""
-    byte = data[place]
+def gpt2_piece(data: Bytes, index: int, stop: int, classes: Bytes) -> int:
+    """Return the end of the piece at ``index`` by GPT-2's pattern."""
+    byte = data[index]
     if byte == _QUOTE:
-        length = contraction(data, place, stop, False)
+        length = contraction(data, index, stop, False)
         if length:
-            return place + length
-    body = place
-    if byte == _BLANK and place + 1 < stop:
-        body = place + 1
+            return index + length
+    body = index
+    if byte == _BLANK and index + 1 < stop:
+        body = index + 1
     point, length = character(data, body, stop)
     found = classes[point]
     if found in (LETTER, NUMBER):
         return run_of(data, body + length, stop, classes, found)
     if found == SPACE:
-        return white_space(data, place, stop, classes)
+        return white_space(data, index, stop, classes)
     return run_of_others(data, body + length, stop, classes)
 
 
 @inlined
-def line_ends(data: Bytes, place: int, stop: int) -> int:
+def line_ends(data: Bytes, index: int, stop: int) -> int:
     """Return the end of a run of line ends."""
-    while place < stop and (data[place] == _NEWLINE or data[place] == _RETURN):
-        place += 1
-    return place
+    while index < stop and (data[index] == _NEWLINE or data[index] == _RETURN):
+        index += 1
+    return index
 
 
 @inlined
-def cl100k_piece(data: Bytes, place: int, stop: int, classes: Bytes, digits: int) -> int:
-    """Return the end of the piece at ``place`` by the pattern of cl100k, with up to ``digits`` digits."""
-    byte = data[place]
+def cl100k_piece(data: Bytes, index: int, stop: int, classes: Bytes, digits: int) -> int:
+    """Return the end of the piece at ``index`` by the pattern of cl100k, with up to ``digits`` digits."""
+    byte = data[index]
     if byte == _QUOTE:
-        length = contraction(data, place, stop, True)
+        length = contraction(data, index, stop, True)
         if length:
-            return place + length
-    point, length = character(data, place, stop)
+            return index + length
+    point, length = character(data, index, stop)
     found = classes[point]
     if found == LETTER:
-        return run_of(data, place + length, stop, classes, LETTER)
+        return run_of(data, index + length, stop, classes, LETTER)
     if found == NUMBER:
-        end = place + length
+        end = index + length
         for _ in range(digits - 1):
             if end >= stop:
                 break
@@ -191,7 +191,7 @@ def cl100k_piece(data: Bytes, place: int, stop: int, classes: Bytes, digits: int
                 break
             end += length
         return end
-    after = place + length
+    after = index + length
     if after < stop and byte != _NEWLINE and byte != _RETURN:
         following, width = character(data, after, stop)
         if classes[following] == LETTER:
@@ -199,8 +199,8 @@ def cl100k_piece(data: Bytes, place: int, stop: int, classes: Bytes, digits: int
         if byte == _BLANK and classes[following] != NUMBER and classes[following] != SPACE:
             return line_ends(data, run_of_others(data, after, stop, classes), stop)
     if found != SPACE:
-        return line_ends(data, run_of_others(data, place, stop, classes), stop)
-    end = place
+        return line_ends(data, run_of_others(data, index, stop, classes), stop)
+    end = index
     newline = -1
     while end < stop:
         point, length = character(data, end, stop)
@@ -211,21 +211,21 @@ def cl100k_piece(data: Bytes, place: int, stop: int, classes: Bytes, digits: int
             newline = end
     if newline >= 0:
         return newline
-    return white_space(data, place, stop, classes)
+    return white_space(data, index, stop, classes)
 
 
 @inlined
-def split_space(data: Bytes, place: int, stop: int) -> int:
-    """The length of the white-space character of ``str.split`` at ``place``, or 0."""
-    byte = data[place]
+def split_space(data: Bytes, index: int, stop: int) -> int:
+    """Return the length of the white-space character of ``str.split`` at ``index``, or 0."""
+    byte = data[index]
     if byte <= 0x20:
         return 1 if byte == 0x20 or 0x09 <= byte <= 0x0D or byte >= 0x1C else 0
     if byte == 0xC2:
-        return 2 if place + 1 < stop and (data[place + 1] == 0x85 or data[place + 1] == 0xA0) else 0
-    if byte < 0xE1 or byte > 0xE3 or place + 2 >= stop:
+        return 2 if index + 1 < stop and (data[index + 1] == 0x85 or data[index + 1] == 0xA0) else 0
+    if byte < 0xE1 or byte > 0xE3 or index + 2 >= stop:
         return 0
-    second = data[place + 1]
-    third = data[place + 2]
+    second = data[index + 1]
+    third = data[index + 2]
     if byte == 0xE1:
         return 3 if second == 0x9A and third == 0x80 else 0
     if byte == 0xE3:
@@ -236,48 +236,48 @@ def split_space(data: Bytes, place: int, stop: int) -> int:
 
 
 @inlined
-def word_end(data: Bytes, place: int, stop: int) -> int:
-    """The end of the white-space word at ``place``, eight bytes at a glance while they are plain ASCII."""
+def word_end(data: Bytes, index: int, stop: int) -> int:
+    """Return the end of the white-space word at ``index``, eight bytes at a time while they are ASCII."""
     low = np.uint64(0x2121212121212121)
     high = np.uint64(0x8080808080808080)
     limit = min(stop, len(data) - 8)
-    while place < stop:
-        if place < limit:
-            word = load_unaligned(data, place)
+    while index < stop:
+        if index < limit:
+            word = load_unaligned(data, index)
             # A byte below 0x21 borrows into its own top bit; the lowest such mark is exact, higher ones may not be.
             marks = (((word - low) & ~word) | word) & high
             if marks == np.uint64(0):
-                place += 8
+                index += 8
                 continue
-            place += lowest_one(marks) >> 3
-            if place >= stop:
+            index += lowest_one(marks) >> 3
+            if index >= stop:
                 return stop
-        if split_space(data, place, stop):
-            return place
-        place += 1
+        if split_space(data, index, stop):
+            return index
+        index += 1
     return stop
 
 
 @inlined
-def skip_space(data: Bytes, place: int, stop: int) -> int:
-    """Return the first position from ``place`` on that is not white space."""
-    while place < stop:
-        byte = data[place]
+def skip_space(data: Bytes, index: int, stop: int) -> int:
+    """Return the first position from ``index`` on that is not white space."""
+    while index < stop:
+        byte = data[index]
         if 0x20 < byte < 0x80:
             break
-        length = 1 if byte == _BLANK else split_space(data, place, stop)
+        length = 1 if byte == _BLANK else split_space(data, index, stop)
         if length == 0:
             break
-        place += length
-    return place
+        index += length
+    return index
 
 
 @inlined
-def punctuation_piece(data: Bytes, place: int, stop: int, classes: Bytes) -> int:
-    """A run of letters, numbers and marks, or one character of anything else."""
-    point, length = character(data, place, stop)
+def punctuation_piece(data: Bytes, index: int, stop: int, classes: Bytes) -> int:
+    """Return the end of a run of letters, numbers and marks, or of one other character."""
+    point, length = character(data, index, stop)
     found = classes[point]
-    end = place + length
+    end = index + length
     if found in (OTHER, SPACE):
         return end
     while end < stop:
@@ -290,25 +290,25 @@ def punctuation_piece(data: Bytes, place: int, stop: int, classes: Bytes) -> int
 
 
 @inlined
-def space_before_piece(data: Bytes, place: int, stop: int) -> int:
-    """Return the end of the piece at ``place``: up to the next white-space character."""
-    _, length = character(data, place, stop)
-    return word_end(data, place + length, stop)
+def space_before_piece(data: Bytes, index: int, stop: int) -> int:
+    """Return the end of the piece at ``index``: up to the next white-space character."""
+    _, length = character(data, index, stop)
+    return word_end(data, index + length, stop)
 
 
 @inlined
-def piece_end(data: Bytes, place: int, stop: int, pattern: int, classes: Bytes) -> int:
-    """The end of the piece that begins at ``place``; for WORDS and PUNCTUATION no white space may stand there."""
+def piece_end(data: Bytes, index: int, stop: int, pattern: int, classes: Bytes) -> int:
+    """Return the end of the piece at ``index``, which for WORDS and PUNCTUATION must not be white space."""
     if pattern == WORDS:
-        return word_end(data, place, stop)
+        return word_end(data, index, stop)
     if pattern == GPT2:
-        return gpt2_piece(data, place, stop, classes)
+        return gpt2_piece(data, index, stop, classes)
     if pattern == CL100K:
-        return cl100k_piece(data, place, stop, classes, 3)
+        return cl100k_piece(data, index, stop, classes, 3)
     if pattern == PUNCTUATION:
-        return punctuation_piece(data, place, stop, classes)
+        return punctuation_piece(data, index, stop, classes)
     if pattern == QWEN2:
-        return cl100k_piece(data, place, stop, classes, 1)
+        return cl100k_piece(data, index, stop, classes, 1)
     if pattern == SPACE_BEFORE:
-        return space_before_piece(data, place, stop)
+        return space_before_piece(data, index, stop)
     return stop

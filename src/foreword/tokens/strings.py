@@ -1,18 +1,18 @@
-"""A table of byte strings: each distinct piece of text gets a number, in the order they come, and a count.
+"""The hash table of byte strings: each distinct string gets a number, in order of first occurrence, and a count.
 
 Open addressing over rows of four 64-bit words:
 
-    the string's first 24 bytes, three words, what is missing counting as zero
+    the string's first 24 bytes in three words, padded with zeros
     tag, id + 1: 32 bits each; zero where the row is free. The tag is the string's length if that is at most 24, else
     31 bits of a hash of what follows, with the top bit set
 
 A string of up to 24 bytes, which nearly all words are, is found by comparing four numbers and never touches its text.
-Longer ones are compared byte by byte in ``arena``, where all strings lie one after another: string i is
-``arena[starts[i]:starts[i + 1]]``. Counts lie apart, by id: frequent strings come early, so their counts share few
-cache lines.
+Longer ones are compared byte by byte in ``arena``, which holds all strings one after another: string i is
+``arena[starts[i]:starts[i + 1]]``. Counts are stored separately, by id: frequent strings come early, so that their
+counts share few cache lines.
 
-What costs is waiting for memory: the rows of a large table are scattered over it. So pieces are taken in batches: one
-pass cuts the text, makes the keys and asks for the rows, a second finds them there. That alone doubles the speed.
+The cost is waiting for memory: the rows of a large table are scattered over it. So pieces are processed in batches: one
+pass cuts the text, makes the keys and prefetches the rows, a second finds them. That alone doubles the speed.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ _ZERO = np.uint64(0)
 
 
 @inlined
-def make_key(data: Bytes, start: int, stop: int, key: ULongs, place: int) -> None:
-    """Write the four words of ``data[start:stop]``'s row, without the id, to ``key[place:place + 4]``."""
+def make_key(data: Bytes, start: int, stop: int, key: ULongs, index: int) -> None:
+    """Write the four words of ``data[start:stop]``'s row, without the id, to ``key[index:index + 4]``."""
     length = stop - start
-    key[place] = load8(data, start, stop)
-    key[place + 1] = load8(data, start + 8, stop) if length > 8 else _ZERO
-    key[place + 2] = load8(data, start + 16, stop) if length > 16 else _ZERO
+    key[index] = load8(data, start, stop)
+    key[index + 1] = load8(data, start + 8, stop) if length > 8 else _ZERO
+    key[index + 2] = load8(data, start + 16, stop) if length > 16 else _ZERO
     if length <= 24:
-        key[place + 3] = np.uint64(length) << HALF
+        key[index + 3] = np.uint64(length) << HALF
         return
-    key[place + 3] = (fold_bytes(np.uint64(length), data, start + 24, stop) | _LONG) & _TAG
+    key[index + 3] = (fold_bytes(np.uint64(length), data, start + 24, stop) | _LONG) & _TAG
 
 
 @inlined
 def mixed_key(first: np.uint64, second: np.uint64, third: np.uint64, tag: np.uint64) -> np.uint64:
-    """A key's four words mixed into one; the last is taken without its id. The last shift matters: low bits of a
-    product know nothing of its factors' high bits.
+    """Mix a key's four words, the last without its id, into one. The last shift matters: the low bits of a product do
+    not depend on its factors' high bits.
     """
     mixed = (mix(first ^ ((tag & _TAG) >> np.uint64(7))) ^ second) * SECOND
     mixed ^= mixed >> HALF
@@ -69,9 +69,9 @@ def mixed_key(first: np.uint64, second: np.uint64, third: np.uint64, tag: np.uin
 
 
 @inlined
-def row_of(key: ULongs, place: int, rows: int) -> int:
-    """Where to look first."""
-    mixed = mixed_key(key[place], key[place + 1], key[place + 2], key[place + 3])
+def row_of(key: ULongs, index: int, rows: int) -> int:
+    """Return the row at which the search begins."""
+    mixed = mixed_key(key[index], key[index + 1], key[index + 2], key[index + 3])
     return np.int64(mixed & np.uint64(rows - 1))
 
 
@@ -90,17 +90,17 @@ def same_bytes(data: Bytes, start: int, stop: int, arena: Bytes, begin: int, end
 
 @inlined
 def find(
-    slots: ULongs, arena: Bytes, starts: Longs, row: int, key: ULongs, place: int, data: Bytes, start: int, stop: int
+    slots: ULongs, arena: Bytes, starts: Longs, row: int, key: ULongs, index: int, data: Bytes, start: int, stop: int
 ) -> int:
-    """From ``row`` on, the row (times four) of the string with that key, or the free one where it belongs."""
+    """Return four times the row of the string with that key, searching from ``row`` on, or of the free row for it."""
     at = row * 4
-    tag = key[place + 3]
+    tag = key[index + 3]
     while slots[at + 3] != _ZERO:
         if (
-            slots[at] == key[place]
+            slots[at] == key[index]
             and (slots[at + 3] & _TAG) == tag
-            and slots[at + 1] == key[place + 1]
-            and slots[at + 2] == key[place + 2]
+            and slots[at + 1] == key[index + 1]
+            and slots[at + 2] == key[index + 2]
         ):
             if tag < _LONG:
                 break
@@ -114,21 +114,21 @@ def find(
 @inlined
 def insert(
     slots: ULongs, arena: Bytes, starts: Longs, at: int, size: int,
-    key: ULongs, place: int, data: Bytes, start: int, stop: int,
+    key: ULongs, index: int, data: Bytes, start: int, stop: int,
 ) -> None:  # fmt: skip
-    """Make ``data[start:stop]`` string number ``size`` in the free row ``at``; there must be room."""
+    """Enter ``data[start:stop]`` as string number ``size`` in the free row ``at``; there must be space."""
     used = starts[size]
     for offset in range(stop - start):
         arena[used + offset] = data[start + offset]
     starts[size + 1] = used + stop - start
     for part in range(3):
-        slots[at + part] = key[place + part]
-    slots[at + 3] = key[place + 3] | np.uint64(size + 1)
+        slots[at + part] = key[index + part]
+    slots[at + 3] = key[index + 3] | np.uint64(size + 1)
 
 
 @inlined
-def has_room(slots: ULongs, arena: Bytes, starts: Longs, size: int, length: int) -> bool:
-    """Whether one more string of that length fits: no more than half the rows are ever taken."""
+def has_space(slots: ULongs, arena: Bytes, starts: Longs, size: int, length: int) -> bool:
+    """Return whether one more string of that length fits: at most half the rows are ever used."""
     return size * 8 + 8 <= len(slots) and size + 2 <= len(starts) and starts[size] + length <= len(arena)
 
 
@@ -157,35 +157,35 @@ def cut_batch(
     keys: ULongs,
     position: Longs,
 ) -> int:
-    """Cut up to BATCH pieces from ``position`` on, make their keys and ask for their rows; how many.
+    """Cut up to BATCH pieces from ``position`` on, make their keys and prefetch their rows; return how many.
 
-    A document's end comes as an empty piece; that of the last one only if it does not go on in the next block.
+    A document's end is an empty piece; that of the last one only if it does not continue in the next block.
     batch: (BATCH * 4,), out: document, start, stop and row of each piece; keys: (BATCH * 4,), out.
-    position: [document, place, …], in and out.
+    position: [document, offset, …], in and out.
     """
-    document, place = position[0], position[1]
+    document, index = position[0], position[1]
     spaced = pattern in (WORDS, PUNCTUATION)
     filled = 0
     while filled < BATCH and document < len(begins):
-        place = max(place, begins[document])
+        index = max(index, begins[document])
         stop = ends[document]
         if spaced:
-            place = skip_space(data, place, stop)
-        end = piece_end(data, place, stop, pattern, classes) if place < stop else place
+            index = skip_space(data, index, stop)
+        end = piece_end(data, index, stop, pattern, classes) if index < stop else index
         at = filled * 4
         batch[at] = document
-        batch[at + 1] = place
+        batch[at + 1] = index
         batch[at + 2] = end
-        if place >= stop:
+        if index >= stop:
             document += 1
             if goes_on and document == len(begins):
                 break
-        make_key(data, place, end, keys, at)
+        make_key(data, index, end, keys, at)
         batch[at + 3] = row_of(keys, at, len(slots) // 4)
         prefetch(slots, batch[at + 3] * 4)
-        place = end
+        index = end
         filled += 1
-    position[0], position[1] = document, place
+    position[0], position[1] = document, index
     return filled
 
 
@@ -208,12 +208,12 @@ def count_pieces(
     keys: ULongs,
     position: Longs,
 ) -> int:
-    """Cut documents into pieces and count them; with room in ``out`` also write each piece's id there.
+    """Cut documents into pieces and count them; unless ``out`` is empty, also write each piece's id there.
 
     A document's end is counted as the empty string, id 0. ``firsts`` records where each string was first seen, as
-    ``base`` + byte offset. position: [document, place, ids written, strings in the table], where to go on. Returns 0
-    when all is done, or one more than the length of a piece that the table has no room for: the caller makes room and
-    calls again.
+    ``base`` + byte offset. position: [document, offset, ids written, strings in the table], where to resume. Returns 0
+    when all is done, or one more than the length of a piece that the table has no space for: the caller enlarges it
+    and calls again.
     """
     written, size = position[2], position[3]
     with_ids = len(out) > 0
@@ -225,7 +225,7 @@ def count_pieces(
             at = find(slots, arena, starts, batch[key + 3], keys, key, data, start, end)
             id = np.int64(slots[at + 3] & ID_BITS) - 1
             if id < 0:
-                if not has_room(slots, arena, starts, size, end - start):
+                if not has_space(slots, arena, starts, size, end - start):
                     position[0], position[1], position[2], position[3] = batch[key], start, written, size
                     return end - start + 1
                 insert(slots, arena, starts, at, size, keys, key, data, start, end)
@@ -272,7 +272,7 @@ def add_counted(
         at = find(slots, arena, starts, row_of(keys, key, rows), keys, key, words, start, stop)
         id = np.int64(slots[at + 3] & ID_BITS) - 1
         if id < 0:
-            if not has_room(slots, arena, starts, size, stop - start):
+            if not has_space(slots, arena, starts, size, stop - start):
                 position[0], position[1] = word, size
                 return stop - start + 1
             insert(slots, arena, starts, at, size, keys, key, words, start, stop)
@@ -289,7 +289,7 @@ def add_counted(
 
 @kernel
 def enter_all(data: Bytes, starts: Longs, slots: ULongs, keys: ULongs) -> None:
-    """Give every string its row; where two are the same, the first has it. keys: (BATCH * 4,), scratch."""
+    """Enter every string; of equal ones the first is entered. keys: (BATCH * 4,), scratch."""
     rows = len(slots) // 4
     count = len(starts) - 1
     for first in range(0, count, BATCH):
@@ -312,7 +312,7 @@ def enter_all(data: Bytes, starts: Longs, slots: ULongs, keys: ULongs) -> None:
 def look_up(
     words: Bytes, offsets: Longs, slots: ULongs, arena: Bytes, starts: Longs, places: Ints, keys: ULongs
 ) -> None:
-    """``places[i]`` becomes the id of string i, -1 where the table has it not."""
+    """Set ``places[i]`` to the id of string i, -1 if it is not in the table."""
     for word in range(len(places)):
         start, stop = offsets[word], offsets[word + 1]
         make_key(words, start, stop, keys, 0)
@@ -327,7 +327,7 @@ class StringTable:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything, and the memory it took."""
+        """Remove all strings, and free their memory."""
         self.size = 0
         self.slots = empty_rows(1 << 12)
         self.arena = np.empty(1 << 15, np.uint8)
@@ -338,8 +338,9 @@ class StringTable:
 
     @classmethod
     def over(cls, data: Bytes, offsets: Longs) -> StringTable:
-        """A table of strings that already lie together: string i there has the number i + 1. Twice as fast as adding
-        them, for they stay where they are. Of two that are the same only the first is found.
+        """Make a table of strings in an existing buffer, without copying: string i has the number i + 1.
+
+        Twice as fast as adding them. Of equal strings only the first is found.
         """
         table = cls.__new__(cls)
         table.size = len(offsets)
@@ -362,7 +363,7 @@ class StringTable:
 
     @property
     def tallies(self) -> tuple[Longs, Longs]:
-        """Counts and first places with the room behind them, for kernels to write to."""
+        """Counts and first positions with the unused space after them, for kernels to write to."""
         return self._counts, self._firsts
 
     @property
@@ -371,7 +372,7 @@ class StringTable:
         return self.starts[: self.size + 1]
 
     def count(self, block: Block, pattern: int, *, base: int = 0, out: Ints | None = None) -> Ints:
-        """Count a block's pieces; with ``out``, large enough for all of them, give their ids (a view of it)."""
+        """Count a block's pieces; with ``out``, large enough for all of them, return their ids, a view of it."""
         ids = _NO_IDS if out is None else out
         position = np.array([0, 0, 0, self.size], np.int64)
         batch, keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
@@ -379,12 +380,12 @@ class StringTable:
             block.data, block.starts, block.stops, block.open, pattern, character_classes(),
             self.slots, self.arena, self.starts, self._counts, self._firsts, base, ids, batch, keys, position,
         ):  # fmt: skip
-            self.make_room(int(position[3]), need)
+            self.grow(int(position[3]), need)
         self.size = int(position[3])
         return ids[: position[2]]
 
     def add(self, words: Bytes, offsets: Longs, counts: Longs, firsts: Longs) -> Ints:
-        """Add strings counted elsewhere; their ids here."""
+        """Add strings counted elsewhere; return their ids here."""
         if self.size == 1:  # nearly always all of them are new then: growing in steps would take three times as long
             self._reserve(len(counts) + 1, int(offsets[-1] - offsets[0]))
         places = np.empty(len(counts), np.int32)
@@ -394,22 +395,22 @@ class StringTable:
             words, offsets, counts, firsts,
             self.slots, self.arena, self.starts, self._counts, self._firsts, places, keys, position,
         ):  # fmt: skip
-            self.make_room(int(position[1]), need)
+            self.grow(int(position[1]), need)
         self.size = int(position[1])
         return places
 
     def ids_of(self, words: Bytes, offsets: Longs) -> Ints:
-        """The ids of strings, -1 for those the table has not."""
+        """Return the ids of strings, -1 for those not in the table."""
         places = np.empty(len(offsets) - 1, np.int32)
         look_up(words, offsets, self.slots, self.arena, self.starts, places, np.empty(4, np.uint64))
         return places
 
     def memory(self) -> int:
-        """Bytes held by the table's arrays."""
+        """Return the size of the table's arrays in bytes."""
         return sum(array.nbytes for array in (self.slots, self.arena, self.starts, self._counts, self._firsts))
 
     def _reserve(self, strings: int, length: int) -> None:
-        """Make room for that many strings, ``length`` bytes in all."""
+        """Enlarge the arrays to hold that many strings, ``length`` bytes in all."""
         if strings * 8 > len(self.slots):
             larger = empty_rows(1 << (2 * strings - 1).bit_length())
             rehash(self.slots, larger)
@@ -421,8 +422,10 @@ class StringTable:
         if length > len(self.arena):
             self.arena = _longer(self.arena, length)
 
-    def make_room(self, size: int, length: int) -> None:
-        """Room for one more string of that length, after a kernel that has found none; size: strings by then."""
+    def grow(self, size: int, length: int) -> None:
+        """Enlarge the arrays for one more string of that length, after a kernel ran out of space; size: strings by
+        then.
+        """
         self.size = size
         if size * 8 + 8 > len(self.slots):
             larger = empty_rows(len(self.slots) // 2)
@@ -440,7 +443,7 @@ _NO_IDS = np.empty(0, np.int32)
 
 
 def add_strings(strings: Sequence[bytes], slots: ULongs, arena: Bytes, starts: Longs, size: int) -> None:
-    """Add distinct strings to a table that others look after, the first as number ``size``; there must be room."""
+    """Add distinct strings to the arrays of a table, the first as number ``size``; there must be space."""
     offsets = np.zeros(len(strings) + 1, np.int64)
     np.cumsum([len(string) for string in strings], out=offsets[1:])
     joined = np.frombuffer(b"".join(strings), np.uint8)
@@ -452,11 +455,11 @@ def add_strings(strings: Sequence[bytes], slots: ULongs, arena: Bytes, starts: L
         np.empty(BATCH * 4, np.uint64), position,
     )  # fmt: skip
     if lacking or position[1] != size + len(strings):
-        raise ValueError("no room for all strings, or one stands there twice")
+        raise ValueError("no space for all strings, or one is repeated")
 
 
 def empty_rows(rows: int) -> ULongs:
-    """Free rows, two in a cache line: one that lies across two costs two waits."""
+    """Return free rows, two per cache line: a row across two lines would cost two accesses to memory."""
     # Not np.zeros: NumPy asks for huge pages only where it does not ask for zeroed ones, and a table this scattered
     # spends its time in address translation.
     room = np.empty(rows * 4 + LINE // 8, np.uint64)
@@ -476,19 +479,19 @@ def _longer(array: NDArray[Scalar], length: int) -> NDArray[Scalar]:
 
 
 @kernel
-def _gather(data: Bytes, offsets: Longs, numbers: Longs, out: Bytes, place: int) -> None:
+def _gather(data: Bytes, offsets: Longs, numbers: Longs, out: Bytes, index: int) -> None:
     for listed in range(len(numbers)):
         prefetch(offsets, numbers[min(listed + 32, len(numbers) - 1)])
         prefetch(data, offsets[numbers[min(listed + 16, len(numbers) - 1)]])
         number = numbers[listed]
         for source in range(offsets[number], offsets[number + 1]):
-            out[place] = data[source]
-            place += 1
+            out[index] = data[source]
+            index += 1
 
 
-def gather_strings(data: Bytes, offsets: Longs, numbers: Longs, out: Bytes, place: int) -> None:
-    """Copy the strings with these numbers one after another to ``out``, from ``place`` on."""
-    _gather(data, offsets, numbers, out, place)
+def gather_strings(data: Bytes, offsets: Longs, numbers: Longs, out: Bytes, index: int) -> None:
+    """Copy the strings with these numbers to ``out``, from ``index`` on."""
+    _gather(data, offsets, numbers, out, index)
 
 
 @kernel
@@ -499,7 +502,7 @@ def _hash(data: Bytes, offsets: Longs, key: ULongs, out: Longs) -> None:
 
 
 def hash_strings(data: Bytes, offsets: Longs) -> Longs:
-    """A number from 0 to 2^30 - 1 for each string, the same for the same string everywhere."""
+    """Return a hash from 0 to 2^30 - 1 of each string."""
     out = np.empty(len(offsets) - 1, np.int64)
     _hash(data, offsets, np.empty(4, np.uint64), out)
     return out
@@ -507,6 +510,6 @@ def hash_strings(data: Bytes, offsets: Longs) -> Longs:
 
 @kernel
 def renumber(ids: Ints, numbers: Ids, out: Ids) -> None:
-    """``out[i] = numbers[ids[i]]``; five times faster than ``np.take``, which checks every index again."""
-    for place in range(len(ids)):
-        out[place] = numbers[ids[place]]
+    """Set ``out[i] = numbers[ids[i]]``; five times faster than ``np.take``, which checks every index again."""
+    for index in range(len(ids)):
+        out[index] = numbers[ids[index]]

@@ -40,7 +40,8 @@ from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
 from foreword.storage.safetensors import parse_json_object, shown
 from foreword.text.unicode import Form
-from foreword.tokens.bpe import ENDS, BPETokenizer, Kind, Pattern
+from foreword.tokens.bpe import ENDS, BPETokenizer, Pattern
+from foreword.tokens.merges import Kind
 from foreword.tokens.vocab import END, UNKNOWN
 
 SIZE_LIMIT = 256 << 20
@@ -62,8 +63,8 @@ _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 T = TypeVar("T")
 
 
-class Cut(NamedTuple):
-    """What a ``pre_tokenizer`` comes to, as settings of ``BPETokenizer``."""
+class PieceRule(NamedTuple):
+    """A ``pre_tokenizer`` as settings of ``BPETokenizer``."""
 
     kind: Kind
     pattern: Pattern = "gpt2"
@@ -83,7 +84,7 @@ class Added(NamedTuple):
 
 
 def looks_like_tokenizer_json(path: Path) -> bool:
-    """A JSON object with a "model" in it. It is only searched here, not parsed: its reader does that once."""
+    """Return whether a file is a JSON object with a "model", by a search, without parsing it."""
     if path.stat().st_size == 0:  # which cannot be mapped
         return False
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
@@ -91,7 +92,7 @@ def looks_like_tokenizer_json(path: Path) -> bool:
 
 
 def read_tokenizer_json(path: str | Path) -> BPETokenizer:
-    """The tokenizer; an InputError for what is no ``tokenizer.json``, or one that we would not encode alike."""
+    """Read a tokenizer; an InputError unless it is a ``tokenizer.json`` that Foreword encodes identically."""
     try:
         size = Path(path).stat().st_size
         if size > SIZE_LIMIT:
@@ -131,7 +132,7 @@ def _tokenizer_of(facts: dict[str, Json]) -> BPETokenizer:
 
 
 def _check_model(model: Mapping[str, Json]) -> None:
-    """Early files, GPT-2's own among them, do not name the model's type; then its parts have to tell."""
+    """Check the model. Early files, such as GPT-2's, do not name its type; then it is inferred from its parts."""
     kind = model.get("type", "BPE" if "merges" in model else "missing")
     _expect(kind == "BPE", "the model's type", kind, "BPE")
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
@@ -141,7 +142,7 @@ def _check_model(model: Mapping[str, Json]) -> None:
 
 
 def _check_kind(kind: Kind, model: Mapping[str, Json], decoder: Json) -> None:
-    """What only one of the two kinds asks for. An unknown byte there is not, so bytes may name any unk_token."""
+    """Check what depends on the kind. Bytes may name any unk_token, for no byte is unknown."""
     expected = {"bytes": "ByteLevel", "characters": "Fuse"}[kind]
     found = None if decoder is None else _of_type(decoder, dict, "the decoder").get("type")
     _expect(found in (None, expected), "the decoder", found, f"{expected} or none")
@@ -150,13 +151,13 @@ def _check_kind(kind: Kind, model: Mapping[str, Json], decoder: Json) -> None:
         _expect(model.get("fuse_unk", False) is False, "fuse_unk", model.get("fuse_unk"), "false")
 
 
-def _read_cut(found: Json) -> Cut:
+def _read_cut(found: Json) -> PieceRule:
     match found:
         case {"type": "ByteLevel", "add_prefix_space": bool(prefix_space), **rest}:
             with_regex = _of_type(rest.get("use_regex", True), bool, "use_regex")
-            return Cut("bytes", "gpt2" if with_regex else "none", prefix_space)
+            return PieceRule("bytes", "gpt2" if with_regex else "none", prefix_space)
         case {"type": "Split"} if _regex(found) == CHARACTERS_REGEX:
-            return Cut("characters")
+            return PieceRule("characters")
         case {
             "type": "Sequence",
             "pretokenizers": [
@@ -165,13 +166,13 @@ def _read_cut(found: Json) -> Cut:
                 {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
             ],
         } if (pattern := _PATTERN_OF.get(_regex(split))) is not None:
-            return Cut("bytes", pattern)
+            return PieceRule("bytes", pattern)
     expected = f"ByteLevel, alone or after a Split by the regular expression of {', '.join(REGEXES)}"
     raise InputError(f"the pre_tokenizer is {_described(found)}, expected {expected}")
 
 
 def _regex(split: Json) -> str:
-    """The regular expression whose matches a Split makes pieces; "" if it does anything else.
+    """Return the regular expression whose matches are the pieces of a Split; "" if it does anything else.
 
     Our expressions match all of any text, so it is the same whether what lies between is kept or removed.
     """
@@ -184,7 +185,7 @@ def _regex(split: Json) -> str:
 
 
 def _described(found: Json) -> str:
-    """A pre-tokenizer in a few words."""
+    """Describe a pre-tokenizer in a few words."""
     match found:
         case {"type": "Sequence", "pretokenizers": [*steps]}:
             return f"Sequence of {', '.join(_described_step(step) for step in steps[:4])}"
@@ -235,7 +236,7 @@ def _read_added(found: Json) -> Added:
 
 
 def _check_normalized(added: Iterable[Added], normalizer: Json) -> None:
-    """Ours are looked for in the text as it came. Without a normalizer that is no difference."""
+    """Check that added tokens are searched in the raw text; without a normalizer that makes no difference."""
     for token in added:
         _expect(
             normalizer is None or not token.normalized,
@@ -254,20 +255,20 @@ def _read_vocab(found: Json) -> dict[str, int]:
 
 
 def _names(vocab: dict[str, int], added: Iterable[Added]) -> list[str]:
-    """All tokens in the order of their ids, which must be 0, 1, 2 and so on."""
+    """Return all tokens in the order of their ids, which must be 0, 1, 2 and so on."""
     ids = dict(vocab)
     for token in added:
         held = ids.setdefault(token.content, token.id)
         _expect(held == token.id, f"the id of the added token {shown(token.content)}", token.id, f"{held}, as in vocab")
     order = sorted(ids, key=ids.__getitem__)
-    for place, name in enumerate(order):
-        if ids[name] != place:
-            raise InputError(f"the id of {shown(name)} is {shown(ids[name])}, expected {place}: no gap, no id twice")
+    for index, name in enumerate(order):
+        if ids[name] != index:
+            raise InputError(f"the id of {shown(name)} is {shown(ids[name])}, expected {index}: no gap, no id twice")
     return order
 
 
 def _read_merges(found: Json, vocab: dict[str, int]) -> Longs:
-    """The merges as ``BPETokenizer`` records them: left, right and merged id, and how often, which nobody knows."""
+    """Return the merges as ``BPETokenizer`` records them: left, right and merged id, and a count of 0."""
     merges = _of_type(found, list, "the model's merges")
     record = np.zeros((len(merges), 4), np.int64)
     kept = 0
@@ -280,7 +281,7 @@ def _read_merges(found: Json, vocab: dict[str, int]) -> Longs:
 
 
 def _merge_names(merges: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
-    """Every merge with its number: two tokens, or one string with a blank between them, as it was until 2024."""
+    """Yield every merge with its number: two tokens, or, as until 2024, one string with a blank between them."""
     for number, merge in enumerate(merges):
         match merge:
             case [str(left), str(right)]:
@@ -295,7 +296,7 @@ def _merge_names(merges: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
 
 
 def _of_type(found: object, kind: type[T], what: str) -> T:
-    """A value of the type it should have; true and false do not pass for numbers."""
+    """Return a value; an InputError unless it has that type. Booleans are not numbers."""
     names = {int: "a whole number", str: "a string", dict: "an object", list: "a list", bool: "true or false"}
     _expect(type(found) is kind, what, found, names[kind])
     return cast(T, found)
@@ -343,7 +344,7 @@ def _facts_of(tokenizer: BPETokenizer) -> dict[str, Json]:
 
 
 def _in_order(tokenizer: BPETokenizer) -> list[str]:
-    """The tokens that stand for themselves, by id, as ``tokenizers`` wants them."""
+    """Return the tokens that stand for themselves, sorted by id, as ``tokenizers`` expects."""
     return sorted(tokenizer.standing, key=tokenizer.vocab.id)
 
 

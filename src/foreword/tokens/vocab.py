@@ -1,10 +1,10 @@
 """The vocabulary: which tokens there are, in which order, and how often each was seen.
 
-``<unk>`` and ``</s>`` are settled here, once. Both are ordinary ids: ``<unk>`` stands for every token that is not in
+``<unk>`` and ``</s>`` are defined here. Both are ordinary ids: ``<unk>`` stands for every token that is not in
 the vocabulary, ``</s>`` ends a document. ``<s>`` is not here, because nothing ever predicts or stores it.
 
 The tokens live as UTF-8 in one buffer, as they do on disk, so that a vocabulary of millions opens without making
-millions of Python strings; those are made when somebody asks for them.
+millions of Python strings; those are made on first use.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ END = "</s>"
 
 
 class Vocab:
-    """A frozen, ordered list of distinct tokens; a token's place is its id.
+    """A frozen, ordered list of distinct tokens; a token's index is its id.
 
     data: uint8 (bytes,), the tokens one after another as UTF-8.
     offsets: int64 (tokens + 1,); token i is ``data[offsets[i]:offsets[i + 1]]``.
-    counts: int64 (tokens,), or None where nobody counted.
+    counts: int64 (tokens,), or None if they are unknown.
     """
 
     _read: Reader
@@ -48,37 +48,23 @@ class Vocab:
         np.cumsum([len(token) for token in encoded], out=offsets[1:])
         self._store(np.frombuffer(b"".join(encoded), np.uint8), offsets, counts, unknown, end)
         if len(self._ids) != len(self):
-            repeated = next(token for place, token in enumerate(self) if self._ids[token] != place)
+            repeated = next(token for index, token in enumerate(self) if self._ids[token] != index)
             raise SettingError(f"token {repeated!r} stands twice in the vocabulary")
 
     @classmethod
     def from_bytes(
-        cls,
-        data: Bytes,
-        offsets: Longs,
-        counts: Longs | None = None,
-        *,
-        unknown: int | None,
-        end: int,
+        cls, data: Bytes, offsets: Longs, counts: Longs | None = None, *, unknown: int | None, end: int
     ) -> Self:
-        """A vocabulary over buffers that are already there, as a saved one is opened: nothing is copied or read."""
+        """Make a vocabulary of existing buffers, without copying or reading them."""
         vocab = cls.__new__(cls)
         vocab._keep(data, offsets, counts, unknown, end)
         return vocab
 
     @classmethod
     def from_reader(
-        cls,
-        tokens: int,
-        read: Reader,
-        counts: Longs | None = None,
-        *,
-        unknown: int | None,
-        end: int,
+        cls, tokens: int, read: Reader, counts: Longs | None = None, *, unknown: int | None, end: int
     ) -> Self:
-        """A vocabulary of which only the size is known before somebody asks for a token: then ``read`` gives data and
-        offsets.
-        """
+        """Make a vocabulary of which only the size is known; on first use ``read`` returns data and offsets."""
         vocab = cls.__new__(cls)
         vocab._tokens, vocab._read = tokens, read
         vocab.counts, vocab.unknown, vocab.end = counts, unknown, end
@@ -88,7 +74,7 @@ class Vocab:
     def from_counts(
         cls, counts: Mapping[str, int], *, min_count: int = 1, max_size: int | None = None, end_count: int = 0
     ) -> Self:
-        """``<unk>``, ``</s>``, then words from the most to the least frequent, ties in the order they came.
+        """Make a vocabulary of ``<unk>``, ``</s>``, then words from the most to the least frequent, ties in order.
 
         ``max_size`` counts the two special tokens; what is left out is counted as ``<unk>``.
         """
@@ -103,12 +89,7 @@ class Vocab:
         return cls([UNKNOWN, END, *kept], [unknown, end_count, *(words[word] for word in kept)])
 
     def _store(
-        self,
-        data: Bytes,
-        offsets: Longs,
-        counts: Sequence[int] | Longs | None,
-        unknown: str | None,
-        end: str,
+        self, data: Bytes, offsets: Longs, counts: Sequence[int] | Longs | None, unknown: str | None, end: str
     ) -> None:
         array = None if counts is None else np.asarray(counts, np.int64)
         if array is not None and len(array) != len(offsets) - 1:
@@ -120,14 +101,7 @@ class Vocab:
         self.unknown = None if unknown is None else self._ids[unknown]
         self.end = self._ids[end]
 
-    def _keep(
-        self,
-        data: Bytes,
-        offsets: Longs,
-        counts: Longs | None,
-        unknown: int | None,
-        end: int,
-    ) -> None:
+    def _keep(self, data: Bytes, offsets: Longs, counts: Longs | None, unknown: int | None, end: int) -> None:
         self._tokens = len(offsets) - 1
         self._buffers = data, offsets
         self.counts = counts
@@ -168,7 +142,7 @@ class Vocab:
         return token in self._ids
 
     def __eq__(self, other: object) -> bool:
-        """The same tokens in the same order with the same special ones; counts are not compared."""
+        """Return whether tokens, their order and the special ones are equal; counts are not compared."""
         if not isinstance(other, Vocab):
             return NotImplemented
         return self is other or (
@@ -185,7 +159,7 @@ class Vocab:
         return f"Vocab({len(self):,} tokens: {shown}{', …' if len(self) > 6 else ''})"
 
     def id(self, token: str) -> int:
-        """The token's id, that of ``<unk>`` if it has none; without an ``<unk>`` a KeyError."""
+        """Return the token's id, or that of ``<unk>`` if it has none; without an ``<unk>`` a KeyError."""
         found = self._ids.get(token, self.unknown)
         if found is None:
             raise KeyError(token)
@@ -203,4 +177,4 @@ class Vocab:
 
     @cached_property
     def _ids(self) -> dict[str, int]:
-        return {token: place for place, token in enumerate(self.tokens)}
+        return {token: index for index, token in enumerate(self.tokens)}

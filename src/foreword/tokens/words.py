@@ -1,4 +1,4 @@
-"""Words: what stands between white space, or that with punctuation split off."""
+"""Words: what is between white space, or that with punctuation split off."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from foreword.protocols import Json, Parts
 from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
-from foreword.tokens.corpus import Corpus, Encoded, Layout, block_room, encode_text, encode_texts, id_type
+from foreword.tokens.corpus import Corpus, Encoded, Layout, encode_text, encode_texts, id_type, max_ids
 from foreword.tokens.counting import Counted, count_pieces_of, merge_tables, pieces_of, with_base
 from foreword.tokens.kernels import encode_words
 from foreword.tokens.pieces import PUNCTUATION, WORDS, character_classes
@@ -28,7 +28,7 @@ _PATTERNS: dict[str, int] = {"space": WORDS, "punctuation": PUNCTUATION}
 
 
 class WordTokenizer:
-    """Words as tokens; what was not seen often enough is ``<unk>``, which is where word models fail.
+    """A tokenizer of words; those not seen often enough are ``<unk>``, which is where word models fail.
 
     split: "space" is Python's ``str.split``; "punctuation" also makes a token of every character that is neither
     letter, mark, number nor white space.
@@ -69,7 +69,7 @@ class WordTokenizer:
         return self.fit_counted(count_pieces_of(map(self.prepare, blocks), self.piece_pattern, threads=threads))
 
     def fit_counted(self, counted: Counted) -> Self:
-        """The same from words that were counted elsewhere."""
+        """Learn the vocabulary from words that were counted elsewhere."""
         self._learn(counted)
         return self
 
@@ -79,7 +79,7 @@ class WordTokenizer:
         return _PATTERNS[self.split]
 
     def prepare(self, block: Block) -> Block:
-        """What the pattern is to be applied to."""
+        """Return the block cleaned, as the pattern is applied to it."""
         return self.cleaning.block(block)
 
     def fit_corpus(
@@ -99,8 +99,8 @@ class WordTokenizer:
             base, block = item
             number = free.get()
             block = self.cleaning.block(block)
-            if len(rooms[number]) < block_room(block):
-                rooms[number] = np.empty(block_room(block), np.int32)
+            if len(rooms[number]) < max_ids(block):
+                rooms[number] = np.empty(max_ids(block), np.int32)
             ids = tables[number].count(block, _PATTERNS[self.split], base=base, out=rooms[number]).copy()
             free.put(number)
             return number, block, ids, np.flatnonzero(ids == 0) + 1
@@ -115,13 +115,13 @@ class WordTokenizer:
         counted, places = merge_tables(tables)
         final = self._learn(counted)
         small = id_type(len(self.vocab))
-        numbers: list[Ids] = [final[place].astype(small) for place in places]
+        numbers: list[Ids] = [final[index].astype(small) for index in places]
         settled: Ids = scratch.empty(layout.tokens, small)
         until = np.cumsum([len(piece) for _, piece in pieces], dtype=np.int64)
 
-        def settle(place: int) -> None:
-            number, piece = pieces[place]
-            renumber(piece, numbers[number], settled[until[place] - len(piece) : until[place]])
+        def settle(index: int) -> None:
+            number, piece = pieces[index]
+            renumber(piece, numbers[number], settled[until[index] - len(piece) : until[index]])
 
         for _ in ordered_map(settle, range(len(pieces)), threads):
             pass
@@ -160,7 +160,7 @@ class WordTokenizer:
         """Encode a block of documents; several threads may do so at once."""
         block = self.cleaning.block(block)
         table = self._table
-        out = np.empty(block_room(block), np.int32)
+        out = np.empty(max_ids(block), np.int32)
         ends = np.empty(len(block), np.int64)
         batch, keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
         written = encode_words(
@@ -175,7 +175,7 @@ class WordTokenizer:
         return pieces_of(self.prepare(Block.from_texts([text], open=True)), self.piece_pattern)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The words with a blank between them; what white space there was is not known any more."""
+        """Return the words with a blank between them; the original white space is lost."""
         return " ".join(self.vocab[int(id)] for id in ids)
 
     @property

@@ -1,7 +1,7 @@
-"""Texts of different lengths side by side, and which go together.
+"""Batches: which texts of different lengths go together, and their padding.
 
-What pads a text always comes behind it, in either direction, so that what a network says of a text does not depend on
-the others in its batch. Shapes: B texts, T words of the longest.
+Padding always comes after a text, whatever the direction in which it is read, so that the outputs for a text do not
+depend on the others in its batch. Shapes: B texts, T words of the longest.
 """
 
 from __future__ import annotations
@@ -17,39 +17,40 @@ from foreword.arrays import Floats, Longs
 CPU = torch.device("cpu")
 
 
-def side_by_side(ids: Sequence[Longs], device: torch.device = CPU, *, fill: int = 0) -> tuple[Tensor, Tensor]:
-    """(T, B) the words of B sentences, ``fill`` behind the end of each, and their lengths (B,)."""
+def padded_ids(ids: Sequence[Longs], device: torch.device = CPU, *, fill: int = 0) -> tuple[Tensor, Tensor]:
+    """Return (T, B) the words of B sentences, ``fill`` after the end of each, and their lengths (B,)."""
     lengths = np.array([len(each) for each in ids], np.int64)
-    places = np.full((int(lengths.max(initial=0)), len(ids)), fill, np.int64)
+    ids_of_batch = np.full((int(lengths.max(initial=0)), len(ids)), fill, np.int64)
     for column, each in enumerate(ids):
-        places[: len(each), column] = each
-    return longs(places, device), longs(lengths, device)
+        ids_of_batch[: len(each), column] = each
+    return longs(ids_of_batch, device), longs(lengths, device)
 
 
-def beside(rows: Sequence[Floats], device: torch.device) -> Tensor:
-    """(T, B, n) the vectors of B texts, each (length, n), zero behind the end of each."""
+def padded_vectors(rows: Sequence[Floats], device: torch.device) -> Tensor:
+    """Return (T, B, n) the vectors of B texts, each (length, n), zero after the end of each."""
     longest, width = max(len(each) for each in rows), rows[0].shape[1]
-    held = np.zeros((longest, len(rows), width), np.float32)
+    vectors = np.zeros((longest, len(rows), width), np.float32)
     for column, each in enumerate(rows):
-        held[: len(each), column] = each
-    return torch.from_numpy(held).to(device)
+        vectors[: len(each), column] = each
+    return torch.from_numpy(vectors).to(device)
 
 
 def bucketed(lengths: Sequence[int], batch: int, random: np.random.Generator) -> list[list[int]]:
-    """Sentences in batches of like length, in an order drawn anew; those without words are left out.
+    """Return batches of sentences of similar length in random order; those without words are left out.
 
-    Lengths are blurred by up to a tenth and a word, so that no two epochs have the same batches.
+    Lengths are perturbed by up to a tenth and a word, so that no two epochs have the same batches.
     """
-    there = np.flatnonzero(np.asarray(lengths) > 0)
-    blurred = np.asarray(lengths)[there] * random.uniform(1, 1.1, len(there)) + random.uniform(0, 1, len(there))
-    order = there[np.argsort(blurred)].tolist()
+    nonempty = np.flatnonzero(np.asarray(lengths) > 0)
+    count = len(nonempty)
+    perturbed = np.asarray(lengths)[nonempty] * random.uniform(1, 1.1, count) + random.uniform(0, 1, count)
+    order = nonempty[np.argsort(perturbed)].tolist()
     groups = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
-    return [groups[place] for place in random.permutation(len(groups)).tolist()]
+    return [groups[index] for index in random.permutation(len(groups)).tolist()]
 
 
-def like_lengths(lengths: Sequence[int], words: int) -> Iterator[list[int]]:
-    """Sentences of like length, the longest first, as many as take this many words with their padding, at least one."""
-    order = sorted((place for place, length in enumerate(lengths) if length), key=lambda place: -lengths[place])
+def similar_lengths(lengths: Sequence[int], words: int) -> Iterator[list[int]]:
+    """Yield batches of sentences of similar length, the longest first, of ``words`` words at most with padding."""
+    order = sorted((index for index, length in enumerate(lengths) if length), key=lambda index: -lengths[index])
     begin = 0
     while begin < len(order):
         end = begin + max(1, words // lengths[order[begin]])
@@ -58,4 +59,5 @@ def like_lengths(lengths: Sequence[int], words: int) -> Iterator[list[int]]:
 
 
 def longs(values: Sequence[int] | Longs, device: torch.device) -> Tensor:
+    """Return int64 values on the device."""
     return torch.from_numpy(np.asarray(values, np.int64)).to(device)

@@ -235,13 +235,113 @@ class BatchTask(Task):
         return workers * float(self.lengths[own].sum()) / float(self.lengths[examples].sum())
 
 
-class Trainer:
+class Progress:
+    """Where a run is, and what its schedule makes of that.
+
+    epoch, step: which epoch it is, and updates so far. update: which update of the epoch is being computed.
+    evaluations: losses on the held-out data so far.
+    """
+
+    def __init__(self, settings: Training, stages: list[Stage]) -> None:
+        self.settings, self._stages = settings, stages
+        self.epochs = sum(stage.epochs for stage in stages)
+        self.epoch = self.step = self.update = 0
+        self.evaluations: list[float] = []
+        self._done_by_update = [0]
+        self._averaging_from: int | None = None
+        self._stage_begun = 0
+        self._seconds_before, self._began = 0.0, time.monotonic()
+
+    @property
+    def updates(self) -> int:
+        """Updates of an epoch."""
+        return len(self._done_by_update) - 1
+
+    @property
+    def epoch_done(self) -> bool:
+        """Whether every update of the epoch has been made."""
+        return self.update == self.updates
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training, those before a checkpoint included."""
+        return self._seconds_before + time.monotonic() - self._began
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the time is up, or the held-out loss has not fallen for ``patience`` evaluations."""
+        patience, losses = self.settings.patience, self.evaluations
+        stalled = patience > 0 and len(losses) > patience and min(losses[-patience:]) >= min(losses[:-patience])
+        return stalled or 0 < self.settings.seconds <= self.seconds
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.stopped or (self.epoch_done and self.epoch >= self.epochs)
+
+    @property
+    def done(self) -> int:
+        """What has been read so far, in all epochs."""
+        return self.done_after(self.update)
+
+    def done_after(self, update: int) -> int:
+        """Return what has been read before an update of this epoch, in all epochs."""
+        return max(0, self.epoch - 1) * self._done_by_update[-1] + self._done_by_update[update]
+
+    def share(self) -> float:
+        """Return how much of the run is done, 0 to 1."""
+        return min(1.0, self.share_after(self.done))
+
+    def share_after(self, done: int) -> float:
+        """Return how much of the run is done when ``done`` has been read, by count or by the clock."""
+        by_count = done / max(1, self.epochs * self._done_by_update[-1])
+        return max(by_count, self.seconds / self.settings.seconds) if self.settings.seconds else by_count
+
+    def stage(self) -> tuple[int, Stage]:
+        """Return the first epoch of the present stage, and the stage."""
+        first = 1
+        for stage in self._stages[:-1]:
+            if self.epoch < first + stage.epochs:
+                return first, stage
+            first += stage.epochs
+        return first, self._stages[-1]
+
+    def rate(self, done: float, step: int) -> float:
+        """Return the learning rate of an update: ``done`` of the run, ``step`` updates before it."""
+        settings, (_, stage) = self.settings, self.stage()
+        factor = min(1.0, (step + 1) / settings.warm_up) if settings.warm_up else 1.0
+        match settings.schedule:
+            case "cosine":
+                factor *= hold_then_cosine(done, hold=settings.hold, last=settings.last_rate)
+            case "step":
+                factor *= step_decay(self.epoch, first=settings.full_epochs, factor=settings.decay)
+            case "plateau":
+                factor *= plateau(self.evaluations, patience=settings.wait, factor=settings.decay)
+            case "slanted":
+                factor *= slanted((step - self._stage_begun) / max(1, stage.epochs * self.updates))
+        return stage.rate * factor
+
+    def averaging_share(self, step: int, tail: float) -> float:
+        """Return the share of the weights after an update in a running average."""
+        if self.settings.schedule != "nt-asgd":
+            return running_share(step + 1 - self._stage_begun, tail)
+        begun = self._averaging_from
+        return 1.0 if begun is None else running_share(step + 1 - begun, tail)
+
+    def note(self, loss: float) -> None:
+        """Record a loss on the held-out data, by which schedules go."""
+        self.evaluations.append(loss)
+        settled = averaging_begins(self.evaluations, patience=self.settings.wait) is not None
+        if self._averaging_from is None and settled:
+            self._averaging_from = self.step
+
+
+class Trainer(Progress):
     """A run of training.
 
     weights: float32, all weights in one vector, changed in place. averages: one such vector for each of
     ``settings.averages``. best, best_score: the best weights on the held-out data so far, or the last ones.
-    evaluations: losses on the held-out data so far. epoch, step: which epoch it is, and updates so far. update: which
-    update of the epoch is being computed. scale: what losses are multiplied by.
+    scale: what losses are multiplied by.
     """
 
     def __init__(
@@ -253,7 +353,8 @@ class Trainer:
         seed: int = 0,
         group: WorkerGroup = SINGLE_WORKER,
     ) -> None:
-        self.task, self.settings, self.seed, self.group = task, settings, seed, group
+        super().__init__(settings, task.stages(settings))
+        self.task, self.seed, self.group = task, seed, group
         task.bind(device, group)
         self.device, self.shapes = device, task.tensors()
         self.generator = torch.Generator(device).manual_seed(seed)
@@ -264,16 +365,8 @@ class Trainer:
             self.generator.manual_seed(seed + group.rank)
         self.averages = [self.weights.clone() for _ in settings.averages]
         self.best, self.best_score = self.weights.clone(), -math.inf
-        self.epoch = self.step = self.update = 0
-        self.evaluations: list[float] = []
-        self._stages = task.stages(settings)
-        self.epochs = sum(stage.epochs for stage in self._stages)
         self._random = np.random.default_rng(seed)
         self._random_before = _random_state(self._random)
-        self._done_by_update = [0]
-        self._averaging_from: int | None = None
-        self._stage_begun = 0
-        self._seconds_before, self._began = 0.0, time.monotonic()
         self._optimiser = optimiser(settings.optimiser, self.weights)
         self._allocate()
 
@@ -313,51 +406,6 @@ class Trainer:
         recorded = device.type == "cuda" and task.recordable() and self.group.size == 1
         self._go: Callable[[], None] = Graphed(self._one_update, self.generator) if recorded else self._one_update
 
-    # Where the run is
-
-    @property
-    def updates(self) -> int:
-        """Updates of an epoch."""
-        return len(self._done_by_update) - 1
-
-    @property
-    def epoch_done(self) -> bool:
-        """Whether every update of the epoch has been made."""
-        return self.update == self.updates
-
-    @property
-    def seconds(self) -> float:
-        """Seconds of training, those before a checkpoint included."""
-        return self._seconds_before + time.monotonic() - self._began
-
-    @property
-    def stopped(self) -> bool:
-        """Whether the time is up, or the held-out loss has not fallen for ``patience`` evaluations."""
-        patience, losses = self.settings.patience, self.evaluations
-        stalled = patience > 0 and len(losses) > patience and min(losses[-patience:]) >= min(losses[:-patience])
-        return stalled or 0 < self.settings.seconds <= self.seconds
-
-    @property
-    def ended(self) -> bool:
-        """Whether there is nothing left to do."""
-        return self.stopped or (self.epoch_done and self.epoch >= self.epochs)
-
-    @property
-    def done(self) -> int:
-        """What has been read so far, in all epochs."""
-        return self._done_after(self.update)
-
-    def _done_after(self, update: int) -> int:
-        return max(0, self.epoch - 1) * self._done_by_update[-1] + self._done_by_update[update]
-
-    def share(self) -> float:
-        """Return how much of the run is done, 0 to 1."""
-        return min(1.0, self._share_after(self.done))
-
-    def _share_after(self, done: int) -> float:
-        by_count = done / max(1, self.epochs * self._done_by_update[-1])
-        return max(by_count, self.seconds / self.settings.seconds) if self.settings.seconds else by_count
-
     @property
     def gradients(self) -> dict[str, Tensor]:
         """The gradients of the last update by name."""
@@ -369,50 +417,18 @@ class Trainer:
             raise ValueError("only a sparse task on a CPU has buffers of gradients")
         return self._gradients.buffer(name)
 
-    # What the host decides
-
-    def _stage(self) -> tuple[int, Stage]:
-        """Return the first epoch of the present stage, and the stage."""
-        first = 1
-        for stage in self._stages[:-1]:
-            if self.epoch < first + stage.epochs:
-                return first, stage
-            first += stage.epochs
-        return first, self._stages[-1]
-
-    def rate(self, done: float, step: int) -> float:
-        """Return the learning rate of an update: ``done`` of the run, ``step`` updates before it."""
-        settings, (_, stage) = self.settings, self._stage()
-        factor = min(1.0, (step + 1) / settings.warm_up) if settings.warm_up else 1.0
-        match settings.schedule:
-            case "cosine":
-                factor *= hold_then_cosine(done, hold=settings.hold, last=settings.last_rate)
-            case "step":
-                factor *= step_decay(self.epoch, first=settings.full_epochs, factor=settings.decay)
-            case "plateau":
-                factor *= plateau(self.evaluations, patience=settings.wait, factor=settings.decay)
-            case "slanted":
-                factor *= slanted((step - self._stage_begun) / max(1, stage.epochs * self.updates))
-        return stage.rate * factor
-
-    def _averaging_share(self, step: int, tail: float) -> float:
-        if self.settings.schedule != "nt-asgd":
-            return running_share(step + 1 - self._stage_begun, tail)
-        begun = self._averaging_from
-        return 1.0 if begun is None else running_share(step + 1 - begun, tail)
-
     def _write_plan(self, count: int) -> None:
         """Write the next updates' rates, what the optimiser makes of them, and the averages' shares to the device."""
         rows = []
         for ahead in range(count):
             step, update = self.step + ahead, self.update + ahead
-            rate = self.rate(self._share_after(self._done_after(update)), step) * self.task.rate_factor(update)
+            rate = self.rate(self.share_after(self.done_after(update)), step) * self.task.rate_factor(update)
             moves = [
                 number
                 for group, moved in zip(self._groups, self._moved, strict=True)
                 for number in self._optimiser.plan(rate * group.factor, moved + ahead + 1)
             ]
-            rows.append([rate, *moves, *(self._averaging_share(step, tail) for tail in self.settings.averages)])
+            rows.append([rate, *moves, *(self.averaging_share(step, tail) for tail in self.settings.averages)])
         self._plan[:count].copy_(torch.tensor(rows))
         self._row.zero_()
 
@@ -464,7 +480,7 @@ class Trainer:
             self.generator.manual_seed(int(self._random.integers(1 << 62)) + self.group.rank)
         self._random_before = _random_state(self._random)
         self._done_by_update = [0, *accumulate(self.task.begin_epoch(self._random))]
-        first, stage = self._stage()
+        first, stage = self.stage()
         if epoch == first:
             self._stage_begun = self.step
         if len(self._groups) > 1:
@@ -483,7 +499,7 @@ class Trainer:
             self._go()
             self.update += 1
         self.step += count
-        _, stage = self._stage()
+        _, stage = self.stage()
         self._moved = [moved + count * (place < stage.groups) for place, moved in enumerate(self._moved)]
         loss = (self._losses / count).item()
         self._check_finite(loss)
@@ -497,11 +513,7 @@ class Trainer:
         if math.isfinite(loss) and loss <= self.task.limit:
             bad = (name for name, part in self.gradients.items() if not bool(torch.isfinite(part).all()))
             what = f"the gradient of {next(bad, 'all weights together')} is not a finite number"
-        clip = f", or a smaller clip than {self.settings.clip:g}" if self.settings.clip else ", or set a clip"
-        raise DivergedError(
-            f"training diverged: {what} at step {self.step}, at the latest: try a lower rate than"
-            f" {self.settings.rate:g}{clip}"
-        )
+        raise DivergedError(_divergence(what, self.step, self.settings))
 
     def _one_update(self) -> None:
         self._gradients.clear()
@@ -524,7 +536,7 @@ class Trainer:
             pieces = [(slice(None), gather(pieces, self._shared))]
             self.group.average(self._shared)
         if len(self._groups) > 1:
-            _, stage = self._stage()
+            _, stage = self.stage()
             pieces = [(each, pieces[0][1][each]) for each in self._slices[: stage.groups]]
         if settings.clip_value:
             for _, piece in pieces:
@@ -562,13 +574,6 @@ class Trainer:
         if best > self.best_score or (self.task.later_wins and best == self.best_score):
             self.best_score = best
             self.best.copy_(candidates[scores.index(best)])
-
-    def note(self, loss: float) -> None:
-        """Record a loss on the held-out data, by which schedules go."""
-        self.evaluations.append(loss)
-        settled = averaging_begins(self.evaluations, patience=self.settings.wait) is not None
-        if self._averaging_from is None and settled:
-            self._averaging_from = self.step
 
     # Checkpoints
 
@@ -635,6 +640,12 @@ class Trainer:
 
 WHOLE_EPOCH = -1
 """Stands for the last update of an epoch in a converted checkpoint."""
+
+
+def _divergence(what: str, step: int, settings: Training) -> str:
+    """Return the message of a run that diverged, and what to try."""
+    clip = f", or a smaller clip than {settings.clip:g}" if settings.clip else ", or set a clip"
+    return f"training diverged: {what} at step {step}, at the latest: try a lower rate than {settings.rate:g}{clip}"
 
 
 def _for_numpy(part: Tensor) -> Array:

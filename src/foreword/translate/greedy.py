@@ -27,11 +27,11 @@ from foreword.nn.softmax import Likeliest
 from foreword.translate.network import PARTS, TranslationNetwork
 
 AT_ONCE, FEWEST = 64, 16
-"""Sentences that are translated side by side, and how many must have ended before others take their places."""
+"""Sentences of a batch, and how many must have ended before others replace them."""
 
 
 class Products:
-    """W_x x + b of the words of a vocabulary, each made when it is first asked for."""
+    """Products W_x x + b of the words of a vocabulary, each computed when it is first needed."""
 
     def __init__(self, table: Tensor, weight: Tensor, bias: Tensor) -> None:
         self._table, self._weight, self._bias = table, weight, bias
@@ -39,7 +39,7 @@ class Products:
         self._made = np.zeros(len(table), bool)
 
     def make(self, ids: Longs) -> None:
-        """Have those of these words in ``rows``."""
+        """Compute those of these words in ``rows``."""
         lacking = ids[~self._made[ids]]
         if len(lacking):
             new = torch.from_numpy(np.unique(lacking))
@@ -48,7 +48,7 @@ class Products:
 
 
 class Greedy:
-    """A network of LSTMs that says the likeliest word at each step."""
+    """Greedy translation by a network of LSTMs."""
 
     def __init__(self, network: TranslationNetwork, weights: Weights) -> None:
         self.network, self.weights = network, weights
@@ -66,6 +66,7 @@ class Greedy:
         return Products(table, w_x[:, : table.shape[1]], b_x + b_h)  # what is fed comes behind the word
 
     def held(self, name: str) -> list[Tensor]:
+        """Return the weights of a cell."""
         return [self.weights[f"{name}.{part}"] for part in PARTS]
 
     def translate(
@@ -73,10 +74,10 @@ class Greedy:
         sources: Sequence[Longs],
         end: int,
         max_tokens: int,
-        told: Callable[[int], None] | None = None,
+        report: Callable[[int], None] | None = None,
     ) -> list[list[int]]:
-        """The words said for each source, without the end. sources: the longest first, each with its end. told: hears
-        now and then how many sources have been begun.
+        """Return the words of each translation, without the end. sources: the longest first, each with its end. report:
+        called now and then with the number of sources begun.
         """
         said: list[list[int]] = [[] for _ in sources]
         waiting = deque(range(len(sources)))
@@ -85,13 +86,13 @@ class Greedy:
             if waiting and len(batch) <= AT_ONCE - FEWEST:
                 new = [waiting.popleft() for _ in range(min(len(waiting), AT_ONCE - len(batch)))]
                 batch.add(new, *self._encode([sources[place] for place in new]))
-                if told is not None:
-                    told(len(sources) - len(waiting))
+                if report is not None:
+                    report(len(sources) - len(waiting))
             batch.step()
         return said
 
     def _encode(self, sources: Sequence[Longs]) -> tuple[Tensor, Tensor, Tensor]:
-        """Values (B, S, K), zero behind a source's end; the mask (B, S); the last states of both ways (B, K)."""
+        """Return values (B, S, K), zero after a source's end; the mask (B, S); the last states of both ways (B, K)."""
         network, lengths = self.network, torch.tensor([len(each) for each in sources])
         there = torch.arange(int(lengths[0]))[:, None] < lengths
         places = torch.zeros(there.shape, dtype=torch.int64)
@@ -121,9 +122,9 @@ class Greedy:
 class _Batch:
     """Sentences being translated.
 
-    rows: (B,) which source each is; words: (B,) what was said last; left: (B,) how many words it may still say.
+    rows: (B,) which source each is; words: (B,) its last word; left: (B,) how many words may follow.
     states: of each layer h and c, (B, H), and what is fed, (B, E). keys, values: (B, S, H) and (B, S, E); hidden (B, S)
-    is minus infinity behind the end of a source.
+    is minus infinity after the end of a source.
     """
 
     def __init__(self, model: Greedy, said: list[list[int]], end: int, max_tokens: int) -> None:
@@ -140,7 +141,7 @@ class _Batch:
         return len(self.rows)
 
     def add(self, rows: Sequence[int], values: Tensor, mask: Tensor, ends: Tensor) -> None:
-        """Sources that have been read: (n, S, K), (n, S), (n, K)."""
+        """Add sources that have been encoded: (n, S, K), (n, S), (n, K)."""
         network, weights = self.model.network, self.model.weights
         begin = torch.tanh(torch.addmm(weights["bridge_bias"], ends, weights["bridge"].t()))
         new = [*begin.chunk(2 * network.layers, 1), *[torch.zeros(len(rows), network.words)] * network.feed]
@@ -157,7 +158,7 @@ class _Batch:
             self.hidden = _below(self.hidden[:, :, None], hidden[:, :, None], -torch.inf)[:, :, 0]
 
     def step(self) -> None:
-        """Say a word each."""
+        """Add a word to each sentence."""
         words = self._likeliest()
         ended = words == self.end
         for row, word in zip(self.rows[~ended].tolist(), words[~ended].tolist(), strict=True):
@@ -168,7 +169,7 @@ class _Batch:
             self._keep(np.flatnonzero(~over))
 
     def _likeliest(self) -> Longs:
-        """Read the last words, and find those that follow."""
+        """Read the last words and return the likeliest next ones."""
         model, weights, network = self.model, self.model.weights, self.model.network
         model.targets.make(self.words)
         from_x = model.targets.rows.index_select(0, torch.from_numpy(self.words))
@@ -210,6 +211,6 @@ class _Batch:
 
 
 def _below(old: Tensor, new: Tensor, fill: float = 0.0) -> Tensor:
-    """(B + n, S, …): both, the shorter one filled up behind its end."""
+    """Return both, (B + n, S, …), the shorter one filled up after its end."""
     longest = max(old.shape[1], new.shape[1])
     return torch.cat([pad(part, (0, 0, 0, longest - part.shape[1]), value=fill) for part in (old, new)])

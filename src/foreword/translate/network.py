@@ -51,7 +51,7 @@ class Memory(NamedTuple):
     state: State
 
     def take(self, rows: Tensor) -> Memory:
-        """Of some sources, in this order."""
+        """Return the memory of some sources, in this order."""
         values = self.values.index_select(0, rows)
         keys = values if self.keys is self.values else self.keys.index_select(0, rows)
         state = tuple(part.index_select(0, rows) for part in self.state)
@@ -120,14 +120,16 @@ class TranslationNetwork:
 
     @property
     def directions(self) -> tuple[str, ...]:
+        """The directions in which the source is read."""
         return ("ahead", "behind") if self.both_ways else ("ahead",)
 
     @property
     def states(self) -> int:
-        """Tensors that a layer remembers."""
+        """The number of tensors of a layer's state."""
         return 2 if self.cell == "lstm" else 1
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Return the names and shapes of the weights."""
         shapes: dict[str, tuple[int, ...]] = {"target": (self.target, self.words)}
         if not self.shared:
             shapes["source"] = (self.source, self.words)
@@ -175,7 +177,7 @@ class TranslationNetwork:
                 part[units : 2 * units] = 1.0
 
     def table(self, weights: Weights) -> Tensor:
-        """The output layer, (V, E)."""
+        """Return the output layer, (V, E)."""
         return weights["target" if self.tied else "output"]
 
     def _vectors(self, table: Tensor, ids: Tensor) -> Tensor:
@@ -187,7 +189,7 @@ class TranslationNetwork:
     # The source
 
     def encode(self, weights: Weights, source: Tensor, lengths: Tensor, drop: Drop = NOTHING_DROPPED) -> Memory:
-        """Source (S, B), lengths (B,), at least 1. A sentence's memory does not depend on the others beside it."""
+        """Source (S, B), lengths (B,), at least 1. A sentence's memory does not depend on the others in its batch."""
         x = self._vectors(weights["target" if self.shared else "source"], source)
         back = reversing(lengths, len(source))
         for layer in range(self.layers):
@@ -284,7 +286,7 @@ class TranslationNetwork:
         return Read(torch.tanh(linear(seen, weights["readout"], weights["readout_bias"])), state, looked)
 
     def look(self, weights: Weights, memory: Memory, queries: Tensor) -> Attended:
-        """Queries (B, T, H): where each looks in its source, and what it sees."""
+        """Return the attention of queries (B, T, H): weights over the source, and the contexts."""
         if self.attention == "additive":
             asked = linear(queries, weights["query"])[:, :, None]
             scores = torch.tanh(asked + memory.keys[:, None]) @ weights["score"]

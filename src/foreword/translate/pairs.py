@@ -20,7 +20,7 @@ from foreword.errors import InputError
 from foreword.protocols import Json
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.training.batches import side_by_side
+from foreword.training.batches import padded_ids
 
 EIGHT = 8
 """Batches of more sentences have a multiple of it, which matrix units want."""
@@ -44,6 +44,7 @@ class Pairs:
         return Pairs(self.sources[sentences], self.targets[sentences])
 
     def check(self) -> None:
+        """Refuse ids outside the vocabularies."""
         self.sources.check_ids()
         self.targets.check_ids()
 
@@ -60,22 +61,26 @@ class Batch(NamedTuple):
     places: Tensor
 
     def to(self, device: torch.device) -> Batch:
+        """Return the batch on a device."""
         if device.type == "cpu":
             return self
         return Batch(*(part.pin_memory().to(device, non_blocking=True) for part in self))
 
 
 def documents_of(corpus: Corpus) -> list[Longs]:
+    """Return the ids of each document."""
     return [np.asarray(each, np.int64) for each in corpus.documents()]
 
 
 def lengths_of(documents: Sequence[Longs]) -> Longs:
+    """Return the length of each document."""
     return np.array([len(each) for each in documents], np.int64)
 
 
 def batch_of(sources: Sequence[Longs], targets: Sequence[Longs], source_end: int, target_end: int) -> Batch:
-    source, lengths = side_by_side(sources, fill=source_end)
-    wanted, sizes = side_by_side(targets, fill=target_end)
+    """Return a padded batch of sentence pairs."""
+    source, lengths = padded_ids(sources, fill=source_end)
+    wanted, sizes = padded_ids(targets, fill=target_end)
     inputs = torch.full_like(wanted, target_end)
     inputs[1:] = wanted[:-1]
     there = (torch.arange(len(wanted))[:, None] < sizes).view(-1)
@@ -84,9 +89,9 @@ def batch_of(sources: Sequence[Longs], targets: Sequence[Longs], source_end: int
 
 
 def bucketed(sources: Longs, targets: Longs, tokens: int, random: np.random.Generator | None = None) -> list[list[int]]:
-    """Pairs of like length together, as many as take about this many target ids with their padding, at least one.
+    """Return batches of pairs of similar length, of about this many target ids with their padding.
 
-    With ``random`` lengths are blurred, and batches come in an order drawn anew; without, the longest come first.
+    With ``random`` lengths are perturbed, and batches come in random order; without, the longest come first.
     """
     key = targets + sources / (1.0 + sources.max(initial=0))
     if random is not None:

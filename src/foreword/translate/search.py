@@ -31,7 +31,7 @@ MOSTLY_DONE = 0.75
 
 @dataclass(frozen=True, slots=True)
 class ConditionedState:
-    """readout (n, E): what the next word is told from. parts: what the decoder remembers. source: (n,) which source
+    """readout (n, E): what the softmax reads. parts: what the decoder remembers. source: (n,) which source
     each text translates. covered (n, S): how much each source word was looked at, the next word included.
     """
 
@@ -65,6 +65,7 @@ class Conditioned:
         return self.advance(ConditionedState(nothing, parts, source, covered), np.full(len(source), self.vocab.end))
 
     def next_logprobs(self, state: ConditionedState) -> Logs:
+        """Return float64 (n, V)."""
         with torch.inference_mode():
             readout = torch.from_numpy(state.readout).to(self._memory.mask.device)
             scores = linear(readout, self._network.table(self._weights), self._weights["bias"])
@@ -72,6 +73,7 @@ class Conditioned:
         return logs
 
     def advance(self, state: ConditionedState, ids: Ids) -> ConditionedState:
+        """Return the state after one more id of each text."""
         device = self._memory.mask.device
         with torch.inference_mode():
             parts = tuple(torch.from_numpy(part).to(device) for part in state.parts)
@@ -126,6 +128,7 @@ class _Search:
         self.covered = memory.values.new_zeros(sources, width, memory.mask.shape[1])
 
     def run(self) -> list[list[Hypothesis]]:
+        """Search until every source has its translations."""
         for _ in range(self.goal.max_tokens):
             if len(self.live) == 0:
                 break

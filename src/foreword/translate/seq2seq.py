@@ -1,4 +1,4 @@
-"""The translator: an encoder reads a sentence, a decoder writes another, and attention tells where it looks.
+"""The translator: an encoder reads a sentence, a decoder writes another, and attention aligns the two.
 
     p(d_1 … d_T | e) = Π_t p(d_t | d_<t, e)        the network: ``network.py``, the search: ``search.py``
 
@@ -32,7 +32,7 @@ from torch.nn.functional import linear, log_softmax
 
 from foreword.nn.dropout import Dropout
 from foreword.storage.checkpoint import Checkpoint
-from foreword.training.batches import side_by_side
+from foreword.training.batches import padded_ids
 from foreword.training.engine import Task
 from foreword.training.gradients import Shapes
 from foreword.training.model import NeuralModel, exact
@@ -47,7 +47,7 @@ from foreword.training.settings import (
 )
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 from foreword.translate.greedy import Greedy
-from foreword.translate.network import ATTENTIONS, Memory, TranslationNetwork
+from foreword.translate.network import ATTENTIONS, Memory, Read, TranslationNetwork
 from foreword.translate.pairs import (
     Batch,
     Pairs,
@@ -137,7 +137,7 @@ class Seq2Seq(NeuralModel[Pairs]):
         self.sampling, self.truth = chosen["sampling"], chosen["truth"]
         self._vocabs: tuple[Vocab, Vocab] | None = None
         self._network: TranslationNetwork
-        self._check_settings()
+        _check(self)
 
     def __repr__(self) -> str:
         return f"Seq2Seq({self.units}, {self.layers}, cell={self.cell!r}, attention={self.attention!r})"
@@ -213,75 +213,76 @@ class Seq2Seq(NeuralModel[Pairs]):
     # Scoring
 
     def logprobs(self, pairs: Pairs) -> list[Logs]:
-        """For each pair (target ids,): log p(d_t | d_<t, e), its end included; their sum is log p(d | e)."""
-        self._check_vocabs(pairs.sources, pairs.targets)
-        sources, targets = documents_of(pairs.sources), documents_of(pairs.targets)
+        """Return (target ids,) for each pair: log p(d_t | d_<t, e), its end included; their sum is log p(d | e)."""
         found: list[Logs] = [np.empty(0)] * len(pairs)
-        for group in bucketed(lengths_of(sources), lengths_of(targets), SCORED_AT_ONCE):
-            batch = self._batch([sources[k] for k in group], [targets[k] for k in group])
+        sizes = np.diff(pairs.targets.offsets)
+        for group, batch, read in self._decoded(pairs, SCORED_AT_ONCE):
             with exact():
-                memory = self._network.encode(self.weights_, batch.source, batch.lengths)
-                read = self._network.decode(self.weights_, memory, batch.inputs, memory.state)
-                table = self._network.table(self.weights_)
+                table, bias = self._network.table(self.weights_), self.weights_["bias"]
                 hidden = read.readout.flatten(0, 1).index_select(0, batch.places)
                 logs = torch.cat(
                     [
-                        log_softmax(linear(h, table, self.weights_["bias"]).float(), 1).gather(1, t[:, None])[:, 0]
+                        log_softmax(linear(h, table, bias).float(), 1).gather(1, t[:, None])[:, 0]
                         for h, t in zip(torch.split(hidden, 1024), torch.split(batch.targets, 1024), strict=True)
                     ]
                 )
             flat = np.empty(batch.inputs.numel())
             flat[batch.places.cpu().numpy()] = logs.cpu().numpy()
             columns = flat.reshape(batch.inputs.shape)
-            for column, place in enumerate(group):
-                found[place] = columns[: len(targets[place]), column].copy()
+            for column, index in enumerate(group):
+                found[index] = columns[: sizes[index], column].copy()
         return found
 
+    def _decoded(self, pairs: Pairs, tokens: int) -> Iterator[tuple[list[int], Batch, Read]]:
+        """Yield batches of about ``tokens`` target ids: the pairs' indices, the batch, and the decoder's outputs."""
+        self._check_vocabs(pairs.sources, pairs.targets)
+        sources, targets = documents_of(pairs.sources), documents_of(pairs.targets)
+        for group in bucketed(lengths_of(sources), lengths_of(targets), tokens):
+            batch = self._batch([sources[k] for k in group], [targets[k] for k in group])
+            with exact():
+                memory = self._network.encode(self.weights_, batch.source, batch.lengths)
+                read = self._network.decode(self.weights_, memory, batch.inputs, memory.state)
+            yield group, batch, read
+
     def score(self, pairs: Pairs) -> float:
-        """The mean log-probability of a target id; perplexity is exp of minus it."""
+        """Return the mean log-probability of a target id; perplexity is exp of minus it."""
         if len(pairs) == 0:
             raise InputError("there are no pairs: there is nothing to score")
         return float(np.concatenate(self.logprobs(pairs)).mean())
 
     def attend(self, pairs: Pairs) -> list[Floats]:
-        """(target ids, source ids) for each pair, both ends included: where the decoder looks for each word it says."""
+        """Return attention weights (target ids, source ids) for each pair, both ends included."""
         if self.attention == "none":
             raise SettingError("this model has no attention: there is nothing to show")
-        self._check_vocabs(pairs.sources, pairs.targets)
-        sources, targets = documents_of(pairs.sources), documents_of(pairs.targets)
         found: list[Floats] = [np.empty((0, 0), np.float32)] * len(pairs)
-        for group in bucketed(lengths_of(sources), lengths_of(targets), SCORED_AT_ONCE // 4):
-            batch = self._batch([sources[k] for k in group], [targets[k] for k in group])
-            with exact():
-                memory = self._network.encode(self.weights_, batch.source, batch.lengths)
-                looked = self._network.decode(self.weights_, memory, batch.inputs, memory.state).weights
-            assert looked is not None
-            for weights, place in zip(looked.cpu().numpy(), group, strict=True):
-                found[place] = weights[: len(targets[place]), : len(sources[place])].copy()
+        sources, targets = np.diff(pairs.sources.offsets), np.diff(pairs.targets.offsets)
+        for group, _, read in self._decoded(pairs, SCORED_AT_ONCE // 4):
+            assert read.weights is not None
+            for weights, index in zip(read.weights.cpu().numpy(), group, strict=True):
+                found[index] = weights[: targets[index], : sources[index]].copy()
         return found
 
     # Translating
 
     def condition(self, sources: Corpus) -> Conditioned:
-        """The model when it has read these: what ``decode`` samples from and searches in."""
+        """Return the model after it has read these: what ``decode`` samples from and searches in."""
         self._check_vocabs(sources)
         with exact():
             return Conditioned(self._network, self.weights_, self._memory(documents_of(sources)), self.vocab)
 
     def translate(self, sources: Corpus, *, width: int = 5, **settings: Any) -> list[Ids]:
-        """The best target found for each source, without its end; ``search`` has the settings.
+        """Return the best target found for each source, without its end; ``search`` has the settings.
 
-        A width of 1 is greedy, which LSTMs on a CPU do by a quicker road.
+        A width of 1 is greedy, for which LSTMs on a CPU have a faster implementation.
         """
         if width == 1 and self._known_vocabs() and self.cell == "lstm" and self.flat_weights().device.type == "cpu":
             return self._greedy(sources, **settings)
-        found = self.search(sources, width=width, **settings)
-        return [np.array(texts[0].ids, np.int64) for texts in found]
+        return [np.array(texts[0].ids, np.int64) for texts in self.search(sources, width=width, **settings)]
 
     def _greedy(
         self, sources: Corpus, *, max_tokens: int = 100, meter: Meter | None = None, **settings: Any
     ) -> list[Ids]:  # fmt: skip
-        """Of one text nothing is compared, so that penalties change nothing; they are checked all the same."""
+        """Translate greedily; penalties change nothing, since there is one text, but they are checked."""
         goal = Goal(1, 1, max_tokens, settings.pop("length_penalty", 1.0), self.vocab.end, **settings)
         if goal.coverage and self.attention == "none":
             raise SettingError("a coverage penalty needs attention, and this model has none")
@@ -289,11 +290,11 @@ class Seq2Seq(NeuralModel[Pairs]):
         documents = documents_of(sources)
         order = sorted(range(len(documents)), key=lambda place: -len(documents[place]))
         found: list[Ids] = [np.empty(0, np.int64)] * len(documents)
-        told = None if meter is None else lambda begun: meter("translating", begun, len(order))
+        report = None if meter is None else lambda begun: meter("translating", begun, len(order))
         with exact():
             greedy = Greedy(self._network, self.weights_)
-            said = greedy.translate([documents[place] for place in order], self.vocab.end, max_tokens, told)
-        for place, ids in zip(order, said, strict=True):
+            words = greedy.translate([documents[place] for place in order], self.vocab.end, max_tokens, report)
+        for place, ids in zip(order, words, strict=True):
             found[place] = np.array(ids, np.int64)
         return found
 
@@ -309,7 +310,7 @@ class Seq2Seq(NeuralModel[Pairs]):
         n_best: int = 1,
         meter: Meter | None = None,
     ) -> list[list[Hypothesis]]:
-        """As ``decode.beam_search``, for every source; those of like length together."""
+        """Search as ``decode.beam_search`` does, for every source; those of similar length together."""
         self._check_vocabs(sources)
         goal = Goal(width, n_best, max_tokens, length_penalty, self.vocab.end, normalisation, coverage)
         documents = documents_of(sources)
@@ -328,7 +329,7 @@ class Seq2Seq(NeuralModel[Pairs]):
         return found
 
     def _memory(self, documents: Sequence[Longs]) -> Memory:
-        source, lengths = side_by_side(documents, fill=self.source_vocab.end)
+        source, lengths = padded_ids(documents, fill=self.source_vocab.end)
         device = self.flat_weights().device
         return self._network.encode(self.weights_, source.to(device), lengths.to(device))
 
@@ -372,20 +373,9 @@ class Seq2Seq(NeuralModel[Pairs]):
         return model
 
     def _network_of(self, source: Vocab, target: Vocab) -> TranslationNetwork:
-        return TranslationNetwork(
-            len(source),
-            len(target),
-            source == target,
-            self.words,
-            self.units,
-            self.encoder or self.units,
-            self.layers,
-            self.cell,
-            self.both_ways,
-            self.attention,
-            self.feed,
-            self.tied,
-        )
+        sizes = (len(source), len(target), source == target, self.words, self.units, self.encoder or self.units)
+        options = (self.layers, self.cell, self.both_ways, self.attention, self.feed, self.tied)
+        return TranslationNetwork(*sizes, *options)
 
     def _known_vocabs(self) -> tuple[Vocab, Vocab]:
         if self._vocabs is None:
@@ -400,24 +390,26 @@ class Seq2Seq(NeuralModel[Pairs]):
                 raise InputError(f"the {side} were turned into ids with another vocabulary than the model's")
             corpus.check_ids()
 
-    def _check_settings(self) -> None:
-        check_numbers(self, "units", "layers", "words", whole=True, least=1)
-        check_numbers(self, "seed", whole=True)
-        if self.encoder is not None:
-            check_numbers(self, "encoder", whole=True, least=1)
-        check_numbers(self, "smoothing", "truth", most=1)
-        for name, choices in (
-            ("cell", ("lstm", "gru")),
-            ("attention", ATTENTIONS),
-            ("sampling", SCHEDULES),
-            ("device", (None, "cuda", "cpu")),
-            *((name, (True, False)) for name in ("both_ways", "feed", "tied", "teacher")),
-        ):
-            check_choice(self, name, choices)
-        if self.both_ways and (self.encoder or self.units) % 2:
-            raise SettingError(f"encoder={self.encoder or self.units} must be even: half of it for each way to read")
-        if self.attention in ("dot", "scaled") and self.encoder not in (None, self.units):
-            raise SettingError(
-                f"attention={self.attention!r} takes an encoder and a decoder of equal size, not {self.encoder} and "
-                f"{self.units} units: general or additive attention takes any"
-            )
+
+def _check(model: Seq2Seq) -> None:
+    """Raise a SettingError for settings that make no sense, alone or together."""
+    check_numbers(model, "units", "layers", "words", whole=True, least=1)
+    check_numbers(model, "seed", whole=True)
+    if model.encoder is not None:
+        check_numbers(model, "encoder", whole=True, least=1)
+    check_numbers(model, "smoothing", "truth", most=1)
+    for name, choices in (
+        ("cell", ("lstm", "gru")),
+        ("attention", ATTENTIONS),
+        ("sampling", SCHEDULES),
+        ("device", (None, "cuda", "cpu")),
+        *((name, (True, False)) for name in ("both_ways", "feed", "tied", "teacher")),
+    ):
+        check_choice(model, name, choices)
+    if model.both_ways and (model.encoder or model.units) % 2:
+        raise SettingError(f"encoder={model.encoder or model.units} must be even: half of it for each way to read")
+    if model.attention in ("dot", "scaled") and model.encoder not in (None, model.units):
+        raise SettingError(
+            f"attention={model.attention!r} takes an encoder and a decoder of equal size, not {model.encoder} and "
+            f"{model.units} units: general or additive attention takes any"
+        )

@@ -42,7 +42,7 @@ from foreword.nn.network import Weights, word_logs
 from foreword.nn.sampled import sampled_cross_entropy, unigram
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.storage.checkpoint import text_array
-from foreword.training.batches import like_lengths, longs, side_by_side
+from foreword.training.batches import longs, padded_ids, similar_lengths
 from foreword.training.engine import BatchTask, Loss, Trainer
 from foreword.training.gradients import Shapes, choose_device
 from foreword.training.model import NeuralModel, exact
@@ -220,9 +220,9 @@ class ELMo(NeuralModel[Sentences]):
         ids, spelled, sizes, targets = self.numbered(sentences, device)
         with exact():
             vectors = network.word_vectors(weights, spelled, sizes)
-        for group in like_lengths([len(each) if len(each) > 2 else 0 for each in ids], READ_AT_ONCE):
+        for group in similar_lengths([len(each) if len(each) > 2 else 0 for each in ids], READ_AT_ONCE):
             with exact():
-                positions, lengths = side_by_side([ids[index] for index in group], device)
+                positions, lengths = padded_ids([ids[index] for index in group], device)
                 yield group, network.read(weights, vectors, positions, lengths), targets[positions], lengths
 
     def numbered(self, sentences: Sentences, device: torch.device) -> tuple[Ids, Tensor, Tensor, Tensor]:
@@ -234,7 +234,7 @@ class ELMo(NeuralModel[Sentences]):
         number = {word: index for index, word in enumerate(distinct, 1)}
         ids = [np.array([0, *(number[word] for word in words), 0], np.int64) for words in sentences]
         letters = [[BORDER], *map(self._spelled, distinct)]
-        spelled, sizes = side_by_side([np.array(each, np.int64) for each in letters], device)
+        spelled, sizes = padded_ids([np.array(each, np.int64) for each in letters], device)
         targets = longs([vocab.end, *(vocab.id(word) for word in distinct)], device)
         return ids, spelled.t().contiguous(), sizes, targets
 
@@ -315,7 +315,7 @@ class ELMoTask(BatchTask):
         """Return the mean loss of a word."""
         network, device = self.network, self.device
         spelled, sizes, targets = self._words
-        positions, lengths = side_by_side([self.ids[k] for k in examples], device)
+        positions, lengths = padded_ids([self.ids[k] for k in examples], device)
         words = targets[positions]
         used, positions = torch.unique(positions, return_inverse=True)
         longest = int(sizes[used].max())

@@ -5,7 +5,7 @@
     p(w_(t+1) | w_≤t) = softmax(W ahead_L,t + b),    p(w_(t−1) | w_≥t) = softmax(W behind_L,t + b)
 
 The letters, the projection and the softmax serve both directions; the LSTMs are each one's own. From the second
-layer on what a layer says is added to what it read. A sentence stands between two ends, which are words of no letters.
+layer on the output of a layer is added to its input. A sentence stands between two ends, which are words of no letters.
 
 M. Peters et al., "Deep contextualized word representations" (2018); Y. Kim et al., "Character-aware neural language
 models" (2016) for the letters; R. Srivastava, K. Greff and J. Schmidhuber, "Highway networks" (2015).
@@ -51,6 +51,7 @@ class ELMoNetwork:
     vocab: int
 
     def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Return the names and shapes of the weights."""
         wide = self.filters * len(WIDTHS)
         shapes: dict[str, tuple[int, ...]] = {"letters": (self.letters, self.letter_units)}
         for width in WIDTHS:
@@ -79,7 +80,7 @@ class ELMoNetwork:
                 part[self.units : 2 * self.units] = 1.0
 
     def word_vectors(self, weights: Weights, spelled: Tensor, sizes: Tensor) -> Tensor:
-        """(D, L) letters of distinct words, and how many each has, to (D, H)."""
+        """Return vectors (D, H) of distinct words from their characters (D, L) and numbers of characters."""
         step = max(1, SPELLED_AT_ONCE // max(1, spelled.shape[1]))
         parts = zip(torch.split(spelled, step), torch.split(sizes, step), strict=True)
         return torch.cat([self._spellings(weights, *part) for part in parts])
@@ -106,7 +107,7 @@ class ELMoNetwork:
         dropout: Dropout = NO_DROPOUT,
         generator: torch.Generator | None = None,
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """What each layer says, (T, B, H), that of the words themselves first: from the front, and from the end.
+        """Return the states of each layer, (T, B, H), the words themselves first: from the left, and from the right.
 
         vectors: (D, H) of distinct words; places: (T, B) which of them stands where; lengths: (B,), ends included.
         """
@@ -129,8 +130,8 @@ class ELMoNetwork:
 
 
 def aimed_at(words: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-    """(T, B) twice: where a word is told from the front, at every place but the last, and where from the end, at every
-    place but the first.
+    """Return two masks (T, B): where the next word is predicted, at every position but the last, and where the one
+    before, at every position but the first.
     """
     places = torch.arange(len(words), device=words.device)[:, None]
     return places < lengths - 1, (places > 0) & (places < lengths)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from foreword.errors import InputError, SettingError
-from foreword.lessons.agreement import VERBS, Sentence, agreement, generate_sentences, probe, texts_of
+from foreword.lessons.agreement import VERBS, AgreementSentence, agreement, generate_sentences, probe, texts_of
 from foreword.ngram.model import NgramLM
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -46,7 +46,7 @@ class Rule:
 NOUN_STEMS = {"book", "author", "picture", "student", "teacher", "letter", "doctor", "garden", "farmer", "table"}
 
 
-def corpus_of(sentences: list[Sentence]) -> Corpus:
+def corpus_of(sentences: list[AgreementSentence]) -> Corpus:
     texts = texts_of(sentences)
     return Corpus.from_texts(texts, WordTokenizer().fit(texts))
 
@@ -87,7 +87,7 @@ def test_r19_a_trigram_is_worse_than_chance_where_attractors_stand() -> None:
 def test_verbs_that_a_model_does_not_know_are_named() -> None:
     vocab = Vocab(["<unk>", "</s>", "the", "was"])
     model = NgramLM(2).fit(Corpus.from_ids([[2, 3]], vocab))
-    sentence = Sentence(["the", "book", "is"], 2, "are", 0, 0)
+    sentence = AgreementSentence(["the", "book", "is"], 2, "are", 0, 0)
     with pytest.raises(InputError, match="does not know the verb 'is'"):
         agreement(model, [sentence])
     with pytest.raises(SettingError, match="count=-1"):

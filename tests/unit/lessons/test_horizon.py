@@ -16,7 +16,7 @@ from foreword.lessons.horizon import (
     Adding,
     Copying,
     Horizon,
-    Learning,
+    MemoryTraining,
     Recall,
     capacity,
     draw_horizon,
@@ -29,18 +29,18 @@ from foreword.lessons.horizon import (
 from foreword.nn.cells import GRUCell, LSTMCell, RNNCell, run
 
 torch.set_num_threads(1)
-TINY = Learning(hidden=16, updates=300)
+TINY = MemoryTraining(hidden=16, updates=300)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_learns_a_short_recall(kind: str) -> None:
-    learning = Learning(hidden=16, updates=200, rate=0.003 if kind == "irnn" else 0.01)
+    learning = MemoryTraining(hidden=16, updates=200, rate=0.003 if kind == "irnn" else 0.01)
     assert learn(Recall(4, symbols=4), kind, learning).right >= 0.95
 
 
 def test_the_seed_decides() -> None:
-    learning = Learning(hidden=8, updates=30)
+    learning = MemoryTraining(hidden=8, updates=30)
     outcome = learn(Recall(4, symbols=4), "gru", learning, seed=1)
     assert outcome == learn(Recall(4, symbols=4), "gru", learning, seed=1)
     assert outcome != learn(Recall(4, symbols=4), "gru", learning, seed=2)
@@ -78,7 +78,7 @@ def test_l10_the_horizon_of_a_network_that_cannot_remember_is_short() -> None:
         [3, 60],
         ["rnn", "gru"],
         [0, 1],
-        Learning(hidden=16, updates=250),
+        MemoryTraining(hidden=16, updates=250),
         meter=lambda phase, done, total: lags.append((phase, done, total)),
     )
     assert found.right.shape == found.updates.shape == (2, 2, 2)
@@ -99,13 +99,13 @@ def test_reach_stops_at_the_first_lag_that_was_not_solved() -> None:
 
 def test_other_tasks_are_learnt_too() -> None:
     assert learn(Copying(2, items=2, symbols=4), "gru", TINY).right >= 0.95
-    assert learn(Adding(4), "gru", Learning(hidden=16, updates=800)).right >= 0.95
+    assert learn(Adding(4), "gru", MemoryTraining(hidden=16, updates=800)).right >= 0.95
 
 
 @pytest.mark.long
 def test_l11_a_larger_state_holds_more_items() -> None:
     """L11: symbols given back in order; few units hold few."""
-    found = capacity([1, 5], [2, 24], "gru", [0], Learning(updates=300), symbols=4)
+    found = capacity([1, 5], [2, 24], "gru", [0], MemoryTraining(updates=300), symbols=4)
     assert found.right.shape == (2, 2, 1)
     small, large = found.right[..., 0]
     assert large[1] > small[1] + 0.2
@@ -115,7 +115,7 @@ def test_l11_a_larger_state_holds_more_items() -> None:
 
 def test_r17_random_relu_weights_diverge_where_the_identity_learns() -> None:
     """R17: ReLU has no bound: with random weights a little too large the loss is soon no number; with W_h = 1 it is."""
-    task, learning = Recall(40, symbols=4), Learning(hidden=16, updates=400, rate=0.003)
+    task, learning = Recall(40, symbols=4), MemoryTraining(hidden=16, updates=400, rate=0.003)
     assert learn(task, "irnn", learning).right >= 0.95
     random = learn(task, "relu", learning)
     assert random.diverged or random.right < 0.5

@@ -557,7 +557,7 @@ def test_a_few_bytes_that_unpack_to_millions_of_lines_do_not_fill_memory(tmp_pat
     path = written(tmp_path, gzip.compress(text.encode(), 1), "model.arpa.gz")
     assert path.stat().st_size < 1e6
     tracemalloc.start()
-    with pytest.raises(InputError, match=r"line 16: the 2-gram 'a b' stands there twice"):
+    with pytest.raises(InputError, match=r"line 16: the 2-gram 'a b' is listed twice"):
         arpa.read_arpa(path)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -605,8 +605,8 @@ def lines_changed(line: int, *lines: str) -> str:
         (GOOD.replace("a b\t-0.05", "a b\tx"), 15, "a number was expected"),
         (GOOD.replace("-0.6\ta b\t-0.05", "-0.6\ta"), 15, "2 words"),
         (GOOD.replace("a b\t-0.05", "a b a\t-0.05"), 15, "5 fields"),
-        (GOOD.replace("-0.7\tb </s>", "-0.7\ta b"), 16, "2-gram 'a b' stands there twice"),
-        (GOOD.replace("-0.9\tb\t", "-0.9\ta\t"), 11, "1-gram 'a' stands there twice"),
+        (GOOD.replace("-0.7\tb </s>", "-0.7\ta b"), 16, "2-gram 'a b' is listed twice"),
+        (GOOD.replace("-0.9\tb\t", "-0.9\ta\t"), 11, "1-gram 'a' is listed twice"),
         (GOOD.replace("-0.9\tb\t", "-0.9\t<UNK>\t"), 11, "twice"),
         (GOOD.replace("-0.6\ta b", "-0.6\ta c"), 15, "'c' is not among the 1-grams"),
         (GOOD.replace("-0.7\tb </s>", "-0.7\tb <s>"), 16, "<s> stands inside"),

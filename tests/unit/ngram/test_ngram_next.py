@@ -21,7 +21,7 @@ def keeping(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Rows of how many words are kept, and how many words in all."""
     many, most = request.param
     monkeypatch.setattr(ngram, "MANY_WORDS", many)
-    monkeypatch.setattr(ngram, "MOST_KEPT", most)
+    monkeypatch.setattr(ngram, "MOST_CACHED", most)
 
 
 @pytest.mark.usefixtures("keeping")
@@ -48,8 +48,8 @@ def test_what_was_kept_is_forgotten_when_the_model_learns_anew() -> None:
 
 def test_no_more_is_kept_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ngram, "MANY_WORDS", 1)
-    monkeypatch.setattr(ngram, "MOST_KEPT", 30)
+    monkeypatch.setattr(ngram, "MOST_CACHED", 30)
     model = NgramLM(3).fit(CORPUS)
     for seed in range(10):
         list(generate(model, seed=seed))
-        assert sum(len(words) for words, _ in model._kept.values()) <= 30 + len(model.vocab)
+        assert sum(len(words) for words, _ in model._cached.values()) <= 30 + len(model.vocab)

@@ -19,7 +19,7 @@ from foreword.storage.folder import load, save
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tag.bilstm_network import SentenceReader, TaggerNetwork
 from foreword.tag.schemes import Scheme, span_f1
-from foreword.training.batches import bucketed, like_lengths
+from foreword.training.batches import bucketed, similar_lengths
 from foreword.training.gradients import new_flat, views
 from foreword.vectors.wordvectors import WordVectors
 
@@ -140,7 +140,7 @@ def test_batches_are_of_like_length_and_hold_every_sentence_once() -> None:
     padded = sum(len(group) * max(lengths[place] for place in group) for group in groups)
     assert padded < 1.1 * sum(lengths)
     assert groups != bucketed(lengths, 16, np.random.default_rng(2))
-    read = list(like_lengths([*lengths, 3000], 1000))
+    read = list(similar_lengths([*lengths, 3000], 1000))
     assert read[0] == [500]
     assert sorted(place for group in read for place in group) == [*there, 500]
     assert all(len(group) * max(lengths[place] for place in group) <= 1000 for group in read[1:])

@@ -1,4 +1,4 @@
-// Recurrent cells, a twin of nn/cells.py for one text: the same equations, the same shapes, the same order of gates.
+// Recurrent cells, a port of nn/cells.py for one text: the same equations, the same shapes, the same order of gates.
 // Weights are arrays of rows: W_x (gates · H, I), W_h (gates · H, H), b (gates · H); a GRU has b_h beside it.
 // A test in a browser holds every number to Python's within 1e-6.
 

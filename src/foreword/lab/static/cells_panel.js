@@ -1,4 +1,4 @@
-// Recurrent cells side by side, stepping through a sentence (F04–F07): every gate and state, gradients by lag.
+// Recurrent cells side by side, stepping through a sentence: every gate and state, gradients by lag.
 
 import { KINDS, adjusted, gradientByLag, run, wordInput } from "lab/cells";
 import { lineChart } from "lab/chart";

@@ -1,4 +1,4 @@
-// Tables to look things up in; each row ends in a number that the server has measured (F12, X02).
+// Tables to look things up in; each row ends in a number that the server has measured.
 
 import { ask, h } from "lab/dom";
 

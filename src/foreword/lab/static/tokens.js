@@ -1,4 +1,4 @@
-// Byte-pair encoding replayed: one merge at a time on the user's own text (F11), and how each shortens it.
+// Byte-pair encoding replayed: one merge at a time on the user's own text, and how each shortens it.
 
 import { lineChart } from "lab/chart";
 import { ask, field, h, later, latest, say, select, slider, trouble } from "lab/dom";

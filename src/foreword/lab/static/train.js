@@ -1,4 +1,4 @@
-// Training from the page: one at a time, watched, stopped, taken up again.
+// Training from the page: one at a time, watched, stopped, resumed.
 
 import { lineChart } from "lab/chart";
 import { ask, every, field, h, select, slider, trouble } from "lab/dom";

@@ -1,4 +1,4 @@
-// Translation: where each word of the answer looks (F08), and the beam as a tree; models with and without attention.
+// Translation: what each word of the answer attends to, and the beam as a tree; models with and without attention.
 
 import { ask, every, field, h, later, latest, readable, s, shade, slider, trouble } from "lab/dom";
 

@@ -1,4 +1,4 @@
-// Words as vectors: a map (F10), neighbours, an analogy (F02), CBOW against skip-gram (F03), an axis, a cloud (F01).
+// Words as vectors: a map, neighbours, an analogy, CBOW against skip-gram, an axis, a cloud.
 
 import { ask, every, field, h, latest, later, picture, readable, s, select, trouble } from "lab/dom";
 

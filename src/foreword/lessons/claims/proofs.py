@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -165,14 +165,8 @@ def write_stored(runs: dict[str, StoredRun], file: Path = FILE) -> None:
 
 
 def _facts(run: StoredRun) -> dict[str, object]:
-    facts: dict[str, object] = {
-        "claims": run.claims,
-        "outcome": run.outcome,
-        "seconds": round(run.seconds, 2),
-        "date": run.date,
-        "machine": run.machine,
-    }
-    return {**facts, "measured": run.measured} if run.measured else facts
+    facts: dict[str, object] = asdict(run) | {"seconds": round(run.seconds, 2)}
+    return facts if run.measured else {name: value for name, value in facts.items() if name != "measured"}
 
 
 def today() -> str:

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from foreword.cli.labelled import ClassifierFolder
-from foreword.cli.options import READING, AsJson, ErrorsOption, examples
+from foreword.cli.labelled import ClassifierFolder, FieldOrColumn, Header
+from foreword.cli.options import READING, ErrorsOption, OutputOptions, examples
 from foreword.cli.score import as_object
 
 if TYPE_CHECKING:
     from foreword.protocols import LabelModel
 
-EXAMPLES = examples(
+PREDICT_EXAMPLES = examples(
     "foreword classify predict model messages.txt > labels.txt",
     "foreword classify predict model reviews.csv --json | jq 'select(.predicted == \"bad\")'",
     "tail -f inbox.txt | foreword classify predict model --probabilities",
 )
 
 RowFormat: TypeAlias = Literal["text", "jsonl", "parquet", "csv", "tsv"]
+
+FormatOfRows: TypeAlias = Annotated[
+    RowFormat | None,
+    typer.Option("--format", help="File format.", show_default="by file name", rich_help_panel=READING),
+]
 
 Ranked: TypeAlias = list[tuple[str, float]]
 """Labels with their probabilities, the likeliest first."""
@@ -31,56 +37,38 @@ def predict(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="Text, JSONL, Parquet, CSV or TSV; - is standard input.")
     ] = "-",
+    *,
     probabilities: Annotated[
         bool, typer.Option("--probabilities", "-p", help="Print the probability after the label.")
     ] = False,
     k: Annotated[
         int | None,
-        typer.Option("--k", "-k", min=1, help="So many labels, the likeliest first.", show_default="1; all in JSON"),
+        typer.Option("--k", "-k", min=1, help="Number of labels, the likeliest first.", show_default="1; all in JSON"),
     ] = None,
-    text_column: Annotated[
-        str | None,
-        typer.Option(
-            "--text-column", metavar="NAME", help="The text, by name or number.", show_default="guessed",
-            rich_help_panel=READING,
-        ),
-    ] = None,
-    header: Annotated[
-        bool | None,
-        typer.Option(
-            "--header/--no-header", help="Whether the first line of CSV or TSV names the columns.",
-            show_default="guessed", rich_help_panel=READING,
-        ),
-    ] = None,
-    format: Annotated[
-        RowFormat | None,
-        typer.Option("--format", help="What it is.", show_default="told by the name", rich_help_panel=READING),
-    ] = None,
+    text_column: FieldOrColumn = None,
+    header: Header = None,
+    format: FormatOfRows = None,
     errors: ErrorsOption = "strict",
-    as_json: AsJson = False,
-) -> None:  # fmt: skip
+    output: OutputOptions,
+) -> None:
     """Print the label of every line, as soon as it is read.
 
-    Each line, or row, gives exactly one line, and a blank line gives a blank one. With more than one label, or with
-    probabilities, tabs stand between them. With --json that is an object with predicted, probability and, where asked
-    for, probabilities, which come after the line's text, or after all fields of a row.
+    Each line or row gives exactly one line; that of a blank line is blank. Several labels, and probabilities, are
+    separated by tabs. With --json each line is an object: the text, or all fields of the row, then predicted,
+    probability and, with -k or --probabilities, probabilities.
     """
     from foreword.cli.labelled import column
-    from foreword.cli.models import load_classifier
+    from foreword.cli.models import load_able
     from foreword.cli.printing import flush, write_text
     from foreword.text.rows import RowReading, read_rows
 
     batches = read_rows(file, RowReading(column(text_column), format, errors, header=header))
-    loaded = load_classifier(model)
+    loaded = load_able(model, "classify")
     for rows in batches:
-        found = ranked(loaded, list(rows.texts.strings()), k or (len(loaded.classes_) if as_json else 1))
-        if as_json:
-            every = probabilities or k is not None
-            write_text(
-                "".join(
-                    as_object(row, described(ranks, every)) for row, ranks in zip(rows.fields(), found, strict=True)
-                )
-            )
+        found = ranked(loaded, list(rows.texts.strings()), k or (len(loaded.classes_) if output.as_json else 1))
+        if output.as_json:
+            described = partial(as_facts, every=probabilities or k is not None)
+            write_text("".join(map(as_object, rows.fields(), map(described, found))))
         else:
             write_text("".join(as_line(ranks, probabilities) for ranks in found))
         flush()
@@ -99,7 +87,7 @@ def as_line(ranks: Ranked, probabilities: bool) -> str:
     return "\t".join(f"{label}\t{value:.6g}" if probabilities else label for label, value in ranks) + "\n"
 
 
-def described(ranks: Ranked, every: bool) -> dict[str, Any]:
+def as_facts(ranks: Ranked, every: bool) -> dict[str, Any]:
     """Return the likeliest label and its probability, and with ``every`` the probabilities of all labels."""
     found: dict[str, Any] = {
         "predicted": ranks[0][0] if ranks else None,

@@ -1,4 +1,4 @@
-"""``foreword tokenize encode``: text in, ids out."""
+"""``foreword tokenize``: learn a tokenizer, turn text into ids, turn ids into text."""
 
 from __future__ import annotations
 
@@ -11,28 +11,35 @@ import typer
 
 from foreword.cli.options import (
     TEXT_HELP,
-    AsJson,
-    DocumentOption,
-    ErrorsOption,
-    FieldOption,
-    FormatOption,
-    Quiet,
+    OutputOptions,
+    ReadingOptions,
     Threads,
     TokenizerPath,
+    add_command,
     examples,
-    reading_of,
 )
+from foreword.cli.tokenize_train import TRAIN_EXAMPLES, train
+from foreword.errors import InputError
 
 if TYPE_CHECKING:
+    from foreword.cli.lines import Batch
     from foreword.protocols import TextTokenizer
     from foreword.text.block import Block
     from foreword.tokens.corpus import Encoded
     from foreword.tokens.vocab import Vocab
 
-EXAMPLES = examples(
+ENCODE_EXAMPLES = examples(
     "foreword tokenize encode tokenizer notes.txt > ids.txt",
     "echo 'a new word' | foreword tokenize encode tokenizer --tokens",
     "foreword tokenize encode tokenizer ptb:train --corpus ptb-ids",
+)
+DECODE_EXAMPLES = examples(
+    "foreword tokenize decode tokenizer ids.txt",
+    "echo '412 7 88' | foreword tokenize decode tokenizer",
+)
+
+app = typer.Typer(
+    name="tokenize", help="Learn a tokenizer; turn text into ids and back.", no_args_is_help=True, epilog=TRAIN_EXAMPLES
 )
 
 
@@ -41,23 +48,19 @@ def encode(
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT", help=TEXT_HELP, show_default="standard input")
     ] = None,
+    *,
     tokens: Annotated[bool, typer.Option("--tokens", help="Print tokens instead of ids.")] = False,
     corpus: Annotated[
         str | None,
-        typer.Option("--corpus", "-o", metavar="FOLDER", help="Write a corpus for training instead of printing."),
+        typer.Option("--corpus", "-o", metavar="FOLDER", help="Save a corpus for training instead of printing."),
     ] = None,
     threads: Threads = None,
-    document: DocumentOption = "line",
-    field: FieldOption = "text",
-    format: FormatOption = None,
-    errors: ErrorsOption = "strict",
-    as_json: AsJson = False,
-    quiet: Quiet = False,
+    reading: ReadingOptions,
+    output: OutputOptions,
 ) -> None:
-    """Turn text into ids: a line a document, ids with blanks between them, without the end of the document.
+    """Turn text into ids: one line per document, ids separated by blanks, without the end of the document.
 
-    With --json a line is a JSON list, the only form in which tokens that hold white space come out exactly:
-    otherwise ▁ stands for a blank in a token. Blank documents are skipped.
+    Blank documents are skipped. With --json a line is a JSON list; otherwise ▁ stands for a blank in a token.
     """
     if tokens and corpus is not None:
         raise typer.BadParameter("a corpus holds ids", param_hint="'--tokens'")
@@ -70,29 +73,61 @@ def encode(
 
     if corpus is not None:
         check_output(corpus, folder=True)
-    reading = reading_of(document, field, format, errors)
     prints_here = corpus is None and sys.stdout.isatty()  # ids and a bar on one terminal would spoil each other
-    with progress(quiet or prints_here) as meter:
-        blocks = blocks_in(texts or ["-"], reading, meter)
+    with progress(output.quiet or prints_here) as meter:
+        blocks = blocks_in(texts or ["-"], reading.reading(), meter)
         loaded = load_tokenizer(tokenizer)
         if corpus is not None:
-            write_corpus(blocks, loaded, corpus, threads, as_json, quiet)
+            write_corpus(blocks, loaded, corpus, threads, output)
             return
-        lines = Lines(spellings(loaded.vocab, tokens, as_json), as_json)
+        lines = Lines(spellings(loaded.vocab, tokens, output.as_json), output.as_json)
         for encoded in ordered_map(loaded.encode_block, blocks, threads):
             write_text(lines.of(encoded))
 
 
+def decode(
+    tokenizer: TokenizerPath,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Ids, one line per document; - is standard input.")] = "-",
+    *,
+    output: OutputOptions,
+) -> None:
+    """Turn ids into text, line by line.
+
+    A text that contains line ends keeps them, and takes several lines. With --json the input has JSON lists, and each
+    text is printed as a JSON string on one line.
+    """
+    from foreword.cli.lines import line_batches
+    from foreword.cli.models import load_tokenizer
+    from foreword.cli.printing import flush, write_text
+
+    batches = line_batches(file)
+    loaded = load_tokenizer(tokenizer)
+    for batch in batches:
+        written: list[str] = []
+        for number in range(len(batch.lines)):
+            text = loaded.decode(ids_in(batch, number, output.as_json, len(loaded.vocab)))
+            written.append(f"{json.dumps(text, ensure_ascii=False) if output.as_json else text}\n")
+        write_text("".join(written))
+        flush()
+
+
+add_command(app, train, TRAIN_EXAMPLES)
+add_command(app, encode, ENCODE_EXAMPLES)
+add_command(app, decode, DECODE_EXAMPLES)
+
+# Encoding
+
+
 def write_corpus(
-    blocks: Iterator[Block], tokenizer: TextTokenizer, folder: str, threads: int | None, as_json: bool, quiet: bool
+    blocks: Iterator[Block], tokenizer: TextTokenizer, folder: str, threads: int | None, output: OutputOptions
 ) -> None:
     from foreword.cli.printing import print_message, write_json
     from foreword.tokens.corpus import Corpus
 
     corpus = Corpus.from_blocks(blocks, tokenizer, threads=threads, folder=folder)
-    if as_json:
+    if output.as_json:
         write_json({"documents": len(corpus), "tokens": len(corpus.ids), "output": folder})
-    elif not quiet:
+    elif not output.quiet:
         print_message(f"{len(corpus):,} documents, {len(corpus.ids):,} tokens, saved in {folder}")
 
 
@@ -135,3 +170,22 @@ class Lines:
             return self._start + self._go_on(ids)
         before, self._glue = self._glue, self._between if ids else self._glue
         return (before if ids else "") + self._between.join([self._spellings[id] for id in ids])
+
+
+# Decoding
+
+
+def ids_in(batch: Batch, number: int, as_json: bool, size: int) -> list[int]:
+    """The ids on one line, each of which must be in a vocabulary of ``size`` tokens."""
+    line = batch.lines[number]
+    try:
+        ids = json.loads(line) if as_json else [int(word) for word in line.split()]
+    except (ValueError, RecursionError):
+        expected = "a JSON list of ids" if as_json else "ids with blanks between them"
+        raise InputError(f"{batch.place(number)} is not {expected}") from None
+    if not isinstance(ids, list) or not all(type(id) is int for id in ids):
+        raise InputError(f"{batch.place(number)} is not a JSON list of ids")
+    for id in ids:
+        if not 0 <= id < size:
+            raise InputError(f"{batch.place(number)} has the id {id}, but the vocabulary ends at {size - 1}")
+    return ids

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 
-from foreword.cli.texts import EMBEDDED, blocks_in
+from foreword.cli.texts import blocks_in, is_dataset, is_embedded, path_of
 from foreword.protocols import Meter
 from foreword.search.documents import Names
 from foreword.text.block import Block
-from foreword.text.datasets import DATASETS, lookup
 from foreword.text.files import SourceFile, find_files
 from foreword.text.labelled import LabelledReading, read_labelled_blocks
 from foreword.text.sources import Reading, blocks_of_files, gather_blocks, not_empty
@@ -43,7 +41,7 @@ def _with_ids(
         errors=reading.errors,
         block_bytes=reading.block_bytes,
     )
-    found = read_labelled_blocks([_on_disk(text, meter) for text in texts], rows, meter=meter)
+    found = read_labelled_blocks([path_of(text, meter) for text in texts], rows, meter=meter)
 
     def blocks() -> Iterator[Block]:
         for block in found:
@@ -54,20 +52,12 @@ def _with_ids(
     return blocks()
 
 
-def _on_disk(text: str, meter: Meter | None) -> str:
-    """The file of a data set that is meant by its name."""
-    if not _is_data_set(text):
-        return text
-    dataset, file = lookup(text)
-    return str(dataset.path(file.split, meter=meter))
-
-
 # --- names from files
 
 
 def _sources(text: str) -> list[SourceFile | str]:
     """Files one by one; standard input, data sets and the embedded text by their names."""
-    if text == "-" or _is_data_set(text) or (text.partition(":")[0] == EMBEDDED and not _is_there(text)):
+    if text == "-" or is_dataset(text) or is_embedded(text):
         return [text]
     return [*find_files(text)]
 
@@ -101,11 +91,3 @@ def _blocks_of(source: SourceFile | str, reading: Reading, meter: Meter) -> Iter
 
 def _called(source: str) -> str:
     return "standard input" if source == "-" else source
-
-
-def _is_data_set(text: str) -> bool:
-    return text.partition(":")[0] in DATASETS and not _is_there(text)
-
-
-def _is_there(text: str) -> bool:
-    return os.path.exists(text)  # noqa: PTH110 - Path.exists raises where a name is too long to be one

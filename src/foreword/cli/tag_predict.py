@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from foreword.cli.options import READING, AsJson, ErrorsOption, ModelFolder, examples
+from foreword.cli.options import READING, ErrorsOption, ModelFolder, OutputOptions, examples
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 OutputFormat: TypeAlias = Literal["conllu", "conll", "tsv", "text"]
 InputFormat: TypeAlias = Literal["conllu", "conll", "text"]
 
-EXAMPLES = examples(
+PREDICT_EXAMPLES = examples(
     "echo 'Time flies like an arrow .' | foreword tag predict tagger",
     "foreword tag predict tagger sentences.txt --format tsv",
     "foreword tag predict tagger untagged.conllu > tagged.conllu",
@@ -37,34 +37,35 @@ def predict(
         str,
         typer.Argument(metavar="FILE", help="Text, CoNLL-U or CoNLL columns, compressed or not; - is standard input."),
     ] = "-",
+    *,
     format: Annotated[
         OutputFormat | None,
-        typer.Option("--format", help="word_TAG, a word a line, or as files have it.", show_default="as it was read"),
+        typer.Option("--format", help="Output: word_TAG, one word per line, or a treebank.", show_default="as read"),
     ] = None,
     input_format: Annotated[
         InputFormat | None,
-        typer.Option("--input", help="What is read.", show_default="told by its lines", rich_help_panel=READING),
+        typer.Option("--input", help="Input format.", show_default="by its lines", rich_help_panel=READING),
     ] = None,
     errors: ErrorsOption = "strict",
-    as_json: AsJson = False,
+    output: OutputOptions,
 ) -> None:
     """Tag every word.
 
-    Text is a sentence a line, its words and marks between white space; each line is answered as soon as it is read,
-    a blank one by a blank one. CoNLL-U comes out as it went in, with the column filled that the tagger has learnt; so
-    does CoNLL, which is told by --input or a name in .conll, and where there are only words gets a second column.
-    With --json every sentence is an object with words and tags.
+    Text has one sentence per line, its words and punctuation marks separated by white space. Each line is answered as
+    soon as it is read; a blank line gives a blank line. CoNLL-U is printed as it was read, with the column filled that
+    the tagger has learnt. So is CoNLL, which is recognised by --input or a file name in .conll; if it has only words, a
+    second column is added. With --json every sentence is an object with words and tags.
     """
-    if as_json and format is not None:
+    if output.as_json and format is not None:
         raise typer.BadParameter("--json is a format of its own", param_hint="'--format'")
 
     from foreword.cli.lines import line_batches
+    from foreword.cli.models import load_able
     from foreword.cli.printing import flush, write_text
-    from foreword.cli.tag.treebank import load_tagger
 
     batches = line_batches(file, errors)
-    tagger = load_tagger(model)
-    for written in answers(tagger, batches, input_format, "json" if as_json else format):
+    tagger: TreebankTagger = load_able(model, "tag")
+    for written in answers(tagger, batches, input_format, "json" if output.as_json else format):
         write_text(written)
         flush()
 
@@ -117,6 +118,11 @@ def told_format(name: str, batches: Iterator[list[str]]) -> tuple[InputFormat, I
             is_conllu = len(columns) == len(COLUMNS) and columns[0][:1].isdecimal()
             return "conllu" if is_conllu else "text", chain(seen, batches)
     return "text", iter(seen)
+
+
+def is_number(column: str) -> bool:
+    """Return whether a column is a number, as in CoNLL; the columns of CoNLL-U have names."""
+    return column.removeprefix("-").isdecimal()
 
 
 # Text
@@ -185,7 +191,6 @@ def tagged_conll(tagger: TreebankTagger, name: str, batches: Iterable[list[str]]
 
 def _filled(tagger: TreebankTagger, name: str, sentence: Sentence, tags: Sequence[str], format: str) -> str:
     """With its tags in the column that was learnt, or behind the words where there is nothing else."""
-    from foreword.cli.tag.treebank import is_number
     from foreword.tag.conll import Sentence, sentence_text
 
     if format != "conll":

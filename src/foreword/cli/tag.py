@@ -1,0 +1,293 @@
+"""``foreword tag``: learn a tagger from a treebank, measure it, and see what its features are worth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+import typer
+
+from foreword import kinds
+from foreword.cli.options import ModelFolder, Out, OutputOptions, SetOption, add_command, examples, kind_option
+from foreword.cli.tag_predict import PREDICT_EXAMPLES, is_number, predict
+from foreword.errors import InputError
+
+if TYPE_CHECKING:
+    from foreword.evaluate.tagging import Ablated, SpanMeasures, TagMeasures
+    from foreword.protocols import Meter, TreebankTagger
+    from foreword.tag.conllu import Tagged
+
+TRAIN_EXAMPLES = examples(
+    "foreword tag train ud_english_ewt:train -o tagger",
+    "foreword tag train train.conllu -o tagger --valid dev.conllu --column xpos",
+    "foreword tag train train.conllu -o tagger --kind hmm --set order=2",
+    "foreword tag train conll2003:train -o names --kind bilstm --scheme iob1 --valid conll2003:valid",
+    "foreword tag train chunks.txt -o chunks --kind bilstm --scheme bio --column 2 --set vectors=vectors.vec",
+    """foreword tag train train.conllu -o tagger --set 'features=["word", "suffix", "history"]'""",
+)
+EVALUATE_EXAMPLES = examples(
+    "foreword tag evaluate tagger ud_english_ewt:test",
+    "foreword tag evaluate names conll2003:test --json | jq .spans.micro.f1",
+)
+ABLATE_EXAMPLES = examples(
+    "foreword tag ablate ud_english_ewt:train ud_english_ewt:valid",
+    "foreword tag ablate train.conllu dev.conllu --column xpos --json",
+)
+TREEBANK_HELP = (
+    "CoNLL-U or CoNLL columns, compressed or not; [bold]-[/] for standard input, or a data set such as "
+    "[bold]ud_english_ewt:train[/]."
+)
+Treebanks: TypeAlias = Annotated[list[str], typer.Argument(metavar="FILE", help=TREEBANK_HELP, show_default=False)]
+ColumnOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--column",
+        metavar="COLUMN",
+        help="Column to learn: upos or xpos of CoNLL-U, or the number of a CoNLL column (the word's is 0).",
+        show_default="upos; the last one for spans",
+    ),
+]
+Scheme: TypeAlias = Literal["bio", "iob1", "bioes"]
+
+app = typer.Typer(name="tag", help="Learn a tagger of words; tag text.", no_args_is_help=True, epilog=TRAIN_EXAMPLES)
+
+
+def train(
+    files: Treebanks,
+    out: Out,
+    *,
+    kind: Annotated[
+        str, kind_option("tagger", "features (a linear model of hand-made features), hmm, or bilstm (a network).")
+    ] = "features",
+    column: ColumnOption = None,
+    scheme: Annotated[Scheme | None, typer.Option(help="Encoding of spans in the tags, for bilstm.")] = None,
+    settings: SetOption = None,
+    valid: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Treebank to evaluate the trained tagger on; bilstm keeps the best epoch."),
+    ] = None,
+    output: OutputOptions,
+) -> None:
+    """Learn a tagger from a treebank, and save it.
+
+    The tagger remembers the column: foreword tag predict fills it, and foreword evaluate compares with it.
+    """
+    from foreword.cli.models import check_output
+    from foreword.cli.progress import job
+
+    tagger = new_tagger(kind, files, column, scheme, settings)
+    check_output(out, folder=True)
+    with job(output, out, kind=kind, column=tagger.column) as work:
+        tagged = read_treebanks(files, tagger.column, work.meter)
+        held_out = None if valid is None else read_treebanks([valid], tagger.column, work.meter)
+        measures = fit_and_save(tagger, tagged, held_out, out, work.meter)
+        sizes = {"tokens": sum(map(len, tagged.sentences)), "sentences": len(tagged.sentences)}
+        work.facts |= {**sizes, "tags": len(tagger.tags_)}
+        work.summary = "{kind}: {tokens:,} tokens in {sentences:,} sentences, {tags} tags"
+        if measures is not None:
+            work.facts["valid"] = measures.to_json()
+            spans = f", F1 of spans {measures.spans.micro.f1:.2%}" if measures.spans else ""
+            work.measured = f", accuracy {measures.accuracies.all:.2%} on {valid}{spans}"
+
+
+def new_tagger(
+    kind: str, files: list[str], column: str | None, scheme: Scheme | None, settings: list[str] | None
+) -> Any:
+    """Construct a tagger that has learnt nothing yet; refuse options that mean nothing to its kind."""
+    from foreword.cli.settings import parse_settings, settings_of
+
+    chosen = kinds.trained_as("tagger")[kind]
+    model = kinds.resolve(chosen.home)
+    given = parse_settings(settings, kind, model)
+    if scheme is not None:
+        if "scheme" not in settings_of(model):
+            raise typer.BadParameter(f"{kind} has no spans: expected --kind bilstm", param_hint="'--scheme'")
+        given["scheme"] = scheme
+    column = column or usual_column(files, scheme)
+    if column not in ("upos", "xpos") and not is_number(column):
+        raise typer.BadParameter(f"{column!r} is not upos, xpos or a number", param_hint="'--column'")
+    return kinds.build(chosen, {"column": column, **chosen.names[kind], **given})
+
+
+def fit_and_save(
+    tagger: Any, tagged: Tagged, valid: Tagged | None, out: str, meter: Meter | None
+) -> TagMeasures | None:
+    """Train a tagger, save it, and evaluate it on ``valid``."""
+    from foreword.evaluate.tagging import measure_tagger
+    from foreword.protocols import Iterative
+    from foreword.storage.folder import save
+
+    if isinstance(tagger, Iterative):
+        learning: Any = tagger
+        tuned = "valid" in kinds.of(tagger).training and valid is not None
+        for step in learning.train(*tagged, **({"valid": valid} if tuned else {})):
+            if meter:
+                meter("learning", step.done, step.total)
+    else:
+        tagger.fit(*tagged)
+    save(tagger, out)
+    return None if valid is None else measure_tagger(tagger, *valid)
+
+
+def evaluate(model: ModelFolder, files: Treebanks, *, output: OutputOptions) -> None:
+    """Tag a tagged text and compare: accuracy, and for tags that are spans their precision, recall and F1.
+
+    With --json the keys are those of foreword evaluate, and spans with micro, macro, weighted and kinds.
+    """
+    from foreword.cli.models import load_able
+    from foreword.cli.printing import write_json
+    from foreword.cli.progress import progress
+
+    with progress(output.quiet) as meter:
+        measures = measure_treebanks(load_able(model, "tag"), files, meter)
+    if output.as_json:
+        write_json(measures.to_json())
+    else:
+        print_tag_measures(measures)
+
+
+def ablate(
+    train: Annotated[str, typer.Argument(metavar="TRAIN", help=TREEBANK_HELP, show_default=False)],
+    test: Annotated[str, typer.Argument(metavar="TEST", help="Treebank to evaluate on.", show_default=False)],
+    *,
+    column: Annotated[
+        Literal["upos", "xpos"], typer.Option(help="Column to learn: universal tags, or the language's own.")
+    ] = "upos",
+    settings: SetOption = None,
+    output: OutputOptions,
+) -> None:
+    """Train the tagger of hand-made features without each group of features, and with each group alone, and compare.
+
+    With --json every training prints one line as soon as it is done.
+    """
+    from foreword.cli.printing import flush, write_text
+    from foreword.cli.progress import progress
+    from foreword.cli.settings import parse_settings
+    from foreword.evaluate.tagging import ablation
+    from foreword.tag.features import ALL_GROUPS, FeatureTagger
+
+    given = {"column": column, **parse_settings(settings, "features", FeatureTagger)}
+    groups = given.pop("features", ALL_GROUPS)
+    found: list[Ablated] = []
+    with progress(output.quiet) as meter:
+        learnt, measured = (read_treebanks([name], given["column"], meter) for name in (train, test))
+        for row in ablation(learnt, measured, groups, **given):
+            found.append(row)
+            if output.as_json:
+                write_text(json.dumps(ablation_facts(row)) + "\n")
+                flush()
+            if meter:
+                meter("training", len(found), 2 * len(groups) + 2)
+    if not output.as_json:
+        print_ablation(found)
+
+
+add_command(app, train, TRAIN_EXAMPLES)
+add_command(app, predict, PREDICT_EXAMPLES)
+add_command(app, evaluate, EVALUATE_EXAMPLES)
+add_command(app, ablate, ABLATE_EXAMPLES)
+
+# Treebanks
+
+
+def usual_column(names: Sequence[str], scheme: str | None) -> str:
+    """Return the column that is learnt by default: the last one where the tags are spans, else universal tags."""
+    from foreword.cli.texts import is_dataset
+    from foreword.text.datasets import lookup
+
+    spans = scheme or any(lookup(name)[1].format == "conll" for name in names if is_dataset(name))
+    return "-1" if spans else "upos"
+
+
+def read_treebanks(names: Sequence[str], column: str, meter: Meter | None = None) -> Tagged:
+    """Read the sentences of all files, and a column of each: of CoNLL-U by its name, of CoNLL by its number."""
+    from foreword.tag.conll import read_conll
+    from foreword.tag.conllu import EMPTY, Tagged, read_conllu
+
+    tagged = Tagged([], [])
+    for name in names:
+        if is_number(column):
+            found = read_conll(treebank_path(name, "conll", meter), int(column))
+        else:
+            found = read_conllu(treebank_path(name, "conllu", meter), column)  # type: ignore[arg-type]
+        if all(tag == EMPTY for tags in found.tags for tag in tags):
+            raise InputError(f"{name}: its column {column} is empty")
+        tagged.sentences.extend(found.sentences)
+        tagged.tags.extend(found.tags)
+    return tagged
+
+
+def treebank_path(name: str, format: str, meter: Meter | None = None) -> str:
+    """Return the path of a file, or of a data set in this format."""
+    from foreword.cli.texts import is_dataset, path_of
+    from foreword.text.datasets import lookup
+
+    if is_dataset(name) and (found := lookup(name)[1].format) != format:
+        expected = "CoNLL-U" if format == "conllu" else "CoNLL, in which columns have numbers"
+        raise InputError(f"{name}: its format is {found}, not {expected}")
+    return path_of(name, meter)
+
+
+def measure_treebanks(tagger: TreebankTagger, names: Sequence[str], meter: Meter | None = None) -> TagMeasures:
+    """What a tagger makes of treebanks, in the column it has learnt."""
+    from foreword.evaluate.tagging import measure_tagger
+
+    return measure_tagger(tagger, *read_treebanks(names, tagger.column, meter))
+
+
+def print_tag_measures(measures: TagMeasures) -> None:
+    from foreword.cli.printing import plain_table, print_facts, print_table
+
+    low, high = measures.confusion.interval
+    found = measures.accuracies
+    print_facts(
+        {
+            "accuracy": f"{found.all:.2%} (95 % between {low:.2%} and {high:.2%})",
+            "known words": _percent(found.known),
+            "unknown words": f"{_percent(found.unknown)} ({found.unknown_share:.2%} of all)",
+            "tokens": f"{measures.confusion.texts:,}, {measures.confusion.right:,} right",
+            "sentences": f"{measures.sentences:,}, {measures.sentences_right:,} without a mistake",
+        }
+    )
+    numbers = ("precision", "recall", "F1", "tokens", "predicted")
+    table = plain_table("tag", *numbers, numbers=numbers)
+    for each in measures.confusion.classes:
+        shares = (f"{share:.4f}" for share in (each.precision, each.recall, each.f1))
+        table.add_row(each.label, *shares, f"{each.texts:,}", f"{each.predicted:,}")
+    print_table(table)
+    if measures.spans is not None:
+        print_spans(measures.spans)
+
+
+def print_spans(measures: SpanMeasures) -> None:
+    from foreword.cli.printing import plain_table, print_table
+
+    numbers = ("precision", "recall", "F1", "spans", "predicted")
+    table = plain_table("kind", *numbers, numbers=numbers)
+    for each in (*measures.kinds, measures.micro):
+        shares = (f"{share:.4f}" for share in (each.precision, each.recall, each.f1))
+        table.add_row(each.kind, *shares, f"{each.gold:,}", f"{each.predicted:,}")
+    print_table(table)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}" if share == share else "–"
+
+
+def ablation_facts(row: Ablated) -> dict[str, object]:
+    shares = {"accuracy": row.accuracies.all, "known": row.accuracies.known, "unknown": row.accuracies.unknown}
+    told = {name: share if share == share else None for name, share in shares.items()}
+    return {"name": row.name, "groups": list(row.groups), "features": row.features, **told}
+
+
+def print_ablation(found: list[Ablated]) -> None:
+    from foreword.cli.printing import plain_table, print_table
+
+    numbers = ("accuracy", "known words", "unknown words", "change", "features")
+    table = plain_table("features of", *numbers, numbers=numbers)
+    for row in found:
+        shares = (f"{share:.2%}" if share == share else "–" for share in row.accuracies[:3])
+        change = f"{100 * (row.accuracies.all - found[0].accuracies.all):+.2f}" if row is not found[0] else ""
+        table.add_row(row.name, *shares, change, f"{row.features:,}")
+    print_table(table)
