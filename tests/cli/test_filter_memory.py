@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import re
 import subprocess
@@ -40,6 +41,12 @@ def text_of(size: int, seed: int = 0) -> str:
     return (piece * (size // len(piece) + 1))[:size]
 
 
+def noise_of(size: int, seed: int) -> str:
+    """Words of random letters."""
+    letters = base64.b64encode(random.Random(seed).randbytes(size)).decode()
+    return " ".join(letters[at : at + 7] for at in range(0, size, 8))[:size]
+
+
 def alone(words: list[str]) -> float:
     """Megabytes of anonymous memory that a command has at most."""
     child = subprocess.Popen([sys.executable, "-m", "foreword", *words])
@@ -61,6 +68,7 @@ HOSTILE: dict[str, tuple[list[str], dict[str, Any]]] = {
     "one row group of a whole file": (SHORT * 3, {"compression": "none", "row_group_size": 1 << 30}),
     "long rows among short ones": (SHORT + [text_of(14_000_000)] * 5 + SHORT[:100], {"write_batch_size": 1}),
     "large pages": ([text_of(45_000, seed) for seed in range(16)] * 64, {}),
+    "a page that does not compress": ([noise_of(13_000_000, seed) for seed in range(3)], {}),
 }
 
 

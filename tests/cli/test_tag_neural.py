@@ -134,4 +134,4 @@ def test_ragged_columns_are_named_by_their_line(foreword: Foreword, trained: tup
 
 def test_spans_are_for_taggers_that_know_them(foreword: Foreword, names: Path, tmp_path: Path) -> None:
     call = ["tag", "train", names, "-o", tmp_path / "out", "--kind", "hmm", "--scheme", "bio"]
-    refused(foreword(*call), "hmm knows of no spans", 2)
+    refused(foreword(*call), "hmm has no spans", 2)

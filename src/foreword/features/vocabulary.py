@@ -239,10 +239,18 @@ class Memory(Protocol):
     def seen(self) -> int: ...
     @property
     def documents(self) -> Longs: ...
-    def learn(self, texts: Texts) -> None: ...
-    def learn_rows(self, texts: Texts) -> Counts: ...
-    def rows(self, texts: Texts) -> Counts: ...
-    def finish(self) -> None: ...
+
+    def learn(self, texts: Texts) -> None:
+        """Learn from texts."""
+
+    def learn_rows(self, texts: Texts) -> Counts:
+        """Learn from texts and return their rows."""
+
+    def rows(self, texts: Texts) -> Counts:
+        """Return the rows of texts, int64 CSR (documents, width), without learning."""
+
+    def finish(self) -> None:
+        """End learning, until ``learn`` is called again."""
 
 
 class Learning(NamedTuple):

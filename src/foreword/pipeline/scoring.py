@@ -8,6 +8,7 @@ Log-probabilities are added in double precision, whatever precision the model ha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
@@ -53,11 +54,19 @@ class DocumentScores:
 
     def records(self) -> list[ScoreRecord]:
         """Return one JSON object per document."""
-        columns = self.logprobs.tolist(), self.tokens.tolist(), self.oov.tolist(), self.perplexities.tolist()
+        columns = self.logprobs.tolist(), self.tokens.tolist(), self.oov.tolist()
         return [
-            {"score": finite(logprob), "tokens": tokens, "oov": oov, "perplexity": finite(perplexity)}
-            for logprob, tokens, oov, perplexity in zip(*columns, strict=True)
+            {"score": finite(logprob), "tokens": tokens, "oov": oov, "perplexity": _perplexity(logprob, tokens)}
+            for logprob, tokens, oov in zip(*columns, strict=True)
         ]
+
+
+def _perplexity(logprob: float, tokens: int) -> float | None:
+    """Return what ``perplexities`` has, by the C library, which may differ from NumPy in the last bit."""
+    try:
+        return finite(math.exp(-logprob / tokens)) if tokens else None
+    except OverflowError:
+        return None
 
 
 def score_documents(model: TextLM, documents: Block | Iterable[str]) -> DocumentScores:

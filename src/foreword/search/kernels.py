@@ -250,6 +250,7 @@ def _key(bits: Ints, document: int) -> int:
 
 @inlined
 def document_of(key: int) -> int:
+    """Return the document of a key of the heap."""
     return LOW - (key & LOW)
 
 

@@ -244,8 +244,8 @@ class ParquetRows:
         few = max(1, min(MOST_ROWS, step * rows // max(size, 1)))
         before = pyarrow.total_allocated_bytes()
         for batch in self._file.iter_batches(batch_size=few, row_groups=[group], use_threads=False):
-            # Packed, unpacked and decoded: a writer may have made longer pages than any we know.
-            self._check(group, (pyarrow.total_allocated_bytes() - before) // 3, "take")
+            if is_large:  # a writer may have made longer pages than any we know; they are packed, unpacked and decoded
+                self._check(group, (pyarrow.total_allocated_bytes() - before) // 4, "take")
             yield batch
 
     def _check(self, group: int, size: int, verb: str) -> None:

@@ -45,8 +45,8 @@ SUFFIXES: dict[str, Format] = {
 
 TEXT_FIELD = "text"
 
-PAGE_SHARE = 4
-"""How many times the longest row a page of Parquet may be."""
+PAGE_SHARE = 3
+"""How many times the longest row a page of Parquet may be: it is in memory packed, unpacked and in part decoded."""
 
 
 def format_of(name: str) -> Format | None:
