@@ -197,15 +197,17 @@ def _embedding(kind: str, **settings: Any) -> Callable[[Path], None]:
     """As ``foreword train … --resume`` does, but keeping what it has many times a second."""
 
     def work(place: Path) -> None:
-        from foreword.cli import vectors
+        from foreword import kinds
+        from foreword.pipeline import fitting
 
-        out, every = str(place / MODEL), vectors.SAVE_EVERY
-        vectors.SAVE_EVERY = OFTEN
+        output, every = fitting.Output(str(place / MODEL), resume=True), fitting.SAVE_EVERY
+        fitting.SAVE_EVERY = OFTEN
         try:
-            model = vectors.begin_or_resume(getattr(foreword, kind), settings, out, resume=True)
-            vectors.train_model(model, _corpus(400), out, None)
+            model = output.build(kinds.of(getattr(foreword, kind)()), settings)
+            fitting.learn(model, _corpus(400), output=output)
+            save(model, place / MODEL)
         finally:
-            vectors.SAVE_EVERY = every
+            fitting.SAVE_EVERY = every
 
     return work
 

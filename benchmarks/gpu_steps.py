@@ -155,7 +155,8 @@ def compared_on(job: Job) -> Row:
     trainer = our_trainer(job, text(job.shape.vocab, job.texts * job.steps * (total + 1)))
     start = {name: part.clone() for name, part in views(trainer.weights, trainer.shapes).items()}
     trainer.begin_epoch(1)
-    theirs = their_loop(job, start, trainer.task.inputs.clone(), trainer.task.targets.clone())
+    task: Any = trainer.task
+    theirs = their_loop(job, start, task.inputs.clone(), task.targets.clone())
 
     def ours(steps: int) -> float:
         return statistics.mean(trainer.run(PLANNED) for _ in range(steps // PLANNED))

@@ -170,7 +170,8 @@ class PlainLoop(torch.nn.Module):
 def plain_loop(trainer: Trainer) -> Callable[[], list[float]]:
     """The same network at the same weights, on the same text."""
     plain = PlainLoop({name: part.numpy() for name, part in views(trainer.weights, trainer.shapes).items()})
-    inputs, targets = trainer.task.inputs.clone(), trainer.task.targets.clone()
+    task: Any = trainer.task
+    inputs, targets = task.inputs.clone(), task.targets.clone()
     places = iter(range(0, len(inputs) - STEPS + 1, STEPS))
 
     def updates() -> list[float]:

@@ -100,7 +100,7 @@ def work(name: str) -> None:
 
     for module in [subject, *(sys.modules[key] for key in list(sys.modules) if key.startswith("benchmarks."))]:
         if hasattr(module, "interleaved"):
-            module.interleaved = on_request
+            setattr(module, "interleaved", on_request)  # noqa: B010
     subject.run(True)
 
 
@@ -119,7 +119,10 @@ def main() -> int:
         for row in compare(options.other.resolve(), name):
             print(f"{row['ratio']:.3f} ({row['lowest']:.2f}–{row['highest']:.2f})  {name}: {row['row']}", flush=True)
             rows.append(row)
-    stored = {"command": f"python -m benchmarks.versions {' '.join(['OTHER', *options.names])}", "commit": commit(ROOT)}
+    stored: dict[str, Any] = {
+        "command": f"python -m benchmarks.versions {' '.join(['OTHER', *options.names])}",
+        "commit": commit(ROOT),
+    }
     stored |= {"other": commit(options.other), "pairs": PAIRS, "seconds": round(time.time() - began), "rows": rows}
     STORED.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return int(any(row["ratio"] < LEAST for row in rows))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -75,7 +77,8 @@ def test_losses_and_weights_are_those_of_the_plain_loop(cell: str, tied: bool) -
     trainer = model.trainer(random_corpus())
     plain = Plain(trainer, cell, tied)
     trainer.begin_epoch(1)
-    inputs, targets = trainer.task.inputs.clone(), trainer.task.targets.clone()
+    task: Any = trainer.task
+    inputs, targets = task.inputs.clone(), task.targets.clone()
     first = None
     for begin in range(0, (UPDATES - 1) * STEPS, STEPS):
         ours = trainer.run(1)

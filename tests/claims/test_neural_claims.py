@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -100,6 +101,7 @@ def test_p10_the_labels_are_the_text_itself() -> None:
     )
     model.fit(texts)
     assert model.perplexity(texts) < 1.5
-    trainer = model.model.trainer(model.corpus(texts))  # type: ignore[attr-defined]
+    network: Any = model.model
+    trainer = network.trainer(model.corpus(texts))
     trainer.begin_epoch(1)
     np.testing.assert_array_equal(trainer.task.inputs[1:].numpy(), trainer.task.targets[:-1].numpy())

@@ -19,9 +19,9 @@ from foreword.text.block import blocks_of
 from foreword.text.datasets import dataset
 from foreword.text.embedded import embedded_text
 from foreword.text.sources import read_blocks
-from foreword.tokens.bpe import BPETokenizer, Kind
+from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.characters import CharacterTokenizer
-from foreword.tokens.merges import Merge
+from foreword.tokens.merges import Kind, Merge
 from foreword.tokens.plain import learn_merges
 from foreword.tokens.tokenizer_json import read_tokenizer_json
 from foreword.tokens.words import WordTokenizer

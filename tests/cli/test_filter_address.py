@@ -94,12 +94,12 @@ def test_in_an_object_store_nothing_is_moved(
     """Where an object appears whole; to move it would be to copy it."""
     from fsspec.implementations.memory import MemoryFileSystem
 
-    from foreword.filtering import address
+    from foreword.filtering import ledger
 
     def never(*words: object, **how: object) -> None:
         raise AssertionError(words)
 
-    monkeypatch.setattr(address, "WHOLE_AT_ONCE", {"memory"})
+    monkeypatch.setattr(ledger, "WHOLE_AT_ONCE", {"memory"})
     monkeypatch.setattr(MemoryFileSystem, "mv", never)
     report = filter_files(str(web), memory, Filtering([("", str(model))], score_only=True), processes=1)
     assert report.tally.kept == 1500

@@ -21,7 +21,7 @@ TEXTS += ["a rare word", "the hen"]
 LABELLED = [("win a free prize", "spam"), ("free money now", "spam"), ("lunch at nine", "ham"), ("see you soon", "ham")]
 TREEBANK = "1\tthe\tthe\tDET\t_\t_\t_\t_\t_\t_\n2\tcat\tcat\tNOUN\t_\t_\t_\t_\t_\t_\n\n" * 3
 
-QUICK = {"epochs": 1, "batch": 2}
+QUICK: dict[str, Any] = {"epochs": 1, "batch": 2}
 """Settings of networks, given on both sides: by default they learn for hours."""
 
 
@@ -47,7 +47,7 @@ def test_language_models_and_vectors(foreword: Foreword, text: Path, tmp_path: P
     settings: dict[str, Any] = QUICK if kinds.trained_as("language-model", "vectors")[name].network else {}
     if name == "awd-lstm":
         settings = {**settings, "embedding": 8, "hidden": 8}
-    device = {"device": "cpu"} if settings else {}
+    device: dict[str, Any] = {"device": "cpu"} if settings else {}
     given = [word for each, value in settings.items() for word in ("--set", f"{each}={value}")]
     given += ["--device", "cpu"] if device else []
     result = foreword("train", name, text, "-o", tmp_path / "shell", *given)

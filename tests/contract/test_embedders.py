@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from foreword.vectors.static import StaticEmbedder
 from numpy.testing import assert_allclose, assert_array_equal
 
 from foreword.protocols import Embedder, Saveable
 from foreword.storage.folder import load, save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
-from foreword.vectors.wordvectors import WordVectors
+from foreword.vectors.wordvectors import StaticEmbedder, WordVectors
 
 from .models import VECTORS, Model, built
 
@@ -41,10 +40,11 @@ def trained(case: Model) -> Any:
 
 
 def test_what_is_learnt_is_a_value(trained: Any) -> None:
+    vectors = trained.vectors
     assert isinstance(trained, Saveable)
-    assert isinstance(trained.vectors, WordVectors)
-    assert trained.vectors.dimensions == 4
-    assert "cat" in trained.vectors
+    assert isinstance(vectors, WordVectors)
+    assert vectors.dimensions == 4
+    assert "cat" in vectors
 
 
 def test_a_word_is_nearest_to_others_by_their_cosine(trained: Any) -> None:

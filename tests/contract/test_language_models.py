@@ -5,6 +5,7 @@ The slow road, stepping with ``advance`` and reading ``next_logprobs``, is the r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def case(request: pytest.FixtureRequest) -> Model:
 
 @pytest.fixture
 def model(case: Model) -> LanguageModel[Any]:
-    return case.build().fit(corpus_of(TRAIN))
+    fitted: LanguageModel[Any] = case.build().fit(corpus_of(TRAIN))
+    return fitted
 
 
 @pytest.fixture
@@ -179,7 +181,12 @@ def test_nothing_is_learnt_from_nothing(case: Model) -> None:
 
 def test_an_unfitted_model_says_so(case: Model, held_out: Corpus) -> None:
     model = case.build()
-    for use in (lambda: model.vocab, lambda: model.logprobs(held_out), lambda: model.next_logprobs(model.start())):
+    uses: list[Callable[[], object]] = [
+        lambda: model.vocab,
+        lambda: model.logprobs(held_out),
+        lambda: model.next_logprobs(model.start()),
+    ]
+    for use in uses:
         with pytest.raises(ForewordError, match="fit"):
             use()
 

@@ -39,7 +39,8 @@ def case(request: pytest.FixtureRequest) -> Tokens:
 
 @pytest.fixture
 def tokenizer(case: Tokens) -> TextTokenizer:
-    return case.build().fit(TEXTS)
+    fitted: TextTokenizer = case.build().fit(TEXTS)
+    return fitted
 
 
 def test_fit_returns_the_tokenizer(case: Tokens) -> None:

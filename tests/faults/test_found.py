@@ -20,7 +20,7 @@ import foreword
 from foreword.errors import ForewordError, InputError
 from foreword.fasttext.classifier import FastTextClassifier
 from foreword.fasttext.files import MOST_PRUNED, write_fasttext
-from foreword.fasttext.kernels_lines import make_line_room
+from foreword.fasttext.kernels_lines import make_line_workspace
 from foreword.fasttext.model import _kept_buckets
 from foreword.fasttext.quantize import quantize
 from foreword.filtering.rules import read_table
@@ -200,8 +200,8 @@ def test_n_grams_of_a_thousand_lengths_are_held_in_little_room(place: Path) -> N
     struct.pack_into("<2i", data, 8 + 9 * 4, 1, 1000)
     (place / "a.bin").write_bytes(data)
     model = load(place / "a.bin").model
-    assert make_line_room(10, model.reader, 4).rows.nbytes < 32 << 20
-    assert make_line_room(1 << 17, model.reader, 4).size == 1 << 17
+    assert make_line_workspace(10, model.reader, 4).rows.nbytes < 32 << 20
+    assert make_line_workspace(1 << 17, model.reader, 4).size == 1 << 17
 
 
 def test_a_table_of_nothing_but_commas_has_no_examples(place: Path) -> None:

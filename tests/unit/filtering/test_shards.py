@@ -16,6 +16,7 @@ from foreword.filtering.shards import relative_name
 from foreword.ngram.unigram import UnigramLM
 from foreword.pipeline.language import TextLM
 from foreword.storage.folder import save
+from foreword.text import segments
 from foreword.tokens.words import WordTokenizer
 
 
@@ -81,7 +82,7 @@ def test_parts_that_were_finished_are_not_done_again(
     done = (tmp_path / "out" / FOLDER / "ledger.jsonl").read_text().splitlines()[1:]
     assert len(done) == len(good) // 1000  # all but the last
     opened: list[int] = []
-    plain = shards.segment_opened
+    plain = segments.segment_opened
 
     def noting(name: str, start: int, stop: int, longest: int) -> Any:
         opened.append(start)

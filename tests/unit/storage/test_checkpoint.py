@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from foreword.arrays import Array
 from foreword.errors import InputError, explained
 from foreword.storage.checkpoint import Checkpoint, fingerprint, read_checkpoint, write_checkpoint
 from foreword.storage.safetensors import write_arrays
 
-ARRAYS = {"counts": np.arange(5), "weights": np.ones((2, 3), np.float32)}
+ARRAYS: dict[str, Array] = {"counts": np.arange(5), "weights": np.ones((2, 3), np.float32)}
 
 
 def test_arrays_and_facts_come_back(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Parts
 from foreword.text.block import blocks_of
 from foreword.tokens import plain
-from foreword.tokens.bpe import BPETokenizer, Kind, Pattern, _Encoder
+from foreword.tokens.bpe import BPETokenizer, Pattern, _Encoder
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.kernels import SHORT
+from foreword.tokens.merges import Kind
 
 TEXTS = [
     "the cat sat on the mat, the then there theory",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -66,14 +66,15 @@ def test_p01_states_are_carried_and_the_gradient_is_cut() -> None:
     settings = Training(epochs=1, batch=1, steps=6, rate=STILL, weight_decay=0, averages=(), clip=1e9)
     trainer = trainer_of(shape, torch.randperm(12, generator=torch.Generator().manual_seed(1)), settings)
     trainer.run(2)
+    task: Any = trainer.task
     weights = {name: part.clone().requires_grad_() for name, part in views(trainer.weights, shape.tensors()).items()}
-    hidden, state = shape.read(weights, trainer.task.inputs, shape.start(1, trainer.weights))
+    hidden, state = shape.read(weights, task.inputs, shape.start(1, trainer.weights))
     for carried, whole in zip(trainer.state, state, strict=True):
         assert not carried.requires_grad
         torch.testing.assert_close(carried, whole)
-    earlier = trainer.task.inputs[:6, 0]
+    earlier = task.inputs[:6, 0]
     assert (trainer.gradients["embedding"][earlier] == 0).all()
-    late = linear_cross_entropy(hidden[6:, 0], weights["output"], weights["bias"], trainer.task.targets[6:, 0])
+    late = linear_cross_entropy(hidden[6:, 0], weights["output"], weights["bias"], task.targets[6:, 0])
     (uncut,) = torch.autograd.grad(late, [weights["embedding"]])
     assert (uncut[earlier].abs().sum(1) > 0).all()
 

@@ -14,6 +14,7 @@ import pytest
 
 from foreword.evaluate.compare import ladder as module
 from foreword.evaluate.compare import run_cache as resuming
+from foreword.evaluate.compare.budget import POLICY
 from foreword.evaluate.compare.ladder import LADDER, compare
 from foreword.evaluate.compare.results import Comparison, Curve, Event, Gates, Progress, Resumed, Row
 from foreword.evaluate.compare.run_cache import RunCache
@@ -66,7 +67,7 @@ def test_other_runs_begin_anew(tmp_path: Path, change: dict[str, Any]) -> None:
 
 def test_a_network_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resuming, "CHECKPOINT_EVERY", 0.0)
-    monkeypatch.setattr(module, "POLICY", dataclasses.replace(module.POLICY, patience=0))
+    monkeypatch.setattr(module, "POLICY", dataclasses.replace(POLICY, patience=0))
     settings = {"models": ["rnn"], "time_budget": 4}
     stopped = 0.0
     for event in run(tmp_path, **settings):

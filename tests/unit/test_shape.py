@@ -1,0 +1,119 @@
+"""The shape of the code: short functions, small classes, few parameters, documented names, types named once."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import foreword
+
+PACKAGE = Path(foreword.__file__).parent
+LONGEST_FUNCTION, LONGEST_CLASS, MOST_PARAMETERS = 60, 300, 10
+DOCUMENTED = 0.95
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def sources() -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield path.relative_to(PACKAGE), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def is_kernel(path: Path) -> bool:
+    """Return whether a module holds kernels, which take the arrays they fill and are as long as their loops."""
+    return path.parts[0] == "native" or path.stem.startswith("kernels") or path.stem in ("strings", "pieces")
+
+
+def lines_of(node: ast.stmt) -> int:
+    """Return the length of a function or class without its docstring."""
+    body = getattr(node, "body", [])
+    total = (node.end_lineno or node.lineno) - node.lineno + 1
+    first = body[0] if body else None
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+        total -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return total
+
+
+def parameters_of(function: Function) -> int:
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return len([argument for argument in named if argument.arg not in ("self", "cls")])
+
+
+def public_functions(tree: ast.Module) -> Iterator[Function]:
+    """Yield functions and methods that callers may use: no underscore, in no private class, in no Protocol's body."""
+    for node in tree.body:
+        if isinstance(node, Function) and not node.name.startswith("_"):
+            yield node
+        elif isinstance(node, ast.ClassDef) and node.name[0] != "_" and not is_protocol(node):
+            yield from (each for each in node.body if isinstance(each, Function) and each.name[0] != "_")
+
+
+def is_protocol(owner: ast.ClassDef) -> bool:
+    return any("Protocol" in ast.dump(base) for base in owner.bases)
+
+
+def is_overload(function: Function) -> bool:
+    return any(
+        "overload" in ast.dump(decorator) or "setter" in ast.dump(decorator) for decorator in function.decorator_list
+    )
+
+
+def test_no_function_is_long() -> None:
+    long = [
+        f"{path}:{node.lineno} {node.name} has {lines_of(node)} lines"
+        for path, tree in sources()
+        if not is_kernel(path)
+        for node in ast.walk(tree)
+        if isinstance(node, Function) and lines_of(node) > LONGEST_FUNCTION
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_no_class_is_long() -> None:
+    long = [
+        f"{path}:{node.lineno} {node.name} has {lines_of(node)} lines"
+        for path, tree in sources()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and lines_of(node) > LONGEST_CLASS
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_no_constructor_takes_many_parameters() -> None:
+    many = [
+        f"{path}:{node.lineno} {owner.name} takes {parameters_of(node)} parameters"
+        for path, tree in sources()
+        for owner in ast.walk(tree)
+        if isinstance(owner, ast.ClassDef)
+        for node in owner.body
+        if isinstance(node, Function) and node.name == "__init__" and parameters_of(node) > MOST_PARAMETERS
+    ]
+    assert not many, "\n".join(many)
+
+
+def test_public_functions_are_documented() -> None:
+    functions = [(path, each) for path, tree in sources() for each in public_functions(tree) if not is_overload(each)]
+    missing = [f"{path}:{each.lineno} {each.name}" for path, each in functions if ast.get_docstring(each) is None]
+    share = 1 - len(missing) / len(functions)
+    assert share >= DOCUMENTED, f"{share:.1%} are documented; these are not:\n" + "\n".join(missing)
+
+
+def test_array_types_are_defined_once() -> None:
+    """``Floats`` means one thing in the whole package."""
+    alias = re.compile(r"^\w+(?:: TypeAlias)? = NDArray\[", re.MULTILINE)
+    others = [
+        str(path) for path, _ in sources() if path.name != "arrays.py" and alias.search((PACKAGE / path).read_text())
+    ]
+    assert others == []
+
+
+def test_there_is_one_table_of_kinds() -> None:
+    """A class is named by its module in the registry and among the public names, nowhere else."""
+    named = re.compile(r'"foreword\.[\w.]+:\w+"')
+    others = [
+        str(path) for path, _ in sources() if path.name != "kinds.py" and named.search((PACKAGE / path).read_text())
+    ]
+    assert others == []
