@@ -117,17 +117,17 @@ def limits() -> list[tuple[str, str, str, str]]:
     recurrent, looking = remembered(1000)
     slow, quick = training_pace()
     return [
-        ("no parallelism", "a state needs the one before it", "all places at once",
-         f"an LSTM of {WIDE} units takes {one_after_the_other():.1f} times as long for 1,024 words one after the "
-         "other as side by side, on one CPU thread"),
-        ("long paths", "what a word says passes every step behind it", "one hop between any two words",
-         f"gradient that reaches {FAR} words back, as a share of what reaches one word back: RNN "
+        ("no parallelism", "each state depends on the previous one", "all positions in parallel",
+         f"an LSTM of {WIDE} units takes {one_after_the_other():.1f} times as long for 1,024 words in sequence "
+         "as in a batch, on one CPU thread"),
+        ("long paths", "information passes through every later step", "one hop between any two words",
+         f"gradient {FAR} words back, relative to one word back: RNN "
          f"{far_gradient(layer('rnn', UNITS)):.0e}, attention {far_gradient(attention):.0e}"),
-        ("limited memory", "one state for all that was read", "all places stay in sight",
-         f"numbers held after 1,000 words, two layers of {UNITS}: LSTM {recurrent:,}, Transformer {looking:,}"),
-        ("slow training", "steps that wait leave a processor idle", "products large enough to fill it",
-         f"words a second in training, on one CPU thread: LSTM {slow:,.0f}, Transformer {quick:,.0f}"
-         + ("" if quick > slow else ": where a thread has nothing to wait for, the claim does not hold")),
+        ("limited memory", "one state for the whole text", "all positions stay accessible",
+         f"numbers stored after 1,000 words, two layers of {UNITS}: LSTM {recurrent:,}, Transformer {looking:,}"),
+        ("slow training", "sequential steps leave processors idle", "matrix products large enough to use them fully",
+         f"training words per second, on one CPU thread: LSTM {slow:,.0f}, Transformer {quick:,.0f}"
+         + ("" if quick > slow else ": on a single thread, which has no idle cores, the claim does not hold")),
     ]  # fmt: skip
 
 
@@ -140,14 +140,14 @@ def reference() -> list[tuple[str, str, str, str, str]]:
     back = f"gradient {FAR} words back: "
     return [
         ("RNN", "one set of weights for all steps", "any length", "gradients vanish", back + shares["rnn"]),
-        ("LSTM", "a cell and three gates", "far memory", "one step after another", back + shares["lstm"]),
+        ("LSTM", "a cell and three gates", "long-term memory", "one step after another", back + shares["lstm"]),
         ("GRU", "two gates, one state", "the same with fewer weights", "one step after another",
          f"{ratio:.2f} of an LSTM's weights; {back}{shares['gru']}"),
-        ("BiRNN", "reads from both ends", "context behind a word", "twice the work; no streaming",
+        ("BiRNN", "reads from both ends", "context after a word", "twice the work; no streaming",
          f"{twice_the_work():.2f} times as long"),
-        ("seq2seq", "encoder and decoder", "output of any length", "all through one state",
-         f"sources of 10 to 12 words reversed without a mistake: {right['none']:.0%}"),
-        ("seq2seq with attention", "looks at the source at every step", "the one state", "one step after another",
+        ("seq2seq", "encoder and decoder", "output of any length", "everything passes through one state",
+         f"sources of 10 to 12 words reversed without error: {right['none']:.0%}"),
+        ("seq2seq with attention", "attends to the source at every step", "the single state", "one step after another",
          f"the same: {right['additive']:.0%}"),
     ]  # fmt: skip
 
@@ -159,12 +159,11 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 def main() -> None:
     torch.set_num_threads(1)
     sys.stdout.write(
-        "# What recurrent networks cannot do, and what came of it\n\n"
-        "Written by `python recipes/limits.py`, which measures every number here.\n\n"
+        "# Limits of recurrent networks\n\nWritten by `python recipes/limits.py`, which measures every number here.\n\n"
     )
     sys.stdout.write(table(("limit", "cause", "the Transformer's fix", "measured"), [*limits()]))
     sys.stdout.write("\n")
-    sys.stdout.write(table(("model", "what is new", "solves", "what is left", "measured"), [*reference()]))
+    sys.stdout.write(table(("model", "what is new", "solves", "remaining problem", "measured"), [*reference()]))
 
 
 if __name__ == "__main__":

@@ -210,18 +210,19 @@ def page(measured: Measured, filters: Sequence[Rate]) -> str:
     laws = [Law.of(tokens, [each.ngrams[order] for each in growth]) for order in range(ORDER)]
     windows = Law.of(tokens, [each.windows for each in growth])
     density = growth[-1].tokens / growth[-1].bytes
-    head = """Made by `python recipes/scale.py > docs/scale.md`; do not edit. What is measured was measured on one core
-        of the machine that [the benchmarks](BENCHMARKS.md) name; what is computed from it says from what."""
-    assumed = f"""Assumed, and to be replaced by your own: a virtual core with 4 GiB of memory costs ${PRICE:.2f} an
-        hour, a node has {CORES} of them and {MEMORY >> 30} GiB, a network of 10 Gbit/s, and a virtual core does what
-        our core does. Storage and its traffic are not counted. A terabyte is 10¹² bytes of text, not compressed."""
+    head = """Made by `python recipes/scale.py > docs/scale.md`; do not edit. Measured numbers are from one core of
+        the machine described in [the benchmarks](BENCHMARKS.md); computed numbers state what they are derived from."""
+    assumed = f"""Assumptions, to be replaced by your own figures: a virtual core with 4 GiB of memory costs
+        ${PRICE:.2f} an hour, a node has {CORES} of them and {MEMORY >> 30} GiB, a network of 10 Gbit/s, and a virtual
+        core is as fast as our core. Storage and data transfer are not included. A terabyte is 10¹² bytes of
+        uncompressed text."""
     parts = ["# One terabyte, a hundred terabytes", told(head), told(assumed)]
     parts += filtering(filters) + heaps(growth, laws, windows) + counting(measured, laws, windows, density)
     return "\n\n".join(parts + breaking(measured, laws, density))
 
 
 def filtering(filters: Sequence[Rate]) -> list[str]:
-    columns = "one core | documents/s | MB/s | core-hours a TB | $ a TB | 1 TB on 100 cores | 100 TB on 1,000 cores"
+    columns = "one core | documents/s | MB/s | core-hours per TB | $ per TB | 1 TB on 100 cores | 100 TB on 1,000 cores"
     lines = [f"| {columns} |", "|---" * (columns.count("|") + 1) + "|"]
     for each in filters:
         hours = TERABYTE / each.bytes / 3600
@@ -230,14 +231,14 @@ def filtering(filters: Sequence[Rate]) -> list[str]:
             f"{hours / 100 * 60:.1f} min | {hours * 100 / 1000:.1f} h |"
         )
     full = CORES * filters[0].bytes
-    before = f"""Parts of 64 MB, {TERABYTE / (64 << 20):,.0f} a terabyte, are independent, so that cores add up until
-        the disks do not. Two workers of Ray's cluster on one machine beside one: see *Ray* in [the
-        benchmarks](BENCHMARKS.md)."""
-    after = f"""A node's {CORES} cores read {full / 1e9:.1f} GB/s with the quickest model and write up to as much:
-        {2 * full / NETWORK:.1f} times what its network carries one way, where the files are not its own. Memory of a
-        node: the models once, mapped by all its workers, and at most {WORKER / 1e6:.0f} MB for each of {CORES} workers,
-        {CORES * WORKER / 1e9:.1f} GB. Nothing is sent from worker to worker; the program that was started gets the sums
-        of each part, about a kilobyte, and writes a line of the ledger for it."""
+    before = f"""Parts of 64 MB, {TERABYTE / (64 << 20):,.0f} per terabyte, are independent, so throughput scales with
+        the cores until the disks are the bottleneck. For two Ray workers on one machine compared with one, see *Ray*
+        in [the benchmarks](BENCHMARKS.md)."""
+    after = f"""A node's {CORES} cores read {full / 1e9:.1f} GB/s with the fastest model and write up to as much:
+        {2 * full / NETWORK:.1f} times the one-way bandwidth of its network, if the files are remote. Memory of a
+        node: the models once, mapped by all its workers, and at most {WORKER / 1e6:.0f} MB for each of {CORES}
+        workers, {CORES * WORKER / 1e9:.1f} GB. Workers do not exchange data; the driver receives the sums of each
+        part, about a kilobyte, and writes one ledger line for it."""
     return ["## Filtering", told(before), "\n".join(lines), told(after)]
 
 
@@ -253,23 +254,23 @@ def heaps(growth: Sequence[Growth], laws: Sequence[Law], windows: Law) -> list[s
         "| β | " + " | ".join(f"{law.beta:.3f}" for law in (*laws, windows)) + " |",
         "| k | " + " | ".join(f"{law.k:.3g}" for law in (*laws, windows)) + " |",
     ]
-    before = f"""Distinct n-grams of English Wikipedia, counted; a window is what is sent about (`ngram/merge.py`),
-        {ORDER} words at most."""
-    law = f"""Heaps' law, distinct = k · tokens^β, fitted to these (at worst
+    before = f"""Distinct n-grams of English Wikipedia, counted; a window is the unit that is exchanged
+        (`ngram/merge.py`), {ORDER} words at most."""
+    law = f"""Heaps' law, distinct = k · tokens^β, fitted to these counts (at most
         {max(law.worst for law in (*laws, windows)):.0%} off):"""
-    after = """Carried on by four or six powers of ten this is a guess, and on the high side: β falls as texts grow, and
-        the web repeats itself more than an encyclopaedia does."""
+    after = """An extrapolation over four or six orders of magnitude is only a rough estimate, and too high: β
+        decreases with the size of the text, and the web is more repetitive than an encyclopaedia."""
     return ["## How n-grams grow", told(before), "\n".join(counted), told(law), "\n".join(fitted), told(after)]
 
 
 def counting(measured: Measured, laws: Sequence[Law], windows: Law, density: float) -> list[str]:
     row, stretch = 4 * ORDER + 8, measured.growth[-1]
-    before = f"""Measured, CPU time of one core: words are counted at {1 / measured.words:.0f} MB/s, a stretch becomes
-        ids and sorted windows at {1 / measured.windows:.1f} MB/s, windows are merged at {1 / measured.merging:.1f}
-        million a second and become tables at {1 / measured.tables:.1f} million a second. A stretch of
-        {stretch.bytes / 1e6:.0f} MB gives {stretch.windows / 1e6:.1f} million windows of {row} bytes,
-        {row * stretch.windows / stretch.bytes:.1f} bytes for each byte of text, and whoever lists them takes at most
-        {measured.memory / 1e9:.1f} GB (this program's peak, which holds more than a worker does),
+    before = f"""Measured in CPU time on one core: words are counted at {1 / measured.words:.0f} MB/s, a chunk is
+        converted to ids and sorted windows at {1 / measured.windows:.1f} MB/s, windows are merged at
+        {1 / measured.merging:.1f} million per second and converted to tables at {1 / measured.tables:.1f} million per
+        second. A chunk of {stretch.bytes / 1e6:.0f} MB gives {stretch.windows / 1e6:.1f} million windows of {row}
+        bytes, {row * stretch.windows / stretch.bytes:.1f} bytes per byte of text, and the process that lists them
+        uses at most {measured.memory / 1e9:.1f} GB (the peak of this program, which stores more than a worker does),
         {CORES * measured.memory / 1e9:.0f} GB for the {CORES} cores of a node."""
     table = [_counted(size, measured, laws, windows, density) for size in (TERABYTE, 100 * TERABYTE)]
     lines = ["| | 1 TB | 100 TB |", "|---|---|---|"]
@@ -288,14 +289,14 @@ def _counted(size: float, measured: Measured, laws: Sequence[Law], windows: Law,
     # Each halving of the number of lists moves all windows once, at most: repeated ones become fewer.
     seconds += listed / 1e6 * (measured.merging * np.log2(stretches) + measured.tables)
     return {
-        "stretches": f"{stretches:,.0f}",
-        "sent by each level of merging (shuffle), at most": f"{listed * row / 1e12:,.1f} TB",
-        f"levels of merging, {TOGETHER} lists by a task": f"{levels}",
-        "all of them over the network of 100, 1,000 cores": f"{carried / 3600:.1f} h",
+        "chunks": f"{stretches:,.0f}",
+        "data sent per merge level (shuffle), at most": f"{listed * row / 1e12:,.1f} TB",
+        f"merge levels, {TOGETHER} lists per task": f"{levels}",
+        "time for all levels on the network of 100 and 1,000 cores": f"{carried / 3600:.1f} h",
         "core-hours": f"{seconds / 3600:,.0f}",
-        "what they cost": f"${seconds / 3600 * PRICE:,.0f}",
-        f"distinct {ORDER}-grams, by Heaps": f"{laws[-1].at(tokens):.2g}",
-        "windows that are left, by Heaps": f"{windows.at(tokens) * row / 1e12:,.1f} TB",
+        "cost": f"${seconds / 3600 * PRICE:,.0f}",
+        f"distinct {ORDER}-grams, by Heaps' law": f"{laws[-1].at(tokens):.2g}",
+        "remaining windows, by Heaps' law": f"{windows.at(tokens) * row / 1e12:,.1f} TB",
     }
 
 
@@ -308,25 +309,26 @@ def breaking(measured: Measured, laws: Sequence[Law], density: float) -> list[st
     numbered = laws[-1].reached(NUMBERED) / density
     words, parts = laws[0].at(TERABYTE * density), 100 * TERABYTE / (64 << 20)
     points = [
-        f"""1. **The estimates, which one program makes.** It holds every n-gram of every order at about {held:.0f}
-        bytes: {MEMORY >> 30} GiB are full after about {fits / 1e9:,.0f} GB of text. With `--memory` they go to disk,
-        and then the numbers of n-grams are the limit: an order has at most 2³¹, which {ORDER}-grams reach after about
-        {numbered / 1e9:,.0f} GB. Above that: a lower order, fewer words (`--vocab`), or text without its repetitions.
-        Pruning does not help, for discounts are estimated from what it would leave out.""",
-        f"""2. **The vocabulary.** By Heaps a terabyte has {words / 1e6:,.0f} million different words; merging their
-        counts needs all of them in one worker, {words * 60 / 1e9:,.0f} GB at sixty bytes each. `--tokenizer` with
-        byte-pair tokens learnt from a part avoids the whole step.""",
-        """3. **The object store**, when windows come faster than they are merged: Ray spills to local disks, which need
-        room for one level of merging, divided by the nodes.""",
-        f"""4. **The ledger**, in filtering: {parts / 1e6:.1f} million parts for 100 TB are as many lines of about a
-        kilobyte, written and synced one by one, and one more for each file; at the {measured.lines:,.0f} a second
-        measured here that is {parts / measured.lines / 3600:.1f} hours. Files that are not plain lines (compressed,
-        Parquet) are one part each, so that a single huge one is one task.""",
-        "5. **Requests to an object store**, when IN is an address: each part opens its file once.",
+        f"""1. **Estimation, which runs in one process.** It stores every n-gram of every order in about {held:.0f}
+        bytes: {MEMORY >> 30} GiB are full after about {fits / 1e9:,.0f} GB of text. With `--memory` they are stored
+        on disk, and the number of n-grams becomes the limit: an order has at most 2³¹, which {ORDER}-grams reach
+        after about {numbered / 1e9:,.0f} GB. Beyond that, use a lower order, a smaller vocabulary (`--vocab`), or
+        deduplicated text. Pruning does not help, because the discounts are estimated from the n-grams that it would
+        remove.""",
+        f"""2. **The vocabulary.** By Heaps' law a terabyte has {words / 1e6:,.0f} million different words; merging
+        their counts needs all of them in one worker, {words * 60 / 1e9:,.0f} GB at sixty bytes each. `--tokenizer`
+        with a byte-pair tokenizer trained on a sample avoids the whole step.""",
+        """3. **The object store**, when windows arrive faster than they are merged: Ray spills to local disks, which
+        need space for one merge level, divided by the number of nodes.""",
+        f"""4. **The ledger**, in filtering: {parts / 1e6:.1f} million parts for 100 TB mean the same number of lines
+        of about a kilobyte, written and synced one by one, and one more per file; at the {measured.lines:,.0f} per
+        second measured here that is {parts / measured.lines / 3600:.1f} hours. Files that are not uncompressed lines
+        (compressed files, Parquet) are one part each, so that a single huge file is one task.""",
+        "5. **Requests to an object store**, when IN is a URL: each part opens its file once.",
     ]
-    network = f"""Training networks by several workers sends the whole gradient, 4 bytes a weight, twice at every update
-        (a ring); a network of ten million weights on ten gigabits waits {2 * 4e7 / NETWORK * 1e3:.0f} ms for that, so
-        that batches have to be worth it."""
+    network = f"""Training a network with several workers sends the whole gradient, 4 bytes per weight, twice per
+        update (ring all-reduce); with ten million weights and ten gigabits each update waits
+        {2 * 4e7 / NETWORK * 1e3:.0f} ms, so batches must be large enough to be worthwhile."""
     return ["## What breaks first", "\n".join(told(point, "   ") for point in points), told(network)]
 
 
