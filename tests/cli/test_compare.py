@@ -48,7 +48,7 @@ def test_without_torch_a_line_says_what_was_left_out(
     assert result.exit_code == 0
     assert "5-gram" in result.stdout
     *_, last = result.stderr.splitlines()
-    assert last.startswith("left out, for they need torch: bengio, rnn")
+    assert last.startswith("left out, because they need torch: bengio, rnn")
 
 
 def test_without_a_terminal_a_line_is_told_for_each_model(foreword: Foreword, poem: Path) -> None:

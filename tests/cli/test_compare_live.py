@@ -79,7 +79,7 @@ def test_ctrl_c_says_how_to_go_on(foreword: Foreword, poem: Path, monkeypatch: p
     result = foreword("compare", poem, "--models", "unigram,bigram,hmm")
     assert result.exit_code == 130
     *_, last = result.stderr.splitlines()
-    assert last == "foreword: stopped: 2 models are done, and the same command goes on from there"
+    assert last == "foreword: stopped: 2 models are done, and the same command continues from there"
 
 
 @pytest.mark.long

@@ -38,7 +38,7 @@ def test_the_ids_of_another_tokenizer_keep_to_the_limit_too(foreword: Foreword, 
 
 @pytest.mark.parametrize(
     ("kind", "size", "told"),
-    [("unigram", "512M", "means nothing to unigram"), ("ngram", "1K", "64M"), ("ngram", "much", "512M")],
+    [("unigram", "512M", "unigram has no memory limit"), ("ngram", "1K", "64M"), ("ngram", "much", "512M")],
 )
 def test_a_limit_that_means_nothing_is_a_wrong_call(
     foreword: Foreword, text: Path, tmp_path: Path, kind: str, size: str, told: str

@@ -51,7 +51,7 @@ def test_nothing_depends_on_the_clock_on_the_wall() -> None:
     asks = re.compile(r"\btime\.time(_ns)?\(|\bdatetime\.(now|utcnow|today)\(")
     found = {path.name for path in SRC.rglob("*.py") if asks.search(path.read_text("utf-8"))}
     # The day of a claim; the times of a server's log and metrics; how old files are that a stopped comparison left.
-    assert found == {"stored.py", "counted.py", "metrics.py", "resuming.py"}
+    assert found == {"proofs.py", "metrics.py", "run_cache.py"}
 
 
 def test_a_crash_would_be_seen() -> None:

@@ -99,6 +99,7 @@ def serve(
 
     check_address(host, token)
     chosen = ServerSettings(**parse_settings(settings, "serve", ServerSettings))
+    chosen.limits()  # wrong settings are refused before models are looked for
     _serve(sources_of(models), host, port, token, chosen, watch, access_log, output)
 
 
