@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 import subprocess
@@ -66,7 +67,7 @@ def test_a_run_that_is_killed_goes_on(poem: Path, tmp_path: Path, process: Proce
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
     again = process("compare", poem, *MODELS, "--time-budget", 60, "--json", env=environment)
     assert again.returncode == 0
-    assert again.stderr.startswith("a run that was stopped goes on, with Unigram, 5-gram, Kneser-Ney (--fresh")
+    assert again.stderr.startswith("a stopped run is resumed, with Unigram, 5-gram, Kneser-Ney (--fresh")
     assert [model["name"] for model in json.loads(again.stdout)["models"]] == ["unigram", "5-gram", "lstm"]
     assert list((cache / "foreword" / "compare").iterdir()) == []
 
@@ -85,12 +86,14 @@ def test_ctrl_c_says_how_to_go_on(foreword: Foreword, poem: Path, monkeypatch: p
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
 def test_a_large_text_is_sampled_within_flat_memory(tmp_path: Path, process: Process) -> None:
-    """The same part of a text of 2 MB and of 24 MB is taken, in as much memory. (``ru_maxrss`` would be that of the
-    process which started them, where it had more.)
+    """The same part of a text of 2 MB and of 24 MB is taken, in as much memory.
+
+    ``ru_maxrss`` would be that of the process which started them, where it had more. Peaks of one command differ by
+    tens of megabytes from run to run, so the lowest of three counts.
     """
     line = "it was the {0}th of many days and nothing of note happened to number {1}\n"
-    memory = {}
-    for megabytes in (2, 24):
+    memory: dict[int, float] = {}
+    for megabytes in (2, 24) * 3:
         path = tmp_path / f"{megabytes}.txt"
         count = megabytes * 1_000_000 // 80
         path.write_text("".join(line.format(place, place % 1000).rjust(80) for place in range(count)))
@@ -100,14 +103,14 @@ def test_a_large_text_is_sampled_within_flat_memory(tmp_path: Path, process: Pro
             "finally: print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1], file=sys.stderr)"
         )
         command = [sys.executable, "-c", code, "compare", str(path), "--models", "unigram,bigram", "--sample", "1"]
-        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / f"cache-{len(list(tmp_path.iterdir()))}")}
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=120)
         assert done.returncode == 0, done.stderr
         told, *_, peak = done.stderr.splitlines()
         assert re.fullmatch(
             r"a large text: of \d+ MB in [\d,]+ documents [\d.]+ [kM]B in [\d,]+ were taken, .*", told
         ), told
-        memory[megabytes] = int(peak) / 1000
+        memory[megabytes] = min(int(peak) / 1000, memory.get(megabytes, math.inf))
     assert memory[24] < memory[2] + 25, f"{memory} MB"
 
 

@@ -405,7 +405,7 @@ class Rows:
     def matrix(self, columns: Sequence[Ints], width: int) -> Counts:
         """Return the rows as CSR int64 (documents, width), columns rising in each row.
 
-        columns[level][number]: -1 for a number without a column; an empty array where numbers are columns.
+        columns: by level, the column of each number, -1 for none; an empty array where numbers are columns.
         """
         most = sum(len(entries.numbers) for block in self.blocks for entries in block)
         indices, data, row_sizes = np.empty(most, np.int32), np.empty(most, np.int64), [np.zeros(1, np.int64)]
