@@ -43,16 +43,12 @@ def parameters_of(function: Function) -> int:
 
 
 def public_functions(tree: ast.Module) -> Iterator[Function]:
-    """Yield functions and methods that callers may use: no underscore, in no private class, in no Protocol's body."""
+    """Yield every function and method without an underscore, those of Protocols and private classes included."""
     for node in tree.body:
-        if isinstance(node, Function) and not node.name.startswith("_"):
+        if isinstance(node, Function) and node.name[0] != "_":
             yield node
-        elif isinstance(node, ast.ClassDef) and node.name[0] != "_" and not is_protocol(node):
+        elif isinstance(node, ast.ClassDef):
             yield from (each for each in node.body if isinstance(each, Function) and each.name[0] != "_")
-
-
-def is_protocol(owner: ast.ClassDef) -> bool:
-    return any("Protocol" in ast.dump(base) for base in owner.bases)
 
 
 def is_overload(function: Function) -> bool:

@@ -95,15 +95,18 @@ class Calibrated(Estimator):
 
     @property
     def classes_(self) -> Any:
+        """Labels of the calibrated classifier, in the order of its columns."""
         return self._model().classes_
 
     @property
     def weights_(self) -> Doubles:
+        """Weights of the classifier divided by the temperature: (classes, features)."""
         weights: Doubles = self._model().weights_ / self.temperature_
         return weights
 
     @property
     def bias_(self) -> Doubles:
+        """Biases of the classifier divided by the temperature: (classes,)."""
         bias: Doubles = self._model().bias_ / self.temperature_
         return bias
 

@@ -105,6 +105,7 @@ def _write(root: Path, runs: Mapping[str, StoredRun]) -> None:
 
 
 def facts(row: ClaimRow) -> dict[str, Any]:
+    """Return a claim and what was measured for it as JSON."""
     claim = row.claim
     return {
         "id": claim.id,

@@ -317,6 +317,7 @@ def maker(
 
 
 def trained(make: Callable[[], Any], texts: list[Block], labels: list[str], meter: Meter | None, say: Tell) -> Any:
+    """Train a classifier on labelled texts and return it."""
     from foreword.cli.labelled import read_by
 
     model = make()
@@ -350,6 +351,7 @@ def cross_validated(
     meter: Meter | None,
     say: Tell,
 ) -> Confusion:
+    """Return the confusion of a classifier that was cross-validated on labelled texts."""
     from foreword.cli.labelled import lines_for
     from foreword.evaluate.classification import cross_validate, lone_classes
 

@@ -84,6 +84,7 @@ def ranked(model: LabelModel, texts: list[str], k: int) -> Iterator[Ranked]:
 
 
 def as_line(ranks: Ranked, probabilities: bool) -> str:
+    """Return the labels of one text as a line, with their probabilities if asked for."""
     return "\t".join(f"{label}\t{value:.6g}" if probabilities else label for label, value in ranks) + "\n"
 
 

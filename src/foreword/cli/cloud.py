@@ -101,6 +101,7 @@ def cloud(
 def write_picture(
     picture: Any, out: str, kept: dict[str, float], counts: dict[str, int], words: int, output: OutputOptions
 ) -> None:
+    """Write the picture to a file or to standard output, and report its heaviest words."""
     from foreword.cli.printing import print_message, write_json, write_text
     from foreword.lessons.cloud import heaviest
     from foreword.storage.atomic import atomic_file

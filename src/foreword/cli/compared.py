@@ -109,6 +109,7 @@ class Scene:
         self.began = time.monotonic()
 
     def draw(self) -> RenderableType:
+        """Return what the terminal shows of the comparison now."""
         from rich.console import Group
         from rich.text import Text
 
@@ -119,6 +120,7 @@ class Scene:
         return line if self.facts is None else Group(self.table(self.facts), line)
 
     def table(self, facts: TextFacts) -> Table:
+        """Return the table of the models that have finished."""
         from foreword.picture.picture import duration
 
         table = _new_table(facts, NUMBERS[: self.numbers])

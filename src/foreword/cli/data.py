@@ -89,12 +89,14 @@ def print_paths(one: Dataset, split: str | None, output: OutputOptions) -> None:
 
 
 def where(one: Dataset) -> str:
+    """Return whether a data set is on this machine, and where."""
     from foreword.text.datasets import availability
 
     return availability(one).where if one.files else "this Python"
 
 
 def facts(one: Dataset) -> dict[str, Any]:
+    """Return the description of a data set as JSON."""
     return {
         "name": one.name,
         "title": one.title,
@@ -125,6 +127,7 @@ def _split_facts(file: DataFile) -> dict[str, Any]:
 
 
 def print_list(sets: list[Dataset]) -> None:
+    """Print one line per data set."""
     from rich.filesize import decimal as size
 
     from foreword.cli.printing import plain_table, print_table
@@ -137,6 +140,7 @@ def print_list(sets: list[Dataset]) -> None:
 
 
 def print_details(one: Dataset) -> None:
+    """Print the description of one data set."""
     from rich.filesize import decimal as size
 
     from foreword.cli.printing import plain_table, print_facts, print_table

@@ -87,6 +87,7 @@ def diagnosis(
 
 
 def files_check(problems: list[str]) -> Check:
+    """Return the check of a model's files: passed, or the first problem."""
     from foreword.evaluate.doctor import Check
 
     if problems:
@@ -95,6 +96,7 @@ def files_check(problems: list[str]) -> Check:
 
 
 def draw(found: Diagnosis, path: str) -> None:
+    """Write the picture of the gradients by lag."""
     from foreword.errors import InputError
     from foreword.picture.curves import gradients
     from foreword.picture.picture import write_standalone
@@ -108,6 +110,7 @@ def draw(found: Diagnosis, path: str) -> None:
 
 
 def print_diagnosis(found: Diagnosis) -> None:
+    """Print one row per check."""
     from foreword.cli.printing import plain_table, print_table
 
     table = plain_table("check", "verdict", "measured", "what to try")

@@ -94,6 +94,7 @@ class Adapting:
 
     @property
     def kind(self) -> str | None:
+        """Name of the adaptation that was asked for; None without one."""
         return CACHE if self.neural_cache else DYNAMIC if self.dynamic else None
 
     def check(self) -> None:
@@ -247,6 +248,7 @@ def measure_language(
 
 
 def print_result(measures: AnyMeasures, adapted: dict[str, Json] | None, output: OutputOptions) -> None:
+    """Print the measures as JSON or as a table."""
     from foreword.cli.measures import VectorMeasures, print_confusion, print_measures, print_vector_measures
     from foreword.cli.printing import write_json
     from foreword.cli.tag import print_tag_measures

@@ -54,6 +54,7 @@ class Commands(TyperGroup):
         return parsed
 
     def invoke(self, ctx: Any) -> Any:
+        """Run a command; turn an error into one line and an exit status."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()  # here, where a closed pipe is still handled

@@ -40,6 +40,7 @@ class SamplingOptions:
     ] = None  # fmt: skip
 
     def arguments(self) -> dict[str, Any]:
+        """Return the options as keyword arguments of ``generate``."""
         return asdict(self)
 
 

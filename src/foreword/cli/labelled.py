@@ -61,6 +61,7 @@ class LabelledOptions:
     ] = False
 
     def reading(self, format: LabelledFormat | None, errors: Literal["strict", "replace"]) -> LabelledReading:
+        """Return how labelled files are read."""
         from foreword.text.labelled import LabelledReading
 
         return LabelledReading(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def print_measures(measures: Measures, adapted: dict[str, Json] | None = None) -> None:
+    """Print perplexity, bits per byte and unknown words."""
     from foreword.cli.printing import print_facts
     from foreword.picture.picture import readable
 
@@ -48,6 +49,7 @@ MOST_CONFUSED = 10
 
 
 def print_confusion(measures: Confusion, title: str | None = None) -> None:
+    """Print accuracy, F1 per class and the most frequent confusions."""
     from foreword.cli.printing import plain_table, print_facts, print_table
 
     low, high = measures.interval
@@ -139,6 +141,7 @@ def _has_headings(path: str) -> bool:
 
 
 def print_vector_measures(measured: VectorMeasures) -> None:
+    """Print the share of analogies answered and the rank correlations with human judgements."""
     from foreword.cli.printing import plain_table, print_table
 
     for name, measures in measured.analogies.items():

@@ -68,6 +68,7 @@ def save_tokenizer(tokenizer: TextTokenizer, out: str) -> None:
 
 
 def is_tokenizer_json(out: str) -> bool:
+    """Return whether a tokenizer is written to this path as a tokenizer.json."""
     return out == STDIO or out.lower().endswith(".json")
 
 

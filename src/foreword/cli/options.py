@@ -116,6 +116,8 @@ def kind_option(task: kinds.Task, help: str) -> Any:
 
 
 def kind_check(*tasks: kinds.Task) -> Callable[[str], str]:
+    """Return a check that a kind can be trained for one of the tasks."""
+
     def check(kind: str) -> str:
         if kind not in (known := kinds.trained_as(*tasks)):
             raise typer.BadParameter(f"no kind {kind!r}: expected {', '.join(known)}")
@@ -137,6 +139,7 @@ class ReadingOptions:
     errors: ErrorsOption = "strict"
 
     def reading(self) -> Reading:
+        """Return how texts are read."""
         return reading_of(self.document, self.field, self.format, self.errors)
 
 
@@ -161,6 +164,7 @@ class VocabularyOptions:
             raise typer.BadParameter("the tokenizer has its vocabulary already", param_hint="'--vocab' / '--min-count'")
 
     def load(self) -> TextTokenizer | None:
+        """Load the tokenizer that was named; None if none was."""
         from foreword.cli.models import load_tokenizer
 
         return None if self.tokenizer is None else load_tokenizer(self.tokenizer)

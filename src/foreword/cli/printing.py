@@ -23,12 +23,14 @@ def write_text(text: str) -> None:
 
 
 def write_bytes(data: bytes) -> None:
+    """Write bytes to standard output, all of them."""
     rest = memoryview(data)
     while rest:  # with PYTHONUNBUFFERED nothing stands before the pipe, and a pipe takes what it has room for
         rest = rest[sys.stdout.buffer.write(rest) :]
 
 
 def write_json(value: Json | dict[str, Any]) -> None:
+    """Write a value to standard output as one line of JSON."""
     write_text(json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
 
 
@@ -43,6 +45,7 @@ def print_message(line: str) -> None:
 
 
 def print_table(table: Table) -> None:
+    """Print a table to standard output."""
     from rich.console import Console
 
     # Rich asks all three for the width; a program that runs us has none of them on a terminal.

@@ -88,6 +88,7 @@ class Bar:
                 self._draw(self._drawn, is_new)
 
     def show(self) -> None:
+        """Draw the bar."""
         drawn = _columns()
         with self._lock:
             if self._closed:
@@ -97,6 +98,7 @@ class Bar:
             drawn.start()
 
     def close(self) -> None:
+        """Remove the bar from the terminal."""
         with self._lock:
             self._closed = True
             if self._drawn is not None:

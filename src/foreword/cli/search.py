@@ -109,6 +109,7 @@ def _index(
 
 
 def ranker_of(variant: Ranking, settings: list[str] | None) -> Ranker:
+    """Return the ranker of a variant with its settings."""
     from foreword.cli.settings import parse_settings
     from foreword.search.bm25 import BM25
     from foreword.search.cosine import CosineSearch
@@ -167,6 +168,7 @@ add_command(app, query, QUERY_EXAMPLES)
 
 
 def as_object(asked: str, hits: list[Hit], reasons: list[dict[str, float]] | None) -> dict[str, Any]:
+    """Return the hits of one query as JSON."""
     told = [asdict(hit) for hit in hits]
     for place, reason in enumerate(reasons or []):
         told[place]["contributions"] = reason
@@ -174,6 +176,7 @@ def as_object(asked: str, hits: list[Hit], reasons: list[dict[str, float]] | Non
 
 
 def lines_of(asked: str, hits: list[Hit], reasons: list[dict[str, float]] | None) -> Iterator[str]:
+    """Yield the hits of one query as tab-separated lines."""
     for place, hit in enumerate(hits):
         cells = [asked, str(hit.rank), f"{hit.score:.7g}", hit.name, hit.snippet]
         if reasons:
@@ -188,6 +191,7 @@ def why(reason: dict[str, float]) -> str:
 
 
 def show(asked: str, hits: list[Hit], reasons: list[dict[str, float]] | None) -> None:
+    """Print the hits of one query with their snippets."""
     from rich.text import Text
 
     from foreword.cli.printing import plain_table, print_message, print_table

@@ -50,6 +50,7 @@ class ServerSettings:
     grace: float = 10.0
 
     def limits(self) -> Limits:
+        """Return the server's limits; raise a SettingError where one is out of range."""
         from foreword.serve.limits import Limits
 
         for name, least, most in (("batch", 1, 4096), ("wait", 0, 1000), ("grace", 1, 3600)):

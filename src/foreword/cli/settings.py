@@ -87,6 +87,7 @@ def fits(value: Any, wanted: Any) -> bool:
 
 
 def spelled(wanted: Any) -> str:
+    """Return a setting's type in words."""
     if get_origin(wanted) is Literal:
         return " or ".join(map(str, get_args(wanted)))
     if get_origin(wanted) in (Union, UnionType):

@@ -237,6 +237,7 @@ def measure_treebanks(tagger: TreebankTagger, names: Sequence[str], meter: Meter
 
 
 def print_tag_measures(measures: TagMeasures) -> None:
+    """Print the accuracy of a tagger, for known and unknown words, and the F1 of its spans."""
     from foreword.cli.printing import plain_table, print_facts, print_table
 
     low, high = measures.confusion.interval
@@ -261,6 +262,7 @@ def print_tag_measures(measures: TagMeasures) -> None:
 
 
 def print_spans(measures: SpanMeasures) -> None:
+    """Print precision, recall and F1 of each kind of span."""
     from foreword.cli.printing import plain_table, print_table
 
     numbers = ("precision", "recall", "F1", "spans", "predicted")
@@ -276,12 +278,14 @@ def _percent(share: float) -> str:
 
 
 def ablation_facts(row: Ablated) -> dict[str, object]:
+    """Return one row of an ablation as JSON."""
     shares = {"accuracy": row.accuracies.all, "known": row.accuracies.known, "unknown": row.accuracies.unknown}
     told = {name: share if share == share else None for name, share in shares.items()}
     return {"name": row.name, "groups": list(row.groups), "features": row.features, **told}
 
 
 def print_ablation(found: list[Ablated]) -> None:
+    """Print one row per group of features that was left out."""
     from foreword.cli.printing import plain_table, print_table
 
     numbers = ("accuracy", "known words", "unknown words", "change", "features")

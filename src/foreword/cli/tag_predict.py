@@ -129,6 +129,7 @@ def is_number(column: str) -> bool:
 
 
 def tagged_text(tagger: TreebankTagger, batches: Iterable[list[str]], format: str) -> Iterator[str]:
+    """Yield the tags of running text, one line per sentence."""
     for lines in batches:
         sentences = [line.split() for line in lines]
         tags = tagger.predict(sentences)
@@ -158,6 +159,7 @@ def written(tagger: TreebankTagger, words: Sequence[str], tags: Sequence[str], f
 
 
 def tagged_conllu(tagger: TreebankTagger, name: str, batches: Iterable[list[str]], format: str) -> Iterator[str]:
+    """Yield a CoNLL-U file with its tags predicted."""
     from foreword.tag.conllu import BlockReader
 
     reader = BlockReader(name)
@@ -181,6 +183,7 @@ AT_ONCE = 256
 
 
 def tagged_conll(tagger: TreebankTagger, name: str, batches: Iterable[list[str]], format: str) -> Iterator[str]:
+    """Yield a file of CoNLL columns with its tags predicted."""
     from foreword.tag.conll import parse_conll
 
     coming = parse_conll(chain.from_iterable(batches), name)

@@ -82,6 +82,7 @@ def whole_dataset(name: str) -> Dataset | None:
 
 
 def is_embedded(name: str) -> bool:
+    """Return whether a name means the embedded text and not a file."""
     return name.partition(":")[0] == EMBEDDED and not _is_on_disk(name)
 
 

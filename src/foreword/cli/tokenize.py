@@ -121,6 +121,7 @@ add_command(app, decode, DECODE_EXAMPLES)
 def write_corpus(
     blocks: Iterator[Block], tokenizer: TextTokenizer, folder: str, threads: int | None, output: OutputOptions
 ) -> None:
+    """Encode the text and save it as a corpus."""
     from foreword.cli.printing import print_message, write_json
     from foreword.tokens.corpus import Corpus
 

@@ -209,9 +209,11 @@ class Counting:
 
     @property
     def checkpoint(self) -> Path:
+        """File that holds the counts of a stopped run."""
         return Path(f"{Path(self.out)}.partial")
 
     def count(self, tokenizer: BPETokenizer, blocks: Iterable[Block]) -> Counted:
+        """Count the words of the blocks, resuming a stopped run if asked to."""
         from foreword.cli.texts import fingerprint
         from foreword.tokens.resume import count_with_checkpoint
 

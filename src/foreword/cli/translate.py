@@ -63,6 +63,7 @@ class SearchOptions:
     ] = None
 
     def arguments(self) -> dict[str, Any]:
+        """Return the options as keyword arguments of ``translate``."""
         from foreword.cli.settings import parse_settings
 
         return {"width": self.beam, **parse_settings(self.settings, "translate", SearchSettings)}
@@ -197,6 +198,7 @@ add_command(app, evaluate, EVALUATE_EXAMPLES)
 
 
 def sizes_of(translator: TextTranslator) -> dict[str, int]:
+    """Return the sizes of a translator's vocabularies and of its network."""
     model = translator.model
     sizes = {"source_tokens": len(model.source_vocab), "target_tokens": len(model.vocab)}
     return {**sizes, "parameters": model.parameter_count}
@@ -213,6 +215,7 @@ def read_sides(source: str, target: str, meter: Meter | None = None) -> tuple[li
 
 
 def translated(translator: TextTranslator, lines: list[str], settings: dict[str, Any]) -> list[str]:
+    """Translate the lines; blank ones stay blank."""
     there = [line for line in lines if line.strip()]
     found = iter(translator.translate(there, **settings))
     # A translation may hold a line end, and a line has one answer.
@@ -220,6 +223,7 @@ def translated(translator: TextTranslator, lines: list[str], settings: dict[str,
 
 
 def written(translator: TextTranslator, line: str, said: str, *, look: bool, as_json: bool) -> str:
+    """Return the output of one line: its translation, JSON, or its attention as text."""
     from foreword.picture.heat import attention_text
 
     looked = translator.look(line, said) if look and said else None
@@ -234,6 +238,7 @@ def written(translator: TextTranslator, line: str, said: str, *, look: bool, as_
 
 
 def draw(translator: TextTranslator, line: str, said: str, path: str) -> None:
+    """Write the attention of one translation as a picture."""
     from foreword.picture.heat import attention
     from foreword.picture.picture import write_standalone
 
@@ -246,6 +251,7 @@ def draw(translator: TextTranslator, line: str, said: str, path: str) -> None:
 
 
 def write_page(picture: Picture, path: str) -> None:
+    """Write a picture as an HTML page."""
     from html import escape
 
     from foreword.picture.report import STYLE

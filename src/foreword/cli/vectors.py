@@ -97,6 +97,7 @@ def analogy(
 
 
 def words_in(words: list[str]) -> Iterator[str]:
+    """Yield the words that were given; ``-`` stands for the lines of standard input."""
     for word in words:
         if word != "-":
             yield word
@@ -107,6 +108,7 @@ def words_in(words: list[str]) -> Iterator[str]:
 
 
 def print_neighbours(found: Neighbours, title: str, name: str = "cosine") -> None:
+    """Print words and their cosines as a table."""
     from rich.text import Text
 
     from foreword.cli.printing import plain_table, print_table, write_text
@@ -119,6 +121,7 @@ def print_neighbours(found: Neighbours, title: str, name: str = "cosine") -> Non
 
 
 def neighbours_json(found: Neighbours) -> list[dict[str, str | float]]:
+    """Return words and their cosines as JSON."""
     return [{"word": word, "cosine": score} for word, score in found]
 
 

@@ -156,10 +156,12 @@ class FastTextFile:
 
     @property
     def number_of_words(self) -> int:
+        """Number of entries that are words."""
         return int((self.types == WORD).sum())
 
     @property
     def number_of_labels(self) -> int:
+        """Number of entries that are labels."""
         return int((self.types == LABEL).sum())
 
     def check(self) -> None:

@@ -103,20 +103,24 @@ class FastText:
 
     @property
     def vocab(self) -> Vocab:
+        """Words that were seen in training."""
         if self._vocab is None:
             raise NotFittedError(self, "corpus")
         return self._vocab
 
     @property
     def words_(self) -> Floats:
+        """Input vectors of the words: float32 (words, dimensions)."""
         return self._inputs[: len(self.vocab), : self.dimensions]
 
     @property
     def ngrams_(self) -> Floats:
+        """Input vectors of the n-gram buckets: float32 (buckets, dimensions)."""
         return self._inputs[len(self.vocab) :, : self.dimensions]
 
     @property
     def outputs_(self) -> Floats:
+        """Output vectors: float32 (words, dimensions)."""
         return self._outputs[:, : self.dimensions]
 
     @property

@@ -156,14 +156,17 @@ class BagOfWords(Estimator):
 
     @property
     def vocabulary_(self) -> dict[str, int]:
+        """Column of each term."""
         return self._terms.columns
 
     @property
     def documents_(self) -> int:
+        """Number of documents seen in training."""
         return self._learnt().seen
 
     @property
     def document_counts_(self) -> Longs:
+        """Number of documents that contain each term: int64 (columns,)."""
         return self._learnt().documents
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:

@@ -247,6 +247,7 @@ class PairNumbers:
 
     @property
     def members(self) -> Ints:
+        """Members of the n-grams, two numbers each: int32 (2 · size,)."""
         return self._members[: 2 * self.size]
 
     def number(self, lefts: Ints, rights: Ints, count: int, out: Ints, *, grow: bool) -> None:
@@ -312,6 +313,7 @@ class HashNumbers:
 
     @property
     def sizes(self) -> list[int]:
+        """Number of columns, as a list of one level."""
         return [self.columns]
 
     def number(self, pieces: Pieces, *, grow: bool) -> Iterator[tuple[int, Ints, Longs]]:

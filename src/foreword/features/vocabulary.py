@@ -273,6 +273,7 @@ class Lexicon:
 
     @property
     def vocabulary(self) -> Vocabulary:
+        """Terms that were learnt, with their columns."""
         if self._vocabulary is None:
             numbers, tallies, seen = self._learnt()
             self._vocabulary, columns = choose(numbers, tallies, seen, self.keep)
@@ -281,14 +282,17 @@ class Lexicon:
 
     @property
     def width(self) -> int:
+        """Number of columns."""
         return len(self.vocabulary.terms)
 
     @property
     def seen(self) -> int:
+        """Number of documents seen."""
         return self._learning.seen if self._learning else self.vocabulary.seen
 
     @property
     def documents(self) -> Longs:
+        """Number of documents that contain each term."""
         return self.vocabulary.documents
 
     def learn(self, texts: Texts) -> None:
@@ -362,10 +366,12 @@ class HashedColumns:
 
     @property
     def width(self) -> int:
+        """Number of columns."""
         return self.numbers.columns
 
     @property
     def documents(self) -> Longs:
+        """Number of documents that have a count in each column."""
         return self.tally.documents(self.width)
 
     def learn(self, texts: Texts) -> None:

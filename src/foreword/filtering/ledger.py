@@ -224,6 +224,7 @@ class AddressLedger(Ledger):
         self._records.update(found)
 
     def record(self, key: str, **facts: Any) -> None:
+        """Record a finished part on this machine; finished shards are recorded by what is at the address."""
         if not key.startswith("shard ") and key != "thresholds":
             super().record(key, **facts)
             return
@@ -233,12 +234,15 @@ class AddressLedger(Ledger):
             self._write(f"{self._hidden}/done/{name}.jsonl", line_of({"key": key, **facts}))
 
     def place(self, relative: str) -> str:
+        """Return the address of a file below the output."""
         return f"{self.address}/{relative}"
 
     def stored(self, relative: str) -> int | None:
+        """Return the size that a file had at the address when the run began; None if it was not there."""
         return self._sizes.get(relative)  # as it was when the run began: asking again would be a request per shard
 
     def put(self, made: Path, relative: str) -> None:
+        """Send a finished file to the address."""
         with _write_errors(self.place(relative), Exception):
             if not self._is_mine():
                 raise ForewordError(f"another foreword filter has begun to write to {self.address}; this one ends")
@@ -254,6 +258,7 @@ class AddressLedger(Ledger):
             made.unlink()
 
     def close(self, finished: bool = False) -> None:
+        """Release the address for other runs."""
         with suppress(Exception):  # an empty list does no harm
             if self._is_mine() and not self._listed(f"{self._hidden}/done"):
                 self._system.rm(self._hidden, recursive=True)

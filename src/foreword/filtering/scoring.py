@@ -161,6 +161,7 @@ class LanguageScorer:
     counting: bool
 
     def columns(self, texts: Block) -> list[Column]:
+        """Return score, tokens, oov and perplexity of each text."""
         pieces, owners = cut(texts, self.piece_bytes)
         size = texts.text_bytes() if self.counting else NETWORK_BYTES
         found = [score_documents(self.model, part) for part in batches_of(pieces, size)]
@@ -188,6 +189,7 @@ class ClassScorer:
     piece_bytes: int
 
     def columns(self, texts: Block) -> list[Column]:
+        """Return the likeliest label of each text and its probability."""
         names = self.model.classes_
         long = texts.stops - texts.starts > self.piece_bytes
         if long.any():
@@ -233,13 +235,16 @@ class FastTextScorer(ClassScorer):
     model: FastTextClassifier  # type: ignore[assignment]
 
     def columns(self, texts: Block) -> list[Column]:
+        """Return label and probability of each text, read as one line as fastText does."""
         return super().columns(one_line(texts))
 
     def best(self, texts: Block) -> tuple[Ints, Doubles]:
+        """Return the index of the likeliest label of each text, and its probability."""
         labels, shares = self.model.model.predict(texts, 1, 0.0)
         return labels[:, 0], shares[:, 0].astype(np.float64)
 
     def chances(self, text: Block) -> Doubles:
+        """Return the probability of every label for one text."""
         classes = len(self.model.classes_)
         labels, shares = self.model.model.predict(text, classes, 0.0)
         chances = np.zeros(classes)
@@ -254,11 +259,13 @@ class NetworkClassScorer(ClassScorer):
     model: RecurrentClassifier  # type: ignore[assignment]
 
     def best(self, texts: Block) -> tuple[Ints, Doubles]:
+        """Return the index of the likeliest label of each text, and its probability."""
         parts = [np.exp(self.model.predict_log_proba(part.strings())) for part in batches_of(texts, NETWORK_BYTES)]
         chances = np.concatenate([np.empty((0, len(self.model.classes_))), *parts])
         return chances.argmax(axis=1).astype(np.int32), chances.max(axis=1, initial=0.0)
 
     def chances(self, text: Block) -> Doubles:
+        """Return the probability of every label for one text."""
         found: Doubles = np.exp(self.model.predict_log_proba(text.strings())[0])
         return found
 

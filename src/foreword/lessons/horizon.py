@@ -74,10 +74,12 @@ class Recall:
 
     @property
     def inputs(self) -> int:
+        """Number of input features."""
         return 2 * self.symbols + 1
 
     @property
     def outputs(self) -> int:
+        """Number of outputs."""
         return self.symbols
 
     def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:
@@ -99,10 +101,12 @@ class Copying:
 
     @property
     def inputs(self) -> int:
+        """Number of input features."""
         return self.symbols + 2
 
     @property
     def outputs(self) -> int:
+        """Number of outputs."""
         return self.symbols
 
     def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:
@@ -122,10 +126,12 @@ class Adding:
 
     @property
     def inputs(self) -> int:
+        """Number of input features."""
         return 2
 
     @property
     def outputs(self) -> int:
+        """Number of outputs."""
         return 1
 
     def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:

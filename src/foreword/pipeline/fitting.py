@@ -100,6 +100,7 @@ class Output:
         return Path(f"{self.folder.rstrip('/')}.checkpoint")
 
     def discard_checkpoint(self) -> None:
+        """Delete the checkpoint of a run, a file or on Ray a folder."""
         if self.checkpoint.is_dir():
             shutil.rmtree(self.checkpoint)
         self.checkpoint.unlink(missing_ok=True)

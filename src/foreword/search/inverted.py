@@ -311,12 +311,14 @@ class IndexedRanker:
 
     @property
     def index_(self) -> InvertedIndex:
+        """Index of the documents that were fitted."""
         if self._index is None:
             raise NotFittedError(self, "corpus")
         return self._index
 
     @property
     def vocab(self) -> Vocab:
+        """Terms of the index."""
         return self.index_.vocab
 
     def fit(self, corpus: Corpus, *, threads: int | None = 1, meter: Meter | None = None) -> Self:

@@ -59,20 +59,24 @@ class GzipDecompressor:
         self._filled = False
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
+        """Decompress at most ``max_length`` bytes."""
         text = self._inner.decompress(self._inner.unconsumed_tail + data, max_length)
         self._filled = len(text) == max_length  # then more may wait inside, though all input is consumed
         return text
 
     @property
     def eof(self) -> bool:
+        """Whether the end of the stream was reached."""
         return self._inner.eof
 
     @property
     def needs_input(self) -> bool:
+        """Whether more output needs more input."""
         return not self._filled and not self._inner.unconsumed_tail
 
     @property
     def unused_data(self) -> bytes:
+        """Bytes after the end of the stream."""
         return self._inner.unused_data
 
 
@@ -86,6 +90,7 @@ class ZstandardDecompressor:
         self._waiting = b""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
+        """Decompress at most ``max_length`` bytes."""
         waiting, at = self._waiting + data, 0
         pieces: list[bytes] = []
         size = 0
@@ -98,14 +103,17 @@ class ZstandardDecompressor:
 
     @property
     def eof(self) -> bool:
+        """Whether the end of the stream was reached."""
         return bool(self._inner.eof)
 
     @property
     def needs_input(self) -> bool:
+        """Whether more output needs more input."""
         return not self._waiting
 
     @property
     def unused_data(self) -> bytes:
+        """Bytes after the end of the stream."""
         return bytes(self._inner.unused_data) + self._waiting
 
 

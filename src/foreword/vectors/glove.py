@@ -104,6 +104,7 @@ class GloVe:
 
     @property
     def vocab(self) -> Vocab:
+        """Words that were seen in training."""
         if self._vocab is None:
             raise NotFittedError(self, "corpus")
         return self._vocab

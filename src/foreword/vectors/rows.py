@@ -65,10 +65,12 @@ class Rows:
 
     @property
     def dimensions(self) -> int:
+        """Number of dimensions."""
         return int(self.matrix.shape[1])
 
     @property
     def stored(self) -> Stored:
+        """Type in which the rows are stored."""
         name: Stored = str(self.matrix.dtype)  # type: ignore[assignment]
         return name
 

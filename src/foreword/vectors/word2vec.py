@@ -98,16 +98,19 @@ class Word2Vec:
 
     @property
     def vocab(self) -> Vocab:
+        """Words that were seen in training."""
         if self._vocab is None:
             raise NotFittedError(self, "corpus")
         return self._vocab
 
     @property
     def inputs_(self) -> Floats:
+        """Input vectors, the word vectors: float32 (words, dimensions)."""
         return self._inputs[:, : self.dimensions]
 
     @property
     def outputs_(self) -> Floats:
+        """Output vectors: float32 (words, dimensions)."""
         return self._outputs[:, : self.dimensions]
 
     @property

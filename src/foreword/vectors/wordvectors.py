@@ -92,6 +92,7 @@ class WordVectors:
 
     @property
     def dimensions(self) -> int:
+        """Number of dimensions."""
         return self.rows.dimensions
 
     @property
@@ -101,10 +102,12 @@ class WordVectors:
 
     @property
     def data(self) -> Bytes:
+        """Words as UTF-8 in one buffer."""
         return self._words.data
 
     @property
     def offsets(self) -> Longs:
+        """Offsets of the words in ``data``."""
         return self._words.offsets
 
     @property
@@ -128,6 +131,7 @@ class WordVectors:
 
     @property
     def words(self) -> list[str]:
+        """All words as strings."""
         return self._words.all
 
     def word(self, index: int) -> str:
@@ -372,6 +376,7 @@ class StaticEmbedder:
 
     @property
     def dimensions(self) -> int:
+        """Number of dimensions."""
         return self.vectors.dimensions
 
     def embed(self, sentences: Sentences) -> list[Floats]:
