@@ -1,6 +1,6 @@
 """Array types, one name each for the whole package, after the C types that their elements have.
 
-A name says what an array's elements are; its shape stands in the docstring of whoever takes or returns it.
+A name says what an array's elements are; its shape is in the docstring of the function or class that takes it.
 """
 
 from __future__ import annotations

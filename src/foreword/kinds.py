@@ -56,7 +56,7 @@ class Kind:
     which answer through the ``text-...`` kind that holds them.
     names: what users train it by, with the constructor arguments that each name stands for.
     training: which options of training it supports.
-    min_count: a word seen less often is unknown to it, where nobody says otherwise.
+    min_count: default threshold below which a word is unknown.
     features: the kind of features that a classifier learns from, and their settings; None if it reads text itself.
     network: whether it needs PyTorch. quick: whether a short text takes it less time than starting a thread would.
     rungs: models of this kind on the ladder and in the lab.

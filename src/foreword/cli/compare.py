@@ -147,7 +147,7 @@ def splits_of(names: list[str], reading: Reading) -> Streams | Iterable[str]:
 
 
 def kept_runs() -> Path | None:
-    """Where runs are kept that may be stopped; nowhere where that cannot be written to."""
+    """Return the folder in which unfinished runs are stored; None if it cannot be written to."""
     from foreword.text.download import cache_folder
 
     cache = cache_folder()

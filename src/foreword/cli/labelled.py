@@ -83,7 +83,7 @@ def column(name: str | None) -> str | int | None:
 def labelled_in(
     names: Sequence[str], reading: LabelledReading, tell: Tell | None = None, meter: Meter | None = None
 ) -> Iterator[LabelledBlock]:
-    """All labelled texts of what was named, in blocks. What cannot be found is told at once."""
+    """Return the labelled texts of the named sources, in blocks. A missing source is reported at once."""
     from foreword.cli.texts import is_dataset
     from foreword.text.labelled import read_labelled_blocks
 
@@ -130,7 +130,7 @@ def reading_of_dataset(found: Dataset, file: DataFile) -> LabelledReading | None
 
 
 def gathered(blocks: Iterable[LabelledBlock]) -> tuple[list[Block], list[str]]:
-    """All of them, held in memory as the bytes they are."""
+    """Read all labelled texts into memory, as bytes."""
     texts: list[Block] = []
     labels: list[str] = []
     for block in blocks:

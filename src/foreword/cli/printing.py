@@ -35,7 +35,7 @@ def write_json(value: Json | dict[str, Any]) -> None:
 
 
 def flush() -> None:
-    """Hand on what has been written: somebody may be waiting for each answer."""
+    """Flush standard output: a reader may be waiting for each answer."""
     sys.stdout.buffer.flush()
 
 

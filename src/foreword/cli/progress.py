@@ -30,7 +30,7 @@ BYTE_PHASES = ("reading", "download")
 
 @contextmanager
 def progress(quiet: bool = False) -> Iterator[Meter | None]:
-    """Give a meter that draws, or None where nobody would see it; what was drawn is wiped off at the end."""
+    """Yield a meter that draws a bar, or None where there is no terminal; erase the bar at the end."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

@@ -71,7 +71,7 @@ def _value(text: str) -> Any:
 
 
 def fits(value: Any, wanted: Any) -> bool:
-    """Whether a value is what a parameter's annotation says, as far as that can be told simply."""
+    """Return whether a value fits a parameter's annotation, as far as a simple check can tell."""
     origin = get_origin(wanted)
     if origin is Literal:
         return value in get_args(wanted)

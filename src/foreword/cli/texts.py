@@ -31,7 +31,7 @@ class Files:
 
 
 def blocks_in(names: Sequence[str], reading: Reading, meter: Meter | None = None) -> Iterator[Block]:
-    """All documents of the texts, in blocks. What cannot be found is told at once."""
+    """Return the documents of the texts, in blocks. A missing text is reported at once."""
     return chain.from_iterable(
         [
             read_blocks(part.names, reading, meter=meter) if isinstance(part, Files) else blocks_of(part)

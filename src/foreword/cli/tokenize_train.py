@@ -198,7 +198,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """The long half of learning BPE, which can be stopped and gone on with where the text can be read again."""
+    """Word counting, the long part of BPE training: it can be resumed if the text can be read again."""
 
     texts: tuple[str, ...]
     reading: Reading
@@ -236,7 +236,7 @@ class Counting:
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """Whatever goes wrong inside, say that the counts are kept; remove them when all is well."""
+        """Report after a failure that the counts were saved; delete them after success."""
         try:
             yield
         except KeyboardInterrupt:

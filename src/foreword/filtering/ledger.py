@@ -336,7 +336,7 @@ def _opened(address: str) -> tuple[Any, str]:
 
 
 def _temporary(address: str, settings: Mapping[str, Any]) -> Path:
-    """Return a folder that the same run finds again on this machine, and that belongs to nobody else."""
+    """Return a folder that the same run finds again on this machine, and that no other run uses."""
     key = hashlib.sha256(address.encode() + line_of(settings)).hexdigest()[:24]
     folder = Path(tempfile.gettempdir(), f"foreword-filter-{key}")
     with _write_errors(str(folder), Exception):

@@ -94,7 +94,7 @@ class LineWriter:
             self._stream.write(self._compressor.flush())
 
     def abandon(self) -> None:
-        """Do nothing: nobody will read the file."""
+        """Do nothing: the file is discarded."""
 
 
 def line_bytes(rows: LineRows, kept: Bools, columns: Sequence[Column]) -> memoryview:
@@ -219,7 +219,7 @@ class TableWriter:
             self._writer.close()
 
     def abandon(self) -> None:
-        """Close a file that nobody will read: Arrow would do so on deletion, and complain that the file is gone."""
+        """Close a discarded file: Arrow would do so on deletion, and complain that the file is gone."""
         if self._writer is not None:
             with suppress(Exception):
                 self._writer.close()

@@ -68,7 +68,7 @@ def weights_json(cell: Cell) -> dict[str, Json]:
 def trained_cells(texts: Sequence[str], seconds: float = TRAINED_SECONDS, seed: int = 0) -> dict[str, Json]:
     """Train three language models of eight units; return each cell's weights and the vectors of the words it knows.
 
-    embedding: a row a word, in the order of ``words``; the first is what an unknown word is read as.
+    embedding: one row per word, in the order of ``words``; the first is the unknown word.
     """
     from foreword.evaluate.gates import Layers
     from foreword.neural.recurrent import RecurrentLM

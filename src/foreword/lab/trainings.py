@@ -295,7 +295,7 @@ def start_training(
 
 
 def warm(entry: Entry) -> None:
-    """Ask once what the page will ask, so that kernels are compiled before somebody waits for them."""
+    """Send the page's requests once, so that kernels are compiled before the first user waits for them."""
     with entry.lock:
         if entry.task == "text":
             next_of(entry, "", 1, 1.0)
@@ -404,7 +404,7 @@ def start_neural_tagger(jobs: Jobs, registry: Registry) -> None:
 
 
 def small_bilstm(epochs: int) -> BiLSTMTagger:
-    """Return a tagger small enough to learn a treebank while somebody looks at the first panel."""
+    """Return a tagger small enough to train while the user reads the first panel."""
     from foreword.tag.bilstm import BiLSTMTagger
 
     return BiLSTMTagger(

@@ -8,7 +8,7 @@ are dropped, large and jumpy states are penalised, the embedding E serves twice,
 average of the weights over many steps of a large, constant learning rate.
 
 What is different here: layers are 512-1024-1024-512 where the paper has 400-1150-1150-400, since cuDNN has a far faster
-kernel for such sizes; stretches of text have one length, and the text is cut elsewhere in each epoch instead (``vary``
+kernel for such sizes; chunks of text have one length, and the text is cut elsewhere in each epoch instead (``vary``
 gives the paper's); the average runs from the first step with the beginning fading (``training/schedules.py``), where
 the paper waits for the held-out loss to stall (the schedule ``nt-asgd``).
 

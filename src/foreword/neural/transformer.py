@@ -3,7 +3,7 @@
     x ← x + Attention(norm(x)),    x ← x + W₂ gelu(W₁ norm(x))        in each layer
     Attention: softmax(q·k / √d − m (i − j)) v,  over the last ``context`` words j ≤ i
 
-Position is told by the distance alone, which is subtracted with a slope m of its own for each head (ALiBi), so that a
+Position enters by distance alone, which is subtracted with a slope m of its own for each head (ALiBi), so that a
 text may be longer than anything seen in training. What is remembered is the keys and values of the last ``context − 1``
 words, in training as in stepping: a chunk of text attends to the one before (as in Transformer-XL), and no
 gradient goes there.

@@ -56,7 +56,7 @@ class Conditioned:
         self._network, self._weights, self._memory = network, weights, memory
 
     def start(self, n: int = 1) -> ConditionedState:
-        """So many rows for each source, side by side."""
+        """Return the start state, repeated ``n`` times for each source."""
         source = np.repeat(np.arange(len(self._memory.mask)), n)
         rows = torch.from_numpy(source).to(self._memory.mask.device)
         parts = tuple(part[rows].cpu().numpy() for part in self._memory.state)
@@ -155,7 +155,7 @@ class _Search:
         for place in np.flatnonzero(~self.done).tolist():
             texts = self.finished[self.live[place]]
             self.done[place] = goal.is_decided([text.score for text in texts], float(self.logprobs[place, 0]))
-        self._go_on(rows, ids)
+        self._select_states(rows, ids)
 
     def _continuations(self) -> tuple[Doubles, Longs, Doubles]:
         """Of each source the likeliest 2 W: log-probabilities, where among (W, V), and what coverage costs now."""
@@ -173,8 +173,8 @@ class _Search:
             costs = seen.sum(2).double().cpu().numpy()
         return top.values.double().cpu().numpy(), top.indices.cpu().numpy(), costs
 
-    def _go_on(self, rows: Longs, ids: Longs) -> None:
-        """The texts that were kept take over the states of those they continue."""
+    def _select_states(self, rows: Longs, ids: Longs) -> None:
+        """Select the states of the hypotheses that the surviving ones continue."""
         width = self.goal.width
         kept = np.arange(len(self.live))
         if (~self.done).sum() <= MOSTLY_DONE * len(self.done):

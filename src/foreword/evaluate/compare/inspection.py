@@ -1,4 +1,4 @@
-"""What is measured of a trained model of the ladder: its scores and size, what it writes, and what goes on inside it.
+"""What is measured of a trained model of the ladder: its scores and size, samples of its text, and its internals.
 
 How far back a recurrent network is taught and what its gates do is read from its layers (``gates.py``,
 ``gradients.py``). Shapes: T steps, B texts in a batch, H units, V words.

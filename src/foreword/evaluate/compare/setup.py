@@ -50,7 +50,7 @@ class Splits:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """A text in three parts as somebody split it, each read only once, from its beginning to its end."""
+    """A text that comes in three parts, each a stream that is read once."""
 
     train: Iterable[str]
     valid: Iterable[str]

@@ -175,7 +175,7 @@ def today() -> str:
 
 
 def this_machine() -> str:
-    """Describe the processor, its cores and Python, never a name that somebody gave the machine."""
+    """Describe the processor, its cores and Python, never the machine's own name."""
     described = Path("/proc/cpuinfo")
     lines = described.read_text(encoding="utf-8").splitlines() if described.exists() else []
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
