@@ -157,6 +157,10 @@ _ENTRIES = (
         min_count=2, network=True,
     ),
     Kind(
+        "mogrifier", "foreword.neural.mogrifier:Mogrifier", "language-model", names={"mogrifier": {}}, training=NETWORK,
+        min_count=2, network=True,
+    ),
+    Kind(
         "transformer", "foreword.neural.transformer:TransformerLM", "language-model", names={"transformer": {}},
         training=NETWORK, min_count=2, network=True,
         rungs=(
