@@ -36,7 +36,7 @@ REPLAYS, RUNS = 5, 5
 
 def timed(work: Callable[[], object], replays: int = REPLAYS) -> float:
     """Return seconds of one replay of the work as a CUDA graph."""
-    stream = torch.cuda.Stream()
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):
         work()
@@ -55,9 +55,9 @@ def eagerly(work: Callable[[], object]) -> float:
 
 
 def _median(work: Callable[[], object], repeats: int) -> float:
-    found = []
+    found: list[float] = []
     for _ in range(RUNS):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         begin.record()
         for _ in range(repeats):
             work()

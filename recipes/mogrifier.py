@@ -215,7 +215,7 @@ def main() -> None:
     model = Mogrifier(given.units, 2, given.rounds, given.rank, dropout=dropout, training=training, seed=given.seed)
     compile_kernels(model, data)
     marks = train(model, data, given)
-    ended = given.checkpoint is None or bool(marks) and marks[-1].seconds >= given.seconds
+    ended = given.checkpoint is None or (bool(marks) and marks[-1].seconds >= given.seconds)
     for place, mark in enumerate(marks):
         row = measured(model, mark, data, given.mc if ended and place == len(marks) - 1 else 0)
         record(given.out, row, given, model.parameter_count)

@@ -134,9 +134,9 @@ class Streaming:
         """Return what the softmax reads, (n, D)."""
         self._check(state)
         read = self._layers if self._summed else self._layers[-1:]
-        hidden = sum(state[:, layer.place : layer.place + layer.units] for layer in read)
-        hidden = hidden if self._temperature == 1 else hidden / self._temperature
-        return np.ascontiguousarray(hidden, np.float32)
+        outputs = [state[:, layer.place : layer.place + layer.units] for layer in read]
+        hidden = np.ascontiguousarray(np.sum(outputs, axis=0) if self._summed else outputs[0], np.float32)
+        return hidden if self._temperature == 1 else hidden / np.float32(self._temperature)
 
     def advance(self, state: Floats, ids: Ids) -> Floats:
         """Return the state after one more id of each text."""
@@ -259,8 +259,8 @@ def _gate(scores: Floats) -> Floats:
 def _capped_gates(scores: Floats, c: Floats) -> tuple[Floats, Floats]:
     """Return h and c of an LSTM whose input gate is at most 1 − f; scores (n, 4, units) in the order i, f, g, o."""
     i, f, o = (_gate(scores[:, gate]) / 2 for gate in (0, 1, 3))
-    now: Floats = f * c + np.minimum(1 - f, i) * np.tanh(scores[:, 2])
-    return o * np.tanh(now), now
+    now = np.asarray(f * c + np.minimum(1 - f, i) * np.tanh(scores[:, 2]), np.float32)
+    return np.asarray(o * np.tanh(now), np.float32), now
 
 
 def _round(weights: dict[str, Floats], name: str, kind: np.dtype[Any]) -> Matrix:

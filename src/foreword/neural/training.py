@@ -221,16 +221,16 @@ class LanguageModelTask(Task):
         rows = self._position + self._window
         self._position += length
         x, y = self.inputs.index_select(0, rows), self.targets.index_select(0, rows).flatten()
-        masks = self._masks(*x.shape, run.generator)
+        masks = self._masks(x, run.generator)
         raw, state = self.network.read(weights, x, self._forgetful(run.state, run.generator), masks)
         dropped = raw * masks.output
         nats = self._word_loss(weights, dropped, y, masks, run)
         return Loss(nats + run.scale * self._penalty(raw, dropped), nats.detach() / run.scale, state)
 
-    def _masks(self, steps: int, texts: int, generator: torch.Generator) -> Any:
+    def _masks(self, x: Tensor, generator: torch.Generator) -> Any:
         if self.dropout.fresh and isinstance(self.network, RecurrentNetwork):
-            return self.network.masks(self.dropout, texts, self._like, generator, steps=steps)
-        return self.network.masks(self.dropout, texts, self._like, generator)
+            return self.network.masks(self.dropout, x.shape[1], self._like, generator, steps=len(x))
+        return self.network.masks(self.dropout, x.shape[1], self._like, generator)
 
     def _forgetful(self, state: State, generator: torch.Generator) -> State:
         """Return the state with some texts' set to zero, so that the network learns to begin from nothing."""

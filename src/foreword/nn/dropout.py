@@ -13,6 +13,7 @@ Shapes: T steps, a batch of B texts, D units, V words.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -48,7 +49,9 @@ class Dropout:
 
     def scaled(self, factor: float) -> Dropout:
         """Return ``factor`` times these rates."""
-        shares = {field.name: factor * getattr(self, field.name) for field in fields(self) if field.name != "fresh"}
+        shares: dict[str, Any] = {
+            field.name: factor * getattr(self, field.name) for field in fields(self) if field.name != "fresh"
+        }
         return replace(self, **shares)
 
 

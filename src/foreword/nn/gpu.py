@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+__all__ = ["INTERPRETED", "jit", "launches_dependents", "runs_kernels", "tl", "triton"]
+
 try:
     import triton
     import triton.language as tl

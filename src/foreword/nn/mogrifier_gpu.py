@@ -280,8 +280,9 @@ class _Stack(torch.autograd.Function):
         between: Tensor | None,
         capped: bool,
     ) -> tuple[Tensor, Tensor]:
-        parts = (w_x, w_h, bias, rounds, round_bias, state_mask, between)
-        stack = Stack(*(None if part is None else part.contiguous() for part in parts), capped)  # type: ignore[arg-type]
+        learnt = w_x.contiguous(), w_h.contiguous(), bias.contiguous()
+        others = [None if part is None else part.contiguous() for part in (rounds, round_bias, state_mask, between)]
+        stack = Stack(*learnt, others[0], others[1], others[2], others[3], capped)
         buffers = Buffers(x, len(w_x), 0 if rounds is None else len(rounds))
         buffers.x[0][0].copy_(x)
         buffers.h[0][:, 0].copy_(h if state_mask is None else h * state_mask)

@@ -86,7 +86,8 @@ def embed(weights: Weights, ids: Tensor, masks: Any = None) -> Tensor:
     if masks is None:
         return x
     words = masks.words[ids] if masks.words.dim() == 1 else masks.words.t().gather(0, ids)
-    return x * words.unsqueeze(-1) * masks.input
+    dropped: Tensor = x * words.unsqueeze(-1) * masks.input
+    return dropped
 
 
 def output_weight(weights: Weights) -> Tensor:

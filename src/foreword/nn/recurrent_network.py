@@ -241,7 +241,8 @@ class RecurrentNetwork:
                 rounds, biases = self._rounds(weights, layer, ids.numel())
                 kept = masks.state[layer] if masks is not None and masks.state else None
                 capped = self.variant.capped
-                x, *after = mogrifier_lstm(x, *parts, of_layer, rounds, biases, capped=capped, state_mask=kept)
+                h, c = parts
+                x, *after = mogrifier_lstm(x, h, c, of_layer, rounds, biases, capped=capped, state_mask=kept)
             else:
                 x, *after = self._layer(x, parts, of_layer, lengths)
             new += after

@@ -598,7 +598,7 @@ class Trainer(Progress):
         if best > self.best_score or (self.task.later_wins and best == self.best_score):
             self.best_score = best
             self.best.copy_(candidates[scores.index(best)])
-        if self.tails is not None and self.tails.switch(*scores[-2:], self.step):
+        if self.tails is not None and self.tails.switch(scores[-2], scores[-1], self.step):
             self.averages[-2].copy_(self.averages[-1])
 
     # Checkpoints

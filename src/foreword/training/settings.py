@@ -211,7 +211,8 @@ def dropout_from(usual: Dropout, dropout: Dropout | float | None, places: Collec
     if isinstance(dropout, int | float):
         if not 0 <= dropout < 1:
             raise SettingError(f"dropout={dropout!r} must be a number of at least 0 and below 1")
-        dropout = replace(NO_DROPOUT, **{place: dropout for place in PLACES if place in places})
+        shares: dict[str, Any] = {place: dropout for place in PLACES if place in places}
+        dropout = replace(NO_DROPOUT, **shares)
     chosen = usual if dropout is None else dropout
     unknown = [each.name for each in fields(Dropout) if getattr(chosen, each.name) and each.name not in places]
     if unknown:

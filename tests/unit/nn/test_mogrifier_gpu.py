@@ -93,12 +93,13 @@ def compared(case: tuple[int, int, int, int, int, bool], kind: torch.dtype, devi
     given = drawn(case, device)
     exact, plain_stack = leaves(*given, torch.float64)
     ours, stack = leaves(*given, kind)
-    wanted, found = plain(*exact[:3], plain_stack), run_stack(*ours[:3], stack)
+    wanted = plain(exact[0], exact[1], exact[2], plain_stack)
+    found = run_stack(ours[0], ours[1], ours[2], stack)
     weights = [torch.randn_like(part) for part in wanted]
     errors = [error(mine, theirs) for mine, theirs in zip(found, wanted, strict=True)]
-    theirs = torch.autograd.grad(sum((a * b).sum() for a, b in zip(wanted, weights, strict=True)), exact)
-    summed = sum((a * b.to(a.dtype)).sum() for a, b in zip(found, weights, strict=True))
-    mine = torch.autograd.grad(summed, ours)
+    wanted_sum = torch.stack([(a * b).sum() for a, b in zip(wanted, weights, strict=True)]).sum()
+    found_sum = torch.stack([(a * b.to(a.dtype)).sum() for a, b in zip(found, weights, strict=True)]).sum()
+    theirs, mine = torch.autograd.grad(wanted_sum, exact), torch.autograd.grad(found_sum, ours)
     return [*errors, *(error(a, b) for a, b in zip(mine, theirs, strict=True))]
 
 
