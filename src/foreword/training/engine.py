@@ -251,6 +251,7 @@ class Progress:
         self.epochs = sum(stage.epochs for stage in stages)
         self.epoch = self.step = self.update = 0
         self.evaluations: list[float] = []
+        self.tails = TwoTails() if settings.two_tailed else None
         self._done_by_update = [0]
         self._averaging_from: int | None = None
         self._stage_begun = 0
@@ -332,6 +333,11 @@ class Progress:
         begun = self._averaging_from
         return 1.0 if begun is None else running_share(step + 1 - begun, tail)
 
+    def averaging_shares(self, step: int) -> list[float]:
+        """Return the share of the weights after an update in each average."""
+        shares = [self.averaging_share(step, tail) for tail in self.settings.averages]
+        return shares if self.tails is None else [*shares, *self.tails.shares(step)]
+
     def note(self, loss: float) -> None:
         """Record a loss on the held-out data, by which schedules go."""
         self.evaluations.append(loss)
@@ -345,7 +351,7 @@ class Trainer(Progress):
 
     weights: float32, all weights in one vector, changed in place. averages: one such vector for each of
     ``settings.averages``. best, best_score: the best weights on the held-out data so far, or the last ones.
-    scale: what losses are multiplied by.
+    scale: what losses are multiplied by. norm: of the last gradient, times ``scale``.
     """
 
     def __init__(
@@ -367,7 +373,6 @@ class Trainer(Progress):
         group.broadcast(self.weights)
         if group.rank:
             self.generator.manual_seed(seed + group.rank)
-        self.tails = TwoTails() if settings.two_tailed else None
         self._averages = self.weights.repeat(len(settings.averages) + 2 * settings.two_tailed, 1)
         self.averages = list(self._averages)
         self.best, self.best_score = self.weights.clone(), -math.inf
@@ -409,7 +414,7 @@ class Trainer(Progress):
         columns = 1 + self._width * len(self._groups) + len(self.averages)
         self._plan = torch.zeros(PLANNED, columns, device=device)
         self._losses = torch.zeros((), dtype=torch.float32, device=device)
-        self._norm = torch.zeros((), dtype=torch.float32, device=device)
+        self.norm = torch.zeros((), dtype=torch.float32, device=device)
         self._fused: Update | None = None
         if isinstance(self._optimiser, Adam) and len(self._groups) == 1 and can_fuse(self.weights):
             copy = self._working if copied else None
@@ -440,14 +445,9 @@ class Trainer(Progress):
                 for group, moved in zip(self._groups, self._moved, strict=True)
                 for number in self._optimiser.plan(rate * group.factor, moved + ahead + 1)
             ]
-            rows.append([rate, *moves, *self._shares(step)])
+            rows.append([rate, *moves, *self.averaging_shares(step)])
         self._plan[:count].copy_(torch.tensor(rows))
         self._row.zero_()
-
-    def _shares(self, step: int) -> list[float]:
-        """Return the share of the weights after an update in each average."""
-        shares = [self.averaging_share(step, tail) for tail in self.settings.averages]
-        return shares if self.tails is None else [*shares, *self.tails.shares(step)]
 
     # The run
 
@@ -519,18 +519,8 @@ class Trainer(Progress):
         _, stage = self.stage()
         self._moved = [moved + count * (place < stage.groups) for place, moved in enumerate(self._moved)]
         loss = (self._losses / count).item()
-        self._check_finite(loss)
+        _check_finite(loss, self, skips=self._half)
         return loss
-
-    def _check_finite(self, loss: float) -> None:
-        skips = self._half  # there an update whose gradient overflows is left out
-        if loss <= self.task.limit and math.isfinite(loss) and (skips or math.isfinite(self._norm.item())):
-            return
-        what = f"the loss is {loss:.3g}"
-        if math.isfinite(loss) and loss <= self.task.limit:
-            bad = (name for name, part in self.gradients.items() if not bool(torch.isfinite(part).all()))
-            what = f"the gradient of {next(bad, 'all weights together')} is not a finite number"
-        raise DivergedError(_divergence(what, self.step, self.settings))
 
     def _one_update(self) -> None:
         self._gradients.clear()
@@ -551,7 +541,6 @@ class Trainer(Progress):
         pieces = list(self._gradients.pieces())
         if len(self._shared):
             pieces = [(slice(None), gather(pieces, self._shared))]
-        if self.group.size > 1:
             self.group.average(self._shared)
         if settings.l2:
             pieces[0][1].add_(self.weights, alpha=settings.l2 * self.scale)
@@ -561,13 +550,10 @@ class Trainer(Progress):
         if settings.clip_value:
             for _, piece in pieces:
                 clamp(piece, settings.clip_value * self.scale)
-        (norm_of if self.task.blocked_norm else plain_norm)([piece for _, piece in pieces], self._norm)
-        factor = torch.ones_like(self._norm)
-        if settings.clip:
-            factor = clip_factor(self._norm / self.scale, settings.clip)
-        factor = factor / self.scale
+        (norm_of if self.task.blocked_norm else plain_norm)([piece for _, piece in pieces], self.norm)
+        factor = clip_factor(self.norm / self.scale, settings.clip) / self.scale
         if self._half:  # a gradient that overflows counts as none
-            factor = torch.where(torch.isfinite(self._norm), factor, 0.0)
+            factor = torch.where(torch.isfinite(self.norm), factor, 0.0)
         if self._fused is not None:
             self._fused(pieces[0][1], factor, plan, shares)
             return
@@ -666,6 +652,17 @@ class Trainer(Progress):
         self.evaluations = [loss for loss in arrays["looks"].tolist() if loss == loss]
         self.best_score = float(arrays["score"][0])
         self._seconds_before, self._began = float(arrays["seconds"][0]), time.monotonic()
+
+
+def _check_finite(loss: float, run: Trainer, *, skips: bool) -> None:
+    """Raise where the run has diverged. skips: an update whose gradient overflows is left out."""
+    if loss <= run.task.limit and math.isfinite(loss) and (skips or math.isfinite(run.norm.item())):
+        return
+    what = f"the loss is {loss:.3g}"
+    if math.isfinite(loss) and loss <= run.task.limit:
+        bad = (name for name, part in run.gradients.items() if not bool(torch.isfinite(part).all()))
+        what = f"the gradient of {next(bad, 'all weights together')} is not a finite number"
+    raise DivergedError(_divergence(what, run.step, run.settings))
 
 
 WHOLE_EPOCH = -1
