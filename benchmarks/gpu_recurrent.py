@@ -28,7 +28,8 @@ HOW = (
     "Microseconds per layer and step, forward and backward, from replays of CUDA graphs, median of five. Mogrifier: "
     "two layers of 896 units, 64 texts, 70 steps, capped gate, state dropout, fp16, without the gradients of weights. "
     "LSTM in bfloat16 with them, one layer of 1,024 units. Epoch: 207 updates of the recipe's Penn Treebank model, "
-    "everything included. The plain loop is PyTorch's autograd, eagerly."
+    "everything included. The eager loop is PyTorch's autograd with the gradients of weights, "
+    "launched operation by operation, so its time is no ratio to ours."
 )
 LAYERS, STEPS, TEXTS, UNITS = 2, 70, 64, 896
 REPLAYS, RUNS = 5, 5
@@ -163,22 +164,24 @@ def rows() -> list[Row]:
     """Measure everything."""
     found = []
 
-    def add(title: str, ours: str, peer: str, ratio: str, bar: str, met: bool) -> None:
-        found.append(Row(title, ours=ours, peer=peer, ratio=ratio, bar=bar, met=met, note="", figures={}))
+    def add(job: str, ours: str, bar: str, met: bool, peer: str = "–", ratio: str = "–") -> None:
+        found.append(Row(job, ours=ours, peer=peer, ratio=ratio, bar=bar, met=met))
         print(found[-1], flush=True)
 
+    loop = plain_loop() * 1e6 / STEPS / LAYERS
     for rounds, bar in ((5, 37.0), (0, 12.0)):
         forward, backward = recurrence(rounds)
         both = forward + backward
-        what = f"{rounds} rounds" if rounds else "no rounds"
-        add(f"{what}, 2 × 896", f"{both:.1f} µs ({forward:.1f} + {backward:.1f})", "", "", f"≤ {bar:g} µs", both <= bar)
-    loop = plain_loop() * 1e6 / STEPS / LAYERS
-    add("5 rounds, eager loop", "", f"{loop:.0f} µs", "", "", True)
-    ours, theirs = bfloat16_lstm()
-    ratio = theirs / ours
-    add("LSTM, bfloat16, 1,024 units", f"{ours:.1f} µs", f"cuDNN: {theirs:.1f} µs", f"{ratio:.2f}", "≥ 3", ratio >= 3)
+        what, ours = f"{rounds} rounds, 2 × 896", f"{both:.1f} µs ({forward:.1f} + {backward:.1f})"
+        if rounds:
+            add(what, ours, f"≤ {bar:g} µs", both <= bar, f"eager loop: {loop:.0f} µs")
+        else:
+            add(what, ours, f"≤ {bar:g} µs", both <= bar)
+    mine, theirs = bfloat16_lstm()
+    ratio = theirs / mine
+    add("LSTM, bfloat16, 1,024 units", f"{mine:.1f} µs", "≥ 3", ratio >= 3, f"cuDNN: {theirs:.1f} µs", f"{ratio:.2f}")
     epoch = epoch_seconds()
-    add("an epoch of the Penn Treebank, 207 updates", f"{epoch:.3f} s", "", "", "≤ 1.45 s", epoch <= 1.45)
+    add("an epoch of the Penn Treebank, 207 updates", f"{epoch:.3f} s", "≤ 1.45 s", epoch <= 1.45)
     return found
 
 
