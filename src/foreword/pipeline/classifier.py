@@ -19,6 +19,7 @@ from foreword.classify.naive_bayes import NaiveBayes
 from foreword.errors import InputError, SettingError
 from foreword.features.bag import BagOfWords
 from foreword.features.plain import hashed, terms_of
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Classifier, Counts, LinearClassifier, Meter, Parts
 from foreword.storage.folder import nest, unnest
 from foreword.text.block import Block
@@ -29,7 +30,7 @@ Texts = Iterable[str | Block]
 AnyClassifier: TypeAlias = Classifier | LinearModel | Calibrated
 
 
-class TextClassifier:
+class TextClassifier(ShownInNotebook):
     """A classifier that reads text.
 
     ``TextClassifier().fit(texts, labels)`` learns words, punctuation marks and pairs of them, weighted by TF-IDF, and

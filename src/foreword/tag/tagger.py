@@ -15,6 +15,7 @@ import numpy as np
 
 from foreword.arrays import Array, Bools, Bytes, Ints, Longs
 from foreword.errors import InputError, NotFittedError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Sentences, Tags
 
 
@@ -30,7 +31,7 @@ class Accuracies(NamedTuple):
     unknown_share: float
 
 
-class WordTagger(ABC):
+class WordTagger(ShownInNotebook, ABC):
     """The base of all taggers: ``predict`` and ``knows`` are theirs, what is measured by them is here."""
 
     _tags: list[str] | None = None
