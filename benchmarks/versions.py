@@ -127,22 +127,20 @@ def main() -> int:
 
 
 def store(rows: list[dict[str, Any]], other: Path, seconds: int) -> None:
-    """Write the rows to the stored results; stored rows of other subjects stay where they compare with the same version."""
+    """Write the rows to the stored results; rows of other subjects stay if they compare with the same version."""
     stored = json.loads(STORED.read_text("utf-8")) if STORED.exists() else {}
     subjects = {row["subject"] for row in rows}
     earlier = stored.get("rows", []) if stored.get("other") == commit(other) else []
     kept = [{"commit": stored.get("commit"), **row} for row in earlier if row["subject"] not in subjects]
-    command = "python -m benchmarks.versions OTHER [NAME…]"
     written = {
-        "command": command,
+        "command": "python -m benchmarks.versions OTHER [NAME…]",
         "other": commit(other),
         "pairs": PAIRS,
         "machine": machine(),
-        "last_run_seconds": seconds,
+        "seconds_of_last_run": seconds,
+        "rows": kept + rows,
     }
-    STORED.write_text(
-        json.dumps(written | {"rows": kept + rows}, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    STORED.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def commit(checkout: Path) -> str:
