@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from foreword.evaluate.compare.results import Comparison, Event, Mixed, Progress, Row, TextFacts
 
-NUMBERS = ("perplexity", "95 % interval", "bits per byte", "parameters", "epochs", "learns tokens/s", "scores tokens/s")
+NUMBERS = ("perplexity", "95 %", "bits/byte", "parameters", "epochs", "learns tok/s", "scores tok/s")
 BAR = 12
 """Columns of a model's progress."""
 
-ROOM = ((140, 7), (110, 4), (95, 2), (0, 1))
+ROOM = ((135, 7), (110, 4), (95, 2), (0, 1))
 """How wide a terminal must be for so many of the numbers beside the progress; the table at the end has all."""
 
 

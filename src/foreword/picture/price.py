@@ -14,7 +14,7 @@ TOP, BOTTOM, HEIGHT = 20, 296, 336
 FIRST, LAST = 0.09, 0.76
 """Positions of the shortest and the longest time, as shares of the width; what is left is for the names."""
 
-LINE, COLUMN = 16, 0.16
+LINE, COLUMN = 16, 0.08
 """Least distance between two names of one column in pixels, and width of a column as a share of the picture's."""
 
 Points = Mapping[str, tuple[float, float]]
