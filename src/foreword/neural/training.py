@@ -208,6 +208,7 @@ class LanguageModelTask(Task):
             counts = np.bincount(self.corpus.ids, minlength=size) + 1.0  # one more: some words may not occur
             if (unknown := self.reading.unknown) is not None:
                 counts[unknown.id] += unknown.share * len(unknown.positions)
+                counts[self.corpus.ids[unknown.positions]] -= unknown.share
             weights[BIAS].copy_(torch.from_numpy(np.log(counts / counts.sum()).astype(np.float32)))
 
     def state(self, like: Tensor) -> State:

@@ -240,7 +240,7 @@ def test_words_begin_as_frequent_as_they_are() -> None:
     corpus = Corpus.from_ids([[2, 2, 2, 3]], Vocab(["<unk>", "</s>", "a", "b", "c"]))
     trainer = model.trainer(corpus)
     bias = views(trainer.weights, trainer.shapes)["bias"].exp()
-    torch.testing.assert_close(bias, torch.tensor([1.0, 2.0, 4.0, 2.0, 1.0]) / 10)
+    torch.testing.assert_close(bias, torch.tensor([1.5, 2.0, 4.0, 1.5, 1.0]) / 10)  # b, seen once, is half unknown
     plain = AWDLSTM(4, 6, 1, training=replace(RecurrentLM.TRAINING, epochs=1), device="cpu").trainer(corpus)
     assert not views(plain.weights, plain.shapes)["bias"].any()
 
