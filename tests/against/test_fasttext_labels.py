@@ -27,7 +27,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """A model of 38 languages with each loss, in a file that both open."""
     path = tmp_path_factory.mktemp("labels") / ("model.ftz" if request.param == "quantised" else "model.bin")
     texts = [line.split("\t") for line in LANGUAGES.read_text(encoding="utf-8").splitlines()]
-    loss = "softmax" if request.param == "quantised" else request.param
+    loss: Any = "softmax" if request.param == "quantised" else request.param
     model = FastTextClassifier(8, loss=loss, epochs=30, rate=0.2, min_n=2, max_n=3, buckets=2000)
     model.fit([text for _, text in texts], [label for label, _ in texts])
     if request.param == "quantised":

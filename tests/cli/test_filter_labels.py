@@ -16,7 +16,11 @@ from foreword.fasttext.classifier import FastTextClassifier
 from foreword.filtering.columns import find_column
 from foreword.filtering.scoring import scorer_of
 from foreword.filtering.settings import LabelSettings
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
+from foreword.storage.folder import load, save
 from foreword.text.block import Block
+from foreword.tokens.words import WordTokenizer
 
 parquet = pytest.importorskip("pyarrow.parquet")
 
@@ -190,3 +194,22 @@ def test_sidecars_have_a_row_for_every_row(foreword: Foreword, quality: Path, we
     assert len(gzip.decompress((tmp_path / "dolma" / "b.jsonl.gz").read_bytes()).splitlines()) == 50
     told = refused(foreword, *words, tmp_path / "no", "--sidecar", "dolma", "--id", "key")
     assert 'a.jsonl: line 1 has no field "key": --id names the field of the ids' in told
+
+
+def test_a_model_for_every_label(foreword: Foreword, quality: Path, web: Path, tmp_path: Path) -> None:
+    """Rows of hq are scored by the model of hq; lq has none, and its rows no score."""
+    save(TextLM(WordTokenizer(), NgramLM(2, "witten-bell")).fit([" ".join(GOOD)]), tmp_path / "lm-hq")
+    words = ("-m", f"q={quality}", "-m", f"wiki={tmp_path}/lm-{{q_label}}", web)
+    run(foreword, *words, tmp_path / "scored", "--score-only")
+    model = load(tmp_path / "lm-hq")
+    for row in kept(tmp_path / "scored"):
+        if row["q_label"] == "hq":
+            assert row["wiki_score"] == pytest.approx(model.score(row["text"]))
+        else:
+            assert row["wiki_score"] is None
+            assert row["wiki_tokens"] == 0
+    run(foreword, *words, tmp_path / "best", "--keep-percentile", 50)
+    assert {row["lang"] for row in kept(tmp_path / "best")} == {"hq", "lq", "de"}
+    told = refused(foreword, "-m", f"wiki={tmp_path}/lm-{{q_label}}", "-m", f"q={quality}", web, tmp_path / "no",
+                   "--score-only")  # fmt: skip
+    assert "no model before it gives the labels q_label" in told

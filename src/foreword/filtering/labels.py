@@ -109,8 +109,7 @@ class ClassScorer:
         shape = len(texts), self.top
         found = LabelScores(np.empty(shape, np.int32), np.empty(shape), np.empty((len(texts), len(self.wanted))))
         for rows, part in ((~long, self.scores(some(texts, ~long))), (long, self._of_pieces(some(texts, long)))):
-            for whole, values in zip(found, part, strict=True):
-                whole[rows] = values
+            found.best[rows], found.shares[rows], found.wanted[rows] = part
         return found
 
     def _of_pieces(self, texts: Block) -> LabelScores:
@@ -157,10 +156,10 @@ class ClassScorer:
             ranked = np.full_like(chances, -1.0)
             ranked[:, self.only] = chances[:, self.only]
         best = ranked.argmax(axis=1)[:, None] if self.top == 1 else np.argsort(-ranked, 1, "stable")[:, : self.top]
-        shares, wanted, best = np.take_along_axis(chances, best, 1), chances[:, self.wanted], best.astype(np.int32)
+        labels, wanted = np.asarray(best, np.int32), chances[:, self.wanted]
         unknown = chances.max(axis=1, initial=0.0) <= 0.0  # fastText, and no piece of the text has a known word
-        best[unknown], wanted[unknown] = -1, np.nan
-        return LabelScores(best, shares, wanted)
+        labels[unknown], wanted[unknown] = -1, np.nan
+        return LabelScores(labels, np.take_along_axis(chances, best, 1), wanted)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -17,6 +15,7 @@ from foreword.errors import InputError, SettingError
 from foreword.filtering.columns import label_column, lower_is_better
 from foreword.filtering.judge import Judge
 from foreword.filtering.ledger import AddressLedger, Ledger
+from foreword.filtering.models import fingerprint
 from foreword.filtering.output import concatenate, line_bytes, written
 from foreword.filtering.settings import Filtering
 from foreword.filtering.shards import OpenFilter, Part, Shard, check_disjoint
@@ -107,22 +106,6 @@ def _settings(filtering: Filtering) -> dict[str, Any]:
     settings["models"] = [[name, fingerprint(path)] for name, path in filtering.models]
     settings["table"] = read_table(filtering.table) if filtering.table else None
     return settings
-
-
-def fingerprint(path: str) -> list[int | str]:
-    """Identify a model without reading all of it: by the checksums of its folder, or the two ends of its file."""
-    location = Path(path)
-    try:
-        if location.is_dir():
-            return [hashlib.sha256((location / "model.json").read_bytes()).hexdigest()]
-        with location.open("rb") as file:
-            digest = hashlib.sha256(file.read(1 << 20))
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - (1 << 20)))
-            digest.update(file.read())
-    except OSError as error:
-        raise InputError(f"{path}: no model there: {error.strerror}") from error
-    return [size, digest.hexdigest()]
 
 
 @dataclass

@@ -40,7 +40,10 @@ class Scorer(Protocol):
 
 
 def open_scorer(
-    path: str | Path, prefix: str = "", piece_bytes: int = PIECE_BYTES, labels: LabelSettings | None = None
+    path: str | Path,
+    prefix: str = "",
+    piece_bytes: int = PIECE_BYTES,
+    labels: LabelSettings | None = None,
 ) -> Scorer:
     """Load a model that reads text; ``prefix`` is put before the names of its columns."""
     return scorer_of(load(path), str(path), prefix, piece_bytes, labels)
@@ -57,7 +60,7 @@ def scorer_of(
     if "score" in kind.abilities:
         if labels.wanted:
             raise SettingError(f"{prefix}p({labels.wanted[0]}): {name} is a language model, which has no labels")
-        counting = kinds.of(model.model).name == "ngram"
+        counting = kinds.of(model.model).name in ("ngram", "kenlm")
         if counting:
             model.model.threads = 1
         return LanguageScorer(model, prefix, piece_bytes, counting)

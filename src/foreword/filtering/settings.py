@@ -144,8 +144,9 @@ class Filtering:
         found = [label for label in map(label_of, asked) if label is not None]
         wanted = dict.fromkeys(label for its, label in found if its == prefix)
         named = [labels for its, labels in self.labels if its and its == name]
-        only = (*named, *(labels for its, labels in self.labels if not its), None)[0]
-        return LabelSettings(self.top, tuple(wanted), only and tuple(only), self.restrict == "before")
+        chosen = [*named, *(labels for its, labels in self.labels if not its)]
+        only = tuple(chosen[0]) if chosen else None
+        return LabelSettings(self.top, tuple(wanted), only, self.restrict == "before")
 
     def cleaning_of(self, name: str, is_classifier: bool) -> CleanStep:
         """Return the step that cleans texts for the model of that name; one without a name is for classifiers alone."""

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -24,7 +25,9 @@ from foreword.filtering.columns import Column, find_column, label_column, read_c
 from foreword.filtering.fields import field_column
 from foreword.filtering.judge import Judge, asked_columns
 from foreword.filtering.labels import ClassScorer
+from foreword.filtering.models import column_in
 from foreword.filtering.output import LineWriter, RowWriter, TableWriter, written
+from foreword.filtering.routing import RoutedScorer
 from foreword.filtering.rules import field_in
 from foreword.filtering.scoring import CleanedScorer, Scorer, open_scorer
 from foreword.filtering.settings import Filtering
@@ -126,13 +129,20 @@ class OpenFilter:
     def __init__(self, filtering: Filtering) -> None:
         self.filtering = filtering
         self._asked = asked_columns(filtering)
-        self._scorers = [self._open(name, path) for name, path in filtering.models]
-        self._scorers.append(StatisticsScorer.of(self._asked))
+        self._scorers = [self._routed(name, path) for name, path in filtering.models]
+        self._statistics = StatisticsScorer.of(self._asked)
+
+    def _routed(self, name: str, path: str) -> Scorer | RoutedScorer:
+        """Open a model, or prepare the models for all labels of one before it."""
+        if column_in(path) is None:
+            return self._open(name, path)
+        return RoutedScorer(path, partial(self._open, name))
 
     def _open(self, name: str, path: str) -> Scorer:
         """Open a model, with the step that cleans texts for it."""
-        labels = self.filtering.labels_of(name, self._asked)
-        scorer = open_scorer(path, f"{name}_" if name else "", self.filtering.piece_bytes, labels)
+        settings, prefix = self.filtering, f"{name}_" if name else ""
+        labels = settings.labels_of(name, self._asked)
+        scorer = open_scorer(path, prefix, settings.piece_bytes, labels)
         step = self.filtering.cleaning_of(name, isinstance(scorer, ClassScorer))
         return scorer if step == "none" else CleanedScorer(scorer, Cleaner(step))
 
@@ -148,7 +158,10 @@ class OpenFilter:
 
     def scores(self, texts: Block) -> list[Column]:
         """Score documents by all models."""
-        return [column for scorer in self._scorers for column in scorer.columns(texts)]
+        found: list[Column] = []
+        for scorer in self._scorers:
+            found += scorer.columns(texts, found) if isinstance(scorer, RoutedScorer) else scorer.columns(texts)
+        return found + self._statistics.columns(texts)
 
     def columns(self) -> list[Column]:
         """Return the columns that there will be, without a row."""
