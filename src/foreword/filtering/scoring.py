@@ -135,7 +135,7 @@ def scorer_of(model: Any, name: str, prefix: str, piece_bytes: int) -> Scorer:
         torch.set_num_threads(1)
     kind = kinds.of(model)
     if "score" in kind.abilities:
-        counting = kinds.of(model.model).name == "ngram"
+        counting = kinds.of(model.model).name in ("ngram", "kenlm")
         if counting:
             model.model.threads = 1
         return LanguageScorer(model, prefix, piece_bytes, counting)
