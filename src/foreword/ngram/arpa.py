@@ -439,7 +439,7 @@ def write_arpa(model: NgramLM | Log10Ngrams, path: str | Path) -> None:
     """
     if isinstance(model, NgramLM):
         check_backing_off(model, "an ARPA file")
-        names, sizes = _Names(model.vocab, LOG10), model.sizes_
+        names, sizes = _Names(model.vocab), model.sizes_
     else:
         names, sizes = _Names(model.vocab, 1.0), model.sizes
     opener = gzip.open if str(path).endswith(".gz") else open
@@ -464,7 +464,7 @@ def check_backing_off(model: NgramLM, target: str) -> None:
 class _Names:
     """The spellings of a model's words, ``<s>`` after the last. scale: what logs are divided by."""
 
-    def __init__(self, vocab: Vocab, scale: float) -> None:
+    def __init__(self, vocab: Vocab, scale: float = LOG10) -> None:
         self.vocab = vocab
         self.scale = scale
         self.data = np.append(vocab.data, np.frombuffer(START.encode(), np.uint8))

@@ -54,30 +54,52 @@ ANY_SIZE = 1 << 62
 
 def write_kenlm(model: Log10Ngrams, path: str | Path, binary: Binary = "probing") -> None:
     """Write a KenLM binary: "probing" is the faster one to query, "trie" the smaller."""
-    if len(model.sizes) < 2:
-        raise InputError("a model of order 1 cannot be a KenLM binary: they begin with bigrams")
-    words, offsets = _spelled(model.vocab)
-    hashes = np.empty(len(offsets) - 1, np.uint64)
-    kernels.hash_words(words, offsets, hashes)
-    ids = np.arange(len(hashes))  # the file's id of each word; <s> is the last word
-    if binary == "trie":
-        ids[1 + np.argsort(hashes[1:], kind="stable")] = np.arange(1, len(hashes))
-    kind = PROBING if binary == "probing" else TRIE
-    header = Header(len(model.sizes), MULTIPLIER, kind, True, tuple(model.sizes), header_end(len(model.sizes)))
-    first = np.array([0, len(hashes)], np.uint32) if kind == PROBING else np.array([len(hashes) - 1], np.uint64)
-    beginning = render_header(header) + first.tobytes()
-    layout = read_layout(np.frombuffer(beginning, np.uint8), str(path), ANY_SIZE)
+    new = _NewFile(model, binary)
     with atomic_file(path) as temporary:
-        file = np.memmap(temporary, np.uint8, mode="w+", shape=(layout.end + len(words) + len(hashes),))
-        file[: len(beginning)] = np.frombuffer(beginning, np.uint8)
-        data = file.view(np.ndarray)
-        _write_words(data[layout.end :], words, offsets, np.argsort(ids))
-        orders = _Marked(model.ngrams(), ids).orders()
-        if kind == PROBING:
-            _fill_probing(data, layout, hashes, orders)
-        else:
-            _fill_trie(data, layout, np.sort(hashes[1:]), orders)
+        file = np.memmap(temporary, np.uint8, mode="w+", shape=(new.size,))
+        new.fill(file.view(np.ndarray))
         file.flush()
+
+
+def build_kenlm(model: Log10Ngrams, binary: Binary = "probing") -> Bytes:
+    """Return a KenLM binary in memory."""
+    new = _NewFile(model, binary)
+    data = np.zeros(new.size, np.uint8)
+    new.fill(data)
+    return data
+
+
+class _NewFile:
+    """A file to be written. size: of the whole file, in bytes."""
+
+    def __init__(self, model: Log10Ngrams, binary: Binary) -> None:
+        if len(model.sizes) < 2:
+            raise InputError("a model of order 1 cannot be a KenLM binary: they begin with bigrams")
+        self.model = model
+        self.words, self.offsets = _spelled(model.vocab)
+        self.hashes = np.empty(len(self.offsets) - 1, np.uint64)
+        kernels.hash_words(self.words, self.offsets, self.hashes)
+        kind = PROBING if binary == "probing" else TRIE
+        header = Header(len(model.sizes), MULTIPLIER, kind, True, tuple(model.sizes), header_end(len(model.sizes)))
+        count = len(self.hashes)
+        first = np.array([0, count], np.uint32) if kind == PROBING else np.array([count - 1], np.uint64)
+        self.beginning = np.frombuffer(render_header(header) + first.tobytes(), np.uint8)
+        self.layout = read_layout(self.beginning, "the new file", ANY_SIZE)
+        self.size = self.layout.end + len(self.words) + count
+
+    def fill(self, data: Bytes) -> None:
+        """Write all parts to ``data``, which is zero."""
+        data[: len(self.beginning)] = self.beginning
+        trie = self.layout.header.is_trie
+        ids = np.arange(len(self.hashes))  # the file's id of each word; <s> is the last word
+        if trie:
+            ids[1 + np.argsort(self.hashes[1:], kind="stable")] = np.arange(1, len(ids))
+        _write_words(data[self.layout.end :], self.words, self.offsets, np.argsort(ids))
+        orders = _marked_orders(self.model, ids)
+        if trie:
+            _fill_trie(data, self.layout, np.sort(self.hashes[1:]), orders)
+        else:
+            _fill_probing(data, self.layout, self.hashes, orders)
 
 
 def _spelled(vocab: Vocab) -> tuple[Bytes, Longs]:
@@ -124,27 +146,20 @@ def _keys(words: Longs, first: int) -> ULongs:
     return keys
 
 
-class _Marked:
-    """The orders of a model, each marked by what the next one holds."""
-
-    def __init__(self, spelled: Iterator[Spelled], ids: Longs) -> None:
-        self.spelled = spelled
-        self.ids = ids
-
-    def orders(self) -> Iterator[_Order]:
-        """Yield each order when the next one has been read."""
-        below: _Order | None = None
-        for _, words, logs, weights in self.spelled:
-            order = _Order(np.ascontiguousarray(self.ids[words]), logs, weights)
-            if below is not None:
-                beginnings = np.empty(len(order.words), np.uint64)
-                kernels.ngram_keys(order.words, 0, order.words.shape[1] - 1, beginnings)
-                below.extends_left = np.isin(below.keys, order.ends)
-                below.weights[(below.weights == 0) & ~np.isin(below.keys, beginnings)] = SIGN
-                yield below
-            below = order
-        assert below is not None
-        yield below
+def _marked_orders(model: Log10Ngrams, ids: Longs) -> Iterator[_Order]:
+    """Yield each order, marked by what the next one holds. ids: the file's id of each word."""
+    below: _Order | None = None
+    for _, words, logs, weights in model.ngrams():
+        order = _Order(np.ascontiguousarray(ids[words]), logs, weights)
+        if below is not None:
+            beginnings = np.empty(len(order.words), np.uint64)
+            kernels.ngram_keys(order.words, 0, order.words.shape[1] - 1, beginnings)
+            below.extends_left = np.isin(below.keys, order.ends)
+            below.weights[(below.weights == 0) & ~np.isin(below.keys, beginnings)] = SIGN
+            yield below
+        below = order
+    assert below is not None
+    yield below
 
 
 # Probing
@@ -237,7 +252,7 @@ def _list_trie(model: KenlmLM) -> Iterator[Spelled]:
     nexts: Longs = np.minimum(rows[:, 2:].copy().view(np.uint64)[:, 0], np.uint64(counts[1])).astype(np.int64)
     spelled = np.arange(bound)[:, None]
     unigrams = np.argsort(ours)
-    yield 1, ours[spelled[unigrams]], _floats(rows[unigrams, 0] | SIGN), _floats(rows[unigrams, 1])
+    yield 1, ours[spelled[unigrams]], _floats(rows[unigrams, 0] | SIGN), _plain_weights(rows[unigrams, 1])
     for k in range(1, model.order):
         count, highest = counts[k], k + 1 == model.order
         words, logs = np.empty(count, np.int32), np.empty(count, np.uint32)
@@ -250,8 +265,13 @@ def _list_trie(model: KenlmLM) -> Iterator[Spelled]:
         if words.max(initial=0) >= bound:
             raise InputError(f"{model.name}: a {k + 1}-gram names a word that does not exist: the file is damaged")
         spelled = np.concatenate((words[:, None], np.repeat(spelled, children, axis=0)), axis=1)
-        weights = np.zeros(count, np.uint32) if highest else np.where(weights == SIGN, np.uint32(0), weights)
-        yield k + 1, ours[spelled], _floats(logs), _floats(weights)
+        weights = np.zeros(count, np.uint32) if highest else weights
+        yield k + 1, ours[spelled], _floats(logs), _plain_weights(weights)
+
+
+def _plain_weights(bits: UInts) -> Floats:
+    """Return weights without the mark of n-grams that begin no longer one."""
+    return _floats(np.where(bits == SIGN, np.uint32(0), bits))
 
 
 def _floats(bits: UInts) -> Floats:

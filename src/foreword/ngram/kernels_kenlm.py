@@ -128,7 +128,8 @@ def find_sorted(data: Bytes, start: int, count: int, key: np.uint64) -> int:
 
     Hashes are evenly distributed, so the search begins near where the key should be and doubles its steps from there.
     """
-    guess = min(count - 1, np.int64((np.float64(key) / 2.0**64) * count))
+    guess = np.int64(np.float64(key) / 2.0**64 * count)
+    guess = min(guess, np.int64(count - 1))
     low, high, step = 0, count, 1
     if count and load_unaligned(data, start + 8 * guess) < key:
         low = guess + 1
@@ -355,7 +356,7 @@ def step(model: KenlmArrays, old: Ints, at: int, word: int, new: Ints, to: int) 
         new[to + order - 1 + matched] = np.int32(weight)
         if weight != NO_EXTENSION:
             new[to] = matched
-    total = float_of(np.uint32(log | SIGN))
+    total = float_of(log if trie else np.uint32(log | SIGN))
     for context in range(matched - 1, length):
         total += float_of(np.uint32(old[at + order + context]))
     return total, matched
@@ -425,6 +426,47 @@ def score(
                 if len(matched):
                     matched[index] = length
                 at[2 * lane] = index + 1
+
+
+@kernel
+def score_sentence(
+    model: KenlmArrays, data: Bytes, end: int, states: Ints, logs: Floats, lengths: Bytes, ids: Ints
+) -> int:
+    """Score the words of one sentence, and ``end`` after them unless it is -1; return how many there are, or FULL.
+
+    states: int32 (2 * (2 * order - 1),); its first half is the state before the sentence. ids: of the file. A word ends
+    at a NUL, as in KenLM's Python module. The last number of ``logs``, out, is the sum.
+    """
+    size = len(states) // 2
+    total = np.float32(0.0)
+    written = at = 0
+    while True:
+        while at < len(data) and is_blank(data[at]):
+            at += 1
+        word = end
+        if at < len(data):
+            begin = at
+            stop = -1
+            while at < len(data) and not is_blank(data[at]):
+                if data[at] == 0 and stop < 0:
+                    stop = at
+                at += 1
+            word = find_word(model, murmur(data, begin, at if stop < 0 else stop))
+        elif end < 0:
+            break
+        else:
+            end = -1
+        if word == FULL:
+            return FULL
+        here = size * (written & 1)
+        log, length = step(model, states, here, word, states, size - here)
+        if length == FULL:
+            return FULL
+        logs[written], lengths[written], ids[written] = log, length, word
+        total += log
+        written += 1
+    logs[len(logs) - 1] = total
+    return written
 
 
 @kernel

@@ -41,11 +41,7 @@ def log10_of(model: NgramLM) -> Log10Ngrams:
 
     def orders() -> Iterator[Spelled]:
         for order, words, logs, weights in model.ngrams():
-            yield (
-                order,
-                words,
-                *((each.astype(np.float64) / math.log(10)).astype(np.float32) for each in (logs, weights)),
-            )
+            yield order, words, _to_log10(logs), _to_log10(weights)
 
     return Log10Ngrams(model.vocab, model.sizes_, orders)
 

@@ -151,7 +151,7 @@ class _Trie:
     def unigram(self, word: int) -> Entry:
         log, weight = struct.unpack_from("<ff", self.data, int(self.layout.shapes[0, form.START]) + 16 * word)
         children = self._pointer(1, word), self._pointer(1, word + 1)
-        return Entry(np.float32(-abs(log)), np.float32(weight), children[0] < children[1], children)
+        return Entry(np.float32(log), np.float32(weight), children[0] < children[1], children)
 
     def child(self, entry: Entry, length: int, before: int) -> Entry | None:
         first, last = entry.place
@@ -162,7 +162,7 @@ class _Trie:
 
     def _entry(self, length: int, index: int) -> Entry:
         log = self._number(length, index, form.LOG_AT, form.LOG_BITS, form.LOG_TABLE)
-        found = Entry(np.float32(-abs(log)), np.float32(0), False, (0, 0))
+        found = Entry(log, np.float32(0), False, (0, 0))
         if length == self.layout.header.order:
             return found
         weight = self._number(length, index, form.WEIGHT_AT, form.WEIGHT_BITS, form.WEIGHT_TABLE)
@@ -184,7 +184,8 @@ class _Trie:
         found = self._field(length, index, int(shape[at]), int(shape[bits]))
         if shape[table]:
             return np.float32(struct.unpack_from("<f", self.data, int(shape[table]) + 4 * found)[0])
-        return np.float32(struct.unpack("<f", struct.pack("<I", found))[0])
+        # A log-probability is stored without its sign, which is always negative.
+        return np.float32(struct.unpack("<f", struct.pack("<I", found | (shape[bits] == 31) << 31))[0])
 
     def _pointer(self, length: int, index: int) -> int:
         """Return where the children of a record begin."""

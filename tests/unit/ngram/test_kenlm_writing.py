@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +66,7 @@ def test_the_plain_version_reads_it_alike(file: Path, texts: list[str]) -> None:
 
 
 def test_a_trie_gives_its_ngrams_back(ngrams: NgramLM, tmp_path: Path) -> None:
-    write_arpa(ngrams, tmp_path / "one.arpa")
+    write_arpa(log10_of(ngrams), tmp_path / "one.arpa")
     write_kenlm(read_log10(tmp_path / "one.arpa"), tmp_path / "trie.bin", "trie")
     write_arpa(trie_ngrams(KenlmLM.open(tmp_path / "trie.bin")), tmp_path / "two.arpa")
     one, two = (sorted((tmp_path / name).read_text("utf-8").splitlines()) for name in ("one.arpa", "two.arpa"))
@@ -245,22 +247,29 @@ def sparse_file(path: Path, size: int) -> KenlmLM:
     return KenlmLM.open(path)
 
 
+OPENING = """
+import sys, time
+import numpy as np
+from foreword.ngram.kenlm import KenlmLM
+from foreword.tokens.corpus import Corpus
+began = time.process_time()
+model = KenlmLM.open(sys.argv[1])
+seconds = time.process_time() - began
+assert model.score(Corpus.from_texts(["the the cat"], model.words)) == 0.0
+lines = open("/proc/self/smaps_rollup").read().splitlines()
+print(seconds, sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Private")))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="only Linux reports private memory")
 def test_34_gigabytes_open_at_once(tmp_path: Path) -> None:
     """Opened in under a second, in under 300 MB of private memory, as a sparse file shows."""
-    import time
-
     sparse_file(tmp_path / "huge.bin", 1_100_000_000)
     assert (tmp_path / "huge.bin").stat().st_size > 34_000_000_000
-    began = time.perf_counter()
-    model = KenlmLM.open(tmp_path / "huge.bin")
-    assert time.perf_counter() - began < 1
-    assert model.score(Corpus.from_texts(["the the cat"], model.words)) == 0.0
-    assert private_bytes() < 300 << 20
-
-
-def private_bytes() -> int:
-    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Private"))
+    command = [sys.executable, "-c", OPENING, str(tmp_path / "huge.bin")]
+    seconds, private = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert float(seconds) < 1
+    assert int(private) < 300 << 20
 
 
 def test_natural_logs_are_log10_times_the_log_of_ten(file: Path, texts: list[str]) -> None:
