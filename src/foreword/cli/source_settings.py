@@ -17,7 +17,7 @@ from typing import Any
 import foreword
 
 PACKAGE = Path(foreword.__file__).parent
-NESTED = {"training": "foreword.training.settings:Training", "dropout": "foreword.nn.dropout:Dropout"}
+NESTED = {"training": ("foreword.training.settings", "Training"), "dropout": ("foreword.nn.dropout", "Dropout")}
 
 
 def settings_in_source(home: str) -> dict[str, Any]:
@@ -28,9 +28,9 @@ def settings_in_source(home: str) -> dict[str, Any]:
     nested = {each for each in NESTED if each in own and any(each.upper() in _fields(base) for _, base in bases)}
     found = {each: wanted for each, wanted in {**own, **unpacked}.items() if each not in nested}
     if "training" in nested:
-        found = {**_annotated(NESTED["training"]), **found}
+        found = {**_annotated(*NESTED["training"]), **found}
     if "dropout" in nested:
-        places = _annotated(NESTED["dropout"])
+        places = _annotated(*NESTED["dropout"])
         found |= {"dropout": float, **{f"dropout.{place}": wanted for place, wanted in places.items()}}
     return found
 
@@ -71,11 +71,11 @@ def _fields(node: ast.ClassDef) -> dict[str, ast.expr]:
     return {row.target.id: row.annotation for row in rows if isinstance(row.target, ast.Name)}
 
 
-def _annotated(home: str) -> dict[str, Any]:
+def _annotated(module: str, name: str) -> dict[str, Any]:
     """Return the fields of a dataclass or ``TypedDict`` with their types, inherited ones first."""
-    bases = list(_with_bases(*home.split(":")))
+    bases = list(_with_bases(module, name))
     return {
-        name: _evaluated(where, wanted) for where, each in reversed(bases) for name, wanted in _fields(each).items()
+        field: _evaluated(where, wanted) for where, each in reversed(bases) for field, wanted in _fields(each).items()
     }
 
 
@@ -93,7 +93,7 @@ def _constructor(bases: list[tuple[str, ast.ClassDef]]) -> tuple[dict[str, Any],
 def _unpacked(module: str, rest: ast.arg | None) -> dict[str, Any]:
     annotation = rest.annotation if rest is not None else None
     if isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Name):
-        return _annotated(f"{module}:{annotation.slice.id}")
+        return _annotated(module, annotation.slice.id)
     return {}
 
 

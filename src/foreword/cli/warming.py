@@ -71,7 +71,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
     "word vectors": (
         "train word2vec text.txt -o skip-gram --set epochs=1 --set dimensions=16",
         "train word2vec text.txt -o cbow --set epochs=1 --set dimensions=16 --set model=cbow",
-        "train fasttext text.txt -o subwords --set epochs=1 --set dimensions=16",
+        "train fasttext text.txt -o subwords --set epochs=1 --set dimensions=16 --set buckets=1000",
         "train glove text.txt -o glove --set epochs=1 --set dimensions=16",
         "nearest skip-gram cat",
         "nearest subwords cat",
@@ -91,7 +91,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "classify predict bayes text.txt",
         "classify train labels.tsv -o logistic --kind logistic --calibrate",
         "classify predict logistic text.txt",
-        "classify train labels.tsv -o fasttext --kind fasttext --set epochs=1 --set word_ngrams=2",
+        "classify train labels.tsv -o fasttext --kind fasttext --set epochs=1 --set buckets=1000 --set word_ngrams=2",
         "classify predict fasttext text.txt",
         "convert fasttext fasttext.ftz",
         "classify predict fasttext.ftz text.txt",

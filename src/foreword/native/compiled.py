@@ -25,7 +25,7 @@ from contextlib import suppress
 from functools import cache
 from io import BytesIO
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryFile
 from typing import Any
 
 import llvmlite
@@ -168,9 +168,9 @@ def _read(path: Path) -> BytesIO | None:
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file with its checksum in one step, so that another process sees all of it or nothing."""
-    with NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as file:
-        file.write(hashlib.sha256(content).digest() + content)
-    Path(file.name).replace(path)
+    new = path.with_suffix(f".{os.getpid()}.tmp")
+    new.write_bytes(hashlib.sha256(content).digest() + content)
+    new.replace(path)
 
 
 def _folders() -> list[Path]:
@@ -198,7 +198,7 @@ def compiled_files() -> list[Path]:
 def _is_writable(folder: Path) -> bool:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=folder):
+        with TemporaryFile(dir=folder):
             return True
     except OSError:
         return False
