@@ -96,15 +96,16 @@ class CompiledKernel:
     def save_overload(self, signature: Any, result: CompileResult) -> None:
         """Write machine code to this machine's folder, and remove that of earlier sources."""
         folder = local_folder()
-        if folder is None or not self.enabled:
+        # Code with dynamic globals has addresses of this process in it.
+        if folder is None or not self.enabled or result.library.has_dynamic_globals:
             return
         path = folder / self._file_name(signature, _own_target(result.codegen))
         arguments, _ = normalize_signature(signature)
         with suppress(OSError):  # a full disk costs another compilation, not the result
             _write(path, dumps(tuple(arguments)) + dumps(result._reduce()))
-            for path in self._files():
-                if not path.name.startswith(f"{self.name}-{self._sources()}-"):
-                    path.unlink(missing_ok=True)
+            for other in self._files():
+                if not other.name.startswith(f"{self.name}-{self._sources()}-"):
+                    other.unlink(missing_ok=True)
 
     def _places(self, codegen: Any) -> Iterator[tuple[Path, str]]:
         """Yield each folder to look in, with the target that its machine code must be for."""
