@@ -22,9 +22,9 @@ from foreword.evaluate.vectors import read_pairs, read_questions
 from foreword.fasttext.classifier import FastTextClassifier
 from foreword.fasttext.files import write_fasttext
 from foreword.fasttext.quantize import quantize
+from foreword.filtering.columns import Column
 from foreword.filtering.output import TableWriter, line_bytes
-from foreword.filtering.rules import read_table
-from foreword.filtering.scoring import Column
+from foreword.filtering.tables import read_table
 from foreword.ngram.arpa import write_arpa
 from foreword.storage.folder import load
 from foreword.tag.conll import read_conll
