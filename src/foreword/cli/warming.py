@@ -50,6 +50,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "score unigram text.txt",
         "train ngram text.txt -o small --set order=3 --memory 64M",
         "filter ngram rows.jsonl kept.jsonl --keep-percentile 50 --with-scores",
+        "filter rows.jsonl long.jsonl --keep 'words>=3 and duplicate_lines<0.9'",
     ),
     "tokenizers": (
         "tokenize train text.txt -o bpe --vocab 300",
@@ -95,6 +96,8 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "classify predict fasttext text.txt",
         "convert fasttext fasttext.ftz",
         "classify predict fasttext.ftz text.txt",
+        "filter fasttext rows.jsonl good.jsonl --keep 'p(good)>0.1' --clean ccnet",
+        "filter fasttext rows.jsonl open.jsonl --keep 'probability>0.1' --clean openlid",
     ),
     "search": (
         "search index text.txt -o index",
