@@ -225,6 +225,9 @@ _ENTRIES = (
         "byte", "foreword.tokens.characters:ByteTokenizer", "tokenizer", ("tokenize",), names={"byte": {}}, quick=True
     ),
     Kind("hashed-words", "foreword.ngram.kenlm_words:HashedWords", "tokenizer", ("tokenize",), quick=True),
+    Kind(
+        "sentencepiece", "foreword.tokens.sentencepiece:SentencePieceTokenizer", "tokenizer", ("tokenize",), quick=True
+    ),
     # Features and data
     Kind("bag-of-words", "foreword.features.bag:BagOfWords", "features", names={"bag-of-words": {}}),
     Kind("tf-idf", "foreword.features.tfidf:TfIdf", "features", names={"tf-idf": {}}),
@@ -244,6 +247,10 @@ FOREIGN: dict[str, tuple[str, str]] = {
     "tokenizer.json": (
         "foreword.tokens.tokenizer_json:looks_like_tokenizer_json",
         "foreword.tokens.tokenizer_json:read_tokenizer_json",
+    ),
+    "sentencepiece": (
+        "foreword.tokens.sentencepiece_file:looks_like_sentencepiece",
+        "foreword.tokens.sentencepiece:load_sentencepiece",
     ),
     "ARPA": ("foreword.ngram.arpa:looks_like_arpa", "foreword.pipeline.language:load_arpa"),
     "fastText": ("foreword.fasttext.files:looks_like_fasttext", "foreword.fasttext.classifier:open_fasttext"),
