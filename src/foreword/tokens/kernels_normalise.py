@@ -200,8 +200,8 @@ def normalise(
             while index < stop:
                 if used + longest + 5 > len(out):
                     return 1
-                # Bytes that stay or become blanks, without a branch for each. The last one before a byte from 0x80 on is
-                # taken back: the two together may be a key.
+                # Bytes that stay or become blanks, without a branch for each. The last one before a byte from 0x80
+                # on is taken back: the two together may be a key.
                 run = min(stop, index + len(out) - used - longest - 4)
                 used_before, blank_before = used, after_blank
                 taken = index
