@@ -177,7 +177,7 @@ def test_text_with_punctuation_at_its_words_is_not_split_yet(texts: list[str]) -
 
 
 def test_words_give_way_to_byte_pairs_where_many_would_be_unknown() -> None:
-    rare = [f"{line} And the number, sir, is x{place}y{place * 7}, or z{place}w!" for place, line in enumerate(NOVEL * 4)]
+    rare = [f"{line} And it is, sir, x{place}y{place * 7}, or z{place}w!" for place, line in enumerate(NOVEL * 4)]
     text = prepare("novel", read_text(rare, 1 << 20), None, None, None, None)
     assert text.facts.tokens == "byte-pair tokens"
     assert text.facts.test_unknown == 0
