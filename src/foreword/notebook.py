@@ -21,7 +21,8 @@ class ShownInNotebook:
     def notebook_facts(self) -> Mapping[str, object]:
         """Return what is shown: the numbers and texts of ``to_json``, or else the public settings."""
         measured = getattr(self, "to_json", None)
-        return measured() if callable(measured) else getattr(self, "__dict__", {})
+        facts: Mapping[str, object] = measured() if callable(measured) else getattr(self, "__dict__", {})
+        return facts
 
     def _repr_html_(self) -> str:
         facts = {
