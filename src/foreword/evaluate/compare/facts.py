@@ -148,7 +148,8 @@ def _as_written(tokenizer: Tokenizer, text: str) -> list[str] | None:
     """Return the words of a text, each with the white space before it as one blank; None if a token is no word."""
     if not isinstance(tokenizer, WordTokenizer):
         return None
-    written, position = [], 0
+    written: list[str] = []
+    position = 0
     for word in WordTokenizer(split=tokenizer.split).pieces(text):
         found = text.index(word, position)
         written.append(f" {word}" if written and found > position else word)
