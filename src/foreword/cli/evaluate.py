@@ -70,7 +70,7 @@ class EvaluationReading:
         """Return how texts without labels are read."""
         if self.format not in (None, "text", "jsonl", "parquet"):
             raise typer.BadParameter(f"{self.format} is for classifiers, and this is none", param_hint="'--format'")
-        return reading_of(self.document, self.field, self.format, self.errors)  # type: ignore[arg-type]  # as checked
+        return reading_of(self.document, self.field, self.format, self.errors)
 
 
 @dataclass(frozen=True, slots=True)
