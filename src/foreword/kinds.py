@@ -226,7 +226,8 @@ _ENTRIES = (
     ),
     Kind("hashed-words", "foreword.ngram.kenlm_words:HashedWords", "tokenizer", ("tokenize",), quick=True),
     Kind(
-        "sentencepiece", "foreword.tokens.sentencepiece:SentencePieceTokenizer", "tokenizer", ("tokenize",), quick=True
+        "sentencepiece", "foreword.tokens.sentencepiece:SentencePieceTokenizer", "tokenizer", ("tokenize",),
+        names={"unigram": {}}, training=("memory",), quick=True,
     ),
     # Features and data
     Kind("bag-of-words", "foreword.features.bag:BagOfWords", "features", names={"bag-of-words": {}}),
