@@ -38,6 +38,7 @@ SUBJECTS = (
     "lab",
     "serve",
     "filter",
+    "field_files",
     "ray",
 )
 
