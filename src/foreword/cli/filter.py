@@ -290,7 +290,10 @@ def filter(
     _close(done, report, output)
 
 
-def _warn(message: Warning | str, *_: Any) -> None:
+def _warn(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """Report a warning in one line, as errors are."""
     sys.stderr.write(f"foreword: warning: {message}\n")
 
 
