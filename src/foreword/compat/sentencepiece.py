@@ -122,7 +122,9 @@ class SentencePieceProcessor:
 
     def _spelt(self, text: str, emit_unknown: bool) -> list[str]:
         spelt = [piece.text for piece in self._opened.pieces(text)]
-        if emit_unknown:  # as sentencepiece has it: by the text of a piece, so that one that names a control symbol stays
+        if (
+            emit_unknown
+        ):  # as sentencepiece has it: by the text of a piece, so that one that names a control symbol stays
             unknown = self._model.unknown
             spelt = [self._model.pieces[unknown] if self.piece_to_id(piece) == unknown else piece for piece in spelt]
         return spelt

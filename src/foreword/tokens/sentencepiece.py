@@ -27,8 +27,8 @@ from foreword.tokens.bpe import DEFAULT_MEMORY
 from foreword.tokens.corpus import Encoded, encode_text, encode_texts
 from foreword.tokens.counting import count_pieces_of
 from foreword.tokens.kernels_sentencepiece import bpe_spans, encode_pieces, unigram_spans
-from foreword.tokens.normaliser import Normaliser
 from foreword.tokens.normalisation_rules import Rules, normalisation_of
+from foreword.tokens.normaliser import Normaliser
 from foreword.tokens.piece_tables import PieceTables, tables_of
 from foreword.tokens.pieces import BLANK_BEFORE
 from foreword.tokens.sentencepiece_file import (
@@ -125,7 +125,7 @@ class SentencePieceTokenizer:
         spelt = [(piece, score) for piece, score in spelt if piece not in standing]
         return self.with_model(
             PieceModel(
-                tuple([*(piece for piece, _ in roles), *(piece for piece, _ in spelt)]),
+                (*(piece for piece, _ in roles), *(piece for piece, _ in spelt)),
                 np.array([*[0.0] * len(roles), *(score for _, score in spelt)], np.float32),
                 np.array([*(type_ for _, type_ in roles), *[NORMAL] * len(spelt)], np.uint8),
                 byte_fallback=self.byte_fallback,

@@ -20,6 +20,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import dataclass
 from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 from scipy.special import digamma
@@ -163,7 +164,7 @@ def _script(point: int) -> int:
     name = unicodedata.name(sign, "OTHER").split()[0].split("-")[0]
     if name in ("CJK", "HIRAGANA", "KATAKANA", "HALFWIDTH"):
         name = "CJK"
-    return 2 + sum(ord(letter) * 31**at for at, letter in enumerate(name)) % (1 << 30)
+    return 2 + crc32(name.encode()) % (1 << 30)
 
 
 def _seed(words: Words, alphabet: dict[int, int], seeds: int) -> Arcs:
@@ -188,7 +189,7 @@ def _seed(words: Words, alphabet: dict[int, int], seeds: int) -> Arcs:
         nodes, found, parents = np.empty(count, np.int32), np.empty(alive + 1, np.int64), np.empty(alive + 1, np.int32)
         places = np.empty(alive + 1, np.int32)
         size = extend(
-            length, points, left, of_word, words.counts, scripts, script, levels[-1].copy(), table, nodes, found, places,
+            length, points, left, of_word, words.counts, scripts, script, levels[-1], table, nodes, found, places,
             parents,
         )  # fmt: skip
         frequent = found[:size] >= 2
