@@ -103,12 +103,13 @@ def test_the_digest_covers_what_a_kernel_inlines_from_other_files() -> None:
 def digest_with(function: Any, changed: str) -> str:
     """The digest of a kernel's sources if one file of the package had another line."""
     real = compiled._kernel_source
+
+    def read(path: Path) -> str | None:
+        text = real(path)
+        return f"{text}# changed" if text is not None and path == PACKAGE / changed else text
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            compiled,
-            "_kernel_source",
-            lambda path: (real(path) or "") + "# changed" if path == PACKAGE / changed else real(path),
-        )
+        patch.setattr(compiled, "_kernel_source", read)
         return compiled._file_digest.__wrapped__(Path(function.py_func.__code__.co_filename))
 
 
