@@ -21,7 +21,7 @@ Settings: TypeAlias = Mapping[str, Any]
 """Arguments of a constructor; those of a network's ``Training`` and ``Dropout`` may be among them: see ``build``."""
 
 Task: TypeAlias = Literal[
-    "language-model", "vectors", "classifier", "tagger", "tokenizer", "translator", "search", "features", "data"
+    "language-model", "vectors", "classifier", "multi-label", "tagger", "tokenizer", "translator", "search", "features", "data"
 ]
 TrainingOption: TypeAlias = Literal["resume", "ray", "memory", "valid", "meter"]
 
@@ -180,6 +180,7 @@ _ENTRIES = (
         features=WORDS_AND_PAIRS,
     ),
     Kind("calibrated", "foreword.classify.calibration:Calibrated", "classifier"),
+    Kind("one-vs-rest", "foreword.classify.one_vs_rest:OneVsRest", "multi-label"),
     Kind(
         "recurrent-classifier", "foreword.classify.recurrent:RecurrentClassifier", "classifier", ("classify",),
         names={"lstm": {}}, network=True,

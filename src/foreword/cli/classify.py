@@ -263,15 +263,16 @@ def explain(
         raise InputError(
             f"{model}: the score of a {kinds.of(loaded).name} is no sum over words: it cannot be explained"
         )
-    if label is not None and label not in loaded.classes_:
-        raise SettingError(f"the model has no class {label!r}: expected {', '.join(loaded.classes_)}")
+    classes = {str(known): known for known in loaded.classes_.tolist()}
+    if label is not None and label not in classes:
+        raise SettingError(f"the model has no class {label!r}: expected {', '.join(classes)}")
     for batch in [texts] if texts else (batch.lines for batch in line_batches("-")):
         for text in batch:
             explanation = loaded.explain(text)
             if output.as_json:
                 write_json(explanation.to_json())
             else:
-                print_table(explanation.table(label, top))
+                print_table(explanation.table(None if label is None else classes[label], top))
             flush()
 
 

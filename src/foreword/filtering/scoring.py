@@ -190,7 +190,7 @@ class ClassScorer:
 
     def columns(self, texts: Block) -> list[Column]:
         """Return the likeliest label of each text and its probability."""
-        names = self.model.classes_
+        names = [str(label) for label in self.model.classes_]
         long = texts.stops - texts.starts > self.piece_bytes
         if long.any():
             labels, shares = np.empty(len(texts), np.int32), np.empty(len(texts))

@@ -58,7 +58,7 @@ def texts(
 
 def problem_of(X: Any, labels: Any, strength: float, scales: Any = None) -> Problem:
     rows = rows_of(sparse.csr_array(X, dtype=np.float64), None)
-    return Problem(rows, labels.astype(np.int32), int(labels.max()) + 1, strength, scales)
+    return Problem(rows, labels.astype(np.int32), int(labels.max()) + 1, np.full(len(rows), strength), scales)
 
 
 def some_scales(random: Random, features: int, classes: int) -> Any:
