@@ -21,7 +21,16 @@ Settings: TypeAlias = Mapping[str, Any]
 """Arguments of a constructor; those of a network's ``Training`` and ``Dropout`` may be among them: see ``build``."""
 
 Task: TypeAlias = Literal[
-    "language-model", "vectors", "classifier", "multi-label", "tagger", "tokenizer", "translator", "search", "features", "data"
+    "language-model",
+    "vectors",
+    "classifier",
+    "multi-label",
+    "tagger",
+    "tokenizer",
+    "translator",
+    "search",
+    "features",
+    "data",
 ]
 TrainingOption: TypeAlias = Literal["resume", "ray", "memory", "valid", "meter"]
 

@@ -106,11 +106,6 @@ def test_words_of_a_treebank(foreword: Foreword, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said", "status"),
     [
-        (
-            ["--scheme", "bio"],
-            "I-PER may not follow nothing in the scheme 'bio'; its tags are well formed in 'iob1'",
-            1,
-        ),
         (["--scheme", "iobes"], "iobes", 2),
         (["--scheme", "iob1", "--column", "7"], "column=7: ", 1),
         (["--column", "ner"], "'ner' is not upos, xpos or a number", 2),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -64,7 +64,7 @@ def saved_class_weight(given: ClassWeight) -> Json:
 def loaded_class_weight(saved: Any) -> ClassWeight:
     """Return weights of classes from JSON."""
     if isinstance(saved, list):
-        return {label: weight for label, weight in saved}
+        return dict(saved)
     if saved is not None and saved != "balanced":
         raise ValueError(f"class_weight is {saved!r}")
     return saved  # type: ignore[no-any-return]
@@ -94,9 +94,8 @@ def list_of_labels(y: Any) -> list[Any]:
     """Return labels as a list of Python's own types; raise a DataError unless they are classes."""
     if isinstance(y, list) and all(type(label) is str for label in y):
         return y
-    if isinstance(y, list | tuple) and any(isinstance(label, list | tuple | set | frozenset) for label in y):
-        if any(isinstance(label, set | frozenset) or len(label) != 1 for label in y if isinstance(label, Collection)):
-            raise DataError("some documents have several labels, or none: OneVsRest(model) learns from those")
+    if isinstance(y, list | tuple) and any(map(_has_several, y)):
+        raise DataError("some documents have several labels, or none: OneVsRest(model) learns from those")
     flat = isinstance(y, list | tuple) and all(isinstance(label, str) or np.ndim(label) == 0 for label in y)
     array = np.array(list(y), dtype=object) if flat else np.asarray(y)
     if array.ndim == 2 and array.shape[1] == 1:
@@ -107,6 +106,11 @@ def list_of_labels(y: Any) -> list[Any]:
     if not all(label.is_integer() for label in labels if isinstance(label, float)):
         raise DataError("Unknown label type: numbers that are not whole. Expected classes, not measurements")
     return labels
+
+
+def _has_several(label: Any) -> bool:
+    """Return whether a label is a collection of labels; one label in a list is a column of labels."""
+    return isinstance(label, set | frozenset) or (isinstance(label, list | tuple) and len(label) != 1)
 
 
 def classes_of(labels: Sequence[Any]) -> Labels:

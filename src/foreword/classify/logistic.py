@@ -6,9 +6,9 @@ The log-odds are linear in the words, and the weights make the labels as likely 
 
     minimise    C Σ_i −log p(y_i | x_i) + ½ ‖W‖²           two classes: W₁ = −W₀ = w/2, and ½ ‖w‖² in its place
 
-The intercept b is not penalised. With weights of classes, a document's loss is multiplied by that of its class;
-"balanced" gives every class the same total, documents / (classes · documents of the class) each. This is scikit-learn's ``LogisticRegression`` with its default penalty, and the same
-minimum; ``solver.py`` explains how it is found.
+The intercept b is not penalised. This is scikit-learn's ``LogisticRegression`` with its default penalty, and the same
+minimum; ``solver.py`` explains how it is found. With weights of classes, a document's loss is multiplied by that of its
+class; "balanced" gives all classes the same total: documents / (classes · documents of the class) each.
 
 ``NBLogistic`` believes the counts unless the labels object. For each class c, naive Bayes against all the other classes
 gives every feature f a log-count ratio
@@ -152,8 +152,8 @@ class LogisticRegression(LinearModel):
 class NBLogistic(LogisticRegression):
     """Logistic regression weighted by naive Bayes, over a sparse matrix (documents, features).
 
-    C, tolerance, max_iterations, seed, class_weight: as for ``LogisticRegression``. alpha: added to all counts. floor: see above.
-    beta: 1 takes the weights as they are found, 0 those of naive Bayes at the same mean size, and in between both.
+    C, tolerance, max_iterations, seed, class_weight: as for ``LogisticRegression``. alpha: added to all counts. floor:
+    see above. beta: 1 takes the weights as they are found, 0 those of naive Bayes at the same mean size, and in between both.
 
     After fit ``weights_`` include everything, so that the scores are ``X @ weights_.T + bias_``; also ``n_iter_`` and
     ``gap_``.
@@ -171,9 +171,7 @@ class NBLogistic(LogisticRegression):
         seed: int = 0,
         class_weight: ClassWeight = None,
     ) -> None:
-        super().__init__(
-            C, tolerance=tolerance, max_iterations=max_iterations, seed=seed, class_weight=class_weight
-        )
+        super().__init__(C, tolerance=tolerance, max_iterations=max_iterations, seed=seed, class_weight=class_weight)
         self.alpha = alpha
         self.floor = floor
         self.beta = beta

@@ -68,7 +68,7 @@ TINY = 1e-300
 
 
 class Problem(NamedTuple):
-    """What to minimise. strengths: C_i, float64 (documents,). scales: float64 (features, classes), s²; None if all 1."""
+    """What to minimise. strengths: C_i, float64 (documents,). scales: float64 (features, classes), s²; None for 1."""
 
     rows: Rows
     labels: Ints

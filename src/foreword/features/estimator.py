@@ -114,5 +114,5 @@ class Transformer(Estimator):
 
 
 def without_frame(X: Any) -> Any:
-    """Return a pandas data frame with sparse columns, as ``set_output`` makes them, as a sparse matrix; others as is."""
+    """Return a data frame with sparse columns, as ``set_output`` makes them, as a sparse matrix; others as is."""
     return X.sparse.to_coo() if hasattr(X, "iloc") and hasattr(X, "sparse") else X
