@@ -94,9 +94,10 @@ def test_running_text(foreword: Foreword, tmp_path: Path) -> None:
     path = tmp_path / "train.conll"
     words = ["He", "did", "n't", "see", "Mr.", "Smith", "'s", "dog", ",", "did", "he", "?"]
     path.write_text("".join(f"{word} X\n" for word in words) + "\n")
-    foreword("tag", "train", path, "-o", tmp_path / "model", "--column", "1")
+    assert foreword("tag", "train", path, "-o", tmp_path / "model", "--column", "1").exit_code == 0
     text = "He didn't see Mr. Smith's dog, did he? Anna's here.\n\nHe did.\n"
     result = foreword("tag", "predict", tmp_path / "model", "--raw", "--json", input=text)
+    assert result.exit_code == 0, result.stderr
     found = [json.loads(line)["words"] for line in result.stdout.splitlines()]
     assert found == [words, ["Anna", "'s", "here", "."], [], ["He", "did", "."]]
     plain = foreword("tag", "predict", tmp_path / "model", "--json", input=text)

@@ -97,10 +97,8 @@ def train(
     check_output(out, folder=True)
     with job(output, out, kind=kind, column=tagger.column) as work:
         with shown_warnings(output.quiet):
-            tagged, held_out = (
-                names and read_treebanks(names, tagger, errors, work.meter)
-                for names in (files, [valid] if valid else None)
-            )
+            tagged = read_treebanks(files, tagger, errors, work.meter)
+            held_out = None if valid is None else read_treebanks([valid], tagger, errors, work.meter)
         measures = fit_and_save(tagger, tagged, held_out, out, work.meter)
         sizes = {"tokens": sum(map(len, tagged.sentences)), "sentences": len(tagged.sentences)}
         work.facts |= {**sizes, "tags": len(tagger.tags_)}

@@ -7,8 +7,8 @@ Each has a weight for every tag, learnt from tagged text. With the group ``histo
 together: a linear-chain conditional random field. Without it the table A stays zero, and this is multinomial logistic
 regression word by word.
 
-With a scheme the tags are those of spans, such as names. They are learnt as BIOES, whose last word of a name is a tag of
-its own, only well-formed sequences are predicted, and neighbours' spellings are features too.
+With a scheme the tags are those of spans, such as names. They are learnt as BIOES, in which the last word of a name has
+a tag of its own, only well-formed sequences are predicted, and neighbours' spellings are features too.
 
 W and A follow the gradient of the log-likelihood one sentence at a time (AdaGrad), at rates that fall to zero at the
 end, which acts as regularisation. Tags are found by Viterbi, their probabilities by the forward-backward algorithm.

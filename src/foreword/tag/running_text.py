@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Self
 
 OPENING = re.compile(r"""(['"“”‘’«»„‚(\[{<>¿¡*_=~$€£+#`—–-])\1*""")
@@ -27,9 +28,9 @@ OPENING = re.compile(r"""(['"“”‘’«»„‚(\[{<>¿¡*_=~$€£+#`—–
 CLOSING = re.compile(r"""([,;:…'"“”‘’«»)\]}<>*_=~%—–-])\1*|[.!?]+""")
 """Marks that may be cut off at its end."""
 
-ADDRESS = re.compile(r"(?:\w+://|www\.)\S+|\S+@\S+\.\w+|\S+\.(?:com|org|net|edu|gov)(?:/\S*)?")
+ADDRESS = re.compile(r"(?:\w+://|www\.)\S*[\w/]|\S+@\S+\.\w+|\S+\.(?:com|org|net|edu|gov)(?:/\S*)?")
 NUMBER = re.compile(r"[-+]?\d+(?:[.,:/]\d+)*")
-ABBREVIATION = re.compile(r"(?:\w+\.)+\w+|[^\W\d]")
+ABBREVIATION = re.compile(r"(?:[^\W\d]+\.)*[^\W\d]")
 """Initials and single letters, whose full stop belongs to them."""
 
 APOSTROPHES = "'’"
@@ -59,7 +60,7 @@ class Splitter:
         """Yield the words of each sentence of a text."""
         chunks = text.split()
         words: list[str] = []
-        for chunk, following in zip(chunks, [*chunks[1:], ""], strict=True):
+        for chunk, following in pairwise([*chunks, ""]):
             found = self.split(chunk)
             words += found
             if _ends_sentence(found) and not following[:1].islower():
@@ -91,7 +92,7 @@ class Splitter:
         return [core]
 
     def _clitic(self, chunk: str, *, both: bool) -> int:
-        """Return where a clitic is cut off that the treebank has, 0 for nowhere; both: it has the other part as well."""
+        """Return where a clitic is cut off that the treebank has, 0 for nowhere; both: it has the other part, too."""
         for at in (index for index, sign in enumerate(chunk) if sign in APOSTROPHES):
             for cut in (at - 1, at, at + 1):  # do|n't, it|'s, dell'|opera
                 before, after = chunk[:cut], chunk[cut:]

@@ -124,7 +124,7 @@ def test_set_output_of_a_pipeline() -> None:
     pipelines = pytest.importorskip("sklearn.pipeline")
     labels = [1, 1, 0, 0] * 6
     pipeline = pipelines.make_pipeline(TfIdf(), NBLogistic()).set_output(transform="pandas").fit(TEXTS, labels)
-    assert pipeline[0].transform(TEXTS).shape == (24, 12)
+    assert pipeline[0].transform(TEXTS).shape == (24, 13)
     assert pipeline.predict(TEXTS).tolist() == labels
 
 
