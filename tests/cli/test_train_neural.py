@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from foreword.errors import install_command
 from foreword.kinds import trained_as
 from foreword.neural.model import NeuralLM
 from foreword.protocols import Step
@@ -122,7 +123,7 @@ def test_without_torch_one_line_says_what_to_install(poem: Path, tmp_path: Path)
     words = [sys.executable, "-c", code, "train", "lstm", str(poem), "-o", str(tmp_path / "model")]
     told = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (told.returncode, told.stdout) == (1, "")
-    assert told.stderr == "foreword: a neural language model needs torch: pip install 'foreword[neural]'\n"
+    assert told.stderr == f"foreword: a neural language model needs torch: {install_command('neural')}\n"
 
 
 def test_ctrl_c_keeps_the_run_and_resume_ends_it_as_if_nothing_had_been(

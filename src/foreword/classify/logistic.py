@@ -153,7 +153,7 @@ class NBLogistic(LogisticRegression):
     """Logistic regression weighted by naive Bayes, over a sparse matrix (documents, features).
 
     C, tolerance, max_iterations, seed, class_weight: as for ``LogisticRegression``. alpha: added to all counts. floor:
-    see above. beta: 1 takes the weights as they are found, 0 those of naive Bayes at the same mean size, in between both.
+    see above. beta: 1 takes the weights as found, 0 those of naive Bayes at the same mean size, in between both.
 
     After fit ``weights_`` include everything, so that the scores are ``X @ weights_.T + bias_``; also ``n_iter_`` and
     ``gap_``.

@@ -15,7 +15,7 @@ import typer
 from foreword import kinds
 from foreword.cli.classify_predict import PREDICT_EXAMPLES, predict
 from foreword.cli.labelled import ClassifierFolder, Data, LabelledFormatOption, LabelledOptions
-from foreword.cli.options import ErrorsOption, OutputOptions, SetOption, add_command, examples, kind_option
+from foreword.cli.options import ErrorsOption, OutputOptions, Overwrite, SetOption, add_command, examples, kind_option
 from foreword.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class ClassifierOptions:
         bool, typer.Option("--calibrate", help="Calibrate the probabilities, by cross-validation.")
     ] = False
     seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of --folds and --calibrate.")] = 0
+    overwrite: Overwrite = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,8 @@ class _Training:
         make = maker(classifier.kind, classifier.features, classifier.settings, classifier.calibrate, classifier.seed)
         begun: Any = None
         if out is not None:
-            check_output(out, folder=True)
+            chosen = kinds.trained_as("classifier")[classifier.kind].name
+            check_output(out, folder=True, kind=chosen, overwrite=classifier.overwrite)
             if classifier.kind == FASTTEXT and self.fasttext.autotune is None:
                 begun = begun_or_resumed(classifier.settings, out, resume=self.fasttext.resume)
                 if self.fasttext.resume and begun.finished:

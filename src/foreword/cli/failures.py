@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from foreword.errors import ForewordError
+from foreword.errors import ForewordError, NotSaveableError, SettingError, VocabularyError
 
 INTERRUPTED = 130
 PIPE_CLOSED = 141
@@ -111,6 +111,8 @@ def _hint_at_settings(error: Any) -> None:
 def message_of(error: BaseException) -> tuple[str, int | None]:
     """Return the message of an error and the exit status; no status for what Typer shows itself."""
     match error:
+        case SettingError() if not isinstance(error, VocabularyError | NotSaveableError):
+            return str(error), 2  # a call that makes no sense, as Typer's own complaints are
         case ForewordError():
             return str(error), 1
         case KeyboardInterrupt():

@@ -42,6 +42,9 @@ TokenizerPath: TypeAlias = Annotated[
 # Options
 
 Out: TypeAlias = Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="Folder to save the model in.")]
+Overwrite: TypeAlias = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a model of another kind that is there already.")
+]
 SetOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Change a setting. May be repeated."),

@@ -14,6 +14,7 @@ from foreword.cli.options import (
     ErrorsOption,
     MinCount,
     OutputOptions,
+    Overwrite,
     ReadingOptions,
     SetOption,
     Texts,
@@ -61,6 +62,7 @@ def index(
         str | None, typer.Option(metavar="NAME", rich_help_panel=READING, show_default="the file and a number",
                                  help="Field of the document's name in JSONL or Parquet."),
     ] = None,
+    overwrite: Overwrite = False,
     threads: Threads = None,
     reading: ReadingOptions,
     output: OutputOptions,
@@ -77,7 +79,8 @@ def index(
         raise typer.BadParameter("the tokenizer has its vocabulary already", param_hint="'--min-count'")
     if id_field is not None and reading.format == "text":
         raise typer.BadParameter("plain text has no fields", param_hint="'--id-field'")
-    with_words = {"tokenizer": tokenizer, "min_count": min_count, "stop_words": stop_words, "keep_text": text}
+    with_words = {"tokenizer": tokenizer, "min_count": min_count, "stop_words": stop_words, "keep_text": text,
+                  "overwrite": overwrite}  # fmt: skip
     _index(texts, out, ranker, with_words, id_field, threads, reading, output, variant)
 
 
@@ -94,7 +97,7 @@ def _index(
     from foreword.text.sources import read_documents
     from foreword.tokens.words import WordTokenizer
 
-    check_output(out, folder=True)
+    check_output(out, folder=True, kind="text-search", overwrite=words["overwrite"])
     stop_words = [word.strip() for word in read_documents(words["stop_words"])] if words["stop_words"] else []
     tokenizer = None if words["tokenizer"] is None else load_tokenizer(words["tokenizer"])
     search = TextSearch(tokenizer, ranker, keep_text=words["keep_text"], stop_words=stop_words)

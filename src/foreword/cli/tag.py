@@ -15,6 +15,7 @@ from foreword.cli.options import (
     OnErrors,
     Out,
     OutputOptions,
+    Overwrite,
     SetOption,
     add_command,
     examples,
@@ -82,6 +83,7 @@ def train(
         typer.Option(metavar="FILE", help="Treebank to evaluate the trained tagger on; bilstm keeps the best epoch."),
     ] = None,
     errors: ErrorsOption = "strict",
+    overwrite: Overwrite = False,
     output: OutputOptions,
 ) -> None:
     """Learn a tagger from a treebank, and save it.
@@ -94,7 +96,7 @@ def train(
     from foreword.cli.progress import job
 
     tagger = new_tagger(kind, files, column, scheme, settings)
-    check_output(out, folder=True)
+    check_output(out, folder=True, kind=kinds.of(tagger).name, overwrite=overwrite)
     with job(output, out, kind=kind, column=tagger.column) as work:
         with shown_warnings(output.quiet):
             tagged = read_treebanks(files, tagger, errors, work.meter)

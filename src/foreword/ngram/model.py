@@ -19,7 +19,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Floats, Ids, Ints, Logs, Longs
-from foreword.checks import check_ids
+from foreword.checks import check_corpus, check_ids
 from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.native.parallel import cores, ordered_map
 from foreword.ngram import kernels_query as kernels
@@ -100,6 +100,7 @@ class NgramLM:
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
         """Learn from a corpus; ``valid`` is not used."""
+        check_corpus(corpus)
         self._check_fittable()
         if len(corpus.ids) == 0:
             raise ForewordError("there is nothing to learn from: the corpus is empty")
@@ -192,6 +193,7 @@ class NgramLM:
 
     def full_scores(self, corpus: Corpus, *, matched: bool = True) -> tuple[Doubles, Bytes]:
         """Return the log-probability of every id, and the order of the n-gram that matched, 1 for a word on its own."""
+        check_corpus(corpus)
         if corpus.vocab != self.vocab:
             raise ForewordError("the corpus was made with another vocabulary than the model")
         corpus.check_ids()
@@ -211,6 +213,7 @@ class NgramLM:
 
     def score(self, corpus: Corpus) -> float:
         """Return the mean log-probability of an id; perplexity is exp(-score)."""
+        check_corpus(corpus)
         if len(corpus.ids) == 0:
             raise ForewordError("there is nothing to score: the corpus is empty")
         return float(self.logprobs(corpus).mean())

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 from foreword.arrays import Array, Floats, Ids
 from foreword.checks import check_not_string, saveable
 from foreword.decode import INCOMPLETE
-from foreword.errors import InputError
+from foreword.errors import InputError, SettingError
 from foreword.measures.translation import BLEU, bleu, chrf
 from foreword.protocols import Meter, Parts, Step, TextTokenizer
 from foreword.storage.checkpoint import Checkpoint
@@ -220,6 +220,25 @@ def read_pairs(source: str | Path, target: str | Path) -> tuple[list[str], list[
             f" ({shorter} ends before it)"
         )
     return sides[0], sides[1]
+
+
+def read_table_of_pairs(path: str | Path, columns: tuple[int, int] = (1, 2)) -> tuple[list[str], list[str]]:
+    """Read pairs from the lines of a file, with tabs between their columns, which are counted from 1."""
+    if min(columns) < 1 or columns[0] == columns[1]:
+        raise SettingError(f"columns={columns}: expected two different numbers, counted from 1")
+    sides: tuple[list[str], list[str]] = ([], [])
+    for number, line in enumerate(read_lines(str(path)), 1):
+        if not line.strip():
+            continue
+        cells = line.split("\t")
+        if len(cells) < max(columns):
+            raise InputError(
+                f"{path}: line {number} has {len(cells)} columns: expected a source and a target in columns "
+                f"{columns[0]} and {columns[1]}, with a tab between"
+            )
+        for side, column in zip(sides, columns, strict=True):
+            side.append(cells[column - 1])
+    return sides
 
 
 def _check_texts(sources: Texts, targets: Texts) -> None:

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal, Self, Unpack, cast
 import numpy as np
 
 from foreword.arrays import Array, Floats, Logs
-from foreword.checks import check_choice, check_numbers
+from foreword.checks import check_choice, check_numbers, check_sentences
 from foreword.errors import InputError, MissingExtraError, SettingError
 from foreword.protocols import Embedder, Json, Meter, Parts, Sentences, Step, Tags
 from foreword.storage.folder import load
@@ -290,6 +290,7 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
 
     def predict(self, sentences: Sentences) -> list[list[str]]:
         """Return the best tags of each sentence."""
+        check_sentences(sentences)
         found: list[list[str]] = [[] for _ in sentences]
         for group, scores, lengths in self._scored(sentences):
             if self.crf or self._scheme.allowed is not None:

@@ -142,7 +142,7 @@ class FeatureTagger(WordTagger):
             tags = by_sentence([found[number] for number in numbers.tolist()], offsets_of(tags))
         self._number_words(sentences, lexicon_of(sentences, tags, self.lexicon_count))
         codes, offsets, _ = self._codes_of(sentences)
-        keys, features = self._number_features(codes, offsets)
+        keys, features = _number_features(self._known, self._templates(), self.min_count, codes, offsets)
         model = FeatureWeights(np.zeros((len(keys), len(found)), np.float32), np.zeros((len(found) + 1, len(found))))
         yield from self._rounds(features, offsets, numbers, model)
         large = np.abs(model.weights).max(axis=1) >= self.prune
@@ -175,25 +175,6 @@ class FeatureTagger(WordTagger):
                 [ABSENT if value is None else ids.setdefault(value, FIRST_VALUE + len(ids)) for ids, value in shown]
             )
         self._set_words(values, np.array(rows, np.int32))
-
-    def _number_features(self, codes: Longs, offsets: Longs) -> tuple[ULongs, Ints]:
-        """Return the keys of all frequent features, and their numbers at each word (N, M), -1 for none."""
-        templates = _template_table(self._templates())
-        features = np.empty((len(codes), len(templates)), np.int32)
-        keys, counts = np.empty(0, np.uint64), np.empty(0, np.int64)
-        position = np.zeros(2, np.int64)
-        need = 1 << 16
-        while need:
-            size = int(position[1])
-            keys, counts = _longer(keys, 2 * need), _longer(counts, 2 * need)
-            finder = FeatureFinder(templates, self._known, _no_words(), *_table(keys[:size], 2 * need))
-            need = kernels.number_features(finder, codes, offsets, keys, counts, features, position)
-        size = int(position[1])
-        frequent = counts[:size] >= self.min_count
-        if frequent.all():
-            return keys[:size].copy(), features
-        renumbered = np.concatenate((np.where(frequent, np.cumsum(frequent) - 1, ABSENT), [ABSENT])).astype(np.int32)
-        return keys[:size][frequent], renumbered[features]
 
     # Tagging
 
@@ -321,8 +302,8 @@ class FeatureTagger(WordTagger):
         self._keys = keys
         self._model = self._allowed = FeatureWeights(frozen(model.weights), frozen(model.moves))
         if scheme.allowed is not None:  # what ends a sentence is not checked: a name is cut off there, and stays one
-            rows = np.vstack((scheme.allowed.moves, scheme.allowed.start))
-            self._allowed = self._model._replace(moves=frozen(np.where(rows, model.moves, -np.inf)))
+            there = np.vstack((scheme.allowed.moves, scheme.allowed.start))
+            self._allowed = self._model._replace(moves=frozen(np.where(there, model.moves, -np.inf)))
         slots, rows = _table(keys, len(keys))
         self._finder = self._finder._replace(slots=slots, rows=rows)
         return self
@@ -397,6 +378,28 @@ class FeatureTagger(WordTagger):
         check_column(self.column)
         if self.scheme is not None:
             letters_of(self.scheme)
+
+
+def _number_features(
+    known: Ints, groups: Sequence[Template], min_count: int, codes: Longs, offsets: Longs
+) -> tuple[ULongs, Ints]:
+    """Return the keys of all frequent features, and their numbers at each word (N, M), -1 for none."""
+    templates = _template_table(groups)
+    features = np.empty((len(codes), len(templates)), np.int32)
+    keys, counts = np.empty(0, np.uint64), np.empty(0, np.int64)
+    position = np.zeros(2, np.int64)
+    need = 1 << 16
+    while need:
+        size = int(position[1])
+        keys, counts = _longer(keys, 2 * need), _longer(counts, 2 * need)
+        finder = FeatureFinder(templates, known, _no_words(), *_table(keys[:size], 2 * need))
+        need = kernels.number_features(finder, codes, offsets, keys, counts, features, position)
+    size = int(position[1])
+    frequent = counts[:size] >= min_count
+    if frequent.all():
+        return keys[:size].copy(), features
+    renumbered = np.concatenate((np.where(frequent, np.cumsum(frequent) - 1, ABSENT), [ABSENT])).astype(np.int32)
+    return keys[:size][frequent], renumbered[features]
 
 
 def _template_table(templates: Sequence[Template]) -> Longs:

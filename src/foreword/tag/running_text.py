@@ -28,7 +28,7 @@ OPENING = re.compile(r"""(['"“”‘’«»„‚(\[{<>¿¡*_=~$€£+#`—–
 CLOSING = re.compile(r"""([,;:…'"“”‘’«»)\]}<>*_=~%—–-])\1*|[.!?]+""")
 """Marks that may be cut off at its end."""
 
-ADDRESS = re.compile(r"(?:\w+://|www\.)\S*[\w/]|\S+@\S+\.\w+|\S+\.(?:com|org|net|edu|gov)(?:/\S*)?")
+ADDRESS = re.compile(r"(?:\w+://|www\.)\S*[\w/]|\S+@\S+\.\w+|\S+\.(?:com|org|net|edu|gov)(?:/(?:\S*[\w/])?)?")
 NUMBER = re.compile(r"[-+]?\d+(?:[.,:/]\d+)*")
 ABBREVIATION = re.compile(r"(?:[^\W\d]+\.)*[^\W\d]")
 """Initials and single letters, whose full stop belongs to them."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from foreword.arrays import Array, Bools, Bytes, Ints, Longs
+from foreword.checks import check_sentences
 from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.protocols import Sentences, Tags
 from foreword.tag.conllu import TAG_COLUMNS
@@ -96,6 +97,8 @@ def check_column(column: object) -> None:
 
 def check_pairs(sentences: Sentences, tags: Tags) -> None:
     """Raise unless every sentence has one tag per word."""
+    check_sentences(sentences)
+    check_sentences(tags)
     if len(sentences) != len(tags):
         raise InputError(f"{len(sentences)} sentences but tags of {len(tags)}")
     for number, (words, names) in enumerate(zip(sentences, tags, strict=True)):
@@ -116,6 +119,7 @@ def numbered_tags(sentences: Sentences, tags: Tags) -> tuple[list[str], Ints]:
 
 def offsets_of(sentences: Sentences) -> Longs:
     """Return where each sentence begins among the joined words, and their number: (sentences + 1,)."""
+    check_sentences(sentences)
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
 
