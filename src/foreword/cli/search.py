@@ -36,12 +36,25 @@ INDEX_EXAMPLES = examples(
     "foreword search index 20newsgroups:train -o index --id-field id --variant bm25+ --set delta=1",
     "foreword search query index 'happy people'",
 )
+ADD_EXAMPLES = examples("foreword search add index new.txt", "foreword search add index changed.jsonl --id-field id")
+REMOVE_EXAMPLES = examples("foreword search remove index notes.txt#3 old.txt")
 QUERY_EXAMPLES = examples(
     "foreword search query index 'happy people'",
     "foreword search query index 'happy people' 'sad people' -k 3 --explain",
     "foreword search query index --file queries.txt --json | jq -r '.hits[0].name'",
     "echo 'happy people' | foreword search query index | cut -f 4",
 )
+
+IndexFolder: TypeAlias = Annotated[
+    str, typer.Argument(metavar="INDEX", help="A folder that foreword search index saved.")
+]
+IdField: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--id-field", metavar="NAME", help="Field of the document's name in JSONL or Parquet.",
+        show_default="the file and a number", rich_help_panel=READING,
+    ),
+]  # fmt: skip
 
 app = typer.Typer(name="search", help="Index documents; search them.", no_args_is_help=True, epilog=INDEX_EXAMPLES)
 
@@ -58,10 +71,7 @@ def index(
         str | None, typer.Option(metavar="FILE", help="Words to ignore in queries, one per line.", show_default="none")
     ] = None,
     text: Annotated[bool, typer.Option("--text/--no-text", help="Store the documents, to show them.")] = True,
-    id_field: Annotated[
-        str | None, typer.Option(metavar="NAME", rich_help_panel=READING, show_default="the file and a number",
-                                 help="Field of the document's name in JSONL or Parquet."),
-    ] = None,
+    id_field: IdField = None,
     overwrite: Overwrite = False,
     threads: Threads = None,
     reading: ReadingOptions,
@@ -111,6 +121,55 @@ def _index(
         work.summary = "{documents:,} documents, {vocabulary:,} words"
 
 
+def add(
+    index: IndexFolder,
+    texts: Texts,
+    *,
+    id_field: IdField = None,
+    threads: Threads = None,
+    reading: ReadingOptions,
+    output: OutputOptions,
+) -> None:
+    """Add documents to an index; documents of the same name, or of a file of the same name, are replaced.
+
+    All stored texts are indexed again, so that the result is that of indexing everything at once.
+    """
+    from foreword.cli.models import load_able
+    from foreword.cli.progress import job
+    from foreword.cli.search_reading import named_blocks
+    from foreword.storage.folder import save
+
+    search: TextSearch = load_able(index, "search")
+    before = len(search)
+    with job(output, index) as work:
+        blocks, names = named_blocks(texts, reading.reading(), id_field, work.meter)
+        search.add_blocks(blocks, names, threads=threads, meter=work.meter)
+        save(search, index)
+        work.facts |= {"documents": len(search), "new": len(names), "replaced": before + len(names) - len(search)}
+        work.summary = "{new:,} documents added, {replaced:,} of them in place of others, {documents:,} in all"
+
+
+def remove(
+    index: IndexFolder,
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Names of documents or files, as hits show them.")],
+    *,
+    threads: Threads = None,
+    output: OutputOptions,
+) -> None:
+    """Remove documents from an index by their names; the name of a file removes all its documents."""
+    from foreword.cli.models import load_able
+    from foreword.cli.progress import job
+    from foreword.storage.folder import save
+
+    search: TextSearch = load_able(index, "search")
+    before = len(search)
+    with job(output, index) as work:
+        search.remove(names, threads=threads, meter=work.meter)
+        save(search, index)
+        work.facts |= {"documents": len(search), "removed": before - len(search)}
+        work.summary = "{removed:,} documents removed, {documents:,} in all"
+
+
 def ranker_of(variant: Ranking, settings: list[str] | None) -> Ranker:
     """Return the ranker of a variant with its settings."""
     from foreword.cli.settings import parse_settings
@@ -125,7 +184,7 @@ def ranker_of(variant: Ranking, settings: list[str] | None) -> Ranker:
 
 
 def query(
-    index: Annotated[str, typer.Argument(metavar="INDEX", help="A folder that foreword search index saved.")],
+    index: IndexFolder,
     queries: Annotated[list[str] | None, typer.Argument(metavar="QUERY", help="Queries.", show_default=False)] = None,
     *,
     k: Annotated[int, typer.Option("-k", min=1, help="Number of documents to show.")] = 10,
@@ -168,6 +227,8 @@ def query(
 
 add_command(app, index, INDEX_EXAMPLES)
 add_command(app, query, QUERY_EXAMPLES)
+add_command(app, add, ADD_EXAMPLES)
+add_command(app, remove, REMOVE_EXAMPLES)
 
 
 def as_object(asked: str, hits: list[Hit], reasons: list[dict[str, float]] | None) -> dict[str, Any]:
