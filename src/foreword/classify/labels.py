@@ -21,7 +21,7 @@ class DataError(InputError, ValueError):
     """A matrix or labels that nothing can be learnt from; scikit-learn's tools expect a ValueError."""
 
 
-ClassWeight: TypeAlias = 'Literal["balanced"] | Mapping[Any, float] | None'
+ClassWeight: TypeAlias = Literal["balanced"] | Mapping[Any, float] | None
 """Weights of the classes: equal, inversely proportional to their frequency, or given by label."""
 
 

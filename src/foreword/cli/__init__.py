@@ -36,7 +36,7 @@ from foreword.cli import (
     vectors,
 )
 from foreword.cli.failures import Commands
-from foreword.cli.options import add_command
+from foreword.cli.options import add_command, kind_among
 
 __all__ = ["app", "main"]
 
@@ -76,7 +76,7 @@ def _print_version(asked: bool) -> None:
 
 
 add_command(app, compare.compare, compare.EXAMPLES)
-add_command(app, train.train, train.EXAMPLES)
+add_command(app, train.train, train.EXAMPLES, kind_among("language-model", "vectors"))
 add_command(app, evaluate.evaluate, evaluate.EXAMPLES)
 add_command(app, score.score, score.EXAMPLES)
 add_command(app, filter.filter, filter.EXAMPLES)

@@ -15,7 +15,17 @@ import typer
 from foreword import kinds
 from foreword.cli.classify_predict import PREDICT_EXAMPLES, predict
 from foreword.cli.labelled import ClassifierFolder, Data, LabelledFormatOption, LabelledOptions
-from foreword.cli.options import ErrorsOption, OutputOptions, Overwrite, SetOption, add_command, examples, kind_option
+from foreword.cli.options import (
+    ErrorsOption,
+    Group,
+    OutputOptions,
+    Overwrite,
+    SetOption,
+    add_command,
+    examples,
+    kind_by_option,
+    kind_option,
+)
 from foreword.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -44,6 +54,7 @@ KIND_HELP = f"{', '.join(kinds.trained_as('classifier'))}."
 FASTTEXT = "fasttext"
 
 app = typer.Typer(
+    cls=Group,
     name="classify",
     help="Learn labels from labelled texts; label texts; explain labels.",
     no_args_is_help=True,
@@ -278,7 +289,7 @@ def explain(
             flush()
 
 
-add_command(app, train, TRAIN_EXAMPLES)
+add_command(app, train, TRAIN_EXAMPLES, kind_by_option("classifier", "nb-logistic"))
 add_command(app, predict, PREDICT_EXAMPLES)
 add_command(app, explain, EXPLAIN_EXAMPLES)
 

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
+from foreword.cli.options import Group
 from foreword.errors import ForewordError, NotSaveableError, SettingError, VocabularyError
 
 INTERRUPTED = 130
@@ -42,7 +42,7 @@ ARGUMENTS = {"translate train": ("--source", "--target")}
 # Contexts are typed as Any: which class they are has changed between versions of Typer.
 
 
-class Commands(TyperGroup):
+class Commands(Group):
     """The commands, with every error reported in one line unless ``--debug`` asks for the traceback."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

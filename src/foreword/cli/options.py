@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from foreword import kinds
 from foreword.errors import SettingError
@@ -183,11 +184,81 @@ def examples(*lines: str) -> str:
     return "\n".join(["Examples:", *(f"$ {line}" for line in lines)])
 
 
-def add_command(app: typer.Typer, command: Callable[..., None], epilog: str) -> None:
-    """Make a function a command, its docstring the help: paragraphs flow, where Typer would keep every line end."""
+class PlainFlags:
+    """Help that shows no type behind an option that takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters of a command."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in found:
+            if getattr(each, "is_flag", False) and each.metavar is None:
+                each.metavar = ""
+        return found
+
+
+class Group(PlainFlags, TyperGroup):
+    """Commands that belong together."""
+
+
+class Command(PlainFlags, TyperCommand):
+    """A command whose help lists the settings of the kind that was named, if it trains one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Remember the words of the call: ``--help`` is answered before they are parsed."""
+        ctx.meta[WORDS] = list(args)
+        parsed: list[str] = super().parse_args(ctx, args)
+        return parsed
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help, and the settings of the kind."""
+        super().format_help(ctx, formatter)
+        trained = getattr(self.callback, "trained", None)
+        if trained is not None and (found := trained(ctx.meta.get(WORDS, []))) is not None:
+            from foreword.cli.settings_help import print_settings
+
+            print_settings(*found)
+
+
+WORDS = "foreword.words"
+
+TrainedKind: TypeAlias = Callable[[list[str]], "tuple[str, kinds.Kind] | None"]
+"""Returns the kind that a call trains, and the name that it is called by; None if the call does not say."""
+
+
+def kind_among(*tasks: kinds.Task) -> TrainedKind:
+    """Return a function that finds a kind of these tasks among the words of a call."""
+
+    def find(words: list[str]) -> tuple[str, kinds.Kind] | None:
+        known = kinds.trained_as(*tasks)
+        return next(((word, known[word]) for word in words if word in known), None)
+
+    return find
+
+
+def kind_by_option(task: kinds.Task, usual: str) -> TrainedKind:
+    """Return a function that finds the kind that ``--kind`` names; ``usual`` without it."""
+
+    def find(words: list[str]) -> tuple[str, kinds.Kind] | None:
+        joined = " ".join(words).replace("--kind=", "--kind ")
+        name = joined.partition("--kind ")[2].partition(" ")[0] or usual
+        known = kinds.trained_as(task)
+        return (name, known[name]) if name in known else None
+
+    return find
+
+
+def add_command(
+    app: typer.Typer, command: Callable[..., None], epilog: str, trained: TrainedKind | None = None
+) -> None:
+    """Make a function a command, its docstring the help: paragraphs flow, where Typer would keep every line end.
+
+    trained: what kind a call trains, whose settings the help lists.
+    """
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
-    app.command(command.__name__, help=text, epilog=f"{epilog}\n\n{COMMON_HELP}")(with_groups_expanded(command))
+    expanded = with_groups_expanded(command)
+    expanded.trained = trained  # type: ignore[attr-defined]
+    app.command(command.__name__, cls=Command, help=text, epilog=f"{epilog}\n\n{COMMON_HELP}")(expanded)
 
 
 def with_groups_expanded(command: Callable[..., None]) -> Callable[..., None]:

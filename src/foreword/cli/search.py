@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from foreword import kinds
 from foreword.cli.options import (
     READING,
     ErrorsOption,
+    Group,
     MinCount,
     OutputOptions,
     Overwrite,
@@ -56,7 +58,9 @@ IdField: TypeAlias = Annotated[
     ),
 ]  # fmt: skip
 
-app = typer.Typer(name="search", help="Index documents; search them.", no_args_is_help=True, epilog=INDEX_EXAMPLES)
+app = typer.Typer(
+    cls=Group, name="search", help="Index documents; search them.", no_args_is_help=True, epilog=INDEX_EXAMPLES
+)
 
 
 def index(
@@ -225,7 +229,7 @@ def query(
         flush()
 
 
-add_command(app, index, INDEX_EXAMPLES)
+add_command(app, index, INDEX_EXAMPLES, lambda _: ("bm25", kinds.KINDS["bm25"]))
 add_command(app, query, QUERY_EXAMPLES)
 add_command(app, add, ADD_EXAMPLES)
 add_command(app, remove, REMOVE_EXAMPLES)

@@ -24,7 +24,8 @@ def parse_settings(
     without: arguments that ``--set`` cannot change, because another option or the kind itself says them.
     """
     allowed = {name: wanted for model in models for name, wanted in settings_of(model).items() if name not in without}
-    return dict(_parse(setting, kind, allowed) for setting in settings or [])
+    aliases = {name: own for model in models for name, own in kinds.aliases_of(model).items()}
+    return dict(_parse(setting, kind, allowed, aliases) for setting in settings or [])
 
 
 def settings_of(model: type) -> dict[str, Any]:
@@ -47,15 +48,16 @@ def settings_of(model: type) -> dict[str, Any]:
     return found
 
 
-def _parse(setting: str, kind: str, allowed: dict[str, Any]) -> tuple[str, Any]:
+def _parse(setting: str, kind: str, allowed: dict[str, Any], aliases: dict[str, str]) -> tuple[str, Any]:
     name, equals, text = setting.partition("=")
     name = name.replace("-", "_")
+    name = aliases.get(name, name)
     if not equals:
         raise typer.BadParameter(f"{setting!r} is not NAME=VALUE", param_hint=HINT)
     if name not in allowed:
-        raise typer.BadParameter(
-            f"{kind} has no setting {name!r}: expected {', '.join(allowed) or 'none'}", param_hint=HINT
-        )
+        spelled = {own: each for each, own in aliases.items()}
+        known = ", ".join(spelled.get(each, each) for each in allowed) or "none"
+        raise typer.BadParameter(f"{kind} has no setting {name!r}: expected {known}", param_hint=HINT)
     value = _value(text)
     if not fits(value, allowed[name]):
         raise typer.BadParameter(f"{name} cannot be {text!r}: expected {spelled(allowed[name])}", param_hint=HINT)

@@ -11,6 +11,7 @@ import typer
 from foreword import kinds
 from foreword.cli.options import (
     ErrorsOption,
+    Group,
     ModelFolder,
     OnErrors,
     Out,
@@ -19,6 +20,7 @@ from foreword.cli.options import (
     SetOption,
     add_command,
     examples,
+    kind_by_option,
     kind_option,
 )
 from foreword.cli.tag_predict import PREDICT_EXAMPLES, is_number, predict
@@ -62,7 +64,9 @@ ColumnOption: TypeAlias = Annotated[
 ]
 Scheme: TypeAlias = Literal["bio", "iob1", "bioes"]
 
-app = typer.Typer(name="tag", help="Learn a tagger of words; tag text.", no_args_is_help=True, epilog=TRAIN_EXAMPLES)
+app = typer.Typer(
+    cls=Group, name="tag", help="Learn a tagger of words; tag text.", no_args_is_help=True, epilog=TRAIN_EXAMPLES
+)
 
 
 def train(
@@ -206,7 +210,7 @@ def ablate(
         print_ablation(found)
 
 
-add_command(app, train, TRAIN_EXAMPLES)
+add_command(app, train, TRAIN_EXAMPLES, kind_by_option("tagger", "features"))
 add_command(app, predict, PREDICT_EXAMPLES)
 add_command(app, evaluate, EVALUATE_EXAMPLES)
 add_command(app, ablate, ABLATE_EXAMPLES)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from foreword import kinds
 from foreword.cli.options import (
     DeviceOption,
     ErrorsOption,
+    Group,
     MinCount,
     ModelFolder,
     Out,
@@ -45,7 +47,9 @@ EVALUATE_EXAMPLES = examples(
 SIDE_HELP = "Sentences, one per line, compressed or not, or a data set such as [bold]multi30k:train.en[/]."
 TARGET_HELP = "Their translations, line by line."
 
-app = typer.Typer(name="translate", help="Learn to translate; translate.", no_args_is_help=True, epilog=TRAIN_EXAMPLES)
+app = typer.Typer(
+    cls=Group, name="translate", help="Learn to translate; translate.", no_args_is_help=True, epilog=TRAIN_EXAMPLES
+)
 
 Target: TypeAlias = Annotated[
     str | None, typer.Argument(metavar="[TARGET]", help=TARGET_HELP, show_default="SOURCE is a table of pairs")
@@ -117,7 +121,6 @@ def train(
     SOURCE alone is a table with a pair in each line, between tabs. Ctrl-C saves what was learnt in MODEL.checkpoint,
     and the same command with --resume continues, with more epochs or seconds if asked.
     """
-    from foreword import kinds
     from foreword.cli.models import check_output
     from foreword.cli.progress import job
     from foreword.cli.settings import parse_settings
@@ -212,7 +215,7 @@ def evaluate(
     )
 
 
-add_command(app, train, TRAIN_EXAMPLES)
+add_command(app, train, TRAIN_EXAMPLES, lambda _: ("translate", kinds.KINDS["seq2seq"]))
 add_command(app, predict, PREDICT_EXAMPLES)
 add_command(app, evaluate, EVALUATE_EXAMPLES)
 
