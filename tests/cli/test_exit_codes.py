@@ -30,9 +30,9 @@ CALLS: dict[str, tuple[list[str], int]] = {
     "classify, setting out of range": (["classify", "train", "LABELLED", "-o", "OUT", "--set", "C=0"], 2),
     "classify, no output": (["classify", "train", "LABELLED"], 2),
     "tag, no such file": (["tag", "train", "NOWHERE", "-o", "OUT"], 1),
-    "tag, setting out of range": (["tag", "train", "TEXT", "-o", "OUT", "--set", "rounds=0"], 2),
+    "tag, setting out of range": (["tag", "train", "TAGGED", "-o", "OUT", "--column", "1", "--set", "rounds=0"], 2),
     "tokenize, no such file": (["tokenize", "train", "NOWHERE", "-o", "OUT"], 1),
-    "tokenize, setting out of range": (["tokenize", "train", "TEXT", "-o", "OUT", "--set", "min_frequency=-1"], 2),
+    "tokenize, setting out of range": (["tokenize", "train", "TEXT", "-o", "OUT", "--set", "pattern=nothing"], 2),
     "search, no such file": (["search", "index", "NOWHERE", "-o", "OUT"], 1),
     "search, setting out of range": (["search", "index", "TEXT", "-o", "OUT", "--set", "b=7"], 2),
     "search, no such index": (["search", "query", "NOWHERE", "cat"], 1),
@@ -62,7 +62,14 @@ def test_missing_arguments_are_bad_usage(foreword: Foreword) -> None:
 def test_a_call(foreword: Foreword, tmp_path: Path, call: list[str], status: int) -> None:
     (tmp_path / "text.txt").write_text("the cat sat\nthe dog ran\n" * 5)
     (tmp_path / "labelled.tsv").write_text("a\tthe cat sat\nb\tthe dog ran\n" * 5)
-    named = {"TEXT": "text.txt", "LABELLED": "labelled.tsv", "NOWHERE": "nowhere", "OUT": "out"}
+    (tmp_path / "tagged.conll").write_text("the DET\ncat NOUN\n\n")
+    named = {
+        "TAGGED": "tagged.conll",
+        "TEXT": "text.txt",
+        "LABELLED": "labelled.tsv",
+        "NOWHERE": "nowhere",
+        "OUT": "out",
+    }
     result = foreword(*(tmp_path / named[word] if word in named else word for word in call))
     assert result.exit_code == status, result.output
     assert not (tmp_path / "out").exists()

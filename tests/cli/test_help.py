@@ -75,7 +75,7 @@ def test_the_same_setting_has_one_name_and_old_names_work() -> None:
         assert parse_settings(["hidden=8"], kind, model) == parse_settings([f"{old}=8"], kind, model) == {old: 8}
     built = kinds.build(kinds.KINDS["transformer"], {"hidden": 8, "heads": 2})
     assert built.units == 8
-    with pytest.raises(typer.BadParameter, match="has no setting 'nothing': expected .*hidden"):
+    with pytest.raises(typer.BadParameter, match=r"has no setting 'nothing': expected .*hidden"):
         parse_settings(["nothing=8"], "transformer", kinds.resolve(kinds.KINDS["transformer"].home))
 
 
@@ -87,9 +87,5 @@ def test_meanings_are_read_from_docstrings() -> None:
     four: the last
     """
     found = explained(text.replace("\n    ", "\n"), ["one", "two", "three", "four"])
-    assert found == {
-        "one": "the first",
-        "two": "both of them; see x",
-        "three": "both of them; see x",
-        "four": "the last",
-    }
+    both = "both of them; see x"
+    assert found == {"one": "the first", "two": both, "three": both, "four": "the last"}
