@@ -55,8 +55,8 @@ def _parse(setting: str, kind: str, allowed: dict[str, Any], aliases: dict[str, 
     if not equals:
         raise typer.BadParameter(f"{setting!r} is not NAME=VALUE", param_hint=HINT)
     if name not in allowed:
-        spelled = {own: each for each, own in aliases.items()}
-        known = ", ".join(spelled.get(each, each) for each in allowed) or "none"
+        shared = {own: each for each, own in aliases.items()}
+        known = ", ".join(shared.get(each, each) for each in allowed) or "none"
         raise typer.BadParameter(f"{kind} has no setting {name!r}: expected {known}", param_hint=HINT)
     value = _value(text)
     if not fits(value, allowed[name]):
