@@ -66,5 +66,5 @@ def test_names_and_splits_that_are_not(foreword: Foreword) -> None:
         (["embedded", "--path", "test"], "embedded is no file"),
     ):
         result = foreword("data", *words)
-        assert result.exit_code == 1
+        assert result.exit_code == 2
         assert said in result.stderr

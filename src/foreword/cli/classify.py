@@ -180,7 +180,8 @@ class _Training:
         begun: Any = None
         if out is not None:
             chosen = kinds.trained_as("classifier")[classifier.kind].name
-            check_output(out, folder=True, kind=chosen, overwrite=classifier.overwrite)
+            overwrite = classifier.overwrite or self.fasttext.resume
+            check_output(out, folder=True, kind=chosen, overwrite=overwrite)
             if classifier.kind == FASTTEXT and self.fasttext.autotune is None:
                 begun = begun_or_resumed(classifier.settings, out, resume=self.fasttext.resume)
                 if self.fasttext.resume and begun.finished:

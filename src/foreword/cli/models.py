@@ -104,10 +104,9 @@ def kind_at(folder: str) -> str | None:
 
     try:
         found = json.loads(Path(folder, MODEL_JSON).read_bytes())
-        inner = found["settings"].get("model")
-        while isinstance(inner, dict) and isinstance(inner.get("model"), dict):
-            inner = inner["model"]
-        return str(inner["kind"] if isinstance(inner, dict) else found["kind"])
+        while isinstance(inner := found["settings"].get("model"), dict):
+            found = inner
+        return str(found["kind"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # loading would say what is wrong with it
         return None
 

@@ -141,7 +141,7 @@ def train(
 
     chosen = kinds.trained_as("language-model", "vectors")[kind]
     training.check(kind, chosen)
-    check_output(out, folder=True, kind=chosen.name, overwrite=training.overwrite)
+    check_output(out, folder=True, kind=chosen.name, overwrite=training.overwrite or training.resume)
     target, given = Output(out, training.resume), training.settings(kind, chosen, out, settings)
     if target.is_done(chosen):
         print_message(f"{out} exists and {target.checkpoint} does not: nothing to resume")

@@ -128,7 +128,7 @@ def train(
     from foreword.storage.folder import save
 
     kind = kinds.KINDS["seq2seq"]
-    check_output(out, folder=True, kind=kind.name, overwrite=overwrite)
+    check_output(out, folder=True, kind=kind.name, overwrite=overwrite or resume)
     given = parse_settings(settings, "translate", kinds.resolve(kind.home), without=["device"])
     translator = new_translator(kinds.build(kind, {**given, "device": device}), tokens, vocab, min_count or 2)
     with job(output, out, kind="text-translator", attention=translator.model.attention) as work:

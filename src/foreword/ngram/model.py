@@ -43,8 +43,9 @@ words (16 MB) in all."""
 class NgramLM:
     """An n-gram model: the next word given the last ``order`` - 1.
 
-    smoothing: a name from ``smoothing.METHODS``; add: Lidstone's addition, for smoothing="lidstone". prune: for each
-    order, n-grams seen at most that often are left out, e.g. (0, 0, 1). discount_fallback: use KenLM's fixed discounts
+    smoothing: "modified-kneser-ney", "kneser-ney", "absolute", "witten-bell", "laplace", "lidstone",
+    "maximum-likelihood" or "stupid-backoff". add: Lidstone's addition, for smoothing="lidstone". prune: for each order,
+    n-grams seen at most that often are left out, e.g. (0, 0, 1). discount_fallback: use KenLM's fixed discounts
     where the text is too small to estimate them; else that is an error. layout: "hash" is the fastest, "trie" the
     smallest (see ``hash_layout.py`` and ``trie_layout.py``); quantize: eight bits for each log, in a trie. threads: for
     scoring; None is all cores. memory: how many bytes learning may take, with the vocabulary and 16 bytes a document;

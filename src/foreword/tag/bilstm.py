@@ -450,7 +450,11 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
 
 
 def _pair(sentences: TaggedText | Sentences, tags: Tags | None) -> TaggedText:
-    return cast(TaggedText, sentences) if tags is None else (cast(Sentences, sentences), tags)
+    found = cast(TaggedText, sentences) if tags is None else (cast(Sentences, sentences), tags)
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise InputError("expected sentences and their tags")
+    check_pairs(*found)
+    return found
 
 
 def _load_vectors(vectors: WordVectors | str | None) -> WordVectors | None:

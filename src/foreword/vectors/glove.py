@@ -134,7 +134,8 @@ class GloVe:
 
     def fit(self, source: Corpus | Cooccurrence, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
         """Count and train to the end. ``valid`` is ignored: nothing here is tuned."""
-        run(self.train(self.count(source, meter) if isinstance(source, Corpus) else source), meter)
+        counted = source if isinstance(source, Cooccurrence) else self.count(source, meter)
+        run(self.train(counted), meter)
         return self
 
     def count(self, corpus: Corpus, meter: Meter | None = None) -> Cooccurrence:
