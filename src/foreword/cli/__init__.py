@@ -63,6 +63,15 @@ def foreword_itself(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Show no progress and no closing line. Accepted by every command.")
     ] = False,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            "--encoding",
+            metavar="NAME",
+            show_default="utf-8",
+            help="Encoding of texts; guess looks at them. Accepted by every command that reads text.",
+        ),
+    ] = None,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error. Accepted by every command.")
     ] = False,

@@ -176,7 +176,10 @@ class VocabularyOptions:
 
 # Commands
 
-COMMON_HELP = "Every command also takes --json (print JSON), --quiet (no progress, no closing line) and --debug."
+COMMON_HELP = (
+    "Every command also takes --json (print JSON), --quiet (no progress, no closing line) and --debug; commands that "
+    "read text take --encoding NAME (latin-1, utf-16, …; guess looks at the text and reports its guess)."
+)
 
 
 def examples(*lines: str) -> str:
@@ -279,6 +282,9 @@ def with_groups_expanded(command: Callable[..., None]) -> Callable[..., None]:
             ]
 
     def expanded(context: typer.Context, **given: Any) -> None:
+        encoding = context.find_root().params.get("encoding")
+        if encoding is not None:
+            given["errors"] = _decoding(given, encoding)
         for name, group in groups.items():
             source = dict(context.find_root().params) if group is OutputOptions else given
             given[name] = group(**{each.name: source.pop(each.name) for each in fields(group)})
@@ -287,6 +293,15 @@ def with_groups_expanded(command: Callable[..., None]) -> Callable[..., None]:
     expanded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     expanded.__annotations__ = {each.name: each.annotation for each in parameters}
     return expanded
+
+
+def _decoding(given: dict[str, Any], encoding: str) -> str:
+    """Return how the texts of a call are decoded: ``--errors`` and ``--encoding`` together."""
+    from foreword.text.encodings import Decoding
+
+    if "errors" not in given:
+        raise typer.BadParameter("this command reads no text", param_hint="'--encoding'")
+    return Decoding(given["errors"], encoding)
 
 
 @contextmanager

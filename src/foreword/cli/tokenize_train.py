@@ -98,10 +98,8 @@ def train(
 
     given = {"vocab": vocab, "min_count": min_count, "special_tokens": special}
     tokenizer = new_tokenizer(kind, given, settings, counting, out, output)
-    kind_of_model = kinds.of(tokenizer).name
-    check_output(
-        out, folder=not is_tokenizer_json(out), kind=kind_of_model, overwrite=counting.overwrite or counting.resume
-    )
+    overwrite = counting.overwrite or counting.resume
+    check_output(out, folder=not is_tokenizer_json(out), kind=kinds.of(tokenizer).name, overwrite=overwrite)
     _train(tokenizer, kind, texts, out, counting, reading.reading(), output)
 
 

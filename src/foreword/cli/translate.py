@@ -15,6 +15,7 @@ from foreword.cli.options import (
     Group,
     MinCount,
     ModelFolder,
+    OnErrors,
     Out,
     OutputOptions,
     Overwrite,
@@ -114,6 +115,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Resume a training that was stopped.")] = False,
     overwrite: Overwrite = False,
     device: DeviceOption = None,
+    errors: ErrorsOption = "strict",
     output: OutputOptions,
 ) -> None:
     """Learn to translate from a text and its translation, line by line, and save the translator.
@@ -132,8 +134,8 @@ def train(
     given = parse_settings(settings, "translate", kinds.resolve(kind.home), without=["device"])
     translator = new_translator(kinds.build(kind, {**given, "device": device}), tokens, vocab, min_count or 2)
     with job(output, out, kind="text-translator", attention=translator.model.attention) as work:
-        texts = read_sides(source, target, work.meter, columns)
-        held_out = None if valid is None else read_sides(valid[0], _second(valid), work.meter, columns)
+        texts = read_sides(source, target, work.meter, columns, errors)
+        held_out = None if valid is None else read_sides(valid[0], _second(valid), work.meter, columns, errors)
         learn_translator(translator, texts, held_out, Output(out, resume), work.meter)
         save(translator, out)
         work.facts |= {"pairs": len(texts[0]), **sizes_of(translator)}
@@ -183,6 +185,7 @@ def evaluate(
     *,
     columns: PairColumns = (1, 2),
     search: SearchOptions,
+    errors: ErrorsOption = "strict",
     output: OutputOptions,
 ) -> None:
     """Translate a text and compare with its translation: BLEU and chrF as in sacreBLEU, cased, 13a.
@@ -196,7 +199,7 @@ def evaluate(
     from foreword.cli.progress import progress
 
     with progress(output.quiet) as meter:
-        texts = read_sides(source, target, meter, columns)
+        texts = read_sides(source, target, meter, columns, errors)
         translator: TextTranslator = load_able(model, "translate")
         measures = translator.measure(*texts, **search.arguments(), meter=meter)
         perplexity = exp(min(700.0, -translator.model.score(translator.pairs(*texts))))
@@ -233,18 +236,22 @@ def _second(names: tuple[str, str]) -> str | None:
 
 
 def read_sides(
-    source: str, target: str | None, meter: Meter | None = None, columns: tuple[int, int] = (1, 2)
+    source: str,
+    target: str | None,
+    meter: Meter | None = None,
+    columns: tuple[int, int] = (1, 2),
+    errors: OnErrors = "strict",
 ) -> tuple[list[str], list[str]]:
     """Read a text and its translation, line by line, of two files or of two columns of a table."""
     from foreword.cli.texts import path_of
     from foreword.pipeline.translator import read_pairs, read_table_of_pairs
 
     if target is None:
-        return read_table_of_pairs(path_of(source, meter), columns)
+        return read_table_of_pairs(path_of(source, meter), columns, errors)
 
     if source == target == "-":
         raise InputError("standard input cannot be both the source and the target")
-    return read_pairs(path_of(source, meter), path_of(target, meter))
+    return read_pairs(path_of(source, meter), path_of(target, meter), errors)
 
 
 def translated(translator: TextTranslator, lines: list[str], settings: dict[str, Any]) -> list[str]:

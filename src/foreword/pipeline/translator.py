@@ -21,6 +21,7 @@ from foreword.protocols import Meter, Parts, Step, TextTokenizer
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import nest, pack, unnest, unpack
 from foreword.text.sources import read_lines
+from foreword.text.unicode import Errors
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import UNKNOWN
 from foreword.tokens.words import WordTokenizer
@@ -209,9 +210,9 @@ def measure_translations(said: Texts, references: Texts) -> TranslationMeasures:
     return TranslationMeasures(bleu(said, references), chrf(said, references).score, len(said))
 
 
-def read_pairs(source: str | Path, target: str | Path) -> tuple[list[str], list[str]]:
+def read_pairs(source: str | Path, target: str | Path, errors: Errors = "strict") -> tuple[list[str], list[str]]:
     """Two files, line by line; the first line that has no partner is named."""
-    sides = [list(read_lines(str(name))) for name in (source, target)]
+    sides = [list(read_lines(str(name), errors)) for name in (source, target)]
     if len(sides[0]) != len(sides[1]):
         longer, shorter = (source, target) if len(sides[0]) > len(sides[1]) else (target, source)
         first = min(map(len, sides)) + 1
@@ -222,12 +223,14 @@ def read_pairs(source: str | Path, target: str | Path) -> tuple[list[str], list[
     return sides[0], sides[1]
 
 
-def read_table_of_pairs(path: str | Path, columns: tuple[int, int] = (1, 2)) -> tuple[list[str], list[str]]:
+def read_table_of_pairs(
+    path: str | Path, columns: tuple[int, int] = (1, 2), errors: Errors = "strict"
+) -> tuple[list[str], list[str]]:
     """Read pairs from the lines of a file, with tabs between their columns, which are counted from 1."""
     if min(columns) < 1 or columns[0] == columns[1]:
         raise SettingError(f"columns={columns}: expected two different numbers, counted from 1")
     sides: tuple[list[str], list[str]] = ([], [])
-    for number, line in enumerate(read_lines(str(path)), 1):
+    for number, line in enumerate(read_lines(str(path), errors), 1):
         if not line.strip():
             continue
         cells = line.split("\t")
