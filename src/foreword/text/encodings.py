@@ -22,7 +22,16 @@ GUESS = "guess"
 SAMPLE = 1 << 16
 """Bytes that a guess looks at."""
 
-EAST_ASIAN = ("shift_jis", "euc_jp", "euc_kr", "big5", "gb18030")
+KANA, HAN, HANGUL = ("぀", "ヿ"), ("一", "鿿"), ("가", "힣")
+EAST_ASIAN = {
+    "shift_jis": (KANA, HANGUL),
+    "euc_jp": (KANA, HANGUL),
+    "euc_kr": (HANGUL, HAN),
+    "gb18030": (HAN, KANA),
+    "big5": (HAN, KANA),
+}
+"""Encodings, each with the characters that its texts have and hardly have."""
+
 CYRILLIC = ("cp1251", "koi8_r", "cp866")
 
 
@@ -97,8 +106,9 @@ def guessed(data: bytes) -> str:
         return UTF8
     beyond = sum(byte >= 0x80 for byte in data) / max(len(data), 1)
     if beyond > 0.2:
-        for encoding in EAST_ASIAN:
-            if _is(data, encoding) and _share(data.decode(encoding, "ignore"), "぀", "鿿", "가", "힣") > 0.2:
+        for encoding, (usual, unusual) in EAST_ASIAN.items():
+            text = data.decode(encoding, "ignore")
+            if _is(data, encoding) and _share(text, *usual) > 0.2 and _share(text, *unusual) < 0.1:
                 return encoding
     if beyond > 0.2:
         best = max(CYRILLIC, key=lambda each: _small_cyrillic(data.decode(each, "ignore")))
