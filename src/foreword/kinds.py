@@ -241,6 +241,9 @@ _ENTRIES = (
     Kind(
         "byte", "foreword.tokens.characters:ByteTokenizer", "tokenizer", ("tokenize",), names={"byte": {}}, quick=True
     ),
+    Kind(
+        "sentencepiece", "foreword.tokens.sentencepiece:SentencePieceTokenizer", "tokenizer", ("tokenize",), quick=True
+    ),
     # Features and data
     Kind("bag-of-words", "foreword.features.bag:BagOfWords", "features", names={"bag-of-words": {}}),
     Kind("tf-idf", "foreword.features.tfidf:TfIdf", "features", names={"tf-idf": {}}),
@@ -259,6 +262,10 @@ FOREIGN: dict[str, tuple[str, str]] = {
     "tokenizer.json": (
         "foreword.tokens.tokenizer_json:looks_like_tokenizer_json",
         "foreword.tokens.tokenizer_json:read_tokenizer_json",
+    ),
+    "sentencepiece": (
+        "foreword.tokens.sentencepiece_file:looks_like_sentencepiece",
+        "foreword.tokens.sentencepiece:load_sentencepiece",
     ),
     "ARPA": ("foreword.ngram.arpa:looks_like_arpa", "foreword.pipeline.language:load_arpa"),
     "fastText": ("foreword.fasttext.files:looks_like_fasttext", "foreword.fasttext.classifier:open_fasttext"),
@@ -331,10 +338,9 @@ def build(kind: Kind, settings: Settings) -> Any:
     return model(**given)
 
 
-def aliases_of(model: type) -> Settings:
-    """Return the aliases of a class's settings."""
-    home = f"{model.__module__}:{model.__qualname__}"
-    return next((kind.aliases for kind in KINDS.values() if kind.home == home), {})
+def aliases_at(*homes: str) -> dict[str, str]:
+    """Return the aliases of the settings of classes, by their homes."""
+    return {name: own for kind in KINDS.values() if kind.home in homes for name, own in kind.aliases.items()}
 
 
 def nested_settings(model: type) -> dict[str, Any]:

@@ -122,10 +122,9 @@ def new_tagger(
     from foreword.cli.settings import parse_settings, settings_of
 
     chosen = kinds.trained_as("tagger")[kind]
-    model = kinds.resolve(chosen.home)
-    given = parse_settings(settings, kind, model)
+    given = parse_settings(settings, kind, chosen.home)
     if scheme is not None:
-        if "scheme" not in settings_of(model):
+        if "scheme" not in settings_of(kinds.resolve(chosen.home)):
             raise typer.BadParameter(f"{kind} has no spans: expected features or bilstm", param_hint="'--scheme'")
         given["scheme"] = scheme
     column = column or usual_column(files, given.get("scheme"))

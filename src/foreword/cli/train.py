@@ -107,7 +107,7 @@ class TrainingOptions:
         if self.memory is not None:
             given |= {"memory": self.memory, "scratch": str(nearest_existing(out))}
         fixed = {**kind.names[name], **given}
-        return {**fixed, **parse_settings(settings, name, kinds.resolve(kind.home), without=fixed)}
+        return {**fixed, **parse_settings(settings, name, kind.home, without=fixed)}
 
 
 def train(
@@ -137,12 +137,15 @@ def train(
     from foreword.cli.models import check_output
     from foreword.cli.printing import print_message
     from foreword.cli.progress import job
-    from foreword.pipeline.fitting import Output
 
     chosen = kinds.trained_as("language-model", "vectors")[kind]
     training.check(kind, chosen)
     check_output(out, folder=True, kind=chosen.name, overwrite=training.overwrite or training.resume)
-    target, given = Output(out, training.resume), training.settings(kind, chosen, out, settings)
+    given = training.settings(kind, chosen, out, settings)
+
+    from foreword.pipeline.fitting import Output  # imported now that the arguments are checked: it takes a while
+
+    target = Output(out, training.resume)
     if target.is_done(chosen):
         print_message(f"{out} exists and {target.checkpoint} does not: nothing to resume")
         return

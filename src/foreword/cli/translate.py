@@ -126,12 +126,14 @@ def train(
     from foreword.cli.models import check_output
     from foreword.cli.progress import job
     from foreword.cli.settings import parse_settings
-    from foreword.pipeline.fitting import Output, learn_translator, new_translator
-    from foreword.storage.folder import save
 
     kind = kinds.KINDS["seq2seq"]
     check_output(out, folder=True, kind=kind.name, overwrite=overwrite or resume)
-    given = parse_settings(settings, "translate", kinds.resolve(kind.home), without=["device"])
+    given = parse_settings(settings, "translate", kind.home, without=["device"])
+
+    from foreword.pipeline.fitting import Output, learn_translator, new_translator
+    from foreword.storage.folder import save
+
     translator = new_translator(kinds.build(kind, {**given, "device": device}), tokens, vocab, min_count or 2)
     with job(output, out, kind="text-translator", attention=translator.model.attention) as work:
         texts = read_sides(source, target, work.meter, columns, errors)
