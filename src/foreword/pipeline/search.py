@@ -143,7 +143,7 @@ class TextSearch:
         kept = np.arange(len(self))
         if names is not None:
             owned = set(names.given)
-            kept = np.array([each for each in kept if not self._names(each) & owned], np.int64)
+            kept = np.array([each for each in range(len(self)) if not self._names(each) & owned], np.int64)
         joined = None if names is None else self._names_of(kept).extended(names)
         return self._index_again(chain(blocks_of_strings(stored, kept), new), joined, threads, meter)
 
