@@ -39,6 +39,7 @@ SUBJECTS = (
     "lab",
     "serve",
     "filter",
+    "field_files",
     "ray",
 )
 

@@ -1,4 +1,5 @@
 """Drop-in modules: the public names of other libraries, with Foreword behind them.
 
 import foreword.compat.kenlm as kenlm
+import foreword.compat.sentencepiece as sentencepiece
 """

@@ -121,7 +121,7 @@ class SentencePieceTokenizer:
         try:
             encoder = self._encoders.get_nowait()
         except Empty:
-            encoder = _Encoder(self.tables, self.vocab.end, self.model_.normalisation.escape)
+            encoder = _Encoder(self.tables, self.vocab.end, self.model_.normalisation.escape, block.text_bytes())
         encoded = encoder.encode(self.normaliser.block(block))
         self._encoders.put(encoder)
         return encoded
@@ -271,13 +271,13 @@ def load_sentencepiece(path: str | Path) -> SentencePieceTokenizer:
 
 
 class _Encoder:
-    """The encoder of one thread: a cache of encoded words, and buffers."""
+    """The encoder of one thread: a cache of encoded words, and buffers. expected: bytes of its first block."""
 
     LARGEST = 1 << 20  # words cached; about 130 MB at most
 
-    def __init__(self, tables: PieceTables, end: int, escape: bool) -> None:
+    def __init__(self, tables: PieceTables, end: int, escape: bool, expected: int) -> None:
         self.tables, self.end, self.escape = tables, end, escape
-        self.room = 1 << 15
+        self.room = 1 << min(max(12, (expected // 32).bit_length()), 17)
         self._forget()
         self._scratch(256)
         self.batch, self.keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
