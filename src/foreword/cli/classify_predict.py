@@ -29,7 +29,7 @@ FormatOfRows: TypeAlias = Annotated[
     typer.Option("--format", help="File format.", show_default="by file name", rich_help_panel=READING),
 ]
 
-Ranked: TypeAlias = list[tuple[str, float]]
+Ranked: TypeAlias = list[tuple[Any, float]]
 """Labels with their probabilities, the likeliest first."""
 
 
@@ -96,7 +96,7 @@ def ranked(model: LabelModel, texts: list[str], k: int) -> Iterator[Ranked]:
 
 def as_line(ranks: Ranked, probabilities: bool) -> str:
     """Return the labels of one text as a line, with their probabilities if asked for."""
-    return "\t".join(f"{label}\t{value:.6g}" if probabilities else label for label, value in ranks) + "\n"
+    return "\t".join(f"{label}\t{value:.6g}" if probabilities else str(label) for label, value in ranks) + "\n"
 
 
 def _known(labels: list[str], model: LabelModel) -> list[str]:

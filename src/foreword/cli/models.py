@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -77,8 +78,12 @@ def is_tokenizer_file(out: str) -> bool:
     return is_tokenizer_json(out) or out.lower().endswith(".model")
 
 
-def check_output(out: str, *, folder: bool) -> None:
-    """Refuse an output that cannot be written, before the work begins."""
+def check_output(out: str, *, folder: bool, kind: str | None = None, overwrite: bool = True) -> None:
+    """Refuse an output that cannot be written, before the work begins.
+
+    kind: of the model that will be saved, as the registry names it. A model of another kind is only replaced with
+    ``overwrite``.
+    """
     from foreword.storage.atomic import check_replaceable, nearest_existing
 
     if folder and out == STDIO:
@@ -87,11 +92,28 @@ def check_output(out: str, *, folder: bool) -> None:
         return
     if folder:
         check_replaceable(out)
+        if not overwrite and (there := kind_at(out)) not in (None, kind):
+            raise typer.BadParameter(
+                f"{out} holds another kind of model, {there}, not {kind}: --overwrite replaces it", param_hint="'-o'"
+            )
     elif Path(out).exists() and not Path(out).is_file():
         raise InputError(f"cannot write {out}: it is not a plain file")
     standing = nearest_existing(out)
     if not (standing.is_dir() and os.access(standing, os.W_OK)):
         raise InputError(f"cannot write {out}: no permission to write in {standing}")
+
+
+def kind_at(folder: str) -> str | None:
+    """Return the kind of the model in a folder, of one that reads text that of the model inside; None without one."""
+    from foreword.storage.atomic import MODEL_JSON
+
+    try:
+        found = json.loads(Path(folder, MODEL_JSON).read_bytes())
+        while isinstance(inner := found["settings"].get("model"), dict):
+            found = inner
+        return str(found["kind"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # loading would say what is wrong with it
+        return None
 
 
 def load_any(path: str) -> Any:

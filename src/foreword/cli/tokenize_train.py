@@ -15,6 +15,7 @@ from foreword import kinds
 from foreword.cli.options import (
     MinCount,
     OutputOptions,
+    Overwrite,
     RayOption,
     ReadingOptions,
     SetOption,
@@ -62,6 +63,7 @@ class CountingOptions:
     ] = 1 << 30
     threads: Threads = None
     resume: Annotated[bool, typer.Option("--resume", help="Resume counting that was stopped, for bpe.")] = False
+    overwrite: Overwrite = False
     ray: RayOption = None
 
 
@@ -102,7 +104,8 @@ def train(
 
     given = {"vocab": vocab, "min_count": min_count, "special_tokens": special}
     tokenizer = new_tokenizer(kind, given, settings, counting, out, output)
-    check_output(out, folder=not is_tokenizer_file(out))
+    overwrite = counting.overwrite or counting.resume
+    check_output(out, folder=not is_tokenizer_file(out), kind=kinds.of(tokenizer).name, overwrite=overwrite)
     _train(tokenizer, kind, texts, out, counting, reading.reading(), output)
 
 
