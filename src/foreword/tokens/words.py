@@ -58,6 +58,14 @@ class WordTokenizer(ShownInNotebook):
         size = f", {len(self.vocab_):,} words" if hasattr(self, "vocab_") else ""
         return f"WordTokenizer(split={self.split!r}, min_count={self.min_count}, max_size={self.max_size}{size})"
 
+    def without_vocab(self) -> Self:
+        """Return a tokenizer with the same settings that has learnt nothing."""
+        cleaning = self.cleaning
+        return type(self)(
+            split=self.split, min_count=self.min_count, max_size=self.max_size, lowercase=cleaning.lowercase,
+            form=cleaning.form,
+        )  # fmt: skip
+
     @property
     def vocab(self) -> Vocab:
         """The vocabulary; an error before ``fit``."""

@@ -25,7 +25,7 @@ from typing import Literal, Self, TypedDict, Unpack, get_args
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ints, Longs
-from foreword.checks import check_choice, check_numbers
+from foreword.checks import check_choice, check_corpus, check_numbers
 from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts, Step
@@ -135,12 +135,14 @@ class GloVe(ShownInNotebook):
 
     def fit(self, source: Corpus | Cooccurrence, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
         """Count and train to the end. ``valid`` is ignored: nothing here is tuned."""
-        run(self.train(self.count(source, meter) if isinstance(source, Corpus) else source), meter)
+        counted = source if isinstance(source, Cooccurrence) else self.count(source, meter)
+        run(self.train(counted), meter)
         return self
 
     def count(self, corpus: Corpus, meter: Meter | None = None) -> Cooccurrence:
         """Count the pairs of words that ``fit`` learns from."""
         self._check_settings()
+        check_corpus(corpus)
         corpus.check_ids()
         check_enough_words(word_counts(corpus))
         return Cooccurrence.of(
