@@ -602,9 +602,19 @@ class Trainer(Progress):
             found["stage"] = np.array([self._stage_begun, *self._moved], np.int64)
         return found
 
+    def _fitted(self, saved: dict[str, Array], like: Mapping[str, Array]) -> dict[str, Array]:
+        """Return the arrays of a checkpoint as this run has them, whose number of epochs may have changed."""
+        saved = self.task.upgrade(saved, like)
+        if "looks" in saved and saved["looks"].shape != like["looks"].shape:
+            losses = np.full_like(like["looks"], np.nan)
+            shared = min(len(losses), saved["looks"].size)
+            losses[:shared] = saved["looks"].ravel()[:shared]
+            saved["looks"] = losses
+        return saved
+
     def _resume(self, checkpoint: Checkpoint, kind: str, run: str) -> None:
         like = self.arrays()
-        saved = checkpoint.read(like, kind, run, self.task.upgrade)
+        saved = checkpoint.read(like, kind, run, self._fitted)
         if saved is not None:
             try:
                 self.restore(saved)
@@ -615,7 +625,7 @@ class Trainer(Progress):
         """Continue from what ``arrays`` returned."""
         epoch, update, step, begun = arrays["where"].tolist()
         if not 1 <= epoch <= self.epochs or step < 0:
-            raise ValueError(f"there is no epoch {epoch}, step {step}")
+            raise ValueError(f"there is no epoch {epoch}, step {step} in a run of {self.epochs} epochs")
         if not self.task.reseeded:
             _set_random_state(self._random, arrays["order"])
         self.begin_epoch(epoch)
