@@ -336,6 +336,21 @@ class Progress:
             self._averaging_from = self.step
 
 
+def _upgrade_of(task: Task) -> Callable[[dict[str, Array], Mapping[str, Array]], dict[str, Array]]:
+    """Return what fits the arrays of a checkpoint to a run, whose number of epochs may have changed."""
+
+    def upgrade(saved: dict[str, Array], like: Mapping[str, Array]) -> dict[str, Array]:
+        saved = task.upgrade(saved, like)
+        if "looks" in saved and saved["looks"].shape != like["looks"].shape:
+            losses = np.full_like(like["looks"], np.nan)
+            shared = min(len(losses), saved["looks"].size)
+            losses[:shared] = saved["looks"].ravel()[:shared]
+            saved["looks"] = losses
+        return saved
+
+    return upgrade
+
+
 class Trainer(Progress):
     """A run of training.
 
@@ -602,19 +617,9 @@ class Trainer(Progress):
             found["stage"] = np.array([self._stage_begun, *self._moved], np.int64)
         return found
 
-    def _fitted(self, saved: dict[str, Array], like: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the arrays of a checkpoint as this run has them, whose number of epochs may have changed."""
-        saved = self.task.upgrade(saved, like)
-        if "looks" in saved and saved["looks"].shape != like["looks"].shape:
-            losses = np.full_like(like["looks"], np.nan)
-            shared = min(len(losses), saved["looks"].size)
-            losses[:shared] = saved["looks"].ravel()[:shared]
-            saved["looks"] = losses
-        return saved
-
     def _resume(self, checkpoint: Checkpoint, kind: str, run: str) -> None:
         like = self.arrays()
-        saved = checkpoint.read(like, kind, run, self._fitted)
+        saved = checkpoint.read(like, kind, run, _upgrade_of(self.task))
         if saved is not None:
             try:
                 self.restore(saved)
