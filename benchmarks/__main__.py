@@ -23,6 +23,7 @@ SUBJECTS = (
     "memory",
     "threads",
     "ngram",
+    "kenlm_files",
     "hmm",
     "tagging",
     "crf",

@@ -23,6 +23,7 @@ from foreword.filtering.summary import Tally, best_shares, values_in
 from foreword.filtering.tables import read_table
 from foreword.filtering.worker import Done, Perform, Task, end_if_imported, perform_all
 from foreword.native.parallel import cores
+from foreword.ngram.kenlm_format import looks_like_kenlm
 from foreword.protocols import Meter
 from foreword.storage.folder import load, save
 from foreword.text.files import ADDRESS, find_files
@@ -140,11 +141,14 @@ class _Run:
         return Report(tally, done, list(self.problems.values()), seconds, before, thresholds)
 
     def _with_shared_models(self, left: list[Shard]) -> Filtering:
-        """Convert foreign models that several processes will need, once, to a form that they can map."""
+        """Convert foreign models that several processes will need, once, to a form that they can map.
+
+        KenLM's binaries can be mapped as they are.
+        """
         if self.processes == 1 or sum(len(shard.parts) for shard in left) <= 1:
             return self.filtering
         models = [
-            (name, str(self._shared(path, number)) if Path(path).is_file() else path)
+            (name, str(self._shared(path, number)) if Path(path).is_file() and not looks_like_kenlm(path) else path)
             for number, (name, path) in enumerate(self.filtering.models)
         ]
         return replace(self.filtering, models=models)
