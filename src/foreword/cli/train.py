@@ -13,6 +13,7 @@ from foreword.cli.options import (
     DeviceOption,
     Out,
     OutputOptions,
+    Overwrite,
     RayOption,
     ReadingOptions,
     SetOption,
@@ -65,6 +66,7 @@ class TrainingOptions:
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume a training that was stopped (networks and word vectors).")
     ] = False
+    overwrite: Overwrite = False
     device: DeviceOption = None
     memory: Annotated[
         int | None,
@@ -121,8 +123,9 @@ def train(
 ) -> None:
     """Train a language model or word vectors on a text, and save the model.
 
-    A document is a line, and words are separated by white space. Words seen once become <unk> for networks; words seen
-    fewer than 5 times get no vector. Networks take the settings of their training and dropout with --set too: epochs,
+    A document is a line, and words are separated by white space. All words are known, to networks the 50,000 most
+    frequent ones, so that perplexities of models of one text can be compared; words seen fewer than 5 times get no
+    vector. Networks take the settings of their training and dropout with --set too: epochs,
     batch, steps, rate, optimiser, schedule, clip, patience, seconds, dropout and others. With --valid they keep the
     weights that were best on that text.
 
@@ -138,7 +141,7 @@ def train(
 
     chosen = kinds.trained_as("language-model", "vectors")[kind]
     training.check(kind, chosen)
-    check_output(out, folder=True)
+    check_output(out, folder=True, kind=chosen.name, overwrite=training.overwrite or training.resume)
     given = training.settings(kind, chosen, out, settings)
 
     from foreword.pipeline.fitting import Output  # imported now that the arguments are checked: it takes a while

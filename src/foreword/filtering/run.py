@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -143,18 +144,19 @@ class _Run:
     def _with_shared_models(self, left: list[Shard]) -> Filtering:
         """Convert foreign models that several processes will need, once, to a form that they can map.
 
-        KenLM's binaries can be mapped as they are.
+        A KenLM binary is such a form already, and may be larger than the disk.
         """
         if self.processes == 1 or sum(len(shard.parts) for shard in left) <= 1:
             return self.filtering
         models = [
-            (name, str(self._shared(path, number)) if Path(path).is_file() and not looks_like_kenlm(path) else path)
-            for number, (name, path) in enumerate(self.filtering.models)
+            (name, path if not Path(path).is_file() or looks_like_kenlm(path) else str(self._shared(path)))
+            for name, path in self.filtering.models
         ]
         return replace(self.filtering, models=models)
 
-    def _shared(self, path: str, number: int) -> Path:
-        folder = self.ledger.models / str(number)
+    def _shared(self, path: str) -> Path:
+        """Return the folder of a converted model, named by its content: another run may have left another model."""
+        folder = self.ledger.models / hashlib.sha256(repr(fingerprint(path)).encode()).hexdigest()[:16]
         if not folder.exists():
             save(load(path), folder)
         return folder

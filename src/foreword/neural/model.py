@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ids, Logs, Longs
-from foreword.checks import check_ids
+from foreword.checks import check_corpus, check_ids
 from foreword.errors import InputError, MissingExtraError, NotFittedError, SettingError
 from foreword.protocols import Json, NextToken, Parts, Rows
 from foreword.tokens.corpus import Corpus
@@ -65,6 +65,7 @@ class NeuralLM(NeuralModel[Corpus]):
     """
 
     COUNTED_BIAS: ClassVar[bool] = True
+    TRAINING: ClassVar[Training] = Training(unknown=0.5)
     OPTIONS: ClassVar[Mapping[str, Any]] = {}
     NEEDS: ClassVar[str] = "corpus"
 
@@ -111,6 +112,7 @@ class NeuralLM(NeuralModel[Corpus]):
 
     def check_training(self, corpus: Corpus, valid: Corpus | None) -> Corpus | None:
         """Refuse what cannot be learnt from; return the held-out text if there is one."""
+        check_corpus(corpus)
         if len(corpus.ids) == 0:
             raise InputError(f"the training text is empty: {type(self).__name__} needs at least one document")
         if valid is not None and valid.vocab != corpus.vocab:
@@ -169,6 +171,7 @@ class NeuralLM(NeuralModel[Corpus]):
 
     def check_text(self, corpus: Corpus) -> None:
         """Raise an InputError for a text that cannot be scored."""
+        check_corpus(corpus)
         if corpus.vocab != self.vocab:
             raise InputError("the text was turned into ids with another vocabulary than the model's")
         corpus.check_ids()
@@ -186,6 +189,7 @@ class NeuralLM(NeuralModel[Corpus]):
 
     def score(self, corpus: Corpus) -> float:
         """Return the mean log-probability of an id; perplexity is exp of minus it."""
+        check_corpus(corpus)
         if len(corpus.ids) == 0:
             raise InputError("the text is empty: there is nothing to score")
         return float(self.logprobs(corpus).mean())
