@@ -96,7 +96,7 @@ def looks_like_tokenizer_json(path: Path) -> bool:
 
 
 def read_tokenizer_json(path: str | Path) -> Any:
-    """Read a ``BPETokenizer`` or ``SentencePieceTokenizer``; an InputError unless it is a ``tokenizer.json`` that Foreword encodes identically."""
+    """Read a ``BPETokenizer`` or ``SentencePieceTokenizer``; an InputError unless ours gives the same ids."""
     try:
         size = Path(path).stat().st_size
         if size > SIZE_LIMIT:
