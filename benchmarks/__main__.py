@@ -16,12 +16,16 @@ from benchmarks.report import Row, Section, keep, section_of, section_text
 from foreword.errors import InputError
 
 SUBJECTS = (
+    "start",
     "words",
     "bpe_training",
     "bpe_encoding",
+    "unigram_training",
+    "unigram_encoding",
     "memory",
     "threads",
     "ngram",
+    "kenlm_files",
     "hmm",
     "tagging",
     "crf",
@@ -38,6 +42,7 @@ SUBJECTS = (
     "lab",
     "serve",
     "filter",
+    "field_files",
     "ray",
 )
 

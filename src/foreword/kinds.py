@@ -21,12 +21,24 @@ Settings: TypeAlias = Mapping[str, Any]
 """Arguments of a constructor; those of a network's ``Training`` and ``Dropout`` may be among them: see ``build``."""
 
 Task: TypeAlias = Literal[
-    "language-model", "vectors", "classifier", "tagger", "tokenizer", "translator", "search", "features", "data"
+    "language-model",
+    "vectors",
+    "classifier",
+    "multi-label",
+    "tagger",
+    "tokenizer",
+    "translator",
+    "search",
+    "features",
+    "data",
 ]
 TrainingOption: TypeAlias = Literal["resume", "ray", "memory", "valid", "meter"]
 
 SCORING = ("score", "surprisal", "next", "generate", "tokenize")
 WORD_VECTORS = ("embed", "nearest", "analogy")
+MOST_WORDS = 50_000
+"""Words of a network's vocabulary, unless told otherwise: its last layer has a row for each."""
+
 NETWORK: tuple[TrainingOption, ...] = ("resume", "ray")
 """What the training of every neural language model supports."""
 
@@ -56,7 +68,8 @@ class Kind:
     which answer through the ``text-...`` kind that holds them.
     names: what users train it by, with the constructor arguments that each name stands for.
     training: which options of training it supports.
-    min_count: default threshold below which a word is unknown.
+    aliases: settings that other kinds have under another name, each with the constructor's own name.
+    min_count: default threshold below which a word is unknown. max_words: default size of the vocabulary.
     features: the kind of features that a classifier learns from, and their settings; None if it reads text itself.
     network: whether it needs PyTorch. quick: whether a short text takes it less time than starting a thread would.
     rungs: models of this kind on the ladder and in the lab.
@@ -68,7 +81,9 @@ class Kind:
     abilities: tuple[str, ...] = ()
     names: Mapping[str, Settings] = field(default_factory=dict)
     training: tuple[TrainingOption, ...] = ()
+    aliases: Settings = field(default_factory=dict)
     min_count: int = 1
+    max_words: int | None = None
     features: tuple[str, Settings] | None = None
     network: bool = False
     quick: bool = False
@@ -102,6 +117,7 @@ _ENTRIES = (
             Rung("5-gram", "5-gram, Kneser-Ney", {"order": 5}, 4, lab="5-gram, Kneser-Ney"),
         ),
     ),
+    Kind("kenlm", "foreword.ngram.kenlm:KenlmLM", "language-model", quick=True),
     Kind("mixture", "foreword.mix.combine:Mixture", "language-model"),
     Kind("cached", "foreword.mix.combine:Cached", "language-model"),
     Kind("neural-cache", "foreword.mix.neural_cache:NeuralCache", "language-model", network=True),
@@ -128,12 +144,16 @@ _ENTRIES = (
     ),
     Kind("word-vectors", "foreword.vectors.wordvectors:WordVectors", "vectors", WORD_VECTORS),
     Kind("static-embedder", "foreword.vectors.wordvectors:StaticEmbedder", "vectors", WORD_VECTORS),
-    Kind("elmo", "foreword.vectors.elmo:ELMo", "vectors", ("embed",), network=True),
+    Kind(
+        "elmo", "foreword.vectors.elmo:ELMo", "vectors", ("embed",), aliases={"hidden": "units", "vocab": "words"},
+        network=True,
+    ),
     Kind("cooccurrence", "foreword.vectors.cooccurrence:Cooccurrence", "data"),
-    # Neural language models; a word seen once is <unk>, so that the network learns what an unknown word is.
+    # Neural language models; they know the words that n-gram models of the same text know, so that perplexities can be
+    # compared: ``Training.unknown`` has how they learn what an unknown word is.
     Kind(
         "bengio", "foreword.neural.bengio:BengioLM", "language-model", names={"bengio": {}}, training=NETWORK,
-        min_count=2, network=True,
+        max_words=MOST_WORDS, network=True,
         rungs=(
             Rung(
                 "bengio", "Bengio’s network, 4 words",
@@ -144,7 +164,7 @@ _ENTRIES = (
     Kind(
         "recurrent", "foreword.neural.recurrent:RecurrentLM", "language-model",
         names={cell: {"cell": cell} for cell in ("rnn", "irnn", "gru", "lstm", "min-gru")},
-        training=NETWORK, min_count=2, network=True,
+        training=NETWORK, max_words=MOST_WORDS, network=True,
         rungs=(
             _recurrent_rung("rnn", "RNN", 3e-3, 7),
             _recurrent_rung("lstm", "LSTM", 8e-3, 8),
@@ -154,15 +174,15 @@ _ENTRIES = (
     ),
     Kind(
         "awd-lstm", "foreword.neural.awd_lstm:AWDLSTM", "language-model", names={"awd-lstm": {}}, training=NETWORK,
-        min_count=2, network=True,
+        max_words=MOST_WORDS, network=True,
     ),
     Kind(
         "mogrifier", "foreword.neural.mogrifier:Mogrifier", "language-model", names={"mogrifier": {}}, training=NETWORK,
-        min_count=2, network=True,
+        network=True,
     ),
     Kind(
         "transformer", "foreword.neural.transformer:TransformerLM", "language-model", names={"transformer": {}},
-        training=NETWORK, min_count=2, network=True,
+        training=NETWORK, aliases={"hidden": "units"}, max_words=MOST_WORDS, network=True,
         rungs=(
             Rung(
                 "transformer", "Transformer, 2 layers",
@@ -184,9 +204,10 @@ _ENTRIES = (
         features=WORDS_AND_PAIRS,
     ),
     Kind("calibrated", "foreword.classify.calibration:Calibrated", "classifier"),
+    Kind("one-vs-rest", "foreword.classify.one_vs_rest:OneVsRest", "multi-label"),
     Kind(
         "recurrent-classifier", "foreword.classify.recurrent:RecurrentClassifier", "classifier", ("classify",),
-        names={"lstm": {}}, network=True,
+        names={"lstm": {}}, aliases={"head": "units", "max_words": "words"}, network=True,
     ),
     Kind(
         "fasttext-classifier", "foreword.fasttext.classifier:FastTextClassifier", "classifier", ("classify",),
@@ -199,10 +220,13 @@ _ENTRIES = (
     ),
     Kind(
         "bilstm-tagger", "foreword.tag.bilstm:BiLSTMTagger", "tagger", ("tag",), names={"bilstm": {}},
-        training=("valid",), network=True,
+        training=("valid",), aliases={"hidden": "units", "embedding": "words"}, network=True,
     ),
     # Translation and search
-    Kind("seq2seq", "foreword.translate.seq2seq:Seq2Seq", "translator", network=True),
+    Kind(
+        "seq2seq", "foreword.translate.seq2seq:Seq2Seq", "translator",
+        aliases={"hidden": "units", "embedding": "words"}, network=True,
+    ),
     Kind("bm25", "foreword.search.bm25:BM25", "search"),
     Kind("cosine-search", "foreword.search.cosine:CosineSearch", "search"),
     # A model and what turns text into its input
@@ -227,6 +251,11 @@ _ENTRIES = (
     Kind(
         "byte", "foreword.tokens.characters:ByteTokenizer", "tokenizer", ("tokenize",), names={"byte": {}}, quick=True
     ),
+    Kind("hashed-words", "foreword.ngram.kenlm_words:HashedWords", "tokenizer", ("tokenize",), quick=True),
+    Kind(
+        "sentencepiece", "foreword.tokens.sentencepiece:SentencePieceTokenizer", "tokenizer", ("tokenize",),
+        names={"unigram": {}}, training=("memory",), quick=True,
+    ),
     # Features and data
     Kind("bag-of-words", "foreword.features.bag:BagOfWords", "features", names={"bag-of-words": {}}),
     Kind("tf-idf", "foreword.features.tfidf:TfIdf", "features", names={"tf-idf": {}}),
@@ -242,9 +271,14 @@ VOCAB = "foreword.tokens.vocab:Vocab"
 """The class of every model's vocabulary."""
 
 FOREIGN: dict[str, tuple[str, str]] = {
+    "KenLM binary": ("foreword.ngram.kenlm_format:looks_like_kenlm", "foreword.pipeline.language:load_kenlm"),
     "tokenizer.json": (
         "foreword.tokens.tokenizer_json:looks_like_tokenizer_json",
         "foreword.tokens.tokenizer_json:read_tokenizer_json",
+    ),
+    "sentencepiece": (
+        "foreword.tokens.sentencepiece_file:looks_like_sentencepiece",
+        "foreword.tokens.sentencepiece:load_sentencepiece",
     ),
     "ARPA": ("foreword.ngram.arpa:looks_like_arpa", "foreword.pipeline.language:load_arpa"),
     "fastText": ("foreword.fasttext.files:looks_like_fasttext", "foreword.fasttext.classifier:open_fasttext"),
@@ -301,7 +335,7 @@ def build(kind: Kind, settings: Settings) -> Any:
     A dataclass may also be given whole, as ``training=Training(...)``.
     """
     model = resolve(kind.home)
-    usual, given = nested_settings(model), dict(settings)
+    usual, given = nested_settings(model), {kind.aliases.get(name, name): value for name, value in settings.items()}
     if "training" in usual:
         own = signature(model).parameters
         names = [each.name for each in fields(usual["training"]) if each.name in given and each.name not in own]
@@ -315,6 +349,11 @@ def build(kind: Kind, settings: Settings) -> Any:
             chosen[name.removeprefix("dropout.")] = given.pop(name)
         given["dropout"] = replace((whole and share) or usual["dropout"], **chosen)
     return model(**given)
+
+
+def aliases_at(*homes: str) -> dict[str, str]:
+    """Return the aliases of the settings of classes, by their homes."""
+    return {name: own for kind in KINDS.values() if kind.home in homes for name, own in kind.aliases.items()}
 
 
 def nested_settings(model: type) -> dict[str, Any]:

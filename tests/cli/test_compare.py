@@ -35,7 +35,10 @@ COUNTED = ("--models", "unigram,bigram,5-gram,hmm")
 def test_the_table_is_printed_with_every_model(foreword: Foreword, poem: Path) -> None:
     result = foreword("compare", poem, "--time-budget", 3, "--quiet")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert f"{poem}: 40 documents" in " ".join(result.stdout.split())
+    assert f"{poem.name}: 40 documents" in " ".join(result.stdout.split())
+    assert str(poem.parent) not in result.stdout  # a name, no path
+    assert "Tested on" in result.stdout
+    assert "predicts this text best" in result.stdout
     for title in ("Unigram", "5-gram", "Bengio", "RNN", "LSTM", "GRU", "Transformer", "perplexity"):
         assert title in result.stdout
 
@@ -66,6 +69,8 @@ def test_json_and_a_report(foreword: Foreword, poem: Path, tmp_path: Path) -> No
     told = json.loads(result.stdout)
     assert [model["name"] for model in told["models"]] == ["unigram"]
     assert told["models"][0]["perplexity"] > 1
+    assert told["text"]["name"] == poem.name
+    assert told["conclusion"]
     assert result.stderr.splitlines()[1:] == [f"report written to {report}"]
     assert report.read_text().startswith("<!doctype html>")
 
@@ -109,14 +114,14 @@ def test_errors_leave_nothing(
     foreword: Foreword, poem: Path, tmp_path: Path, listing: Callable[[Path], list[str]]
 ) -> None:
     before = listing(tmp_path)
-    for words, said in (
-        (["--models", "nonsense"], "expected unigram"),
-        ([tmp_path / "absent.txt"], "no such file"),
-        (["--report", tmp_path], "it is not a plain file"),
-        (["--report", poem / "report.html"], "cannot write"),
+    for words, said, status in (
+        (["--models", "nonsense"], "expected unigram", 2),
+        ([tmp_path / "absent.txt"], "no such file", 1),
+        (["--report", tmp_path], "it is not a plain file", 1),
+        (["--report", poem / "report.html"], "cannot write", 1),
     ):
         result = foreword("compare", *([poem] if isinstance(words[0], str) else []), *words)
-        assert result.exit_code == 1
+        assert result.exit_code == status
         assert said in result.stderr
         assert result.stderr.count("\n") == 1
     assert listing(tmp_path) == before

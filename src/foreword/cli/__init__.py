@@ -34,9 +34,10 @@ from foreword.cli import (
     train,
     translate,
     vectors,
+    warm,
 )
 from foreword.cli.failures import Commands
-from foreword.cli.options import add_command
+from foreword.cli.options import add_command, kind_among
 
 __all__ = ["app", "main"]
 
@@ -63,6 +64,15 @@ def foreword_itself(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Show no progress and no closing line. Accepted by every command.")
     ] = False,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            "--encoding",
+            metavar="NAME",
+            show_default="utf-8",
+            help="Encoding of texts; guess looks at them. Accepted by every command that reads text.",
+        ),
+    ] = None,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error. Accepted by every command.")
     ] = False,
@@ -76,7 +86,7 @@ def _print_version(asked: bool) -> None:
 
 
 add_command(app, compare.compare, compare.EXAMPLES)
-add_command(app, train.train, train.EXAMPLES)
+add_command(app, train.train, train.EXAMPLES, kind_among("language-model", "vectors"))
 add_command(app, evaluate.evaluate, evaluate.EXAMPLES)
 add_command(app, score.score, score.EXAMPLES)
 add_command(app, filter.filter, filter.EXAMPLES)
@@ -94,6 +104,7 @@ add_command(app, cloud.cloud, cloud.EXAMPLES)
 app.add_typer(lab.app, context_settings=SETTINGS)
 add_command(app, serve.serve, serve.EXAMPLES)
 add_command(app, data.data, data.EXAMPLES)
+add_command(app, warm.warm, warm.EXAMPLES)
 add_command(app, doctor.doctor, doctor.EXAMPLES)
 
 

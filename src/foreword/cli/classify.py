@@ -15,12 +15,23 @@ import typer
 from foreword import kinds
 from foreword.cli.classify_predict import PREDICT_EXAMPLES, predict
 from foreword.cli.labelled import ClassifierFolder, Data, LabelledFormatOption, LabelledOptions
-from foreword.cli.options import ErrorsOption, OutputOptions, SetOption, add_command, examples, kind_option
+from foreword.cli.options import (
+    ErrorsOption,
+    Group,
+    OutputOptions,
+    Overwrite,
+    SetOption,
+    add_command,
+    examples,
+    kind_by_option,
+    kind_option,
+)
 from foreword.errors import InputError, SettingError
 
 if TYPE_CHECKING:
     from foreword.evaluate.classification import Confusion
     from foreword.fasttext.classifier import FastTextClassifier
+    from foreword.pipeline.classifier import TextClassifier
     from foreword.protocols import Meter
     from foreword.text.block import Block
     from foreword.text.labelled import LabelledBlock, LabelledReading, Tell
@@ -44,6 +55,7 @@ KIND_HELP = f"{', '.join(kinds.trained_as('classifier'))}."
 FASTTEXT = "fasttext"
 
 app = typer.Typer(
+    cls=Group,
     name="classify",
     help="Learn labels from labelled texts; label texts; explain labels.",
     no_args_is_help=True,
@@ -64,6 +76,7 @@ class ClassifierOptions:
         bool, typer.Option("--calibrate", help="Calibrate the probabilities, by cross-validation.")
     ] = False
     seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of --folds and --calibrate.")] = 0
+    overwrite: Overwrite = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +180,9 @@ class _Training:
         make = maker(classifier.kind, classifier.features, classifier.settings, classifier.calibrate, classifier.seed)
         begun: Any = None
         if out is not None:
-            check_output(out, folder=True)
+            chosen = kinds.trained_as("classifier")[classifier.kind].name
+            overwrite = classifier.overwrite or self.fasttext.resume
+            check_output(out, folder=True, kind=chosen, overwrite=overwrite)
             if classifier.kind == FASTTEXT and self.fasttext.autotune is None:
                 begun = begun_or_resumed(classifier.settings, out, resume=self.fasttext.resume)
                 if self.fasttext.resume and begun.finished:
@@ -263,19 +278,20 @@ def explain(
         raise InputError(
             f"{model}: the score of a {kinds.of(loaded).name} is no sum over words: it cannot be explained"
         )
-    if label is not None and label not in loaded.classes_:
-        raise SettingError(f"the model has no class {label!r}: expected {', '.join(loaded.classes_)}")
+    classes = {str(known): known for known in loaded.classes_.tolist()}
+    if label is not None and label not in classes:
+        raise SettingError(f"the model has no class {label!r}: expected {', '.join(classes)}")
     for batch in [texts] if texts else (batch.lines for batch in line_batches("-")):
         for text in batch:
             explanation = loaded.explain(text)
             if output.as_json:
                 write_json(explanation.to_json())
             else:
-                print_table(explanation.table(label, top))
+                print_table(explanation.table(None if label is None else classes[label], top))
             flush()
 
 
-add_command(app, train, TRAIN_EXAMPLES)
+add_command(app, train, TRAIN_EXAMPLES, kind_by_option("classifier", "nb-logistic"))
 add_command(app, predict, PREDICT_EXAMPLES)
 add_command(app, explain, EXPLAIN_EXAMPLES)
 
@@ -290,26 +306,26 @@ def maker(
     kind: str, features: FeaturesName | None, settings: Iterable[str] | None, calibrate: bool = False, seed: int = 0
 ) -> Callable[[], Any]:
     """Return a function that constructs a text classifier; features and model each get their settings."""
-    from foreword.classify.calibration import Calibrated
     from foreword.cli.settings import parse_settings
-    from foreword.pipeline.classifier import TextClassifier
 
     chosen = kinds.trained_as("classifier")[kind]
-    model_class = kinds.resolve(chosen.home)
     if chosen.features is None:
         for given, option in ((features is not None, "--features"), (calibrate, "--calibrate")):
             if given:
                 raise typer.BadParameter(f"means nothing to {kind}, which reads text itself", param_hint=f"'{option}'")
-        own = parse_settings(settings, kind, model_class)
+        own = parse_settings(settings, kind, chosen.home)
         return lambda: kinds.build(chosen, {**chosen.names[kind], **own})
     features_class = kinds.resolve(kinds.trained_as("features")[features or chosen.features[0]].home)
-    parsed = parse_settings(settings, kind, model_class, features_class)
+    parsed = parse_settings(settings, kind, chosen.home, features_class)
     known = signature(features_class).parameters
     usual = {key: value for key, value in chosen.features[1].items() if key in known}
     for_features = usual | {key: value for key, value in parsed.items() if key in known}
     for_model = {key: value for key, value in parsed.items() if key not in known}
 
     def make() -> TextClassifier:
+        from foreword.classify.calibration import Calibrated
+        from foreword.pipeline.classifier import TextClassifier
+
         model = kinds.build(chosen, {**chosen.names[kind], **for_model})
         return TextClassifier(features_class(**for_features), Calibrated(model, seed=seed) if calibrate else model)
 

@@ -8,7 +8,13 @@ from typing import Annotated
 
 import typer
 
-from foreword.cli.options import COMMON_HELP, OutputOptions, add_command, examples
+from foreword.cli.options import (
+    COMMON_HELP,
+    Group,
+    OutputOptions,
+    add_command,
+    examples,
+)
 from foreword.cli.serve import HostOption, PortOption, TokenOption, needs_server, report_ready
 
 EXAMPLES = examples(
@@ -18,7 +24,7 @@ EXAMPLES = examples(
     "foreword lab export cells.html",
 )
 
-app = typer.Typer(name="lab", epilog=f"{EXAMPLES}\n\n{COMMON_HELP}", invoke_without_command=True)
+app = typer.Typer(cls=Group, name="lab", epilog=f"{EXAMPLES}\n\n{COMMON_HELP}", invoke_without_command=True)
 
 HOST, PORT = "127.0.0.1", 8765
 
@@ -48,7 +54,7 @@ def lab(
     needs_server("the lab")
 
     from foreword.cli.models import load_any
-    from foreword.cli.texts import documents_in
+    from foreword.cli.texts import documents_in, is_embedded
     from foreword.lab.app import serve
     from foreword.serve.limits import check_address
     from foreword.serve.registry import Registry
@@ -64,7 +70,8 @@ def lab(
         report_ready({"address": address}, f"the lab is at {address}", OutputOptions(root["as_json"], root["quiet"]))
 
     texts = lambda: list(documents_in([text], Reading()))  # noqa: E731 - read when the first training needs them
-    serve(registry, texts, host, port, token, ready=ready, open_browser=open_browser)
+    own = not is_embedded(text)
+    serve(registry, texts, host, port, token, ready=ready, own_text=own, open_browser=open_browser)
 
 
 def export(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -45,12 +46,10 @@ def checked(found: Any, path: str, ability: str) -> Any:
 
 
 def load_tokenizer(path: str) -> TextTokenizer:
-    """Load a tokenizer from its folder, from a tokenizer.json, or from a model."""
-    from foreword.protocols import TextTokenizer
-
+    """Load a tokenizer from its folder, from a tokenizer.json or .model file, or from a model."""
     found = load_any(path)
-    tokenizer = found.tokenizer if "score" in kinds.of(found).abilities else found
-    if not isinstance(tokenizer, TextTokenizer):
+    tokenizer: TextTokenizer = found.tokenizer if "score" in kinds.of(found).abilities else found
+    if kinds.of(tokenizer).task != "tokenizer":
         raise InputError(
             f"{path}: its kind is {kinds.of(found).name}, not a tokenizer: foreword tokenize train makes one"
         )
@@ -58,11 +57,13 @@ def load_tokenizer(path: str) -> TextTokenizer:
 
 
 def save_tokenizer(tokenizer: TextTokenizer, out: str) -> None:
-    """Save a tokenizer in a folder, or as tokenizer.json where the name ends in .json or is standard output."""
+    """Save a tokenizer: as tokenizer.json if its name ends in .json or is standard output, as .model, or a folder."""
     from foreword.storage.folder import save
 
     if is_tokenizer_json(out):
         _write_json(tokenizer, out)
+    elif is_tokenizer_file(out):
+        _write_model(tokenizer, out)
     else:
         save(tokenizer, out)  # type: ignore[arg-type]
 
@@ -72,8 +73,17 @@ def is_tokenizer_json(out: str) -> bool:
     return out == STDIO or out.lower().endswith(".json")
 
 
-def check_output(out: str, *, folder: bool) -> None:
-    """Refuse an output that cannot be written, before the work begins."""
+def is_tokenizer_file(out: str) -> bool:
+    """Return whether a tokenizer is written to this path as one file: a tokenizer.json or a .model."""
+    return is_tokenizer_json(out) or out.lower().endswith(".model")
+
+
+def check_output(out: str, *, folder: bool, kind: str | None = None, overwrite: bool = True) -> None:
+    """Refuse an output that cannot be written, before the work begins.
+
+    kind: of the model that will be saved, as the registry names it. A model of another kind is only replaced with
+    ``overwrite``.
+    """
     from foreword.storage.atomic import check_replaceable, nearest_existing
 
     if folder and out == STDIO:
@@ -82,11 +92,28 @@ def check_output(out: str, *, folder: bool) -> None:
         return
     if folder:
         check_replaceable(out)
+        if not overwrite and (there := kind_at(out)) not in (None, kind):
+            raise typer.BadParameter(
+                f"{out} holds another kind of model, {there}, not {kind}: --overwrite replaces it", param_hint="'-o'"
+            )
     elif Path(out).exists() and not Path(out).is_file():
         raise InputError(f"cannot write {out}: it is not a plain file")
     standing = nearest_existing(out)
     if not (standing.is_dir() and os.access(standing, os.W_OK)):
         raise InputError(f"cannot write {out}: no permission to write in {standing}")
+
+
+def kind_at(folder: str) -> str | None:
+    """Return the kind of the model in a folder, of one that reads text that of the model inside; None without one."""
+    from foreword.storage.atomic import MODEL_JSON
+
+    try:
+        found = json.loads(Path(folder, MODEL_JSON).read_bytes())
+        while isinstance(inner := found["settings"].get("model"), dict):
+            found = inner
+        return str(found["kind"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # loading would say what is wrong with it
+        return None
 
 
 def load_any(path: str) -> Any:
@@ -95,9 +122,20 @@ def load_any(path: str) -> Any:
     from foreword.storage.sigbus import report_cut_files
 
     with _as_file(path) as file:
-        found = load(file)
+        found = load(fetched(file))
     report_cut_files()
     return found
+
+
+def fetched(path: str) -> str:
+    """Return the path of a model on this machine: an address is copied to the cache, with a bar."""
+    from foreword.cli.progress import progress
+    from foreword.text.remote import is_address, local_copy
+
+    if not is_address(path):
+        return path
+    with progress() as meter:
+        return str(local_copy(path, meter=meter))
 
 
 @contextmanager
@@ -110,6 +148,16 @@ def _as_file(path: str) -> Iterator[str]:
         file = Path(folder, "standard input")
         file.write_bytes(sys.stdin.buffer.read())
         yield str(file)
+
+
+def _write_model(tokenizer: TextTokenizer, out: str) -> None:
+    from foreword.tokens.sentencepiece import SentencePieceTokenizer
+
+    if not isinstance(tokenizer, SentencePieceTokenizer):
+        raise InputError(
+            f"cannot write {out}: a .model holds sentencepiece tokenizers, and this one is {kinds.of(tokenizer).name}"
+        )
+    tokenizer.write(out)
 
 
 def _write_json(tokenizer: TextTokenizer, out: str) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -44,6 +47,17 @@ def print_message(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
+@contextmanager
+def shown_warnings(quiet: bool = False) -> Iterator[None]:
+    """Print the warnings of the package as messages."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for each in caught:
+        if not quiet:
+            print_message(f"foreword: warning: {each.message}")
+
+
 def print_table(table: Table) -> None:
     """Print a table to standard output."""
     from rich.console import Console
@@ -58,6 +72,17 @@ def print_table(table: Table) -> None:
         console.print(table)
     # Rich fills every line up with blanks, which nobody wants in a file.
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def print_paragraph(text: str) -> None:
+    """Print running text to standard output, its lines broken at the width of the terminal, after a blank line."""
+    from shutil import get_terminal_size
+    from textwrap import fill
+
+    if text:
+        sys.stdout.flush()  # tables are written through the text layer, which must come first
+        width = min(WIDTH_OF_FILES, get_terminal_size((WIDTH_OF_FILES, 24)).columns)
+        write_text(f"\n{fill(text, width, break_long_words=False, break_on_hyphens=False)}\n")
 
 
 def print_facts(facts: dict[str, str], justify: Literal["left", "right"] = "left") -> None:

@@ -13,6 +13,7 @@ from foreword.cli.options import (
     DeviceOption,
     Out,
     OutputOptions,
+    Overwrite,
     RayOption,
     ReadingOptions,
     SetOption,
@@ -65,6 +66,7 @@ class TrainingOptions:
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume a training that was stopped (networks and word vectors).")
     ] = False
+    overwrite: Overwrite = False
     device: DeviceOption = None
     memory: Annotated[
         int | None,
@@ -105,7 +107,7 @@ class TrainingOptions:
         if self.memory is not None:
             given |= {"memory": self.memory, "scratch": str(nearest_existing(out))}
         fixed = {**kind.names[name], **given}
-        return {**fixed, **parse_settings(settings, name, kinds.resolve(kind.home), without=fixed)}
+        return {**fixed, **parse_settings(settings, name, kind.home, without=fixed)}
 
 
 def train(
@@ -121,8 +123,9 @@ def train(
 ) -> None:
     """Train a language model or word vectors on a text, and save the model.
 
-    A document is a line, and words are separated by white space. Words seen once become <unk> for networks; words seen
-    fewer than 5 times get no vector. Networks take the settings of their training and dropout with --set too: epochs,
+    A document is a line, and words are separated by white space. All words are known, to networks the 50,000 most
+    frequent ones, so that perplexities of models of one text can be compared; words seen fewer than 5 times get no
+    vector. Networks take the settings of their training and dropout with --set too: epochs,
     batch, steps, rate, optimiser, schedule, clip, patience, seconds, dropout and others. With --valid they keep the
     weights that were best on that text.
 
@@ -135,12 +138,15 @@ def train(
     from foreword.cli.models import check_output
     from foreword.cli.printing import print_message
     from foreword.cli.progress import job
-    from foreword.pipeline.fitting import Output
 
     chosen = kinds.trained_as("language-model", "vectors")[kind]
     training.check(kind, chosen)
-    check_output(out, folder=True)
-    target, given = Output(out, training.resume), training.settings(kind, chosen, out, settings)
+    check_output(out, folder=True, kind=chosen.name, overwrite=training.overwrite or training.resume)
+    given = training.settings(kind, chosen, out, settings)
+
+    from foreword.pipeline.fitting import Output  # imported now that the arguments are checked: it takes a while
+
+    target = Output(out, training.resume)
     if target.is_done(chosen):
         print_message(f"{out} exists and {target.checkpoint} does not: nothing to resume")
         return

@@ -21,7 +21,7 @@ from typing import Any, Literal, Self, Unpack, get_args
 import numpy as np
 
 from foreword.arrays import Array, Doubles, Floats, Ints, Longs, ULongs
-from foreword.checks import check_choice
+from foreword.checks import check_choice, list_of_texts
 from foreword.errors import DivergedError, InputError, NotFittedError, SettingError
 from foreword.fasttext.files import (
     HIERARCHICAL,
@@ -38,6 +38,7 @@ from foreword.fasttext.kernels_model import train_lines
 from foreword.fasttext.model import Dictionary, LineModel, count_lines, label_paths, rarity
 from foreword.fasttext.vectors import vectors_of_file
 from foreword.native.parallel import ordered_map
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts, Step
 from foreword.text.block import Block, blocks_of
 from foreword.vectors.kernels_training import Paths
@@ -76,7 +77,7 @@ class Progress:
     random: ULongs
 
 
-class FastTextClassifier:
+class FastTextClassifier(ShownInNotebook):
     """A classifier of lines, with fastText's settings under names of ours.
 
     word_ngrams: the most words of a word n-gram. subwords: ``min_n`` and ``max_n``, lengths of character n-grams, by
@@ -144,7 +145,7 @@ class FastTextClassifier:
         one thread it ends in the same bits as if it had never stopped.
         """
         self._check_settings()
-        block = Block.from_texts(list(texts))
+        block = Block.from_texts(list_of_texts(texts))
         marks = [[label] if isinstance(label, str) else list(label) for label in labels]
         if len(marks) != len(block):
             raise InputError(f"{len(block)} texts but {len(marks)} labels")

@@ -31,12 +31,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from foreword.arrays import Ids, Ints, Logs, Reals
-from foreword.checks import check_ids
+from foreword.checks import check_corpus, check_ids
 from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.hmm import kernels, learning
 from foreword.hmm.kernels import BatchPart, DocumentBatch
 from foreword.hmm.learning import Counts, Parameters
 from foreword.native.parallel import cores
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -58,7 +59,7 @@ class _Fitted(NamedTuple):
     vocab: Vocab
 
 
-class HMM:
+class HMM(ShownInNotebook):
     """A hidden Markov model over ids.
 
     states: S. iterations: the maximum number of rounds of EM.
@@ -172,6 +173,7 @@ class HMM:
     def train(self, corpus: Corpus, *, valid: Corpus | None = None) -> Iterator[Step]:
         """Yield after each round of ``fit``. If the caller stops early, the model keeps what was learnt so far."""
         _check_settings(self)
+        check_corpus(corpus)
         corpus.check_ids()
         _refuse_empty(corpus)
         counts = learning.random_counts(corpus, self.states, self.seed)
@@ -223,6 +225,7 @@ class HMM:
 
     def logprobs(self, corpus: Corpus) -> Logs:
         """Return (tokens,): the log-probability of each id given those before it in its document."""
+        check_corpus(corpus)
         logs = np.empty(len(corpus.ids), self.dtype)
         with np.errstate(divide="ignore"):
             for batch, scales in self._map(kernels.scale_batch, corpus):
@@ -231,6 +234,7 @@ class HMM:
 
     def score(self, corpus: Corpus) -> float:
         """Return the mean log-probability of an id; perplexity is exp(-score)."""
+        check_corpus(corpus)
         if len(corpus.ids) == 0:
             raise InputError("the text is empty: there is nothing to score")
         return float(self.logprobs(corpus).mean())

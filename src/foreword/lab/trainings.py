@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from foreword import kinds
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.errors import ForewordError, InputError, SettingError, install_command
 from foreword.evaluate.compare.facts import written_without_spaces
 from foreword.evaluate.compare.setup import split
+from foreword.lab.examples import ENGLISH, Examples, examples_from
 from foreword.lessons.keywords import is_common
 from foreword.pipeline.language import TextLM
 from foreword.protocols import Iterative, Json, Step, TextTokenizer
@@ -91,8 +92,25 @@ class Job:
             "model": self.model,
             "note": self.note,
             "starter": self.starter,
-            "resumable": self.phase == "stopped" and self.checkpoint is not None,
+            "resumable": self.resumable,
         }
+
+    @property
+    def resumable(self) -> bool:
+        """Return whether it was stopped halfway and can be resumed."""
+        return self.phase == "stopped" and self.checkpoint is not None
+
+    def release(self) -> None:
+        """Drop the functions, and with them the text they read: this job does not run again."""
+        self.work, self.finish = _no_steps, _no_model
+
+
+def _no_steps(_: Job) -> Iterator[Step]:
+    return iter(())
+
+
+def _no_model() -> str | None:
+    return None
 
 
 class Jobs:
@@ -142,6 +160,7 @@ class Jobs:
             if job.phase == "waiting":
                 self._waiting.remove(job)
                 job.phase = "cancelled"
+                job.release()
             elif job.phase == "running":
                 job.stopping.set()
                 if job.checkpoint is not None:
@@ -154,7 +173,7 @@ class Jobs:
         """Queue a stopped job again."""
         with self._changed:
             job = self[id]
-            if job.phase != "stopped" or job.checkpoint is None:
+            if not job.resumable:
                 raise SettingError(f"training {id} is {job.phase}: only one that was stopped halfway can be resumed")
             job.stopping.clear()
             job.phase = "waiting"
@@ -192,6 +211,8 @@ class Jobs:
             job.phase, job.note = "failed", str(error)
         except Exception as error:  # whatever happens in one training, the next one has its turn
             job.phase, job.note = "failed", f"unexpected {type(error).__name__}: {error}"
+        if not job.resumable:
+            job.release()
 
 
 def _run_steps(job: Job) -> bool:
@@ -213,10 +234,15 @@ def _run_steps(job: Job) -> bool:
 
 
 class LearningText:
-    """A text to learn from, read when the first training needs it."""
+    """A text to learn from, read when the first training needs it. own: whether the user gave it."""
 
-    def __init__(self, read: Callable[[], Sequence[str]]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[], Sequence[str]], *, own: bool = False) -> None:
+        self._read, self.own = read, own
+
+    @cached_property
+    def examples(self) -> Examples:
+        """Return what the panels show first."""
+        return examples_from(self.documents) if self.own else ENGLISH
 
     @cached_property
     def documents(self) -> list[str]:
@@ -270,7 +296,7 @@ def start_training(
         raise SettingError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
     title = KINDS[kind] if starter or kind not in (*NEURAL, "hmm") else f"{KINDS[kind]}, {units} units"
     if kind in NEURAL and find_spec("torch") is None:
-        raise SettingError(f"{KINDS[kind]} needs torch: pip install 'foreword[neural]'")
+        raise SettingError(f"{KINDS[kind]} needs torch: {install_command('neural')}")
     built: list[Any] = []
     checkpoint = Checkpoint(folder / f"training-{len(jobs.all())}.safetensors", every=1e9) if kind in NEURAL else None
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ids, Logs, Longs
-from foreword.checks import check_ids, check_weights
+from foreword.checks import check_corpus, check_ids, check_weights
 from foreword.errors import InputError, MissingExtraError, NotFittedError, SettingError
 from foreword.protocols import Json, NextToken, Parts, Rows, Step
 from foreword.storage.checkpoint import Checkpoint
@@ -71,6 +71,7 @@ class NeuralLM(NeuralModel[Corpus]):
 
     COUNTED_BIAS: ClassVar[bool] = True
     PLAIN_CELLS: ClassVar[bool] = True
+    TRAINING: ClassVar[Training] = Training(unknown=0.5)
     OPTIONS: ClassVar[Mapping[str, Any]] = {}
     NEEDS: ClassVar[str] = "corpus"
 
@@ -142,6 +143,7 @@ class NeuralLM(NeuralModel[Corpus]):
 
     def check_training(self, corpus: Corpus, valid: Corpus | None) -> Corpus | None:
         """Refuse what cannot be learnt from; return the held-out text if there is one."""
+        check_corpus(corpus)
         if len(corpus.ids) == 0:
             raise InputError(f"the training text is empty: {type(self).__name__} needs at least one document")
         if valid is not None and valid.vocab != corpus.vocab:
@@ -204,6 +206,7 @@ class NeuralLM(NeuralModel[Corpus]):
 
     def check_text(self, corpus: Corpus) -> None:
         """Raise an InputError for a text that cannot be scored."""
+        check_corpus(corpus)
         if corpus.vocab != self.vocab:
             raise InputError("the text was turned into ids with another vocabulary than the model's")
         corpus.check_ids()
@@ -221,6 +224,7 @@ class NeuralLM(NeuralModel[Corpus]):
 
     def score(self, corpus: Corpus) -> float:
         """Return the mean log-probability of an id; perplexity is exp of minus it."""
+        check_corpus(corpus)
         if len(corpus.ids) == 0:
             raise InputError("the text is empty: there is nothing to score")
         return float(self.logprobs(corpus).mean())

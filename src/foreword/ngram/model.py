@@ -19,7 +19,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Floats, Ids, Ints, Logs, Longs
-from foreword.checks import check_ids
+from foreword.checks import check_corpus, check_ids
 from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.native.parallel import cores, ordered_map
 from foreword.ngram import kernels_query as kernels
@@ -28,6 +28,7 @@ from foreword.ngram.estimate import estimate_logs, prune_limits
 from foreword.ngram.hash_layout import HashLayout, LoggedOrder, Spelled, hash_arrays, in_order, most_rows, table_of
 from foreword.ngram.smoothing import GIVEN, method
 from foreword.ngram.trie_layout import TrieLayout, trie_arrays
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts
 from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
@@ -40,11 +41,12 @@ MANY_WORDS, MOST_CACHED = 100, 1 << 20
 words (16 MB) in all."""
 
 
-class NgramLM:
+class NgramLM(ShownInNotebook):
     """An n-gram model: the next word given the last ``order`` - 1.
 
-    smoothing: a name from ``smoothing.METHODS``; add: Lidstone's addition, for smoothing="lidstone". prune: for each
-    order, n-grams seen at most that often are left out, e.g. (0, 0, 1). discount_fallback: use KenLM's fixed discounts
+    smoothing: "modified-kneser-ney", "kneser-ney", "absolute", "witten-bell", "laplace", "lidstone",
+    "maximum-likelihood" or "stupid-backoff". add: Lidstone's addition, for smoothing="lidstone". prune: for each order,
+    n-grams seen at most that often are left out, e.g. (0, 0, 1). discount_fallback: use KenLM's fixed discounts
     where the text is too small to estimate them; else that is an error. layout: "hash" is the fastest, "trie" the
     smallest (see ``hash_layout.py`` and ``trie_layout.py``); quantize: eight bits for each log, in a trie. threads: for
     scoring; None is all cores. memory: how many bytes learning may take, with the vocabulary and 16 bytes a document;
@@ -100,6 +102,7 @@ class NgramLM:
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
         """Learn from a corpus; ``valid`` is not used."""
+        check_corpus(corpus)
         self._check_fittable()
         if len(corpus.ids) == 0:
             raise ForewordError("there is nothing to learn from: the corpus is empty")
@@ -192,6 +195,7 @@ class NgramLM:
 
     def full_scores(self, corpus: Corpus, *, matched: bool = True) -> tuple[Doubles, Bytes]:
         """Return the log-probability of every id, and the order of the n-gram that matched, 1 for a word on its own."""
+        check_corpus(corpus)
         if corpus.vocab != self.vocab:
             raise ForewordError("the corpus was made with another vocabulary than the model")
         corpus.check_ids()
@@ -211,6 +215,7 @@ class NgramLM:
 
     def score(self, corpus: Corpus) -> float:
         """Return the mean log-probability of an id; perplexity is exp(-score)."""
+        check_corpus(corpus)
         if len(corpus.ids) == 0:
             raise ForewordError("there is nothing to score: the corpus is empty")
         return float(self.logprobs(corpus).mean())

@@ -19,13 +19,15 @@ from typing import Self
 import numpy as np
 
 from foreword.arrays import Doubles, Ids, Logs, Longs
+from foreword.checks import check_corpus
 from foreword.errors import InputError, NotFittedError, SettingError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
 
-class UnigramLM:
+class UnigramLM(ShownInNotebook):
     """A unigram model: one probability per word, whatever came before it.
 
     add: added to the count of each word.
@@ -49,18 +51,21 @@ class UnigramLM:
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:
         """Count the words; ``valid`` is not used, for nothing is tuned."""
+        check_corpus(corpus)
         if len(corpus.ids) == 0:
             raise InputError("the training text is empty: a unigram model needs at least one document")
         return self._learn(np.bincount(corpus.ids, minlength=len(corpus.vocab)), corpus.vocab)
 
     def logprobs(self, corpus: Corpus) -> Logs:
         """Return float64 (ids,): the log-probability of each id in the corpus."""
+        check_corpus(corpus)
         if corpus.vocab != self.vocab:
             raise InputError("the text was turned into ids with another vocabulary than the model's")
         return self.log_probabilities_[corpus.ids]
 
     def score(self, corpus: Corpus) -> float:
         """Return the mean log-probability of an id; perplexity is exp(-score)."""
+        check_corpus(corpus)
         if len(corpus.ids) == 0:
             raise InputError("the text is empty: there is nothing to score")
         return float(self.logprobs(corpus).mean())

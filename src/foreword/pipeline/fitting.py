@@ -19,7 +19,7 @@ from foreword.checks import check_not_string
 from foreword.errors import InputError, SettingError
 from foreword.pipeline.language import TextLM, word_tokenizer
 from foreword.protocols import Meter, Step, TextTokenizer
-from foreword.storage.checkpoint import deferred_interrupt
+from foreword.storage.checkpoint import Checkpoint, deferred_interrupt
 from foreword.storage.folder import load, save
 from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
@@ -184,8 +184,6 @@ def _learn_network(
     """
     import torch
 
-    from foreword.storage.checkpoint import Checkpoint
-
     if threads is not None:
         torch.set_num_threads(threads)
     if output is None:
@@ -198,9 +196,14 @@ def _learn_network(
         output.discard_checkpoint()
     elif checkpoint.path.is_dir():
         raise SettingError(f"{checkpoint.path} holds a run on Ray: resume it with --ray")
+    _run_with_checkpoint(model.train(corpus, valid=valid, checkpoint=checkpoint), model, checkpoint, meter)
+
+
+def _run_with_checkpoint(steps: Iterator[Step], model: Any, checkpoint: Checkpoint, meter: Meter | None) -> None:
+    """Run the steps of a network; Ctrl-C waits until its checkpoint is written, and says how to resume."""
     asked_at = 0
     with deferred_interrupt() as stopped:
-        for step in model.train(corpus, valid=valid, checkpoint=checkpoint):
+        for step in steps:
             if meter:
                 meter(_progress(model, step), step.done, step.total)
             if stopped.is_set() and asked_at == checkpoint.written:
@@ -244,13 +247,10 @@ def learn_translator(
     output: Output,
     meter: Meter | None = None,
 ) -> None:
-    """Train a translator to the end, with a checkpoint on the way; Ctrl-C leaves that of the last epoch."""
-    from foreword.storage.checkpoint import Checkpoint
-
+    """Train a translator to the end, with a checkpoint on the way, which Ctrl-C leaves for a resumed training."""
     checkpoint = Checkpoint(output.checkpoint, every=30)
     if not output.resume:
         checkpoint.path.unlink(missing_ok=True)
-    for step in translator.train(*texts, valid=valid, checkpoint=checkpoint):
-        if meter:
-            meter(f"training, loss {step.loss:.3f}", step.done, step.total)
+    steps = translator.train(*texts, valid=valid, checkpoint=checkpoint)
+    _run_with_checkpoint(steps, translator.model, checkpoint, meter)
     checkpoint.path.unlink(missing_ok=True)

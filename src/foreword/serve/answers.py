@@ -32,7 +32,7 @@ MOST_READ = 20_000
 """Default limit of the tokens of a text."""
 
 MOST_NUMBERS = 1_000_000
-"""Limit of the numbers in one answer: vectors of many words."""
+"""Limit of the numbers in the answer to one request: vectors of many words of many texts."""
 
 
 class TooLongError(InputError):
@@ -127,21 +127,32 @@ def tokenize(entry: Entry, texts: Sequence[str], options: Options, most: int) ->
 
 def classify(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:
     """Return the k likeliest labels of each text; fastText returns none for a text of unknown words."""
-    k = options["k"]
+    k, labels = options["k"], options.get("labels", ())
     for text in texts:
         if len(text) > most and len(text.split()) > most:  # the second is asked only where it may be so
-            return _one_by_one(lambda each: _classified(entry, [each], k, most)[0], texts)
-    return list(_classified(entry, texts, k, most))
+            return _one_by_one(lambda each: _classified(entry, [each], k, labels, most)[0], texts)
+    return list(_classified(entry, texts, k, labels, most))
 
 
-def _classified(entry: Entry, texts: Sequence[str], k: int, most: int) -> list[dict[str, Any]]:
+def _classified(entry: Entry, texts: Sequence[str], k: int, wanted: Sequence[str], most: int) -> list[dict[str, Any]]:
     for text in texts:
         if len(text) > most:
             check_tokens(len(text.split()), most)
     if entry.kind == "fasttext-classifier":
         texts = [text.replace("\n", " ") for text in texts]  # it reads up to the end of a line
-    found = entry.model.predict_best(texts, min(k, len(entry.model.classes_)))
-    return [{"labels": [{"label": str(name), "probability": min(p, 1.0)} for name, p in best]} for best in found]
+    names = [str(name) for name in entry.model.classes_]
+    if unknown := [label for label in wanted if label not in names]:
+        raise InputError(f"{unknown[0]!r} is no label of the model")
+    found = entry.model.predict_best(texts, len(names) if wanted else min(k, len(names)))
+    return [_label_answer([(str(name), min(p, 1.0)) for name, p in best], k, wanted) for best in found]
+
+
+def _label_answer(ranked: list[tuple[str, float]], k: int, wanted: Sequence[str]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"labels": [{"label": name, "probability": p} for name, p in ranked[:k]]}
+    if wanted:
+        chances = dict(ranked)
+        answer["probabilities"] = {label: chances.get(label, 0.0) for label in wanted}
+    return answer
 
 
 def tag(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:
@@ -171,15 +182,7 @@ def embed(entry: Entry, texts: Sequence[str], options: Options, most: int) -> li
     """Return a vector for each word in its context, null where there is none; or the mean of those there are."""
     sentences, refused = _split_texts(texts, options["split"], most)
     vectors = entry.vectors if entry.kind != "elmo" else None
-    dimensions = entry.model.dimensions if vectors is None else vectors.dimensions
     mean = options["pool"] == "mean"
-    for index, words in enumerate(sentences):
-        if not mean and len(words) * dimensions > MOST_NUMBERS:
-            refused[index] = TooManyNumbersError(
-                f"{len(words):,} words of {dimensions} numbers each: at most {MOST_NUMBERS:,} numbers are sent; "
-                "ask for pool mean, or for fewer words"
-            )
-            sentences[index] = []
     if vectors is None:
         asked = [words for words in sentences if words]
         found = iter(entry.model.embed(asked) if asked else [])
@@ -188,6 +191,26 @@ def embed(entry: Entry, texts: Sequence[str], options: Options, most: int) -> li
         rows = [_vectors(vectors, words) for words in sentences]
     results = [_embedded(words, each, mean) for words, each in zip(sentences, rows, strict=True)]
     return [refused.get(index, answer) for index, answer in enumerate(results)]
+
+
+def check_size(entry: Entry, ability: str, questions: Sequence[Any], options: Options) -> None:
+    """Raise a TooManyNumbersError for a request whose answer would be too large, before anything is computed.
+
+    Only vectors can be: a megabyte of text has half a million words at most. All other answers grow with the text, or
+    have at most 100 or 1,000 entries for each of 256 texts.
+    """
+    if ability != "embed" or options["pool"] == "mean":
+        return
+    dimensions = entry.model.dimensions if entry.kind == "elmo" else entry.vectors.dimensions
+    # A word has a character and, but for the last, a blank: most requests are so short that nothing is counted.
+    if sum(map(len, questions)) * dimensions <= MOST_NUMBERS:
+        return
+    words = sum(len(_cutter(options["split"]).pieces(text)) for text in questions)
+    if words * dimensions > MOST_NUMBERS:
+        raise TooManyNumbersError(
+            f"{words:,} words of {dimensions} numbers each: at most {MOST_NUMBERS:,} numbers are sent; "
+            "ask for pool mean, or for fewer words"
+        )
 
 
 def _embedded(words: list[str], rows: list[Any], mean: bool) -> dict[str, Any]:

@@ -34,10 +34,12 @@ from foreword.arrays import Array
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.kinds import FOREIGN, KINDS, resolve
 from foreword.kinds import VOCAB as VOCAB_CLASS
-from foreword.protocols import Json, Parts, Saveable
+from foreword.protocols import Json, Meter, Parts, Saveable
 from foreword.storage.atomic import MODEL_JSON, atomic_folder, is_model_json, left_aside
-from foreword.storage.safetensors import parse_json_object, read_arrays, shown, write_arrays
+from foreword.storage.safetensors import read_arrays, write_arrays
+from foreword.storage.strict_json import parse_json_object, shown
 from foreword.storage.vocab_txt import open_vocab, write_vocab
+from foreword.text.remote import is_address, local_copy
 
 if TYPE_CHECKING:
     from foreword.tokens.vocab import Vocab
@@ -51,7 +53,9 @@ VOCAB = "vocab.txt"
 VOCAB_COUNTS = "vocab.counts"
 """The reserved name of the vocabulary's counts among the arrays."""
 
-MODEL_JSON_LIMIT = 64 << 20
+MODEL_JSON_LIMIT = 16 << 20
+"""Bytes of ``model.json``. A kilobyte is usual; a classifier of a hundred thousand labels lists them there."""
+
 CHECKSUM_LIMIT = 64 << 20
 """Files up to this size are always checksummed, which takes a fraction of a second; larger ones on request."""
 
@@ -65,12 +69,14 @@ def save(model: Saveable, folder: str | Path) -> None:
         _write(packed, new)
 
 
-def load(path: str | Path, *, verify: bool = False) -> Any:
+def load(path: str | Path, *, verify: bool = False, meter: Meter | None = None) -> Any:
     """Open a saved model, or a file of another tool, recognised by its content.
 
-    ``verify`` reads and checksums every file, also the large ones that are otherwise mapped without being read.
+    An address (``hf://owner/name/file``, ``https://``, ``s3://`` and so on) is copied to the user's cache once;
+    ``meter`` shows how far that is. ``verify`` reads and checksums every file, also the large ones that are otherwise
+    mapped without being read.
     """
-    path = Path(path)
+    path = local_copy(str(path), verify=verify, meter=meter) if is_address(path) else Path(path)
     try:
         if path.is_dir():
             return _load_folder(path, everything=verify)
@@ -182,7 +188,8 @@ def _vocab_facts(vocab: Vocab | None) -> Json:
 
 def _render_manifest(facts: dict[str, Json]) -> bytes:
     try:
-        text = _render({**facts, "sha256": _own_sha256(facts)}).encode()
+        digest = hashlib.sha256(_render(facts).encode()).hexdigest()
+        text = _render({**facts, "sha256": digest}).encode()
     except ValueError as error:  # NaN, infinity, or half a surrogate pair
         raise SettingError(f"the settings of the {facts['kind']} model cannot be saved: {error}") from error
     if len(text) > MODEL_JSON_LIMIT:
@@ -192,12 +199,6 @@ def _render_manifest(facts: dict[str, Json]) -> bytes:
 
 def _render(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True) + "\n"
-
-
-def _own_sha256(facts: Mapping[str, Json]) -> str:
-    """Return the checksum of ``model.json``, computed without the checksum itself."""
-    rest = {name: value for name, value in facts.items() if name != "sha256"}
-    return hashlib.sha256(_render(rest).encode(errors="surrogatepass")).hexdigest()
 
 
 def _sha256(path: Path) -> str:
@@ -268,9 +269,10 @@ def _read_manifest(folder: Path) -> _Manifest:
     if size > MODEL_JSON_LIMIT:
         raise InputError(f"{path}: {size} bytes, but no model.json has more than {_megabytes(MODEL_JSON_LIMIT)}")
     try:
-        facts = parse_json_object(path.read_bytes())
+        text = path.read_bytes()
+        facts = parse_json_object(text)
         _check_version(facts, folder)
-        return _parse_manifest(facts)
+        return _parse_manifest(facts, _sha256_of_rest(text))
     except ValueError as error:
         raise InputError(f"{path}: not a valid model.json ({_one_line(error)})") from error
 
@@ -288,8 +290,17 @@ def _check_version(facts: Mapping[str, Json], folder: Path) -> None:
         raise ValueError(f"there is no version {shown(version)}")
 
 
-def _parse_manifest(facts: dict[str, Json]) -> _Manifest:
-    if _field(facts, "sha256", str) != _own_sha256(facts):
+def _sha256_of_rest(text: bytes) -> str:
+    """Return the checksum of the bytes of ``model.json`` without the line of the checksum itself.
+
+    That line is the one that is indented by two blanks, as only the names of the outermost object are.
+    """
+    start = text.find(b'\n  "sha256": ') + 1
+    return hashlib.sha256(text[:start] + text[text.find(b"\n", start) + 1 :]).hexdigest()
+
+
+def _parse_manifest(facts: dict[str, Json], sha256: str) -> _Manifest:
+    if _field(facts, "sha256", str) != sha256:
         raise ValueError("it does not match its own checksum: the file is damaged, or was edited")
     kind = _field(facts, "kind", str)
     if kind not in KINDS:

@@ -21,14 +21,15 @@ import numpy as np
 
 from foreword.arrays import Ints, Longs
 from foreword.errors import ForewordError, InputError, SettingError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
 from foreword.tokens.characters import REPLACEMENT, character_ids, printable, spelling_of
 from foreword.tokens.corpus import Encoded, encode_text, encode_texts, max_ids
 from foreword.tokens.counting import Counted, count_pieces_of, pieces_of
-from foreword.tokens.kernels import encode_bpe, fill_merges
-from foreword.tokens.merges import Kind, Merge, learn_from_counts
+from foreword.tokens.kernels import encode_bpe
+from foreword.tokens.merges import Kind, Merge, learn_from_counts, merge_table
 from foreword.tokens.pieces import CL100K, GPT2, QWEN2, SPACE_BEFORE, WHOLE, character_classes
 from foreword.tokens.strings import BATCH, add_strings, empty_rows
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
@@ -50,7 +51,7 @@ _SETTINGS = ("vocab_size", "kind", "pattern", "min_frequency", "prefix_space", "
 _CACHED = ("merge_table", "first_ids", "whole_pieces", "_special_finder")
 
 
-class BPETokenizer:
+class BPETokenizer(ShownInNotebook):
     """A byte-pair encoding tokenizer.
 
     vocab_size: the number of tokens, special ones and the alphabet included.
@@ -92,6 +93,9 @@ class BPETokenizer:
         self.prefix_space = prefix_space
         self.ignore_merges = ignore_merges
         self._encoders: SimpleQueue[_Encoder] = SimpleQueue()
+
+    def __repr__(self) -> str:
+        return f"BPETokenizer({self.vocab_size}, kind={self.kind!r}, pattern={self.pattern!r})"
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state for a copy in another process, which makes encoders of its own."""
@@ -269,9 +273,7 @@ class BPETokenizer:
     @cached_property
     def merge_table(self) -> Longs:
         """The merges as a hash table, pair -> rank << 32 | merged id."""
-        table = np.zeros(2 << (2 * len(self.merges_) + 2).bit_length(), np.int64)
-        fill_merges(table, *(np.ascontiguousarray(self.merges_[:, column]) for column in range(3)))
-        return table
+        return merge_table(self.merges_, np.arange(len(self.merges_), dtype=np.int32))
 
     def pieces(self, text: str) -> list[str]:
         """Return the pieces that the pre-tokenisation pattern cuts a text into."""

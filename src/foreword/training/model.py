@@ -18,6 +18,7 @@ import numpy as np
 from foreword.arrays import Array
 from foreword.checks import check_weights
 from foreword.errors import MissingExtraError, NotFittedError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Step
 
 try:
@@ -36,7 +37,16 @@ from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 Data = TypeVar("Data")
 
 
-class NeuralModel(Generic[Data]):
+def without_length(settings: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the settings without how long to train: that may change when a run is resumed, what it learns may not."""
+    return {
+        name: without_length(value) if isinstance(value, dict) else value
+        for name, value in settings.items()
+        if name not in ("epochs", "seconds")
+    }
+
+
+class NeuralModel(ShownInNotebook, Generic[Data]):
     """A network and its training settings.
 
     TRAINING, DROPOUT: used where none are given. PLACES: where units may be dropped, fields of ``Dropout``.
@@ -129,7 +139,7 @@ class NeuralModel(Generic[Data]):
     def run_id(self, data: Data, valid: Data | None, workers: int = 1) -> str:
         """Return the fingerprint of a run: settings, data and the number of workers."""
         held_out = [] if valid is None else self.fingerprinted(valid)
-        run = fingerprint(self.settings(), *self.fingerprinted(data), *held_out)
+        run = fingerprint(without_length(self.settings()), *self.fingerprinted(data), *held_out)
         return run if workers == 1 else f"{run} by {workers}"
 
     def restore_best(self, arrays: Mapping[str, Array]) -> Self:

@@ -31,11 +31,14 @@ class Training:
         update, around ``steps``, so that no two epochs are cut at the same words; on a GPU this is far slower.
     shuffle: read the documents in another order in each epoch.
     optimiser: "sgd" or "adam". beta1: how much of Adam's mean of gradients an update keeps; 0 for the last one alone.
-    rate: the learning rate; it rises through the first ``warm_up`` updates, and then follows its ``schedule``:
-        constant; step, times ``decay`` with each epoch after ``full_epochs``; cosine, constant for ``hold`` of the run,
-        then falling to ``last_rate`` of itself; plateau, times ``decay`` after ``wait`` evaluations without a new best;
-        nt-asgd, constant, and the weights are averaged once the held-out loss has stalled; slanted, up for a tenth
-        of each stage and then down.
+    rate: the learning rate. warm_up: updates at the beginning through which it rises.
+    schedule: how the rate goes on. constant; step, times ``decay`` with each epoch after ``full_epochs``; cosine,
+        constant for ``hold`` of the run, then falling to ``last_rate`` of itself; plateau, times ``decay`` after
+        ``wait`` evaluations without a new best; nt-asgd, constant, and the weights are averaged once the held-out loss
+        has stalled; slanted, up for a tenth of each stage and then down.
+    hold: share of the run before the rate falls, for cosine. last_rate: share of the rate that it falls to, for cosine.
+    full_epochs: epochs before the rate falls, for step. decay: factor of the rate, for step and plateau. wait:
+        evaluations without a new best before the rate falls, for plateau.
     clip: the largest norm of a gradient; clip_value: the largest number in it; 0 for none.
     weight_decay: the share of a weight that is lost at each update, times the rate. l2: what is added to the gradient
         of each weight, times the weight, before it is clipped.
@@ -55,6 +58,10 @@ class Training:
     sampled: on a CPU, words that are drawn to stand for the whole vocabulary in the softmax of an update, see
         ``nn/sampled.py``; 0 for all words.
     loss_scale: what the loss is multiplied by in float16, so that small gradients do not vanish.
+    unknown: the share of the words seen once that a language model reads as ``<unk>`` in each epoch, others each time,
+        so that it learns what an unknown word is although its vocabulary has all words (C. Dyer et al.,
+        "Transition-based dependency parsing with stack long short-term memory", 2015); without effect where the text
+        has ``<unk>`` in it.
     """
 
     epochs: int = 40
@@ -83,6 +90,7 @@ class Training:
     precision: str = "float32"
     sampled: int = 0
     loss_scale: float = 8192.0
+    unknown: float = 0.0
     beta1: float = 0.9
     l2: float = 0.0
     reset: float = 0.0
@@ -94,7 +102,7 @@ class Training:
         check_numbers(self, "warm_up", "full_epochs", "patience", "sampled", whole=True)
         check_numbers(self, "rate", "decay", "loss_scale", above=0)
         check_numbers(self, "weight_decay", "activation", "change", "last_rate", "clip", "clip_value", "seconds", "l2")
-        check_numbers(self, "hold", "reset", most=1)
+        check_numbers(self, "hold", "reset", "unknown", most=1)
         check_numbers(self, "beta1", most=0.999)
         for name, choices in (("optimiser", OPTIMISERS), ("schedule", SCHEDULES), ("precision", PRECISIONS)):
             check_choice(self, name, choices)

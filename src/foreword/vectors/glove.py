@@ -25,8 +25,9 @@ from typing import Literal, Self, TypedDict, Unpack, get_args
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ints, Longs
-from foreword.checks import check_choice, check_numbers
+from foreword.checks import check_choice, check_corpus, check_numbers
 from foreword.errors import InputError, NotFittedError, SettingError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -59,7 +60,7 @@ class CountingSettings(TypedDict, total=False):
     scratch: str | None
 
 
-class GloVe:
+class GloVe(ShownInNotebook):
     """Word vectors by GloVe.
 
     x_max, alpha: how pairs are weighted; pairs seen ``x_max`` times and more all count 1. 100 is for texts of billions
@@ -134,12 +135,14 @@ class GloVe:
 
     def fit(self, source: Corpus | Cooccurrence, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
         """Count and train to the end. ``valid`` is ignored: nothing here is tuned."""
-        run(self.train(self.count(source, meter) if isinstance(source, Corpus) else source), meter)
+        counted = source if isinstance(source, Cooccurrence) else self.count(source, meter)
+        run(self.train(counted), meter)
         return self
 
     def count(self, corpus: Corpus, meter: Meter | None = None) -> Cooccurrence:
         """Count the pairs of words that ``fit`` learns from."""
         self._check_settings()
+        check_corpus(corpus)
         corpus.check_ids()
         check_enough_words(word_counts(corpus))
         return Cooccurrence.of(
