@@ -178,7 +178,7 @@ _ENTRIES = (
     ),
     Kind(
         "mogrifier", "foreword.neural.mogrifier:Mogrifier", "language-model", names={"mogrifier": {}}, training=NETWORK,
-        network=True,
+        aliases={"hidden": "units"}, max_words=MOST_WORDS, network=True,
     ),
     Kind(
         "transformer", "foreword.neural.transformer:TransformerLM", "language-model", names={"transformer": {}},
