@@ -47,10 +47,11 @@ from foreword.nn.network import EMBEDDING
 from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
 from foreword.storage.checkpoint import Checkpoint
 from foreword.training.batches import bucketed, padded_ids, padded_vectors
-from foreword.training.engine import BatchTask, Group, Loss, Stage, Trainer, Weights
+from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes, new_flat, views
 from foreword.training.model import NeuralModel
 from foreword.training.settings import Training, TrainingSettings, options_from, saved_settings, settings_of
+from foreword.training.task import BatchTask, Group, Loss, Stage, Weights
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
 LabelledTexts = tuple[Iterable[str], Sequence[Any]]
@@ -124,14 +125,6 @@ class ClassificationTask(BatchTask):
         self.pretrained, self.unfreezing = pretrained, unfreezing
         self.ids = reader.ids(texts)
         self.context: list[Floats] | None = None
-
-    def bind(self, device: torch.device, group: WorkerGroup) -> None:
-        """Remember the device for batches."""
-        self.device = device
-
-    def tensors(self) -> Shapes:
-        """Return the network's weights."""
-        return self.network.tensors()
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
         """Copy the language model's weights, or draw them; draw the head's; measure what the head reads."""

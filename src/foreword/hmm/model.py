@@ -36,6 +36,7 @@ from foreword.errors import ForewordError, InputError, NotFittedError, SettingEr
 from foreword.hmm import kernels, learning
 from foreword.hmm.kernels import BatchPart, DocumentBatch
 from foreword.hmm.learning import Counts, Parameters
+from foreword.measures.perplexity import MeanScore
 from foreword.native.parallel import cores
 from foreword.protocols import Parts, Step
 from foreword.tokens.corpus import Corpus
@@ -58,7 +59,7 @@ class _Fitted(NamedTuple):
     vocab: Vocab
 
 
-class HMM:
+class HMM(MeanScore):
     """A hidden Markov model over ids.
 
     states: S. iterations: the maximum number of rounds of EM.
@@ -228,12 +229,6 @@ class HMM:
             for batch, scales in self._map(kernels.scale_batch, corpus):
                 logs[batch.places] = np.log(scales)
         return logs
-
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability of an id; perplexity is exp(-score)."""
-        if len(corpus.ids) == 0:
-            raise InputError("the text is empty: there is nothing to score")
-        return float(self.logprobs(corpus).mean())
 
     def beliefs(self, corpus: Corpus) -> Reals:
         """Return (tokens, S): p(z_n | x_1 … x_n), the states given each document up to that token."""

@@ -34,6 +34,20 @@ class Scoring(Protocol):
     def logprobs(self, corpus: Corpus) -> Logs: ...
 
 
+class MeanScore:
+    """The ``score`` of every language model: the mean of its log-probabilities."""
+
+    def logprobs(self, corpus: Corpus) -> Logs:
+        """Return float64 (ids,): the log-probability of each id in the corpus."""
+        raise NotImplementedError
+
+    def score(self, corpus: Corpus) -> float:
+        """Return the mean log-probability of an id; perplexity is exp(-score)."""
+        if len(corpus.ids) == 0:
+            raise InputError("the text is empty: there is nothing to score")
+        return float(self.logprobs(corpus).mean())
+
+
 @dataclass(frozen=True, slots=True)
 class Measures:
     """Perplexity and related measures of a model on a text.

@@ -27,13 +27,12 @@ from torch import Tensor
 from foreword.arrays import Floats, Ids, Logs, Longs
 from foreword.checks import saveable
 from foreword.errors import InputError, SettingError
-from foreword.mix.combine import NEAR_ENOUGH, weight_steps
+from foreword.mix.combine import NEAR_ENOUGH, ModelWithCache, weight_steps
 from foreword.neural.model import NeuralLM, NeuralState
 from foreword.nn.network import word_logs
 from foreword.protocols import Json, Meter, Parts, Rows
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
 from foreword.training.model import exact
 
 CHUNK = 256
@@ -59,7 +58,7 @@ class NeuralCacheState:
         return NeuralCacheState(self.of_model[rows], self.keys[rows], self.words[rows])
 
 
-class NeuralCache:
+class NeuralCache(ModelWithCache[NeuralLM]):
     """A neural language model with a continuous cache over the document it reads.
 
     size: words in the cache; theta: θ, how much similarity counts; weight: λ.
@@ -106,16 +105,6 @@ class NeuralCache:
                     best, chosen = score, (size, theta, weight)
         return cls(model, size=chosen[0], theta=chosen[1], weight=chosen[2])
 
-    @property
-    def vocab(self) -> Vocab:
-        """Return the vocabulary of the model."""
-        return self.model.vocab
-
-    def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:
-        """Fit the model; the cache fills while a text is read."""
-        self.model.fit(corpus, valid=valid)
-        return self
-
     def logprobs(self, corpus: Corpus, *, meter: Meter | None = None) -> Logs:
         """Return float64 (ids,). To carry the cache through a test set, make it one document: ``corpus.joined()``."""
         self.model.check_text(corpus)
@@ -124,12 +113,6 @@ class NeuralCache:
             plain, cache = _cache_lookup(self.model, ids, [self.size], [self.theta], meter)
             logs[corpus.offsets[number] : corpus.offsets[number + 1]] = self._mix(plain, cache[0, 0])
         return logs
-
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability per token."""
-        if len(corpus.ids) == 0:
-            raise InputError("the text is empty: there is nothing to score")
-        return float(self.logprobs(corpus).mean())
 
     def start(self, n: int = 1) -> NeuralCacheState:
         """Return the state of n texts that have read ``<s>``."""

@@ -29,6 +29,7 @@ from torch import Tensor
 
 from foreword.arrays import Ids, Logs
 from foreword.errors import ForewordError, InputError, SettingError
+from foreword.measures.perplexity import MeanScore
 from foreword.neural.model import NeuralLM
 from foreword.nn.network import BIAS, mixed, output_weight, word_logs
 from foreword.nn.softmax import linear_cross_entropy
@@ -47,7 +48,7 @@ TEXTS, UPDATES = 20, 500
 """Positions at which the training text is read in parallel to measure gradients, and chunks that are read, at most."""
 
 
-class DynamicEvaluation:
+class DynamicEvaluation(MeanScore):
     """A neural language model that learns while it is scored; a document begins with the trained weights.
 
     rate, decay: of the update above. steps: words between two updates.
@@ -154,12 +155,6 @@ class DynamicEvaluation:
         for number, ids in enumerate(corpus.documents()):
             logs[corpus.offsets[number] : corpus.offsets[number + 1]] = self._document(ids, meter)
         return logs
-
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability of an id, each document adapted to as it is read."""
-        if len(corpus.ids) == 0:
-            raise InputError("the text is empty: there is nothing to score")
-        return float(self.logprobs(corpus).mean())
 
     def _document(self, ids: Ids, meter: Meter | None) -> Logs:
         trained = self.model.weights_

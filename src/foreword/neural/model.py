@@ -17,10 +17,11 @@ import numpy as np
 
 from foreword.arrays import Array, Floats, Ids, Logs, Longs
 from foreword.checks import check_ids
-from foreword.errors import InputError, MissingExtraError, NotFittedError, SettingError
+from foreword.errors import InputError, MissingExtraError, SettingError
+from foreword.measures.perplexity import MeanScore
 from foreword.protocols import Json, NextToken, Parts, Rows
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
+from foreword.tokens.vocab import LearntVocab, Vocab
 
 try:
     import torch
@@ -56,7 +57,7 @@ class NeuralState:
         return NeuralState(self.hidden[rows], tuple(part[rows] for part in self.parts))
 
 
-class NeuralLM(NeuralModel[Corpus]):
+class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
     """A neural language model: a subclass stores its settings under their names, and supplies ``network``.
 
     COUNTED_BIAS: the words' biases begin as the logs of their frequencies in the training text. From zero, a small
@@ -77,7 +78,6 @@ class NeuralLM(NeuralModel[Corpus]):
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(training, dropout, seed, device, settings)
-        self._vocab: Vocab | None = None
 
     def network(self, vocab: Vocab) -> Network:
         """Return the network for a vocabulary."""
@@ -87,13 +87,6 @@ class NeuralLM(NeuralModel[Corpus]):
         sizes = {name: value for name, value in self.settings().items() if type(value) in (int, str)}
         shown = ", ".join(f"{name}={value!r}" for name, value in sizes.items() if name != "seed")
         return f"{type(self).__name__}({shown})"
-
-    @property
-    def vocab(self) -> Vocab:
-        """The vocabulary of the training text."""
-        if self._vocab is None:
-            raise NotFittedError(self, self.NEEDS)
-        return self._vocab
 
     def shapes(self) -> Shapes:
         """Return the names and shapes of the weights."""
@@ -183,12 +176,6 @@ class NeuralLM(NeuralModel[Corpus]):
             with exact():
                 hidden, state = network.read(weights, words[begin : begin + len(targets), None], state)
             yield hidden[:, 0], targets
-
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability of an id; perplexity is exp of minus it."""
-        if len(corpus.ids) == 0:
-            raise InputError("the text is empty: there is nothing to score")
-        return float(self.logprobs(corpus).mean())
 
     # Stepping
 

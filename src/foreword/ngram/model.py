@@ -21,6 +21,7 @@ import numpy as np
 from foreword.arrays import Bytes, Doubles, Floats, Ids, Ints, Logs, Longs
 from foreword.checks import check_ids
 from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
+from foreword.measures.perplexity import MeanScore
 from foreword.native.parallel import cores, ordered_map
 from foreword.ngram import kernels_query as kernels
 from foreword.ngram.counts import Tabulated
@@ -40,7 +41,7 @@ MANY_WORDS, MOST_CACHED = 100, 1 << 20
 words (16 MB) in all."""
 
 
-class NgramLM:
+class NgramLM(MeanScore):
     """An n-gram model: the next word given the last ``order`` - 1.
 
     smoothing: a name from ``smoothing.METHODS``; add: Lidstone's addition, for smoothing="lidstone". prune: for each
@@ -208,12 +209,6 @@ class NgramLM:
         for _ in ordered_map(work, corpus.ranges(self.threads or cores()), self.threads):
             pass
         return logs, orders
-
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability of an id; perplexity is exp(-score)."""
-        if len(corpus.ids) == 0:
-            raise ForewordError("there is nothing to score: the corpus is empty")
-        return float(self.logprobs(corpus).mean())
 
     def next_logprobs(self, state: Longs) -> Logs:
         """Return (n, words): the unigrams, overwritten by what each longer known context has."""

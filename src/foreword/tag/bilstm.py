@@ -45,10 +45,11 @@ from foreword.nn.layers import lstm
 from foreword.storage.checkpoint import Checkpoint
 from foreword.tag.bilstm_network import PARTS, UNSEEN, SentenceReader, TaggerNetwork, WordTable, distinct_words
 from foreword.training.batches import padded_ids, padded_vectors, similar_lengths
-from foreword.training.engine import BatchTask, Loss, Trainer, Weights
+from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes
 from foreword.training.model import NeuralModel, exact
 from foreword.training.settings import Training, TrainingSettings, dropout_of, options_from, saved_settings, settings_of
+from foreword.training.task import BatchTask, Loss, Weights
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
 TaggedText = tuple[Sentences, Tags]
@@ -111,14 +112,6 @@ class TaggingTask(BatchTask):
         counts = torch.from_numpy(self.words.fold_counts).to(device)
         chances = self.unseen / (self.unseen + counts) if self.unseen else torch.zeros(len(counts), device=device)
         self.chances = chances.float()
-
-    def tensors(self) -> Shapes:
-        """Return the network's weights."""
-        return self.network.tensors()
-
-    def initialise(self, weights: Weights, generator: torch.Generator) -> None:
-        """Draw the network's weights."""
-        self.network.initialise(weights, generator)
 
     def scale(self) -> float:
         """Return the sentences of a batch: the loss is their sum, and one rate does for batches of any size."""

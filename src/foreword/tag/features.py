@@ -28,6 +28,7 @@ from foreword.arrays import Array, Doubles, Floats, Ints, Logs, Longs, ULongs
 from foreword.checks import check_numbers
 from foreword.errors import DivergedError, SettingError
 from foreword.protocols import Json, Parts, Sentences, Step, Tags
+from foreword.storage.joined import offsets_of
 from foreword.tag import kernels_features as kernels
 from foreword.tag.attributes import (
     ATTRIBUTES,
@@ -47,7 +48,6 @@ from foreword.tag.tagger import (
     check_tag_names,
     frozen,
     numbered_tags,
-    offsets_of,
     packed,
     unpacked,
 )

@@ -33,6 +33,7 @@ from foreword.arrays import Array, Doubles, Ints, Logs, Longs
 from foreword.checks import check_choice, check_numbers
 from foreword.hmm.model import HMM
 from foreword.protocols import Json, Parts, Sentences, Tags
+from foreword.storage.joined import offsets_of
 from foreword.tag import kernels_hmm as kernels
 from foreword.tag.conllu import column_index
 from foreword.tag.kernels_hmm import Lexicon
@@ -42,7 +43,6 @@ from foreword.tag.tagger import (
     check_tag_names,
     frozen,
     numbered_tags,
-    offsets_of,
     packed,
     unpacked,
 )

@@ -27,6 +27,7 @@ from foreword.arrays import Bytes, Ids, Ints, Longs, ULongs
 from foreword.native.hashing import FIRST, HALF, SECOND, fold_bytes, mix
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load8, prefetch
+from foreword.storage.joined import joined
 from foreword.text.block import Block
 from foreword.tokens.pieces import PUNCTUATION, WORDS, character_classes, piece_end, skip_space
 
@@ -444,14 +445,12 @@ _NO_IDS = np.empty(0, np.int32)
 
 def add_strings(strings: Sequence[bytes], slots: ULongs, arena: Bytes, starts: Longs, size: int) -> None:
     """Add distinct strings to the arrays of a table, the first as number ``size``; there must be space."""
-    offsets = np.zeros(len(strings) + 1, np.int64)
-    np.cumsum([len(string) for string in strings], out=offsets[1:])
-    joined = np.frombuffer(b"".join(strings), np.uint8)
+    data, offsets = joined(strings)
     none, unused = np.zeros(len(strings), np.int64), np.zeros(len(starts), np.int64)
     numbers = np.empty(len(strings), np.int32)
     position = np.array([0, size], np.int64)
     lacking = add_counted(
-        joined, offsets, none, none, slots, arena, starts, unused, unused, numbers,
+        data, offsets, none, none, slots, arena, starts, unused, unused, numbers,
         np.empty(BATCH * 4, np.uint64), position,
     )  # fmt: skip
     if lacking or position[1] != size + len(strings):

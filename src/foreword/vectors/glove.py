@@ -26,10 +26,10 @@ import numpy as np
 
 from foreword.arrays import Array, Floats, Ints, Longs
 from foreword.checks import check_choice, check_numbers
-from foreword.errors import InputError, NotFittedError, SettingError
+from foreword.errors import InputError, SettingError
 from foreword.protocols import Json, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
+from foreword.tokens.vocab import LearntVocab
 from foreword.vectors.cooccurrence import LONGEST_WINDOW, Cooccurrence, check_pairs
 from foreword.vectors.kernels_glove import RECORD, gather_block, residual_sums, train_block
 from foreword.vectors.training import check_enough_words, check_training, checked, padded, run, untrained, word_counts
@@ -59,7 +59,7 @@ class CountingSettings(TypedDict, total=False):
     scratch: str | None
 
 
-class GloVe:
+class GloVe(LearntVocab):
     """Word vectors by GloVe.
 
     x_max, alpha: how pairs are weighted; pairs seen ``x_max`` times and more all count 1. 100 is for texts of billions
@@ -95,19 +95,11 @@ class GloVe:
         self.seed = seed
         self.threads = threads
         self.memory, self.scratch = _counting_limits(**counting)
-        self._vocab: Vocab | None = None
         self._epoch, self._block = 0, 0
         self._source: Json = None
 
     def __repr__(self) -> str:
         return f"GloVe({self.dimensions}, window={self.window}, x_max={self.x_max:g}, epochs={self.epochs})"
-
-    @property
-    def vocab(self) -> Vocab:
-        """Words that were seen in training."""
-        if self._vocab is None:
-            raise NotFittedError(self, "corpus")
-        return self._vocab
 
     @property
     def words_(self) -> Floats:

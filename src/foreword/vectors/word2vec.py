@@ -23,10 +23,10 @@ import numpy as np
 
 from foreword.arrays import Array, Floats, Longs
 from foreword.checks import check_choice
-from foreword.errors import InputError, NotFittedError
+from foreword.errors import InputError
 from foreword.protocols import Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
+from foreword.tokens.vocab import LearntVocab
 from foreword.vectors.kernels_training import CONTEXTS, OUTPUTS, AliasTable, Paths, make_workspace, train_windows
 from foreword.vectors.training import (
     SENTENCE,
@@ -56,7 +56,7 @@ RATES: dict[str, float] = {"skip-gram": 0.025, "cbow": 0.05}
 """The first learning rates of word2vec; the rate then falls linearly to a ten-thousandth."""
 
 
-class Word2Vec:
+class Word2Vec(LearntVocab):
     """Word vectors by skip-gram or CBOW.
 
     sample: words with a larger share of the text than this are read less often; 0 reads everything.
@@ -91,17 +91,9 @@ class Word2Vec:
         self.rate = rate
         self.seed = seed
         self.threads = threads
-        self._vocab: Vocab | None = None
 
     def __repr__(self) -> str:
         return f"Word2Vec({self.dimensions}, model={self.model!r}, loss={self.loss!r}, epochs={self.epochs})"
-
-    @property
-    def vocab(self) -> Vocab:
-        """Words that were seen in training."""
-        if self._vocab is None:
-            raise NotFittedError(self, "corpus")
-        return self._vocab
 
     @property
     def inputs_(self) -> Floats:

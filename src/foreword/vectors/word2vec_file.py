@@ -25,6 +25,7 @@ from foreword.arrays import Array, Bytes, Floats
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Meter
 from foreword.storage.atomic import atomic_file
+from foreword.storage.joined import joined
 from foreword.text.block import BLOCK_BYTES
 from foreword.text.compression import COMPRESSIONS, decompressed, without_suffix
 from foreword.text.files import Reader, opened
@@ -50,7 +51,7 @@ from foreword.vectors.word2vec_file_plain import (
     shape_of,
     source_of,
 )
-from foreword.vectors.words import frozen, joined
+from foreword.vectors.words import frozen
 from foreword.vectors.wordvectors import WordVectors
 
 Form = Literal["word2vec", "word2vec-binary", "glove"]
