@@ -124,7 +124,7 @@ _ENTRIES = (
     ),
     Kind(
         "glove", "foreword.vectors.glove:GloVe", "vectors", WORD_VECTORS, names={"glove": {}},
-        training=("resume", "memory"), min_count=5,
+        training=("resume", "memory", "meter"), min_count=5,
     ),
     Kind("word-vectors", "foreword.vectors.wordvectors:WordVectors", "vectors", WORD_VECTORS),
     Kind("static-embedder", "foreword.vectors.wordvectors:StaticEmbedder", "vectors", WORD_VECTORS),
@@ -182,7 +182,7 @@ _ENTRIES = (
     Kind("calibrated", "foreword.classify.calibration:Calibrated", "classifier"),
     Kind(
         "recurrent-classifier", "foreword.classify.recurrent:RecurrentClassifier", "classifier", ("classify",),
-        names={"lstm": {}}, network=True,
+        names={"lstm": {}}, training=("resume",), network=True,
     ),
     Kind(
         "fasttext-classifier", "foreword.fasttext.classifier:FastTextClassifier", "classifier", ("classify",),
@@ -195,7 +195,7 @@ _ENTRIES = (
     ),
     Kind(
         "bilstm-tagger", "foreword.tag.bilstm:BiLSTMTagger", "tagger", ("tag",), names={"bilstm": {}},
-        training=("valid",), network=True,
+        training=("valid", "resume"), network=True,
     ),
     # Translation and search
     Kind("seq2seq", "foreword.translate.seq2seq:Seq2Seq", "translator", network=True),

@@ -29,6 +29,7 @@ from foreword.classify.labels import Prediction, check_classes, names_of
 from foreword.errors import InputError, MissingExtraError, SettingError
 from foreword.protocols import Embedder, Json, Meter, Parts, Step, TextModel, TextTokenizer
 from foreword.storage.folder import load, nest, unnest
+from foreword.storage.joined import joined
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 
@@ -42,7 +43,7 @@ from torch.nn.functional import cross_entropy, log_softmax
 from foreword.classify.recurrent_network import POOLINGS, ClassifierNetwork, TextReader, pooled_texts, read_texts
 from foreword.neural.model import NeuralLM
 from foreword.nn.dropout import Dropout, locked_mask
-from foreword.nn.embedder import EMBEDDER, nest_embedder, resolve_embedder, unnest_embedder
+from foreword.nn.embedder import EMBEDDER, fingerprint_of, nest_embedder, resolve_embedder, unnest_embedder
 from foreword.nn.network import EMBEDDING
 from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
 from foreword.storage.checkpoint import Checkpoint
@@ -108,6 +109,7 @@ class ClassificationTask(BatchTask):
 
     casts: ClassVar[bool] = True
     later_wins: ClassVar[bool] = True
+    network: ClassifierNetwork
 
     def __init__(
         self,
@@ -332,7 +334,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
 
     def _build(self, texts: list[str]) -> Weights | None:
         """Build the tokenizer and the network; return the weights of the language model, if there is one."""
-        model = load(self.language_model) if isinstance(self.language_model, str) else self.language_model
+        model = self._language_model()
         embedder, pretrained = resolve_embedder(self.embedder), None
         if model is None:
             tokenizer: TextTokenizer = WordTokenizer(
@@ -349,10 +351,13 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
         self._set_network(TextReader(tokenizer, embedder, self.words, self.from_end), encoder)
         return pretrained
 
+    def _language_model(self) -> Any:
+        return load(self.language_model) if isinstance(self.language_model, str) else self.language_model
+
     def fingerprinted(self, data: LabelledTexts) -> list[Array]:
-        """Return the bytes of texts and labels, and their lengths."""
+        """Return the bytes of texts and labels, and what identifies the language model and the embedder."""
         parts = [text.encode(errors="surrogatepass") for part in data for text in part]
-        return [np.frombuffer(b"".join(parts), np.uint8), np.array([len(part) for part in parts], np.int64)]
+        return [*joined(parts), *fingerprint_of(self._language_model()), *fingerprint_of(self._reader.embedder)]
 
     # Classifying
 

@@ -12,8 +12,9 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from foreword.errors import ForewordError
+from foreword.errors import ForewordError, SettingError
 
+BAD_USAGE = 2
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 """As the shell reports them: 128 plus the number of the signal."""
@@ -35,6 +36,9 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 }
 """Options of version 0.1.0 that are settings now: ``--k1 2`` is read as ``--set k1=2``."""
 
+COMMAND = "foreword.command"
+"""Where a context keeps the first words of the command line."""
+
 FLAGS = ("--lowercase",)
 ARGUMENTS = {"translate train": ("--source", "--target")}
 """Options of 0.1.0 that are arguments now, in their order."""
@@ -50,6 +54,7 @@ class Commands(TyperGroup):
         end = args.index("--") if "--" in args else len(args)
         common = [word for word in args[:end] if word in COMMON]
         words = with_settings(with_ray_address([word for word in args[:end] if word not in COMMON]))
+        ctx.meta[COMMAND] = words[:2]
         parsed: list[str] = super().parse_args(ctx, [*common, *words, *args[end:]])
         return parsed
 
@@ -61,6 +66,8 @@ class Commands(TyperGroup):
         except BaseException as error:
             _hint_at_settings(error)
             line, status = message_of(error)
+            if isinstance(error, SettingError) and _names_option(line, ctx):
+                status = BAD_USAGE
             if status is None or (ctx.params.get("debug") and line):
                 raise
             if line:
@@ -106,6 +113,13 @@ def _hint_at_settings(error: Any) -> None:
         setting = unknown.lstrip("-").replace("-", "_")
         error.message = f"no option {unknown}: a setting of the model is given as --set {setting}=VALUE"
         error.possibilities = None
+
+
+def _names_option(line: str, ctx: Any) -> bool:
+    """Return whether a message is about a setting that was an option in 0.1.0: out of range, it is bad usage still."""
+    command = " ".join(ctx.meta.get(COMMAND, ()))
+    options = next((options for name, options in SETTINGS.items() if f"{command} ".startswith(f"{name} ")), ())
+    return any(re.match(rf"{each.removeprefix('--').replace('-', '_')}\b", line) for each in options)
 
 
 def message_of(error: BaseException) -> tuple[str, int | None]:

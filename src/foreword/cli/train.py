@@ -132,8 +132,7 @@ def train(
     With --ray, the tasks of a cluster count n-grams, and --workers train networks; all nodes must be able to read the
     texts and MODEL. The n-gram model is the same as without --ray, and so is the network of one worker.
     """
-    from foreword.cli.models import check_output
-    from foreword.cli.printing import print_message
+    from foreword.cli.models import check_output, nothing_to_resume
     from foreword.cli.progress import job
     from foreword.pipeline.fitting import Output
 
@@ -141,8 +140,7 @@ def train(
     training.check(kind, chosen)
     check_output(out, folder=True)
     target, given = Output(out, training.resume), training.settings(kind, chosen, out, settings)
-    if target.is_done(chosen):
-        print_message(f"{out} exists and {target.checkpoint} does not: nothing to resume")
+    if nothing_to_resume(target, chosen):
         return
     model = target.build(chosen, given)
     with job(output, out, kind=kind) as work:

@@ -99,21 +99,24 @@ def train(
 ) -> None:
     """Learn to translate from a text and its translation, line by line, and save the translator."""
     from foreword import kinds
-    from foreword.cli.models import check_output
+    from foreword.cli.models import check_output, nothing_to_resume
     from foreword.cli.progress import job
     from foreword.cli.settings import parse_settings
     from foreword.pipeline.fitting import Output, learn_translator, new_translator
     from foreword.storage.folder import save
 
     check_output(out, folder=True)
-    kind = kinds.KINDS["seq2seq"]
+    kind, saved = kinds.KINDS["seq2seq"], Output(out, resume)
+    if nothing_to_resume(saved, kind):
+        return
     given = parse_settings(settings, "translate", kinds.resolve(kind.home), without=["device"])
     translator = new_translator(kinds.build(kind, {**given, "device": device}), tokens, vocab, min_count or 2)
     with job(output, out, kind="text-translator", attention=translator.model.attention) as work:
         texts = read_sides(source, target, work.meter)
         held_out = None if valid is None else read_sides(*valid, work.meter)
-        learn_translator(translator, texts, held_out, Output(out, resume), work.meter)
+        learn_translator(translator, texts, held_out, saved, work.meter)
         save(translator, out)
+        saved.discard_checkpoint()
         work.facts |= {"pairs": len(texts[0]), **sizes_of(translator)}
         work.summary = "translator, {attention} attention: {pairs:,} pairs, {parameters:,} weights"
         if valid is not None:

@@ -126,6 +126,7 @@ class LanguageModelTask(Task):
     sparse: ClassVar[bool] = True
     blocked_norm: ClassVar[bool] = True
     limit: ClassVar[float] = 1000.0  # nats per word
+    network: Network
 
     def __init__(
         self,

@@ -5,10 +5,14 @@ A folder has one vocabulary. A model that has its own stores the embedder's as a
 
 from __future__ import annotations
 
+import numpy as np
+
+from foreword.arrays import Array
 from foreword.checks import saveable
 from foreword.errors import InputError
 from foreword.protocols import Embedder, Parts
-from foreword.storage.folder import load, nest, unnest
+from foreword.storage.checkpoint import fingerprint
+from foreword.storage.folder import load, nest, pack, unnest
 from foreword.storage.joined import check_joined, decoded
 from foreword.tokens.vocab import Vocab
 
@@ -22,6 +26,16 @@ def resolve_embedder(embedder: object) -> Embedder | None:
     if found is not None and not isinstance(found, Embedder):
         raise InputError(f"embedder: a {type(found).__name__}, not an embedder such as ELMo")
     return found
+
+
+def fingerprint_of(pretrained: object) -> list[Array]:
+    """Return what identifies a pre-trained model, for the fingerprint of a run; nothing if there is none."""
+    if pretrained is None:
+        return []
+    parts = pack(saveable(pretrained))
+    vocab = [] if parts.vocab is None else [parts.vocab.data, parts.vocab.offsets]
+    digest = fingerprint(parts.settings, *(parts.arrays[name] for name in sorted(parts.arrays)), *vocab)
+    return [np.frombuffer(digest.encode(), np.uint8)]
 
 
 def nest_embedder(embedder: Embedder, into: Parts, *, vocab_as_arrays: bool) -> None:

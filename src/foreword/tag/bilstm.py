@@ -40,7 +40,7 @@ from torch.nn.functional import cross_entropy, linear, log_softmax
 
 from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viterbi
 from foreword.nn.dropout import Dropout
-from foreword.nn.embedder import nest_embedder, resolve_embedder, unnest_embedder
+from foreword.nn.embedder import fingerprint_of, nest_embedder, resolve_embedder, unnest_embedder
 from foreword.nn.layers import lstm
 from foreword.storage.checkpoint import Checkpoint
 from foreword.tag.bilstm_network import PARTS, UNSEEN, SentenceReader, TaggerNetwork, WordTable, distinct_words
@@ -89,6 +89,8 @@ class TaggingTask(BatchTask):
     tags: indices of the scheme's inner tags. unseen: a word seen n times is read as an unknown one with probability
     unseen / (unseen + n). field: the scores of transitions, a function of the weights; None without a CRF.
     """
+
+    network: TaggerNetwork
 
     def __init__(
         self,
@@ -271,7 +273,8 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
         """Return words, tags and the lengths of sentences; what is pre-trained is part of the data."""
         arrays = [part for texts in data for part in packed(chain.from_iterable(texts))]
         vectors = [] if self._lexicon.vectors is None else [self._lexicon.vectors]
-        return [*arrays, np.array([len(each) for each in data[0]], np.int64), *vectors]
+        lengths = np.array([len(each) for each in data[0]], np.int64)
+        return [*arrays, lengths, *vectors, *fingerprint_of(self._embedder)]
 
     def _measure(self, predicted: Tags, tags: Tags) -> float:
         if self.scheme is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -25,13 +25,6 @@ State = tuple[Tensor, ...]
 
 UPDATES_ON_GPU = 20
 """Updates between two Steps on a GPU, where reading the loss waits for the device."""
-
-
-class WeightedNetwork(Protocol):
-    """A network as functions of weights: what it needs of them, and how they begin."""
-
-    def tensors(self) -> Shapes: ...
-    def initialise(self, weights: Weights, generator: torch.Generator) -> None: ...
 
 
 class Loss(NamedTuple):
@@ -71,7 +64,7 @@ class Task:
     casts: the loss converts weights to half precision itself, instead of being given half-precision weights.
     later_wins: of equal scores on the held-out data the later one is the best. limit: a loss above it has diverged.
     evaluate: scores flat weights on the held-out data, higher is better; None without such data.
-    network: has the weights, unless ``tensors`` and ``initialise`` are overridden.
+    network: has ``tensors`` and ``initialise`` for its weights, unless these are overridden here.
     """
 
     reseeded: ClassVar[bool] = False
@@ -81,7 +74,7 @@ class Task:
     later_wins: ClassVar[bool] = False
     limit: ClassVar[float] = math.inf
     evaluate: Callable[[Tensor], float] | None = None
-    network: WeightedNetwork
+    network: Any
     device: torch.device
 
     def bind(self, device: torch.device, group: WorkerGroup) -> None:

@@ -52,6 +52,7 @@ class TranslationTask(BatchTask):
 
     reseeded: ClassVar[bool] = True
     blocked_norm: ClassVar[bool] = True
+    network: TranslationNetwork
 
     def __init__(
         self, network: TranslationNetwork, pairs: Pairs, batch: int, dropout: Dropout, objective: Objective

@@ -284,6 +284,8 @@ class ELMo(LearntVocab, NeuralModel[Sentences]):
 class ELMoTask(BatchTask):
     """The next word and the one before at every position of a sentence."""
 
+    network: ELMoNetwork
+
     def __init__(self, model: ELMo, sentences: Sentences) -> None:
         self.ids, *self._words = model.numbered(sentences, choose_device(model.device))
         super().__init__([len(each) if len(each) > 2 else 0 for each in self.ids], model.training.batch)

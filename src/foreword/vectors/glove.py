@@ -126,7 +126,7 @@ class GloVe(LearntVocab):
 
     def fit(self, source: Corpus | Cooccurrence, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
         """Count and train to the end. ``valid`` is ignored: nothing here is tuned."""
-        run(self.train(self.count(source, meter) if isinstance(source, Corpus) else source), meter)
+        run(self.train(source, meter=meter), meter)
         return self
 
     def count(self, corpus: Corpus, meter: Meter | None = None) -> Cooccurrence:
@@ -138,15 +138,18 @@ class GloVe(LearntVocab):
             corpus, self.window, memory=self.memory, scratch=self.scratch, threads=self.threads, meter=meter
         )
 
-    def train(self, source: Corpus | Cooccurrence) -> Iterator[Step]:
+    def train(self, source: Corpus | Cooccurrence, *, meter: Meter | None = None) -> Iterator[Step]:
         """Train, yielding a step about every ten thousand pairs; a Step's ``done`` and ``total`` are pairs of words,
         its loss the mean J of a pair, as Stanford's program shows it.
 
         A model that was saved between two steps, and loaded, resumes where it was, and with one thread ends in the
         same bits as if it had never stopped. The counts are not saved with it: pass the same text or counts again.
+        A text is counted before this returns; ``meter`` reports that.
         """
         self._check_settings()
-        X = self.count(source) if isinstance(source, Corpus) else source
+        return self._steps(self.count(source, meter) if isinstance(source, Corpus) else source)
+
+    def _steps(self, X: Cooccurrence) -> Iterator[Step]:
         check_pairs(X)
         if X.window != self.window:
             raise SettingError(f"window={self.window}, but the pairs were counted within {X.window} words")

@@ -1,4 +1,4 @@
-"""The table of claims, read from ``claims.toml``, and each claim with its tests as they last ran; written as the page docs/CLAIMS.md."""
+"""The table of claims, read from ``claims.toml``, each claim with its tests as they last ran, and docs/CLAIMS.md."""
 
 from __future__ import annotations
 
