@@ -550,7 +550,7 @@ def test_pruning_must_make_sense(prune: tuple[int, ...], complaint: str) -> None
 
 
 def test_nothing_is_learnt_from_nothing() -> None:
-    with pytest.raises(ForewordError, match="nothing to score"):
+    with pytest.raises(ForewordError, match="the corpus is empty"):
         NgramLM(3).fit(corpus_of([]))
 
 
