@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -59,6 +60,7 @@ class _Fitted(NamedTuple):
     vocab: Vocab
 
 
+@dataclass(eq=False, repr=False)
 class HMM(MeanScore):
     """A hidden Markov model over ids.
 
@@ -75,24 +77,16 @@ class HMM(MeanScore):
         the parameters that the round began with; it never falls. valid_score_: the score of the validation text.
     """
 
-    def __init__(
-        self,
-        states: int = 32,
-        *,
-        iterations: int = 60,
-        tolerance: float = 1e-4,
-        smoothing: float = 0.01,
-        seed: int = 0,
-        dtype: Literal["float64", "float32"] = "float64",
-        threads: int | None = None,
-    ) -> None:
-        self.states = states
-        self.iterations = iterations
-        self.tolerance = tolerance
-        self.smoothing = smoothing
-        self.seed = seed
-        self.dtype = dtype
-        self.threads = threads
+    states: int = 32
+    _: KW_ONLY
+    iterations: int = 60
+    tolerance: float = 1e-4
+    smoothing: float = 0.01
+    seed: int = 0
+    dtype: Literal["float64", "float32"] = "float64"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
         self.objectives_: list[float] = []
         self.valid_score_ = math.nan
         self._state: _Fitted | None = None

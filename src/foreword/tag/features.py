@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import chain, repeat
 from typing import Any, NamedTuple, Self
 
@@ -65,6 +66,7 @@ class Reason(NamedTuple):
     weight: float
 
 
+@dataclass(eq=False, repr=False)
 class FeatureTagger(WordTagger):
     """A supervised tagger of words.
 
@@ -78,26 +80,15 @@ class FeatureTagger(WordTagger):
     tags_: the tags, sorted. weights_: float32 (F, T). moves_: float64 (T + 1, T), the last row for the first word.
     """
 
-    def __init__(
-        self,
-        features: Sequence[str] = ALL_GROUPS,
-        *,
-        rounds: int = 8,
-        rate: float = 0.2,
-        lexicon_count: int = 4,
-        min_count: int = 1,
-        prune: float = 0.05,
-        seed: int = 0,
-        column: str = "upos",
-    ) -> None:
-        self.features = features
-        self.rounds = rounds
-        self.rate = rate
-        self.lexicon_count = lexicon_count
-        self.min_count = min_count
-        self.prune = prune
-        self.seed = seed
-        self.column = column
+    features: Sequence[str] = ALL_GROUPS
+    _: KW_ONLY
+    rounds: int = 8
+    rate: float = 0.2
+    lexicon_count: int = 4
+    min_count: int = 1
+    prune: float = 0.05
+    seed: int = 0
+    column: str = "upos"
 
     def __repr__(self) -> str:
         groups = "" if tuple(self.features) == ALL_GROUPS else repr(list(self.features))

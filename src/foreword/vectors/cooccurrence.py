@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from queue import SimpleQueue
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foreword.arrays import Array, Doubles, Floats, Ints, Longs
 from foreword.errors import InputError, SettingError
@@ -35,8 +34,6 @@ from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.vectors import kernels_glove as kernels
-
-T = TypeVar("T", bound=np.generic)
 
 LONGEST_WINDOW = 1 << 10
 EXACT_WINDOW = 22
@@ -87,13 +84,13 @@ class Cooccurrence:
         space = Scratch(memory, scratch)
         counter = _Counter(corpus, window, space, threads, meter)
         lengths = [np.zeros(1, np.int64)]
-        columns, counts = _Joined(space, np.int32), _Joined(space, np.float32)
+        columns, counts = space.array_list(np.int32), space.array_list(np.float32)
         for piece in counter.pieces():
             lengths.append(piece.lengths)
             columns.append(piece.columns)
             counts.append((piece.sums / counter.unit).astype(np.float32))
         offsets = np.cumsum(np.concatenate(lengths))
-        return cls(corpus.vocab, window, offsets, columns.finish(), counts.finish())
+        return cls(corpus.vocab, window, offsets, columns.joined(), counts.joined())
 
     def __len__(self) -> int:
         """Return the number of ordered pairs (i, j) that were seen."""
@@ -260,23 +257,6 @@ class _Counter:
         piece = _Piece(np.diff(ends, prepend=0), buffer.columns[:written].copy(), buffer.counts[:written].copy())
         self._buffers.put(buffer)
         return piece
-
-
-class _Joined(Generic[T]):
-    """Arrays that are concatenated: on disk if there is a limit."""
-
-    def __init__(self, scratch: Scratch, kind: type[T]) -> None:
-        self._pieces = [np.empty(0, kind)]
-        self._file = scratch.growing(1, kind) if scratch.on_disk else None
-
-    def append(self, piece: NDArray[T]) -> None:
-        if self._file is None:
-            self._pieces.append(piece)
-        else:
-            self._file.append(piece)
-
-    def finish(self) -> NDArray[T]:
-        return np.concatenate(self._pieces) if self._file is None else self._file.finish().reshape(-1)
 
 
 class _Buffer:

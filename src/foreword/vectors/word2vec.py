@@ -17,6 +17,7 @@ single dot products into small matrix products. ``vectors/plain.py`` has the sam
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self, get_args
 
 import numpy as np
@@ -56,6 +57,7 @@ RATES: dict[str, float] = {"skip-gram": 0.025, "cbow": 0.05}
 """The first learning rates of word2vec; the rate then falls linearly to a ten-thousandth."""
 
 
+@dataclass(eq=False, repr=False)
 class Word2Vec(LearntVocab):
     """Word vectors by skip-gram or CBOW.
 
@@ -67,30 +69,17 @@ class Word2Vec(LearntVocab):
     inputs_, outputs_: float32 (V, dimensions); with the hierarchical softmax outputs_ has one row per inner node.
     """
 
-    def __init__(
-        self,
-        dimensions: int = 100,
-        *,
-        model: Model = "skip-gram",
-        loss: Loss = "negative-sampling",
-        window: int = 5,
-        negatives: int = 5,
-        sample: float = 1e-4,
-        epochs: int = 5,
-        rate: float | None = None,
-        seed: int = 0,
-        threads: int = 1,
-    ) -> None:
-        self.dimensions = dimensions
-        self.model = model
-        self.loss = loss
-        self.window = window
-        self.negatives = negatives
-        self.sample = sample
-        self.epochs = epochs
-        self.rate = rate
-        self.seed = seed
-        self.threads = threads
+    dimensions: int = 100
+    _: KW_ONLY
+    model: Model = "skip-gram"
+    loss: Loss = "negative-sampling"
+    window: int = 5
+    negatives: int = 5
+    sample: float = 1e-4
+    epochs: int = 5
+    rate: float | None = None
+    seed: int = 0
+    threads: int = 1
 
     def __repr__(self) -> str:
         return f"Word2Vec({self.dimensions}, model={self.model!r}, loss={self.loss!r}, epochs={self.epochs})"
