@@ -141,7 +141,7 @@ def test_it_answers_over_http(toy: Path) -> None:
         (scored,) = server.ask("score", model="toy", text=["the cat"])["results"]
         assert scored["perplexity"] == pytest.approx(WORDS)
         following = server.ask("next", model="toy", text="the", k=WORDS)["tokens"]
-        assert [each["probability"] for each in following] == pytest.approx([1 / WORDS] * WORDS)
+        assert [each["p"] for each in following] == pytest.approx([1 / WORDS] * WORDS)
         (listed,) = server.client.get("/api/models").json()
         assert (listed["name"], "generate" in listed["can"]) == ("toy", True)
     finally:
