@@ -33,7 +33,7 @@ def fingerprint_of(pretrained: object) -> list[Array]:
     if pretrained is None:
         return []
     parts = pack(saveable(pretrained))
-    vocab = [] if parts.vocab is None else [parts.vocab.data, parts.vocab.offsets]
+    vocab: list[Array] = [] if parts.vocab is None else [parts.vocab.data, parts.vocab.offsets]
     digest = fingerprint(parts.settings, *(parts.arrays[name] for name in sorted(parts.arrays)), *vocab)
     return [np.frombuffer(digest.encode(), np.uint8)]
 

@@ -86,7 +86,8 @@ class Task:
 
     def tensors(self) -> Shapes:
         """Return the weights' names and shapes, in the order in which they are stored."""
-        return self.network.tensors()
+        shapes: Shapes = self.network.tensors()
+        return shapes
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
         """Draw the initial weights; they are zero before."""
