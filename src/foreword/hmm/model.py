@@ -180,7 +180,7 @@ class HMM(MeanScore):
         The loss of a step is the negative log-likelihood per token under the parameters that the round began with.
         """
         _check_settings(self)
-        self._check_corpus(corpus)
+        corpus.check(self.vocab)
         _refuse_empty(corpus)
         return self._rounds(corpus, valid)
 
@@ -244,12 +244,12 @@ class HMM(MeanScore):
         return rows
 
     def _map(self, work: kernels.BatchWork[T], corpus: Corpus) -> Iterator[tuple[DocumentBatch, T]]:
-        self._check_corpus(corpus)
+        corpus.check(self.vocab)
         return kernels.map_batches(work, self._fitted.parameters, corpus.ids, corpus.offsets, self.threads)
 
     def viterbi(self, corpus: Corpus) -> Ints:
         """Return (tokens,): the states of each document's likeliest path; among equals the lowest."""
-        self._check_corpus(corpus)
+        corpus.check(self.vocab)
         documents = corpus.ranges(self.threads or cores())
         return kernels.likeliest_paths(self._fitted.parameters, corpus.ids, corpus.offsets, documents, self.threads)
 
@@ -331,13 +331,6 @@ class HMM(MeanScore):
             if table.dtype != np.dtype(model.dtype):
                 raise ValueError(f"{name} is {table.dtype}, not {model.dtype}")
         return model._set(tables, parts.vocab)
-
-    # Checks
-
-    def _check_corpus(self, corpus: Corpus) -> None:
-        if corpus.vocab != self.vocab:
-            raise InputError("the text was turned into ids with another vocabulary than the model's")
-        corpus.check_ids()
 
 
 def _refuse_empty(corpus: Corpus) -> None:

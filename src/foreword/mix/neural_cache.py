@@ -92,7 +92,7 @@ class NeuralCache(ModelWithCache[NeuralLM]):
         meter: Meter | None = None,
     ) -> Self:
         """Choose size and θ by grid search, and λ for each by EM, to maximise the likelihood of held-out text."""
-        model.check_text(held_out)
+        held_out.check(model.vocab)
         if len(held_out.ids) == 0:
             raise InputError("the held-out text is empty: the settings of a cache cannot be chosen by it")
         found = [_cache_lookup(model, ids, sizes, thetas, meter) for ids in held_out.documents()]
@@ -107,7 +107,7 @@ class NeuralCache(ModelWithCache[NeuralLM]):
 
     def logprobs(self, corpus: Corpus, *, meter: Meter | None = None) -> Logs:
         """Return float64 (ids,). To carry the cache through a test set, make it one document: ``corpus.joined()``."""
-        self.model.check_text(corpus)
+        corpus.check(self.vocab)
         logs = np.empty(len(corpus.ids))
         for number, ids in enumerate(corpus.documents()):
             plain, cache = _cache_lookup(self.model, ids, [self.size], [self.theta], meter)

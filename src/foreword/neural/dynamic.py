@@ -81,7 +81,7 @@ class DynamicEvaluation(MeanScore):
         self, corpus: Corpus, *, texts: int = TEXTS, updates: int = UPDATES, meter: Meter | None = None
     ) -> Self:
         """Learn r from the training text: chunks of ``steps`` words at ``texts`` positions, spread over all of it."""
-        self.model.check_text(corpus)
+        corpus.check(self.vocab)
         rows = min(texts, len(corpus.ids) // (self.steps + 1))
         if rows == 0:
             raise InputError(f"the training text has {len(corpus.ids)} tokens: expected more than {self.steps}")
@@ -150,7 +150,7 @@ class DynamicEvaluation(MeanScore):
 
     def logprobs(self, corpus: Corpus, *, meter: Meter | None = None) -> Logs:
         """float64 (ids,). To have it learn through a test set, make that one document: ``corpus.joined()``."""
-        self.model.check_text(corpus)
+        corpus.check(self.vocab)
         logs = np.empty(len(corpus.ids))
         for number, ids in enumerate(corpus.documents()):
             logs[corpus.offsets[number] : corpus.offsets[number + 1]] = self._document(ids, meter)

@@ -128,7 +128,7 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
 
     def logprobs(self, corpus: Corpus) -> Logs:
         """Return float64 (ids,): the log-probability of each id; documents of similar length are read together."""
-        self.check_text(corpus)
+        corpus.check(self.vocab)
         logs = np.empty(len(corpus.ids))
         lengths = np.diff(corpus.offsets)
         order = np.argsort(-lengths, kind="stable")
@@ -159,12 +159,6 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
         found = scored.cpu().numpy()
         for row, (document, length) in enumerate(zip(group.tolist(), lengths.tolist(), strict=True)):
             logs[corpus.offsets[document] : corpus.offsets[document] + length] = found[:length, row]
-
-    def check_text(self, corpus: Corpus) -> None:
-        """Raise an InputError for a text that cannot be scored."""
-        if corpus.vocab != self.vocab:
-            raise InputError("the text was turned into ids with another vocabulary than the model's")
-        corpus.check_ids()
 
     def hidden_states(self, ids: Ids) -> Iterator[tuple[Tensor, Tensor]]:
         """Read a document chunk by chunk; yield what the softmax reads for each word (T, D), and the words (T,)."""

@@ -193,9 +193,7 @@ class NgramLM(MeanScore):
 
     def full_scores(self, corpus: Corpus, *, matched: bool = True) -> tuple[Doubles, Bytes]:
         """Return the log-probability of every id, and the order of the n-gram that matched, 1 for a word on its own."""
-        if corpus.vocab != self.vocab:
-            raise ForewordError("the corpus was made with another vocabulary than the model")
-        corpus.check_ids()
+        corpus.check(self.vocab)
         logs = np.empty(len(corpus.ids))
         orders = np.empty(len(corpus.ids) if matched else 0, np.uint8)
 

@@ -48,8 +48,7 @@ class UnigramLM(LearntVocab, MeanScore):
 
     def logprobs(self, corpus: Corpus) -> Logs:
         """Return float64 (ids,): the log-probability of each id in the corpus."""
-        if corpus.vocab != self.vocab:
-            raise InputError("the text was turned into ids with another vocabulary than the model's")
+        corpus.check(self.vocab)
         return self.log_probabilities_[corpus.ids]
 
     def start(self, n: int = 1) -> Doubles:

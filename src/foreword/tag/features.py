@@ -52,6 +52,7 @@ from foreword.tag.tagger import (
     packed,
     unpacked,
 )
+from foreword.tokens.strings import longer
 
 ALL_GROUPS: tuple[str, ...] = tuple(GROUPS)
 WORD, LOWER, LEXICON = (ATTRIBUTES.index(name) for name in ("word", "lower", "lexicon"))
@@ -152,7 +153,7 @@ class FeatureTagger(WordTagger):
         need = 1 << 16
         while need:
             size = int(position[1])
-            keys, counts = _longer(keys, 2 * need), _longer(counts, 2 * need)
+            keys, counts = longer(keys, 2 * need), longer(counts, 2 * need)
             finder = FeatureFinder(templates, self._known, _no_words(), *_table(keys[:size], 2 * need))
             need = kernels.number_features(finder, codes, offsets, keys, counts, features, position)
         size = int(position[1])
@@ -369,12 +370,6 @@ def _table(keys: ULongs, most: int) -> tuple[ULongs, Ints]:
 
 def _no_words() -> Ints:
     return np.empty((0, len(ATTRIBUTES)), np.int32)
-
-
-def _longer(array: Array, length: int) -> Array:
-    longer = np.empty(length, array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 # Checks of a saved tagger: no kernel may read outside its arrays

@@ -81,6 +81,12 @@ class Corpus:
         if len(self.ids) and not 0 <= int(self.ids.min()) <= int(self.ids.max()) < len(self.vocab):
             raise InputError(f"the corpus is damaged: an id is not in its vocabulary of {len(self.vocab)} tokens")
 
+    def check(self, vocab: Vocab) -> None:
+        """Raise an InputError unless the ids are those of a model's vocabulary."""
+        if self.vocab != vocab:
+            raise InputError("the text was turned into ids with another vocabulary than the model's")
+        self.check_ids()
+
     def documents(self) -> Iterator[Ids]:
         """Yield each document's ids, as a view."""
         ends = self.offsets.tolist()

@@ -417,11 +417,11 @@ class StringTable:
             rehash(self.slots, larger)
             self.slots = larger
         if strings + 1 > len(self.starts):
-            self.starts = _longer(self.starts, strings + 1)
-            self._counts = _longer(self._counts, strings + 1)
-            self._firsts = _longer(self._firsts, strings + 1)
+            self.starts = longer(self.starts, strings + 1)
+            self._counts = longer(self._counts, strings + 1)
+            self._firsts = longer(self._firsts, strings + 1)
         if length > len(self.arena):
-            self.arena = _longer(self.arena, length)
+            self.arena = longer(self.arena, length)
 
     def grow(self, size: int, length: int) -> None:
         """Enlarge the arrays for one more string of that length, after a kernel ran out of space; size: strings by
@@ -433,11 +433,11 @@ class StringTable:
             rehash(self.slots, larger)
             self.slots = larger
         if size + 2 > len(self.starts):
-            self.starts = _longer(self.starts, 2 * len(self.starts))
-            self._counts = _longer(self._counts, 2 * len(self._counts))
-            self._firsts = _longer(self._firsts, 2 * len(self._firsts))
+            self.starts = longer(self.starts, 2 * len(self.starts))
+            self._counts = longer(self._counts, 2 * len(self._counts))
+            self._firsts = longer(self._firsts, 2 * len(self._firsts))
         if self.starts[size] + length > len(self.arena):
-            self.arena = _longer(self.arena, 2 * len(self.arena) + length)
+            self.arena = longer(self.arena, 2 * len(self.arena) + length)
 
 
 _NO_IDS = np.empty(0, np.int32)
@@ -468,10 +468,11 @@ def empty_rows(rows: int) -> ULongs:
     return slots
 
 
-def _longer(array: NDArray[Scalar], length: int) -> NDArray[Scalar]:
-    longer = np.empty(length, array.dtype)
-    longer[: len(array)] = array
-    return longer
+def longer(array: NDArray[Scalar], rows: int) -> NDArray[Scalar]:
+    """Return a copy with space for that many rows."""
+    copy = np.empty((rows, *array.shape[1:]), array.dtype)
+    copy[: len(array)] = array
+    return copy
 
 
 # Many strings at once
