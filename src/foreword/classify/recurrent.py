@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal, Self, Unpack, cast
 import numpy as np
 
 from foreword.arrays import Array, Floats, Logs, Longs
-from foreword.checks import check_choice, check_numbers, list_of_texts, saveable
+from foreword.checks import check_choice, check_number, check_numbers, list_of_texts, saveable
 from foreword.classify.labels import Prediction, check_classes, names_of
 from foreword.errors import InputError, MissingExtraError, SettingError
 from foreword.protocols import Embedder, Json, Meter, Parts, Step, TextModel, TextTokenizer
@@ -379,8 +379,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
 
     def predict_best(self, texts: Iterable[str], k: int = 1) -> Iterator[Prediction]:
         """Yield the k likeliest classes of each text with their probabilities, the likeliest first."""
-        if k < 1:
-            raise SettingError(f"k={k}: expected at least 1")
+        check_number("k", k, whole=True, least=1)
         classes, shares = self.classes_, self.predict_proba(texts)
         order = np.argsort(-shares, axis=1, kind="stable")[:, :k]
         best = np.take_along_axis(shares, order, 1).tolist()

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from foreword.arrays import Ids, Ints, Logs, Reals
-from foreword.checks import check_ids
+from foreword.checks import check_choice, check_ids, check_numbers
 from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.hmm import kernels, learning
 from foreword.hmm.kernels import BatchPart, DocumentBatch
@@ -339,18 +339,12 @@ def _refuse_empty(corpus: Corpus) -> None:
 
 
 def _check_settings(model: HMM) -> None:
-    for name, least in (("states", 1), ("iterations", 1), ("seed", 0)):
-        value = getattr(model, name)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise SettingError(f"{name}={value} must be a whole number, at least {least}")
-    for name in ("tolerance", "smoothing"):
-        value = getattr(model, name)
-        if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
-            raise SettingError(f"{name}={value} must be zero or a positive number")
-    if model.dtype not in NOISE:
-        raise SettingError(f"dtype={model.dtype!r} must be 'float64' or 'float32'")
-    if model.threads is not None and model.threads < 1:
-        raise SettingError(f"threads={model.threads} must be at least 1, or None for all cores")
+    check_numbers(model, "states", "iterations", whole=True, least=1)
+    check_numbers(model, "seed", whole=True)
+    check_numbers(model, "tolerance", "smoothing")
+    check_choice(model, "dtype", NOISE)
+    if model.threads is not None:
+        check_numbers(model, "threads", whole=True, least=1)
 
 
 def _sampled(parameters: Parameters, tokens: int, random: np.random.Generator) -> tuple[Ints, Ints]:

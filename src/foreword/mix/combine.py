@@ -38,7 +38,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 import numpy as np
 
 from foreword.arrays import Doubles, Ids, Logs, Longs
-from foreword.checks import saveable
+from foreword.checks import check_number, saveable
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.measures.perplexity import MeanScore
 from foreword.protocols import Json, LanguageModel, Parts, Rows
@@ -269,10 +269,8 @@ class Cached(ModelWithCache[LanguageModel[Any]]):
     """
 
     def __init__(self, model: LanguageModel[Any], *, weight: float = 0.1, size: int = 500) -> None:
-        if not 0 <= weight < 1:
-            raise SettingError(f"weight={weight} must be zero or more and less than one")
-        if size < 1:
-            raise SettingError(f"size={size} must be at least 1")
+        check_number("weight", weight, below=1)
+        check_number("size", size, whole=True, least=1)
         self.model = model
         self.weight = weight
         self.size = size

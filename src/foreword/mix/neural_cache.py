@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from foreword.arrays import Floats, Ids, Logs, Longs
-from foreword.checks import saveable
+from foreword.checks import check_number, saveable
 from foreword.errors import InputError, SettingError
 from foreword.mix.combine import NEAR_ENOUGH, ModelWithCache, weight_steps
 from foreword.neural.model import NeuralLM, NeuralState
@@ -67,12 +67,9 @@ class NeuralCache(ModelWithCache[NeuralLM]):
     def __init__(self, model: NeuralLM, *, size: int = 500, theta: float = 0.3, weight: float = 0.1) -> None:
         if not isinstance(model, NeuralLM):
             raise SettingError(f"a neural cache needs a neural language model, not a {type(model).__name__}")
-        if size < 1:
-            raise SettingError(f"size={size} must be at least 1")
-        if not 0 <= theta < math.inf:
-            raise SettingError(f"theta={theta} must be a number that is not negative")
-        if not 0 <= weight < 1:
-            raise SettingError(f"weight={weight} must be zero or more and less than one")
+        check_number("size", size, whole=True, least=1)
+        check_number("theta", theta)
+        check_number("weight", weight, below=1)
         self.model = model
         self.size = size
         self.theta = theta

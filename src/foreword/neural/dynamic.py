@@ -28,6 +28,7 @@ import torch
 from torch import Tensor
 
 from foreword.arrays import Ids, Logs
+from foreword.checks import check_number
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.measures.perplexity import MeanScore
 from foreword.neural.model import NeuralLM
@@ -58,11 +59,9 @@ class DynamicEvaluation(MeanScore):
     def __init__(self, model: NeuralLM, *, rate: float = 0.1, decay: float = 0.001, steps: int = 5) -> None:
         if not isinstance(model, NeuralLM):
             raise SettingError(f"dynamic evaluation needs a neural language model, not a {type(model).__name__}")
-        for name, value in (("rate", rate), ("decay", decay)):
-            if not 0 <= value < math.inf:
-                raise SettingError(f"{name}={value} must be a number that is not negative")
-        if steps < 1:
-            raise SettingError(f"steps={steps} must be at least 1")
+        check_number("rate", rate)
+        check_number("decay", decay)
+        check_number("steps", steps, whole=True, least=1)
         self.model = model
         self.rate = rate
         self.decay = decay

@@ -27,7 +27,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from foreword.arrays import Array, Doubles, Floats, Ints, Longs
-from foreword.errors import InputError, SettingError
+from foreword.checks import check_number
+from foreword.errors import InputError
 from foreword.native.parallel import ordered_map
 from foreword.protocols import Json, Meter, Parts
 from foreword.storage.scratch import Scratch
@@ -79,7 +80,7 @@ class Cooccurrence:
         memory: bytes that counting may take besides the vocabulary; what does not fit goes to unnamed files in
         ``scratch``, by default the system's folder for such. None is no limit.
         """
-        check_window(window)
+        check_number("window", window, whole=True, least=1, most=LONGEST_WINDOW)
         corpus.check_ids()
         space = Scratch(memory, scratch)
         counter = _Counter(corpus, window, space, threads, meter)
@@ -141,7 +142,7 @@ class Cooccurrence:
         window = parts.settings.get("window")
         if parts.vocab is None or not isinstance(window, int):
             raise ValueError("expected a vocabulary and the window")
-        check_window(window)
+        check_number("window", window, whole=True, least=1, most=LONGEST_WINDOW)
         offsets, columns, counts = (parts.arrays[name] for name in ("offsets", "columns", "counts"))
         if offsets.dtype != np.int64 or columns.dtype != np.int32 or counts.dtype != np.float32:
             raise ValueError("expected int64 offsets, int32 columns and float32 counts")
@@ -276,12 +277,6 @@ def _ranges(most: Longs, capacity: int) -> Iterator[tuple[int, int]]:
         last = int(np.searchsorted(before, before[first] + capacity, side="right")) - 1
         yield first, last
         first = last
-
-
-def check_window(window: int) -> None:
-    """Raise a SettingError unless the window can be counted."""
-    if not 1 <= window <= LONGEST_WINDOW:
-        raise SettingError(f"window={window}: expected a number from 1 to {LONGEST_WINDOW}")
 
 
 def weights_of(window: int, tokens: int) -> tuple[int, Longs]:
