@@ -89,4 +89,6 @@ def check_choice(settings: object, name: str, choices: Iterable[object]) -> None
     """Raise a SettingError unless the attribute ``name`` is one of the choices."""
     choices = list(choices)
     if (value := getattr(settings, name)) not in choices:
-        raise SettingError(f"{name} is {value!r}: expected {' or '.join(map(str, choices))}")
+        raise SettingError(
+            f"{name} is {value!r}: expected {' or '.join(str(each) for each in choices if each is not None)}"
+        )
