@@ -2,7 +2,8 @@
 
 OTHER is a checkout of another version. Each version runs in a process of its own, with its own benchmarks, and the two
 take turns: whatever slows the machine slows both. Peers are not run. A row passes where the median of the ratios
-(other / this) is at least 0.95; a row that fails is measured once more. Results go to docs/results/versions.json.
+(other / this) is at least 0.95; a row that fails is measured once more. Results go to docs/results/versions.json, where
+each row has the commit it was measured at; a run of some subjects replaces the rows of those.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.__main__ import ONE_THREAD, SUBJECTS
+from benchmarks.report import machine
 
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "docs" / "results" / "versions.json"
@@ -73,6 +75,7 @@ def compare(other: Path, name: str) -> Iterator[dict[str, Any]]:
         yield {
             "subject": name,
             "row": same,
+            "commit": commit(ROOT),
             "ratio": ratio,
             "first": first,
             "lowest": min(ratios),
@@ -119,13 +122,25 @@ def main() -> int:
         for row in compare(options.other.resolve(), name):
             print(f"{row['ratio']:.3f} ({row['lowest']:.2f}–{row['highest']:.2f})  {name}: {row['row']}", flush=True)
             rows.append(row)
-    stored: dict[str, Any] = {
-        "command": f"python -m benchmarks.versions {' '.join(['OTHER', *options.names])}",
-        "commit": commit(ROOT),
-    }
-    stored |= {"other": commit(options.other), "pairs": PAIRS, "seconds": round(time.time() - began), "rows": rows}
-    STORED.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    store(rows, options.other, round(time.time() - began))
     return int(any(row["ratio"] < LEAST for row in rows))
+
+
+def store(rows: list[dict[str, Any]], other: Path, seconds: int) -> None:
+    """Write the rows to the stored results; rows of other subjects stay if they compare with the same version."""
+    stored = json.loads(STORED.read_text("utf-8")) if STORED.exists() else {}
+    subjects = {row["subject"] for row in rows}
+    earlier = stored.get("rows", []) if stored.get("other") == commit(other) else []
+    kept = [{"commit": stored.get("commit"), **row} for row in earlier if row["subject"] not in subjects]
+    written = {
+        "command": "python -m benchmarks.versions OTHER [NAME…]",
+        "other": commit(other),
+        "pairs": PAIRS,
+        "machine": machine(),
+        "seconds_of_last_run": seconds,
+        "rows": kept + rows,
+    }
+    STORED.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def commit(checkout: Path) -> str:
