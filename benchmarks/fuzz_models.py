@@ -18,13 +18,14 @@ import numpy as np
 
 import foreword
 from benchmarks.fuzz import NUMBERS, Target, damaged
-from benchmarks.fuzz_files import LABELS, TEXTS, one_file, written
+from benchmarks.fuzz_files import LABELS, TEXTS, one_file, piece_model, written
 from benchmarks.fuzz_use import SENTENCES, use
 from foreword.arrays import Array
 from foreword.errors import ForewordError
 from foreword.protocols import Json
 from foreword.storage.folder import ARRAYS, VOCAB, _file_facts, _render_manifest, _sha256, load, save
 from foreword.storage.safetensors import read_arrays, write_arrays
+from foreword.tokens.sentencepiece import SentencePieceTokenizer
 
 TAGS = [["DET", "NOUN"], ["NOUN", "X", "NUM"]]
 NAME = "model"
@@ -276,6 +277,8 @@ PLAIN: dict[str, Callable[[], Any]] = {
     "character": lambda: foreword.CharacterTokenizer().fit(TEXTS),
     "byte": lambda: foreword.ByteTokenizer().fit(TEXTS),
     "bpe": lambda: foreword.BPETokenizer(vocab_size=280).fit(TEXTS),
+    "sentencepiece": lambda: SentencePieceTokenizer.from_model(piece_model("unigram")),
+    "sentencepiece-bpe": lambda: SentencePieceTokenizer.from_model(piece_model("bpe")),
     "bpe-characters": lambda: foreword.BPETokenizer(vocab_size=60, kind="characters").fit(TEXTS),
     "corpus": _corpus,
     "bag-of-words": lambda: foreword.BagOfWords(ngrams=(1, 2)).fit(TEXTS),

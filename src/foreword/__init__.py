@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from foreword.vectors.word2vec import Word2Vec
     from foreword.vectors.wordvectors import WordVectors
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "AWDLSTM": "foreword.neural.awd_lstm",

@@ -102,6 +102,7 @@ _ENTRIES = (
             Rung("5-gram", "5-gram, Kneser-Ney", {"order": 5}, 4, lab="5-gram, Kneser-Ney"),
         ),
     ),
+    Kind("kenlm", "foreword.ngram.kenlm:KenlmLM", "language-model", quick=True),
     Kind("mixture", "foreword.mix.combine:Mixture", "language-model"),
     Kind("cached", "foreword.mix.combine:Cached", "language-model"),
     Kind("neural-cache", "foreword.mix.neural_cache:NeuralCache", "language-model", network=True),
@@ -223,6 +224,10 @@ _ENTRIES = (
     Kind(
         "byte", "foreword.tokens.characters:ByteTokenizer", "tokenizer", ("tokenize",), names={"byte": {}}, quick=True
     ),
+    Kind("hashed-words", "foreword.ngram.kenlm_words:HashedWords", "tokenizer", ("tokenize",), quick=True),
+    Kind(
+        "sentencepiece", "foreword.tokens.sentencepiece:SentencePieceTokenizer", "tokenizer", ("tokenize",), quick=True
+    ),
     # Features and data
     Kind("bag-of-words", "foreword.features.bag:BagOfWords", "features", names={"bag-of-words": {}}),
     Kind("tf-idf", "foreword.features.tfidf:TfIdf", "features", names={"tf-idf": {}}),
@@ -238,9 +243,14 @@ VOCAB = "foreword.tokens.vocab:Vocab"
 """The class of every model's vocabulary."""
 
 FOREIGN: dict[str, tuple[str, str]] = {
+    "KenLM binary": ("foreword.ngram.kenlm_format:looks_like_kenlm", "foreword.pipeline.language:load_kenlm"),
     "tokenizer.json": (
         "foreword.tokens.tokenizer_json:looks_like_tokenizer_json",
         "foreword.tokens.tokenizer_json:read_tokenizer_json",
+    ),
+    "sentencepiece": (
+        "foreword.tokens.sentencepiece_file:looks_like_sentencepiece",
+        "foreword.tokens.sentencepiece:load_sentencepiece",
     ),
     "ARPA": ("foreword.ngram.arpa:looks_like_arpa", "foreword.pipeline.language:load_arpa"),
     "fastText": ("foreword.fasttext.files:looks_like_fasttext", "foreword.fasttext.classifier:open_fasttext"),

@@ -14,6 +14,7 @@ import typer
 
 import foreword as package
 from foreword.cli import app
+from foreword.kinds import KINDS, Kind, resolve
 
 from .conftest import Foreword, Process
 
@@ -31,7 +32,7 @@ COMMANDS = list(commands(typer.main.get_command(app)))
 
 
 def test_the_list_of_commands_is_whole() -> None:
-    assert len(COMMANDS) == 31
+    assert len(COMMANDS) == 32
     assert all(each in COMMANDS for each in (["filter"], ["lab"], ["lab", "export"], ["tag", "evaluate"]))
 
 
@@ -146,3 +147,69 @@ def test_debug_shows_the_traceback_wherever_it_stands(process: Process) -> None:
         assert result.returncode == 1
         assert "Traceback" in result.stderr
         assert "nowhere: no such file or folder" in result.stderr
+
+
+# Imports
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["score", "model", "text.txt"],
+        ["tokenize", "encode", "bpe", "text.txt"],
+        ["generate", "model", "--max-tokens", "5"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_the_main_commands_import_neither_scipy_nor_torch(shelf: Path, words: list[str]) -> None:
+    """Nor what Numba imports to compile: with compiled kernels, half of the start was that."""
+    script = (
+        "import sys; sys.argv = ['foreword', *{words}]\n"
+        "from foreword.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    for _ in range(2):  # the first may have to compile
+        ran = subprocess.run(
+            [sys.executable, "-c", script.format(words=words)], cwd=shelf, capture_output=True, text=True, check=True
+        )
+    loaded = set(ran.stderr.split())
+    heavy = {"scipy.linalg", "scipy.sparse", "torch", "pandas", "numba.np.linalg", "numba.typed.typeddict"}
+    assert heavy & loaded == set()  # the package scipy itself is there: Numba asks for its version
+    assert len(loaded) < 900
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["train", "lstm", "text.txt", "-o", "new", "--set", "unitz=3"],
+        ["train", "transformer", "text.txt", "-o", "new", "--set", "layers=many"],
+        ["classify", "train", "text.txt", "-o", "new", "--kind", "lstm", "--set", "unitz=3"],
+        ["tag", "train", "text.txt", "-o", "new", "--kind", "bilstm", "--set", "unitz=3"],
+        ["translate", "train", "text.txt", "text.txt", "-o", "new", "--set", "unitz=3"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_a_wrong_setting_of_a_network_is_refused_before_torch_is_imported(shelf: Path, words: list[str]) -> None:
+    script = (
+        f"import sys; sys.argv = ['foreword', *{words}]\n"
+        "from foreword.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert end.code == 2\n"
+        "assert 'torch' not in sys.modules and 'numba' not in sys.modules"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], cwd=shelf, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert "'--set'" in ran.stderr
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS.values() if kind.network], ids=lambda kind: kind.name)
+def test_settings_read_from_the_source_are_those_of_the_class(kind: Kind) -> None:
+    from foreword.cli.settings import settings_of
+    from foreword.cli.source_settings import settings_in_source
+
+    read, real = settings_in_source(kind.home), settings_of(resolve(kind.home))
+    assert list(read) == list(real)
+    assert all(read[name] == real[name] for name in real if "Any" not in str(read[name]))
+    assert sum("Any" in str(wanted) for wanted in read.values()) <= 4

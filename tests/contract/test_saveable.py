@@ -13,6 +13,9 @@ from foreword.storage.folder import load, pack, save, unpack, verify
 
 from .models import CLASSIFIERS, COMPOSED, LANGUAGE_MODELS, RANKERS, TAGGERS, TOKENIZERS, VECTORS
 
+OF_OTHER_TOOLS = {"kenlm", "hashed-words"}
+"""Kinds that are read from files of other tools, never trained: ``tests/against/test_kenlm_binary.py`` tests them."""
+
 FROZEN = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 
 
@@ -28,7 +31,7 @@ def model(request: pytest.FixtureRequest) -> Any:
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_every_kind_is_held_to_a_contract(kind: str) -> None:
     cases = (LANGUAGE_MODELS, TOKENIZERS, TAGGERS, CLASSIFIERS, RANKERS, VECTORS)
-    tested = {case.kind for each in cases for case in each} | COMPOSED.keys()
+    tested = {case.kind for each in cases for case in each} | COMPOSED.keys() | OF_OTHER_TOOLS
     assert kind in tested or (FROZEN / kind).exists()
 
 

@@ -23,7 +23,7 @@ from foreword.fasttext.files import MOST_PRUNED, write_fasttext
 from foreword.fasttext.kernels_lines import make_line_workspace
 from foreword.fasttext.model import _kept_buckets
 from foreword.fasttext.quantize import quantize
-from foreword.filtering.rules import read_table
+from foreword.filtering.tables import read_table
 from foreword.storage import folder as folder_module
 from foreword.storage.folder import load, save
 from foreword.text.labelled import read_labelled

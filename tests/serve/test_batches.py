@@ -82,6 +82,19 @@ def test_a_batch_has_an_end(registry: Registry) -> None:
     assert sum(sizes.counts) == -(-len(TEXTS) // 3)
 
 
+def test_ever_new_options_leave_nothing_behind(registry: Registry) -> None:
+    """There was a queue for each pair of k and temperature, for ever."""
+    batcher = Batcher()
+
+    async def ask() -> None:
+        for number in range(50):
+            await batcher.ask(registry["ngram"], "next", ["the"], k=3, temperature=1 + number / 50)
+            await batcher.ask(registry["ngram"], "score", ["the"])
+
+    in_loop(ask)
+    assert len(batcher._queues[registry["ngram"]]) == 1
+
+
 def test_one_bad_question_harms_no_other(registry: Registry) -> None:
     async def asking() -> list[Any]:
         batcher = Batcher(Limits(tokens=10))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import socket
+import statistics
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -13,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
+from foreword.serve.connection import RESERVED, json_parts, json_response
 from foreword.serve.limits import Limits
 from foreword.serve.registry import Registry
 
@@ -179,9 +183,9 @@ def test_a_body_that_does_not_come(impatient: Running) -> None:
 
 
 def test_half_open_sockets_do_not_keep_others_out(impatient: Running) -> None:
-    crowd = [connected(impatient) for _ in range(80)]
+    crowd = [connected(impatient) for _ in range(60 + RESERVED + 20)]
     answered = [client for client in crowd if client.getpeername()]
-    assert len(answered) == 80
+    assert len(answered) == 60 + RESERVED + 20
     time.sleep(1.0)
     still_answers(impatient)
     for client in crowd:
@@ -189,6 +193,60 @@ def test_half_open_sockets_do_not_keep_others_out(impatient: Running) -> None:
         assert said.startswith((b"HTTP/1.1 408", b"HTTP/1.1 503"))
         client.close()
     assert 'status="503"' in impatient.metrics()
+
+
+def health(served: Running) -> bytes:
+    with connected(served) as client:
+        client.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        return answer_of(client)
+
+
+def test_a_thousand_half_heads_do_not_keep_a_monitor_out(registry: Registry) -> None:
+    """Connections over the limit are for monitors, and the longest silent one of them gives way."""
+    served = Running(registry, limits=Limits(connections=200))
+    crowd = []
+    try:
+        for number in range(1000):
+            crowd.append(connected(served))
+            crowd[-1].sendall(b"GET /health HTTP/1.1\r\nhost: local")
+            if number % 100 == 99:
+                assert health(served).startswith(b"HTTP/1.1 200")
+        with connected(served) as client:
+            client.sendall(b"GET /api/models HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert answer_of(client).startswith(b"HTTP/1.1 503")
+        assert len(served.server.connections) <= 200 + RESERVED + 1
+    finally:
+        for client in crowd:
+            client.close()
+        served.close()
+
+
+def test_a_large_answer_is_refused_before_it_is_computed_and_keeps_no_monitor_waiting(running: Running) -> None:
+    """256 texts of 2,000 words once made an answer of 1.1 GB and 172 seconds of silence."""
+    texts = ["a " * 2000] * 256
+    assert "at most 1,000,000 numbers are sent" in running.refused("embed", 422, model="vectors", text=texts)
+    largest = ["a " * 1280] * 250  # 320,000 words of three numbers
+    waited = list[float]()
+
+    def ask_for_health() -> None:
+        while thread.is_alive():
+            begin = time.perf_counter()
+            assert health(running).startswith(b"HTTP/1.1 200")
+            waited.append(time.perf_counter() - begin)
+
+    answer = dict[str, Any]()
+    thread = threading.Thread(target=lambda: answer.update(running.ask("embed", model="vectors", text=largest)))
+    thread.start()
+    ask_for_health()
+    thread.join()
+    assert [len(each["vectors"]) for each in answer["results"]] == [1280] * 250
+    assert statistics.median(waited) < 0.1
+
+
+def test_an_answer_in_parts_is_the_same_json() -> None:
+    value = {"results": [{"words": ["a", "ü"], "vectors": [None, [1.5, 2.0]], "more": {}}, {"vector": None}], "n": []}
+    assert json.loads("".join(json_parts(value))) == value
+    assert "".join(json_parts(value)) == json_response(value).body.decode()  # type: ignore[union-attr]
 
 
 def test_a_client_that_does_not_read(impatient: Running) -> None:

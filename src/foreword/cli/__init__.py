@@ -34,6 +34,7 @@ from foreword.cli import (
     train,
     translate,
     vectors,
+    warm,
 )
 from foreword.cli.failures import Commands
 from foreword.cli.options import add_command
@@ -94,6 +95,7 @@ add_command(app, cloud.cloud, cloud.EXAMPLES)
 app.add_typer(lab.app, context_settings=SETTINGS)
 add_command(app, serve.serve, serve.EXAMPLES)
 add_command(app, data.data, data.EXAMPLES)
+add_command(app, warm.warm, warm.EXAMPLES)
 add_command(app, doctor.doctor, doctor.EXAMPLES)
 
 

@@ -21,6 +21,7 @@ from foreword.errors import InputError, SettingError
 if TYPE_CHECKING:
     from foreword.evaluate.classification import Confusion
     from foreword.fasttext.classifier import FastTextClassifier
+    from foreword.pipeline.classifier import TextClassifier
     from foreword.pipeline.fitting import Output
     from foreword.protocols import Meter
     from foreword.text.block import Block
@@ -308,26 +309,26 @@ def maker(
     kind: str, features: FeaturesName | None, settings: Iterable[str] | None, calibrate: bool = False, seed: int = 0
 ) -> Callable[[], Any]:
     """Return a function that constructs a text classifier; features and model each get their settings."""
-    from foreword.classify.calibration import Calibrated
     from foreword.cli.settings import parse_settings
-    from foreword.pipeline.classifier import TextClassifier
 
     chosen = kinds.trained_as("classifier")[kind]
-    model_class = kinds.resolve(chosen.home)
     if chosen.features is None:
         for given, option in ((features is not None, "--features"), (calibrate, "--calibrate")):
             if given:
                 raise typer.BadParameter(f"means nothing to {kind}, which reads text itself", param_hint=f"'{option}'")
-        own = parse_settings(settings, kind, model_class)
+        own = parse_settings(settings, kind, chosen.home)
         return lambda: kinds.build(chosen, {**chosen.names[kind], **own})
     features_class = kinds.resolve(kinds.trained_as("features")[features or chosen.features[0]].home)
-    parsed = parse_settings(settings, kind, model_class, features_class)
+    parsed = parse_settings(settings, kind, chosen.home, features_class)
     known = signature(features_class).parameters
     usual = {key: value for key, value in chosen.features[1].items() if key in known}
     for_features = usual | {key: value for key, value in parsed.items() if key in known}
     for_model = {key: value for key, value in parsed.items() if key not in known}
 
     def make() -> TextClassifier:
+        from foreword.classify.calibration import Calibrated
+        from foreword.pipeline.classifier import TextClassifier
+
         model = kinds.build(chosen, {**chosen.names[kind], **for_model})
         return TextClassifier(features_class(**for_features), Calibrated(model, seed=seed) if calibrate else model)
 

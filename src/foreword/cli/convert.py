@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
@@ -12,6 +13,7 @@ from foreword.cli.options import OutputOptions, examples
 if TYPE_CHECKING:
     from foreword.fasttext.classifier import FastTextClassifier
     from foreword.fasttext.vectors import FastText
+    from foreword.ngram.kenlm import KenlmLM
     from foreword.ngram.model import NgramLM
     from foreword.pipeline.language import TextLM
     from foreword.tokens.bpe import BPETokenizer
@@ -22,6 +24,7 @@ EXAMPLES = examples(
     "foreword convert tokenizer tokenizer.json      (for Hugging Face's tokenizers)",
     "foreword convert lm.arpa.gz model              (a folder, mapped into memory in milliseconds)",
     "foreword convert model lm.arpa                 (for KenLM, SRILM and others)",
+    "foreword convert lm.arpa lm.bin --binary trie  (a KenLM binary; probing is larger and faster)",
     "foreword convert glove.txt.gz vectors --store int8   (a quarter of the size)",
     "foreword convert vectors vectors.bin           (word2vec's binary; .vec and .txt are text)",
     "foreword convert lid.176.ftz languages         (a fastText classifier; mapped, and shared by processes)",
@@ -36,6 +39,7 @@ ONNX = ".onnx"
 _NO_CLASSIFIERS = tuple(name for name in (*ARPA, *VECTORS) if name != ".bin")
 
 Stored: TypeAlias = Literal["float32", "float16", "int8"]
+Binary: TypeAlias = Literal["probing", "trie"]
 
 
 def convert(
@@ -43,7 +47,8 @@ def convert(
         str,
         typer.Argument(
             metavar="IN",
-            help="A tokenizer.json, an ARPA file, vectors, fastText's .bin or .ftz, or a folder; - reads one.",
+            help="A tokenizer.json, an ARPA file, a KenLM binary, vectors, fastText's .bin or .ftz, or a folder; "
+            "- reads one.",
         ),
     ],
     out: Annotated[
@@ -59,21 +64,27 @@ def convert(
         Stored | None,
         typer.Option("--store", help="Precision of word vectors in a folder.", show_default="unchanged"),
     ] = None,
+    binary: Annotated[
+        Binary | None,
+        typer.Option("--binary", help="Write an n-gram model as a KenLM binary: probing (fast) or trie (small)."),
+    ] = None,
     output: OutputOptions,
 ) -> None:
-    """Convert a tokenizer.json, an ARPA file, word vectors or a fastText model to a folder, or back.
+    """Convert a tokenizer.json, an ARPA file, a KenLM binary, word vectors or a fastText model to a folder, or back.
 
     The input format is detected from its content, the output format from its file name. For vectors, .vec is the text
     of word2vec and fastText, .txt that of GloVe, .bin fastText's file if there are subword vectors, else word2vec's.
-    For classifiers, .bin and .ftz are fastText's files, .ftz quantized. A recurrent language model can become .onnx.
+    For classifiers, .bin and .ftz are fastText's files, .ftz quantized; for n-gram models --binary writes KenLM's file.
+    A recurrent language model can become .onnx.
     """
     from foreword.cli.models import check_output, is_tokenizer_json, load_any
     from foreword.cli.printing import print_message, write_json
 
     if output.as_json and out == "-":
         raise typer.BadParameter("standard output is taken by OUT", param_hint="'--json'")
-    check_output(out, folder=not is_tokenizer_json(out) and not out.endswith((*ARPA, *VECTORS, *FASTTEXT, ONNX)))
-    facts = _convert(load_any(source), source, out, store)
+    file = is_tokenizer_json(out) or binary is not None
+    check_output(out, folder=not file and not out.endswith((*ARPA, *VECTORS, *FASTTEXT, ONNX)))
+    facts = _write_binary(source, out, binary) if binary else _convert(load_any(source), source, out, store)
     if output.as_json:
         write_json({"input": source, "output": out, **facts})
     elif out != "-":
@@ -86,6 +97,7 @@ def _convert(found: Any, source: str, out: str, store: Stored | None) -> dict[st
     from foreword.cli.vectors import vectors_in
     from foreword.errors import InputError
     from foreword.fasttext.classifier import FastTextClassifier
+    from foreword.ngram.kenlm import KenlmLM
     from foreword.ngram.model import NgramLM
     from foreword.pipeline.language import TextLM
     from foreword.tokens.bpe import BPETokenizer
@@ -93,7 +105,7 @@ def _convert(found: Any, source: str, out: str, store: Stored | None) -> dict[st
     to_json = is_tokenizer_json(out)
     if out.endswith(ONNX):
         return _convert_to_onnx(found, source, out)
-    if isinstance(found, TextLM) and isinstance(found.model, NgramLM) and not to_json:
+    if isinstance(found, TextLM) and isinstance(found.model, NgramLM | KenlmLM) and not to_json:
         return _convert_ngrams(found, found.model, out)
     if isinstance(found, BPETokenizer) and not out.endswith(ARPA):
         return _convert_tokenizer(found, out)
@@ -106,6 +118,32 @@ def _convert(found: Any, source: str, out: str, store: Stored | None) -> dict[st
         f"{source}: its kind is {name}; tokenizer.json holds only BPE tokenizers, ARPA only n-gram models, "
         f"{', '.join(VECTORS[:3])} only word vectors, and .bin and .ftz fastText's classifiers too"
     )
+
+
+def _write_binary(source: str, out: str, binary: Binary) -> dict[str, int]:
+    """Write a KenLM binary of an ARPA file, whose numbers stay as they are, or of another n-gram model."""
+    from foreword.cli.models import load_any
+    from foreword.errors import InputError
+    from foreword.ngram.arpa import check_backing_off, looks_like_arpa, read_log10
+    from foreword.ngram.kenlm import KenlmLM
+    from foreword.ngram.kenlm_writing import trie_ngrams, write_kenlm
+    from foreword.ngram.log10 import log10_of
+    from foreword.ngram.model import NgramLM
+
+    if Path(source).is_file() and looks_like_arpa(source):
+        ngrams = read_log10(source)
+    else:
+        found = load_any(source)
+        model = getattr(found, "model", found)
+        if isinstance(model, KenlmLM):
+            ngrams = trie_ngrams(model)
+        elif isinstance(model, NgramLM):
+            check_backing_off(model, "a KenLM binary")
+            ngrams = log10_of(model)
+        else:
+            raise InputError(f"{source}: its kind is {kinds.of(found).name}; KenLM binaries hold only n-gram models")
+    write_kenlm(ngrams, out, binary)
+    return {"vocabulary": len(ngrams.vocab), "order": len(ngrams.sizes), "ngrams": sum(ngrams.sizes)}
 
 
 def _convert_to_onnx(found: object, source: str, out: str) -> dict[str, int]:
@@ -129,12 +167,16 @@ def _convert_tokenizer(tokenizer: BPETokenizer, out: str) -> dict[str, int]:
     return {"vocabulary": len(tokenizer.vocab), "merges": len(tokenizer.merges_)}
 
 
-def _convert_ngrams(joined: TextLM, model: NgramLM, out: str) -> dict[str, int]:
+def _convert_ngrams(joined: TextLM, model: NgramLM | KenlmLM, out: str) -> dict[str, int]:
     from foreword.ngram.arpa import write_arpa
+    from foreword.ngram.kenlm import KenlmLM
+    from foreword.ngram.kenlm_writing import trie_ngrams
     from foreword.storage.folder import save
 
+    if out.endswith(FASTTEXT):
+        raise typer.BadParameter("say which KenLM binary: probing or trie", param_hint="'--binary'")
     if out.endswith(ARPA):
-        write_arpa(model, out)
+        write_arpa(trie_ngrams(model) if isinstance(model, KenlmLM) else model, out)
     else:
         save(joined, out)
     return {"vocabulary": len(model.vocab), "order": model.order, "ngrams": sum(model.sizes_)}

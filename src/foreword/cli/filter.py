@@ -6,7 +6,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 import typer
 
@@ -31,6 +31,10 @@ EXAMPLES = examples(
     'foreword filter lid.176.ftz web/ english/ --keep "label=en and probability>0.65"',
     'foreword filter model "web/*.jsonl.zst" kept/ --keep "perplexity<500"',
     "foreword filter model web/ best/ --keep-percentile 10 --with-scores",
+    'foreword filter quality.bin web/ best/ --keep-percentile 10 --by "p(hq)"',
+    'foreword filter web/ long/ --keep "words>=50 and column(lang)=en and duplicate_lines<0.3"',
+    "foreword filter -m wiki=en.arpa.bin+en.sp.model web/ scored/ --like ccnet --score-only",
+    "foreword filter -m quality=quality.bin web/ attributes/ --sidecar dolma",
     'foreword filter model s3://bucket/web s3://bucket/kept --keep "perplexity<500"',
     "foreword filter -m lid=lid.176.ftz -m wiki=5gram.arpa web/ scored/ --score-only",
     'foreword filter -m lid=lid.176.ftz -m wiki=ngram web/ kept/ --keep "wiki_perplexity<table" --table t.tsv',
@@ -40,6 +44,7 @@ EXAMPLES = examples(
 )
 
 RULES = "What is kept"
+SCORES = "Scores"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,65 @@ class RuleOptions:
     with_scores: Annotated[
         bool, typer.Option("--with-scores", help="Write the scores of the rows that are kept.", rich_help_panel=RULES)
     ] = False  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreOptions:
+    """What is computed for each row."""
+
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="COLUMN",
+            rich_help_panel=SCORES,
+            help="A further column to compute: p(LABEL), or a statistic of the text such as words.",
+        ),
+    ] = None
+    top: Annotated[
+        int, typer.Option("--top", metavar="K", min=1, help="The K best labels of classifiers.", rich_help_panel=SCORES)
+    ] = 1
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--labels",
+            metavar="[NAME=]A,B…",
+            rich_help_panel=SCORES,
+            help="Labels that can be the best; NAME is that of a model.",
+        ),
+    ] = None
+    restrict: Annotated[
+        Literal["before", "after"],
+        typer.Option("--restrict", help="Restrict to --labels before or after the softmax.", rich_help_panel=SCORES),
+    ] = "after"
+    clean: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--clean",
+            metavar="[NAME=]STEP",
+            rich_help_panel=SCORES,
+            help="Clean texts before classifiers read them: openlid, ccnet or none.",
+        ),
+    ] = None
+    like: Annotated[
+        Literal["ccnet", "dclm", "data-juicer"] | None,
+        typer.Option(
+            "--like",
+            rich_help_panel=SCORES,
+            help="Score KENLM+SENTENCEPIECE models exactly as this tool does.",
+        ),
+    ] = None
+    sidecar: Annotated[
+        Literal["parquet", "dolma"] | None,
+        typer.Option(
+            "--sidecar",
+            rich_help_panel=SCORES,
+            help="Write only ids and scores, row for row: Parquet, or Dolma's attributes.",
+        ),
+    ] = None
+    id: Annotated[
+        str, typer.Option("--id", metavar="FIELD", help="Field of the ids.", rich_help_panel=SCORES)
+    ] = "id"  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +247,7 @@ def filter(
         typer.Option("--model", "-m", metavar="[NAME=]PATH", help="A model; NAME is the prefix of its columns."),
     ] = None,
     rules: RuleOptions,
+    scores: ScoreOptions,
     rows: RowOptions,
     running: RunOptions,
     report: Annotated[
@@ -194,8 +259,10 @@ def filter(
     """Score files of documents by any models, and keep what passes.
 
     Every file gives a file of the same name and format in OUT, with all columns unchanged. A language model gives
-    score, tokens, oov and perplexity, a classifier label and probability. Rules compare these with = != < <= > >= in,
-    joined by and, or, not and brackets.
+    score, tokens, oov and perplexity, a classifier label and probability, and p(LABEL) for any label that a rule names.
+    Rules compare these, statistics of the text (words, symbol_ratio, duplicate_lines …) and fields of the rows,
+    column(FIELD), with = != < <= > >= in, joined by and, or, not and brackets. Without a model, rules compare
+    statistics and fields alone.
 
     A run that was stopped or killed continues when it is started again. The exit status is 1 if a file was left out.
 
@@ -210,9 +277,23 @@ def filter(
     filtering = Filtering(
         models, tuple(rules.keep or ()), rules.keep_percentile, _buckets(rules.buckets), rules.by, rules.each_label,
         rules.table, rules.score_only, rules.with_scores, rows.field, rows.format, rows.errors,
-        _size(rows.longest, "--longest"), _size(rows.piece, "--piece"),
+        _size(rows.longest, "--longest"), _size(rows.piece, "--piece"), tuple(scores.column or ()), scores.top,
+        [(name, labels.split(",")) for name, labels in _by_model(scores.labels, models)], scores.restrict,
+        _cleaning(scores.clean, models), scores.like, scores.sidecar, scores.id,
     )  # fmt: skip
+    _check_models(filtering)
     _close(_filter(source, out, filtering, running, output), report, output)
+
+
+def _check_models(filtering: Filtering) -> None:
+    """Refuse a command without a model if it asks for more than statistics of the text and fields of the rows."""
+    from foreword.filtering.judge import model_columns
+
+    needed = [] if filtering.models else model_columns(filtering)
+    if needed:
+        raise typer.BadParameter(
+            f"expected MODEL, IN and OUT: {needed[0]} is given by a model", param_hint="MODEL… IN OUT"
+        )
 
 
 def _filter(source: str, out: str, filtering: Filtering, running: RunOptions, output: OutputOptions) -> Report:
@@ -249,8 +330,7 @@ def _close(done: Report, report: str | None, output: OutputOptions) -> None:
 
 def _sorted_out(words: list[str], options: list[str]) -> tuple[list[tuple[str, str]], str, str]:
     """Models with their names, what to read and where to write."""
-    least = 2 if options else 3
-    if len(words) < least:
+    if len(words) < 2:
         raise typer.BadParameter(
             f"expected {'IN and OUT' if options else 'MODEL, IN and OUT'}", param_hint="MODEL… IN OUT"
         )
@@ -266,6 +346,23 @@ def _named(word: str) -> tuple[str, str]:
     if not name.isidentifier():
         raise typer.BadParameter(f"{name!r} is no name for a model: letters, digits and _", param_hint="--model")
     return name, path
+
+
+def _by_model(options: list[str] | None, models: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Split ``NAME=VALUE`` where NAME is that of a model; the name is "" otherwise."""
+    names = {name for name, _ in models if name}
+    pairs = [(option.partition("=")[0], option) for option in options or ()]
+    return [(name, text.partition("=")[2]) if name in names else ("", text) for name, text in pairs]
+
+
+def _cleaning(options: list[str] | None, models: list[tuple[str, str]]) -> list[Any]:
+    from foreword.filtering.settings import CleanStep
+
+    found = _by_model(options, models)
+    for _, step in found:
+        if step not in get_args(CleanStep):
+            raise typer.BadParameter(f"{step!r}: expected {', '.join(get_args(CleanStep))}", param_hint="--clean")
+    return found
 
 
 def _buckets(text: str | None) -> Any:

@@ -46,12 +46,10 @@ def checked(found: Any, path: str, ability: str) -> Any:
 
 
 def load_tokenizer(path: str) -> TextTokenizer:
-    """Load a tokenizer from its folder, from a tokenizer.json, or from a model."""
-    from foreword.protocols import TextTokenizer
-
+    """Load a tokenizer from its folder, from a tokenizer.json or .model file, or from a model."""
     found = load_any(path)
-    tokenizer = found.tokenizer if "score" in kinds.of(found).abilities else found
-    if not isinstance(tokenizer, TextTokenizer):
+    tokenizer: TextTokenizer = found.tokenizer if "score" in kinds.of(found).abilities else found
+    if kinds.of(tokenizer).task != "tokenizer":
         raise InputError(
             f"{path}: its kind is {kinds.of(found).name}, not a tokenizer: foreword tokenize train makes one"
         )

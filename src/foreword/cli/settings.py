@@ -11,20 +11,31 @@ from typing import Any, Literal, Union, Unpack, get_args, get_origin, get_type_h
 import typer
 
 from foreword import kinds
+from foreword.cli.source_settings import settings_in_source
 
 HINT = "'--set'"
 NAMES = {float: "a number", int: "a whole number", str: "a string", bool: "true or false", NoneType: "null"}
 
 
 def parse_settings(
-    settings: Iterable[str] | None, kind: str, *models: type, without: Iterable[str] = ()
+    settings: Iterable[str] | None, kind: str, *models: type | str, without: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Return the settings of ``--set`` as arguments of ``models``; ``kind`` is what the user calls them.
 
+    models: classes, or their homes, ``"module:Class"``, which are imported once their sources allow the settings.
     without: arguments that ``--set`` cannot change, because another option or the kind itself says them.
     """
-    allowed = {name: wanted for model in models for name, wanted in settings_of(model).items() if name not in without}
-    return dict(_parse(setting, kind, allowed) for setting in settings or [])
+    given = list(settings or [])
+    if any(isinstance(model, str) for model in models):
+        read = [settings_in_source(model) if isinstance(model, str) else settings_of(model) for model in models]
+        _parse_all(given, kind, read, without)
+    classes = [kinds.resolve(model) if isinstance(model, str) else model for model in models]
+    return _parse_all(given, kind, [settings_of(each) for each in classes], without)
+
+
+def _parse_all(given: list[str], kind: str, known: list[dict[str, Any]], without: Iterable[str]) -> dict[str, Any]:
+    allowed = {name: wanted for each in known for name, wanted in each.items() if name not in without}
+    return dict(_parse(setting, kind, allowed) for setting in given)
 
 
 def settings_of(model: type) -> dict[str, Any]:

@@ -78,13 +78,16 @@ def train(
     """
     from foreword.cli.models import check_output, nothing_to_resume
     from foreword.cli.progress import job
-    from foreword.pipeline.fitting import Output
 
-    chosen, target = kinds.trained_as("tagger")[kind], Output(out, resume)
+    chosen = kinds.trained_as("tagger")[kind]
     if resume and "resume" not in chosen.training:
         raise typer.BadParameter(f"{kind} is not a network: nothing to resume", param_hint="'--resume'")
     tagger = new_tagger(kind, files, column, scheme, settings)
     check_output(out, folder=True)
+
+    from foreword.pipeline.fitting import Output  # imported now that the arguments are checked: it takes a while
+
+    target = Output(out, resume)
     if nothing_to_resume(target, chosen):
         return
     with job(output, out, kind=kind, column=tagger.column) as work:
@@ -107,10 +110,9 @@ def new_tagger(
     from foreword.cli.settings import parse_settings, settings_of
 
     chosen = kinds.trained_as("tagger")[kind]
-    model = kinds.resolve(chosen.home)
-    given = parse_settings(settings, kind, model)
+    given = parse_settings(settings, kind, chosen.home)
     if scheme is not None:
-        if "scheme" not in settings_of(model):
+        if "scheme" not in settings_of(kinds.resolve(chosen.home)):
             raise typer.BadParameter(f"{kind} has no spans: expected --kind bilstm", param_hint="'--scheme'")
         given["scheme"] = scheme
     column = column or usual_column(files, scheme)

@@ -105,7 +105,7 @@ class TrainingOptions:
         if self.memory is not None:
             given |= {"memory": self.memory, "scratch": str(nearest_existing(out))}
         fixed = {**kind.names[name], **given}
-        return {**fixed, **parse_settings(settings, name, kinds.resolve(kind.home), without=fixed)}
+        return {**fixed, **parse_settings(settings, name, kind.home, without=fixed)}
 
 
 def train(
@@ -134,12 +134,15 @@ def train(
     """
     from foreword.cli.models import check_output, nothing_to_resume
     from foreword.cli.progress import job
-    from foreword.pipeline.fitting import Output
 
     chosen = kinds.trained_as("language-model", "vectors")[kind]
     training.check(kind, chosen)
     check_output(out, folder=True)
-    target, given = Output(out, training.resume), training.settings(kind, chosen, out, settings)
+    given = training.settings(kind, chosen, out, settings)
+
+    from foreword.pipeline.fitting import Output  # imported now that the arguments are checked: it takes a while
+
+    target = Output(out, training.resume)
     if nothing_to_resume(target, chosen):
         return
     model = target.build(chosen, given)

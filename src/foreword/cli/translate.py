@@ -102,14 +102,17 @@ def train(
     from foreword.cli.models import check_output, nothing_to_resume
     from foreword.cli.progress import job
     from foreword.cli.settings import parse_settings
+
+    check_output(out, folder=True)
+    kind = kinds.KINDS["seq2seq"]
+    given = parse_settings(settings, "translate", kind.home, without=["device"])
+
     from foreword.pipeline.fitting import Output, learn_translator, new_translator
     from foreword.storage.folder import save
 
-    check_output(out, folder=True)
-    kind, saved = kinds.KINDS["seq2seq"], Output(out, resume)
+    saved = Output(out, resume)
     if nothing_to_resume(saved, kind):
         return
-    given = parse_settings(settings, "translate", kinds.resolve(kind.home), without=["device"])
     translator = new_translator(kinds.build(kind, {**given, "device": device}), tokens, vocab, min_count or 2)
     with job(output, out, kind="text-translator", attention=translator.model.attention) as work:
         texts = read_sides(source, target, work.meter)

@@ -25,7 +25,8 @@ from typing import Any
 
 from foreword.cluster.connect import change_folder, cluster_cores, connected, lost, ray_module
 from foreword.errors import InputError, SettingError
-from foreword.filtering.run import OnError, Report, filter_files, fingerprint
+from foreword.filtering.models import fingerprint
+from foreword.filtering.run import OnError, Report, filter_files
 from foreword.filtering.settings import Filtering
 from foreword.filtering.shards import OpenFilter
 from foreword.filtering.summary import Tally

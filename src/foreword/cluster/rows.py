@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 
 from foreword.errors import InputError
-from foreword.filtering.rules import Judge
-from foreword.filtering.scoring import Column
+from foreword.filtering.columns import Column
+from foreword.filtering.fields import field_column
+from foreword.filtering.judge import Judge
+from foreword.filtering.rules import field_in
 from foreword.filtering.settings import PIECE_BYTES, Filtering
 from foreword.filtering.shards import OpenFilter
 from foreword.text.block import Block
@@ -65,7 +67,9 @@ class Passing(Scores):
         import pyarrow
 
         columns = self.columns(batch)
-        passes = Judge(self._filtering, columns).passing(columns, {}, np.ones(len(batch), np.bool_))
+        judge = Judge(self._filtering, columns)
+        fields = [field_column(name, batch.column(str(field_in(name))).to_pylist()) for name in judge.fields]
+        passes = judge.passing(columns, {}, np.ones(len(batch), np.bool_), fields)
         return batch.filter(pyarrow.array(passes))
 
 

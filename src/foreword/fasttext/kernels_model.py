@@ -47,6 +47,24 @@ class Answers(NamedTuple):
     weights: Floats
 
 
+class Question(NamedTuple):
+    """Which labels are asked for.
+
+    k: how many of the best; least: their least probability, before fastText's 0.00001 is added.
+    scored: int32, labels that share the softmax; ranked: int32, labels that can be among the best.
+    wanted: int32, labels whose probabilities are written whether or not they are among the best.
+    every: whether all labels are ranked. parents: int32 (2 · labels − 1,), of the nodes of the tree.
+    """
+
+    k: int
+    least: float
+    scored: Ints
+    ranked: Ints
+    wanted: Ints
+    every: bool
+    parents: Ints
+
+
 class Best(NamedTuple):
     """The k best, and buffers for the search of the tree."""
 
@@ -186,28 +204,61 @@ def stepped_sigmoid(score: np.float32) -> float:
 
 
 @inlined
-def best_of_all(hidden: Floats, answers: Answers, width: int, k: int, least: float, best: Best) -> None:
-    """Find the k best of all labels by their share of the softmax or their own sigmoid."""
-    highest = np.float32(-np.inf)
-    for label in range(answers.labels):
+def label_probability(answers: Answers, best: Best, label: int, total: float) -> float:
+    """Return a label's share of the softmax, or its own sigmoid."""
+    return best.scores[label] / total if answers.softmax else stepped_sigmoid(best.scores[label])
+
+
+@inlined
+def best_of_all(hidden: Floats, answers: Answers, width: int, question: Question, best: Best) -> float:
+    """Find the k best of the ranked labels by their share of the softmax or their own sigmoid; return the divisor of
+    the softmax.
+    """
+    highest, scored, ranked = np.float32(-np.inf), question.scored, question.ranked
+    for place in range(len(scored)):
+        label = np.int64(scored[place])
         best.scores[label] = row_dot(hidden, answers.outputs, label, width)
         highest = max(highest, best.scores[label])
     total = 0.0
     if answers.softmax:
-        for label in range(answers.labels):
+        for place in range(len(scored)):
+            label = np.int64(scored[place])
             best.scores[label] = np.float32(math.exp(best.scores[label] - highest))
             total += best.scores[label]
-    for label in range(answers.labels):
-        score = best.scores[label]
-        p = score / total if answers.softmax else stepped_sigmoid(score)
-        if p >= least:
-            keep_best(best, k, p + MORE, label)
+    for place in range(len(ranked)):
+        label = np.int64(ranked[place])
+        p = label_probability(answers, best, label, total)
+        if p >= question.least:
+            keep_best(best, question.k, p + MORE, label)
+    return total
 
 
 @inlined
-def best_of_tree(hidden: Floats, answers: Answers, width: int, k: int, least: float, best: Best) -> None:
+def leaf_probability(hidden: Floats, answers: Answers, width: int, parents: Ints, label: int) -> float:
+    """Return the probability of a leaf of the tree: the product of the turns on its path."""
+    value, node, root = 1.0, label, 2 * answers.labels - 2
+    while node != root:
+        parent = np.int64(parents[node])
+        f = 1.0 / (1.0 + math.exp(-row_dot(hidden, answers.outputs, parent - answers.labels, width)))
+        value *= (f if answers.right[parent] == node else 1.0 - f) + MORE
+        node = parent
+    return value
+
+
+@inlined
+def best_leaves(hidden: Floats, answers: Answers, width: int, question: Question, best: Best) -> None:
+    """Find the k best of some leaves of the tree."""
+    for place in range(len(question.ranked)):
+        label = np.int64(question.ranked[place])
+        p = leaf_probability(hidden, answers, width, question.parents, label)
+        if p >= question.least + MORE:
+            keep_best(best, question.k, p, label)
+
+
+@inlined
+def best_of_tree(hidden: Floats, answers: Answers, width: int, question: Question, best: Best) -> None:
     """Find the k best labels of the tree, the likelier child first, skipping nodes that cannot improve them."""
-    size = 1
+    size, k, least = 1, question.k, question.least
     best.stack[0], best.stack_values[0] = 2 * answers.labels - 2, 1.0
     while size:
         size -= 1
@@ -228,14 +279,35 @@ def best_of_tree(hidden: Floats, answers: Answers, width: int, k: int, least: fl
         size += 2
 
 
+@inlined
+def answer_line(
+    hidden: Floats, answers: Answers, width: int, question: Question, best: Best, shares: Floats, line: int
+) -> None:
+    """Find the k best labels of a hidden vector, and write the probabilities of the wanted ones to ``shares[line]``."""
+    if answers.tree:
+        if question.every:
+            best_of_tree(hidden, answers, width, question, best)
+        else:
+            best_leaves(hidden, answers, width, question, best)
+        for place in range(len(question.wanted)):
+            label = np.int64(question.wanted[place])
+            shares[line, place] = leaf_probability(hidden, answers, width, question.parents, label)
+        return
+    total = best_of_all(hidden, answers, width, question, best)
+    for place in range(len(question.wanted)):
+        shares[line, place] = label_probability(answers, best, np.int64(question.wanted[place]), total) + MORE
+
+
 @kernel
 def predict_lines(
     data: Bytes, begins: Longs, ends: Longs, reader: LineReader, inputs: Floats, stride: int, answers: Answers,
-    k: int, least: float, work: LineWorkspace, hidden: Floats, best: Best, labels: Ints,
-    probabilities: Floats,
+    question: Question, work: LineWorkspace, hidden: Floats, best: Best, labels: Ints, probabilities: Floats,
+    shares: Floats,
 ) -> None:  # fmt: skip
-    """Write the k best labels of every line, −1 where there are fewer, and fastText's probabilities of them."""
-    done = 0
+    """Write the k best labels of every line, −1 where there are fewer, fastText's probabilities of them, and those of
+    the wanted labels, NaN for a line without a known word.
+    """
+    done, k = 0, question.k
     while done < len(begins):
         lines = read_lines(reader, data, begins, ends, done, work)
         soon = work.row_ends[lines]
@@ -246,10 +318,10 @@ def predict_lines(
                 best.values[place], best.names[place] = 0.0, -1
             if count:
                 pool_rows(inputs, work.rows, first, count, soon, stride, answers, hidden, work.largest, work.smallest)
-                if answers.tree:
-                    best_of_tree(hidden, answers, answers.pools * stride, k, least, best)
-                else:
-                    best_of_all(hidden, answers, answers.pools * stride, k, least, best)
+                answer_line(hidden, answers, answers.pools * stride, question, best, shares, done + line)
+            else:
+                for place in range(len(question.wanted)):
+                    shares[done + line, place] = np.nan
             for place in range(k):
                 labels[done + line, place] = best.names[place]
                 probabilities[done + line, place] = best.values[place]

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from foreword.arrays import Array, Bytes, Floats, Ints, Longs, ULongs
-from foreword.errors import InputError
+from foreword.errors import InputError, SettingError
 from foreword.fasttext.files import (
     END,
     HIERARCHICAL,
@@ -25,7 +25,7 @@ from foreword.fasttext.files import (
 )
 from foreword.fasttext.kernels_cut import count_words
 from foreword.fasttext.kernels_lines import LineReader, LineWorkspace, make_line_workspace
-from foreword.fasttext.kernels_model import Answers, make_best, predict_lines, read_rows
+from foreword.fasttext.kernels_model import Answers, Question, make_best, predict_lines, read_rows
 from foreword.protocols import Json, Parts
 from foreword.storage.joined import check_joined, joined, offsets_of, separated
 from foreword.text.block import Block
@@ -241,20 +241,56 @@ class LineModel:
         counts: list[int] = self.dictionary.counts[self.dictionary.size :].tolist()
         return counts
 
+    @cached_property
+    def _parents(self) -> Ints:
+        """The parent of each node of the tree, −1 for the root; empty where there is no tree."""
+        left, right = self.answers.left, self.answers.right
+        parents = np.full(len(left) if self.answers.tree else 0, -1, np.int32)
+        for node in range(self.dictionary.labels, len(parents)):
+            parents[left[node]] = parents[right[node]] = node
+        return parents
+
     def predict(self, block: Block, k: int, threshold: float) -> tuple[Ints, Floats]:
         """Return the k likeliest labels of each line (lines, k), −1 where there are fewer, and their probabilities."""
-        stride = self.inputs.shape[1]
-        labels, probabilities = np.empty((len(block), k), np.int32), np.empty((len(block), k), np.float32)
+        return self.probabilities(block, k, threshold)[:2]
+
+    def probabilities(
+        self,
+        block: Block,
+        k: int,
+        threshold: float = 0.0,
+        *,
+        wanted: Sequence[int] = (),
+        only: Sequence[int] | None = None,
+        before: bool = False,
+    ) -> tuple[Ints, Floats, Floats]:
+        """Return what ``predict`` does, and the probabilities of the labels ``wanted``: float32 (lines, wanted), NaN
+        for a line without a known word.
+
+        only: labels that can be among the best. before: restrict to them before the softmax, so that their
+        probabilities sum to one, instead of after it.
+        """
+        stride, every = self.inputs.shape[1], np.arange(self.dictionary.labels, dtype=np.int32)
+        if before and self.answers.tree:
+            raise SettingError("a hierarchical softmax cannot be restricted to some labels before, only after it")
+        ranked = every if only is None else np.array(only, np.int32)
+        question = Question(
+            k, threshold, ranked if before else every, ranked, np.array(wanted, np.int32), only is None, self._parents
+        )
+        if before and not np.isin(question.wanted, ranked).all():
+            raise SettingError("a label that the softmax leaves out has no probability")
+        labels, best = np.empty((len(block), k), np.int32), np.empty((len(block), k), np.float32)
+        shares = np.empty((len(block), len(wanted)), np.float32)
         workspace = self._workspace(int((block.stops - block.starts).max(initial=0)))
         answers = self.answers._replace(outputs=frozen(self.answers.outputs), weights=frozen(self.answers.weights))
         predict_lines(
             frozen(block.data), block.starts, block.stops, self.reader, frozen(self.inputs.reshape(-1)), stride,
-            answers, k, threshold, workspace, np.empty(3 * stride, np.float32), make_best(self.dictionary.labels, k),
-            labels, probabilities,
+            answers, question, workspace, np.empty(3 * stride, np.float32), make_best(self.dictionary.labels, k),
+            labels, best, shares,
         )  # fmt: skip
         if workspace.size <= CACHED_BYTES:
             self._workspaces.append(workspace)
-        return labels, probabilities
+        return labels, best, shares
 
     def _workspace(self, longest: int) -> LineWorkspace:
         """Return a workspace for lines of that size: a cached one, with the n-grams of words in it, or a new one."""

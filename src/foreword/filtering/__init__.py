@@ -3,9 +3,11 @@
 The stages of one part of a shard::
 
     text/rows.py   a file            -> batches: the rows as they are in the file, and their texts
-    scoring.py     texts             -> columns of scores, by any model
-    rules.py       columns           -> which rows pass, and which rule the others fail
-    output.py      rows that pass    -> a file of the same format
+    scoring.py     texts             -> columns of scores, by any model; labels.py by classifiers
+    statistics.py  texts             -> columns that need no model
+    fields.py      rows              -> columns of their own fields
+    judge.py       columns           -> which rows pass, by rules.py, and which rule the others fail
+    output.py      rows that pass    -> a file of the same format, or by sidecar.py ids and scores alone
 
 ``settings.py`` has the settings of a run, which all stages receive as they are. ``shards.py`` runs the stages,
 ``worker.py`` distributes the parts to processes, ``run.py`` puts the results in place, ``ledger.py`` records what is

@@ -20,7 +20,7 @@ import numpy as np
 
 from foreword.arrays import Bools, Bytes, Longs
 from foreword.errors import InputError, MissingExtraError, explained
-from foreword.filtering.scoring import Column, arrow_mask
+from foreword.filtering.columns import Column, arrow_mask
 from foreword.text.lines import Lines
 from foreword.text.parquet import ParquetRows
 from foreword.text.rows import ArrowRows, LineRows, RowBatch

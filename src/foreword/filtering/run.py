@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from foreword.errors import InputError, SettingError
+from foreword.filtering.columns import label_column, lower_is_better
+from foreword.filtering.judge import Judge
 from foreword.filtering.ledger import AddressLedger, Ledger
+from foreword.filtering.models import fingerprint
 from foreword.filtering.output import concatenate, line_bytes, written
-from foreword.filtering.rules import Judge, read_table
-from foreword.filtering.scoring import label_column, lower_is_better
 from foreword.filtering.settings import Filtering
 from foreword.filtering.shards import OpenFilter, Part, Shard, check_disjoint
 from foreword.filtering.summary import Tally, best_shares, values_in
+from foreword.filtering.tables import read_table
 from foreword.filtering.worker import Done, Perform, Task, end_if_imported, perform_all
 from foreword.native.parallel import cores
 from foreword.protocols import Meter
@@ -31,6 +31,9 @@ from foreword.text.rows import LineRows
 OnError = Literal["stop", "skip"]
 
 STREAM = "-"
+
+SINCE_0_2 = ("columns", "top", "labels", "restrict", "clean", "like", "sidecar", "id")
+"""Settings that runs of version 0.1 do not have."""
 
 
 @dataclass(slots=True)
@@ -72,6 +75,9 @@ def filter_files(
         end_if_imported()
     files = find_files(source)
     shards = [Shard.of(number, file, source, filtering) for number, file in enumerate(files)]
+    for name, count in Counter(shard.relative for shard in shards).items():
+        if count > 1:
+            raise SettingError(f"{name}: {count} files would be written under this name; filter them one by one")
     check_disjoint(source, files, str(out))
     ledger = _ledger(str(out), _settings(filtering), restart, scratch)
     finished = False
@@ -94,25 +100,12 @@ def _ledger(out: str, settings: dict[str, Any], restart: bool, scratch: str | Pa
 def _settings(filtering: Filtering) -> dict[str, Any]:
     """Return what must be the same for a run to be resumed: models and tables by their content."""
     settings: dict[str, Any] = asdict(filtering)
+    for each in fields(filtering):  # so that a run is resumed that began before there were such settings
+        if each.name in SINCE_0_2 and settings[each.name] == each.default:
+            del settings[each.name]
     settings["models"] = [[name, fingerprint(path)] for name, path in filtering.models]
     settings["table"] = read_table(filtering.table) if filtering.table else None
     return settings
-
-
-def fingerprint(path: str) -> list[int | str]:
-    """Identify a model without reading all of it: by the checksums of its folder, or the two ends of its file."""
-    location = Path(path)
-    try:
-        if location.is_dir():
-            return [hashlib.sha256((location / "model.json").read_bytes()).hexdigest()]
-        with location.open("rb") as file:
-            digest = hashlib.sha256(file.read(1 << 20))
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - (1 << 20)))
-            digest.update(file.read())
-    except OSError as error:
-        raise InputError(f"{path}: no model there: {error.strerror}") from error
-    return [size, digest.hexdigest()]
 
 
 @dataclass
@@ -315,6 +308,8 @@ def filter_stream(source: str, out: Sink, filtering: Filtering, *, meter: Meter 
     Rows are JSONL unless their files' names or the format say otherwise. They are written in order and uncompressed, by
     one process. Nothing is recorded, so that nothing can be resumed.
     """
+    if filtering.sidecar:
+        raise SettingError("a sidecar is a file: name a folder to write to")
     if filtering.two_passes:
         raise SettingError("percentages are known when all has been read: a stream passes by once")
     if source == STREAM and filtering.format is None:
@@ -336,7 +331,8 @@ def filter_stream(source: str, out: Sink, filtering: Filtering, *, meter: Meter 
     for number, file in enumerate(files):
         for rows in opened.rows(Part(source if source == STREAM else file.name, number, 0), report):
             assert isinstance(rows, LineRows)
-            tally.bytes_out += _write_all(out, line_bytes(rows, *judge.apply(rows, opened.scores(rows.texts), tally)))
+            found = judge.apply(rows, opened.scores(rows.texts), tally, opened.fields(rows, judge))
+            tally.bytes_out += _write_all(out, line_bytes(rows, *found))
     return Report(tally, len(files), [], time.perf_counter() - began, 0)
 
 

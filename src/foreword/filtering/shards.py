@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -20,19 +21,21 @@ import numpy as np
 
 from foreword.arrays import Bools
 from foreword.errors import InputError, SettingError
+from foreword.filtering.columns import Column, find_column, label_column, read_columns, write_columns
+from foreword.filtering.fields import field_column
+from foreword.filtering.judge import Judge, asked_columns
+from foreword.filtering.labels import ClassScorer
+from foreword.filtering.models import column_in
 from foreword.filtering.output import LineWriter, RowWriter, TableWriter, written
-from foreword.filtering.rules import Judge
-from foreword.filtering.scoring import (
-    Column,
-    find_column,
-    label_column,
-    open_scorer,
-    read_columns,
-    write_columns,
-)
+from foreword.filtering.routing import RoutedScorer
+from foreword.filtering.rules import field_in
+from foreword.filtering.scoring import CleanedScorer, Scorer, open_scorer
 from foreword.filtering.settings import Filtering
+from foreword.filtering.sidecar import SidecarLines, SidecarTable
+from foreword.filtering.statistics import StatisticsScorer
 from foreword.filtering.summary import VALUE, Tally
 from foreword.text.block import Block
+from foreword.text.cleaning import Cleaner
 from foreword.text.files import ADDRESS, STANDARD_INPUT, SourceFile
 from foreword.text.rows import RowBatch, rows_from
 from foreword.text.segments import count_lines_before, cut_points, segment_opened
@@ -73,10 +76,13 @@ class Shard:
             raise InputError("standard input is no shard: foreword filter reads files")
         path = Path(file.name)
         changed = path.stat().st_mtime_ns if not ADDRESS.match(file.name) and path.is_file() else 0
-        cuts = [0] if filtering.format_of(file.name) == "parquet" else cut_points(file, PART_BYTES)
+        # A sidecar numbers lines of text, and Parquet cannot be put together from parts.
+        whole = filtering.sidecar is not None or filtering.format_of(file.name) == "parquet"
+        cuts = [0] if whole else cut_points(file, PART_BYTES)
         pairs = list(itertools.pairwise(cuts)) or [(0, 0)]
         parts = tuple(Part(file.name, number, index, *pair) for index, pair in enumerate(pairs))
-        return cls(file.name, relative_name(file.name, source), file.size or 0, (file.size or 0, changed), parts)
+        relative = filtering.result_name(relative_name(file.name, source))
+        return cls(file.name, relative, file.size or 0, (file.size or 0, changed), parts)
 
     def file_of(self, part: Part, suffix: str) -> str:
         """Return the name of a file for a part, the same in every run."""
@@ -122,9 +128,23 @@ class OpenFilter:
 
     def __init__(self, filtering: Filtering) -> None:
         self.filtering = filtering
-        self._scorers = [
-            open_scorer(path, f"{name}_" if name else "", filtering.piece_bytes) for name, path in filtering.models
-        ]
+        self._asked = asked_columns(filtering)
+        self._scorers = [self._routed(name, path) for name, path in filtering.models]
+        self._statistics = StatisticsScorer.of(self._asked)
+
+    def _routed(self, name: str, path: str) -> Scorer | RoutedScorer:
+        """Open a model, or prepare the models for all labels of one before it."""
+        if column_in(path) is None:
+            return self._open(name, path)
+        return RoutedScorer(path, partial(self._open, name))
+
+    def _open(self, name: str, path: str) -> Scorer:
+        """Open a model, with the step that cleans texts for it."""
+        settings, prefix = self.filtering, f"{name}_" if name else ""
+        labels = settings.labels_of(name, self._asked)
+        scorer = open_scorer(path, prefix, settings.piece_bytes, labels)
+        step = self.filtering.cleaning_of(name, isinstance(scorer, ClassScorer))
+        return scorer if step == "none" else CleanedScorer(scorer, Cleaner(step))
 
     def rows(self, part: Part, report: Callable[[int], None]) -> Iterator[RowBatch]:
         """Yield the rows of a part; ``report`` is called with the bytes read since the last call."""
@@ -138,22 +158,29 @@ class OpenFilter:
 
     def scores(self, texts: Block) -> list[Column]:
         """Score documents by all models."""
-        return [column for scorer in self._scorers for column in scorer.columns(texts)]
+        found: list[Column] = []
+        for scorer in self._scorers:
+            found += scorer.columns(texts, found) if isinstance(scorer, RoutedScorer) else scorer.columns(texts)
+        return found + self._statistics.columns(texts)
 
     def columns(self) -> list[Column]:
         """Return the columns that there will be, without a row."""
         return self.scores(Block.from_texts([]))
+
+    def fields(self, rows: RowBatch, judge: Judge) -> list[Column]:
+        """Return the rows' own fields that the rules read."""
+        return [field_column(name, rows.values(str(field_in(name)))) for name in judge.fields]
 
     def write_scores(self, part: Part, judge: Judge, path: Path, report: Callable[[int], None]) -> Tally:
         """Do the first of two passes: write the columns of a part, and the values that percentiles are taken of."""
         tally, values = Tally(), path.with_suffix(".values")
         with written(path, str(path)) as scores, written(values, str(values)) as chosen:
             for rows in self.rows(part, report):
-                columns = self.scores(rows.texts)
+                columns, fields = self.scores(rows.texts), self.fields(rows, judge)
                 write_columns(scores, columns)
                 # Buckets are made of all documents, and a rule may ask for a bucket; a percentile is of what passes.
-                passes = rows.present if judge.buckets is not None else judge.passing(columns, {}, rows.present)
-                _write_values(chosen, columns, judge.by, passes)
+                passes = rows.present if judge.buckets is not None else judge.passing(columns, {}, rows.present, fields)
+                _write_values(chosen, columns, find_column((*columns, *fields), judge.by), passes)
                 tally.documents += int(np.count_nonzero(rows.present))
         return tally
 
@@ -165,23 +192,30 @@ class OpenFilter:
         with ExitStack() as stack:
             stream = stack.enter_context(written(path, name))
             earlier = stack.enter_context(scores.open("rb")) if scores else None
-            is_table = self.filtering.format_of(part.source) == "parquet"
-            writer: RowWriter = TableWriter(stream, part.source) if is_table else LineWriter(stream, part.source)
+            writer = self._writer(stream, part.source)
             stack.callback(writer.abandon)
             like = self.columns() if earlier else []
             for rows in self.rows(part, report):
                 columns = read_columns(earlier, like, len(rows)) if earlier else self.scores(rows.texts)
-                writer.write(rows, *judge.apply(rows, columns, tally))
+                writer.write(rows, *judge.apply(rows, columns, tally, self.fields(rows, judge)))
             writer.close()
         tally.bytes_out = path.stat().st_size
         return tally
 
+    def _writer(self, stream: BinaryIO, source: str) -> RowWriter:
+        if self.filtering.sidecar == "parquet":
+            return SidecarTable(stream, self.filtering, self.columns())
+        if self.filtering.sidecar == "dolma":
+            return SidecarLines(stream, self.filtering.result_name(source), self.filtering)
+        is_table = self.filtering.format_of(source) == "parquet"
+        return TableWriter(stream, source) if is_table else LineWriter(stream, source)
 
-def _write_values(file: BinaryIO, columns: Sequence[Column], by: str, passes: Bools) -> None:
-    column, label = find_column(columns, by), label_column(columns)
-    rows = passes & ~column.missing
+
+def _write_values(file: BinaryIO, columns: Sequence[Column], by: Column, passes: Bools) -> None:
+    numbers, label = by.number(), label_column(columns)
+    rows = passes & ~np.isnan(numbers)
     values = np.empty(int(np.count_nonzero(rows)), VALUE)
-    values["value"] = column.values[rows]
+    values["value"] = numbers[rows]
     values["label"] = -1 if label is None else find_column(columns, label).values[rows]
     file.write(values.data)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from foreword.arrays import Array, Doubles, Longs, ULongs
-from foreword.filtering.scoring import Column
+from foreword.filtering.columns import Column, is_share
 from foreword.picture.picture import Picture, label, percent, readable, svg
 
 PER_POWER = 8
@@ -74,11 +74,6 @@ def add_counts(into: dict[str, int], more: Mapping[str, int]) -> None:
     """Add counts by name."""
     for name, count in more.items():
         into[name] = into.get(name, 0) + count
-
-
-def is_share(name: str) -> bool:
-    """Return whether a column has values from 0 to 1."""
-    return name.endswith("probability")
 
 
 def bin_of(column: Column) -> Any:

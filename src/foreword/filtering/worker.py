@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from foreword.errors import ForewordError, InputError
+from foreword.filtering.judge import Judge
 from foreword.filtering.output import WriteError, choose_allocator
-from foreword.filtering.rules import Judge
 from foreword.filtering.settings import Filtering
 from foreword.filtering.shards import OpenFilter, Part, lines_before
 from foreword.filtering.summary import Tally

@@ -91,8 +91,25 @@ class Job:
             "model": self.model,
             "note": self.note,
             "starter": self.starter,
-            "resumable": self.phase == "stopped" and self.checkpoint is not None,
+            "resumable": self.resumable,
         }
+
+    @property
+    def resumable(self) -> bool:
+        """Return whether it was stopped halfway and can be resumed."""
+        return self.phase == "stopped" and self.checkpoint is not None
+
+    def release(self) -> None:
+        """Drop the functions, and with them the text they read: this job does not run again."""
+        self.work, self.finish = _no_steps, _no_model
+
+
+def _no_steps(_: Job) -> Iterator[Step]:
+    return iter(())
+
+
+def _no_model() -> str | None:
+    return None
 
 
 class Jobs:
@@ -142,6 +159,7 @@ class Jobs:
             if job.phase == "waiting":
                 self._waiting.remove(job)
                 job.phase = "cancelled"
+                job.release()
             elif job.phase == "running":
                 job.stopping.set()
                 if job.checkpoint is not None:
@@ -154,7 +172,7 @@ class Jobs:
         """Queue a stopped job again."""
         with self._changed:
             job = self[id]
-            if job.phase != "stopped" or job.checkpoint is None:
+            if not job.resumable:
                 raise SettingError(f"training {id} is {job.phase}: only one that was stopped halfway can be resumed")
             job.stopping.clear()
             job.phase = "waiting"
@@ -192,6 +210,8 @@ class Jobs:
             job.phase, job.note = "failed", str(error)
         except Exception as error:  # whatever happens in one training, the next one has its turn
             job.phase, job.note = "failed", f"unexpected {type(error).__name__}: {error}"
+        if not job.resumable:
+            job.release()
 
 
 def _run_steps(job: Job) -> bool:

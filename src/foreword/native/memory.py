@@ -29,6 +29,30 @@ def load_unaligned(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 @intrinsic
+def load_unaligned32(typing_context: Any, array: Any, index: Any) -> Any:
+    """Load four bytes of a uint8 array, at any alignment, as one little-endian number."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=arguments[0])
+        address = builder.gep(view.data, [arguments[1]])
+        word = builder.load(builder.bitcast(address, ir.IntType(32).as_pointer()))
+        word.align = 1
+        return word
+
+    return types.uint32(array, types.int64), generate
+
+
+@intrinsic
+def float_of(typing_context: Any, bits: Any) -> Any:
+    """Return the float32 of these 32 bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.FloatType())
+
+    return types.float32(types.uint32), generate
+
+
+@intrinsic
 def bytes_between(typing_context: Any, array: Any, index: Any, least: Any, most: Any) -> Any:
     """Return a 64-bit mask of ``array[index:index + 64]``: bit i is set where byte i is from ``least`` to ``most``."""
     byte, lanes = ir.IntType(8), ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)

@@ -44,6 +44,7 @@ from foreword.ngram.kernels_arpa import (
     read_unigrams,
     write_entries,
 )
+from foreword.ngram.log10 import NEVER, Log10Ngrams
 from foreword.ngram.model import HIGHEST_ORDER, NgramLM
 from foreword.ngram.smoothing import GIVEN, method
 from foreword.protocols import Json, Parts
@@ -58,9 +59,6 @@ from foreword.tokens.vocab import END, UNKNOWN, Vocab
 START = "<s>"
 UPPER_UNKNOWN = "<UNK>"
 """The spelling of ``<unk>`` in some tools."""
-
-NEVER = -99.0
-"""The log10 of zero in ARPA files."""
 
 NO_UNKNOWN = -100.0
 """KenLM's log10 probability of unknown words if a file has none."""
@@ -237,10 +235,10 @@ def repeated(lines: ArpaLines, words: list[str]) -> InputError:
     return lines.error(f"the {len(words)}-gram {' '.join(words)!r} is listed twice")
 
 
-def natural(log10: float) -> float:
-    """Return the natural log, rounded to float32 as in a model."""
+def natural(log10: float, scale: float = LOG10) -> float:
+    """Return the natural log, rounded to float32 as in a model; with ``scale`` 1 the log10 itself."""
     with np.errstate(over="ignore"):
-        return float(np.float32(log10 * LOG10))
+        return float(np.float32(log10 * scale))
 
 
 # Reading
@@ -248,9 +246,20 @@ def natural(log10: float) -> float:
 
 def read_arpa(path: str | Path) -> NgramLM:
     """Read an ARPA file, plain or compressed."""
+    return _read(path, LOG10)
+
+
+def read_log10(path: str | Path) -> Log10Ngrams:
+    """Read an ARPA file, plain or compressed, with log10 values as they are: no rounding but to float32."""
+    model = _read(path, 1.0)
+    return Log10Ngrams(model.vocab, model.sizes_, model.ngrams)
+
+
+def _read(path: str | Path, scale: float) -> NgramLM:
+    """Read an ARPA file; its logs are multiplied by ``scale``."""
     lines = ArpaLines(path)
     sizes = read_header(lines)
-    words = _Unigrams()
+    words = _Unigrams(scale)
     words.read(lines, sizes[0])
     vocab, unigrams = words.finish()
     # A header is plausible if the file is long enough for what it declares, even if compressed.
@@ -267,10 +276,11 @@ def read_arpa(path: str | Path) -> NgramLM:
 class _Unigrams:
     """The unigrams of a file. A word's number in the table is one more than its entry's in the file.
 
-    ids: int32, by number, what the model calls each string.
+    ids: int32, by number, what the model calls each string. scale: what logs are multiplied by.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
         self.table = StringTable()
         self.ids = np.empty(0, np.int32)
         self._values: list[Floats] = []
@@ -285,14 +295,16 @@ class _Unigrams:
         while status != ENOUGH:
             if len(spelled) < len(lines.data):
                 spelled = np.empty(len(lines.data), np.uint8)
-            status = read_unigrams(lines.data, declared, spelled, offsets, values, numbers, spans, logs, position)
+            status = read_unigrams(
+                lines.data, declared, spelled, offsets, values, numbers, spans, logs, self.scale, position
+            )
             count = int(position[ROWS])
             position[ROWS] = 0
             self._add(lines, spelled, offsets[: count + 1], values[: 2 * count].copy(), numbers)
             if status == ODD or (status == MORE and not lines.fill()):
                 words, log, backoff = read_entry(lines, 1, int(position[ENTRIES]), declared)
                 word = np.frombuffer(bytearray(words[0].encode()), np.uint8)
-                single = np.array([natural(log), natural(backoff)], np.float32)
+                single = np.array([natural(log, self.scale), natural(backoff, self.scale)], np.float32)
                 self._add(lines, word, np.array([0, len(word)]), single, np.array([lines.number]))
                 position[ENTRIES] += 1
 
@@ -315,8 +327,8 @@ class _Unigrams:
         self.ids[ordinary] = np.arange(2, len(ordinary) + 2)
         self.ids[[0, unknown, upper]], self.ids[end], self.ids[start] = 0, 1, len(ordinary) + 2
         unigrams = np.zeros(2 * (len(ordinary) + 3), np.float32)
-        unigrams[::2] = natural(NEVER)
-        unigrams[0] = natural(NO_UNKNOWN)
+        unigrams[::2] = natural(NEVER, self.scale)
+        unigrams[0] = natural(NO_UNKNOWN, self.scale)
         values = np.concatenate(self._values)
         unigrams[2 * self.ids[listed]], unigrams[2 * self.ids[listed] + 1] = values[::2], values[1::2]
         numbers = np.concatenate((np.array([unknown, end]), ordinary))
@@ -372,7 +384,8 @@ class _Section:
         while status != ENOUGH:
             status = read_ngrams(
                 lines.data, enough, self.order, self.highest, strings, model.tables(),
-                self.rows, self.rows.view(np.float32), self.pending.reshape(-1), self.places, batch, lines.position,
+                self.rows, self.rows.view(np.float32), self.pending.reshape(-1), self.places, batch, words.scale,
+                lines.position,
             )  # fmt: skip
             if status == FULL:
                 self._store()
@@ -387,7 +400,8 @@ class _Section:
         check_words(self.lines, spelled, ids.tolist())
         row, index = position[ROWS], position[PENDING]
         self.rows[2 * row] = 0
-        self.rows[2 * row + 1 : 2 * row + 2].view(np.float32)[:] = natural(log), 0 if self.highest else natural(backoff)
+        weight = 0.0 if self.highest else natural(backoff, words.scale)
+        self.rows[2 * row + 1 : 2 * row + 2].view(np.float32)[:] = natural(log, words.scale), weight
         self.pending[index], self.places[index] = ids, row
         position[[ENTRIES, ROWS, PENDING]] += 1
 
@@ -418,32 +432,41 @@ class _Section:
 # Writing
 
 
-def write_arpa(model: NgramLM, path: str | Path) -> None:
+def write_arpa(model: NgramLM | Log10Ngrams, path: str | Path) -> None:
     """Write a model as ARPA text, compressed if the name ends in ``.gz``.
 
     Numbers have nine digits, which give every float32 back to the last bit.
     """
-    if method(model.smoothing, model.add).uniform:
-        raise InputError(
-            f"a model with smoothing={model.smoothing} cannot be an ARPA file: what a context does not know is spread "
-            "evenly there, and readers of ARPA would ask shorter contexts"
-        )
-    names = _Names(model.vocab)
+    if isinstance(model, NgramLM):
+        check_backing_off(model, "an ARPA file")
+        names, sizes = _Names(model.vocab), model.sizes_
+    else:
+        names, sizes = _Names(model.vocab, 1.0), model.sizes
     opener = gzip.open if str(path).endswith(".gz") else open
     with atomic_file(Path(path)) as temporary, opener(temporary, "wb") as file:
         file.write(b"\\data\\\n")
-        file.writelines(f"ngram {order}={size}\n".encode() for order, size in enumerate(model.sizes_, 1))
+        file.writelines(f"ngram {order}={size}\n".encode() for order, size in enumerate(sizes, 1))
         for spelled in model.ngrams():
             file.write(f"\n\\{spelled[0]}-grams:\n".encode())
-            file.writelines(names.lines(spelled, highest=spelled[0] == model.order))
+            file.writelines(names.lines(spelled, highest=spelled[0] == len(sizes)))
         file.write(b"\n\\end\\\n")
 
 
-class _Names:
-    """The spellings of a model's words, ``<s>`` after the last."""
+def check_backing_off(model: NgramLM, target: str) -> None:
+    """Raise an error for a model that does not ask shorter contexts, as all readers of ``target`` would."""
+    if method(model.smoothing, model.add).uniform:
+        raise InputError(
+            f"a model with smoothing={model.smoothing} cannot be {target}: what a context does not know is spread "
+            "evenly there, and readers would ask shorter contexts"
+        )
 
-    def __init__(self, vocab: Vocab) -> None:
+
+class _Names:
+    """The spellings of a model's words, ``<s>`` after the last. scale: what logs are divided by."""
+
+    def __init__(self, vocab: Vocab, scale: float = LOG10) -> None:
         self.vocab = vocab
+        self.scale = scale
         self.data = np.append(vocab.data, np.frombuffer(START.encode(), np.uint8))
         self.offsets = np.append(vocab.offsets, vocab.offsets[-1] + len(START))
         wrong = np.flatnonzero(np.isin(self.data, np.frombuffer(b" \t\r\n", np.uint8)))
@@ -463,14 +486,16 @@ class _Names:
         position = np.zeros(2, np.int64)
         status = FULL
         while status != ENOUGH:
-            status = write_entries(ngrams, logs, weights, highest, self.data, self.offsets, NEVER, self._out, position)
+            status = write_entries(
+                ngrams, logs, weights, highest, self.data, self.offsets, NEVER, self.scale, self._out, position
+            )
             yield self._out[: position[1]].data
             position[1] = 0
             if status == ODD:
                 number = int(position[0])
                 one = slice(number, number + 1)
                 named = {word: self._name(word) for word in ngrams[number].tolist()}
-                yield "".join(entry_lines(named, ngrams[one], logs[one], weights[one], highest)).encode()
+                yield "".join(entry_lines(named, ngrams[one], logs[one], weights[one], highest, self.scale)).encode()
                 position[0] += 1
 
     def _name(self, word: int) -> str:
@@ -478,10 +503,11 @@ class _Names:
 
 
 def entry_lines(
-    names: Sequence[str] | Mapping[int, str], ngrams: Longs, logs: Floats, backoffs: Floats, highest: bool
-) -> Iterator[str]:
+    names: Sequence[str] | Mapping[int, str], ngrams: Longs, logs: Floats, backoffs: Floats, highest: bool,
+    scale: float = LOG10,
+) -> Iterator[str]:  # fmt: skip
     """Yield the lines of n-grams. Nine digits restore every float32 to the last bit."""
     for words, log, backoff in zip(ngrams.tolist(), logs.tolist(), backoffs.tolist(), strict=True):
-        shown = NEVER if log == -math.inf else log / LOG10
+        shown = NEVER if log == -math.inf else log / scale
         line = f"{shown:.9g}\t{' '.join(names[word] for word in words)}"
-        yield line + "\n" if highest else f"{line}\t{max(backoff / LOG10, NEVER):.9g}\n"
+        yield line + "\n" if highest else f"{line}\t{max(backoff / scale, NEVER):.9g}\n"

@@ -40,7 +40,6 @@ _PLUS, _MINUS, _POINT, _ZERO, _NINE, _LITTLE_E, _BIG_E = 43, 45, 46, 48, 57, 101
 _FREE = np.uint64(0)
 _UNDO_FIRST, _UNDO_SECOND = (np.uint64(pow(int(factor), -1, 1 << 64)) for factor in (FIRST, SECOND))
 _UPPER_UNKNOWN = np.uint64(int.from_bytes(b"<UNK>", "little"))
-_LN10 = math.log(10)
 _EXACT = 1 << 53
 """Whole numbers up to here are exact in float64, and so are powers of ten up to the 22nd."""
 
@@ -190,13 +189,13 @@ def _cut(data: Bytes, at: int, stop: int, order: int, spans: Longs, index: int, 
 @kernel
 def read_unigrams(
     data: Bytes, declared: int, words: Bytes, offsets: Longs, values: Floats, lines: Longs,
-    spans: Longs, numbers: Doubles, position: Longs,
+    spans: Longs, numbers: Doubles, scale: float, position: Longs,
 ) -> int:  # fmt: skip
     """Copy the words of unigrams to ``words``, their ends to ``offsets``, their logs to ``values``; return why it
     stopped.
 
     words: as long as data. offsets, lines: (n + 1,), values: (2 * n,), for up to n entries.
-    lines[i], out: the line that entry i stands in. spans, numbers: (2,), scratch.
+    lines[i], out: the line that entry i stands in. spans, numbers: (2,), scratch. scale: what logs are multiplied by.
     """
     offsets[0] = 0
     while position[ENTRIES] < declared:
@@ -215,8 +214,8 @@ def read_unigrams(
             written += 1
         offsets[row + 1] = written
         lines[row] = position[LINE] + 1
-        values[2 * row] = np.float32(numbers[0] * _LN10)
-        values[2 * row + 1] = np.float32(numbers[1] * _LN10)
+        values[2 * row] = np.float32(numbers[0] * scale)
+        values[2 * row + 1] = np.float32(numbers[1] * scale)
         position[AT] = end
         position[ROWS] += 1
         position[ENTRIES] += 1
@@ -334,7 +333,7 @@ def _find_contexts(order: int, tables: HashTables, batch: EntryBatch, filled: in
 @kernel
 def read_ngrams(
     data: Bytes, declared: int, order: int, highest: bool, strings: WordTable, tables: HashTables,
-    rows: ULongs, values: Floats, pending: Ints, places: Longs, batch: EntryBatch, position: Longs,
+    rows: ULongs, values: Floats, pending: Ints, places: Longs, batch: EntryBatch, scale: float, position: Longs,
 ) -> int:  # fmt: skip
     """Read n-grams, of two words or more, as rows to be inserted into a hash table; return why it stopped.
 
@@ -361,8 +360,8 @@ def read_ngrams(
                     pending[position[PENDING] * order + word] = batch.found[order * entry + word]
                 places[position[PENDING]] = row
                 position[PENDING] += 1
-            values[4 * row + 2] = np.float32(batch.numbers[2 * entry] * _LN10)
-            values[4 * row + 3] = np.float32(0.0 if highest else batch.numbers[2 * entry + 1] * _LN10)
+            values[4 * row + 2] = np.float32(batch.numbers[2 * entry] * scale)
+            values[4 * row + 3] = np.float32(0.0 if highest else batch.numbers[2 * entry + 1] * scale)
             position[ROWS] += 1
             position[ENTRIES] += 1
         if odd:
@@ -515,11 +514,12 @@ def _write_number(value: float, out: Bytes, at: int) -> int:
 @kernel
 def write_entries(
     ngrams: Longs, logs: Floats, weights: Floats, highest: bool, names: Bytes, offsets: Longs,
-    never: float, out: Bytes, position: Longs,
+    never: float, scale: float, out: Bytes, position: Longs,
 ) -> int:  # fmt: skip
     """Write lines for n-grams from ``position[0]`` on to ``out`` from ``position[1]`` on; return why it stopped.
 
-    never: log10 of zero. ODD: the next n-gram has a number that Python has to write. FULL: ``out`` is full.
+    never: log10 of zero. scale: what logs are divided by. ODD: the next n-gram has a number that Python has to write.
+    FULL: ``out`` is full.
     """
     order = ngrams.shape[1]
     while position[0] < len(logs):
@@ -530,7 +530,7 @@ def write_entries(
         if at + length > len(out):
             return FULL
         log = np.float64(logs[number])
-        at = _write_number(never if log == -np.inf else log / _LN10, out, at)
+        at = _write_number(never if log == -np.inf else log / scale, out, at)
         if at < 0:
             return ODD
         out[at] = _TAB
@@ -544,7 +544,7 @@ def write_entries(
         at -= 1
         if not highest:
             out[at] = _TAB
-            at = _write_number(max(np.float64(weights[number]) / _LN10, never), out, at + 1)
+            at = _write_number(max(np.float64(weights[number]) / scale, never), out, at + 1)
             if at < 0:
                 return ODD
         out[at] = _NEWLINE

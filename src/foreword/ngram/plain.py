@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from foreword.ngram.arpa import (
-    NEVER,
     NO_UNKNOWN,
     START,
     ArpaLines,
@@ -23,6 +22,7 @@ from foreword.ngram.arpa import (
     repeated,
 )
 from foreword.ngram.hash_layout import LoggedOrder
+from foreword.ngram.log10 import NEVER
 from foreword.ngram.merge import Windows
 from foreword.ngram.model import NgramLM
 from foreword.tokens.corpus import Corpus

@@ -14,6 +14,7 @@ from foreword.checks import check_not_string, saveable
 from foreword.decode import INCOMPLETE, generate, pieces
 from foreword.measures.perplexity import Measures, measure, surprisal
 from foreword.ngram.arpa import read_arpa
+from foreword.ngram.kenlm import KenlmLM
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.scoring import score_corpus
 from foreword.protocols import LanguageModel, Parts, QuickSteps, TextTokenizer
@@ -140,6 +141,12 @@ def load_arpa(path: str | Path) -> TextLM:
     """Open an ARPA file as a model of text whose words are separated by white space."""
     model = read_arpa(path)
     return TextLM(WordTokenizer.from_parts(Parts({}, {}, model.vocab)), model)
+
+
+def load_kenlm(path: str | Path) -> TextLM:
+    """Open a KenLM binary as a model of text whose words are separated by white space."""
+    model = KenlmLM.open(path)
+    return TextLM(model.words, model)
 
 
 def _readable_twice(texts: Iterable[str]) -> Iterable[str]:

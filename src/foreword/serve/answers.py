@@ -32,7 +32,7 @@ MOST_READ = 20_000
 """Default limit of the tokens of a text."""
 
 MOST_NUMBERS = 1_000_000
-"""Limit of the numbers in one answer: vectors of many words."""
+"""Limit of the numbers in the answer to one request: vectors of many words of many texts."""
 
 
 class TooLongError(InputError):
@@ -171,15 +171,7 @@ def embed(entry: Entry, texts: Sequence[str], options: Options, most: int) -> li
     """Return a vector for each word in its context, null where there is none; or the mean of those there are."""
     sentences, refused = _split_texts(texts, options["split"], most)
     vectors = entry.vectors if entry.kind != "elmo" else None
-    dimensions = entry.model.dimensions if vectors is None else vectors.dimensions
     mean = options["pool"] == "mean"
-    for index, words in enumerate(sentences):
-        if not mean and len(words) * dimensions > MOST_NUMBERS:
-            refused[index] = TooManyNumbersError(
-                f"{len(words):,} words of {dimensions} numbers each: at most {MOST_NUMBERS:,} numbers are sent; "
-                "ask for pool mean, or for fewer words"
-            )
-            sentences[index] = []
     if vectors is None:
         asked = [words for words in sentences if words]
         found = iter(entry.model.embed(asked) if asked else [])
@@ -188,6 +180,26 @@ def embed(entry: Entry, texts: Sequence[str], options: Options, most: int) -> li
         rows = [_vectors(vectors, words) for words in sentences]
     results = [_embedded(words, each, mean) for words, each in zip(sentences, rows, strict=True)]
     return [refused.get(index, answer) for index, answer in enumerate(results)]
+
+
+def check_size(entry: Entry, ability: str, questions: Sequence[Any], options: Options) -> None:
+    """Raise a TooManyNumbersError for a request whose answer would be too large, before anything is computed.
+
+    Only vectors can be: a megabyte of text has half a million words at most. All other answers grow with the text, or
+    have at most 100 or 1,000 entries for each of 256 texts.
+    """
+    if ability != "embed" or options["pool"] == "mean":
+        return
+    dimensions = entry.model.dimensions if entry.kind == "elmo" else entry.vectors.dimensions
+    # A word has a character and, but for the last, a blank: most requests are so short that nothing is counted.
+    if sum(map(len, questions)) * dimensions <= MOST_NUMBERS:
+        return
+    words = sum(len(_cutter(options["split"]).pieces(text)) for text in questions)
+    if words * dimensions > MOST_NUMBERS:
+        raise TooManyNumbersError(
+            f"{words:,} words of {dimensions} numbers each: at most {MOST_NUMBERS:,} numbers are sent; "
+            "ask for pool mean, or for fewer words"
+        )
 
 
 def _embedded(words: list[str], rows: list[Any], mean: bool) -> dict[str, Any]:

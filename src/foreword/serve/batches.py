@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 
 from foreword.decode import generate, pieces
 from foreword.errors import ForewordError
-from foreword.serve.answers import WORK, Answer, check_tokens
+from foreword.serve.answers import WORK, Answer, check_size, check_tokens
 from foreword.serve.limits import Limits
 from foreword.serve.metrics import Metrics
 from foreword.serve.registry import Entry
@@ -70,6 +70,7 @@ class Batcher:
     async def ask(self, entry: Entry, ability: str, questions: Sequence[Any], **options: Any) -> list[Any]:
         """Return an answer for each question; raise an error if the model cannot, or if one of them is refused."""
         entry.check(ability)
+        check_size(entry, ability, questions, options)
         queues = self._queues.get(entry)
         if queues is None:
             queues = self._queues[entry] = {}
@@ -79,6 +80,10 @@ class Batcher:
             queue = queues[key] = Queue(self, entry, ability, options)
         future = queue.put(questions)
         return await (future if queue.cheap else _within(self.limits.seconds, future))
+
+    def drop(self, queue: Queue) -> None:
+        """Forget a queue in which nothing waits."""
+        self._queues.get(queue.entry, {}).pop((queue.ability, *queue.options.items()), None)
 
     def close(self) -> None:
         """Drop what is queued."""
@@ -134,7 +139,7 @@ class Queue:
         """Compute a batch: here if that is quick, in a thread if not."""
         batch = self._pop_batch()
         if not batch:
-            self.busy = False
+            self._rest()
             return
         if self.cheap and sum(each.size for each in batch) <= SMALL and self.entry.lock.acquire(blocking=False):
             try:
@@ -179,11 +184,17 @@ class Queue:
             else:
                 each.future.set_result(found)
         if not self.pending:
-            self.busy = False
+            self._rest()
         elif self.cheap:
             asyncio.get_running_loop().call_soon(self._start_batch)
         else:
             asyncio.get_running_loop().call_soon(self._gather, asyncio.get_running_loop())
+
+    def _rest(self) -> None:
+        """Wait for the next request; a queue with options is dropped, because a client can choose ever new ones."""
+        self.busy = False
+        if self.options:
+            self.batcher.drop(self)
 
     def _compute_locked(self, batch: list[Pending]) -> list[list[Answer]]:
         with self.entry.lock:

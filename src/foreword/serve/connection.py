@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from functools import lru_cache
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
 from foreword.errors import MissingExtraError
-from foreword.serve.limits import Limits
+from foreword.serve.limits import OPEN, Limits
 
 try:
     import httptools
@@ -41,6 +41,10 @@ MAX_HEAD = 1 << 16
 MAX_DRAINED = 1 << 28
 """Bytes of a body over the limit that are read and dropped, because a client that is cut off while it sends does not
 read the refusal."""
+
+RESERVED = 32
+"""Connections over the limit that are accepted for the sake of monitors: they may ask ``OPEN`` addresses, nothing
+else. Where they are all taken, the one that has waited longest gives way, so that half-sent heads keep nobody out."""
 
 KEEP_ALIVE = 15.0
 """Seconds that a connection may be idle between two requests."""
@@ -93,7 +97,30 @@ class Application(Protocol):
 
 def json_response(value: object, status: int = 200) -> Response:
     """Return a response with ``value`` as JSON."""
-    return Response(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode(), status)
+    return Response(_dumps(value).encode(), status)
+
+
+def json_parts(value: object) -> Iterator[str]:
+    """Yield the JSON of a value in parts: a list or an object without others in it is one part.
+
+    One call of the encoder lets no other thread run until it ends, which takes a second for a million numbers.
+    """
+    if isinstance(value, dict) and any(isinstance(inner, (dict, list)) for inner in value.values()):
+        for number, (name, inner) in enumerate(value.items()):
+            yield f"{',' if number else '{'}{_dumps(name)}:"
+            yield from json_parts(inner)
+        yield "}"
+    elif isinstance(value, list) and any(isinstance(inner, (dict, list)) for inner in value):
+        for number, inner in enumerate(value):
+            yield "," if number else "["
+            yield from json_parts(inner)
+        yield "]"
+    else:
+        yield _dumps(value)
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def refusal(status: int, sentence: str) -> Response:
@@ -104,6 +131,9 @@ def refusal(status: int, sentence: str) -> Response:
     elif status == HTTPStatus.UNAUTHORIZED:
         headers = (("www-authenticate", "Bearer"),)
     return json_response({"error": sentence}, status)._replace(headers=headers)
+
+
+CROWDED = refusal(503, "too many connections: try again in a moment")
 
 
 def too_large(limits: Limits) -> Response:
@@ -126,6 +156,7 @@ class Connection(asyncio.Protocol):
         self.broken = False  # what comes next cannot be parsed, or must not be
         self.failure: Response | None = None
         self.closing = False
+        self.crowded, self.opened = False, monotonic()
         self.unparsed = b""
         self.task: asyncio.Task[None] | None = None
         self.writable = asyncio.Event()
@@ -143,8 +174,13 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.connections.add(self)
-        if len(self.connections) > self.limits.connections:
-            self._refuse(None, refusal(503, "too many connections: try again in a moment"))
+        over = len(self.connections) - self.limits.connections
+        self.crowded = over > 0
+        if over > RESERVED:
+            waiting = (each for each in self.connections if each.crowded and each.active is None and each is not self)
+            longest = min(waiting, key=lambda each: each.opened, default=self)
+            self.connections.discard(longest)  # now: many may come before it is told that it is closed
+            longest._refuse(None, CROWDED)
 
     def data_received(self, data: bytes) -> None:
         """Parse what came, unless a request waits already."""
@@ -276,8 +312,11 @@ class Connection(asyncio.Protocol):
         status = GONE
         sent = 0
         try:
-            response = await self.app.answer(request)
-            close = self.closing or not request.keep_alive
+            if self.crowded and request.path not in OPEN:
+                response = CROWDED
+            else:
+                response = await self.app.answer(request)
+            close = self.closing or self.crowded or not request.keep_alive
             if not self.writable.is_set():
                 await self.writable.wait()
             status, body = response.status, response.body

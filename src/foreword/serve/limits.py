@@ -9,6 +9,7 @@ other address requires a token.
 from __future__ import annotations
 
 import hmac
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from http.cookies import CookieError, SimpleCookie
@@ -26,6 +27,8 @@ OPEN = ("/health", "/ready")
 
 COOKIE = "foreword-token"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
+"""What a bearer token may be made of (RFC 6750)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +70,12 @@ def check_address(address: str, token: str | None) -> None:
     """Raise a SettingError for an address that others reach without a token, or for a token that is too short."""
     if not is_loopback(address) and not token:
         raise SettingError(f"--host {address} can be reached from other machines: set --token for them")
-    if token is not None and len(token) < 8:
+    if token is None:
+        return
+    if len(token) < 8:
         raise SettingError("--token is too short to keep anybody out: expected at least 8 characters")
+    if not TOKEN.fullmatch(token):
+        raise SettingError("--token must fit into a header and a cookie: expected letters, digits, or any of -._~+/=")
 
 
 class Access:

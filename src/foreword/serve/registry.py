@@ -8,6 +8,7 @@ from typing import Any
 
 from foreword import kinds
 from foreword.errors import ForewordError, InputError
+from foreword.ngram.kenlm import KenlmLM
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM
 from foreword.protocols import NextToken, QuickSteps
@@ -142,7 +143,7 @@ def entry_of(name: str, model: Any, title: str | None = None) -> Entry:
     if isinstance(model, TextLM):
         inner = model.model
         steps = inner.stepping() if isinstance(inner, QuickSteps) else inner
-        if isinstance(inner, NgramLM):
+        if isinstance(inner, NgramLM | KenlmLM):
             inner.threads = 1  # a short text is scored sooner than a thread begins
     kind = kinds.of(model)
     task = next((TASKS[ability] for ability in kind.abilities if ability in TASKS), "other")

@@ -23,13 +23,16 @@ from foreword.serve import bodies
 from foreword.serve.answers import TooLongError, TooManyNumbersError
 from foreword.serve.batches import Batcher, OutOfTimeError, events, generated
 from foreword.serve.bodies import Asked, AskGenerate, AskModel, Results, openapi
-from foreword.serve.connection import JSON, Request, Response, json_response, refusal, too_large
+from foreword.serve.connection import JSON, Request, Response, json_parts, json_response, refusal, too_large
 from foreword.serve.limits import OPEN, Access, Limits
 from foreword.serve.metrics import CONTENT_TYPE, AccessLog, Metrics
 from foreword.serve.registry import Entry, NotYetError, Registry, UnknownModelError
 
 HTML = "text/html; charset=utf-8"
 METHODS = ("GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE")
+SMALL_BODY = 1 << 14
+"""Bytes of a request whose answer is encoded on the event loop: a few milliseconds at most."""
+
 OTHER = "other"
 """Name of methods and addresses that are not ours, in counters and in the log."""
 
@@ -72,14 +75,18 @@ class Route:
     description: str = ""
     content_type: str = JSON
 
-    async def call(self, request: Request) -> Response:
+    async def call(self, request: Request, seconds: float) -> Response:
         """Check the body and call the handler: on the event loop if it is a coroutine function, else in a thread."""
         asked = () if self.body is None else (_checked(self.body, request),)
         if iscoroutinefunction(self.handler):
             found = await self.handler(*asked)
         else:
             found = await asyncio.to_thread(self.handler, *asked)
-        return found if isinstance(found, Response) else json_response(found)
+        if isinstance(found, Response):
+            return found
+        if self.tag == "vectors" or request.size > SMALL_BODY:  # the answer may be large
+            return await asyncio.to_thread(_encode_large, found, request.began, seconds)
+        return json_response(found)
 
 
 class Service:
@@ -149,7 +156,7 @@ class Service:
         if methods is None:
             return _ready(refusal(404, "there is nothing at this address"))
         route = methods.get(request.method)
-        return _ready(refusal(405, "method not allowed")) if route is None else route.call(request)
+        return _ready(refusal(405, "method not allowed")) if route is None else route.call(request, self.limits.seconds)
 
     def record(self, request: Request | None, status: int, sent: int = 0) -> None:
         """Count and log a request that has ended. None: bytes that were none."""
@@ -164,6 +171,16 @@ class Service:
         self.metrics.request(method, route, status, seconds)
         if route not in OPEN:  # monitors ask every few seconds
             self.access_log.add(method, route, status, seconds, request.size, sent)
+
+
+def _encode_large(value: object, began: float, seconds: float) -> Response:
+    """Encode an answer part by part, so that other threads run in between; stop when the time is over."""
+    parts = list[str]()
+    for part in json_parts(value):
+        parts.append(part)
+        if perf_counter() - began > seconds:
+            raise OutOfTimeError(seconds)
+    return Response("".join(parts).encode())
 
 
 async def _ready(response: Response) -> Response:

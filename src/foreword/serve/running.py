@@ -6,14 +6,16 @@ import asyncio
 import contextlib
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
 from foreword.errors import InputError
-from foreword.serve.connection import Connection
+from foreword.serve.connection import RESERVED, Connection
 from foreword.serve.limits import Limits
 from foreword.serve.loading import Reloader, Source, in_daemon_thread
 from foreword.serve.registry import Registry
@@ -21,6 +23,9 @@ from foreword.serve.routes import Service
 
 RELOAD_EVERY = 1.0
 """Seconds between two checks whether a model has been replaced."""
+
+OTHER_FILES, WANTED_FILES = 64, 4096
+"""Open files that are not connections: models, logs, the socket itself; and how many files a server would like."""
 
 TICK = 0.05
 """Seconds between two checks of all connections."""
@@ -41,6 +46,7 @@ class Server:
         reload_every: float | None = RELOAD_EVERY,
     ) -> None:
         self.service, self.reloader, self.grace, self.reload_every = service, reloader, grace, reload_every
+        service.limits = replace(service.limits, connections=min(service.limits.connections, _affordable_connections()))
         self.started = self.should_exit = self.impatient = False
         self.failed: BaseException | None = None
         self.connections: set[Connection] = set()
@@ -133,6 +139,21 @@ def serve(
     if server.failed is not None:
         raise server.failed
     return not server.cut_off
+
+
+def _affordable_connections() -> int:
+    """Return how many connections the process may open, next to the files of its models; raise that limit if it can."""
+    if sys.platform == "win32":
+        return 1 << 16
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < WANTED_FILES:
+        wanted = WANTED_FILES if hard == resource.RLIM_INFINITY else min(hard, WANTED_FILES)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            soft = wanted
+    return max(1, soft - RESERVED - OTHER_FILES)
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -36,7 +36,8 @@ from foreword.kinds import FOREIGN, KINDS, resolve
 from foreword.kinds import VOCAB as VOCAB_CLASS
 from foreword.protocols import Json, Parts, Saveable
 from foreword.storage.atomic import MODEL_JSON, atomic_folder, is_model_json, left_aside
-from foreword.storage.safetensors import parse_json_object, read_arrays, shown, write_arrays
+from foreword.storage.safetensors import read_arrays, write_arrays
+from foreword.storage.strict_json import parse_json_object, shown
 from foreword.storage.vocab_txt import open_vocab, write_vocab
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ VOCAB = "vocab.txt"
 VOCAB_COUNTS = "vocab.counts"
 """The reserved name of the vocabulary's counts among the arrays."""
 
-MODEL_JSON_LIMIT = 64 << 20
+MODEL_JSON_LIMIT = 16 << 20
+"""Bytes of ``model.json``. A kilobyte is usual; a classifier of a hundred thousand labels lists them there."""
+
 CHECKSUM_LIMIT = 64 << 20
 """Files up to this size are always checksummed, which takes a fraction of a second; larger ones on request."""
 
@@ -182,7 +185,8 @@ def _vocab_facts(vocab: Vocab | None) -> Json:
 
 def _render_manifest(facts: dict[str, Json]) -> bytes:
     try:
-        text = _render({**facts, "sha256": _own_sha256(facts)}).encode()
+        digest = hashlib.sha256(_render(facts).encode()).hexdigest()
+        text = _render({**facts, "sha256": digest}).encode()
     except ValueError as error:  # NaN, infinity, or half a surrogate pair
         raise SettingError(f"the settings of the {facts['kind']} model cannot be saved: {error}") from error
     if len(text) > MODEL_JSON_LIMIT:
@@ -192,12 +196,6 @@ def _render_manifest(facts: dict[str, Json]) -> bytes:
 
 def _render(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True) + "\n"
-
-
-def _own_sha256(facts: Mapping[str, Json]) -> str:
-    """Return the checksum of ``model.json``, computed without the checksum itself."""
-    rest = {name: value for name, value in facts.items() if name != "sha256"}
-    return hashlib.sha256(_render(rest).encode(errors="surrogatepass")).hexdigest()
 
 
 def _sha256(path: Path) -> str:
@@ -268,9 +266,10 @@ def _read_manifest(folder: Path) -> _Manifest:
     if size > MODEL_JSON_LIMIT:
         raise InputError(f"{path}: {size} bytes, but no model.json has more than {_megabytes(MODEL_JSON_LIMIT)}")
     try:
-        facts = parse_json_object(path.read_bytes())
+        text = path.read_bytes()
+        facts = parse_json_object(text)
         _check_version(facts, folder)
-        return _parse_manifest(facts)
+        return _parse_manifest(facts, _sha256_of_rest(text))
     except ValueError as error:
         raise InputError(f"{path}: not a valid model.json ({_one_line(error)})") from error
 
@@ -288,8 +287,17 @@ def _check_version(facts: Mapping[str, Json], folder: Path) -> None:
         raise ValueError(f"there is no version {shown(version)}")
 
 
-def _parse_manifest(facts: dict[str, Json]) -> _Manifest:
-    if _field(facts, "sha256", str) != _own_sha256(facts):
+def _sha256_of_rest(text: bytes) -> str:
+    """Return the checksum of the bytes of ``model.json`` without the line of the checksum itself.
+
+    That line is the one that is indented by two blanks, as only the names of the outermost object are.
+    """
+    start = text.find(b'\n  "sha256": ') + 1
+    return hashlib.sha256(text[:start] + text[text.find(b"\n", start) + 1 :]).hexdigest()
+
+
+def _parse_manifest(facts: dict[str, Json], sha256: str) -> _Manifest:
+    if _field(facts, "sha256", str) != sha256:
         raise ValueError("it does not match its own checksum: the file is damaged, or was edited")
     kind = _field(facts, "kind", str)
     if kind not in KINDS:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from itertools import chain
 from math import prod
 from pathlib import Path
-from reprlib import Repr
 from typing import Any, Protocol, TypeGuard, cast
 
 import numpy as np
@@ -25,6 +24,7 @@ import numpy as np
 from foreword.arrays import Array, Bytes
 from foreword.errors import InputError
 from foreword.protocols import Json
+from foreword.storage.strict_json import parse_json_object, shown
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype("?"),
@@ -85,26 +85,6 @@ def read_arrays(path: str | Path) -> dict[str, Array]:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise InputError(f"{path}: not a valid safetensors file ({error})") from error
-
-
-def parse_json_object(text: bytes) -> dict[str, Json]:
-    """Parse a strict JSON object: UTF-8, no duplicate keys, no NaN; a ValueError for anything else."""
-    try:
-        value = json.loads(text.decode(), object_pairs_hook=_distinct_pairs, parse_constant=_refuse_constant)
-    except RecursionError:
-        raise ValueError("its JSON is nested too deeply") from None
-    if not isinstance(value, dict):
-        raise ValueError("its JSON is not an object")
-    return value
-
-
-def shown(value: object) -> str:
-    """Return an unchecked value from a file, shortened and escaped for an error message."""
-    return _SHORT.repr(value)
-
-
-_SHORT = Repr()
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 80
 
 
 def _render_header(arrays: Mapping[str, Array], metadata: Mapping[str, str] | None) -> bytes:
@@ -231,16 +211,3 @@ def _check_cover(entries: list[_Entry], size: int) -> None:
         end = entry.end
     if end != size:
         raise ValueError(f"its arrays end at byte {shown(end)} of the data, which has {size}")
-
-
-def _distinct_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    together = dict(pairs)
-    if len(together) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"its JSON holds the key {shown(twice)} twice")
-    return together
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"its JSON holds {name}, which is not a number")

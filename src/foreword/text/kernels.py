@@ -395,6 +395,49 @@ def row_fields(data: Bytes, at: int, stop: int, text: Bytes, label: Bytes, span:
     return FOUND
 
 
+@kernel
+def find_value(data: Bytes, starts: Longs, stops: Longs, name: Bytes, spans: Longs) -> None:
+    """Find the value of one field of each line, as it is spelled, quotation marks included.
+
+    spans: int64 (lines, 2), filled with its start and stop: 0 and 0 where the line has no such field, −1 and −1 for a
+    line that is left to Python. Of two fields of that name the last one counts, as for Python.
+    """
+    for line in range(len(starts)):
+        spans[line, 0], spans[line, 1] = row_value(data, starts[line], stops[line], name)
+
+
+@kernel
+def row_value(data: Bytes, at: int, stop: int, name: Bytes) -> tuple[int, int]:
+    """Find the value of one field of one line; see ``find_value``."""
+    at = skip_white(data, at, stop)
+    if at == stop:
+        return 0, 0
+    if data[at] != _OPEN:
+        return -1, -1
+    found_start, found_stop = 0, 0
+    at = skip_white(data, at + 1, stop)
+    while at < stop and data[at] != _CLOSE:
+        if data[at] == _COMMA:
+            at = skip_white(data, at + 1, stop)
+        if at >= stop or data[at] != _QUOTE:
+            return -1, -1
+        key = at + 1
+        key_stop, escaped, _ = string_end(data, key, stop)
+        if key_stop < 0 or escaped:
+            return -1, -1
+        at = skip_white(data, key_stop + 1, stop)
+        if at >= stop or data[at] != _COLON:
+            return -1, -1
+        start = skip_white(data, at + 1, stop)
+        at = value_end(data, start, stop)
+        if at < 0:
+            return -1, -1
+        if equal(data, key, key_stop, name):
+            found_start, found_stop = start, at
+        at = skip_white(data, at, stop)
+    return found_start, found_stop
+
+
 # --- rows copied out
 
 

@@ -207,7 +207,7 @@ class ParquetRows:
         _check_column(file.schema_arrow, column, reader.name)
         self.schema = file.schema_arrow
         self.metadata = file.metadata
-        self.column = column
+        self.name, self.column = reader.name, column
         self._reader, self._file, self._limit = reader, file, limit
 
     def batches(self, errors: Errors, block_bytes: int) -> Iterator[tuple[Any, Block]]:

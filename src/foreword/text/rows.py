@@ -92,6 +92,10 @@ class RowBatch(Protocol):
         """Return the fields of each row; a blank line of JSONL has none."""
         ...
 
+    def values(self, field: str) -> list[Any]:
+        """Return the value of one field in each row, None where there is none."""
+        ...
+
 
 def read_rows(source: Source, reading: RowReading) -> Iterator[RowBatch]:
     """Yield the rows of files, folders, globs, ``-`` or addresses in batches, from standard input as lines arrive.
@@ -143,6 +147,24 @@ class LineRows:
         if self.format == "text":
             return [{self.field: line} for line in self.lines.strings()]
         return [json.loads(line) if there else {} for line, there in zip(self.lines, self.present, strict=True)]
+
+    def values(self, field: str) -> list[Any]:
+        """Return the value of one field in each row, None where there is none, without parsing the others."""
+        if self.format == "text":
+            if field != self.field:
+                raise InputError(f'{self.name}: lines of text have no field "{field}"')
+            return list(self.lines.strings())
+        from foreword.text.kernels import find_value
+
+        lines, spans = self.lines, np.empty((len(self), 2), np.int64)
+        find_value(lines.data, lines.starts, lines.stops, np.frombuffer(field.encode(), np.uint8), spans)
+        view, found = np.ascontiguousarray(lines.data).data, list[Any]()
+        for line, (start, stop) in enumerate(spans.tolist()):
+            if start < 0:
+                found.append(json.loads(lines[line : line + 1].strings()[0]).get(field))
+            else:
+                found.append(json.loads(bytes(view[start:stop])) if stop else None)
+        return found
 
 
 def _line_rows(
@@ -221,6 +243,11 @@ class TableRows:
         """Return the cells of each row by the names of their columns."""
         return [dict(zip(self.names, row, strict=True)) for row in self.cells]
 
+    def values(self, field: str) -> list[Any]:
+        """Return the cells of one column, None for each where there is no such column."""
+        place = self.names.index(field) if field in self.names else None
+        return [None if place is None else row[place] for row in self.cells]
+
 
 def _table_rows(reader: Reader, format: Format, reading: RowReading) -> Iterator[TableRows]:
     lines = whole_lines(valid_utf8(decompressed(reader, BLOCK_BYTES), reader.name, reading.errors))
@@ -258,6 +285,14 @@ class ArrowRows:
     def fields(self) -> list[dict[str, Any]]:
         """Return all columns of each row."""
         found: list[dict[str, Any]] = self.batch.to_pylist()
+        return found
+
+    def values(self, field: str) -> list[Any]:
+        """Return the values of one column."""
+        if field not in self.batch.schema.names:
+            known = ", ".join(self.batch.schema.names)
+            raise InputError(f"{self.table.name}: there is no column {field!r}; it has {known}")
+        found: list[Any] = self.batch.column(field).to_pylist()
         return found
 
 

@@ -27,8 +27,8 @@ from foreword.text.unicode import Cleaning, Form
 from foreword.tokens.characters import REPLACEMENT, character_ids, printable, spelling_of
 from foreword.tokens.corpus import Encoded, EncodesBlocks, encode_text, max_ids
 from foreword.tokens.counting import Counted, count_pieces_of, pieces_of
-from foreword.tokens.kernels import encode_bpe, fill_merges
-from foreword.tokens.merges import Kind, Merge, learn_from_counts
+from foreword.tokens.kernels import encode_bpe
+from foreword.tokens.merges import Kind, Merge, learn_from_counts, merge_table
 from foreword.tokens.pieces import CL100K, GPT2, QWEN2, SPACE_BEFORE, WHOLE, character_classes
 from foreword.tokens.strings import BATCH, add_strings, empty_rows
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
@@ -258,9 +258,7 @@ class BPETokenizer(EncodesBlocks):
     @cached_property
     def merge_table(self) -> Longs:
         """The merges as a hash table, pair -> rank << 32 | merged id."""
-        table = np.zeros(2 << (2 * len(self.merges_) + 2).bit_length(), np.int64)
-        fill_merges(table, *(np.ascontiguousarray(self.merges_[:, column]) for column in range(3)))
-        return table
+        return merge_table(self.merges_, np.arange(len(self.merges_), dtype=np.int32))
 
     def pieces(self, text: str) -> list[str]:
         """Return the pieces that the pre-tokenisation pattern cuts a text into."""

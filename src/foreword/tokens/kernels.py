@@ -532,26 +532,27 @@ def merge_of(merges: Longs, left: int, right: int) -> int:
 
 
 @kernel
-def fill_merges(merges: Longs, lefts: Ints, rights: Ints, merged: Ints) -> None:
-    """Enter merges, best first, into an empty table of pairs."""
-    for rank in range(len(lefts)):
-        key = pair_key(lefts[rank], rights[rank])
+def fill_merges(merges: Longs, lefts: Ints, rights: Ints, merged: Ints, ranks: Ints) -> None:
+    """Enter merges into an empty table of pairs; those of the lowest rank are applied first."""
+    for number in range(len(lefts)):
+        key = pair_key(lefts[number], rights[number])
         index = find_slot(merges, key)
         merges[index] = key
-        merges[index + 1] = np.int64(rank) << 32 | np.int64(merged[rank])
+        merges[index + 1] = np.int64(ranks[number]) << 32 | np.int64(merged[number])
 
 
 @inlined
 def merge_short(symbols: Ints, values: Longs, length: int, merges: Longs) -> int:
-    """Merge the best pair, leftmost first, until none is left; return the new length. values[i]: of the pair (i, i +
-    1).
+    """Merge the pair of the lowest rank, leftmost first, until none is left; return the new length.
+
+    values[i]: the merge of the pair (i, i + 1). Several pairs may have one rank.
     """
     for index in range(length - 1):
         values[index] = merge_of(merges, symbols[index], symbols[index + 1])
     while length > 1:
         best = 0
         for index in range(1, length - 1):
-            if values[index] < values[best]:
+            if values[index] >> 32 < values[best] >> 32:
                 best = index
         if values[best] == NEVER:
             break
@@ -621,12 +622,15 @@ def merge_long(symbols: Ints, following: Ints, preceding: Ints, heap: Longs, len
     for index in range(length - 1):
         value = merge_of(merges, symbols[index], symbols[index + 1])
         if value != NEVER:
-            size = heap_push(heap, size, value, index)
+            size = heap_push(heap, size, value >> 32, index)
     while size > 0:
-        value, index = heap[0], heap[1]
+        rank, index = heap[0], heap[1]
         size = heap_pop(heap, size)
         after = following[index]
-        if symbols[index] < 0 or after >= length or merge_of(merges, symbols[index], symbols[after]) != value:
+        if symbols[index] < 0 or after >= length:
+            continue
+        value = merge_of(merges, symbols[index], symbols[after])
+        if value == NEVER or value >> 32 != rank:
             continue
         symbols[index] = np.int32(value & 0xFFFFFFFF)
         symbols[after] = -1
@@ -636,12 +640,12 @@ def merge_long(symbols: Ints, following: Ints, preceding: Ints, heap: Longs, len
             preceding[beyond] = index
             value = merge_of(merges, symbols[index], symbols[beyond])
             if value != NEVER:
-                size = heap_push(heap, size, value, index)
+                size = heap_push(heap, size, value >> 32, index)
         behind = preceding[index]
         if behind >= 0:
             value = merge_of(merges, symbols[behind], symbols[index])
             if value != NEVER:
-                size = heap_push(heap, size, value, behind)
+                size = heap_push(heap, size, value >> 32, behind)
     kept = 0
     for index in range(length):
         if symbols[index] >= 0:

@@ -23,7 +23,7 @@ from foreword.errors import SettingError
 from foreword.protocols import Meter
 from foreword.tokens.characters import ALPHABET, CODE_POINTS
 from foreword.tokens.counting import Counted
-from foreword.tokens.kernels import initial_pairs, learn_merges, symbols_of_characters
+from foreword.tokens.kernels import fill_merges, initial_pairs, learn_merges, symbols_of_characters
 from foreword.tokens.strings import add_strings, empty_rows
 
 Kind = Literal["bytes", "characters"]
@@ -172,3 +172,11 @@ def _spelling_table(spellings: list[bytes], size: int) -> tuple[ULongs, Bytes, L
     starts = np.zeros(max(size, len(spellings)) + 2, np.int64)
     add_strings(spellings, slots, arena, starts, 0)
     return slots, arena, starts
+
+
+def merge_table(merges: Ints, ranks: Ints) -> Longs:
+    """Return merges as a hash table, pair -> rank << 32 | merged id. merges: int32 (merges, 3), left, right, merged."""
+    table = np.zeros(2 << (2 * len(merges) + 2).bit_length(), np.int64)
+    lefts, rights, merged = (np.ascontiguousarray(merges[:, column]) for column in range(3))
+    fill_merges(table, lefts, rights, merged, ranks)
+    return table

@@ -38,7 +38,7 @@ from foreword.arrays import Longs
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
-from foreword.storage.safetensors import parse_json_object, shown
+from foreword.storage.strict_json import parse_json_object, shown
 from foreword.text.unicode import Form
 from foreword.tokens.bpe import ENDS, BPETokenizer, Pattern
 from foreword.tokens.merges import Kind

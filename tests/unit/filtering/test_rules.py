@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from foreword.errors import ForewordError, InputError
-from foreword.filtering.rules import check_rule, parse_rule, read_table, separate
-from foreword.filtering.scoring import Column
+from foreword.filtering.columns import Column
+from foreword.filtering.rules import check_rule, parse_rule, separate
+from foreword.filtering.tables import read_table
 
 LABELS = ["en", "de", None, "en", "fr"]
 NUMBERS = [1.0, 2.0, 3.0, float("nan"), 5.0]
@@ -119,3 +120,44 @@ def test_what_is_no_table(tmp_path: Path, text: str) -> None:
     (tmp_path / "t").write_text(text)
     with pytest.raises(InputError, match=str(tmp_path / "t")):
         read_table(str(tmp_path / "t"))
+
+
+def test_columns_are_compared_with_columns() -> None:
+    fields = {
+        "column(lang)": Column("column(lang)", np.array([0, 1, 1, -1, 0], np.int32), ["en", "fr"], np.full(5, np.nan)),
+        "column(n)": Column("column(n)", np.arange(5, dtype=np.int32), list("12345"), np.array([1.0, 9, 3, 4, 5])),
+    }
+
+    def found(rule: str) -> list[int]:
+        parsed = parse_rule(rule)
+        check_rule(parsed, list(COLUMNS.values()), None, "label")
+        return np.flatnonzero(parsed.passes({**COLUMNS, **fields}, {}, "label")).tolist()
+
+    assert found("label = column(lang)") == [0]
+    assert found("label != column(lang)") == [1, 4]
+    assert found("column(lang) = fr") == [1, 2]
+    assert found("column(lang) in fr, en and x > 1") == [1, 2, 4]
+    assert found("x = column(n)") == [0, 2, 4]
+    assert found("column(x) < column(n)") == [1]
+    assert found("column(n) >= 4 and column(tokens) > 30") == [3, 4]
+    assert found("column(n) = 9 or column(n) = 1.0") == [0, 1]
+
+
+@pytest.mark.parametrize("rule", ["label<column(lang)", "label=column(x)", "column(lang", "column()", "p(", "lang=en"])
+def test_columns_that_cannot_be_compared(rule: str) -> None:
+    with pytest.raises(ForewordError, match="--keep"):
+        passing(rule)
+
+
+def test_labels_are_named_with_or_without_quotes() -> None:
+    rule = parse_rule("quality_p('a (b)') >= 0.5 and p(__label__hq) < p(\"lq\")")
+    assert [str(part) for part in separate([rule])] == ["quality_p(a (b))>=0.5", "p(hq)<p(lq)"]
+
+
+def test_ccnets_cutoffs_give_two_thresholds(tmp_path: Path) -> None:
+    table = tmp_path / "cutoff.csv"
+    table.write_text(",de,en\n29,1,2\n30,140,300\n60,260,800\n99,9,9\n")
+    assert read_table(str(table)) == {"de": (140.0, 260.0), "en": (300.0, 800.0)}
+    table.write_text(",de,en\n30,140,300\n")
+    with pytest.raises(InputError, match="30th and 60th percentile"):
+        read_table(str(table))

@@ -9,7 +9,9 @@ import pytest
 
 from foreword.classify.naive_bayes import NaiveBayes
 from foreword.fasttext.classifier import FastTextClassifier
-from foreword.filtering.scoring import Column, batches_of, cut, find_column, scorer_of
+from foreword.filtering.columns import Column, find_column
+from foreword.filtering.pieces import batches_of, cut
+from foreword.filtering.scoring import scorer_of
 from foreword.filtering.summary import VALUE, Tally, best_shares, described, edges, histogram, sortable, unsortable
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.classifier import TextClassifier

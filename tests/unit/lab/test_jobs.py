@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -110,6 +112,31 @@ def test_the_queue_is_bounded_and_one_that_waits_can_be_cancelled(jobs: Jobs) ->
     gate.set()
     until(lambda: waiting[-1].phase == "done")
     assert waiting[0].phase == "cancelled"
+
+
+def test_a_job_that_will_not_run_again_keeps_no_text(jobs: Jobs) -> None:
+    """Cancelled trainings once kept the text they were to learn from for ever."""
+
+    class Text:
+        """Something that can be seen to go."""
+
+    gate, texts = threading.Event(), [Text(), Text()]
+    seen = [weakref.ref(text) for text in texts]
+
+    def reading(text: Text) -> Callable[[Job], Iterator[Step]]:
+        def work(_: Job) -> Iterator[Step]:
+            gate.wait(10)
+            yield Step(1, 1 if text else 2)
+
+        return work
+
+    running, cancelled = (jobs.add("a text", reading(text), lambda: None) for text in texts)
+    texts.clear()
+    jobs.stop(cancelled.id)
+    gate.set()
+    until(lambda: running.phase == "done")
+    gc.collect()
+    until(lambda: [ref() for ref in seen] == [None, None])
 
 
 def test_curves_stay_short(jobs: Jobs) -> None:

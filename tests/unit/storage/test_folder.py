@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -89,9 +90,12 @@ def saved(tmp_path: Path) -> Path:
 def signed(facts: dict[str, Any]) -> bytes:
     """A model.json as a hostile writer would make it: whatever it says, its checksum is right."""
     facts = {name: value for name, value in facts.items() if name != "sha256"}
-    text = json.dumps(facts, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
-    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
-    return json.dumps({**facts, "sha256": digest}).encode()
+    digest = hashlib.sha256(rendered(facts)).hexdigest()
+    return rendered({**facts, "sha256": digest})
+
+
+def rendered(facts: dict[str, Any]) -> bytes:
+    return (json.dumps(facts, indent=2, sort_keys=True) + "\n").encode()
 
 
 def rewrite(model: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -428,7 +432,29 @@ def test_hostile_model_json(saved: Path, text: bytes, message: str) -> None:
 def test_a_huge_model_json_is_not_even_read(saved: Path) -> None:
     with (saved / "model.json").open("r+b") as file:
         file.truncate(1 << 40)  # sparse: it takes no room
-    assert "no model.json has more than 64 MB" in error_of(saved)
+    assert "no model.json has more than 16 MB" in error_of(saved)
+
+
+@pytest.mark.parametrize(
+    ("inner", "message"),
+    [
+        (b"[" * 900 + b"]" * 900, "nested more than 64 levels deep"),
+        (b"[" * 973 + b"1" * 1_000_000 + b"]" * 973, "nested more than 64 levels deep"),
+        (b"[" + b"[]," * 4_500_000 + b"[]]", "would take too much memory"),
+        (b"[" + b"1," * 7_500_000 + b"1]", "would take too much memory"),
+    ],
+)
+def test_json_that_expands_is_refused_before_it_is_parsed(saved: Path, inner: bytes, message: str) -> None:
+    """A megabyte, 900 levels deep, once took 1.9 GB and 36 seconds; the promise is ten times the file plus 64 MB."""
+    rest = b'{\n  "format": "foreword",\n  "kind": ' + inner + b',\n  "version": 1\n}\n'
+    digest = hashlib.sha256(rest).hexdigest().encode()
+    text = rest.replace(b'\n  "version"', b'\n  "sha256": "' + digest + b'",\n  "version"')
+    (saved / "model.json").write_bytes(text)
+    tracemalloc.start()
+    assert message in error_of(saved)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * len(text) + (64 << 20)
 
 
 @pytest.mark.parametrize("name", ["model.json", "vocab.txt"])

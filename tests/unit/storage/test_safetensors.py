@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from foreword.arrays import Array
 from foreword.errors import InputError
-from foreword.storage.safetensors import DTYPES, HEADER_LIMIT, parse_json_object, read_arrays, write_arrays
+from foreword.storage.safetensors import DTYPES, HEADER_LIMIT, read_arrays, write_arrays
+from foreword.storage.strict_json import parse_json_object
 
 
 def some_arrays() -> dict[str, Array]:

@@ -1,0 +1,324 @@
+"""The tokenizer of sentencepiece's models: unigram (Kudo, 2018) and byte-pair encoding, over pieces with ▁ for blanks.
+
+Ids and pieces are those of sentencepiece 0.2, text by text. A text is normalised (``normaliser.py``), then cut into the
+pieces whose scores have the largest sum (unigram), or by merging the best pair first (BPE). Characters that no piece
+covers are ``<unk>``, adjacent ones together, or the bytes of their UTF-8 where the model has pieces for bytes.
+
+The token that ends a document is the model's ``</s>``; where it has none, one is added after the last id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from foreword.arrays import Ints
+from foreword.errors import ForewordError, InputError
+from foreword.protocols import Json, Parts
+from foreword.text.block import Block
+from foreword.tokens.corpus import Encoded, encode_text, encode_texts
+from foreword.tokens.kernels_sentencepiece import bpe_spans, encode_pieces, unigram_spans
+from foreword.tokens.normaliser import Normaliser
+from foreword.tokens.piece_tables import PieceTables, tables_of
+from foreword.tokens.sentencepiece_file import (
+    BYTE,
+    CONTROL,
+    SPACE,
+    USER_DEFINED,
+    Normalisation,
+    PieceModel,
+    SpecialNames,
+    read_model,
+)
+from foreword.tokens.strings import BATCH, empty_rows
+from foreword.tokens.vocab import END, Vocab
+
+_CACHED = ("tables", "normaliser", "_denormaliser", "_plain")
+
+
+class Piece(NamedTuple):
+    """A piece of a text: its id, and its own text, which for an unknown piece is what stood there."""
+
+    id: int
+    text: str
+
+
+class SentencePieceTokenizer:
+    """A tokenizer of a sentencepiece model. ``foreword.load("en.sp.model")`` makes one."""
+
+    model_: PieceModel
+
+    def __init__(self) -> None:
+        self._encoders: SimpleQueue[_Encoder] = SimpleQueue()
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state for a copy in another process, which makes tables and encoders of its own."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_encoders", *_CACHED)}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        self._encoders = SimpleQueue()
+
+    @classmethod
+    def from_model(cls, model: PieceModel) -> Self:
+        """Make the tokenizer of a model."""
+        return cls().with_model(model)
+
+    def with_model(self, model: PieceModel) -> Self:
+        """Set a model, and the vocabulary of its pieces."""
+        pieces = list(model.pieces)
+        end = model.names.end
+        if end not in pieces or model.types[pieces.index(end)] != CONTROL:
+            end = END
+            if end not in pieces:
+                pieces.append(end)
+        for name in _CACHED:
+            self.__dict__.pop(name, None)
+        self._encoders = SimpleQueue()
+        self.model_ = model
+        self.vocab_ = Vocab(pieces, unknown=model.pieces[model.unknown], end=end)
+        self.tables  # noqa: B018  a damaged character map is found here
+        return self
+
+    @property
+    def vocab(self) -> Vocab:
+        """The vocabulary; an error before there is a model."""
+        if not hasattr(self, "vocab_"):
+            raise ForewordError("this SentencePieceTokenizer has no model yet: call fit(texts) or load a .model file")
+        return self.vocab_
+
+    @cached_property
+    def normaliser(self) -> Normaliser:
+        """The normalisation of the model."""
+        symbols = np.flatnonzero(self.model_.types == USER_DEFINED).tolist()
+        return Normaliser(self.model_.normalisation, [self.model_.pieces[id] for id in symbols])
+
+    @cached_property
+    def tables(self) -> PieceTables:
+        """The tables by which texts are encoded."""
+        return tables_of(self.model_, self.normaliser)
+
+    # Encoding
+
+    def encode(self, text: str | bytes) -> Ints:
+        """Return the ids of a text, or of UTF-8."""
+        return encode_text(self, text)
+
+    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
+        """Return the ids of many texts, far faster than one by one."""
+        return encode_texts(self, texts, threads)
+
+    def encode_block(self, block: Block) -> Encoded:
+        """Encode a block of documents; several threads may do so at once."""
+        if self.tables.symbols.splits_unused:
+            return self._encode_plainly(block)
+        try:
+            encoder = self._encoders.get_nowait()
+        except Empty:
+            encoder = _Encoder(self.tables, self.vocab.end, self.model_.normalisation.escape)
+        encoded = encoder.encode(self.normaliser.block(block))
+        self._encoders.put(encoder)
+        return encoded
+
+    def _encode_plainly(self, block: Block) -> Encoded:
+        """Encode with the plain version. Only it splits unused pieces, which hardly any BPE model has."""
+        ids: list[int] = []
+        ends: list[int] = []
+        for number, (start, stop) in enumerate(zip(block.starts.tolist(), block.stops.tolist(), strict=True)):
+            ids += [piece.id for piece in self.pieces(block.data[start:stop].tobytes())]
+            if number + 1 < len(block) or not block.open:
+                ids.append(self.vocab.end)
+                ends.append(len(ids))
+        return Encoded(np.array(ids, np.int32), np.array(ends, np.int64))
+
+    def pieces(self, text: str | bytes) -> list[Piece]:
+        """Return the pieces of a text with their ids, as ``encode_as_pieces`` of sentencepiece."""
+        data = self.normaliser.text(text)
+        found: list[Piece] = []
+        start, unknown, fallback = 0, self.model_.unknown, self.model_.byte_fallback
+        for id, stop in self._spans(data):
+            text = self.normaliser.outer(data[start:stop])
+            if id == unknown and fallback:
+                bytes_of = [int(self.tables.byte_ids[byte]) for byte in text.encode()]
+                found += [Piece(byte, self.vocab[byte]) for byte in bytes_of]
+            elif id == unknown and found and found[-1].id == unknown:
+                found[-1] = Piece(unknown, found[-1].text + text)
+            else:
+                found.append(Piece(id, text))
+            start = stop
+        return found
+
+    def _spans(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """Yield the id of each piece of a normalised text, and where it ends."""
+        tables, symbols = self.tables, self.tables.symbols
+        if symbols.splits_unused:
+            from foreword.tokens.plain_sentencepiece import merged_spans
+
+            yield from merged_spans(self, data)
+            return
+        text, room = np.frombuffer(data, np.uint8).copy(), len(data) + 1
+        ids, begins, path, ends = (np.empty(room, np.int32) for _ in range(4))
+        if len(symbols.merges):
+            unknown, heap = len(symbols.ids) - 1 - len(tables.scores), np.empty(6 * room, np.int64)
+            count = bpe_spans(
+                text, tables.trie, tables.frozen, unknown, symbols.merges, symbols.lengths, ids, begins, ends, heap
+            )
+            yield from zip(symbols.ids[ids[:count]].tolist(), ends[:count].tolist(), strict=True)
+            return
+        count = unigram_spans(
+            text, tables.trie, tables.scores, tables.unknown, tables.unknown_score,
+            np.empty(room, np.float32), ids, begins, path, ends, np.empty(room, np.float32),
+        )  # fmt: skip
+        yield from zip(path[:count][::-1].tolist(), ends[:count][::-1].tolist(), strict=True)
+
+    # Decoding
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of ids: control symbols are left out, bytes that are not UTF-8 become U+FFFD."""
+        return self.decode_pieces(Piece(int(id), self.vocab[int(id)]) for id in ids)
+
+    def decode_pieces(self, pieces: Iterable[Piece]) -> str:
+        """Return the text of pieces."""
+        model = self.model_
+        strips = model.normalisation.dummy_prefix or model.normalisation.collapse
+        decoded: list[str] = []
+        held = bytearray()  # bytes of a character that may not be complete yet
+        at_start, stripped = True, False
+        for piece in pieces:
+            type_ = model.types[piece.id] if piece.id < len(model.types) else CONTROL
+            if type_ == BYTE:
+                held.append(int(piece.text[3:5], 16))
+                continue
+            decoded.append(held.decode("utf-8", "replace"))
+            held.clear()
+            at_start = at_start and not stripped and not any(decoded)
+            text, stripped = piece.text, False
+            if type_ == CONTROL:
+                continue
+            if piece.id == model.unknown:
+                if text == model.pieces[model.unknown]:
+                    decoded.append(model.names.surface)
+                    continue
+            elif at_start and strips and text.startswith(SPACE):
+                text, stripped = text[len(SPACE) :], not model.normalisation.collapse
+            decoded.append(text.replace(SPACE, " "))
+        decoded.append(held.decode("utf-8", "replace"))
+        text = "".join(decoded)
+        return self._denormaliser.text(text).decode() if model.denormaliser else text
+
+    @cached_property
+    def _denormaliser(self) -> Normaliser:
+        return Normaliser(Normalisation(self.model_.denormaliser, False, False, False))
+
+    # Saving
+
+    def to_parts(self) -> Parts:
+        """Return the model for saving."""
+        model = self.model_
+        how = asdict(model.normalisation)
+        maps = {"character_map": how.pop("character_map"), "denormaliser": model.denormaliser}
+        settings: dict[str, Json] = {
+            "algorithm": model.algorithm,
+            "byte_fallback": model.byte_fallback,
+            "normalisation": how,
+            "names": asdict(model.names),
+        }
+        arrays = {name: np.frombuffer(data, np.uint8) for name, data in maps.items()}
+        return Parts(settings, {"scores": model.scores, "types": model.types, **arrays}, self.vocab)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """Build a saved tokenizer."""
+        parts.check_flags("byte_fallback")
+        settings: dict[str, Any] = dict(parts.settings)
+        if parts.vocab is None:
+            raise InputError("a sentencepiece tokenizer needs its vocabulary")
+        arrays = parts.arrays
+        how, names = settings["normalisation"], settings["names"]
+        if not all(isinstance(value, bool | str) for value in how.values()):
+            raise InputError("a setting of the normalisation is neither true nor false")
+        if not all(isinstance(value, str) for value in names.values()):
+            raise InputError("a name of a special piece is not a text")
+        model = PieceModel(
+            tuple(parts.vocab)[: len(arrays["scores"])],
+            np.array(arrays["scores"]),
+            np.array(arrays["types"]),
+            settings["algorithm"],
+            settings["byte_fallback"],
+            Normalisation(arrays["character_map"].tobytes(), **how),
+            SpecialNames(**names),
+            arrays["denormaliser"].tobytes(),
+        )
+        tokenizer = cls.from_model(model)
+        if tokenizer.vocab != parts.vocab:
+            raise InputError("the vocabulary is not that of the pieces")
+        return tokenizer
+
+
+def load_sentencepiece(path: str | Path) -> SentencePieceTokenizer:
+    """Open a ``.model`` file as a tokenizer."""
+    model = read_model(path)
+    try:
+        return SentencePieceTokenizer.from_model(model)
+    except ForewordError as error:
+        raise InputError(f"{path}: not a sentencepiece model that Foreword reads: {error}") from error
+
+
+class _Encoder:
+    """The encoder of one thread: a cache of encoded words, and buffers."""
+
+    LARGEST = 1 << 20  # words cached; about 130 MB at most
+
+    def __init__(self, tables: PieceTables, end: int, escape: bool) -> None:
+        self.tables, self.end, self.escape = tables, end, escape
+        self.room = 1 << 15
+        self._forget()
+        self._scratch(256)
+        self.batch, self.keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
+
+    def _forget(self) -> None:
+        room = self.room
+        self.slots = empty_rows(2 * room)
+        self.arena = np.empty(16 * room, np.uint8)
+        self.starts, self.memo_ends, self.path_ends = (np.zeros(room + 2, np.int64) for _ in range(3))
+        self.limits = np.zeros(room + 2, np.float64)
+        self.memo, self.path = np.empty(6 * room, np.int32), np.empty(4 * room, np.float32)
+        self.size = 1  # number 0 is a document's end, which is not looked up
+
+    def _scratch(self, length: int) -> None:
+        self.rounded, self.scores = (np.empty(length, np.float32) for _ in range(2))
+        self.best, self.second = (np.empty(length, np.float64) for _ in range(2))
+        self.ids, self.begins, self.pieces, self.stops = (np.empty(length, np.int32) for _ in range(4))
+        self.heap = np.empty(6 * length if len(self.tables.symbols.merges) else 0, np.int64)
+
+    def encode(self, block: Block) -> Encoded:
+        tables, symbols = self.tables, self.tables.symbols
+        out = np.empty((3 if len(tables.byte_ids) else 1) * block.text_bytes() + len(block) + 1, np.int32)
+        ends = np.empty(len(block), np.int64)
+        position = np.array([0, 0, 0, self.size, 0, 0], np.int64)
+        sums = np.zeros(1, np.float32)
+        while need := encode_pieces(
+            block.data, block.starts, block.stops, block.open, tables.cut, self.escape, self.end,
+            tables.trie, tables.scores, tables.unknown, tables.unknown_score, 24, tables.byte_ids,
+            symbols.merges, tables.frozen, symbols.ids, symbols.lengths,
+            self.slots, self.arena, self.starts, self.limits, self.memo_ends, self.memo, self.path_ends, self.path,
+            self.rounded, self.best, self.second, self.ids, self.begins, self.pieces, self.stops, self.scores,
+            self.heap, out, ends, self.batch, self.keys, position, sums,
+        ):  # fmt: skip
+            self._scratch(2 * need)
+        self.size = int(position[3])
+        if position[4]:
+            self._grow()
+        return Encoded(out[: position[2]].copy(), ends[: len(ends) - block.open])
+
+    def _grow(self) -> None:
+        """Enlarge the cache, or empty it at the limit: what is frequent is soon cached again."""
+        if self.room < self.LARGEST:
+            self.room *= 4
+        self._forget()
