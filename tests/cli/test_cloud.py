@@ -103,10 +103,10 @@ def test_nothing_to_draw_is_told_and_nothing_is_written(
         (["-o", "-", "--json"], 2, "--json"),
         ([], 2, "--out"),
         (["-o", "x.svg", "--words", 0], 2, "--words"),
-        (["-o", "x.svg", "--width", 99], 1, "width"),
-        (["-o", "x.svg", "--upright", 2], 1, "upright"),
+        (["-o", "x.svg", "--width", 99], 2, "width"),
+        (["-o", "x.svg", "--upright", 2], 2, "upright"),
         (["-o", "x.svg", "--by", "size"], 2, "--by"),
-        (["-o", "x.svg", "--seed", -1], 1, "seed"),
+        (["-o", "x.svg", "--seed", -1], 2, "seed"),
     ],
 )
 def test_calls_that_make_no_sense(

@@ -122,7 +122,7 @@ def test_a_wrong_call_is_refused_with_status_two(foreword: Foreword, call: list[
         (["search", "index", "text.txt", "-o", "index", "--k1", "-5"], "k1 is -5"),
         (["search", "index", "text.txt", "-o", "index", "--set", "b=7"], "b is 7"),
         (["cloud", "text.txt", "-o", "cloud.svg", "--width", "0"], "width is 0"),
-        (["cloud", "text.txt", "-o", "cloud.svg", "--set", "upright is 7"], "upright is 7"),
+        (["cloud", "text.txt", "-o", "cloud.svg", "--set", "upright=7"], "upright is 7"),
         (["serve", "model", "--max-body", "0"], "max_body is 0"),
         (["serve", "model", "--timeout=-1"], "timeout is -1"),
         (["serve", "model", "--set", "batch=0"], "batch is 0"),
