@@ -11,7 +11,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from setuptools import Distribution, setup
+from setuptools import setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
@@ -34,21 +34,17 @@ class BuildWithKernels(build_py):
 class PlatformWheel(bdist_wheel):
     """Names the wheel after the platform and Python that its kernels are for."""
 
+    def finalize_options(self) -> None:
+        self.distribution.has_ext_modules = lambda: SHIPS  # a wheel that has any is not for every platform
+        super().finalize_options()
+
     def get_tag(self) -> tuple[str, str, str]:
         python, abi, platform = super().get_tag()
         # The kernels need no library but those that Numba has loaded, so any Linux that Numba's wheels run on will do.
         return python, abi, platform.replace("linux_", "manylinux_2_28_") if platform.startswith("linux_") else platform
 
 
-class PlatformDistribution(Distribution):
-    """A distribution that is not pure Python."""
-
-    def has_ext_modules(self) -> bool:
-        return SHIPS
-
-
 setup(
     cmdclass={"build_py": BuildWithKernels, "bdist_wheel": PlatformWheel},
-    distclass=PlatformDistribution,
     setup_requires=PROJECT["dependencies"] if SHIPS else [],
 )

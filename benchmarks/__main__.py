@@ -20,6 +20,8 @@ SUBJECTS = (
     "words",
     "bpe_training",
     "bpe_encoding",
+    "unigram_training",
+    "unigram_encoding",
     "memory",
     "threads",
     "ngram",
@@ -39,6 +41,7 @@ SUBJECTS = (
     "lab",
     "serve",
     "filter",
+    "field_files",
     "ray",
 )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,9 +18,44 @@ T = TypeVar("T")
 
 def check_not_string(texts: T, expected: str = "a list of texts, one document each") -> T:
     """Return the texts; raise an InputError for a single string, which would be read character by character."""
-    if isinstance(texts, str):
+    if isinstance(texts, str | bytes):
         raise InputError(f"expected {expected}, but got a single string: put it in a list")
+    if not isinstance(texts, Iterable) and not hasattr(texts, "starts"):  # a block of texts is not iterable
+        raise InputError(f"expected {expected}, but got {_named(texts)}")
     return texts
+
+
+def check_corpus(corpus: Any, vocab: object = None) -> None:
+    """Raise an InputError unless this is a corpus of ids, of the vocabulary if one is given: models know no text."""
+    if not hasattr(corpus, "ids") or not hasattr(corpus, "vocab"):
+        raise InputError(
+            f"expected a Corpus of ids, not {_named(corpus)}: Corpus.from_texts(texts, tokenizer) makes one; "
+            "TextLM takes texts itself"
+        )
+    if vocab is not None:
+        corpus.check(vocab)
+
+
+def check_text(text: object) -> None:
+    """Raise an InputError unless this is one text, as a string or UTF-8."""
+    if not isinstance(text, str | bytes):
+        raise InputError(f"expected a text, but got {_named(text)}")
+
+
+def check_sentences(sentences: object) -> None:
+    """Raise an InputError unless this is a sequence of sentences, each a sequence of words."""
+    if not isinstance(sentences, Collection) or isinstance(sentences, str | bytes):
+        raise InputError(f"expected a list of sentences, each a list of words, but got {_named(sentences)}")
+    for number, words in enumerate(sentences):
+        if isinstance(words, str | bytes) or not isinstance(words, Collection):
+            raise InputError(f"sentence {number} is {_named(words)}: expected a list of words")
+    for kind in set(map(type, chain.from_iterable(sentences))):
+        if not issubclass(kind, str):
+            raise InputError(f"a word is a {kind.__name__}: expected a string")
+
+
+def _named(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
 
 
 def list_of_texts(texts: Iterable[str]) -> list[str]:

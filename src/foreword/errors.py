@@ -1,7 +1,8 @@
 """The error types: one per fault.
 
 Every error that a user can cause is a ``ForewordError``. Its message is one line that names the file, line or setting
-and says what was expected; the command line prints it and exits with status 1.
+and says what was expected; the command line prints it and exits with status 1, or 2 for a ``SettingError``: a call that
+makes no sense rather than work that failed.
 
     ForewordError
       InputError            a text, file or folder that cannot be read
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 
@@ -79,7 +81,14 @@ class MissingExtraError(ForewordError):
     """An optional package is needed; the message says what to install."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}: pip install 'foreword[{extra}]'")
+        super().__init__(f"{purpose} needs {package}: {install_command(extra)}")
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra: into a clone of the repository, or next to an installed wheel."""
+    root = Path(__file__).resolve().parents[2]
+    clone = (root / "pyproject.toml").is_file() and (root / "src" / "foreword").is_dir()
+    return f"pip install -e '{root}[{extra}]'" if clone else f"pip install 'foreword[{extra}]'"
 
 
 def reason_of(error: Exception) -> str:

@@ -21,7 +21,16 @@ Settings: TypeAlias = Mapping[str, Any]
 """Arguments of a constructor; those of a network's ``Training`` and ``Dropout`` may be among them: see ``build``."""
 
 Task: TypeAlias = Literal[
-    "language-model", "vectors", "classifier", "tagger", "tokenizer", "translator", "search", "features", "data"
+    "language-model",
+    "vectors",
+    "classifier",
+    "multi-label",
+    "tagger",
+    "tokenizer",
+    "translator",
+    "search",
+    "features",
+    "data",
 ]
 TrainingOption: TypeAlias = Literal["resume", "ray", "memory", "valid", "meter"]
 
@@ -56,6 +65,7 @@ class Kind:
     which answer through the ``text-...`` kind that holds them.
     names: what users train it by, with the constructor arguments that each name stands for.
     training: which options of training it supports.
+    aliases: settings that other kinds have under another name, each with the constructor's own name.
     min_count: default threshold below which a word is unknown.
     features: the kind of features that a classifier learns from, and their settings; None if it reads text itself.
     network: whether it needs PyTorch. quick: whether a short text takes it less time than starting a thread would.
@@ -68,6 +78,7 @@ class Kind:
     abilities: tuple[str, ...] = ()
     names: Mapping[str, Settings] = field(default_factory=dict)
     training: tuple[TrainingOption, ...] = ()
+    aliases: Settings = field(default_factory=dict)
     min_count: int = 1
     features: tuple[str, Settings] | None = None
     network: bool = False
@@ -129,7 +140,10 @@ _ENTRIES = (
     ),
     Kind("word-vectors", "foreword.vectors.wordvectors:WordVectors", "vectors", WORD_VECTORS),
     Kind("static-embedder", "foreword.vectors.wordvectors:StaticEmbedder", "vectors", WORD_VECTORS),
-    Kind("elmo", "foreword.vectors.elmo:ELMo", "vectors", ("embed",), network=True),
+    Kind(
+        "elmo", "foreword.vectors.elmo:ELMo", "vectors", ("embed",), aliases={"hidden": "units", "vocab": "words"},
+        network=True,
+    ),
     Kind("cooccurrence", "foreword.vectors.cooccurrence:Cooccurrence", "data"),
     # Neural language models; a word seen once is <unk>, so that the network learns what an unknown word is.
     Kind(
@@ -159,7 +173,7 @@ _ENTRIES = (
     ),
     Kind(
         "transformer", "foreword.neural.transformer:TransformerLM", "language-model", names={"transformer": {}},
-        training=NETWORK, min_count=2, network=True,
+        training=NETWORK, aliases={"hidden": "units"}, min_count=2, network=True,
         rungs=(
             Rung(
                 "transformer", "Transformer, 2 layers",
@@ -181,9 +195,10 @@ _ENTRIES = (
         features=WORDS_AND_PAIRS,
     ),
     Kind("calibrated", "foreword.classify.calibration:Calibrated", "classifier"),
+    Kind("one-vs-rest", "foreword.classify.one_vs_rest:OneVsRest", "multi-label"),
     Kind(
         "recurrent-classifier", "foreword.classify.recurrent:RecurrentClassifier", "classifier", ("classify",),
-        names={"lstm": {}}, training=("resume",), network=True,
+        names={"lstm": {}}, training=("resume",), aliases={"head": "units", "max_words": "words"}, network=True,
     ),
     Kind(
         "fasttext-classifier", "foreword.fasttext.classifier:FastTextClassifier", "classifier", ("classify",),
@@ -196,10 +211,13 @@ _ENTRIES = (
     ),
     Kind(
         "bilstm-tagger", "foreword.tag.bilstm:BiLSTMTagger", "tagger", ("tag",), names={"bilstm": {}},
-        training=("valid", "resume"), network=True,
+        training=("valid", "resume"), aliases={"hidden": "units", "embedding": "words"}, network=True,
     ),
     # Translation and search
-    Kind("seq2seq", "foreword.translate.seq2seq:Seq2Seq", "translator", network=True),
+    Kind(
+        "seq2seq", "foreword.translate.seq2seq:Seq2Seq", "translator",
+        aliases={"hidden": "units", "embedding": "words"}, network=True,
+    ),
     Kind("bm25", "foreword.search.bm25:BM25", "search"),
     Kind("cosine-search", "foreword.search.cosine:CosineSearch", "search"),
     # A model and what turns text into its input
@@ -226,7 +244,8 @@ _ENTRIES = (
     ),
     Kind("hashed-words", "foreword.ngram.kenlm_words:HashedWords", "tokenizer", ("tokenize",), quick=True),
     Kind(
-        "sentencepiece", "foreword.tokens.sentencepiece:SentencePieceTokenizer", "tokenizer", ("tokenize",), quick=True
+        "sentencepiece", "foreword.tokens.sentencepiece:SentencePieceTokenizer", "tokenizer", ("tokenize",),
+        names={"unigram": {}}, training=("memory",), quick=True,
     ),
     # Features and data
     Kind("bag-of-words", "foreword.features.bag:BagOfWords", "features", names={"bag-of-words": {}}),
@@ -307,7 +326,7 @@ def build(kind: Kind, settings: Settings) -> Any:
     A dataclass may also be given whole, as ``training=Training(...)``.
     """
     model = resolve(kind.home)
-    usual, given = nested_settings(model), dict(settings)
+    usual, given = nested_settings(model), {kind.aliases.get(name, name): value for name, value in settings.items()}
     if "training" in usual:
         own = signature(model).parameters
         names = [each.name for each in fields(usual["training"]) if each.name in given and each.name not in own]
@@ -321,6 +340,11 @@ def build(kind: Kind, settings: Settings) -> Any:
             chosen[name.removeprefix("dropout.")] = given.pop(name)
         given["dropout"] = replace((whole and share) or usual["dropout"], **chosen)
     return model(**given)
+
+
+def aliases_at(*homes: str) -> dict[str, str]:
+    """Return the aliases of the settings of classes, by their homes."""
+    return {name: own for kind in KINDS.values() if kind.home in homes for name, own in kind.aliases.items()}
 
 
 def nested_settings(model: type) -> dict[str, Any]:

@@ -10,7 +10,7 @@ law for every model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
@@ -204,6 +204,7 @@ class TreebankTagger(Tagger, Protocol):
     column: str
 
     def knows(self, word: str) -> bool: ...
+    def known_words(self) -> Collection[str]: ...
 
 
 @runtime_checkable

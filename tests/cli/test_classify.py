@@ -394,7 +394,14 @@ def test_bad_calls(foreword: Foreword, model: Path, data: Path, tmp_path: Path, 
     refused(foreword, "lowercase cannot be 'maybe'", *train, *out, "--set", "lowercase=maybe", status=2)
     refused(foreword, "no such file: nothing.csv", "classify", "train", "nothing.csv", *out)
     refused(foreword, 'no column "body"', *train, *out, "--text-column", "body")
-    refused(foreword, "folds must be at least 2 and at most the number of texts, 10, not 11", *train, "--folds", 11)
+    refused(
+        foreword,
+        "folds must be at least 2 and at most the number of texts, 10, not 11",
+        *train,
+        "--folds",
+        11,
+        status=2,
+    )
     refused(foreword, "cannot write", *train, "-o", data)
     refused(foreword, "not text-classifier: foreword classify train makes one", "classify", "predict", shelf / "model")
     refused(foreword, "no such file", "classify", "predict", model, tmp_path / "nothing")

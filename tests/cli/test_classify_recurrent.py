@@ -50,7 +50,7 @@ def test_bad_calls_are_one_line(foreword: Foreword, data: Path, tmp_path: Path) 
     call = ["classify", "train", data, "-o", tmp_path / "model", "--kind", "lstm"]
     for more, told, status in (
         (["--set", "pooling=median"], "pooling cannot be 'median'", 2),
-        (["--set", "epochs=0"], "epochs is 0: expected at least 1", 1),
+        (["--set", "epochs=0"], "epochs is 0: expected at least 1", 2),
         (["--features", "tf-idf"], "means nothing to lstm", 2),
         (["--set", f"language_model={data.parent / 'nowhere'}"], "nowhere", 1),
     ):

@@ -213,3 +213,21 @@ def test_a_model_for_every_label(foreword: Foreword, quality: Path, web: Path, t
     told = refused(foreword, "-m", f"wiki={tmp_path}/lm-{{q_label}}", "-m", f"q={quality}", web, tmp_path / "no",
                    "--score-only")  # fmt: skip
     assert "no model before it gives the labels q_label" in told
+
+
+def test_predictions_of_named_labels(foreword: Foreword, quality: Path, web: Path) -> None:
+    """``classify predict --label`` prints the probability of a label, whether or not it is the best."""
+    shares = scores(quality)
+    result = foreword("classify", "predict", quality, web / "a.jsonl", "--label", "hq", "--label", "lq")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[100] == ""
+    assert [float(line.split("\t")[0]) for line in lines[:100]] == pytest.approx(shares[:100], abs=1e-6)
+    found = foreword("classify", "predict", quality, web / "a.jsonl", "--label", "hq", "-k", 1, "--json").stdout
+    row = json.loads(found.splitlines()[0])
+    assert row["p(hq)"] == pytest.approx(shares[0], abs=1e-6)
+    assert len(row["probabilities"]) == 1
+    assert (
+        "no label of the model; it has hq, lq"
+        in foreword("classify", "predict", quality, web / "a.jsonl", "--label", "xq").stderr
+    )

@@ -19,7 +19,7 @@ pytest.importorskip("httptools", reason="httptools is not installed: pip install
 
 def test_another_address_needs_a_token(foreword: Foreword) -> None:
     told = foreword("lab", "--host", "0.0.0.0", "--no-open")
-    assert told.exit_code == 1
+    assert told.exit_code == 2
     assert "--token" in told.stderr
 
 

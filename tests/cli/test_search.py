@@ -245,3 +245,25 @@ def test_a_data_set_is_found_by_its_name(foreword: Foreword, tmp_path: Path, mon
         assert cells(foreword("search", "query", tmp_path / "index", "atheist"))[0][3] == name
     made = foreword("search", "index", "embedded:test", "-o", tmp_path / "index")
     assert cells(foreword("search", "query", tmp_path / "index", "list", "-k", 1))[0][3].startswith("embedded:test#")
+
+
+def test_documents_are_added_replaced_and_removed(foreword: Foreword, tmp_path: Path) -> None:
+    first, second, index = tmp_path / "first.txt", tmp_path / "second.txt", tmp_path / "index"
+    first.write_text("the cat sat\nthe dog ran\nbirds sing\n")
+    second.write_text("a whale swims\n")
+
+    def found(query: str) -> list[str]:
+        result = foreword("search", "query", index, query, "--json")
+        return [hit["name"].rpartition("/")[2] for hit in json.loads(result.stdout)["hits"]]
+
+    assert foreword("search", "index", first, "-o", index).exit_code == 0
+    added = foreword("search", "add", index, second, "--json")
+    assert (added.exit_code, json.loads(added.stdout)["documents"]) == (0, 4)
+    assert found("whale") == ["second.txt"]
+    assert foreword("search", "remove", index, f"{first}#2").exit_code == 0
+    assert (found("dog"), found("birds")) == ([], ["first.txt#3"])
+    first.write_text("a cow\na dog\n")
+    replaced = json.loads(foreword("search", "add", index, first, "--json").stdout)
+    assert (replaced["documents"], replaced["new"], replaced["replaced"]) == (3, 2, 2)
+    assert (found("birds"), found("cow"), found("whale")) == ([], ["first.txt#1"], ["second.txt"])
+    assert foreword("search", "remove", index, "nothing.txt").exit_code == 1

@@ -105,11 +105,11 @@ def test_a_model_that_cannot_be_loaded_ends_it_with_one_line(tmp_path: Path) -> 
     ("arguments", "status", "told"),
     [
         (["nowhere"], 1, "no such file or folder"),
-        (["nowhere", "--host", "0.0.0.0"], 1, "--token"),
-        (["nowhere", "--host", "0.0.0.0", "--token", "short"], 1, "too short"),
-        (["nowhere", "--token", "пароль-из-букв"], 1, "expected letters, digits"),
+        (["nowhere", "--host", "0.0.0.0"], 2, "--token"),
+        (["nowhere", "--host", "0.0.0.0", "--token", "short"], 2, "too short"),
+        (["nowhere", "--token", "пароль-из-букв"], 2, "expected letters, digits"),
         ([], 2, "Missing argument"),
-        (["a", "--batch", "0"], 1, "batch="),
+        (["a", "--batch", "0"], 2, "batch="),
     ],
 )
 def test_what_is_refused_before_it_begins(arguments: list[str], status: int, told: str) -> None:

@@ -150,9 +150,7 @@ def test_long_work_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "merging" in drawn
 
 
-def test_nobody_watches_no_meter(monkeypatch: pytest.MonkeyPatch) -> None:
-    with progress() as meter:
-        assert meter is None
+def test_quiet_work_has_no_meter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with progress(quiet=True) as meter:
         assert meter is None

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Foreword
 
 from foreword.cli.failures import with_ray_address
-from foreword.errors import MissingExtraError
+from foreword.errors import MissingExtraError, install_command
 
 WITHOUT = (
     "import sys; sys.modules['ray'] = None; from foreword.cli import main; sys.argv = ['foreword', *{words}]; main()"
@@ -28,7 +28,7 @@ def test_a_missing_ray_is_told_in_one_line(tmp_path: Path) -> None:
         command = [sys.executable, "-c", WITHOUT.format(words=words)]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 1
-        assert done.stderr == "foreword: --ray needs ray: pip install 'foreword[ray]'\n"
+        assert done.stderr == f"foreword: --ray needs ray: {install_command('ray')}\n"
         assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 

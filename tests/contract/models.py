@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self
 from foreword import kinds
 from foreword.classify.calibration import Calibrated
 from foreword.classify.naive_bayes import NaiveBayes
+from foreword.classify.one_vs_rest import OneVsRest
 from foreword.mix.combine import cached, interpolate
 from foreword.mix.neural_cache import NeuralCache
 from foreword.ngram.model import NgramLM
@@ -84,6 +85,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "fasttext": {"dimensions": 4, "epochs": 1, "min_n": 2, "max_n": 3, "buckets": 20},
     "glove": {"dimensions": 4, "epochs": 1},
     "bpe": {"vocab_size": 300},
+    "sentencepiece": {"vocab_size": 150, "coverage": 1.0},
 }  # fmt: skip
 """Settings that make a model of each kind small enough for a test; other kinds are small as they are."""
 
@@ -92,6 +94,7 @@ COMPOSED: dict[str, Callable[..., Any]] = {
     "cached": lambda: cached(NgramLM(3), size=3),
     "neural-cache": lambda: NeuralCache(built("recurrent", {"layers": 1}), size=3, theta=1.0, weight=0.3),
     "calibrated": lambda: Calibrated(NaiveBayes(), folds=2),
+    "one-vs-rest": lambda: OneVsRest(NaiveBayes()),
 }
 
 # Variants of kinds that have several forms

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import os
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,18 +19,29 @@ import pytest
 from benchmarks.fuzz_models import Saved
 
 import foreword
+from foreword.cli.score import as_object
 from foreword.errors import ForewordError, InputError
 from foreword.fasttext.classifier import FastTextClassifier
 from foreword.fasttext.files import MOST_PRUNED, write_fasttext
 from foreword.fasttext.kernels_lines import make_line_workspace
 from foreword.fasttext.model import _kept_buckets
 from foreword.fasttext.quantize import quantize
+from foreword.filtering import Filtering, filter_files
+from foreword.filtering.ledger import FOLDER, Ledger
+from foreword.filtering.models import fingerprint
 from foreword.filtering.tables import read_table
+from foreword.filtering.worker import Done
+from foreword.ngram.arpa import write_arpa
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
 from foreword.storage import folder as folder_module
 from foreword.storage.folder import load, save
+from foreword.text import lines as lines_module
 from foreword.text.labelled import read_labelled
 from foreword.text.parquet import _rows_per_batch
-from foreword.text.sources import Reading, read_blocks
+from foreword.text.rows import RowReading, read_rows
+from foreword.text.sources import Reading, read_blocks, read_lines
+from foreword.tokens.words import WordTokenizer
 
 TEXTS = ["the cat sat", "a dog and a cat", "on the mat"] * 4
 LABELS = ["a", "b", "c"] * 4
@@ -261,3 +274,68 @@ def test_filtering_parquet_imports_no_pandas(place: Path) -> None:
     kept = parquet.read_table(place / "out" / "a.parquet")
     assert kept.column_names == ["text", "score", "tokens", "oov", "perplexity"]
     assert max(kept["perplexity"].to_pylist()) < 9
+
+
+def arpa_of(texts: list[str], path: Path) -> Path:
+    lm = TextLM(WordTokenizer(), NgramLM(2, "witten-bell")).fit(texts)
+    assert isinstance(lm.model, NgramLM)
+    write_arpa(lm.model, path)
+    return path
+
+
+def test_a_run_killed_before_its_first_part_leaves_no_model_for_the_next(place: Path) -> None:
+    """The next run, with another model, once scored every shard by the model of the killed one."""
+    (place / "web").mkdir()
+    for number in range(3):
+        (place / "web" / f"{number}.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    models = [arpa_of(TEXTS, place / "a.arpa"), arpa_of(["the mat sat on a dog"] * 9, place / "b.arpa")]
+    scores = [Filtering([("", str(model))], score_only=True) for model in models]
+
+    def killed(opened: object, tasks: object, processes: int, report: object) -> Iterator[Done]:
+        raise KeyboardInterrupt
+        yield
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ledger, "close", lambda self, finished=False: os.close(self._lock))  # kill -9 deletes nothing
+        with pytest.raises(KeyboardInterrupt):
+            filter_files(str(place / "web"), place / "out", scores[0], processes=2, perform=killed)
+    assert list((place / "out" / FOLDER / "models").iterdir())
+    filter_files(str(place / "web"), place / "out", scores[1], processes=2)
+    filter_files(str(place / "web"), place / "alone", scores[1], processes=2)
+    for number in range(3):
+        name = f"{number}.txt"
+        assert (place / "out" / name).read_bytes() == (place / "alone" / name).read_bytes()
+
+
+def test_a_model_changed_in_its_middle_is_another_model(place: Path) -> None:
+    """Only a megabyte at each end was compared."""
+    (place / "model").write_bytes(bytes(3 << 20))
+    before = fingerprint(str(place / "model"))
+    with (place / "model").open("r+b") as file:
+        file.seek(3 << 19)
+        file.write(b"x")
+    os.utime(place / "model", ns=(0, 0))
+    assert fingerprint(str(place / "model")) != before
+
+
+def test_a_line_that_only_a_compressed_file_can_hold_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """466 bytes of bzip2 once took ``foreword score`` 2.6 GB."""
+    monkeypatch.setattr(lines_module, "LONGEST_LINE", 4 << 20)
+    (place / "bomb.txt.bz2").write_bytes(bz2.compress(b"fine\n" + b"a" * (9 << 20)))
+    with pytest.raises(InputError, match=r"bomb\.txt\.bz2: line 2 has more than 4 MB"):
+        list(read_rows(str(place / "bomb.txt.bz2"), RowReading()))
+    with pytest.raises(InputError, match=r"bomb\.txt\.bz2: line 2 has more than 4 MB"):
+        list(read_lines(str(place / "bomb.txt.bz2")))
+
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        ({"id": "\ud800", "text": "a"}, '{"id": "\\ud800", "text": "a", "score": -1.5}\n'),
+        ({"id": [float("inf"), {"x": float("nan")}]}, '{"id": [null, {"x": null}], "score": -1.5}\n'),
+        ({"text": "ü"}, '{"text": "ü", "score": -1.5}\n'),
+    ],
+)
+def test_a_scored_row_is_json_whatever_it_holds(row: dict[str, Any], line: str) -> None:
+    """Half of a surrogate pair raised an error of Python's, and ``Infinity`` was printed."""
+    assert as_object(row, {"score": -1.5}) == line

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
 
+from foreword import errors
 from foreword.errors import (
     DivergedError,
     ForewordError,
@@ -16,6 +18,7 @@ from foreword.errors import (
     NotSaveableError,
     SettingError,
     VocabularyError,
+    install_command,
 )
 from foreword.features.estimator import EstimatorNotFittedError
 
@@ -46,4 +49,15 @@ def test_messages_name_the_thing_and_the_way_out() -> None:
     assert str(NotSaveableError(3, ", nor what reads with it")) == "a int cannot be saved, nor what reads with it"
     assert str(NotFittedError([], "texts")) == "this list has learnt nothing yet: call fit(texts) first"
     assert "'cpu'" in str(NoGpuError())
-    assert "foreword[neural]" in str(MissingExtraError("torch", "neural", "an LSTM"))
+    assert str(MissingExtraError("torch", "neural", "an LSTM")) == f"an LSTM needs torch: {install_command('neural')}"
+
+
+def test_the_command_that_installs_an_extra_fits_a_clone_and_a_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "src" / "foreword"
+    package.mkdir(parents=True)
+    monkeypatch.setattr(errors, "__file__", str(package / "errors.py"))
+    assert install_command("data") == "pip install 'foreword[data]'"
+    (tmp_path / "pyproject.toml").touch()
+    assert install_command("data") == f"pip install -e '{tmp_path}[data]'"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -54,7 +54,7 @@ class Explanation:
     """
 
     text: str
-    classes: tuple[str, ...]
+    classes: tuple[Any, ...]
     probabilities: Doubles
     terms: tuple[str, ...]
     values: Doubles
@@ -63,19 +63,19 @@ class Explanation:
     unknown: tuple[str, ...] = ()
 
     @property
-    def label(self) -> str:
+    def label(self) -> Any:
         """The predicted class."""
         return self.classes[int(self.probabilities.argmax())]
 
-    def probability(self, label: str | None = None) -> float:
+    def probability(self, label: Any = None) -> float:
         """Return the probability of a class, by default the predicted one."""
         return float(self.probabilities[self._index(label)])
 
-    def prior(self, label: str | None = None) -> float:
+    def prior(self, label: Any = None) -> float:
         """Return the contribution of the bias to a class, by default the predicted one."""
         return float(against_others(self.bias[:, None], self._index(label))[0])
 
-    def contributions(self, label: str | None = None) -> list[Contribution]:
+    def contributions(self, label: Any = None) -> list[Contribution]:
         """Return each term's contribution to a class, by default the predicted one; the largest first."""
         gains = against_others(self.weighted, self._index(label))
         order = np.lexsort((np.arange(len(gains)), -np.abs(gains)))
@@ -106,7 +106,7 @@ class Explanation:
         lines = [f"{name:<{width}}  {gain:+8.3f}  {_bar(gain, rows)}".rstrip() for name, gain in rows]
         return "\n".join([self._headline(), *lines, *self._left_out()])
 
-    def table(self, label: str | None = None, shown: int = SHOWN) -> Table:
+    def table(self, label: Any = None, shown: int = SHOWN) -> Table:
         """Return the explanation as a Rich table."""
         from rich import box
         from rich.table import Table
@@ -115,7 +115,7 @@ class Explanation:
         rows = self._rows(shown, label)
         table = Table(box=box.SIMPLE_HEAD, title=Text(self._headline(label)), title_justify="left", pad_edge=False)
         table.add_column("term", overflow="fold")
-        table.add_column(f"for {label or self.label}", justify="right")
+        table.add_column(f"for {self.label if label is None else label}", justify="right")
         table.add_column("")
         for name, gain in rows:
             table.add_row(Text(name), f"{gain:+.3f}", Text(_bar(gain, rows), "green" if gain > 0 else "red"))
@@ -123,12 +123,12 @@ class Explanation:
         table.caption_justify = "left"
         return table
 
-    def _headline(self, label: str | None = None) -> str:
+    def _headline(self, label: Any = None) -> str:
         text = " ".join(self.text.split())
         shown = text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
-        return f"{label or self.label} ({self.probability(label):.4f}): {shown}"
+        return f"{self.label if label is None else label} ({self.probability(label):.4f}): {shown}"
 
-    def _rows(self, shown: int, label: str | None = None) -> list[tuple[str, float]]:
+    def _rows(self, shown: int, label: Any = None) -> list[tuple[str, float]]:
         """Return the prior, the terms with the largest contributions, and the sum of the others."""
         counted = bool((self.values == np.round(self.values)).all())  # and not weighted, as TF-IDF does
         named = [
@@ -145,11 +145,11 @@ class Explanation:
         more = f" and {len(self.unknown) - SHOWN} more" if len(self.unknown) > SHOWN else ""
         return [f"not known, so without effect: {', '.join(self.unknown[:SHOWN])}{more}"]
 
-    def _index(self, label: str | None) -> int:
+    def _index(self, label: Any) -> int:
         if label is None:
             return int(self.probabilities.argmax())
         if label not in self.classes:
-            raise SettingError(f"no class {label!r}: expected {', '.join(self.classes)}")
+            raise SettingError(f"no class {label!r}: expected {', '.join(map(str, self.classes))}")
         return self.classes.index(label)
 
 

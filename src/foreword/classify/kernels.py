@@ -271,7 +271,7 @@ def pass_over_two(
     signs: Doubles,
     own: Doubles,
     squares: Doubles,
-    strength: float,
+    strengths: Doubles,
     rho: float,
     order: Longs,
     first: bool,
@@ -283,12 +283,13 @@ def pass_over_two(
 ) -> None:
     """Visit each row once.
 
-    logits: (rows,), the log-odds of each row's wrong class; totals: (2,), Σ a and the curvature of bias.
+    strengths: (rows,), 2 C of each row; logits: (rows,), the log-odds of each row's wrong class; totals: (2,), Σ a and
+    the curvature of bias.
     """
     offset = bias[0]
     for turn in range(len(order)):
         row = order[turn]
-        sign = signs[row]
+        sign, strength = signs[row], strengths[row]
         old = 0.0 if first else _sigmoid(logits[row])
         score = offset + strength * sign * old * own[row, 0]
         for entry in range(starts[row], starts[row + 1]):
@@ -412,7 +413,7 @@ def pass_over_many(
     own: Doubles,
     squares: Doubles,
     scales: Doubles,
-    strength: float,
+    strengths: Doubles,
     rho: float,
     order: Longs,
     first: bool,
@@ -425,8 +426,8 @@ def pass_over_many(
 ) -> None:
     """Visit each row once, in double precision. weights, scales: flat, the classes of a feature adjacent.
 
-    logs: (rows, classes), the dual variables; workspace: (4, classes); totals: (2, classes), Σ a and the curvature of
-    bias.
+    strengths: (rows,), C of each row; logs: (rows, classes), the dual variables; workspace: (4, classes); totals:
+    (2, classes), Σ a and the curvature of bias.
     """
     scores, chances, lengths, steps = workspace[0], workspace[1], workspace[2], workspace[3]
     classes = len(scores)
@@ -439,7 +440,7 @@ def pass_over_many(
             for c in range(classes):
                 scores[c] += value * weights[at + c]
         _visit(
-            row, scores, labels[row], own, squares, strength, rho, first, bias, logs, chances, lengths, steps,
+            row, scores, labels[row], own, squares, strengths[row], rho, first, bias, logs, chances, lengths, steps,
             totals, sums,
         )  # fmt: skip
         for entry in range(starts[row], starts[row + 1]):
@@ -458,7 +459,7 @@ def pass_over_many_wide(
     own: Doubles,
     squares: Doubles,
     scales: Floats,
-    strength: float,
+    strengths: Doubles,
     rho: float,
     order: Longs,
     first: bool,
@@ -491,7 +492,7 @@ def pass_over_many_wide(
         for c in range(classes):
             scores[c] = lanes[c]
         _visit(
-            row, scores, labels[row], own, squares, strength, rho, first, bias, logs, chances, lengths, steps,
+            row, scores, labels[row], own, squares, strengths[row], rho, first, bias, logs, chances, lengths, steps,
             totals, sums,
         )  # fmt: skip
         for c in range(classes):

@@ -15,7 +15,7 @@ from scipy import sparse
 from foreword.arrays import Array, Doubles, Ints, Logs, Longs
 from foreword.classify import kernels
 from foreword.classify.labels import DataError, Labels, check_lengths
-from foreword.features.estimator import Estimator, EstimatorNotFittedError
+from foreword.features.estimator import Estimator, EstimatorNotFittedError, without_frame
 from foreword.protocols import Counts
 
 WIDEST = 2**31 - 1
@@ -161,6 +161,7 @@ def _has_repeats(rows: Rows) -> bool:
 
 def _csr(X: Counts) -> Counts:
     """Convert a matrix to CSR; raise a DataError unless it holds real numbers."""
+    X = without_frame(X)
     if not sparse.issparse(X):
         X = np.asarray(X)
         if X.ndim != 2:

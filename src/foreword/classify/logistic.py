@@ -7,7 +7,8 @@ The log-odds are linear in the words, and the weights make the labels as likely 
     minimise    C Σ_i −log p(y_i | x_i) + ½ ‖W‖²           two classes: W₁ = −W₀ = w/2, and ½ ‖w‖² in its place
 
 The intercept b is not penalised. This is scikit-learn's ``LogisticRegression`` with its default penalty, and the same
-minimum; ``solver.py`` explains how it is found.
+minimum; ``solver.py`` explains how it is found. With weights of classes, a document's loss is multiplied by that of its
+class; "balanced" gives all classes the same total: documents / (classes · documents of the class) each.
 
 ``NBLogistic`` believes the counts unless the labels object. For each class c, naive Bayes against all the other classes
 gives every feature f a log-count ratio
@@ -38,10 +39,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from foreword.arrays import Doubles
+from foreword.arrays import Doubles, Ints
 from foreword.checks import check_numbers
 from foreword.classify import kernels
-from foreword.classify.labels import loaded_classes, read_labels, saved_classes
+from foreword.classify.labels import (
+    ClassWeight,
+    Labels,
+    loaded_class_weight,
+    loaded_classes,
+    read_labels,
+    saved_class_weight,
+    saved_classes,
+    weights_of_classes,
+)
 from foreword.classify.linear import LinearModel, Rows, check_array, rows_of
 from foreword.classify.solver import Problem, Search, solve
 from foreword.errors import SettingError
@@ -57,6 +67,7 @@ class LogisticRegression(LinearModel):
 
     C: weight of the labels against the size of the weights. tolerance: stop when the objective is at most this share
     above its minimum. max_iterations: passes over the documents. seed: of the order in which they are visited.
+    class_weight: None, "balanced", or a weight for each class by its label, 1 for classes that are not named.
 
     After fit, besides ``weights_`` and ``bias_``: ``n_iter_``, passes made; ``gap_``, how far above its minimum the
     objective may be, as a share.
@@ -65,11 +76,20 @@ class LogisticRegression(LinearModel):
     n_iter_: int
     gap_: float
 
-    def __init__(self, C: float = 1.0, *, tolerance: float = 1e-4, max_iterations: int = 200, seed: int = 0) -> None:
+    def __init__(
+        self,
+        C: float = 1.0,
+        *,
+        tolerance: float = 1e-4,
+        max_iterations: int = 200,
+        seed: int = 0,
+        class_weight: ClassWeight = None,
+    ) -> None:
         self.C = C
         self.tolerance = tolerance
         self.max_iterations = max_iterations
         self.seed = seed
+        self.class_weight = class_weight
 
     def fit(self, X: Counts, y: Sequence[Any], *, meter: Meter | None = None) -> Self:
         """Find the weights for a matrix and its labels."""
@@ -77,8 +97,14 @@ class LogisticRegression(LinearModel):
         rows = _real_rows(X, self)
         classes, labels = read_labels(y, len(rows))
         halves = 2 if len(classes) == 2 else 1  # ½ ‖w‖² is twice ½ ‖W‖²
-        self._solve(Problem(rows, labels, len(classes), self.C / halves), classes, meter)
+        strengths = self._strengths(labels, classes, self.C / halves)
+        self._solve(Problem(rows, labels, len(classes), strengths), classes, meter)
         return self
+
+    def _strengths(self, labels: Ints, classes: Labels, strength: float) -> Doubles:
+        """Return C_i: the strength of each document, float64 (documents,)."""
+        strengths: Doubles = strength * weights_of_classes(self.class_weight, classes, labels)[labels]
+        return strengths
 
     def _solve(self, problem: Problem, classes: Any, meter: Meter | None) -> None:
         """Find the weights of a problem, and warn unless they are as good as asked for."""
@@ -99,7 +125,9 @@ class LogisticRegression(LinearModel):
         settings: dict[str, Json] = {
             name: int(value) if name in ("max_iterations", "seed") else float(value)
             for name, value in self.get_params().items()
+            if name != "class_weight"
         }
+        settings["class_weight"] = saved_class_weight(self.class_weight)
         settings["classes"] = saved_classes(self.classes_) if hasattr(self, "classes_") else []
         return Parts(settings, {"weights": self.weights_.T, "bias": self.bias_})
 
@@ -108,6 +136,7 @@ class LogisticRegression(LinearModel):
         """Build a classifier from a model folder."""
         settings: dict[str, Any] = dict(parts.settings)
         classes = loaded_classes(settings.pop("classes"))
+        settings["class_weight"] = loaded_class_weight(settings.get("class_weight"))
         model = cls(**settings)
         model._check_settings()
         table = check_array(parts.arrays["weights"], "weights", (-1, len(classes)))
@@ -123,8 +152,8 @@ class LogisticRegression(LinearModel):
 class NBLogistic(LogisticRegression):
     """Logistic regression weighted by naive Bayes, over a sparse matrix (documents, features).
 
-    C, tolerance, max_iterations, seed: as for ``LogisticRegression``. alpha: added to all counts. floor: see above.
-    beta: 1 takes the weights as they are found, 0 those of naive Bayes at the same mean size, and in between both.
+    C, tolerance, max_iterations, seed, class_weight: as for ``LogisticRegression``. alpha: added to all counts. floor:
+    see above. beta: 1 takes the weights as found, 0 those of naive Bayes at the same mean size, in between both.
 
     After fit ``weights_`` include everything, so that the scores are ``X @ weights_.T + bias_``; also ``n_iter_`` and
     ``gap_``.
@@ -140,8 +169,9 @@ class NBLogistic(LogisticRegression):
         tolerance: float = 1e-2,
         max_iterations: int = 200,
         seed: int = 0,
+        class_weight: ClassWeight = None,
     ) -> None:
-        super().__init__(C, tolerance=tolerance, max_iterations=max_iterations, seed=seed)
+        super().__init__(C, tolerance=tolerance, max_iterations=max_iterations, seed=seed, class_weight=class_weight)
         self.alpha = alpha
         self.floor = floor
         self.beta = beta
@@ -152,7 +182,8 @@ class NBLogistic(LogisticRegression):
         rows = _real_rows(X, self)
         classes, labels = read_labels(y, len(rows))
         scales = squared_ratios(presence_counts(rows, labels, len(classes)), self.alpha, self.floor, len(rows))
-        self._solve(Problem(rows, labels, len(classes), self.C / _mean_squared_length(rows), scales), classes, meter)
+        strengths = self._strengths(labels, classes, self.C / _mean_squared_length(rows))
+        self._solve(Problem(rows, labels, len(classes), strengths, scales), classes, meter)
         if self.beta < 1:
             ratios = log_count_ratios(presence_counts(rows, labels, len(classes)), self.alpha)
             self._set_weights(classes, _towards_naive_bayes(self._table, scales, ratios, self.beta), self.bias_)

@@ -21,12 +21,12 @@ def multinomial_joint_logs(counts: Doubles, labels: Any, alpha: float, documents
 
 
 def objective(
-    X: Doubles, labels: Any, table: Doubles, bias: Doubles, strength: float, scales: Doubles | None = None
+    X: Doubles, labels: Any, table: Doubles, bias: Doubles, strength: Doubles | float, scales: Doubles | None = None
 ) -> float:
-    """Return C Σ_i −log p(y_i | x_i) + ½ Σ (W / s)²; scales are s², (features, classes)."""
+    """Return Σ_i −C_i log p(y_i | x_i) + ½ Σ (W / s)². strength: C, or C_i; scales: s², (features, classes)."""
     scores = X @ table + bias
-    loss = (logsumexp(scores, axis=1) - scores[np.arange(len(labels)), labels]).sum()
-    return float(strength * loss + 0.5 * (table**2 / (1.0 if scales is None else scales)).sum())
+    loss = (strength * (logsumexp(scores, axis=1) - scores[np.arange(len(labels)), labels])).sum()
+    return float(loss + 0.5 * (table**2 / (1.0 if scales is None else scales)).sum())
 
 
 @dataclass

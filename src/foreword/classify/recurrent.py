@@ -25,7 +25,7 @@ import numpy as np
 
 from foreword.arrays import Array, Floats, Logs, Longs
 from foreword.checks import check_choice, check_number, check_numbers, list_of_texts, saveable
-from foreword.classify.labels import Prediction, check_classes, names_of
+from foreword.classify.labels import Prediction, check_classes, classes_of, list_of_labels, loaded_classes
 from foreword.errors import InputError, MissingExtraError, SettingError
 from foreword.protocols import Embedder, Json, Meter, Parts, Step, TextModel, TextTokenizer
 from foreword.storage.folder import load, nest, unnest
@@ -256,7 +256,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
         self.from_end, self.words, self.reach = chosen["from_end"], chosen["words"], chosen["reach"]
         self.unfreeze, self.frozen = chosen["unfreeze"], chosen["frozen"]
         self.slower, self.factor = chosen["slower"], chosen["factor"]
-        self._classes: list[str] = []
+        self._classes: list[Any] = []
         self._reader: TextReader
         self._network: ClassifierNetwork
         _check_settings(self)
@@ -265,7 +265,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
         return f"RecurrentClassifier(pooling={self.pooling!r}, units={self.units})"
 
     @property
-    def classes_(self) -> list[str]:
+    def classes_(self) -> list[Any]:
         """The classes, sorted."""
         self.flat_weights()
         return self._classes
@@ -316,7 +316,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
             raise SettingError("precision is 'float16', which needs a GPU: say 'float32'")
         if len(texts) != len(names):
             raise InputError(f"{len(texts)} texts and {len(names)} labels: expected a label for each text")
-        self._classes = sorted(set(names))
+        self._classes = classes_of(names).tolist()
         number = {name: index for index, name in enumerate(self._classes)}
         pretrained = self._build(texts)
         task = ClassificationTask(
@@ -356,12 +356,12 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
 
     def fingerprinted(self, data: LabelledTexts) -> list[Array]:
         """Return the bytes of texts and labels, and what identifies the language model and the embedder."""
-        parts = [text.encode(errors="surrogatepass") for part in data for text in part]
+        parts = [str(text).encode(errors="surrogatepass") for part in data for text in part]
         return [*joined(parts), *fingerprint_of(self._language_model()), *fingerprint_of(self._reader.embedder)]
 
     # Classifying
 
-    def predict(self, texts: Iterable[str]) -> list[str]:
+    def predict(self, texts: Iterable[str]) -> list[Any]:
         """Return the likeliest class of each text."""
         return [self.classes_[index] for index in self.predict_log_proba(texts).argmax(1).tolist()]
 
@@ -388,7 +388,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
 
     def score(self, texts: Iterable[str], labels: Sequence[Any]) -> float:
         """Return the share of texts whose class is right."""
-        wanted, predicted = names_of(labels), self.predict(texts)
+        wanted, predicted = list_of_labels(labels), self.predict(texts)
         if len(wanted) != len(predicted):
             raise InputError(f"{len(predicted)} texts and {len(wanted)} labels: expected a label for each text")
         return float(np.mean([ours == theirs for ours, theirs in zip(predicted, wanted, strict=True)]))
@@ -424,10 +424,8 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
         nested = ("tokenizer", EMBEDDER)
         settings: dict[str, Any] = {name: value for name, value in parts.settings.items() if name not in nested}
         classes, last = settings.pop("classes"), settings.pop("last")
-        if not (isinstance(classes, list) and len(classes) > 1 and all(isinstance(name, str) for name in classes)):
-            raise ValueError("'classes' must be a list of names, at least two")
-        if classes != sorted(set(classes)) or type(last) is not int or last < 1:
-            raise ValueError("'classes' must be sorted, each of them once, and 'last' a number of units")
+        if len(loaded_classes(classes)) < 2 or type(last) is not int or last < 1:
+            raise ValueError("'classes' must be at least two, and 'last' a number of units")
         model, tokenizer = cls(**saved_settings(settings)), unnest("tokenizer", parts)
         parts.check_counts("layers")
         if not isinstance(tokenizer, TextTokenizer):
@@ -449,7 +447,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
 def _pair(texts: LabelledTexts | Iterable[str], labels: Sequence[Any] | None) -> LabelledTexts:
     """Return texts and labels as two lists, for both are read more than once."""
     given, names = cast(LabelledTexts, texts) if labels is None else (cast(Iterable[str], texts), labels)
-    return list_of_texts(given), names_of(names)
+    return list_of_texts(given), list_of_labels(names)
 
 
 def _dropout_from(dropout: Dropout | float | None, layers: float | None) -> Dropout:

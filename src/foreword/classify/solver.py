@@ -1,14 +1,15 @@
 """How the weights of logistic regression are found: dual coordinate ascent, then Newton's method if that is slow.
 
-    minimise   F(W, b) = C Σ_i −log p(y_i | x_i)  +  ½ Σ_fc (W_fc / s_fc)²            p = softmax(W x + b)
+    minimise   F(W, b) = Σ_i −C_i log p(y_i | x_i)  +  ½ Σ_fc (W_fc / s_fc)²            p = softmax(W x + b)
 
-s are scales, all 1 in plain logistic regression; b is not penalised. At the minimum
+s are scales, all 1 in plain logistic regression; C_i is the same for all documents unless their classes have weights;
+b is not penalised. At the minimum
 
-    W_fc = s_fc² Σ_i a_ic x_if          a_ic = C (1[y_i = c] − p̃_ic)          p̃_i = p(· | x_i)          Σ_i a_i = 0
+    W_fc = s_fc² Σ_i a_ic x_if          a_ic = C_i (1[y_i = c] − p̃_ic)          p̃_i = p(· | x_i)          Σ_i a_i = 0
 
 and every p̃_i in the simplex gives a lower bound of F. So p̃ and W are kept together, and the documents are visited one
 by one in an order drawn again for each pass: with all others fixed, the best p̃_i solves a small problem of its own,
-log p̃_c + L_c p̃_c = u_c − ν, with L_c = C Σ_f (s_fc x_f)². The first pass begins at p̃_i = y_i, where W = 0. Each visit
+log p̃_c + L_c p̃_c = u_c − ν, with L_c = C_i Σ_f (s_fc x_f)². The first pass begins at p̃_i = y_i, where W = 0. Each visit
 touches the weights of one document only, which are still in the cache when they are written, so a pass takes little
 longer than computing all scores once, and no vectors as long as W are added. To a millionth of the objective TF-IDF of
 20 Newsgroups takes eight passes, raw counts of IMDB's words and pairs sixty.
@@ -16,7 +17,7 @@ longer than computing all scores once, and no vectors as long as W are added. To
 b would need all documents at once. It gets a weak penalty towards its last value, ‖b − b₀‖² / 2ρ, which makes it a
 feature like the others, and after every pass b₀ moves on: the method of multipliers. ρ grows while b lags behind.
 
-The gap between F and the bound is C Σ_i KL(p̃_i ‖ p(· | x_i)), known from the pass itself, each document's share as it
+The gap between F and the bound is Σ_i C_i KL(p̃_i ‖ p(· | x_i)), known from the pass itself, each document's share as it
 was when visited, which is outdated and so an overestimate. What b still contributes is an estimate: its gradient Σ_i
 a_i falls like a geometric series, so b has ρ Σ_i a_i / (1 − q) still to go, and at least a Newton step.
 
@@ -24,7 +25,7 @@ Dual ascent is slow where documents are many, features few or large, and C is la
 little. There the minimum of F is found in the weights themselves. A step of Newton's method within a trust region
 solves H d = −∇F by conjugate gradients, which need only products of H and a vector, two passes over the matrix:
 
-    H v = v / s² + C Xᵀ D X v          D: for each document diag(p) − p pᵀ
+    H v = v / s² + Xᵀ D X v          D: for each document C_i (diag(p) − p pᵀ)
 
 Close to the minimum each step doubles the digits, and the dual ascent has brought us close.
 
@@ -67,13 +68,18 @@ TINY = 1e-300
 
 
 class Problem(NamedTuple):
-    """What to minimise. strength: C. scales: float64 (features, classes), s²; None if all are 1."""
+    """What to minimise. strengths: C_i, float64 (documents,). scales: float64 (features, classes), s²; None for 1."""
 
     rows: Rows
     labels: Ints
     classes: int
-    strength: float
+    strengths: Doubles
     scales: Doubles | None = None
+
+    @property
+    def strength(self) -> float:
+        """The mean of C_i."""
+        return float(self.strengths.mean())
 
 
 class Search(NamedTuple):
@@ -167,15 +173,15 @@ class _TwoClasses:
     def visit(self, order: Longs, first: bool, rho: float, totals: Doubles, sums: Doubles) -> None:
         rows = self.rows
         kernels.pass_over_two(
-            rows.starts, rows.columns, rows.values, self.signs, self.own, self.squares, 2 * self.problem.strength,
+            rows.starts, rows.columns, rows.values, self.signs, self.own, self.squares, 2 * self.problem.strengths,
             rho, order, first, self.weights, self.bias, self.logits, totals[:, 0], sums,
         )  # fmt: skip
 
     def table(self) -> Doubles:
-        strength, scales = self.problem.strength, self.problem.scales
+        strengths, scales = self.problem.strengths, self.problem.scales
         table = np.zeros((self.rows.features, 1))
         table[self.rows.kept, 0] = self.weights / 2
-        duals = strength * self.signs * np.exp(-np.logaddexp(0, -self.logits))
+        duals = strengths * self.signs * np.exp(-np.logaddexp(0, -self.logits))
         self.rows.add_single_weights(duals[:, None], table)
         if scales is not None and self.roots is not None:
             table = table * np.divide(scales, self.roots[:, None], out=np.zeros_like(scales), where=scales > 0)
@@ -210,21 +216,21 @@ class _ManyClasses:
         if self.single:
             kernels.pass_over_many_wide(
                 rows.starts, rows.columns, rows.values, problem.labels, self.own, self.squares, self.scales,
-                problem.strength, rho, order, first, self.weights, self.bias, self.logs, self.workspace,
+                problem.strengths, rho, order, first, self.weights, self.bias, self.logs, self.workspace,
                 np.zeros(self.width, np.float32), totals, sums,
             )  # fmt: skip
         else:
             kernels.pass_over_many(
                 rows.starts, rows.columns, rows.values, problem.labels, self.own, self.squares, self.scales,
-                problem.strength, rho, order, first, self.weights, self.bias, self.logs, self.workspace, totals, sums,
+                problem.strengths, rho, order, first, self.weights, self.bias, self.logs, self.workspace, totals, sums,
             )  # fmt: skip
 
     def table(self) -> Doubles:
-        classes, strength = self.problem.classes, self.problem.strength
+        classes, strengths = self.problem.classes, self.problem.strengths
         table = np.zeros((self.rows.features, classes))
         table[self.rows.kept] = self.weights.reshape(-1, self.width)[:, :classes]
-        duals = -strength * np.exp(self.logs)
-        duals[np.arange(len(duals)), self.problem.labels] += strength
+        duals = -strengths[:, None] * np.exp(self.logs)
+        duals[np.arange(len(duals)), self.problem.labels] += strengths
         self.rows.add_single_weights(duals, table, self.problem.scales)
         return table
 
@@ -306,14 +312,14 @@ class Objective:
     """
 
     def __init__(self, problem: Problem, table: Doubles, bias: Doubles) -> None:
-        self.rows, self.labels, self.classes, self.strength, squares = problem
+        self.rows, self.labels, self.classes, self.strengths, squares = problem
         self.shape = table.shape
         scales = np.ones(self.shape) if squares is None else np.sqrt(squares)
         shares = self._shares(table, bias)
-        spread = shares * (1 - shares)
-        curvature = 1 + self.strength * (scales**2 * self._weighed(spread, self.rows.values**2)).mean(axis=1)
+        spread = self.strengths[:, None] * shares * (1 - shares)
+        curvature = 1 + (scales**2 * self._weighed(spread, self.rows.values**2)).mean(axis=1)
         self.features_unit = np.repeat(curvature**-0.5, self.classes)
-        bias_unit = np.full(self.classes, (1 + self.strength * spread.sum() / self.classes) ** -0.5)
+        bias_unit = np.full(self.classes, (1 + spread.sum() / self.classes) ** -0.5)
         self.unit = np.concatenate((scales.ravel() * self.features_unit, bias_unit))
         self.start = np.divide(self._flat(table, bias), self.unit, out=np.zeros_like(self.unit), where=self.unit > 0)
         self.seen = np.empty(0)
@@ -328,10 +334,10 @@ class Objective:
         shares, bias, penalised = self._shares_at(y), self.split(y)[1], self._penalised(y)
         here = np.arange(len(self.labels))
         with np.errstate(divide="ignore"):
-            loss = -float(np.maximum(np.log(shares[here, self.labels]), -1e3).sum())
-        value = self.strength * loss + 0.5 * float(np.vdot(y, penalised)) + 0.5 * float(bias.sum()) ** 2
-        wrong = self.strength * shares
-        wrong[here, self.labels] -= self.strength
+            loss = -float(np.vdot(self.strengths, np.maximum(np.log(shares[here, self.labels]), -1e3)))
+        value = loss + 0.5 * float(np.vdot(y, penalised)) + 0.5 * float(bias.sum()) ** 2
+        wrong = self.strengths[:, None] * shares
+        wrong[here, self.labels] -= self.strengths
         gradient = self._flat(self._weighed(wrong, self.rows.values), wrong.sum(axis=0) + bias.sum())
         return value, gradient * self.unit + penalised
 
@@ -341,7 +347,7 @@ class Objective:
         shares = self._shares_at(y)
         moved = shares * self._scores(table, bias)
         moved -= shares * moved.sum(axis=1, keepdims=True)
-        moved *= self.strength
+        moved *= self.strengths[:, None]
         product = self._flat(self._weighed(moved, self.rows.values), moved.sum(axis=0) + bias.sum())
         times: Doubles = product * self.unit + self._penalised(vector)
         return times

@@ -37,7 +37,7 @@ from foreword.cli import (
     warm,
 )
 from foreword.cli.failures import Commands
-from foreword.cli.options import add_command
+from foreword.cli.options import add_command, kind_among
 
 __all__ = ["app", "main"]
 
@@ -64,6 +64,15 @@ def foreword_itself(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Show no progress and no closing line. Accepted by every command.")
     ] = False,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            "--encoding",
+            metavar="NAME",
+            show_default="utf-8",
+            help="Encoding of texts; guess looks at them. Accepted by every command that reads text.",
+        ),
+    ] = None,
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the traceback of an error. Accepted by every command.")
     ] = False,
@@ -77,7 +86,7 @@ def _print_version(asked: bool) -> None:
 
 
 add_command(app, compare.compare, compare.EXAMPLES)
-add_command(app, train.train, train.EXAMPLES)
+add_command(app, train.train, train.EXAMPLES, kind_among("language-model", "vectors"))
 add_command(app, evaluate.evaluate, evaluate.EXAMPLES)
 add_command(app, score.score, score.EXAMPLES)
 add_command(app, filter.filter, filter.EXAMPLES)

@@ -15,7 +15,17 @@ import typer
 from foreword import kinds
 from foreword.cli.classify_predict import PREDICT_EXAMPLES, predict
 from foreword.cli.labelled import ClassifierFolder, Data, LabelledFormatOption, LabelledOptions
-from foreword.cli.options import ErrorsOption, OutputOptions, SetOption, add_command, examples, kind_option
+from foreword.cli.options import (
+    ErrorsOption,
+    Group,
+    OutputOptions,
+    Overwrite,
+    SetOption,
+    add_command,
+    examples,
+    kind_by_option,
+    kind_option,
+)
 from foreword.errors import InputError, SettingError
 
 if TYPE_CHECKING:
@@ -46,6 +56,7 @@ KIND_HELP = f"{', '.join(kinds.trained_as('classifier'))}."
 FASTTEXT = "fasttext"
 
 app = typer.Typer(
+    cls=Group,
     name="classify",
     help="Learn labels from labelled texts; label texts; explain labels.",
     no_args_is_help=True,
@@ -66,6 +77,7 @@ class ClassifierOptions:
         bool, typer.Option("--calibrate", help="Calibrate the probabilities, by cross-validation.")
     ] = False
     seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of --folds and --calibrate.")] = 0
+    overwrite: Overwrite = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +185,10 @@ class _Training:
         make = maker(classifier.kind, classifier.features, classifier.settings, classifier.calibrate, classifier.seed)
         begun: Any = None
         if out is not None:
-            check_output(out, folder=True)
-            if nothing_to_resume(self.target(out), kinds.trained_as("classifier")[classifier.kind]):
+            chosen = kinds.trained_as("classifier")[classifier.kind]
+            overwrite = classifier.overwrite or self.fasttext.resume
+            check_output(out, folder=True, kind=chosen.name, overwrite=overwrite)
+            if nothing_to_resume(self.target(out), chosen):
                 return
             if classifier.kind == FASTTEXT and self.fasttext.autotune is None:
                 begun = begun_or_resumed(classifier.settings, out, resume=self.fasttext.resume)
@@ -282,19 +296,20 @@ def explain(
         raise InputError(
             f"{model}: the score of a {kinds.of(loaded).name} is no sum over words: it cannot be explained"
         )
-    if label is not None and label not in loaded.classes_:
-        raise SettingError(f"the model has no class {label!r}: expected {', '.join(loaded.classes_)}")
+    classes = {str(known): known for known in loaded.classes_.tolist()}
+    if label is not None and label not in classes:
+        raise SettingError(f"the model has no class {label!r}: expected {', '.join(classes)}")
     for batch in [texts] if texts else (batch.lines for batch in line_batches("-")):
         for text in batch:
             explanation = loaded.explain(text)
             if output.as_json:
                 write_json(explanation.to_json())
             else:
-                print_table(explanation.table(label, top))
+                print_table(explanation.table(None if label is None else classes[label], top))
             flush()
 
 
-add_command(app, train, TRAIN_EXAMPLES)
+add_command(app, train, TRAIN_EXAMPLES, kind_by_option("classifier", "nb-logistic"))
 add_command(app, predict, PREDICT_EXAMPLES)
 add_command(app, explain, EXPLAIN_EXAMPLES)
 

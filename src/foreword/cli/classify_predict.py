@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -11,6 +11,7 @@ import typer
 from foreword.cli.labelled import ClassifierFolder, FieldOrColumn, Header
 from foreword.cli.options import READING, ErrorsOption, OutputOptions, examples
 from foreword.cli.score import as_object
+from foreword.errors import SettingError
 
 if TYPE_CHECKING:
     from foreword.protocols import LabelModel
@@ -28,7 +29,7 @@ FormatOfRows: TypeAlias = Annotated[
     typer.Option("--format", help="File format.", show_default="by file name", rich_help_panel=READING),
 ]
 
-Ranked: TypeAlias = list[tuple[str, float]]
+Ranked: TypeAlias = list[tuple[Any, float]]
 """Labels with their probabilities, the likeliest first."""
 
 
@@ -45,6 +46,10 @@ def predict(
         int | None,
         typer.Option("--k", "-k", min=1, help="Number of labels, the likeliest first.", show_default="1; all in JSON"),
     ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", metavar="LABEL", help="Print the probability of this label instead of the best one."),
+    ] = None,
     text_column: FieldOrColumn = None,
     header: Header = None,
     format: FormatOfRows = None,
@@ -55,7 +60,8 @@ def predict(
 
     Each line or row gives exactly one line; that of a blank line is blank. Several labels, and probabilities, are
     separated by tabs. With --json each line is an object: the text, or all fields of the row, then predicted,
-    probability and, with -k or --probabilities, probabilities.
+    probability and, with -k or --probabilities, probabilities. With --label each line has the probabilities of the
+    named labels instead, in JSON as p(LABEL) after the others.
     """
     from foreword.cli.labelled import column
     from foreword.cli.models import load_able
@@ -64,11 +70,16 @@ def predict(
 
     batches = read_rows(file, RowReading(column(text_column), format, errors, header=header))
     loaded = load_able(model, "classify")
+    wanted = _known(label or [], loaded)
+    most = len(loaded.classes_) if wanted or (output.as_json and k is None) else k or 1
     for rows in batches:
-        found = ranked(loaded, list(rows.texts.strings()), k or (len(loaded.classes_) if output.as_json else 1))
+        found = ranked(loaded, list(rows.texts.strings()), most)
         if output.as_json:
-            described = partial(as_facts, every=probabilities or k is not None)
+            listed = k or (most if probabilities else 0)
+            described = partial(as_facts, k=listed, wanted=wanted)
             write_text("".join(map(as_object, rows.fields(), map(described, found))))
+        elif wanted:
+            write_text("".join(as_shares(ranks, wanted) for ranks in found))
         else:
             write_text("".join(as_line(ranks, probabilities) for ranks in found))
         flush()
@@ -85,13 +96,31 @@ def ranked(model: LabelModel, texts: list[str], k: int) -> Iterator[Ranked]:
 
 def as_line(ranks: Ranked, probabilities: bool) -> str:
     """Return the labels of one text as a line, with their probabilities if asked for."""
-    return "\t".join(f"{label}\t{value:.6g}" if probabilities else label for label, value in ranks) + "\n"
+    return "\t".join(f"{label}\t{value:.6g}" if probabilities else str(label) for label, value in ranks) + "\n"
 
 
-def as_facts(ranks: Ranked, every: bool) -> dict[str, Any]:
-    """Return the likeliest label and its probability, and with ``every`` the probabilities of all labels."""
+def _known(labels: list[str], model: LabelModel) -> list[str]:
+    """Return the labels; refuse one that the model does not know."""
+    names = [str(name) for name in model.classes_]
+    for label in labels:
+        if label not in names:
+            shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+            raise SettingError(f"--label {label}: no label of the model; it has {shown}")
+    return labels
+
+
+def as_shares(ranks: Ranked, wanted: list[str]) -> str:
+    """Return the probabilities of the wanted labels as a line; that of a blank text is blank."""
+    chances = dict(ranks)
+    return "\t".join(f"{chances.get(label, 0.0):.6g}" for label in wanted if ranks) + "\n"
+
+
+def as_facts(ranks: Ranked, k: int, wanted: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the likeliest label and its probability, those of the wanted labels, and if k is not 0 the k best."""
     found: dict[str, Any] = {
         "predicted": ranks[0][0] if ranks else None,
         "probability": ranks[0][1] if ranks else None,
     }
-    return {**found, "probabilities": dict(ranks)} if every else found
+    chances = dict(ranks)
+    found |= {f"p({label})": chances.get(label, 0.0) if ranks else None for label in wanted}
+    return {**found, "probabilities": dict(ranks[:k])} if k else found

@@ -109,6 +109,7 @@ def _events(
 def _print(comparison: Comparison, report: str | None, output: OutputOptions) -> None:
     from foreword.cli.compared import table_of
     from foreword.cli.printing import print_message, print_table, write_json, write_text
+    from foreword.errors import install_command
     from foreword.picture.report import report as page
     from foreword.picture.report import write_report
 
@@ -127,7 +128,7 @@ def _print(comparison: Comparison, report: str | None, output: OutputOptions) ->
         print_message("--report report.html writes a page with pictures")
     if comparison.left_out and not output.quiet:
         missing = ", ".join(comparison.left_out)
-        print_message(f"left out, because they need torch: {missing} (pip install 'foreword[neural]')")
+        print_message(f"left out, because they need torch: {missing} ({install_command('neural')})")
 
 
 # The text

@@ -203,7 +203,7 @@ def measured(
     from foreword.cli.labelled import labelled_in
     from foreword.cli.measures import measure_vectors
     from foreword.cli.models import checked, load_any
-    from foreword.cli.printing import print_message
+    from foreword.cli.printing import print_message, shown_warnings
     from foreword.cli.tag import measure_treebanks
     from foreword.cli.vectors import vectors_in
 
@@ -214,7 +214,8 @@ def measured(
     if not texts:
         raise typer.BadParameter(f"name a text to measure {path} on", param_hint="'TEXT'")
     if "tag" in abilities:
-        return measure_treebanks(loaded, texts, meter), None
+        with shown_warnings(output.quiet):
+            return measure_treebanks(loaded, texts, reading.errors, meter), None
     format = reading.format
     if "classify" in abilities:
         if format == "text":

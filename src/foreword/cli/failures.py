@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import re
 import sys
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
-from foreword.errors import ForewordError, SettingError
+from foreword.cli.options import Group
+from foreword.errors import ForewordError, NotSaveableError, SettingError, VocabularyError
 
-BAD_USAGE = 2
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 """As the shell reports them: 128 plus the number of the signal."""
@@ -36,9 +37,6 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 }
 """Options of version 0.1.0 that are settings now: ``--k1 2`` is read as ``--set k1=2``."""
 
-COMMAND = "foreword.command"
-"""Where a context keeps the first words of the command line."""
-
 FLAGS = ("--lowercase",)
 ARGUMENTS = {"translate train": ("--source", "--target")}
 """Options of 0.1.0 that are arguments now, in their order."""
@@ -46,28 +44,27 @@ ARGUMENTS = {"translate train": ("--source", "--target")}
 # Contexts are typed as Any: which class they are has changed between versions of Typer.
 
 
-class Commands(TyperGroup):
+class Commands(Group):
     """The commands, with every error reported in one line unless ``--debug`` asks for the traceback."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Accept ``--json``, ``--quiet`` and ``--debug`` anywhere, and options of 0.1.0 that have become settings."""
         end = args.index("--") if "--" in args else len(args)
         common = [word for word in args[:end] if word in COMMON]
-        words = with_settings(with_ray_address([word for word in args[:end] if word not in COMMON]))
-        ctx.meta[COMMAND] = words[:2]
-        parsed: list[str] = super().parse_args(ctx, [*common, *words, *args[end:]])
+        encoding, words = without_encoding([word for word in args[:end] if word not in COMMON])
+        words = with_settings(with_ray_address(words))
+        parsed: list[str] = super().parse_args(ctx, [*common, *encoding, *words, *args[end:]])
         return parsed
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; turn an error into one line and an exit status."""
         try:
-            result = super().invoke(ctx)
+            with _warnings_as_messages(bool(ctx.params.get("quiet"))):
+                result = super().invoke(ctx)
             sys.stdout.flush()  # here, where a closed pipe is still handled
         except BaseException as error:
             _hint_at_settings(error)
             line, status = message_of(error)
-            if isinstance(error, SettingError) and _names_option(line, ctx):
-                status = BAD_USAGE
             if status is None or (ctx.params.get("debug") and line):
                 raise
             if line:
@@ -76,6 +73,16 @@ class Commands(TyperGroup):
                 _discard_output()
             raise typer.Exit(status) from None
         return result
+
+
+def without_encoding(args: list[str]) -> tuple[list[str], list[str]]:
+    """Return ``--encoding`` with its value, if it is there, and the other words."""
+    for index, word in enumerate(args):
+        if word == "--encoding":
+            return args[index : index + 2], args[:index] + args[index + 2 :]
+        if word.startswith("--encoding="):
+            return [word], args[:index] + args[index + 1 :]
+    return [], args
 
 
 def with_ray_address(args: list[str]) -> list[str]:
@@ -115,16 +122,24 @@ def _hint_at_settings(error: Any) -> None:
         error.possibilities = None
 
 
-def _names_option(line: str, ctx: Any) -> bool:
-    """Return whether a message is about a setting that was an option in 0.1.0: out of range, it is bad usage still."""
-    command = " ".join(ctx.meta.get(COMMAND, ()))
-    options = next((options for name, options in SETTINGS.items() if f"{command} ".startswith(f"{name} ")), ())
-    return any(re.match(rf"{each.removeprefix('--').replace('-', '_')}\b", line) for each in options)
+@contextmanager
+def _warnings_as_messages(quiet: bool) -> Iterator[None]:
+    """Print warnings in one line, as errors are, without the line of code that they come from."""
+
+    def show(message: Warning | str, *where: object, **more: object) -> None:
+        if not quiet:
+            sys.stderr.write(f"foreword: warning: {one_line(str(message))}\n")
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 def message_of(error: BaseException) -> tuple[str, int | None]:
     """Return the message of an error and the exit status; no status for what Typer shows itself."""
     match error:
+        case SettingError() if not isinstance(error, VocabularyError | NotSaveableError):
+            return str(error), 2  # a call that makes no sense, as Typer's own complaints are
         case ForewordError():
             return str(error), 1
         case KeyboardInterrupt():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
@@ -282,7 +283,18 @@ def filter(
         _cleaning(scores.clean, models), scores.like, scores.sidecar, scores.id,
     )  # fmt: skip
     _check_models(filtering)
-    _close(_filter(source, out, filtering, running, output), report, output)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = _warn
+        done = _filter(source, out, filtering, running, output)
+    _close(done, report, output)
+
+
+def _warn(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """Report a warning in one line, as errors are."""
+    sys.stderr.write(f"foreword: warning: {message}\n")
 
 
 def _check_models(filtering: Filtering) -> None:

@@ -8,7 +8,13 @@ from typing import Annotated
 
 import typer
 
-from foreword.cli.options import COMMON_HELP, OutputOptions, add_command, examples
+from foreword.cli.options import (
+    COMMON_HELP,
+    Group,
+    OutputOptions,
+    add_command,
+    examples,
+)
 from foreword.cli.serve import HostOption, PortOption, TokenOption, needs_server, report_ready
 
 EXAMPLES = examples(
@@ -18,7 +24,7 @@ EXAMPLES = examples(
     "foreword lab export cells.html",
 )
 
-app = typer.Typer(name="lab", epilog=f"{EXAMPLES}\n\n{COMMON_HELP}", invoke_without_command=True)
+app = typer.Typer(cls=Group, name="lab", epilog=f"{EXAMPLES}\n\n{COMMON_HELP}", invoke_without_command=True)
 
 HOST, PORT = "127.0.0.1", 8765
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -57,11 +58,13 @@ def load_tokenizer(path: str) -> TextTokenizer:
 
 
 def save_tokenizer(tokenizer: TextTokenizer, out: str) -> None:
-    """Save a tokenizer in a folder, or as tokenizer.json where the name ends in .json or is standard output."""
+    """Save a tokenizer: as tokenizer.json if its name ends in .json or is standard output, as .model, or a folder."""
     from foreword.storage.folder import save
 
     if is_tokenizer_json(out):
         _write_json(tokenizer, out)
+    elif is_tokenizer_file(out):
+        _write_model(tokenizer, out)
     else:
         save(tokenizer, out)  # type: ignore[arg-type]
 
@@ -71,8 +74,17 @@ def is_tokenizer_json(out: str) -> bool:
     return out == STDIO or out.lower().endswith(".json")
 
 
-def check_output(out: str, *, folder: bool) -> None:
-    """Refuse an output that cannot be written, before the work begins."""
+def is_tokenizer_file(out: str) -> bool:
+    """Return whether a tokenizer is written to this path as one file: a tokenizer.json or a .model."""
+    return is_tokenizer_json(out) or out.lower().endswith(".model")
+
+
+def check_output(out: str, *, folder: bool, kind: str | None = None, overwrite: bool = True) -> None:
+    """Refuse an output that cannot be written, before the work begins.
+
+    kind: of the model that will be saved, as the registry names it. A model of another kind is only replaced with
+    ``overwrite``.
+    """
     from foreword.storage.atomic import check_replaceable, nearest_existing
 
     if folder and out == STDIO:
@@ -81,6 +93,10 @@ def check_output(out: str, *, folder: bool) -> None:
         return
     if folder:
         check_replaceable(out)
+        if not overwrite and (there := kind_at(out)) not in (None, kind):
+            raise typer.BadParameter(
+                f"{out} holds another kind of model, {there}, not {kind}: --overwrite replaces it", param_hint="'-o'"
+            )
     elif Path(out).exists() and not Path(out).is_file():
         raise InputError(f"cannot write {out}: it is not a plain file")
     standing = nearest_existing(out)
@@ -95,6 +111,19 @@ def nothing_to_resume(target: Output, kind: kinds.Kind) -> bool:
     if done := target.is_done(kind):
         print_message(f"{target.folder} exists and {target.checkpoint} does not: nothing to resume")
     return done
+
+
+def kind_at(folder: str) -> str | None:
+    """Return the kind of the model in a folder, of one that reads text that of the model inside; None without one."""
+    from foreword.storage.atomic import MODEL_JSON
+
+    try:
+        found = json.loads(Path(folder, MODEL_JSON).read_bytes())
+        while isinstance(inner := found["settings"].get("model"), dict):
+            found = inner
+        return str(found["kind"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # loading would say what is wrong with it
+        return None
 
 
 def load_any(path: str) -> Any:
@@ -118,6 +147,16 @@ def _as_file(path: str) -> Iterator[str]:
         file = Path(folder, "standard input")
         file.write_bytes(sys.stdin.buffer.read())
         yield str(file)
+
+
+def _write_model(tokenizer: TextTokenizer, out: str) -> None:
+    from foreword.tokens.sentencepiece import SentencePieceTokenizer
+
+    if not isinstance(tokenizer, SentencePieceTokenizer):
+        raise InputError(
+            f"cannot write {out}: a .model holds sentencepiece tokenizers, and this one is {kinds.of(tokenizer).name}"
+        )
+    tokenizer.write(out)
 
 
 def _write_json(tokenizer: TextTokenizer, out: str) -> None:

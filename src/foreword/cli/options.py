@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from foreword import kinds
 from foreword.errors import SettingError
@@ -42,6 +43,9 @@ TokenizerPath: TypeAlias = Annotated[
 # Options
 
 Out: TypeAlias = Annotated[str, typer.Option("--out", "-o", metavar="MODEL", help="Folder to save the model in.")]
+Overwrite: TypeAlias = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a model of another kind that is there already.")
+]
 SetOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Change a setting. May be repeated."),
@@ -172,7 +176,10 @@ class VocabularyOptions:
 
 # Commands
 
-COMMON_HELP = "Every command also takes --json (print JSON), --quiet (no progress, no closing line) and --debug."
+COMMON_HELP = (
+    "Every command also takes --json (print JSON), --quiet (no progress, no closing line) and --debug; commands that "
+    "read text take --encoding NAME (latin-1, utf-16, …; guess looks at the text and reports its guess)."
+)
 
 
 def examples(*lines: str) -> str:
@@ -180,11 +187,81 @@ def examples(*lines: str) -> str:
     return "\n".join(["Examples:", *(f"$ {line}" for line in lines)])
 
 
-def add_command(app: typer.Typer, command: Callable[..., None], epilog: str) -> None:
-    """Make a function a command, its docstring the help: paragraphs flow, where Typer would keep every line end."""
+class PlainFlags:
+    """Help that shows no type behind an option that takes no value."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters of a command."""
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for each in found:
+            if getattr(each, "is_flag", False) and each.metavar is None:
+                each.metavar = ""
+        return found
+
+
+class Group(PlainFlags, TyperGroup):
+    """Commands that belong together."""
+
+
+class Command(PlainFlags, TyperCommand):
+    """A command whose help lists the settings of the kind that was named, if it trains one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Remember the words of the call: ``--help`` is answered before they are parsed."""
+        ctx.meta[WORDS] = list(args)
+        parsed: list[str] = super().parse_args(ctx, args)
+        return parsed
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help, and the settings of the kind."""
+        super().format_help(ctx, formatter)
+        trained = getattr(self.callback, "trained", None)
+        if trained is not None and (found := trained(ctx.meta.get(WORDS, []))) is not None:
+            from foreword.cli.settings_help import print_settings
+
+            print_settings(*found)
+
+
+WORDS = "foreword.words"
+
+TrainedKind: TypeAlias = Callable[[list[str]], "tuple[str, kinds.Kind] | None"]
+"""Returns the kind that a call trains, and the name that it is called by; None if the call does not say."""
+
+
+def kind_among(*tasks: kinds.Task) -> TrainedKind:
+    """Return a function that finds a kind of these tasks among the words of a call."""
+
+    def find(words: list[str]) -> tuple[str, kinds.Kind] | None:
+        known = kinds.trained_as(*tasks)
+        return next(((word, known[word]) for word in words if word in known), None)
+
+    return find
+
+
+def kind_by_option(task: kinds.Task, usual: str) -> TrainedKind:
+    """Return a function that finds the kind that ``--kind`` names; ``usual`` without it."""
+
+    def find(words: list[str]) -> tuple[str, kinds.Kind] | None:
+        joined = " ".join(words).replace("--kind=", "--kind ")
+        name = joined.partition("--kind ")[2].partition(" ")[0] or usual
+        known = kinds.trained_as(task)
+        return (name, known[name]) if name in known else None
+
+    return find
+
+
+def add_command(
+    app: typer.Typer, command: Callable[..., None], epilog: str, trained: TrainedKind | None = None
+) -> None:
+    """Make a function a command, its docstring the help: paragraphs flow, where Typer would keep every line end.
+
+    trained: what kind a call trains, whose settings the help lists.
+    """
     paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
     text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
-    app.command(command.__name__, help=text, epilog=f"{epilog}\n\n{COMMON_HELP}")(with_groups_expanded(command))
+    expanded = with_groups_expanded(command)
+    expanded.trained = trained  # type: ignore[attr-defined]
+    app.command(command.__name__, cls=Command, help=text, epilog=f"{epilog}\n\n{COMMON_HELP}")(expanded)
 
 
 def with_groups_expanded(command: Callable[..., None]) -> Callable[..., None]:
@@ -205,6 +282,9 @@ def with_groups_expanded(command: Callable[..., None]) -> Callable[..., None]:
             ]
 
     def expanded(context: typer.Context, **given: Any) -> None:
+        encoding = context.find_root().params.get("encoding")
+        if encoding is not None:
+            given["errors"] = _decoding(given, encoding)
         for name, group in groups.items():
             source = dict(context.find_root().params) if group is OutputOptions else given
             given[name] = group(**{each.name: source.pop(each.name) for each in fields(group)})
@@ -213,6 +293,15 @@ def with_groups_expanded(command: Callable[..., None]) -> Callable[..., None]:
     expanded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     expanded.__annotations__ = {each.name: each.annotation for each in parameters}
     return expanded
+
+
+def _decoding(given: dict[str, Any], encoding: str) -> str:
+    """Return how the texts of a call are decoded: ``--errors`` and ``--encoding`` together."""
+    from foreword.text.encodings import Decoding
+
+    if "errors" not in given:
+        raise typer.BadParameter("this command reads no text", param_hint="'--encoding'")
+    return Decoding(given["errors"], encoding)
 
 
 @contextmanager

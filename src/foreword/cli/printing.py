@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -42,6 +45,17 @@ def flush() -> None:
 def print_message(line: str) -> None:
     """Print a line for people, which goes to standard error."""
     sys.stderr.write(f"{line}\n")
+
+
+@contextmanager
+def shown_warnings(quiet: bool = False) -> Iterator[None]:
+    """Print the warnings of the package as messages."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for each in caught:
+        if not quiet:
+            print_message(f"foreword: warning: {each.message}")
 
 
 def print_table(table: Table) -> None:

@@ -1,8 +1,9 @@
 """How far long work is: one bar on standard error, with its rate and the time left.
 
-Work that is over within a second shows nothing, and so does work whose standard error is no terminal. The bar comes
-from a timer and not from the first report, because the first thing a fresh installation does is to compile its
-kernels, which takes some seconds in which there is nothing to report.
+Work that is over within a second shows nothing. Where standard error is no terminal but a file, a line is written now
+and then instead: after ten seconds, and then at growing intervals up to a minute. The bar comes from a timer and not
+from the first report, because the first thing a fresh installation does is to compile its kernels, which takes some
+seconds in which there is nothing to report.
 """
 
 from __future__ import annotations
@@ -24,15 +25,21 @@ if TYPE_CHECKING:
 DELAY = 1.0
 """Seconds of work before anything is shown."""
 
+FIRST_LINE, LONGEST_SILENCE = 10.0, 60.0
+"""Seconds before the first line in a log file, and between two lines at most."""
+
 BYTE_PHASES = ("reading", "download")
 """How the names of phases begin that are counted in bytes."""
 
 
 @contextmanager
 def progress(quiet: bool = False) -> Iterator[Meter | None]:
-    """Yield a meter that draws a bar, or None where there is no terminal; erase the bar at the end."""
-    if quiet or not sys.stderr.isatty():
+    """Yield a meter that draws a bar, which is erased at the end, or writes lines where there is no terminal."""
+    if quiet:
         yield None
+        return
+    if not sys.stderr.isatty():
+        yield LogLines()
         return
     bar = Bar()
     timer = threading.Timer(DELAY, bar.show)
@@ -69,6 +76,33 @@ def job(output: OutputOptions, out: str, **facts: Any) -> Iterator[Job]:
         write_json({**work.facts, "seconds": seconds, "output": out})
     elif not output.quiet:
         print_message(f"{work.summary.format(**work.facts)}, {seconds:.1f} s, saved in {out}{work.measured}")
+
+
+class LogLines:
+    """A meter that writes a line to standard error now and then, for a log file."""
+
+    def __init__(self, first: float = FIRST_LINE, longest: float = LONGEST_SILENCE) -> None:
+        self._silence, self._longest = first, longest
+        self._phase, self._began, self._first = "", time.monotonic(), 0
+        self._due = self._began + first
+
+    def __call__(self, phase: str, done: int, total: int | None) -> None:
+        now = time.monotonic()
+        if _name(phase) != self._phase:
+            self._phase, self._began, self._first = _name(phase), now, done
+        if now < self._due:
+            return
+        self._silence = min(2 * self._silence, self._longest)
+        self._due = now + self._silence
+        sys.stderr.write(f"{self._line(phase, done, total, now - self._began)}\n")
+        sys.stderr.flush()
+
+    def _line(self, phase: str, done: int, total: int | None, seconds: float) -> str:
+        speed = (done - self._first) / seconds if seconds > 0 else 0.0
+        parts = [phase, f"{done / total:.0%} of {total:,}" if total else f"{done:,}", rate(phase, speed)]
+        if total and speed > 0:
+            parts.append(f"{max(0, total - done) / speed:,.0f} s left")
+        return ", ".join(filter(None, parts))
 
 
 class Bar:

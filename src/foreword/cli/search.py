@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from foreword import kinds
 from foreword.cli.options import (
     READING,
     ErrorsOption,
+    Group,
     MinCount,
     OutputOptions,
+    Overwrite,
     ReadingOptions,
     SetOption,
     Texts,
@@ -35,6 +38,8 @@ INDEX_EXAMPLES = examples(
     "foreword search index 20newsgroups:train -o index --id-field id --variant bm25+ --set delta=1",
     "foreword search query index 'happy people'",
 )
+ADD_EXAMPLES = examples("foreword search add index new.txt", "foreword search add index changed.jsonl --id-field id")
+REMOVE_EXAMPLES = examples("foreword search remove index notes.txt#3 old.txt")
 QUERY_EXAMPLES = examples(
     "foreword search query index 'happy people'",
     "foreword search query index 'happy people' 'sad people' -k 3 --explain",
@@ -42,7 +47,20 @@ QUERY_EXAMPLES = examples(
     "echo 'happy people' | foreword search query index | cut -f 4",
 )
 
-app = typer.Typer(name="search", help="Index documents; search them.", no_args_is_help=True, epilog=INDEX_EXAMPLES)
+IndexFolder: TypeAlias = Annotated[
+    str, typer.Argument(metavar="INDEX", help="A folder that foreword search index saved.")
+]
+IdField: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--id-field", metavar="NAME", help="Field of the document's name in JSONL or Parquet.",
+        show_default="the file and a number", rich_help_panel=READING,
+    ),
+]  # fmt: skip
+
+app = typer.Typer(
+    cls=Group, name="search", help="Index documents; search them.", no_args_is_help=True, epilog=INDEX_EXAMPLES
+)
 
 
 def index(
@@ -57,10 +75,8 @@ def index(
         str | None, typer.Option(metavar="FILE", help="Words to ignore in queries, one per line.", show_default="none")
     ] = None,
     text: Annotated[bool, typer.Option("--text/--no-text", help="Store the documents, to show them.")] = True,
-    id_field: Annotated[
-        str | None, typer.Option(metavar="NAME", rich_help_panel=READING, show_default="the file and a number",
-                                 help="Field of the document's name in JSONL or Parquet."),
-    ] = None,
+    id_field: IdField = None,
+    overwrite: Overwrite = False,
     threads: Threads = None,
     reading: ReadingOptions,
     output: OutputOptions,
@@ -77,7 +93,8 @@ def index(
         raise typer.BadParameter("the tokenizer has its vocabulary already", param_hint="'--min-count'")
     if id_field is not None and reading.format == "text":
         raise typer.BadParameter("plain text has no fields", param_hint="'--id-field'")
-    with_words = {"tokenizer": tokenizer, "min_count": min_count, "stop_words": stop_words, "keep_text": text}
+    with_words = {"tokenizer": tokenizer, "min_count": min_count, "stop_words": stop_words, "keep_text": text,
+                  "overwrite": overwrite}  # fmt: skip
     _index(texts, out, ranker, with_words, id_field, threads, reading, output, variant)
 
 
@@ -94,7 +111,7 @@ def _index(
     from foreword.text.sources import read_documents
     from foreword.tokens.words import WordTokenizer
 
-    check_output(out, folder=True)
+    check_output(out, folder=True, kind="text-search", overwrite=words["overwrite"])
     stop_words = [word.strip() for word in read_documents(words["stop_words"])] if words["stop_words"] else []
     tokenizer = None if words["tokenizer"] is None else load_tokenizer(words["tokenizer"])
     search = TextSearch(tokenizer, ranker, keep_text=words["keep_text"], stop_words=stop_words)
@@ -106,6 +123,55 @@ def _index(
         save(search, out)
         work.facts |= {"documents": len(search), "vocabulary": len(search.vocab)}
         work.summary = "{documents:,} documents, {vocabulary:,} words"
+
+
+def add(
+    index: IndexFolder,
+    texts: Texts,
+    *,
+    id_field: IdField = None,
+    threads: Threads = None,
+    reading: ReadingOptions,
+    output: OutputOptions,
+) -> None:
+    """Add documents to an index; documents of the same name, or of a file of the same name, are replaced.
+
+    All stored texts are indexed again, so that the result is that of indexing everything at once.
+    """
+    from foreword.cli.models import load_able
+    from foreword.cli.progress import job
+    from foreword.cli.search_reading import named_blocks
+    from foreword.storage.folder import save
+
+    search: TextSearch = load_able(index, "search")
+    before = len(search)
+    with job(output, index) as work:
+        blocks, names = named_blocks(texts, reading.reading(), id_field, work.meter)
+        search.add_blocks(blocks, names, threads=threads, meter=work.meter)
+        save(search, index)
+        work.facts |= {"documents": len(search), "new": len(names), "replaced": before + len(names) - len(search)}
+        work.summary = "{new:,} documents added, {replaced:,} of them in place of others, {documents:,} in all"
+
+
+def remove(
+    index: IndexFolder,
+    names: Annotated[list[str], typer.Argument(metavar="NAME", help="Names of documents or files, as hits show them.")],
+    *,
+    threads: Threads = None,
+    output: OutputOptions,
+) -> None:
+    """Remove documents from an index by their names; the name of a file removes all its documents."""
+    from foreword.cli.models import load_able
+    from foreword.cli.progress import job
+    from foreword.storage.folder import save
+
+    search: TextSearch = load_able(index, "search")
+    before = len(search)
+    with job(output, index) as work:
+        search.remove(names, threads=threads, meter=work.meter)
+        save(search, index)
+        work.facts |= {"documents": len(search), "removed": before - len(search)}
+        work.summary = "{removed:,} documents removed, {documents:,} in all"
 
 
 def ranker_of(variant: Ranking, settings: list[str] | None) -> Ranker:
@@ -122,7 +188,7 @@ def ranker_of(variant: Ranking, settings: list[str] | None) -> Ranker:
 
 
 def query(
-    index: Annotated[str, typer.Argument(metavar="INDEX", help="A folder that foreword search index saved.")],
+    index: IndexFolder,
     queries: Annotated[list[str] | None, typer.Argument(metavar="QUERY", help="Queries.", show_default=False)] = None,
     *,
     k: Annotated[int, typer.Option("-k", min=1, help="Number of documents to show.")] = 10,
@@ -163,8 +229,10 @@ def query(
         flush()
 
 
-add_command(app, index, INDEX_EXAMPLES)
+add_command(app, index, INDEX_EXAMPLES, lambda _: ("bm25", kinds.KINDS["bm25"]))
 add_command(app, query, QUERY_EXAMPLES)
+add_command(app, add, ADD_EXAMPLES)
+add_command(app, remove, REMOVE_EXAMPLES)
 
 
 def as_object(asked: str, hits: list[Hit], reasons: list[dict[str, float]] | None) -> dict[str, Any]:

@@ -26,16 +26,31 @@ def parse_settings(
     without: arguments that ``--set`` cannot change, because another option or the kind itself says them.
     """
     given = list(settings or [])
-    if any(isinstance(model, str) for model in models):
-        read = [settings_in_source(model) if isinstance(model, str) else settings_of(model) for model in models]
-        _parse_all(given, kind, read, without)
-    classes = [kinds.resolve(model) if isinstance(model, str) else model for model in models]
-    return _parse_all(given, kind, [settings_of(each) for each in classes], without)
+    aliases = kinds.aliases_at(*map(_home, models))
+    ours = [model for model in models if isinstance(model, str) and model.startswith("foreword.")]
+    if ours:  # a kind of another package may be anywhere: its class is imported
+        read = [
+            settings_in_source(model) if isinstance(model, str) and model in ours else settings_of(_class_of(model))
+            for model in models
+        ]
+        _parse_all(given, kind, read, without, aliases)
+    classes = [_class_of(model) for model in models]
+    return _parse_all(given, kind, [settings_of(each) for each in classes], without, aliases)
 
 
-def _parse_all(given: list[str], kind: str, known: list[dict[str, Any]], without: Iterable[str]) -> dict[str, Any]:
+def _class_of(model: type | str) -> type:
+    return kinds.resolve(model) if isinstance(model, str) else model
+
+
+def _home(model: type | str) -> str:
+    return model if isinstance(model, str) else f"{model.__module__}:{model.__qualname__}"
+
+
+def _parse_all(
+    given: list[str], kind: str, known: list[dict[str, Any]], without: Iterable[str], aliases: dict[str, str]
+) -> dict[str, Any]:
     allowed = {name: wanted for each in known for name, wanted in each.items() if name not in without}
-    return dict(_parse(setting, kind, allowed) for setting in given)
+    return dict(_parse(setting, kind, allowed, aliases) for setting in given)
 
 
 def settings_of(model: type) -> dict[str, Any]:
@@ -58,15 +73,16 @@ def settings_of(model: type) -> dict[str, Any]:
     return found
 
 
-def _parse(setting: str, kind: str, allowed: dict[str, Any]) -> tuple[str, Any]:
+def _parse(setting: str, kind: str, allowed: dict[str, Any], aliases: dict[str, str]) -> tuple[str, Any]:
     name, equals, text = setting.partition("=")
     name = name.replace("-", "_")
+    name = aliases.get(name, name)
     if not equals:
         raise typer.BadParameter(f"{setting!r} is not NAME=VALUE", param_hint=HINT)
     if name not in allowed:
-        raise typer.BadParameter(
-            f"{kind} has no setting {name!r}: expected {', '.join(allowed) or 'none'}", param_hint=HINT
-        )
+        shared = {own: each for each, own in aliases.items()}
+        known = ", ".join(shared.get(each, each) for each in allowed) or "none"
+        raise typer.BadParameter(f"{kind} has no setting {name!r}: expected {known}", param_hint=HINT)
     value = _value(text)
     if not fits(value, allowed[name]):
         raise typer.BadParameter(f"{name} cannot be {text!r}: expected {spelled(allowed[name])}", param_hint=HINT)

@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from foreword import kinds
-from foreword.cli.options import ModelFolder, Out, OutputOptions, SetOption, add_command, examples, kind_option
+from foreword.cli.options import (
+    ErrorsOption,
+    Group,
+    ModelFolder,
+    OnErrors,
+    Out,
+    OutputOptions,
+    Overwrite,
+    SetOption,
+    add_command,
+    examples,
+    kind_by_option,
+    kind_option,
+)
 from foreword.cli.tag_predict import PREDICT_EXAMPLES, is_number, predict
 from foreword.errors import InputError
 
@@ -23,7 +36,8 @@ TRAIN_EXAMPLES = examples(
     "foreword tag train ud_english_ewt:train -o tagger",
     "foreword tag train train.conllu -o tagger --valid dev.conllu --column xpos",
     "foreword tag train train.conllu -o tagger --kind hmm --set order=2",
-    "foreword tag train conll2003:train -o names --kind bilstm --scheme iob1 --valid conll2003:valid",
+    "foreword tag train conll2003:train -o names --scheme bio --valid conll2003:valid",
+    "foreword tag train conll2003:train -o names --kind bilstm --scheme bio --valid conll2003:valid",
     "foreword tag train chunks.txt -o chunks --kind bilstm --scheme bio --column 2 --set vectors=vectors.vec",
     """foreword tag train train.conllu -o tagger --set 'features=["word", "suffix", "history"]'""",
 )
@@ -51,7 +65,9 @@ ColumnOption: TypeAlias = Annotated[
 ]
 Scheme: TypeAlias = Literal["bio", "iob1", "bioes"]
 
-app = typer.Typer(name="tag", help="Learn a tagger of words; tag text.", no_args_is_help=True, epilog=TRAIN_EXAMPLES)
+app = typer.Typer(
+    cls=Group, name="tag", help="Learn a tagger of words; tag text.", no_args_is_help=True, epilog=TRAIN_EXAMPLES
+)
 
 
 def train(
@@ -62,28 +78,35 @@ def train(
         str, kind_option("tagger", "features (a linear model of hand-made features), hmm, or bilstm (a network).")
     ] = "features",
     column: ColumnOption = None,
-    scheme: Annotated[Scheme | None, typer.Option(help="Encoding of spans in the tags, for bilstm.")] = None,
+    scheme: Annotated[
+        Scheme | None,
+        typer.Option(help="Scheme of tags that are spans, such as names, for features and bilstm: that of the output."),
+    ] = None,
     settings: SetOption = None,
     valid: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Treebank to evaluate the trained tagger on; bilstm keeps the best epoch."),
     ] = None,
+    errors: ErrorsOption = "strict",
+    overwrite: Overwrite = False,
     resume: Annotated[bool, typer.Option("--resume", help="Resume a training that was stopped, for bilstm.")] = False,
     output: OutputOptions,
 ) -> None:
     """Learn a tagger from a treebank, and save it.
 
-    The tagger remembers the column: foreword tag predict fills it, and foreword evaluate compares with it. Ctrl-C saves
-    what bilstm has learnt in MODEL.checkpoint, and the same command with --resume continues.
+    The tagger remembers the column: foreword tag predict fills it, and foreword evaluate compares with it. Tags that do
+    not follow --scheme are read as conlleval reads them, with a warning. Ctrl-C saves what bilstm has learnt in
+    MODEL.checkpoint, and the same command with --resume continues.
     """
     from foreword.cli.models import check_output, nothing_to_resume
+    from foreword.cli.printing import shown_warnings
     from foreword.cli.progress import job
 
     chosen = kinds.trained_as("tagger")[kind]
     if resume and "resume" not in chosen.training:
         raise typer.BadParameter(f"{kind} is not a network: nothing to resume", param_hint="'--resume'")
     tagger = new_tagger(kind, files, column, scheme, settings)
-    check_output(out, folder=True)
+    check_output(out, folder=True, kind=kinds.of(tagger).name, overwrite=overwrite or resume)
 
     from foreword.pipeline.fitting import Output  # imported now that the arguments are checked: it takes a while
 
@@ -91,8 +114,9 @@ def train(
     if nothing_to_resume(target, chosen):
         return
     with job(output, out, kind=kind, column=tagger.column) as work:
-        tagged = read_treebanks(files, tagger.column, work.meter)
-        held_out = None if valid is None else read_treebanks([valid], tagger.column, work.meter)
+        with shown_warnings(output.quiet):
+            tagged = read_treebanks(files, tagger, errors, work.meter)
+            held_out = None if valid is None else read_treebanks([valid], tagger, errors, work.meter)
         measures = fit_and_save(tagger, tagged, held_out, target, work.meter)
         sizes = {"tokens": sum(map(len, tagged.sentences)), "sentences": len(tagged.sentences)}
         work.facts |= {**sizes, "tags": len(tagger.tags_)}
@@ -113,9 +137,9 @@ def new_tagger(
     given = parse_settings(settings, kind, chosen.home)
     if scheme is not None:
         if "scheme" not in settings_of(kinds.resolve(chosen.home)):
-            raise typer.BadParameter(f"{kind} has no spans: expected --kind bilstm", param_hint="'--scheme'")
+            raise typer.BadParameter(f"{kind} has no spans: expected features or bilstm", param_hint="'--scheme'")
         given["scheme"] = scheme
-    column = column or usual_column(files, scheme)
+    column = column or usual_column(files, given.get("scheme"))
     if column not in ("upos", "xpos") and not is_number(column):
         raise typer.BadParameter(f"{column!r} is not upos, xpos or a number", param_hint="'--column'")
     return kinds.build(chosen, {"column": column, **chosen.names[kind], **given})
@@ -144,17 +168,17 @@ def fit_and_save(
     return None if valid is None else measure_tagger(tagger, *valid)
 
 
-def evaluate(model: ModelFolder, files: Treebanks, *, output: OutputOptions) -> None:
+def evaluate(model: ModelFolder, files: Treebanks, *, errors: ErrorsOption = "strict", output: OutputOptions) -> None:
     """Tag a tagged text and compare: accuracy, and for tags that are spans their precision, recall and F1.
 
     With --json the keys are those of foreword evaluate, and spans with micro, macro, weighted and kinds.
     """
     from foreword.cli.models import load_able
-    from foreword.cli.printing import write_json
+    from foreword.cli.printing import shown_warnings, write_json
     from foreword.cli.progress import progress
 
-    with progress(output.quiet) as meter:
-        measures = measure_treebanks(load_able(model, "tag"), files, meter)
+    with progress(output.quiet) as meter, shown_warnings(output.quiet):
+        measures = measure_treebanks(load_able(model, "tag"), files, errors, meter)
     if output.as_json:
         write_json(measures.to_json())
     else:
@@ -169,6 +193,7 @@ def ablate(
         Literal["upos", "xpos"], typer.Option(help="Column to learn: universal tags, or the language's own.")
     ] = "upos",
     settings: SetOption = None,
+    errors: ErrorsOption = "strict",
     output: OutputOptions,
 ) -> None:
     """Train the tagger of hand-made features without each group of features, and with each group alone, and compare.
@@ -179,13 +204,15 @@ def ablate(
     from foreword.cli.progress import progress
     from foreword.cli.settings import parse_settings
     from foreword.evaluate.tagging import ablation
-    from foreword.tag.features import ALL_GROUPS, FeatureTagger
+    from foreword.tag.attributes import WORD_GROUPS
+    from foreword.tag.features import FeatureTagger
 
     given = {"column": column, **parse_settings(settings, "features", FeatureTagger)}
-    groups = given.pop("features", ALL_GROUPS)
+    groups = given.pop("features", WORD_GROUPS)
     found: list[Ablated] = []
     with progress(output.quiet) as meter:
-        learnt, measured = (read_treebanks([name], given["column"], meter) for name in (train, test))
+        reader = FeatureTagger(column=given["column"])
+        learnt, measured = (read_treebanks([name], reader, errors, meter) for name in (train, test))
         for row in ablation(learnt, measured, groups, **given):
             found.append(row)
             if output.as_json:
@@ -197,7 +224,7 @@ def ablate(
         print_ablation(found)
 
 
-add_command(app, train, TRAIN_EXAMPLES)
+add_command(app, train, TRAIN_EXAMPLES, kind_by_option("tagger", "features"))
 add_command(app, predict, PREDICT_EXAMPLES)
 add_command(app, evaluate, EVALUATE_EXAMPLES)
 add_command(app, ablate, ABLATE_EXAMPLES)
@@ -214,17 +241,21 @@ def usual_column(names: Sequence[str], scheme: str | None) -> str:
     return "-1" if spans else "upos"
 
 
-def read_treebanks(names: Sequence[str], column: str, meter: Meter | None = None) -> Tagged:
-    """Read the sentences of all files, and a column of each: of CoNLL-U by its name, of CoNLL by its number."""
+def read_treebanks(
+    names: Sequence[str], tagger: TreebankTagger, errors: OnErrors = "strict", meter: Meter | None = None
+) -> Tagged:
+    """Read the sentences of all files, and the column of each that the tagger learns, in its scheme."""
     from foreword.tag.conll import read_conll
     from foreword.tag.conllu import EMPTY, Tagged, read_conllu
 
-    tagged = Tagged([], [])
+    tagged, column, scheme = Tagged([], []), tagger.column, getattr(tagger, "scheme", None)
     for name in names:
         if is_number(column):
-            found = read_conll(treebank_path(name, "conll", meter), int(column))
+            path = treebank_path(name, "conll", meter)
+            found = read_conll(path, int(column), scheme=scheme, errors=errors)
         else:
-            found = read_conllu(treebank_path(name, "conllu", meter), column)  # type: ignore[arg-type]
+            path = treebank_path(name, "conllu", meter)
+            found = read_conllu(path, column, errors=errors)  # type: ignore[arg-type]
         if all(tag == EMPTY for tags in found.tags for tag in tags):
             raise InputError(f"{name}: its column {column} is empty")
         tagged.sentences.extend(found.sentences)
@@ -243,11 +274,13 @@ def treebank_path(name: str, format: str, meter: Meter | None = None) -> str:
     return path_of(name, meter)
 
 
-def measure_treebanks(tagger: TreebankTagger, names: Sequence[str], meter: Meter | None = None) -> TagMeasures:
+def measure_treebanks(
+    tagger: TreebankTagger, names: Sequence[str], errors: OnErrors = "strict", meter: Meter | None = None
+) -> TagMeasures:
     """What a tagger makes of treebanks, in the column it has learnt."""
     from foreword.evaluate.tagging import measure_tagger
 
-    return measure_tagger(tagger, *read_treebanks(names, tagger.column, meter))
+    return measure_tagger(tagger, *read_treebanks(names, tagger, errors, meter))
 
 
 def print_tag_measures(measures: TagMeasures) -> None:

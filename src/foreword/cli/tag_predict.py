@@ -24,6 +24,7 @@ InputFormat: TypeAlias = Literal["conllu", "conll", "text"]
 
 PREDICT_EXAMPLES = examples(
     "echo 'Time flies like an arrow .' | foreword tag predict tagger",
+    "foreword tag predict tagger book.txt --raw > tagged.txt",
     "foreword tag predict tagger sentences.txt --format tsv",
     "foreword tag predict tagger untagged.conllu > tagged.conllu",
     "foreword tag predict names eng.testb --input conll > tagged.conll",
@@ -46,18 +47,27 @@ def predict(
         InputFormat | None,
         typer.Option("--input", help="Input format.", show_default="by its lines", rich_help_panel=READING),
     ] = None,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw", help="Split running text into sentences and words, as the treebank does.", rich_help_panel=READING
+        ),
+    ] = False,
     errors: ErrorsOption = "strict",
     output: OutputOptions,
 ) -> None:
     """Tag every word.
 
-    Text has one sentence per line, its words and punctuation marks separated by white space. Each line is answered as
-    soon as it is read; a blank line gives a blank line. CoNLL-U is printed as it was read, with the column filled that
+    Text has one sentence per line, its words and punctuation marks separated by white space; --raw splits running text,
+    and then a line gives a line for each of its sentences. Each line is answered as soon as it is read; a blank line
+    gives a blank line. CoNLL-U is printed as it was read, with the column filled that
     the tagger has learnt. So is CoNLL, which is recognised by --input or a file name in .conll; if it has only words, a
     second column is added. With --json every sentence is an object with words and tags.
     """
     if output.as_json and format is not None:
         raise typer.BadParameter("--json is a format of its own", param_hint="'--format'")
+    if raw and input_format not in (None, "text"):
+        raise typer.BadParameter(f"{input_format} has its words split already", param_hint="'--raw'")
 
     from foreword.cli.lines import line_batches
     from foreword.cli.models import load_able
@@ -65,7 +75,12 @@ def predict(
 
     batches = line_batches(file, errors)
     tagger: TreebankTagger = load_able(model, "tag")
-    for written in answers(tagger, batches, input_format, "json" if output.as_json else format):
+    format_of_output = "json" if output.as_json else format
+    if raw:
+        found = tagged_running_text(tagger, (batch.lines for batch in batches), format_of_output or "text")
+    else:
+        found = answers(tagger, batches, input_format, format_of_output)
+    for written in found:
         write_text(written)
         flush()
 
@@ -132,6 +147,17 @@ def tagged_text(tagger: TreebankTagger, batches: Iterable[list[str]], format: st
     """Yield the tags of running text, one line per sentence."""
     for lines in batches:
         sentences = [line.split() for line in lines]
+        tags = tagger.predict(sentences)
+        yield "".join(written(tagger, *pair, format) for pair in zip(sentences, tags, strict=True))
+
+
+def tagged_running_text(tagger: TreebankTagger, batches: Iterable[list[str]], format: str) -> Iterator[str]:
+    """Yield the tags of text that is not split: one line per sentence, a blank line for a blank one."""
+    from foreword.tag.running_text import Splitter
+
+    splitter = Splitter.of(tagger.known_words())
+    for lines in batches:
+        sentences = [words for line in lines for words in (list(splitter.sentences(line)) or [[]])]
         tags = tagger.predict(sentences)
         yield "".join(written(tagger, *pair, format) for pair in zip(sentences, tags, strict=True))
 

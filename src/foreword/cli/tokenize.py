@@ -11,12 +11,14 @@ import typer
 
 from foreword.cli.options import (
     TEXT_HELP,
+    Group,
     OutputOptions,
     ReadingOptions,
     Threads,
     TokenizerPath,
     add_command,
     examples,
+    kind_by_option,
 )
 from foreword.cli.tokenize_train import TRAIN_EXAMPLES, train
 from foreword.errors import InputError
@@ -39,7 +41,11 @@ DECODE_EXAMPLES = examples(
 )
 
 app = typer.Typer(
-    name="tokenize", help="Learn a tokenizer; turn text into ids and back.", no_args_is_help=True, epilog=TRAIN_EXAMPLES
+    cls=Group,
+    name="tokenize",
+    help="Learn a tokenizer; turn text into ids and back.",
+    no_args_is_help=True,
+    epilog=TRAIN_EXAMPLES,
 )
 
 
@@ -111,7 +117,7 @@ def decode(
         flush()
 
 
-add_command(app, train, TRAIN_EXAMPLES)
+add_command(app, train, TRAIN_EXAMPLES, kind_by_option("tokenizer", "bpe"))
 add_command(app, encode, ENCODE_EXAMPLES)
 add_command(app, decode, DECODE_EXAMPLES)
 

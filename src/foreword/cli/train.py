@@ -13,6 +13,7 @@ from foreword.cli.options import (
     DeviceOption,
     Out,
     OutputOptions,
+    Overwrite,
     RayOption,
     ReadingOptions,
     SetOption,
@@ -65,6 +66,7 @@ class TrainingOptions:
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume a training that was stopped (networks and word vectors).")
     ] = False
+    overwrite: Overwrite = False
     device: DeviceOption = None
     memory: Annotated[
         int | None,
@@ -137,7 +139,7 @@ def train(
 
     chosen = kinds.trained_as("language-model", "vectors")[kind]
     training.check(kind, chosen)
-    check_output(out, folder=True)
+    check_output(out, folder=True, kind=chosen.name, overwrite=training.overwrite or training.resume)
     given = training.settings(kind, chosen, out, settings)
 
     from foreword.pipeline.fitting import Output  # imported now that the arguments are checked: it takes a while

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
+from foreword import kinds
 from foreword.cli.options import (
     DeviceOption,
     ErrorsOption,
+    Group,
     MinCount,
     ModelFolder,
+    OnErrors,
     Out,
     OutputOptions,
+    Overwrite,
     SetOption,
     add_command,
     examples,
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 TRAIN_EXAMPLES = examples(
     "foreword translate train multi30k:train.en multi30k:train.de -o en-de --valid multi30k:valid.en multi30k:valid.de",
     "foreword translate train train.en train.fr -o en-fr --set attention=additive --set feed=true",
-    "foreword translate train train.nl train.en -o nl-en --tokens word --min-count 2 --set epochs=10",
+    "foreword translate train pairs.tsv -o nl-en --tokens word --min-count 2 --set epochs=10",
 )
 PREDICT_EXAMPLES = examples(
     "echo 'A dog runs on the beach.' | foreword translate predict en-de",
@@ -44,7 +48,17 @@ EVALUATE_EXAMPLES = examples(
 SIDE_HELP = "Sentences, one per line, compressed or not, or a data set such as [bold]multi30k:train.en[/]."
 TARGET_HELP = "Their translations, line by line."
 
-app = typer.Typer(name="translate", help="Learn to translate; translate.", no_args_is_help=True, epilog=TRAIN_EXAMPLES)
+app = typer.Typer(
+    cls=Group, name="translate", help="Learn to translate; translate.", no_args_is_help=True, epilog=TRAIN_EXAMPLES
+)
+
+Target: TypeAlias = Annotated[
+    str | None, typer.Argument(metavar="[TARGET]", help=TARGET_HELP, show_default="SOURCE is a table of pairs")
+]
+PairColumns: TypeAlias = Annotated[
+    tuple[int, int],
+    typer.Option("--columns", metavar="SOURCE TARGET", help="Columns of a table of pairs, counted from 1."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +94,10 @@ class SearchSettings:
 
 def train(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=SIDE_HELP, show_default=False)],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help=TARGET_HELP, show_default=False)],
-    out: Out,
+    target: Target = None,
     *,
+    out: Out,
+    columns: PairColumns = (1, 2),
     tokens: Annotated[
         Literal["bpe", "word"], typer.Option(help="One byte-pair encoding for both languages, or words of each.")
     ] = "bpe",
@@ -91,20 +106,29 @@ def train(
     settings: SetOption = None,
     valid: Annotated[
         tuple[str, str] | None,
-        typer.Option("--valid", metavar="SOURCE TARGET", help="Validation pairs: the best epoch on them is kept."),
+        typer.Option(
+            "--valid",
+            metavar="SOURCE TARGET",
+            help="Validation pairs: the best epoch on them is kept. Name a table of pairs twice.",
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume a training that was stopped.")] = False,
+    overwrite: Overwrite = False,
     device: DeviceOption = None,
+    errors: ErrorsOption = "strict",
     output: OutputOptions,
 ) -> None:
-    """Learn to translate from a text and its translation, line by line, and save the translator."""
-    from foreword import kinds
+    """Learn to translate from a text and its translation, line by line, and save the translator.
+
+    SOURCE alone is a table with a pair in each line, between tabs. Ctrl-C saves what was learnt in MODEL.checkpoint,
+    and the same command with --resume continues, with more epochs or seconds if asked.
+    """
     from foreword.cli.models import check_output, nothing_to_resume
     from foreword.cli.progress import job
     from foreword.cli.settings import parse_settings
 
-    check_output(out, folder=True)
     kind = kinds.KINDS["seq2seq"]
+    check_output(out, folder=True, kind=kind.name, overwrite=overwrite or resume)
     given = parse_settings(settings, "translate", kind.home, without=["device"])
 
     from foreword.pipeline.fitting import Output, learn_translator, new_translator
@@ -115,8 +139,8 @@ def train(
         return
     translator = new_translator(kinds.build(kind, {**given, "device": device}), tokens, vocab, min_count or 2)
     with job(output, out, kind="text-translator", attention=translator.model.attention) as work:
-        texts = read_sides(source, target, work.meter)
-        held_out = None if valid is None else read_sides(*valid, work.meter)
+        texts = read_sides(source, target, work.meter, columns, errors)
+        held_out = None if valid is None else read_sides(valid[0], _second(valid), work.meter, columns, errors)
         learn_translator(translator, texts, held_out, saved, work.meter)
         save(translator, out)
         saved.discard_checkpoint()
@@ -163,9 +187,11 @@ def predict(
 def evaluate(
     model: ModelFolder,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help=SIDE_HELP, show_default=False)],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help=TARGET_HELP, show_default=False)],
+    target: Target = None,
     *,
+    columns: PairColumns = (1, 2),
     search: SearchOptions,
+    errors: ErrorsOption = "strict",
     output: OutputOptions,
 ) -> None:
     """Translate a text and compare with its translation: BLEU and chrF as in sacreBLEU, cased, 13a.
@@ -179,7 +205,7 @@ def evaluate(
     from foreword.cli.progress import progress
 
     with progress(output.quiet) as meter:
-        texts = read_sides(source, target, meter)
+        texts = read_sides(source, target, meter, columns, errors)
         translator: TextTranslator = load_able(model, "translate")
         measures = translator.measure(*texts, **search.arguments(), meter=meter)
         perplexity = exp(min(700.0, -translator.model.score(translator.pairs(*texts))))
@@ -198,7 +224,7 @@ def evaluate(
     )
 
 
-add_command(app, train, TRAIN_EXAMPLES)
+add_command(app, train, TRAIN_EXAMPLES, lambda _: ("translate", kinds.KINDS["seq2seq"]))
 add_command(app, predict, PREDICT_EXAMPLES)
 add_command(app, evaluate, EVALUATE_EXAMPLES)
 
@@ -210,14 +236,28 @@ def sizes_of(translator: TextTranslator) -> dict[str, int]:
     return {**sizes, "parameters": model.parameter_count}
 
 
-def read_sides(source: str, target: str, meter: Meter | None = None) -> tuple[list[str], list[str]]:
-    """Read a text and its translation, line by line."""
+def _second(names: tuple[str, str]) -> str | None:
+    """Return the file of the translations; None where one table has both sides."""
+    return None if names[0] == names[1] else names[1]
+
+
+def read_sides(
+    source: str,
+    target: str | None,
+    meter: Meter | None = None,
+    columns: tuple[int, int] = (1, 2),
+    errors: OnErrors = "strict",
+) -> tuple[list[str], list[str]]:
+    """Read a text and its translation, line by line, of two files or of two columns of a table."""
     from foreword.cli.texts import path_of
-    from foreword.pipeline.translator import read_pairs
+    from foreword.pipeline.translator import read_pairs, read_table_of_pairs
+
+    if target is None:
+        return read_table_of_pairs(path_of(source, meter), columns, errors)
 
     if source == target == "-":
         raise InputError("standard input cannot be both the source and the target")
-    return read_pairs(path_of(source, meter), path_of(target, meter))
+    return read_pairs(path_of(source, meter), path_of(target, meter), errors)
 
 
 def translated(translator: TextTranslator, lines: list[str], settings: dict[str, Any]) -> list[str]:

@@ -37,15 +37,11 @@ def warm(
     began, before = time.perf_counter(), set(compiled_files())
     with progress(output.quiet) as meter:
         failed = warm_up(processes or cores(), meter)
-    facts = {
-        "compiled": len(set(compiled_files()) - before),
-        "folder": str(local_folder()),
-        "seconds": time.perf_counter() - began,
-    }
+    new, seconds = set(compiled_files()) - before, time.perf_counter() - began
     if output.as_json:
-        write_json(facts)
+        write_json({"compiled": len(new), "folder": str(local_folder()), "seconds": seconds})
     elif not output.quiet:
-        print_message("{compiled:,} kernels compiled in {seconds:.0f} s, saved in {folder}".format(**facts))
+        print_message(f"{len(new):,} kernels compiled, {seconds:.0f} s, saved in {local_folder()}")
     if failed:
         raise ForewordError(f"{len(failed)} commands failed: {failed[0]}")
 

@@ -48,6 +48,8 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "train ngram text.txt -o pairs --set order=2 --set smoothing=witten-bell",
         "train unigram text.txt -o unigram",
         "score unigram text.txt",
+        "train ngram many.txt -o large --set order=3",
+        "score large many.txt",
         "train ngram text.txt -o small --set order=3 --memory 64M",
         "filter ngram rows.jsonl kept.jsonl --keep-percentile 50 --with-scores",
         "filter rows.jsonl long.jsonl --keep 'words>=3 and duplicate_lines<0.9'",
@@ -67,6 +69,8 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "tokenize encode byte text.txt",
         "train ngram text.txt -o bpe-ngram --tokenizer bpe --set order=3",
         "score bpe-ngram text.txt",
+        "tokenize train many.txt -o large --vocab 1000",
+        "tokenize encode large many.txt",
         "tokenize train text.txt -o limited --vocab 300 --memory 64M",
     ),
     "word vectors": (
@@ -74,6 +78,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "train word2vec text.txt -o cbow --set epochs=1 --set dimensions=16 --set model=cbow",
         "train fasttext text.txt -o subwords --set epochs=1 --set dimensions=16 --set buckets=1000",
         "train glove text.txt -o glove --set epochs=1 --set dimensions=16",
+        "train glove many.txt -o large --min-count 1 --set epochs=1 --set dimensions=16",
         "nearest skip-gram cat",
         "nearest subwords cat",
         "analogy skip-gram cat dog house",
@@ -85,6 +90,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "nearest vectors.bin cat",
     ),
     "classifiers": (
+        "classify train many.tsv -o large",
         "classify train labels.tsv -o nb-logistic",
         "classify predict nb-logistic text.txt",
         "classify explain nb-logistic 'the cat sat'",
@@ -93,6 +99,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "classify train labels.tsv -o logistic --kind logistic --calibrate",
         "classify predict logistic text.txt",
         "classify train labels.tsv -o fasttext --kind fasttext --set epochs=1 --set buckets=1000 --set word_ngrams=2",
+        "classify train many.tsv -o large-fasttext --kind fasttext --set epochs=1 --set buckets=1000",
         "classify predict fasttext text.txt",
         "convert fasttext fasttext.ftz",
         "classify predict fasttext.ftz text.txt",
@@ -100,6 +107,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "filter fasttext rows.jsonl open.jsonl --keep 'probability>0.1' --clean openlid",
     ),
     "search": (
+        "search index many.txt -o large",
         "search index text.txt -o index",
         "search query index 'cat house'",
         "search query index 'cat house' --explain",
@@ -181,8 +189,11 @@ def write_sample(lines: int = 120) -> None:
     random = Random(0)
     sentences = [random.choices(WORDS, k=random.randint(4, 12)) for _ in range(lines)]
     texts = [" ".join(sentence) for sentence in sentences]
+    many = [" ".join(f"word{at * 10 + word}" for word in range(10)) for at in range(2000)]  # so that tables grow
     files = {
         "text.txt": texts,
+        "many.txt": many,
+        "many.tsv": [f"{('good', 'bad')[at % 2]}\t{text}" for at, text in enumerate(many)],
         "source.txt": texts,
         "target.txt": [" ".join(sentence[::-1]) for sentence in sentences],
         "rows.jsonl": [json.dumps({"text": text}) for text in texts],

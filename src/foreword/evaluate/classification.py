@@ -174,13 +174,14 @@ class _Predictions:
 
     def add(self, model: LabelModel, texts: Any, labels: Sequence[str]) -> None:
         """Predict texts and add the predictions."""
-        known = set(model.classes_)
+        known = set(map(str, model.classes_))
         best = list(model.predict_best(texts))
-        self.truth += labels
+        names = list(map(str, labels))  # a file has strings where the model may have learnt numbers
+        self.truth += names
         # fastText predicts nothing for a text without known words; its first class is the most frequent one.
-        self.predicted += [ranks[0][0] if ranks else model.classes_[0] for ranks in best]
+        self.predicted += [str(ranks[0][0] if ranks else model.classes_[0]) for ranks in best]
         self.probabilities += [ranks[0][1] if ranks else 0.0 for ranks in best]
-        self.unseen.update(label for label in labels if label not in known)
+        self.unseen.update(label for label in names if label not in known)
 
     def __add__(self, other: _Predictions) -> _Predictions:
         return _Predictions(

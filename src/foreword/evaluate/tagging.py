@@ -24,9 +24,10 @@ from foreword.errors import InputError
 from foreword.evaluate.classification import Confusion, confusion, share
 from foreword.measures.perplexity import finite
 from foreword.protocols import Json, Sentences, Tags, TreebankTagger
+from foreword.tag.attributes import WORD_GROUPS
 from foreword.tag.conllu import Tagged
-from foreword.tag.features import ALL_GROUPS, FeatureTagger
-from foreword.tag.schemes import Span, letters_of, read_spans, whole_spans
+from foreword.tag.features import FeatureTagger
+from foreword.tag.schemes import Span, letters_of, read_as, read_spans, whole_spans
 from foreword.tag.tagger import Accuracies, accuracies_of, check_pairs
 
 
@@ -72,11 +73,14 @@ class TagMeasures:
 def measure_tagger(tagger: TreebankTagger, sentences: Sentences, tags: Tags) -> TagMeasures:
     """Tag sentences and compare with their tags."""
     check_pairs(sentences, tags)
+    scheme = getattr(tagger, "scheme", None)
+    if scheme is not None:  # the truth may be written in another scheme, or not well formed
+        tags = [read_as(each, scheme) for each in tags]
     predicted = tagger.predict(sentences)
     accuracies = accuracies_of(predicted, sentences, tags, tagger.knows)
     truth, named = (list(chain.from_iterable(each)) for each in (tags, predicted))
     right = sum(list(ours) == list(theirs) for ours, theirs in zip(predicted, tags, strict=True))
-    spans = None if getattr(tagger, "scheme", None) is None else measure_spans(predicted, tags)
+    spans = None if scheme is None else measure_spans(predicted, tags)
     return TagMeasures(accuracies, confusion(truth, named, known=set(tagger.tags_)), len(sentences), right, spans)
 
 
@@ -90,7 +94,7 @@ class Ablated:
     accuracies: Accuracies
 
 
-def ablation(train: Tagged, test: Tagged, groups: Sequence[str] = ALL_GROUPS, **settings: Any) -> Iterator[Ablated]:
+def ablation(train: Tagged, test: Tagged, groups: Sequence[str] = WORD_GROUPS, **settings: Any) -> Iterator[Ablated]:
     """Train with all groups, without each, with each alone, and with none, and measure each time."""
     trials = {"all": tuple(groups)}
     trials |= {f"without {left_out}": tuple(group for group in groups if group != left_out) for left_out in groups}

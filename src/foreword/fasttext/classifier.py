@@ -21,7 +21,7 @@ from typing import Any, Literal, Self, Unpack, get_args
 import numpy as np
 
 from foreword.arrays import Array, Doubles, Floats, Ints, Longs, ULongs
-from foreword.checks import check_choice, check_number
+from foreword.checks import check_choice, check_number, list_of_texts
 from foreword.errors import DivergedError, InputError, NotFittedError
 from foreword.fasttext.files import (
     HIERARCHICAL,
@@ -144,7 +144,7 @@ class FastTextClassifier:
         one thread it ends in the same bits as if it had never stopped.
         """
         self._check_settings()
-        block = Block.from_texts(list(texts))
+        block = Block.from_texts(list_of_texts(texts))
         marks = [[label] if isinstance(label, str) else list(label) for label in labels]
         if len(marks) != len(block):
             raise InputError(f"{len(block)} texts but {len(marks)} labels")

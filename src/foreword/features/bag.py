@@ -20,7 +20,7 @@ from foreword.arrays import Array, Longs
 from foreword.checks import check_choice
 from foreword.errors import InputError, SettingError
 from foreword.features.counting import Cutting, Texts, canonical
-from foreword.features.estimator import Estimator, EstimatorNotFittedError
+from foreword.features.estimator import EstimatorNotFittedError, Transformer
 from foreword.features.plain import Split
 from foreword.features.vocabulary import HashedColumns, Keep, Lexicon, Memory, Terms, Vocabulary
 from foreword.protocols import Counts, Json, Parts
@@ -43,7 +43,7 @@ class BagSettings(TypedDict, total=False):
     signed: bool
 
 
-class BagOfWords(Estimator):
+class BagOfWords(Transformer):
     """Counts of terms, scipy CSR (documents, terms); with the same settings those of scikit-learn's CountVectorizer.
 
     split: what is counted. "words": runs of two or more letters, digits and underscores. "space": what ``str.split``
@@ -104,6 +104,10 @@ class BagOfWords(Estimator):
 
     def fit_transform(self, texts: Texts, y: object = None) -> Counts:
         """Learn the vocabulary and return the texts' rows, reading the texts once."""
+        return self._output(self.learn_counts(texts), texts)
+
+    def learn_counts(self, texts: Texts) -> Counts:
+        """Learn the vocabulary and return the texts' rows as a matrix, whatever ``set_output`` says."""
         memory = self._new_memory()
         rows = memory.learn_rows(texts)
         memory.finish()
@@ -119,6 +123,10 @@ class BagOfWords(Estimator):
 
     def transform(self, texts: Texts) -> Counts:
         """Return one row per text; terms that are not in the vocabulary are not counted."""
+        return self._output(self.counts(texts), texts)
+
+    def counts(self, texts: Texts) -> Counts:
+        """Return one row per text as a matrix, whatever ``set_output`` says."""
         memory = self._new_memory() if self.columns and not self._needs_fit() else self._learnt()
         return self._weighted(memory.rows(texts))
 

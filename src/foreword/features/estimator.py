@@ -1,8 +1,8 @@
 """scikit-learn's conventions without scikit-learn: settings by name, so that its pipelines, searches and clones work.
 
 A constructor stores its keyword settings under their own names and does nothing else; ``fit`` checks them and learns;
-learnt names end in ``_``. scikit-learn itself is imported in one method only, which only
-scikit-learn calls.
+learnt names end in ``_``. Settings of an estimator inside another one are named as there: ``model__C``. scikit-learn
+itself is imported in one method only, which only scikit-learn calls; pandas only where ``set_output`` asks for it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from __future__ import annotations
 import inspect
 from typing import Any, Self
 
-from foreword.errors import NotFittedError, SettingError
+import numpy as np
+from numpy.typing import NDArray
+
+from foreword.errors import MissingExtraError, NotFittedError, SettingError
 
 
 class EstimatorNotFittedError(NotFittedError, AttributeError):
@@ -33,17 +36,27 @@ class Estimator:
         cls.__signature__ = inspect.Signature([*(each for each in inherited if each.name not in there), *named])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings as they were given; ``deep`` is for estimators made of others, which ours are not."""
-        return {name: getattr(self, name) for name in self.__signature__.parameters}
+        """Return the settings as they were given; deep: also those of the estimators among them, as ``model__C``."""
+        own = {name: getattr(self, name) for name in self.__signature__.parameters}
+        return {**own, **_inner_settings(own)} if deep else own
 
     def set_params(self, **settings: Any) -> Self:
-        """Change settings by name."""
+        """Change settings by name; ``model__C`` is the setting C of the estimator ``model``."""
         known = self.__signature__.parameters
+        inner: dict[str, dict[str, Any]] = {}
         for name in settings:
-            if name not in known:
+            if name.partition("__")[0] not in known:
                 raise SettingError(f"a {type(self).__name__} has no setting {name!r}: expected {', '.join(known)}")
         for name, value in settings.items():
-            setattr(self, name, value)
+            outer, is_inner, setting = name.partition("__")
+            if is_inner:
+                inner.setdefault(outer, {})[setting] = value
+            else:
+                setattr(self, name, value)
+        for name, given in inner.items():
+            if not hasattr(part := getattr(self, name), "set_params"):
+                raise SettingError(f"{name} is {part!r}, which has no settings: {', '.join(given)}")
+            part.set_params(**given)
         return self
 
     def __repr__(self) -> str:
@@ -56,3 +69,50 @@ class Estimator:
         from sklearn.utils import Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+
+def _inner_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of the estimators among these settings, named ``estimator__setting``."""
+    return {
+        f"{name}__{inner}": value
+        for name, part in settings.items()
+        if hasattr(part, "get_params") and not isinstance(part, type)
+        for inner, value in part.get_params().items()
+    }
+
+
+class Transformer(Estimator):
+    """An estimator whose result is a matrix with named columns: an array, or a data frame where ``set_output`` asks."""
+
+    _frames = False
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Return "pandas" data frames from ``transform``, or "default" matrices; sparse ones stay sparse."""
+        if transform not in (None, "default", "pandas"):
+            raise SettingError(f"transform is {transform!r}: expected default or pandas")
+        if transform is not None:
+            self._frames = transform == "pandas"
+        return self
+
+    def _output(self, matrix: Any, source: Any) -> Any:
+        """Return the result of ``transform`` as ``set_output`` asked; a data frame as source passes on its index."""
+        if not self._frames:
+            return matrix
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("pandas", "data", "set_output(transform='pandas')") from None
+        index, names = getattr(source, "index", None), self.get_feature_names_out()
+        index = index if isinstance(index, pandas.Index) else None
+        if isinstance(matrix, np.ndarray):
+            return pandas.DataFrame(matrix, index=index, columns=names)
+        return pandas.DataFrame.sparse.from_spmatrix(matrix, index=index, columns=names)
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Return the names of the columns."""
+        raise NotImplementedError
+
+
+def without_frame(X: Any) -> Any:
+    """Return a data frame with sparse columns, as ``set_output`` makes them, as a sparse matrix; others as is."""
+    return X.sparse.to_coo() if hasattr(X, "iloc") and hasattr(X, "sparse") else X

@@ -20,12 +20,13 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from foreword.arrays import Doubles
 from foreword.checks import check_numbers
 from foreword.errors import ForewordError, InputError, SettingError
-from foreword.features.estimator import Estimator, EstimatorNotFittedError
+from foreword.features.estimator import EstimatorNotFittedError, Transformer, without_frame
 from foreword.features.kernels_lanczos import BLOCK, orthonormalise, project_out
 from foreword.protocols import Counts, Json, Parts
 
@@ -39,7 +40,7 @@ SMALL = 512
 """Up to this size G is decomposed directly, which then takes less than a tenth of a second."""
 
 
-class LSA(Estimator):
+class LSA(Transformer):
     """Truncated singular value decomposition of a matrix (documents, terms), as scikit-learn's TruncatedSVD.
 
     dimensions: k. tolerance: the largest residual of an eigenvector of G, relative to the largest eigenvalue.
@@ -82,7 +83,7 @@ class LSA(Estimator):
         total = _total_variance(matrix)
         self.explained_variance_ratio_ = self.explained_variance_ / total if total else np.zeros(len(values))
         self.n_features_in_ = matrix.shape[1]
-        return transformed
+        return self._output(transformed, X)  # type: ignore[no-any-return]
 
     def transform(self, X: Counts) -> Doubles:
         """Return X V, (documents, k)."""
@@ -91,7 +92,11 @@ class LSA(Estimator):
         if matrix.shape[1] != width:
             raise MatrixError(f"X has {matrix.shape[1]} features, but LSA is expecting {width} features as input")
         transformed: Doubles = matrix @ self.components_.T
-        return transformed
+        return self._output(transformed, X)  # type: ignore[no-any-return]
+
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """Return the names of the dimensions: lsa0, lsa1 …"""
+        return np.array([f"lsa{dimension}" for dimension in range(self.dimensions)], dtype=object)
 
     def inverse_transform(self, X: Doubles) -> Doubles:
         """Map rows in few dimensions back to all of them, (documents, terms)."""
@@ -235,6 +240,7 @@ class MatrixError(InputError, ValueError):
 
 def _matrix(X: Counts) -> Counts:
     """Return X as a sparse float64 matrix; raise a MatrixError unless all of it is finite."""
+    X = without_frame(X)
     if not sparse.issparse(X):
         X = np.asarray(X)
         if X.ndim != 2:

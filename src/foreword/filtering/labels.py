@@ -93,7 +93,7 @@ class ClassScorer:
         empty = blank(texts.data, texts.starts, texts.stops)
         found.best[empty], found.wanted[empty] = -1, np.nan
         shares = np.where(found.best >= 0, np.round(found.shares, 6), np.nan)
-        names, columns = self.model.classes_, list[Column]()
+        names, columns = [str(name) for name in self.model.classes_], list[Column]()
         for rank in range(self.top):
             after = f"_{rank + 1}" if rank else ""
             columns.append(Column(f"{self.prefix}{LABEL}{after}", np.ascontiguousarray(found.best[:, rank]), names))

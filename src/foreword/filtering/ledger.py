@@ -64,9 +64,9 @@ class Ledger:
             self._lock = self._locked()
             try:
                 if restart:
-                    self._forget()
-                self.parts.mkdir(exist_ok=True)
+                    self._path.unlink(missing_ok=True)
                 self._begin()
+                self.parts.mkdir(exist_ok=True)
             except BaseException:
                 os.close(self._lock)
                 raise
@@ -138,6 +138,7 @@ class Ledger:
         os.lseek(self._file, end, os.SEEK_SET)
         self._records = {record.pop("key"): record for record in records[1:] if "key" in record}
         if not records:
+            self._drop_parts()  # of a run that recorded nothing: its parts and models may be another's
             self._append({"format": "foreword-filter", "version": VERSION, "settings": self._settings})
             sync_folder(self.folder)
 
@@ -147,8 +148,7 @@ class Ledger:
             data = data[os.write(self._file, data) :]
         os.fsync(self._file)
 
-    def _forget(self) -> None:
-        self._path.unlink(missing_ok=True)
+    def _drop_parts(self) -> None:
         for folder in (self.parts, self.models):
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import os
 import re
+from functools import lru_cache
 from pathlib import Path
 
 from foreword.errors import InputError, SettingError
 
 JOINT = "+"
 """Between the two files of a pair."""
+
+WHOLE, END, SAMPLE, SAMPLES = 1 << 30, 1 << 20, 1 << 16, 1024
+"""Bytes of a file that is checksummed whole, at each end of a larger one, in a block between, and how many blocks."""
 
 _COLUMN = re.compile(r"\{(\w+)\}")
 
@@ -63,7 +66,11 @@ def has_model(path: str) -> bool:
 
 
 def fingerprint(path: str) -> list[int | str]:
-    """Identify a model without reading all of it: by the checksums of its folders, or the two ends of its files."""
+    """Identify a model by its content: by the checksums of its folders, or of its files.
+
+    Files up to ``WHOLE`` bytes are read whole. Of larger ones, a megabyte at both ends and ``SAMPLES`` blocks between
+    them are read: a file that was written anew is noticed, a few bytes changed in place need not be.
+    """
     return [each for file in files_of(path) for each in _fingerprint(file)]
 
 
@@ -72,11 +79,25 @@ def _fingerprint(path: str) -> list[int | str]:
     try:
         if location.is_dir():
             return [hashlib.sha256((location / "model.json").read_bytes()).hexdigest()]
-        with location.open("rb") as file:
-            digest = hashlib.sha256(file.read(1 << 20))
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - (1 << 20)))
-            digest.update(file.read())
+        state = location.stat()
+        return [state.st_size, _digest(path, state.st_size, state.st_mtime_ns, state.st_ino)]
     except OSError as error:
         raise InputError(f"{path}: no model there: {error.strerror}") from error
-    return [size, digest.hexdigest()]
+
+
+@lru_cache(maxsize=64)
+def _digest(path: str, size: int, modified: int, inode: int) -> str:
+    """Return the checksum of a file; a run asks for it more than once."""
+    with Path(path).open("rb") as file:
+        digest = hashlib.sha256(file.read(END))
+        middle = size - 2 * END
+        if 0 < middle <= WHOLE:
+            while (left := size - END - file.tell()) > 0:
+                digest.update(file.read(min(END, left)))
+        elif middle > 0:
+            for number in range(SAMPLES):
+                file.seek(END + number * middle // SAMPLES)
+                digest.update(file.read(SAMPLE))
+        file.seek(max(0, size - END))
+        digest.update(file.read())
+    return digest.hexdigest()

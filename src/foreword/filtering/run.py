@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from foreword.filtering.summary import Tally, best_shares, values_in
 from foreword.filtering.tables import read_table
 from foreword.filtering.worker import Done, Perform, Task, end_if_imported, perform_all
 from foreword.native.parallel import cores
+from foreword.ngram.kenlm_format import looks_like_kenlm
 from foreword.protocols import Meter
 from foreword.storage.folder import load, save
 from foreword.text.files import ADDRESS, find_files
@@ -140,17 +142,21 @@ class _Run:
         return Report(tally, done, list(self.problems.values()), seconds, before, thresholds)
 
     def _with_shared_models(self, left: list[Shard]) -> Filtering:
-        """Convert foreign models that several processes will need, once, to a form that they can map."""
+        """Convert foreign models that several processes will need, once, to a form that they can map.
+
+        A KenLM binary is such a form already, and may be larger than the disk.
+        """
         if self.processes == 1 or sum(len(shard.parts) for shard in left) <= 1:
             return self.filtering
         models = [
-            (name, str(self._shared(path, number)) if Path(path).is_file() else path)
-            for number, (name, path) in enumerate(self.filtering.models)
+            (name, path if not Path(path).is_file() or looks_like_kenlm(path) else str(self._shared(path)))
+            for name, path in self.filtering.models
         ]
         return replace(self.filtering, models=models)
 
-    def _shared(self, path: str, number: int) -> Path:
-        folder = self.ledger.models / str(number)
+    def _shared(self, path: str) -> Path:
+        """Return the folder of a converted model, named by its content: another run may have left another model."""
+        folder = self.ledger.models / hashlib.sha256(repr(fingerprint(path)).encode()).hexdigest()[:16]
         if not folder.exists():
             save(load(path), folder)
         return folder

@@ -20,8 +20,9 @@ from foreword import kinds
 from foreword.errors import InputError, SettingError
 from foreword.filtering.columns import PERPLEXITY, Column
 from foreword.filtering.labels import NETWORK_BYTES, ClassScorer, FastTextScorer, NetworkClassScorer
+from foreword.filtering.models import is_pair
 from foreword.filtering.pieces import batches_of, cut
-from foreword.filtering.settings import PIECE_BYTES, LabelSettings
+from foreword.filtering.settings import PIECE_BYTES, LabelSettings, Like
 from foreword.pipeline.scoring import DocumentScores, score_documents
 from foreword.storage.folder import load
 from foreword.text.block import Block
@@ -44,8 +45,13 @@ def open_scorer(
     prefix: str = "",
     piece_bytes: int = PIECE_BYTES,
     labels: LabelSettings | None = None,
+    like: Like | None = None,
 ) -> Scorer:
-    """Load a model that reads text; ``prefix`` is put before the names of its columns."""
+    """Load a model that reads text, or a pair; ``prefix`` is put before the names of its columns."""
+    if is_pair(str(path)):
+        from foreword.filtering.pairs import PairScorer
+
+        return PairScorer.open(str(path), prefix, like)
     return scorer_of(load(path), str(path), prefix, piece_bytes, labels)
 
 

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -165,6 +166,7 @@ _here: list[Any] = []
 
 def _start(filtering: Filtering, counter: Any, begun: Any) -> None:
     begun.value = 1
+    warnings.simplefilter("ignore", UserWarning)  # the first process, which opens the same models, has reported them
     choose_allocator()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _here[:] = [OpenFilter(filtering), _adding(counter)]

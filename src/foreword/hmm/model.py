@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from foreword.arrays import Ids, Ints, Logs, Reals
-from foreword.checks import check_choice, check_ids, check_numbers
+from foreword.checks import check_choice, check_corpus, check_ids, check_numbers
 from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.hmm import kernels, learning
 from foreword.hmm.kernels import BatchPart, DocumentBatch
@@ -167,6 +167,7 @@ class HMM(MeanScore):
     def train(self, corpus: Corpus, *, valid: Corpus | None = None) -> Iterator[Step]:
         """Yield after each round of ``fit``. If the caller stops early, the model keeps what was learnt so far."""
         _check_settings(self)
+        check_corpus(corpus)
         corpus.check_ids()
         _refuse_empty(corpus)
         counts = learning.random_counts(corpus, self.states, self.seed)
@@ -180,7 +181,7 @@ class HMM(MeanScore):
         The loss of a step is the negative log-likelihood per token under the parameters that the round began with.
         """
         _check_settings(self)
-        corpus.check(self.vocab)
+        check_corpus(corpus, self.vocab)
         _refuse_empty(corpus)
         return self._rounds(corpus, valid)
 
@@ -218,6 +219,7 @@ class HMM(MeanScore):
 
     def logprobs(self, corpus: Corpus) -> Logs:
         """Return (tokens,): the log-probability of each id given those before it in its document."""
+        check_corpus(corpus)
         logs = np.empty(len(corpus.ids), self.dtype)
         with np.errstate(divide="ignore"):
             for batch, scales in self._map(kernels.scale_batch, corpus):
@@ -244,12 +246,12 @@ class HMM(MeanScore):
         return rows
 
     def _map(self, work: kernels.BatchWork[T], corpus: Corpus) -> Iterator[tuple[DocumentBatch, T]]:
-        corpus.check(self.vocab)
+        check_corpus(corpus, self.vocab)
         return kernels.map_batches(work, self._fitted.parameters, corpus.ids, corpus.offsets, self.threads)
 
     def viterbi(self, corpus: Corpus) -> Ints:
         """Return (tokens,): the states of each document's likeliest path; among equals the lowest."""
-        corpus.check(self.vocab)
+        check_corpus(corpus, self.vocab)
         documents = corpus.ranges(self.threads or cores())
         return kernels.likeliest_paths(self._fitted.parameters, corpus.ids, corpus.offsets, documents, self.threads)
 

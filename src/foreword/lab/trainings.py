@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from foreword import kinds
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.errors import ForewordError, InputError, SettingError, install_command
 from foreword.evaluate.compare.facts import written_without_spaces
 from foreword.evaluate.compare.setup import split
 from foreword.lessons.keywords import is_common
@@ -290,7 +290,7 @@ def start_training(
         raise SettingError(f"kind={kind!r}: expected one of {', '.join(KINDS)}")
     title = KINDS[kind] if starter or kind not in (*NEURAL, "hmm") else f"{KINDS[kind]}, {units} units"
     if kind in NEURAL and find_spec("torch") is None:
-        raise SettingError(f"{KINDS[kind]} needs torch: pip install 'foreword[neural]'")
+        raise SettingError(f"{KINDS[kind]} needs torch: {install_command('neural')}")
     built: list[Any] = []
     checkpoint = Checkpoint(folder / f"training-{len(jobs.all())}.safetensors", every=1e9) if kind in NEURAL else None
 

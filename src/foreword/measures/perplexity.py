@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from foreword.arrays import Doubles, Logs
+from foreword.checks import check_corpus
 from foreword.errors import ForewordError, InputError
 from foreword.protocols import Json, LanguageModel, S
 from foreword.tokens.corpus import Corpus
@@ -43,6 +44,7 @@ class MeanScore:
 
     def score(self, corpus: Corpus) -> float:
         """Return the mean log-probability of an id; perplexity is exp(-score)."""
+        check_corpus(corpus)
         if len(corpus.ids) == 0:
             raise InputError("the text is empty: there is nothing to score")
         return float(self.logprobs(corpus).mean())

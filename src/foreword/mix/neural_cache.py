@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from foreword.arrays import Floats, Ids, Logs, Longs
-from foreword.checks import check_number, saveable
+from foreword.checks import check_corpus, check_number, saveable
 from foreword.errors import InputError, SettingError
 from foreword.mix.combine import NEAR_ENOUGH, ModelWithCache, weight_steps
 from foreword.neural.model import NeuralLM, NeuralState
@@ -89,7 +89,7 @@ class NeuralCache(ModelWithCache[NeuralLM]):
         meter: Meter | None = None,
     ) -> Self:
         """Choose size and θ by grid search, and λ for each by EM, to maximise the likelihood of held-out text."""
-        held_out.check(model.vocab)
+        check_corpus(held_out, model.vocab)
         if len(held_out.ids) == 0:
             raise InputError("the held-out text is empty: the settings of a cache cannot be chosen by it")
         found = [_cache_lookup(model, ids, sizes, thetas, meter) for ids in held_out.documents()]
@@ -104,7 +104,7 @@ class NeuralCache(ModelWithCache[NeuralLM]):
 
     def logprobs(self, corpus: Corpus, *, meter: Meter | None = None) -> Logs:
         """Return float64 (ids,). To carry the cache through a test set, make it one document: ``corpus.joined()``."""
-        corpus.check(self.vocab)
+        check_corpus(corpus, self.vocab)
         logs = np.empty(len(corpus.ids))
         for number, ids in enumerate(corpus.documents()):
             plain, cache = _cache_lookup(self.model, ids, [self.size], [self.theta], meter)

@@ -30,8 +30,9 @@ from typing import Any
 
 import llvmlite
 import numba
+from numba.core import config
 from numba.core.compiler import CompileResult
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 from numba.core.sigutils import normalize_signature
 from numba.misc.appdirs import AppDirs
@@ -45,6 +46,11 @@ SHIPPED = NATIVE / "kernels"
 
 SUFFIX = ".kernel"
 FORMAT = "foreword kernel 1"
+"""To be changed with the content of the files, and with the options of `jit.py` that all kernels have."""
+
+NOT_INLINED = ("compiled", "jit", "parallel", "targets")
+"""Modules of this folder whose code is in no kernel."""
+
 IMPORT = re.compile(r"^from foreword\.?([\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
 
 
@@ -54,8 +60,9 @@ class CompiledKernel:
     Has the methods that Numba calls of a cache (`numba.core.caching._Cache`).
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], options: str) -> None:
         self.function = function
+        self.options = options
         self.enabled = True
 
     @property
@@ -93,7 +100,7 @@ class CompiledKernel:
         _announce()
         return None
 
-    def save_overload(self, signature: Any, result: CompileResult) -> None:
+    def save_overload(self, signature: Any, result: Any) -> None:
         """Write machine code to this machine's folder, and remove that of earlier sources."""
         folder = local_folder()
         # Code with dynamic globals has addresses of this process in it.
@@ -126,16 +133,16 @@ class CompiledKernel:
         arguments, _ = normalize_signature(signature)
         code = self.function.__code__
         closure = [cell.cell_contents for cell in self.function.__closure__ or ()]
-        parts = [FORMAT, *_versions(), target, self.name, source_digest(self.function)]
+        parts = [FORMAT, *_versions(), target, self.options, self.name, source_digest(self.function)]
         parts += [str(code.co_firstlineno), repr(closure), *map(str, arguments)]
         return f"{self.name}-{self._sources()}-{_checksum(*parts)[:24]}{SUFFIX}"
 
 
 def _versions() -> tuple[str, ...]:
     """Return what all machine code of a process depends on, settings of Numba included."""
-    config = numba.config
     python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')}"
-    return numba.__version__, llvmlite.__version__, python, str(config.BOUNDSCHECK), str(config.OPT)
+    settings = (str(getattr(config, name)) for name in ("BOUNDSCHECK", "OPT"))
+    return numba.__version__, llvmlite.__version__, python, *settings
 
 
 def _own_target(codegen: Any) -> str:
@@ -235,15 +242,16 @@ def _file_digest(path: Path) -> str:
             continue
         seen.add(source)
         digest.update(text.encode())
-        if source != NATIVE / "jit.py":  # what the decorators themselves import is in no machine code
-            waiting.extend(sorted(_imports(text)))
+        waiting.extend(sorted(_imports(text)))
     return digest.hexdigest()
 
 
 @cache
 def _kernel_source(path: Path) -> str | None:
     """Read a module that holds kernels or the intrinsics they call; None for any other."""
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if (path.parent == NATIVE and path.stem in NOT_INLINED) or not path.is_file():
+        return None
+    text = path.read_text(encoding="utf-8")
     return text if path.parent == NATIVE or "foreword.native" in text else None
 
 

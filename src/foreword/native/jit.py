@@ -38,7 +38,7 @@ def allocating(function: F) -> F:
 def _cached(function: F, **options: bool) -> F:
     """Compile on the first call with arguments of new types, unless the machine code is on disk."""
     compiled: Any = _njit(nogil=True, boundscheck=False, **options)(function)
-    if not numba.config.DISABLE_JIT:  # with NUMBA_DISABLE_JIT=1, for debuggers, this is the Python function itself
-        compiled._cache = CompiledKernel(function)
+    if compiled is not function:  # with NUMBA_DISABLE_JIT=1, for debuggers, Numba returns the function itself
+        compiled._cache = CompiledKernel(function, str(options))
     result: F = compiled
     return result

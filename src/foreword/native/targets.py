@@ -11,8 +11,8 @@ import platform
 from functools import cache
 from pathlib import Path
 
-import numba
 from llvmlite.binding import get_host_cpu_features
+from numba.core import config
 
 _LEVEL_3 = frozenset({"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2"})
 _LEVEL_4 = _LEVEL_3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
@@ -44,7 +44,7 @@ def shipped_target(shipped: Path) -> str | None:
     """
     if not shipped.is_dir():
         return None
-    here, chosen = processor_features(), numba.config.CPU_NAME
+    here, chosen = processor_features(), getattr(config, "CPU_NAME", None)
     for target, needed in targets().items():
         if needed <= here and chosen in (None, target) and (shipped / target).is_dir():
             return target

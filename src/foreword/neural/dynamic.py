@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from foreword.arrays import Ids, Logs
-from foreword.checks import check_number
+from foreword.checks import check_corpus, check_number
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.measures.perplexity import MeanScore
 from foreword.neural.model import NeuralLM
@@ -80,7 +80,7 @@ class DynamicEvaluation(MeanScore):
         self, corpus: Corpus, *, texts: int = TEXTS, updates: int = UPDATES, meter: Meter | None = None
     ) -> Self:
         """Learn r from the training text: chunks of ``steps`` words at ``texts`` positions, spread over all of it."""
-        corpus.check(self.vocab)
+        check_corpus(corpus, self.vocab)
         rows = min(texts, len(corpus.ids) // (self.steps + 1))
         if rows == 0:
             raise InputError(f"the training text has {len(corpus.ids)} tokens: expected more than {self.steps}")
@@ -149,7 +149,7 @@ class DynamicEvaluation(MeanScore):
 
     def logprobs(self, corpus: Corpus, *, meter: Meter | None = None) -> Logs:
         """float64 (ids,). To have it learn through a test set, make that one document: ``corpus.joined()``."""
-        corpus.check(self.vocab)
+        check_corpus(corpus, self.vocab)
         logs = np.empty(len(corpus.ids))
         for number, ids in enumerate(corpus.documents()):
             logs[corpus.offsets[number] : corpus.offsets[number + 1]] = self._document(ids, meter)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ids, Logs, Longs
-from foreword.checks import check_ids
+from foreword.checks import check_corpus, check_ids
 from foreword.errors import InputError, MissingExtraError, SettingError
 from foreword.measures.perplexity import MeanScore
 from foreword.protocols import Json, NextToken, Parts, Rows
@@ -104,6 +104,7 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
 
     def check_training(self, corpus: Corpus, valid: Corpus | None) -> Corpus | None:
         """Refuse what cannot be learnt from; return the held-out text if there is one."""
+        check_corpus(corpus)
         if len(corpus.ids) == 0:
             raise InputError(f"the training text is empty: {type(self).__name__} needs at least one document")
         if valid is not None and valid.vocab != corpus.vocab:
@@ -128,7 +129,7 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
 
     def logprobs(self, corpus: Corpus) -> Logs:
         """Return float64 (ids,): the log-probability of each id; documents of similar length are read together."""
-        corpus.check(self.vocab)
+        check_corpus(corpus, self.vocab)
         logs = np.empty(len(corpus.ids))
         lengths = np.diff(corpus.offsets)
         order = np.argsort(-lengths, kind="stable")

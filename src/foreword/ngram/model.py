@@ -19,7 +19,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Floats, Ids, Ints, Logs, Longs
-from foreword.checks import check_ids
+from foreword.checks import check_corpus, check_ids
 from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.measures.perplexity import MeanScore
 from foreword.native.parallel import cores, ordered_map
@@ -44,8 +44,9 @@ words (16 MB) in all."""
 class NgramLM(MeanScore):
     """An n-gram model: the next word given the last ``order`` - 1.
 
-    smoothing: a name from ``smoothing.METHODS``; add: Lidstone's addition, for smoothing="lidstone". prune: for each
-    order, n-grams seen at most that often are left out, e.g. (0, 0, 1). discount_fallback: use KenLM's fixed discounts
+    smoothing: "modified-kneser-ney", "kneser-ney", "absolute", "witten-bell", "laplace", "lidstone",
+    "maximum-likelihood" or "stupid-backoff". add: Lidstone's addition, for smoothing="lidstone". prune: for each order,
+    n-grams seen at most that often are left out, e.g. (0, 0, 1). discount_fallback: use KenLM's fixed discounts
     where the text is too small to estimate them; else that is an error. layout: "hash" is the fastest, "trie" the
     smallest (see ``hash_layout.py`` and ``trie_layout.py``); quantize: eight bits for each log, in a trie. threads: for
     scoring; None is all cores. memory: how many bytes learning may take, with the vocabulary and 16 bytes a document;
@@ -101,6 +102,7 @@ class NgramLM(MeanScore):
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
         """Learn from a corpus; ``valid`` is not used."""
+        check_corpus(corpus)
         self._check_fittable()
         if len(corpus.ids) == 0:
             raise ForewordError("there is nothing to learn from: the corpus is empty")
@@ -193,7 +195,7 @@ class NgramLM(MeanScore):
 
     def full_scores(self, corpus: Corpus, *, matched: bool = True) -> tuple[Doubles, Bytes]:
         """Return the log-probability of every id, and the order of the n-gram that matched, 1 for a word on its own."""
-        corpus.check(self.vocab)
+        check_corpus(corpus, self.vocab)
         logs = np.empty(len(corpus.ids))
         orders = np.empty(len(corpus.ids) if matched else 0, np.uint8)
 

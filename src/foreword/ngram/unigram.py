@@ -19,6 +19,7 @@ from typing import Self
 import numpy as np
 
 from foreword.arrays import Doubles, Ids, Logs, Longs
+from foreword.checks import check_corpus
 from foreword.errors import InputError, SettingError
 from foreword.measures.perplexity import MeanScore
 from foreword.protocols import Parts
@@ -42,13 +43,14 @@ class UnigramLM(LearntVocab, MeanScore):
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:
         """Count the words; ``valid`` is not used, for nothing is tuned."""
+        check_corpus(corpus)
         if len(corpus.ids) == 0:
             raise InputError("the training text is empty: a unigram model needs at least one document")
         return self._learn(np.bincount(corpus.ids, minlength=len(corpus.vocab)), corpus.vocab)
 
     def logprobs(self, corpus: Corpus) -> Logs:
         """Return float64 (ids,): the log-probability of each id in the corpus."""
-        corpus.check(self.vocab)
+        check_corpus(corpus, self.vocab)
         return self.log_probabilities_[corpus.ids]
 
     def start(self, n: int = 1) -> Doubles:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
-from foreword.arrays import Ids
+from foreword.arrays import Bools, Ids, Longs
 from foreword.checks import check_not_string, saveable
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Json, Meter, Parts, Ranker, TextTokenizer
 from foreword.search.bm25 import BM25
-from foreword.search.documents import Names, NameTable, Snippet, Strings, TextBuffer, snippet
+from foreword.search.documents import Names, NameTable, Snippet, Strings, TextBuffer, blocks_of_strings, snippet
 from foreword.storage.folder import nest, unnest
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.corpus import Corpus
@@ -117,6 +117,71 @@ class TextSearch:
         self.names_ = None if names is None else names.finished()
         return self
 
+    def add(self, texts: Iterable[str], names: Iterable[str] | None = None) -> Self:
+        """Add documents after the others; a document that is there under the same name is replaced.
+
+        The result is the index of all documents, as if they had been indexed together: see ``add_blocks``.
+        """
+        given = None
+        if names is not None:
+            given = Names()
+            for name in names:
+                given.add(str(name))
+        return self.add_blocks(blocks_of(texts), given, threads=1)
+
+    def add_blocks(
+        self, blocks: Iterable[Block], names: Names | None = None, *, threads: int | None = None,
+        meter: Meter | None = None,
+    ) -> Self:  # fmt: skip
+        """Add a stream of documents, which fits in memory, to those that are stored, and index all of them again.
+
+        Where a name covers several documents, as that of a file does its lines, all of them are replaced.
+        """
+        stored, new = self._stored_texts(), list(blocks)
+        if names is None and self.names_ is not None:
+            raise InputError("the documents of this index have names: give names of the new ones")
+        kept = np.arange(len(self))
+        if names is not None:
+            owned = set(names.given)
+            kept = np.array([each for each in range(len(self)) if not self._names(each) & owned], np.int64)
+        joined = None if names is None else self._names_of(kept).extended(names)
+        return self._index_again(chain(blocks_of_strings(stored, kept), new), joined, threads, meter)
+
+    def remove(self, names: Iterable[str], *, threads: int | None = 1, meter: Meter | None = None) -> Self:
+        """Remove documents by their names; the name of a file removes all documents that were read from it."""
+        stored, unwanted = self._stored_texts(), set(map(str, check_not_string(names, "a list of names")))
+        mine = [self._names(index) for index in range(len(self))]
+        if unknown := unwanted - set().union(*mine):
+            raise InputError(f"no document is named {min(unknown)!r}")
+        kept = np.array([index for index, known in enumerate(mine) if not known & unwanted], np.int64)
+        if not len(kept):
+            raise InputError("an index without documents: expected at least one to stay")
+        return self._index_again(blocks_of_strings(stored, kept), self._names_of(kept), threads, meter)
+
+    def _stored_texts(self) -> Strings:
+        if self.texts_ is None:
+            raise SettingError("this index stores no texts, so that its documents cannot be changed: index them again")
+        return self.texts_
+
+    def _names(self, index: int) -> set[str]:
+        """Return the name of a document, and that of its file."""
+        return {self.name(index)} if self.names_ is None else {self.name(index), self.names_.owner(index)}
+
+    def _names_of(self, kept: Longs) -> Names:
+        """Return the names of these documents, one by one: in a file that loses one, the others keep their numbers."""
+        names = Names()
+        for index in kept.tolist():
+            names.add(self.name(index))
+        return names
+
+    def _index_again(
+        self, blocks: Iterable[Block], names: Names | None, threads: int | None, meter: Meter | None
+    ) -> Self:
+        """Index all documents, new words included where the tokenizer learnt its words from the documents."""
+        if isinstance(self.tokenizer, WordTokenizer):
+            self.tokenizer = self.tokenizer.without_vocab()
+        return self.fit_blocks(blocks, names, threads=threads, meter=meter)
+
     def _corpus(self, blocks: Iterable[Block], threads: int | None) -> Corpus:
         if self._has_vocab():
             return Corpus.from_blocks(blocks, self.tokenizer, threads=threads)
@@ -174,12 +239,14 @@ class TextSearch:
             raise SettingError(f"document {document}: expected 0 to {len(self) - 1}")
 
     def _queries(self, texts: Sequence[str]) -> Corpus:
-        """Return queries as documents of ids, without stop words."""
+        """Return queries as documents of ids, without stop words and, unless there is nothing else, punctuation."""
         corpus = Corpus.from_texts(texts, self.tokenizer)
         stopped = np.concatenate([np.empty(0, np.int64), *(self.tokenizer.encode(word) for word in self.stop_words)])
-        if not len(stopped):
-            return corpus
         dropped = np.isin(corpus.ids, stopped) & (corpus.ids != corpus.vocab.end)
+        if isinstance(self.tokenizer, WordTokenizer):
+            dropped |= _punctuation(corpus)
+        if not dropped.any():
+            return corpus
         before = np.concatenate((np.zeros(1, np.int64), np.cumsum(dropped)))
         offsets = corpus.offsets - before[corpus.offsets]
         return Corpus(corpus.ids[~dropped], offsets, corpus.byte_offsets, corpus.vocab)
@@ -237,6 +304,19 @@ class TextSearch:
             search.names_ = NameTable(Strings(arrays["names"], arrays["name_offsets"]), arrays["name_firsts"])
             search.names_.check(len(search))
         return search
+
+
+def _punctuation(queries: Corpus) -> Bools:
+    """Return which tokens of queries have neither letter nor digit, but none in a query of such tokens only: (ids,)."""
+    vocab = queries.vocab
+    marks = [
+        id for id in set(queries.ids.tolist()) - {vocab.end, vocab.unknown} if not any(map(str.isalnum, vocab[id]))
+    ]
+    is_mark = np.isin(queries.ids, np.array(marks, np.int64))
+    if not is_mark.any():
+        return is_mark
+    words = np.add.reduceat(~is_mark & (queries.ids != vocab.end), queries.offsets[:-1])
+    return is_mark & np.repeat(words > 0, np.diff(queries.offsets))
 
 
 def _store_texts(blocks: Iterable[Block], buffer: TextBuffer) -> Iterator[Block]:

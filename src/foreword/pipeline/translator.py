@@ -15,12 +15,13 @@ from typing import Any, Literal, Self
 from foreword.arrays import Array, Floats, Ids
 from foreword.checks import check_not_string, saveable
 from foreword.decode import INCOMPLETE
-from foreword.errors import InputError
+from foreword.errors import InputError, SettingError
 from foreword.measures.translation import BLEU, bleu, chrf
 from foreword.protocols import Meter, Parts, Step, TextTokenizer
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import nest, pack, unnest, unpack
 from foreword.text.sources import read_lines
+from foreword.text.unicode import Errors
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import UNKNOWN
 from foreword.tokens.words import WordTokenizer
@@ -209,9 +210,9 @@ def measure_translations(said: Texts, references: Texts) -> TranslationMeasures:
     return TranslationMeasures(bleu(said, references), chrf(said, references).score, len(said))
 
 
-def read_pairs(source: str | Path, target: str | Path) -> tuple[list[str], list[str]]:
+def read_pairs(source: str | Path, target: str | Path, errors: Errors = "strict") -> tuple[list[str], list[str]]:
     """Two files, line by line; the first line that has no partner is named."""
-    sides = [list(read_lines(str(name))) for name in (source, target)]
+    sides = [list(read_lines(str(name), errors)) for name in (source, target)]
     if len(sides[0]) != len(sides[1]):
         longer, shorter = (source, target) if len(sides[0]) > len(sides[1]) else (target, source)
         first = min(map(len, sides)) + 1
@@ -220,6 +221,27 @@ def read_pairs(source: str | Path, target: str | Path) -> tuple[list[str], list[
             f" ({shorter} ends before it)"
         )
     return sides[0], sides[1]
+
+
+def read_table_of_pairs(
+    path: str | Path, columns: tuple[int, int] = (1, 2), errors: Errors = "strict"
+) -> tuple[list[str], list[str]]:
+    """Read pairs from the lines of a file, with tabs between their columns, which are counted from 1."""
+    if min(columns) < 1 or columns[0] == columns[1]:
+        raise SettingError(f"columns={columns}: expected two different numbers, counted from 1")
+    sides: tuple[list[str], list[str]] = ([], [])
+    for number, line in enumerate(read_lines(str(path), errors), 1):
+        if not line.strip():
+            continue
+        cells = line.split("\t")
+        if len(cells) < max(columns):
+            raise InputError(
+                f"{path}: line {number} has {len(cells)} columns: expected a source and a target in columns "
+                f"{columns[0]} and {columns[1]}, with a tab between"
+            )
+        for side, column in zip(sides, columns, strict=True):
+            side.append(cells[column - 1])
+    return sides
 
 
 def _check_texts(sources: Texts, targets: Texts) -> None:

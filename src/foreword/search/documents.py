@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -53,6 +53,22 @@ class Strings:
         return cls(*encoded(strings, "replace"))
 
 
+DOCUMENTS_AT_ONCE = 1 << 14
+"""Documents in a block of those that are read again."""
+
+
+def blocks_of_strings(strings: Strings, chosen: Longs) -> Iterator[Block]:
+    """Yield some of the strings, in this order, as blocks of documents."""
+    for first in range(0, len(chosen), DOCUMENTS_AT_ONCE):
+        some = chosen[first : first + DOCUMENTS_AT_ONCE]
+        low, high = strings.offsets[some[0]], strings.offsets[some[-1] + 1]
+        yield Block(strings.data[low:high], strings.offsets[some] - low, strings.offsets[some + 1] - low)
+
+
+NUMBERED = re.compile(r"#[0-9]+\Z")
+"""The number of a document in its file, at the end of its name."""
+
+
 class Names:
     """Names of documents, collected while these are read. One name may cover consecutive documents, as that of a file
     covers its lines, which are then numbered: ``notes.txt#3``.
@@ -74,6 +90,17 @@ class Names:
         """Return the number of named documents."""
         return self._documents
 
+    @property
+    def given(self) -> list[str]:
+        """The names as they were given, of files once for all their documents."""
+        return self._names
+
+    def extended(self, others: Names) -> Self:
+        """Return these names followed by others."""
+        for name, first, after in zip(others._names, others._firsts, [*others._firsts[1:], len(others)], strict=True):
+            self.add(name, after - first)
+        return self
+
     def finished(self) -> NameTable:
         """Return all names as a table."""
         return NameTable(Strings.of(self._names), np.array([*self._firsts, self._documents], np.int64))
@@ -90,6 +117,11 @@ class NameTable:
         name = int(np.searchsorted(self.firsts, document, side="right")) - 1
         first, after = self.firsts[name : name + 2].tolist()
         return self.strings[name] if after - first == 1 else f"{self.strings[name]}#{document - first + 1}"
+
+    def owner(self, document: int) -> str:
+        """Return the name that covers a document: its own, or without its number that of its file."""
+        name = self.strings[int(np.searchsorted(self.firsts, document, side="right")) - 1]
+        return NUMBERED.sub("", name)
 
     def check(self, documents: int) -> None:
         """Raise a ValueError unless every document has a name."""

@@ -127,21 +127,32 @@ def tokenize(entry: Entry, texts: Sequence[str], options: Options, most: int) ->
 
 def classify(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:
     """Return the k likeliest labels of each text; fastText returns none for a text of unknown words."""
-    k = options["k"]
+    k, labels = options["k"], options.get("labels", ())
     for text in texts:
         if len(text) > most and len(text.split()) > most:  # the second is asked only where it may be so
-            return _one_by_one(lambda each: _classified(entry, [each], k, most)[0], texts)
-    return list(_classified(entry, texts, k, most))
+            return _one_by_one(lambda each: _classified(entry, [each], k, labels, most)[0], texts)
+    return list(_classified(entry, texts, k, labels, most))
 
 
-def _classified(entry: Entry, texts: Sequence[str], k: int, most: int) -> list[dict[str, Any]]:
+def _classified(entry: Entry, texts: Sequence[str], k: int, wanted: Sequence[str], most: int) -> list[dict[str, Any]]:
     for text in texts:
         if len(text) > most:
             check_tokens(len(text.split()), most)
     if entry.kind == "fasttext-classifier":
         texts = [text.replace("\n", " ") for text in texts]  # it reads up to the end of a line
-    found = entry.model.predict_best(texts, min(k, len(entry.model.classes_)))
-    return [{"labels": [{"label": str(name), "probability": min(p, 1.0)} for name, p in best]} for best in found]
+    names = [str(name) for name in entry.model.classes_]
+    if unknown := [label for label in wanted if label not in names]:
+        raise InputError(f"{unknown[0]!r} is no label of the model")
+    found = entry.model.predict_best(texts, len(names) if wanted else min(k, len(names)))
+    return [_label_answer([(str(name), min(p, 1.0)) for name, p in best], k, wanted) for best in found]
+
+
+def _label_answer(ranked: list[tuple[str, float]], k: int, wanted: Sequence[str]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"labels": [{"label": name, "probability": p} for name, p in ranked[:k]]}
+    if wanted:
+        chances = dict(ranked)
+        answer["probabilities"] = {label: chances.get(label, 0.0) for label in wanted}
+    return answer
 
 
 def tag(entry: Entry, texts: Sequence[str], options: Options, most: int) -> list[Answer]:

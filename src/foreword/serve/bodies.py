@@ -95,10 +95,11 @@ class AskGenerate(Asked):
 
 
 class AskClassify(AskModel):
-    """k: how many labels, the likeliest first."""
+    """k: how many labels, the likeliest first; labels: those whose probabilities are wanted in any case."""
 
     text: Texts
     k: int = Field(1, ge=1, le=1000)
+    labels: tuple[str, ...] = Field((), max_length=1000)
 
 
 class AskTag(AskModel):
@@ -235,9 +236,10 @@ class LabelProbability(AnswerBody):
 
 
 class LabelResult(AnswerBody):
-    """The likeliest labels of a text."""
+    """The likeliest labels of a text, and the probabilities of those that were named."""
 
     labels: list[LabelProbability]
+    probabilities: dict[str, float] | None = None
 
 
 class TagResult(AnswerBody):

@@ -72,8 +72,24 @@ GROUPS: dict[str, tuple[Template, ...]] = {
     ),
     "rules": (((0, "rule"),),),
     "history": (),
+    "context": (
+        *(((offset, name),) for name in ("shape", "suffix3", "prefix3", "outline") for offset in (-1, 1)),
+        ((-2, "shape"),),
+        ((2, "shape"),),
+        ((-2, "lower"), (-1, "lower")),
+        ((1, "lower"), (2, "lower")),
+        ((-1, "lower"), (0, "shape")),
+        ((0, "shape"), (1, "lower")),
+        ((-1, "lower"), (1, "lower")),
+    ),
 }
-"""The groups by name. ``history``, the tag before, has no template: it links the decisions of a sentence."""
+"""The groups by name. ``history``, the tag before, has no template: it links the decisions of a sentence. ``context``
+is for spans: whether a name begins or ends here shows in the spelling of its neighbours.
+"""
+
+WORD_GROUPS: tuple[str, ...] = tuple(group for group in GROUPS if group != "context")
+SPAN_GROUPS: tuple[str, ...] = tuple(GROUPS)
+"""The groups that taggers of words and of spans use by default."""
 
 ALWAYS: Template = ()
 

@@ -14,7 +14,7 @@ LSTM-CNNs-CRF" (2016). Shapes: B sentences, T words of the longest, K tags.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any, ClassVar, Literal, Self, Unpack, cast
@@ -22,12 +22,12 @@ from typing import Any, ClassVar, Literal, Self, Unpack, cast
 import numpy as np
 
 from foreword.arrays import Array, Floats, Logs
-from foreword.checks import check_choice, check_numbers
+from foreword.checks import check_choice, check_numbers, check_sentences
 from foreword.errors import InputError, MissingExtraError, SettingError
 from foreword.protocols import Embedder, Json, Meter, Parts, Sentences, Step, Tags
 from foreword.storage.folder import load
 from foreword.tag.schemes import Scheme, letters_of, span_f1
-from foreword.tag.tagger import WordTagger, check_pairs, check_tag_names, packed
+from foreword.tag.tagger import WordTagger, check_column, check_pairs, check_tag_names, packed
 from foreword.vectors.wordvectors import WordVectors
 
 try:
@@ -286,6 +286,7 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
 
     def predict(self, sentences: Sentences) -> list[list[str]]:
         """Return the best tags of each sentence."""
+        check_sentences(sentences)
         found: list[list[str]] = [[] for _ in sentences]
         for group, scores, lengths in self._scored(sentences):
             if self.crf or self._scheme.allowed is not None:
@@ -351,10 +352,10 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
                 best = int(linear(x, weights["output"], weights["bias"])[0].argmax())
             yield self._scheme.inner[best]
 
-    def knows(self, word: str) -> bool:
-        """Return whether the word, in this spelling, was seen in training."""
+    def known_words(self) -> Collection[str]:
+        """Return the words seen in training."""
         self.flat_weights()
-        return word in self._lexicon
+        return self._lexicon.seen
 
     def _scored(self, sentences: Sentences) -> Iterator[tuple[list[int], Tensor, Tensor]]:
         """Yield sentences of similar length: which they are, their scores (B, T, K), their lengths; no empty ones."""
@@ -445,7 +446,11 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
 
 
 def _pair(sentences: TaggedText | Sentences, tags: Tags | None) -> TaggedText:
-    return cast(TaggedText, sentences) if tags is None else (cast(Sentences, sentences), tags)
+    found = cast(TaggedText, sentences) if tags is None else (cast(Sentences, sentences), tags)
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise InputError("expected sentences and their tags")
+    check_pairs(*found)
+    return found
 
 
 def _load_vectors(vectors: WordVectors | str | None) -> WordVectors | None:
@@ -472,7 +477,6 @@ def _check_settings(tagger: BiLSTMTagger) -> None:
         letters_of(tagger.scheme)
     if tagger.characters == "lstm" and tagger.spelling % 2:
         raise SettingError(f"spelling={tagger.spelling} must be even: half of it for each direction")
-    if not isinstance(tagger.column, str):
-        raise SettingError(f"column={tagger.column!r} must be a name")
+    check_column(tagger.column)
     if tagger.training.precision != "float32":
         raise SettingError(f"precision is {tagger.training.precision!r}: a tagger trains in float32")

@@ -83,7 +83,7 @@ class WordTable:
         np.add.at(self.fold_counts, [self.folds[folded(word)] for word in words], counts)
         self.letters = {letter: row for row, letter in enumerate(sorted(set("".join(words))), MARKS)}
         self.vectors, self.vector_names = vectors, list(vector_names)
-        self._seen = set(words)
+        self.seen = set(words)
         self._vector_rows = {name: row for row, name in reversed(list(enumerate(self.vector_names)))}
 
     @classmethod
@@ -99,7 +99,7 @@ class WordTable:
         return cls(words, counts, np.concatenate((table, np.zeros_like(table[:1]))).astype(np.float32), names)
 
     def __contains__(self, word: object) -> bool:
-        return word in self._seen
+        return word in self.seen
 
     @property
     def rows(self) -> int:

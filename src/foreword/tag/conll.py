@@ -8,11 +8,15 @@
 CoNLL-2000 has word, part of speech and chunk; CoNLL-2003 a name as well, in IOB1. Blanks separate columns, or tabs if
 a line has one, and every word has as many as the first.
 
+Not every published file is well formed: CoNLL-2002's Spanish has I- where a name begins. With a scheme such tags are
+read as ``conlleval`` and ``seqeval`` read them, with a warning that names the first.
+
 https://www.clips.uantwerpen.be/conll2000/chunking/, https://www.clips.uantwerpen.be/conll2003/ner/
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,9 +25,15 @@ from foreword.errors import InputError, SettingError
 from foreword.protocols import Sentences, Tags
 from foreword.storage.atomic import atomic_file
 from foreword.tag.conllu import Tagged
+from foreword.tag.schemes import SCHEMES, fits, read_as
 from foreword.text.sources import read_lines
+from foreword.text.unicode import Errors
 
 DOCUMENT = "-DOCSTART-"
+
+
+class IllFormedTagsWarning(UserWarning):
+    """Tags of a file do not follow the scheme, and are read as the spans that the CoNLL tasks score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +80,56 @@ def parse_conll(lines: Iterable[str], name: str | Path) -> Iterator[Sentence]:
         yield now
 
 
-def stream_conll(path: str | Path) -> Iterator[Sentence]:
+def stream_conll(path: str | Path, errors: Errors = "strict") -> Iterator[Sentence]:
     """Yield the sentences of a file, plain or compressed."""
-    return parse_conll(read_lines(path), path)
+    return parse_conll(read_lines(path, errors), path)
 
 
-def read_conll(path: str | Path, column: int = -1) -> Tagged:
-    """Read the words of a file and one column: 1 the first behind the word, −1 the last."""
+def read_conll(path: str | Path, column: int = -1, *, scheme: str | None = None, errors: Errors = "strict") -> Tagged:
+    """Read the words of a file and one column: 1 the first behind the word, −1 the last.
+
+    scheme: that of the tags returned. Tags of another scheme, and ill-formed ones, are rewritten, with a warning.
+    """
     tagged = Tagged([], [])
-    for sentence in stream_conll(path):
+    lines: list[int] = []
+    for sentence in stream_conll(path, errors):
         if sentence.rows:
             _check_column(column, len(sentence.rows[0]), path)
             tagged.sentences.append(sentence.words)
             tagged.tags.append(sentence.column(column))
+            lines.append(sentence.line)
     if not tagged.sentences:
         raise InputError(f"{path}: no sentence in it")
-    return tagged
+    return tagged if scheme is None else Tagged(tagged.sentences, _in_scheme(tagged.tags, lines, scheme, path))
+
+
+def _in_scheme(tags: Tags, lines: list[int], scheme: str, path: str | Path) -> list[list[str]]:
+    """Return the tags in the scheme; warn of those that change. lines: where each sentence begins."""
+    found = [_read_sentence(sentence, line, scheme, path) for sentence, line in zip(tags, lines, strict=True)]
+    changed = [
+        (line + index, before, after)
+        for line, old, new in zip(lines, tags, found, strict=True)
+        for index, (before, after) in enumerate(zip(old, new, strict=True))
+        if before != after
+    ]
+    if changed:
+        line, before, after = changed[0]
+        others = [name for name in SCHEMES if name != scheme and all(fits(sentence, name) for sentence in tags)]
+        why = f"the tags are those of the scheme {others[0]}" if others else "as conlleval does"
+        warnings.warn(
+            f"{path}: line {line}: {before} is read as {after} in the scheme {scheme}, {why} "
+            f"({len(changed):,} such tags)",
+            IllFormedTagsWarning,
+            stacklevel=3,
+        )
+    return found
+
+
+def _read_sentence(tags: Sequence[str], line: int, scheme: str, path: str | Path) -> list[str]:
+    try:
+        return read_as(tags, scheme)
+    except InputError as error:
+        raise InputError(f"{path}: in the sentence at line {line}: {error}") from None
 
 
 def columns_of(sentences: Sentences, *tags: Tags) -> Iterator[Sentence]:

@@ -20,6 +20,7 @@ from foreword.errors import InputError, SettingError
 from foreword.protocols import Sentences, Tags
 from foreword.storage.atomic import atomic_file
 from foreword.text.sources import read_lines
+from foreword.text.unicode import Errors
 
 Column: TypeAlias = Literal["id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc"]
 
@@ -107,12 +108,12 @@ class BlockReader:
         return row[0].isdecimal()
 
 
-def read_conllu(path: str | Path, column: Column = "upos") -> Tagged:
+def read_conllu(path: str | Path, column: Column = "upos", *, errors: Errors = "strict") -> Tagged:
     """Read the words of a file, plain or compressed, and one column."""
     index = column_index(column)
     reader = BlockReader(path)
     tagged = Tagged([], [])
-    for block in chain(reader.read(read_lines(path)), reader.rest()):
+    for block in chain(reader.read(read_lines(path, errors)), reader.rest()):
         if block.words:
             tagged.sentences.append(block.forms)
             tagged.tags.append(block.column(index))

@@ -7,6 +7,9 @@ Each has a weight for every tag, learnt from tagged text. With the group ``histo
 together: a linear-chain conditional random field. Without it the table A stays zero, and this is multinomial logistic
 regression word by word.
 
+With a scheme the tags are those of spans, such as names. They are learnt as BIOES, in which the last word of a name has
+a tag of its own, only well-formed sequences are predicted, and neighbours' spellings are features too.
+
 W and A follow the gradient of the log-likelihood one sentence at a time (AdaGrad), at rates that fall to zero at the
 end, which acts as regularisation. Tags are found by Viterbi, their probabilities by the forward-backward algorithm.
 
@@ -18,10 +21,9 @@ Shapes: T = tags, M = templates, F = features, N = words, A = attributes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, repeat
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -29,32 +31,36 @@ from foreword.arrays import Array, Doubles, Floats, Ints, Logs, Longs, ULongs
 from foreword.checks import check_numbers
 from foreword.errors import DivergedError, SettingError
 from foreword.protocols import Json, Parts, Sentences, Step, Tags
-from foreword.storage.joined import offsets_of
 from foreword.tag import kernels_features as kernels
 from foreword.tag.attributes import (
     ATTRIBUTES,
     GROUPS,
+    SPAN_GROUPS,
     UNLISTED,
+    WORD_GROUPS,
     Template,
     attributes_of,
     feature_name,
     lexicon_of,
     templates_of,
 )
-from foreword.tag.conllu import column_index
 from foreword.tag.kernels_features import ABSENT, FIRST_VALUE, PARTS, FeatureFinder, FeatureWeights
+from foreword.tag.schemes import Scheme, letters_of
 from foreword.tag.tagger import (
     WordTagger,
     by_sentence,
+    check_column,
     check_tag_names,
     frozen,
     numbered_tags,
+    offsets_of,
     packed,
     unpacked,
 )
-from foreword.tokens.strings import longer
 
-ALL_GROUPS: tuple[str, ...] = tuple(GROUPS)
+INSIDE = "bioes"
+"""The scheme in which spans are learnt."""
+
 WORD, LOWER, LEXICON = (ATTRIBUTES.index(name) for name in ("word", "lower", "lexicon"))
 LARGEST_MOVE = 500.0
 """Beyond this its exponential might overflow; learnt moves stay below ten."""
@@ -67,33 +73,55 @@ class Reason(NamedTuple):
     weight: float
 
 
-@dataclass(eq=False, repr=False)
 class FeatureTagger(WordTagger):
     """A supervised tagger of words.
 
-    features: the groups to use, of ``word``, ``suffix``, ``prefix``, ``shape``, ``neighbours``, ``lexicon``, ``rules``
-        and ``history``.
+    features: the groups to use, of ``word``, ``suffix``, ``prefix``, ``shape``, ``neighbours``, ``lexicon``, ``rules``,
+        ``history`` and ``context``; None for all, without ``context`` where there is no scheme.
     rounds: passes over the training text. rate: of learning, at the beginning; it falls to zero.
     lexicon_count: least count of a word in the lexicon. min_count: least count of a feature.
     prune: features with no weight as large as this are dropped in the end. On UD English-EWT 0.05 halved the model and
         changed nothing; 0.2 began to cost.
-    column: the column of a CoNLL-U file with the tags; used for files only.
+    column: the column of the tags, of CoNLL-U by name, of CoNLL by number; used for files only.
+    scheme: "bio", "iob1" or "bioes", if the tags are spans; None for other tags.
     tags_: the tags, sorted. weights_: float32 (F, T). moves_: float64 (T + 1, T), the last row for the first word.
     """
 
-    features: Sequence[str] = ALL_GROUPS
-    _: KW_ONLY
-    rounds: int = 8
-    rate: float = 0.2
-    lexicon_count: int = 4
-    min_count: int = 1
-    prune: float = 0.05
-    seed: int = 0
-    column: str = "upos"
+    def __init__(
+        self,
+        features: Sequence[str] | None = None,
+        *,
+        rounds: int = 8,
+        rate: float = 0.2,
+        lexicon_count: int = 4,
+        min_count: int = 1,
+        prune: float = 0.05,
+        seed: int = 0,
+        column: str = "upos",
+        scheme: Literal["bio", "iob1", "bioes"] | None = None,
+    ) -> None:
+        usual = WORD_GROUPS if scheme is None else SPAN_GROUPS
+        self.features: Sequence[str] = usual if features is None else features
+        self.rounds = rounds
+        self.rate = rate
+        self.lexicon_count = lexicon_count
+        self.min_count = min_count
+        self.prune = prune
+        self.seed = seed
+        self.column = column
+        self.scheme = scheme
 
     def __repr__(self) -> str:
-        groups = "" if tuple(self.features) == ALL_GROUPS else repr(list(self.features))
-        return f"FeatureTagger({groups})"
+        usual = WORD_GROUPS if self.scheme is None else SPAN_GROUPS
+        groups = [] if tuple(self.features) == usual else [repr(list(self.features))]
+        scheme = [] if self.scheme is None else [f"scheme={self.scheme!r}"]
+        return f"FeatureTagger({', '.join([*groups, *scheme])})"
+
+    @property
+    def tags_(self) -> list[str]:
+        """The tags, sorted."""
+        _ = super().tags_
+        return self._scheme.outer
 
     # Learning
 
@@ -108,13 +136,17 @@ class FeatureTagger(WordTagger):
         self._check_settings()
         self._tags = None
         found, numbers = numbered_tags(sentences, tags)
+        scheme = Scheme.learnt(self.scheme, INSIDE, tags)
+        if self.scheme is not None:
+            found, numbers = scheme.inner, np.concatenate(scheme.numbers(tags)).astype(np.int32)
+            tags = by_sentence([found[number] for number in numbers.tolist()], offsets_of(tags))
         self._number_words(sentences, lexicon_of(sentences, tags, self.lexicon_count))
         codes, offsets, _ = self._codes_of(sentences)
-        keys, features = self._number_features(codes, offsets)
+        keys, features = _number_features(self._known, self._templates(), self.min_count, codes, offsets)
         model = FeatureWeights(np.zeros((len(keys), len(found)), np.float32), np.zeros((len(found) + 1, len(found))))
         yield from self._rounds(features, offsets, numbers, model)
         large = np.abs(model.weights).max(axis=1) >= self.prune
-        self._set_weights(found, keys[large], FeatureWeights(model.weights[large], model.moves))
+        self._set_weights(scheme, keys[large], FeatureWeights(model.weights[large], model.moves))
 
     def _rounds(self, features: Ints, offsets: Longs, numbers: Ints, model: FeatureWeights) -> Iterator[Step]:
         kinds = model.weights.shape[1]
@@ -144,68 +176,61 @@ class FeatureTagger(WordTagger):
             )
         self._set_words(values, np.array(rows, np.int32))
 
-    def _number_features(self, codes: Longs, offsets: Longs) -> tuple[ULongs, Ints]:
-        """Return the keys of all frequent features, and their numbers at each word (N, M), -1 for none."""
-        templates = _template_table(self._templates())
-        features = np.empty((len(codes), len(templates)), np.int32)
-        keys, counts = np.empty(0, np.uint64), np.empty(0, np.int64)
-        position = np.zeros(2, np.int64)
-        need = 1 << 16
-        while need:
-            size = int(position[1])
-            keys, counts = longer(keys, 2 * need), longer(counts, 2 * need)
-            finder = FeatureFinder(templates, self._known, _no_words(), *_table(keys[:size], 2 * need))
-            need = kernels.number_features(finder, codes, offsets, keys, counts, features, position)
-        size = int(position[1])
-        frequent = counts[:size] >= self.min_count
-        if frequent.all():
-            return keys[:size].copy(), features
-        renumbered = np.concatenate((np.where(frequent, np.cumsum(frequent) - 1, ABSENT), [ABSENT])).astype(np.int32)
-        return keys[:size][frequent], renumbered[features]
-
     # Tagging
 
     def predict(self, sentences: Sentences) -> list[list[str]]:
         """Return the best tags of each sentence."""
-        names = np.array(self.tags_, dtype=object)
+        path, offsets = self._best_path(sentences)
+        scheme = self._scheme
+        if scheme.outside is None:
+            return by_sentence(np.array(scheme.inner, dtype=object)[path].tolist(), offsets)
+        return [scheme.names(numbers) for numbers in by_sentence(path.tolist(), offsets)]
+
+    def _best_path(self, sentences: Sentences) -> tuple[Ints, Longs]:
+        """Return the number of each word's inner tag (N,), and where sentences begin (sentences + 1,)."""
+        _ = self.tags_
         codes, offsets, finder = self._codes_of(sentences)
         path = np.empty(len(codes), np.int32)
-        kernels.tag_sentences(finder, self._model, codes, offsets, *self._workspace(offsets), path)
-        return by_sentence(names[path].tolist(), offsets)
+        kernels.tag_sentences(finder, self._allowed, codes, offsets, *self._workspace(offsets), path)
+        return path, offsets
 
     def predict_log_proba(self, sentences: Sentences) -> list[Logs]:
         """Return (length, T) for each sentence: log p(t_n = t | the whole sentence)."""
-        kinds = len(self.tags_)
+        _ = self.tags_
+        gathering = self._scheme.gathering()
         codes, offsets, finder = self._codes_of(sentences)
-        posteriors = np.empty((len(codes), kinds))
-        kernels.tag_posteriors(finder, self._model, codes, offsets, *self._workspace(offsets), posteriors)
+        posteriors = np.empty((len(codes), len(self._scheme.inner)))
+        kernels.tag_posteriors(finder, self._allowed, codes, offsets, *self._workspace(offsets), posteriors)
+        if gathering is not None:
+            posteriors = posteriors @ gathering
         with np.errstate(divide="ignore"):
             return by_sentence(np.log(posteriors), offsets)
 
-    def knows(self, word: str) -> bool:
-        """Return whether the word, in this spelling, was seen in training."""
+    def known_words(self) -> Collection[str]:
+        """Return the words seen in training."""
         _ = self.tags_
-        return word in self._codes
+        return self._codes.keys()
 
     def explain(self, words: Sequence[str], place: int, tag: str | None = None) -> list[Reason]:
         """Return the features and weights behind the tag of word ``place``, or behind another tag, the largest first.
 
         The weights, those of the neighbouring tags included, sum to the tag's score; a feature's weights over all tags
-        sum to zero, so a positive weight supports the tag and a negative one opposes it.
+        sum to zero, so a positive weight supports the tag and a negative one opposes it. Tags of spans are those of
+        BIOES.
         """
-        path = [self.tags_.index(name) for name in self.predict([words])[0]]
-        chosen = path[place] if tag is None else self.tags_.index(tag)
+        path, names = self._best_path([words])[0].tolist(), self._scheme.inner
+        chosen = path[place] if tag is None else names.index(tag)
         features, values = self._features_of(words)
         reasons = [
             Reason(feature_name(template, shown), float(self.weights_[row, chosen]))
             for template, shown, row in zip(self._templates(), values[place], features[place], strict=True)
             if row >= 0
         ]
-        before = path[place - 1] if place % len(words) else len(self.tags_)
-        reasons.append(Reason(f"tag[-1]={[*self.tags_, '<start>'][before]}", float(self.moves_[before, chosen])))
+        before = path[place - 1] if place % len(words) else len(names)
+        reasons.append(Reason(f"tag[-1]={[*names, '<start>'][before]}", float(self.moves_[before, chosen])))
         if (place + 1) % len(words):
             after = path[place + 1]
-            reasons.append(Reason(f"tag[+1]={self.tags_[after]}", float(self.moves_[chosen, after])))
+            reasons.append(Reason(f"tag[+1]={names[after]}", float(self.moves_[chosen, after])))
         return sorted(reasons, key=lambda reason: -abs(reason.weight))
 
     def _features_of(self, words: Sequence[str]) -> tuple[Ints, list[list[list[str]]]]:
@@ -251,7 +276,7 @@ class FeatureTagger(WordTagger):
     def _workspace(self, offsets: Longs) -> tuple[ULongs, kernels.Workspace]:
         templates = len(self._finder.templates)
         longest = int(np.diff(offsets).max(initial=0))
-        return np.empty(templates, np.uint64), kernels.workspace_for(longest, templates, len(self.tags_))
+        return np.empty(templates, np.uint64), kernels.workspace_for(longest, templates, len(self._scheme.inner))
 
     def _templates(self) -> list[Template]:
         return templates_of(self.features)
@@ -272,10 +297,13 @@ class FeatureTagger(WordTagger):
         empty = _table(np.empty(0, np.uint64), 1)
         self._finder = FeatureFinder(_template_table(self._templates()), self._known, _no_words(), *empty)
 
-    def _set_weights(self, tags: list[str], keys: ULongs, model: FeatureWeights) -> Self:
-        self._tags = tags
+    def _set_weights(self, scheme: Scheme, keys: ULongs, model: FeatureWeights) -> Self:
+        self._tags, self._scheme = scheme.outer, scheme
         self._keys = keys
-        self._model = FeatureWeights(frozen(model.weights), frozen(model.moves))
+        self._model = self._allowed = FeatureWeights(frozen(model.weights), frozen(model.moves))
+        if scheme.allowed is not None:  # what ends a sentence is not checked: a name is cut off there, and stays one
+            there = np.vstack((scheme.allowed.moves, scheme.allowed.start))
+            self._allowed = self._model._replace(moves=frozen(np.where(there, model.moves, -np.inf)))
         slots, rows = _table(keys, len(keys))
         self._finder = self._finder._replace(slots=slots, rows=rows)
         return self
@@ -304,6 +332,7 @@ class FeatureTagger(WordTagger):
             "prune": float(self.prune),
             "seed": self.seed,
             "column": self.column,
+            "scheme": self.scheme,
             "templates": _spelled(self._templates()),
             "values": {name: len(ids) for name, ids in zip(ATTRIBUTES, self._values, strict=True)},
         }
@@ -329,11 +358,14 @@ class FeatureTagger(WordTagger):
             raise ValueError("its features are not made as this version of Foreword makes them: train it again")
         arrays = {name: parts.arrays[name] for name in _ARRAYS}
         check_tag_names(tags)
-        _check_arrays(arrays, len(tags))
+        scheme = Scheme(model.scheme, INSIDE, tags)
+        if scheme.outer != tags:
+            raise ValueError("the tags are not those of the scheme, or not sorted")
+        _check_arrays(arrays, len(scheme.inner))
         values = _values(sizes, arrays["names"], arrays["name_offsets"])
         _check_known(arrays["known"], values)
         model._set_words(values, arrays["known"])
-        return model._set_weights(tags, arrays["keys"], FeatureWeights(arrays["weights"], arrays["moves"]))
+        return model._set_weights(scheme, arrays["keys"], FeatureWeights(arrays["weights"], arrays["moves"]))
 
     def _check_settings(self) -> None:
         unknown = [group for group in self.features if group not in GROUPS]
@@ -343,7 +375,31 @@ class FeatureTagger(WordTagger):
         check_numbers(self, "seed", whole=True)
         check_numbers(self, "rate", above=0)
         check_numbers(self, "prune")
-        column_index(self.column)
+        check_column(self.column)
+        if self.scheme is not None:
+            letters_of(self.scheme)
+
+
+def _number_features(
+    known: Ints, groups: Sequence[Template], min_count: int, codes: Longs, offsets: Longs
+) -> tuple[ULongs, Ints]:
+    """Return the keys of all frequent features, and their numbers at each word (N, M), -1 for none."""
+    templates = _template_table(groups)
+    features = np.empty((len(codes), len(templates)), np.int32)
+    keys, counts = np.empty(0, np.uint64), np.empty(0, np.int64)
+    position = np.zeros(2, np.int64)
+    need = 1 << 16
+    while need:
+        size = int(position[1])
+        keys, counts = _longer(keys, 2 * need), _longer(counts, 2 * need)
+        finder = FeatureFinder(templates, known, _no_words(), *_table(keys[:size], 2 * need))
+        need = kernels.number_features(finder, codes, offsets, keys, counts, features, position)
+    size = int(position[1])
+    frequent = counts[:size] >= min_count
+    if frequent.all():
+        return keys[:size].copy(), features
+    renumbered = np.concatenate((np.where(frequent, np.cumsum(frequent) - 1, ABSENT), [ABSENT])).astype(np.int32)
+    return keys[:size][frequent], renumbered[features]
 
 
 def _template_table(templates: Sequence[Template]) -> Longs:
@@ -370,6 +426,12 @@ def _table(keys: ULongs, most: int) -> tuple[ULongs, Ints]:
 
 def _no_words() -> Ints:
     return np.empty((0, len(ATTRIBUTES)), np.int32)
+
+
+def _longer(array: Array, length: int) -> Array:
+    longer = np.empty(length, array.dtype)
+    longer[: len(array)] = array
+    return longer
 
 
 # Checks of a saved tagger: no kernel may read outside its arrays

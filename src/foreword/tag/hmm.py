@@ -22,7 +22,7 @@ Shapes: T = tags, N = words; a label is a tag with its capitalisation, or the ou
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import chain
 from typing import Any, Self
@@ -33,16 +33,16 @@ from foreword.arrays import Array, Doubles, Ints, Logs, Longs
 from foreword.checks import check_choice, check_numbers
 from foreword.hmm.model import HMM
 from foreword.protocols import Json, Parts, Sentences, Tags
-from foreword.storage.joined import offsets_of
 from foreword.tag import kernels_hmm as kernels
-from foreword.tag.conllu import column_index
 from foreword.tag.kernels_hmm import Lexicon
 from foreword.tag.tagger import (
     WordTagger,
     by_sentence,
+    check_column,
     check_tag_names,
     frozen,
     numbered_tags,
+    offsets_of,
     packed,
     unpacked,
 )
@@ -108,10 +108,10 @@ class HMMTagger(WordTagger):
         with np.errstate(divide="ignore"):
             return by_sentence(np.log(posteriors), offsets)
 
-    def knows(self, word: str) -> bool:
-        """Return whether the word, in this spelling, was seen in training."""
+    def known_words(self) -> Collection[str]:
+        """Return the words seen in training."""
         _ = self.tags_
-        return word in self._codes
+        return self._codes.keys()
 
     # Learning
 
@@ -249,7 +249,7 @@ class HMMTagger(WordTagger):
         check_choice(self, "order", (2, 3))
         check_numbers(self, "ending", "rare", whole=True)
         check_numbers(self, "word_weight", "folded_weight", "ending_weight")
-        column_index(self.column)
+        check_column(self.column)
 
 
 _Step = dict[str, Doubles]

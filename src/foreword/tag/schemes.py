@@ -104,6 +104,16 @@ def read_spans(tags: Sequence[str]) -> list[Span]:
     return found
 
 
+def read_as(tags: Sequence[str], scheme: str) -> list[str]:
+    """Return the tags of any scheme, well formed or not, as this scheme writes the spans that ``read_spans`` finds."""
+    return tags_of(read_spans(tags), len(tags), scheme)
+
+
+def fits(tags: Sequence[str], scheme: str) -> bool:
+    """Return whether the tags of a sentence are well formed in a scheme."""
+    return all(may_follow(*pair, scheme) for pair in zip([None, *tags], [*tags, None], strict=True))
+
+
 def whole_spans(tags: Sequence[str], scheme: str) -> list[Span]:
     """Return only those spans of a sentence that are well formed in the scheme; broken ones are left out."""
     unknown = {tag for tag in tags if parsed(tag)[0] not in letters_of(scheme)}
@@ -172,9 +182,7 @@ def _refuse_ill_formed(tags: Sequence[str], scheme: str, name: str) -> None:
 
 
 def _better_scheme(tags: Sequence[str], scheme: str) -> str:
-    pairs = list(zip([None, *tags], [*tags, None], strict=True))
-    others = (other for other in SCHEMES if other != scheme)
-    fitting = [repr(other) for other in others if all(may_follow(*pair, other) for pair in pairs)]
+    fitting = [repr(other) for other in SCHEMES if other != scheme and fits(tags, other)]
     return f"; its tags are well formed in {' and '.join(fitting)}" if fitting else ""
 
 
@@ -221,7 +229,7 @@ class Scheme:
             return [self.inner[number] for number in numbers]
         if self.outside == "bio":
             return [_as_bio(self.inner[number]) for number in numbers]
-        return converted([self.inner[number] for number in numbers], self.inside, self.outside)
+        return read_as([self.inner[number] for number in numbers], self.outside)
 
     def gathering(self) -> Doubles | None:
         """Return (inner, outer) ones where an inner tag becomes an outer one, to sum probabilities; None if they are

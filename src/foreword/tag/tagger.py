@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from foreword.arrays import Array, Bools, Bytes, Ints, Longs
-from foreword.errors import InputError, NotFittedError
+from foreword.checks import check_sentences
+from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.protocols import Sentences, Tags
+from foreword.storage import joined
 from foreword.storage.joined import check_joined, decoded, encoded
+from foreword.tag.conllu import TAG_COLUMNS
+from foreword.tag.running_text import Splitter
 
 
 class Accuracies(NamedTuple):
@@ -48,8 +52,16 @@ class WordTagger(ABC):
         """Return the tags of each sentence's words."""
 
     @abstractmethod
+    def known_words(self) -> Collection[str]:
+        """Return the words seen in training."""
+
     def knows(self, word: str) -> bool:
         """Return whether the word, in this spelling, was seen in training."""
+        return word in self.known_words()
+
+    def split(self, text: str) -> list[list[str]]:
+        """Return the sentences of running text, as words in the convention of the treebank: ``running_text.py``."""
+        return list(Splitter.of(self.known_words()).sentences(text))
 
     def score(self, sentences: Sentences, tags: Tags) -> float:
         """Return the share of tags that are right."""
@@ -75,8 +87,20 @@ def _mean(right: Bools) -> float:
     return float(right.mean()) if len(right) else math.nan
 
 
+def check_column(column: object) -> None:
+    """Raise a SettingError unless ``column`` names a column of CoNLL-U, or gives the number of one of CoNLL."""
+    is_number = isinstance(column, str) and column.removeprefix("-").isdecimal() and int(column) != 0
+    if not is_number and column not in TAG_COLUMNS:
+        raise SettingError(
+            f"column={column!r}: expected {', '.join(TAG_COLUMNS)} of CoNLL-U, or the number of a CoNLL column, such "
+            "as '1' or '-1'"
+        )
+
+
 def check_pairs(sentences: Sentences, tags: Tags) -> None:
     """Raise unless every sentence has one tag per word."""
+    check_sentences(sentences)
+    check_sentences(tags)
     if len(sentences) != len(tags):
         raise InputError(f"{len(sentences)} sentences but tags of {len(tags)}")
     for number, (words, names) in enumerate(zip(sentences, tags, strict=True)):
@@ -93,6 +117,12 @@ def numbered_tags(sentences: Sentences, tags: Tags) -> tuple[list[str], Ints]:
     found = sorted(set(names))
     number = {name: tag for tag, name in enumerate(found)}
     return found, np.array([number[name] for name in names], np.int32)
+
+
+def offsets_of(sentences: Sentences) -> Longs:
+    """Return where each sentence begins among the joined words, and their number: (sentences + 1,)."""
+    check_sentences(sentences)
+    return joined.offsets_of(sentences)
 
 
 def by_sentence(rows: Any, offsets: Longs) -> list[Any]:

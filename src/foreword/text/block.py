@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from foreword.arrays import Bytes, Longs
+from foreword.checks import check_not_string, check_text
 
 BLOCK_BYTES = 4 << 20
 """How much text a reader gathers before it emits a block: large enough that Python's overhead vanishes, small enough
@@ -51,16 +52,23 @@ class Block:
     def from_texts(cls, texts: Sequence[str | bytes], *, open: bool = False) -> Self:
         """Pack texts, one document each, empty ones included."""
         pieces = [text.encode() if isinstance(text, str) else text for text in texts]
-        stops = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+        try:
+            stops = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+            joined = b"".join(pieces)
+        except TypeError:
+            for text in texts:
+                check_text(text)
+            raise
         starts = np.concatenate((np.zeros(1, np.int64), stops))[: len(pieces)]
-        return cls(np.frombuffer(b"".join(pieces), np.uint8), starts, stops, open)
+        return cls(np.frombuffer(joined, np.uint8), starts, stops, open)
 
 
 def blocks_of(texts: Iterable[str | bytes], size: int = BLOCK_BYTES) -> Iterator[Block]:
     """Gather texts, one document each, into blocks of about ``size`` bytes."""
     batch: list[str | bytes] = []
     gathered = 0
-    for text in texts:
+    for text in check_not_string(texts):
+        check_text(text)
         batch.append(text)
         gathered += len(text)
         if gathered >= size:

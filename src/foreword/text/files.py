@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path, PurePosixPath
+from importlib.util import find_spec
+from pathlib import Path, PurePath, PurePosixPath
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, cast
 
@@ -159,7 +160,21 @@ def find_files(source: Source, *, prompt: bool = False) -> list[SourceFile]:
     names = names_of(source)
     if not names:
         raise InputError("nothing to read: no file was named")
-    return [file for name in names for file in _find(name, prompt)]
+    found = [file for name in names for file in _find(name, prompt)]
+    for file in found:
+        check_packages(file.name)
+    return found
+
+
+PACKAGES = {".zst": "zstandard", ".zstd": "zstandard", ".parquet": "pyarrow"}
+"""Packages that files need, by the end of their names."""
+
+
+def check_packages(name: str) -> None:
+    """Raise a MissingExtraError, before any work begins, if a file by its name needs a package that is missing."""
+    package = PACKAGES.get(PurePath(name).suffix.lower())
+    if package is not None and find_spec(package) is None:
+        raise MissingExtraError(package, "data", f"reading {name}")
 
 
 def names_of(source: Source) -> list[str]:

@@ -20,6 +20,7 @@ import numpy as np
 from foreword.arrays import Bools, Bytes, Longs
 from foreword.errors import InputError, SettingError
 from foreword.text.block import Block
+from foreword.text.encodings import SAMPLE, as_utf8, guessed
 from foreword.text.files import Chunk, chunk_of
 
 Errors: TypeAlias = Literal["strict", "replace"]
@@ -32,7 +33,11 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def valid_utf8(chunks: Iterator[Chunk], name: str, errors: Errors) -> Iterator[Chunk]:
-    """Yield the same text in chunks of whole characters. ``name`` is the file's, for messages."""
+    """Yield the same text in chunks of whole characters. ``name`` is the file's, for messages.
+
+    errors: a ``Decoding`` is for text in another encoding than UTF-8.
+    """
+    chunks = as_utf8(chunks, name, errors)
     opening, offset = _opening(chunks, name)  # offset: where the next chunk begins in the file
     rest = opening.data[:0]
     for chunk in chain((opening,), chunks):
@@ -58,7 +63,7 @@ def _opening(chunks: Iterator[Chunk], name: str) -> tuple[Chunk, int]:
         chunk = following.after(chunk.data)
     mark = chunk.data[: len(BOM_UTF8)].tobytes()
     if mark.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        raise InputError(f"{name}: this is UTF-16; convert it first: iconv -f UTF-16 -t UTF-8")
+        raise InputError(f"{name}: this is UTF-16; --encoding utf-16 reads it")
     return (chunk.since(len(mark)), len(mark)) if mark == BOM_UTF8 else (chunk, 0)
 
 
@@ -74,8 +79,10 @@ def _checked(chunk: Chunk, final: bool, offset: int, name: str, errors: Errors) 
         return chunk_of(replaced.replace("\0", REPLACEMENT).encode()), length
     if has_nul:  # reported first, though bad UTF-8 may precede it: it shows what kind of file this is
         raise InputError(f"{name}: NUL at byte {offset + int(data.argmin())}; it looks like a binary file")
+    around = data[max(0, length - SAMPLE // 2) : length + SAMPLE // 2].tobytes()
     raise InputError(
-        f"{name}: invalid UTF-8 at byte {offset + length} (0x{data[length]:02x}); --errors replace reads on"
+        f"{name}: invalid UTF-8 at byte {offset + length} (0x{data[length]:02x}); --errors replace reads on, "
+        f"--encoding {guessed(around)} may be right"
     )
 
 

@@ -18,7 +18,7 @@ from typing import Self
 
 import numpy as np
 
-from foreword.arrays import Bytes, UInts
+from foreword.arrays import Bools, Bytes, UInts
 from foreword.errors import InputError, SettingError
 from foreword.tokens.kernels_normalise import UNUSED_UNIT, check_map, compile_map
 
@@ -69,18 +69,27 @@ class CharacterMap:
     def match(self, text: bytes, index: int) -> tuple[int, bytes]:
         """Return the length of the longest key at ``index``, 0 if none is there, and its replacement."""
         found = (0, b"")
-        for end, value in self._steps(text, index):
+        for end, _, value in self._steps(text, index):
             if value >= 0:
                 stop = value + self.strings[value:].tobytes().index(0)
                 found = end - index, self.strings[value:stop].tobytes()
         return found
 
-    def leads(self, prefix: bytes) -> bool:
-        """Return whether a key begins with these bytes."""
-        return any(end == len(prefix) for end, _ in self._steps(prefix, 0))
+    def bytes_after(self, prefix: bytes) -> Bools:
+        """Return which bytes follow a prefix in any key, bool (256,)."""
+        found = np.zeros(256, np.bool_)
+        nodes = [node for end, node, _ in self._steps(prefix, 0) if end == len(prefix)]
+        if nodes:
+            labels = np.arange(1, 256)
+            children = nodes[0] ^ labels
+            labels = labels[children < len(self.units)]
+            found[labels] = self.units[nodes[0] ^ labels] & 0x800000FF == labels
+        return found
 
-    def _steps(self, text: bytes, index: int) -> Iterator[tuple[int, int]]:
-        """Follow the bytes from ``index`` on; yield where each ends, and the replacement there, -1 for none."""
+    def _steps(self, text: bytes, index: int) -> Iterator[tuple[int, int, int]]:
+        """Follow the bytes from ``index`` on; yield where each ends, where the children of its node are, and its
+        replacement, -1 for none.
+        """
         node = _offset(int(self.units[0])) if len(self.units) else 0
         for end in range(index, len(text)):
             node ^= text[end]
@@ -90,7 +99,7 @@ class CharacterMap:
             if unit & 0x800000FF != text[end]:
                 break
             node ^= _offset(unit)
-            yield end + 1, int(self.units[node]) & 0x7FFFFFFF if unit & 0x100 else -1
+            yield end + 1, node, int(self.units[node]) & 0x7FFFFFFF if unit & 0x100 else -1
 
 
 def _offset(unit: int) -> int:
@@ -124,5 +133,17 @@ def compile_rules(rules: Mapping[str, str]) -> bytes:
         if used >= 0:
             break
         nodes *= 2
-    trie = units[: -(-used // BLOCK) * BLOCK].astype("<u4").tobytes()
+    blocks = -(-used // BLOCK)
+    _label_unused(units[: blocks * BLOCK].reshape(-1, BLOCK), bases[: blocks * BLOCK].reshape(-1, BLOCK))
+    trie = units[: blocks * BLOCK].astype("<u4").tobytes()
     return len(trie).to_bytes(4, "little") + trie + bytes(strings)
+
+
+def _label_unused(units: UInts, bases: Bytes) -> None:
+    """Give the nodes of each block that are not in use the labels of children of an offset that nobody has.
+
+    sentencepiece refuses a trie with nodes that lead out of it, whether they are reached or not.
+    """
+    for block, taken in zip(units, bases, strict=True):
+        unused = np.flatnonzero(block == UNUSED_UNIT)
+        block[unused] = unused ^ int(np.flatnonzero(taken == 0)[0])

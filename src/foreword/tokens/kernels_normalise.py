@@ -10,9 +10,9 @@ import numpy as np
 
 from foreword.arrays import Bytes, Ints, Longs, UInts
 from foreword.native.jit import inlined, kernel
-from foreword.tokens.kernels_trie import longest_match
+from foreword.tokens.kernels_trie import CROWDED, longest_match
 
-COPY, BLANK, DROP, SEARCH = 0, 1, 2, 3
+COPY, BLANK, SEARCH = 0, 1, 2
 """What becomes of a byte below 0x80 that another one, or the end, follows. SEARCH: the maps have to be asked."""
 
 UNUSED_UNIT = np.uint32(0xFFFFFFFF)
@@ -182,7 +182,7 @@ def normalise(
 ) -> int:  # fmt: skip
     """Normalise documents from ``position[0]`` on into ``out``; return 1 if it is too short for the next one, else 0.
 
-    ascii: uint8 (256,), COPY to SEARCH. longest: bytes of the longest replacement or user-defined symbol.
+    ascii: uint8 (256,), COPY, BLANK or SEARCH. longest: bytes of the longest replacement or user-defined symbol.
     position: [document, bytes of ``out`` in use], in and out.
     """
     for document in range(position[0], len(begins)):
@@ -198,22 +198,30 @@ def normalise(
                 used += 1
             after_blank = collapse
             while index < stop:
-                if used + longest + 4 > len(out):
+                if used + longest + 5 > len(out):
                     return 1
-                byte = data[index]
-                action = ascii[byte]
-                if action != SEARCH and (index + 1 == stop or data[index + 1] < 0x80):
+                # Bytes that stay or become blanks, without a branch for each. The last one before a byte from 0x80
+                # on is taken back: the two together may be a key.
+                run = min(stop, index + len(out) - used - longest - 4)
+                used_before, blank_before = used, after_blank
+                taken = index
+                while index < run and ascii[data[index]] < SEARCH:
+                    used_before, blank_before = used, after_blank
+                    byte = data[index]
+                    blank = ascii[byte] == BLANK
+                    out[used] = _SPACE if blank else byte
+                    used += 0 if blank and after_blank else 1
+                    after_blank = blank and collapse
                     index += 1
-                    if action == COPY:
-                        out[used] = byte
-                        used += 1
-                        after_blank = False
-                    elif action == BLANK:
-                        if not after_blank:
-                            out[used] = _SPACE
-                            used += 1
-                        after_blank = collapse
-                    continue
+                if index == stop:
+                    break
+                if index > taken:
+                    if data[index] < 0x80:
+                        if ascii[data[index]] < SEARCH:
+                            continue
+                    else:
+                        index -= 1
+                        used, after_blank = used_before, blank_before
                 length, source, first, last = next_prefix(units, strings, symbols, data, index, stop)
                 index += length
                 if source == _INVALID:
@@ -275,16 +283,19 @@ def compile_map(
         while first_free < nodes and units[first_free] != UNUSED_UNIT:
             first_free += 1
         place = first_free
+        tried = place
         base = np.int64(0)
         free = False
         while not free:
             base = place ^ labels[0]
             if (base | 255) >= nodes:
                 return -1
-            free = bases[base] == 0
+            free = bases[base] == 0 and base != node  # an offset of 0 would lead back to the node
             for child in range(children):
                 free = free and units[base ^ labels[2 * child]] == UNUSED_UNIT
             place += 1
+        if place - tried > CROWDED:
+            first_free = place - 1
         bases[base] = 1
         units[node] |= np.uint32((node ^ base) << 10)
         if ends:

@@ -25,7 +25,7 @@ import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Floats, Ints, Longs, ULongs
 from foreword.native.jit import inlined, kernel
-from foreword.native.memory import prefetch
+from foreword.native.memory import load8, lowest_one, prefetch
 from foreword.tokens.kernels import SHORT, merge_long, merge_short
 from foreword.tokens.kernels_trie import UNIT, child_of, longest_match
 from foreword.tokens.strings import BATCH, ID_BITS, find, has_space, insert, make_key, row_of
@@ -37,6 +37,7 @@ LONGEST_WORD = 96
 """Bytes of a word that is cached; longer ones seldom come again."""
 
 _SPACE = 0x20
+_BLANKS, _ONES, _HIGH = np.uint64(0x2020202020202020), np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _SAFE = 0.99
 """Part of the margin that is used: the margin itself is computed in double precision."""
 
@@ -54,14 +55,25 @@ def word_end(data: Bytes, index: int, stop: int, cut: int) -> int:
     """Return where the word that begins at ``index`` ends."""
     if cut == CUT_NOWHERE:
         return stop
-    index += 1
-    while index < stop:
-        if cut == CUT_BEFORE:
-            if data[index] == _SPACE and data[index - 1] != _SPACE:
-                return index
-        elif data[index - 1] == _SPACE and data[index] != _SPACE:
-            return index
+    if cut == CUT_BEFORE:
+        while index < stop and data[index] == _SPACE:
+            index += 1
+        return blank_from(data, index, stop)
+    index = blank_from(data, index, stop)
+    while index < stop and data[index] == _SPACE:
         index += 1
+    return index
+
+
+@inlined
+def blank_from(data: Bytes, index: int, stop: int) -> int:
+    """Return the first blank from ``index`` on, or ``stop``: eight bytes at a time."""
+    while index < stop:
+        word = load8(data, index, stop) ^ _BLANKS
+        zeros = (word - _ONES) & ~word & _HIGH  # the lowest bit that is set marks the first byte that is zero
+        if zeros != np.uint64(0):
+            return min(index + (lowest_one(zeros) >> 3), stop)
+        index += 8
     return stop
 
 

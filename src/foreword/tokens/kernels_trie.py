@@ -15,6 +15,8 @@ from foreword.native.jit import inlined, kernel
 
 UNIT = 4
 """Numbers per node."""
+CROWDED = 64
+"""Offsets tried in vain after which the nodes before are left as they are: filling every gap takes quadratic time."""
 FREE, ROOT = -1, -2
 """Parents of a node that is not in use, and of the root."""
 
@@ -75,6 +77,7 @@ def build(keys: Bytes, offsets: Longs, values: Ints, trie: Ints, stack: Longs, l
         while first_free < nodes and trie[first_free * UNIT + 1] != FREE:
             first_free += 1
         base = max(first_free - labels[0], 1)
+        tried = base
         free = False
         while not free:
             if base + 256 >= nodes:
@@ -85,6 +88,8 @@ def build(keys: Bytes, offsets: Longs, values: Ints, trie: Ints, stack: Longs, l
                     free = False
                     base += 1
                     break
+        if base - tried > CROWDED:
+            first_free = base
         trie[node * UNIT] = base
         for child in range(children):
             place = base + labels[2 * child]

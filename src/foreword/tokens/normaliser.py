@@ -9,7 +9,7 @@ import numpy as np
 from foreword.arrays import Bytes
 from foreword.text.block import Block
 from foreword.tokens.character_map import CharacterMap
-from foreword.tokens.kernels_normalise import BLANK, COPY, DROP, SEARCH, normalise
+from foreword.tokens.kernels_normalise import BLANK, COPY, SEARCH, normalise
 from foreword.tokens.kernels_trie import build_trie
 from foreword.tokens.sentencepiece_file import SPACE, Normalisation
 
@@ -31,13 +31,13 @@ class Normaliser:
         actions = np.full(256, SEARCH, np.uint8)
         starts = {symbol[0] for symbol in self.symbols}
         for byte in range(128):
-            if byte in starts or any(self.map.leads(bytes([byte, other])) for other in range(1, 128)):
+            if byte in starts or self.map.bytes_after(bytes([byte]))[:128].any():
                 continue
             length, replacement = self.map.match(bytes([byte]), 0)
             if length == 0:
                 replacement = bytes([byte])
-            if replacement in (b"", b" ", bytes([byte])):
-                actions[byte] = {b"": DROP, b" ": BLANK}.get(replacement, COPY)
+            if replacement in (b" ", bytes([byte])):
+                actions[byte] = BLANK if replacement == b" " else COPY
         return actions
 
     def block(self, block: Block) -> Block:

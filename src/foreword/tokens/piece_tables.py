@@ -7,9 +7,9 @@ into two symbols is a pair of the table, and its rank is that of the piece's sco
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -101,13 +101,9 @@ def path_scores(model: PieceModel) -> tuple[Floats, np.float32]:
 
 def cut_of(texts: Iterable[bytes]) -> int:
     """Return where a text may be cut: where no piece reaches over."""
-    over_start = over_end = False
-    for text in texts:
-        if b" " not in text:
-            continue
-        for left, right in pairwise(text):
-            over_start |= left != 0x20 and right == 0x20
-            over_end |= left == 0x20 and right != 0x20
+    joined = b"\xff".join(texts)
+    over_start = re.search(rb"[^ \xff] ", joined) is not None
+    over_end = re.search(rb" [^ \xff]", joined) is not None
     return CUT_NOWHERE if over_start and over_end else CUT_AFTER if over_start else CUT_BEFORE
 
 

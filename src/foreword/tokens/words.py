@@ -53,6 +53,14 @@ class WordTokenizer(EncodesBlocks):
         self.max_size = max_size
         self.cleaning = Cleaning(form, lowercase)
 
+    def without_vocab(self) -> Self:
+        """Return a tokenizer with the same settings that has learnt nothing."""
+        cleaning = self.cleaning
+        return type(self)(
+            split=self.split, min_count=self.min_count, max_size=self.max_size, lowercase=cleaning.lowercase,
+            form=cleaning.form,
+        )  # fmt: skip
+
     def fit(self, texts: Iterable[str]) -> Self:
         """Learn the vocabulary from texts."""
         return self.fit_blocks(blocks_of(texts), threads=1)

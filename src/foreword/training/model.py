@@ -130,7 +130,9 @@ class NeuralModel(Generic[Data]):
     def run_id(self, data: Data, valid: Data | None, workers: int = 1) -> str:
         """Return the fingerprint of a run: settings, data and the number of workers."""
         held_out = [] if valid is None else self.fingerprinted(valid)
-        run = fingerprint(self.settings(), *self.fingerprinted(data), *held_out)
+        # How long to train may change when a run is resumed; what it learns from and how may not.
+        settings = {name: value for name, value in self.settings().items() if name not in ("epochs", "seconds")}
+        run = fingerprint(settings, *self.fingerprinted(data), *held_out)
         return run if workers == 1 else f"{run} by {workers}"
 
     def restore_best(self, arrays: Mapping[str, Array]) -> Self:

@@ -31,11 +31,14 @@ class Training:
         update, around ``steps``, so that no two epochs are cut at the same words; on a GPU this is far slower.
     shuffle: read the documents in another order in each epoch.
     optimiser: "sgd" or "adam".
-    rate: the learning rate; it rises through the first ``warm_up`` updates, and then follows its ``schedule``:
-        constant; step, times ``decay`` with each epoch after ``full_epochs``; cosine, constant for ``hold`` of the run,
-        then falling to ``last_rate`` of itself; plateau, times ``decay`` after ``wait`` evaluations without a new best;
-        nt-asgd, constant, and the weights are averaged once the held-out loss has stalled; slanted, up for a tenth
-        of each stage and then down.
+    rate: the learning rate. warm_up: updates at the beginning through which it rises.
+    schedule: how the rate goes on. constant; step, times ``decay`` with each epoch after ``full_epochs``; cosine,
+        constant for ``hold`` of the run, then falling to ``last_rate`` of itself; plateau, times ``decay`` after
+        ``wait`` evaluations without a new best; nt-asgd, constant, and the weights are averaged once the held-out loss
+        has stalled; slanted, up for a tenth of each stage and then down.
+    hold: share of the run before the rate falls, for cosine. last_rate: share of the rate that it falls to, for cosine.
+    full_epochs: epochs before the rate falls, for step. decay: factor of the rate, for step and plateau. wait:
+        evaluations without a new best before the rate falls, for plateau.
     clip: the largest norm of a gradient; clip_value: the largest number in it; 0 for none.
     weight_decay: the share of a weight that is lost at each update, times the rate.
     activation, change: penalties on a language model's last layer: of large values, and of changes between steps.

@@ -25,7 +25,7 @@ from typing import Literal, Self, TypedDict, Unpack, get_args
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ints, Longs
-from foreword.checks import check_choice, check_numbers
+from foreword.checks import check_choice, check_corpus, check_numbers
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Json, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
@@ -132,6 +132,7 @@ class GloVe(LearntVocab):
     def count(self, corpus: Corpus, meter: Meter | None = None) -> Cooccurrence:
         """Count the pairs of words that ``fit`` learns from."""
         self._check_settings()
+        check_corpus(corpus)
         corpus.check_ids()
         check_enough_words(word_counts(corpus))
         return Cooccurrence.of(

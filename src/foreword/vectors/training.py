@@ -21,7 +21,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from foreword.arrays import Array, Doubles, Floats, Longs, Reals, UInts, ULongs
-from foreword.checks import check_numbers
+from foreword.checks import check_corpus, check_numbers
 from foreword.errors import DivergedError, InputError
 from foreword.native.parallel import ordered_map
 from foreword.native.simd import LANES
@@ -204,6 +204,7 @@ def untrained(cls: type[Model], parts: Parts, names: Iterable[str], state: str) 
 
 def counts_to_train(corpus: Corpus, vocab: Vocab | None, threads: int) -> Longs:
     """Count the words of a corpus; raise an InputError unless its vocabulary is that of a model already begun."""
+    check_corpus(corpus)
     corpus.check_ids()
     if vocab is not None and corpus.vocab != vocab:
         raise InputError("the text was turned into ids with another vocabulary than the one training began with")

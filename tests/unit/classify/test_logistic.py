@@ -58,7 +58,7 @@ def texts(
 
 def problem_of(X: Any, labels: Any, strength: float, scales: Any = None) -> Problem:
     rows = rows_of(sparse.csr_array(X, dtype=np.float64), None)
-    return Problem(rows, labels.astype(np.int32), int(labels.max()) + 1, strength, scales)
+    return Problem(rows, labels.astype(np.int32), int(labels.max()) + 1, np.full(len(rows), strength), scales)
 
 
 def some_scales(random: Random, features: int, classes: int) -> Any:
@@ -176,7 +176,7 @@ def settled(scores: Any, length: float, old: Any, label: int) -> Any:
     rows = np.zeros(2, np.int64), np.empty(0, np.int32), np.empty(0)
     logs = np.maximum(np.log(np.maximum(old, 1e-300)), -700)[None]
     kernels.pass_over_many(
-        *rows, np.array([label], np.int32), np.zeros((1, 1)), np.full((1, 1), length), np.empty(0), 1.0, 0.0,
+        *rows, np.array([label], np.int32), np.zeros((1, 1)), np.full((1, 1), length), np.empty(0), np.ones(1), 0.0,
         np.zeros(1, np.int64), False, np.empty(0), scores.copy(), logs, np.empty((4, classes)),
         np.zeros((2, classes)), np.zeros(2),
     )  # fmt: skip

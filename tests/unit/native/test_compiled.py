@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,12 @@ MESSAGE = "compiling kernels for this machine"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of its own for the kernels of a test."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     compiled.local_folder.cache_clear()
     monkeypatch.setattr(compiled, "_announce", lambda: None)
-    yield tmp_path  # type: ignore[misc]
+    yield tmp_path
     compiled.local_folder.cache_clear()
 
 
@@ -93,21 +94,22 @@ def test_machine_code_of_earlier_sources_is_removed(folder: Path, monkeypatch: p
 def test_the_digest_covers_what_a_kernel_inlines_from_other_files() -> None:
     from foreword.ngram.kernels_arpa import read_ngrams
 
-    for changed in ("ngram/kernels_query.py", "tokens/strings.py", "native/memory.py", "native/jit.py"):
+    for changed in ("ngram/kernels_query.py", "tokens/strings.py", "native/memory.py", "native/hashing.py"):
         assert digest_with(read_ngrams, changed) != compiled.source_digest(read_ngrams), changed
-    for unrelated in ("hmm/kernels.py", "native/compiled.py", "ngram/model.py"):
+    for unrelated in ("hmm/kernels.py", "native/compiled.py", "native/jit.py", "ngram/model.py"):
         assert digest_with(read_ngrams, unrelated) == compiled.source_digest(read_ngrams), unrelated
 
 
 def digest_with(function: Any, changed: str) -> str:
     """The digest of a kernel's sources if one file of the package had another line."""
     real = compiled._kernel_source
+
+    def read(path: Path) -> str | None:
+        text = real(path)
+        return f"{text}# changed" if text is not None and path == PACKAGE / changed else text
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            compiled,
-            "_kernel_source",
-            lambda path: (real(path) or "") + "# changed" if path == PACKAGE / changed else real(path),
-        )
+        patch.setattr(compiled, "_kernel_source", read)
         return compiled._file_digest.__wrapped__(Path(function.py_func.__code__.co_filename))
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from numpy.testing import assert_array_equal
 
-from foreword.errors import InputError, SettingError
+from foreword.errors import InputError, SettingError, install_command
 from foreword.neural.awd_lstm import AWDLSTM
 from foreword.nn.dropout import NO_DROPOUT, Dropout
 from foreword.nn.network import output_weight
@@ -192,4 +192,4 @@ def test_without_torch_foreword_imports_and_the_model_says_what_to_install() -> 
         "except foreword.ForewordError as error: print(error)"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout == "a neural language model needs torch: pip install 'foreword[neural]'\n"
+    assert told.stdout == f"a neural language model needs torch: {install_command('neural')}\n"

@@ -191,14 +191,6 @@ def test_blocks_are_texts_too() -> None:
     assert_array_equal(whole.predict_log_proba(TEXTS), pieced.predict_log_proba(half))
 
 
-def test_labels_that_are_no_strings_are_known_by_how_they_print() -> None:
-    classifier = TextClassifier(BagOfWords(), NaiveBayes()).fit(TEXTS, [label == "spam" for label in LABELS])
-    assert list(classifier.classes_) == ["False", "True"]
-    numbered = TextClassifier(BagOfWords(), NaiveBayes()).fit(TEXTS, [int(label == "spam") for label in LABELS])
-    assert list(numbered.classes_) == ["0", "1"]
-    assert numbered.score(TEXTS, [int(label == "spam") for label in LABELS]) == 1
-
-
 # --- a folder
 
 

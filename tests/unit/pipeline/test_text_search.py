@@ -254,3 +254,54 @@ def test_a_tokenizer_is_no_ranker() -> None:
 
 def test_bytes_that_are_no_text_are_shown_as_such() -> None:
     assert Strings(np.array([0x61, 0xFF], np.uint8), np.array([0, 2]))[0] == "a\ufffd"
+
+
+# --- changing an index
+
+NOTES = ["the cat sat on the mat", "a dog ran", "the cat and the dog", "birds sing"]
+
+
+def hits_of(search: TextSearch, query: str) -> list[tuple[str, float]]:
+    return [(hit.name, round(hit.score, 9)) for hit in search.query(query)]
+
+
+def test_added_documents_are_found_as_if_indexed_together() -> None:
+    names = ["a", "b", "c", "d"]
+    grown = TextSearch().fit(NOTES[:2], names[:2]).add(NOTES[2:], names[2:])
+    whole = TextSearch().fit(NOTES, names)
+    for query in ("cat", "dog sing", "birds"):
+        assert hits_of(grown, query) == hits_of(whole, query)
+    assert [grown.text(index) for index in range(4)] == NOTES
+
+
+def test_a_document_of_the_same_name_is_replaced() -> None:
+    search = TextSearch().fit(NOTES, ["a", "b", "c", "d"]).add(["a whale swims"], ["b"])
+    assert len(search) == 4
+    assert [name for name, _ in hits_of(search, "whale")] == ["b"]
+    assert [name for name, _ in hits_of(search, "ran")] == []
+    assert search.name(3) == "b"
+
+
+def test_documents_without_names_are_numbered_on() -> None:
+    search = TextSearch().fit(NOTES[:2]).add(NOTES[2:])
+    assert [name for name, _ in hits_of(search, "birds")] == ["3"]
+
+
+def test_removed_documents_are_gone() -> None:
+    search = TextSearch().fit(NOTES, ["a", "b", "c", "d"]).remove(["c", "a"])
+    assert [search.name(index) for index in range(len(search))] == ["b", "d"]
+    assert hits_of(search, "cat") == []
+    for names, said in ((["x"], "no document is named 'x'"), (["b", "d"], "at least one to stay")):
+        with pytest.raises(InputError, match=said):
+            search.remove(names)
+    with pytest.raises(SettingError, match="stores no texts"):
+        TextSearch(keep_text=False).fit(NOTES).remove(["0"])
+    with pytest.raises(InputError, match="give names"):
+        search.add(["more"])
+
+
+def test_punctuation_in_a_query_is_ignored_unless_there_is_nothing_else() -> None:
+    search = TextSearch().fit(["what is a cat ?", "why ? why ?", "a cat sleeps"], ["a", "b", "c"])
+    assert hits_of(search, "cat?") == hits_of(search, "cat")
+    assert [name for name, _ in hits_of(search, "cat?")] == ["c", "a"]
+    assert {name for name, _ in hits_of(search, "?")} == {"a", "b"}

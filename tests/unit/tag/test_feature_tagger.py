@@ -14,7 +14,15 @@ from foreword.protocols import Parts, Tagger
 from foreword.storage.folder import load, save
 from foreword.tag import kernels_features as kernels
 from foreword.tag import plain
-from foreword.tag.attributes import ATTRIBUTES, GROUPS, attributes_of, feature_name, lexicon_of, templates_of
+from foreword.tag.attributes import (
+    ATTRIBUTES,
+    GROUPS,
+    WORD_GROUPS,
+    attributes_of,
+    feature_name,
+    lexicon_of,
+    templates_of,
+)
 from foreword.tag.features import FeatureTagger
 from foreword.tag.kernels_features import FeatureWeights
 from foreword.tag.rules import RULES, judge_rules, learn_exceptions, rule_of, tags_by_rule
@@ -39,7 +47,7 @@ NEW = [["A", "Dog", "saw", "slowly", "."], ["Bob"], ["unheard", "of", "saws"]]
 
 
 def fitted(*features: str, **settings: Any) -> FeatureTagger:
-    return FeatureTagger(features or tuple(GROUPS), **{"rounds": 20, **settings}).fit(SENTENCES, TAGS)
+    return FeatureTagger(features or WORD_GROUPS, **{"rounds": 20, **settings}).fit(SENTENCES, TAGS)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +116,7 @@ def test_the_same_seed_gives_the_same_tagger(tagger: FeatureTagger) -> None:
 
 def test_without_history_words_are_tagged_one_by_one() -> None:
     """Then the chain falls apart: the probabilities are a softmax of the scores of each word alone."""
-    tagger = fitted(*(group for group in GROUPS if group != "history"))
+    tagger = fitted(*(group for group in WORD_GROUPS if group != "history"))
     assert not tagger.moves_.any()
     features, _ = tagger._features_of(NEW[0])
     scores = plain.scores_of(features, tagger.weights_)

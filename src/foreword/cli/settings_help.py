@@ -1,0 +1,141 @@
+"""The settings of a kind, for ``--help``: their names, defaults and meanings, read from the classes themselves.
+
+A docstring explains settings as ``name: meaning.`` or ``one, other: meaning.``, several to a paragraph or one to a
+line; that is all there is to maintain.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from foreword import kinds
+from foreword.cli.settings import settings_of
+
+OLD_NAMES = ("average", "every")
+"""Settings that have another name now, and work under both."""
+
+OPTIONS = ("device", "memory", "scratch", "threads")
+"""Settings that are options of the commands."""
+
+COMMON = {
+    "seed": "of all random numbers: the same seed gives the same model",
+    "order": "length of the longest n-gram, the predicted word included",
+    "dimensions": "units of a word's vector",
+    "hidden": "units of a layer",
+    "embedding": "units of a word's learnt vector",
+    "layers": "number of layers",
+    "cell": "what a layer is made of",
+    "window": "words on each side that are a word's context",
+    "negatives": "drawn words that each word is told apart from",
+    "sample": "words with a larger share of the text than this are read less often; 0 reads everything",
+    "epochs": "times the data is read",
+    "rate": "the learning rate at the beginning",
+    "lowercase": "convert text to lower case first",
+    "form": "Unicode form that text is converted to first: NFC, NFD, NFKC or NFKD",
+    "min_count": "least number of occurrences of a word that is kept",
+    "max_size": "number of words that are kept, the most frequent ones",
+    "min_n": "letters of the shortest character n-gram",
+    "max_n": "letters of the longest character n-gram; 0 for none",
+    "buckets": "rows of the table that n-grams are hashed into",
+    "dtype": "type of the numbers",
+    "loss": "how a word, or a label, is told apart from the others",
+    "model": "skip-gram or cbow",
+    "kind": "multinomial, complement or bernoulli",
+    "pooling": "how the vectors of a text become one",
+    "variant": "the formula of the score",
+    "truth": "share of the words that are read from the translation, not from the network's own output",
+    "dropout": "share of units that are dropped while training; one number for all places",
+    "dropout.words": "whole words, everywhere in the batch",
+}
+"""What a setting means wherever its class has nothing to add."""
+
+NAME = r"[A-Za-z_]\w*"
+EXPLAINED = re.compile(rf"(?:^|(?<=[.;,:] )|(?<=\n))({NAME}(?:, {NAME})*(?:,? and {NAME})?): ", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A setting: its name, default and meaning."""
+
+    name: str
+    default: str
+    meaning: str
+
+
+def described_settings(name: str, kind: kinds.Kind) -> list[Described]:
+    """Return the settings of a kind that users train by this name, without those that the name stands for."""
+    model = kinds.resolve(kind.home)
+    built = kinds.build(kind, kind.names.get(name, {}))
+    fixed = {*kind.names.get(name, {}), *OPTIONS, *OLD_NAMES}
+    names = [setting for setting in settings_of(model) if setting not in fixed]
+    nested = kinds.nested_settings(model)
+    found = {**COMMON, **meanings([*inspect.getmro(model), *map(type, nested.values())], names)}
+    spelled = {own: name for name, own in kind.aliases.items()}
+    return [Described(spelled.get(each, each), _shown(_default(built, each)), found.get(each, "")) for each in names]
+
+
+def print_settings(name: str, kind: kinds.Kind) -> None:
+    """Print the settings of a kind as a table."""
+    from foreword.cli.printing import plain_table, print_table
+
+    table = plain_table("setting", "default", "meaning", title=f"Settings of {name}: --set NAME=VALUE")
+    for each in described_settings(name, kind):
+        table.add_row(each.name, each.default, each.meaning)
+    print_table(table)
+
+
+def meanings(classes: Iterable[type], names: Iterable[str]) -> dict[str, str]:
+    """Return what docstrings say of settings; that of the first class counts."""
+    wanted = {each.rpartition(".")[2]: each for each in names} | {each: each for each in names}
+    found: dict[str, str] = {}
+    for each in classes:
+        if not each.__module__.startswith("foreword."):
+            continue
+        for setting, meaning in explained(inspect.getdoc(each) or "", wanted).items():
+            found.setdefault(wanted[setting], meaning)
+    return found
+
+
+def explained(text: str, wanted: Iterable[str]) -> dict[str, str]:
+    """Return the explanations ``name: meaning`` in a docstring."""
+    found: dict[str, str] = {}
+    known = set(wanted)
+    for paragraph in text.split("\n\n"):
+        joined = re.sub(r"\n +", " ", paragraph)
+        joined = re.sub(rf"\n(?!{NAME}(?:, {NAME})*(?:,? and {NAME})?: )", " ", joined)
+        matches = list(EXPLAINED.finditer(joined))
+        ends = [*(each.start() for each in matches), len(joined)][1:]
+        for match, end in zip(matches, ends, strict=True):
+            meaning = " ".join(joined[match.end() : end].split()).rstrip(" .;,").replace("``", "")
+            for name in _names(match[1]):
+                if name in known:
+                    found.setdefault(name, meaning)
+    return found
+
+
+def _names(joined: str) -> list[str]:
+    return re.split(r",? and |, ", joined)
+
+
+def _default(model: Any, setting: str) -> Any:
+    """Return the value of a setting in a model that was built without it."""
+    outer, dot, place = setting.partition(".")
+    if dot:
+        return getattr(getattr(model, outer), place)
+    training = getattr(model, "training", None)
+    if hasattr(model, setting):
+        value = getattr(model, setting)
+        return getattr(value, "output", value) if setting == "dropout" else value
+    return getattr(training, setting, "")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return f"[{','.join(map(_shown, value))}]"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return f"{value:g}" if isinstance(value, float) else str(value)
