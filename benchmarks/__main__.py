@@ -25,6 +25,7 @@ SUBJECTS = (
     "memory",
     "threads",
     "ngram",
+    "kenlm_files",
     "hmm",
     "tagging",
     "crf",

@@ -132,9 +132,20 @@ def load_any(path: str) -> Any:
     from foreword.storage.sigbus import report_cut_files
 
     with _as_file(path) as file:
-        found = load(file)
+        found = load(fetched(file))
     report_cut_files()
     return found
+
+
+def fetched(path: str) -> str:
+    """Return the path of a model on this machine: an address is copied to the cache, with a bar."""
+    from foreword.cli.progress import progress
+    from foreword.text.remote import is_address, local_copy
+
+    if not is_address(path):
+        return path
+    with progress() as meter:
+        return str(local_copy(path, meter=meter))
 
 
 @contextmanager

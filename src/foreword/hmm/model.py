@@ -39,6 +39,7 @@ from foreword.hmm.kernels import BatchPart, DocumentBatch
 from foreword.hmm.learning import Counts, Parameters
 from foreword.measures.perplexity import MeanScore
 from foreword.native.parallel import cores
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -61,7 +62,7 @@ class _Fitted(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class HMM(MeanScore):
+class HMM(ShownInNotebook, MeanScore):
     """A hidden Markov model over ids.
 
     states: S. iterations: the maximum number of rounds of EM.

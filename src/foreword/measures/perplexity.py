@@ -22,6 +22,7 @@ import numpy as np
 from foreword.arrays import Doubles, Logs
 from foreword.checks import check_corpus
 from foreword.errors import ForewordError, InputError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, LanguageModel, S
 from foreword.tokens.corpus import Corpus
 
@@ -51,7 +52,7 @@ class MeanScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Measures:
+class Measures(ShownInNotebook):
     """Perplexity and related measures of a model on a text.
 
     perplexity: over every token; infinite where the model gave one of them no probability.

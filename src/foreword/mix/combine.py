@@ -41,6 +41,7 @@ from foreword.arrays import Doubles, Ids, Logs, Longs
 from foreword.checks import check_number, saveable
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.measures.perplexity import MeanScore
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, LanguageModel, Parts, Rows
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.corpus import Corpus
@@ -82,7 +83,7 @@ class MixtureState:
         return MixtureState(tuple(state[rows] for state in self.of_models))
 
 
-class Mixture(MeanScore):
+class Mixture(ShownInNotebook, MeanScore):
     """Linear interpolation of models: Σ_i λ_i p_i(w | h).
 
     weights: float64 (M,), the initial ones; weights_: the current ones, learnt if there was held-out text.
@@ -246,7 +247,7 @@ class CachedState:
         return CachedState(self.of_model[rows], self.recent[rows])
 
 
-class ModelWithCache(MeanScore, Generic[M]):
+class ModelWithCache(ShownInNotebook, MeanScore, Generic[M]):
     """A model and a cache of the document's own words."""
 
     model: M

@@ -66,6 +66,7 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
     """
 
     COUNTED_BIAS: ClassVar[bool] = True
+    TRAINING: ClassVar[Training] = Training(unknown=0.5)
     OPTIONS: ClassVar[Mapping[str, Any]] = {}
     NEEDS: ClassVar[str] = "corpus"
 

@@ -22,12 +22,13 @@ from foreword.arrays import Doubles, Ids, Logs, Longs
 from foreword.checks import check_corpus
 from foreword.errors import InputError, SettingError
 from foreword.measures.perplexity import MeanScore
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import LearntVocab, Vocab
 
 
-class UnigramLM(LearntVocab, MeanScore):
+class UnigramLM(ShownInNotebook, LearntVocab, MeanScore):
     """A unigram model: one probability per word, whatever came before it.
 
     add: added to the count of each word.

@@ -16,6 +16,7 @@ import numpy as np
 from foreword.arrays import Array, Bools, Bytes, Ints, Longs
 from foreword.checks import check_sentences
 from foreword.errors import InputError, NotFittedError, SettingError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Sentences, Tags
 from foreword.storage import joined
 from foreword.storage.joined import check_joined, decoded, encoded
@@ -35,7 +36,7 @@ class Accuracies(NamedTuple):
     unknown_share: float
 
 
-class WordTagger(ABC):
+class WordTagger(ShownInNotebook, ABC):
     """The base of all taggers: ``predict`` and ``knows`` are theirs, what is measured by them is here."""
 
     _tags: list[str] | None = None
