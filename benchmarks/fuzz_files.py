@@ -17,6 +17,7 @@ import numpy as np
 
 import foreword
 from benchmarks.fuzz import Target, damaged
+from benchmarks.fuzz_kenlm import kenlm_target
 from benchmarks.fuzz_use import use
 from foreword.evaluate.vectors import read_pairs, read_questions
 from foreword.fasttext.classifier import FastTextClassifier
@@ -79,7 +80,7 @@ def file_targets(folder: Path) -> list[Target]:
     """folder: where the valid files are written first."""
     folder.mkdir(parents=True, exist_ok=True)
     return [
-        _arpa(folder), *_fasttext(folder), *_vectors(folder), _tokenizer(folder), _sentencepiece(),
+        _arpa(folder), kenlm_target(TEXTS), *_fasttext(folder), *_vectors(folder), _tokenizer(folder), _sentencepiece(),
         *_tagged(), *_jsonl(), *_parquet(), *_texts(), *_lists(),
     ]  # fmt: skip
 

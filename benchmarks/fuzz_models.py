@@ -22,6 +22,9 @@ from benchmarks.fuzz_files import LABELS, TEXTS, one_file, piece_model, written
 from benchmarks.fuzz_use import SENTENCES, use
 from foreword.arrays import Array
 from foreword.errors import ForewordError
+from foreword.ngram.kenlm import KenlmLM
+from foreword.ngram.kenlm_writing import Binary, build_kenlm
+from foreword.ngram.log10 import log10_of
 from foreword.protocols import Json
 from foreword.storage.folder import ARRAYS, VOCAB, _file_facts, _render_manifest, _sha256, load, save
 from foreword.storage.safetensors import read_arrays, write_arrays
@@ -223,6 +226,10 @@ def _corpus() -> foreword.Corpus:
     return foreword.Corpus.from_texts(TEXTS, foreword.WordTokenizer().fit(TEXTS))
 
 
+def _kenlm(binary: Binary) -> KenlmLM:
+    return KenlmLM(build_kenlm(log10_of(foreword.NgramLM(3).fit(_corpus())), binary))
+
+
 def _text_lm(model: Any, tokenizer: Any = None) -> Any:
     return foreword.TextLM(tokenizer or foreword.WordTokenizer(), model).fit(TEXTS)
 
@@ -243,6 +250,9 @@ PLAIN: dict[str, Callable[[], Any]] = {
     "ngram-trie": lambda: foreword.NgramLM(4, layout="trie").fit(_corpus()),
     "ngram-laplace": lambda: foreword.NgramLM(3, "laplace").fit(_corpus()),
     "ngram-pruned": lambda: foreword.NgramLM(4, prune=(0, 0, 1)).fit(_corpus()),
+    "kenlm": lambda: _kenlm("probing"),
+    "kenlm-trie": lambda: foreword.TextLM(_kenlm("trie").words, _kenlm("trie")),
+    "hashed-words": lambda: _kenlm("probing").words,
     "mixture": lambda: foreword.interpolate([foreword.UnigramLM(), foreword.NgramLM(3)]).fit(_corpus()),
     "cached": lambda: foreword.cached(foreword.NgramLM(3), size=3).fit(_corpus()),
     "hmm": lambda: foreword.HMM(3, iterations=3, smoothing=0.1).fit(_corpus()),

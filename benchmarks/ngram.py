@@ -119,7 +119,7 @@ def _estimation(text: str, peer: Any, pairs: int) -> Row:
         f"estimation, {text}", lambda: estimate(path, folder), theirs, both_did_their_work, pairs=pairs, wall=True
     )
     shutil.rmtree(folder)
-    return _paced(
+    return paced(
         f"{text}, estimation", "kenlm Model.score", measured, count_tokens(path), count_tokens(test), ESTIMATION_BAR
     )
 
@@ -173,7 +173,7 @@ def count_tokens(path: Path) -> int:
     return sum(len(line.split()) + 1 for line in documents(path))
 
 
-def _paced(job: str, peer: str, measured: Pairs, ours: int, theirs: int, bar: float) -> Row:
+def paced(job: str, peer: str, measured: Pairs, ours: int, theirs: int, bar: float) -> Row:
     """A row for works of different size: the peer's time is what it would take for as many tokens as ours."""
     same_size = replace(measured, theirs=[taken * ours / theirs for taken in measured.theirs])
     row = compared(job, peer, same_size, bar=bar)
@@ -211,7 +211,7 @@ def _scoring(folder: Path, peer: Any, threads: int) -> Row:
     measured = interleaved(f"scoring, {threaded}", ours, theirs, same_scores, wall=threads > 1)
     bar = TWO_THREADS_BAR if threads == 2 else SCORING_BAR
     tokens = count_tokens(path)
-    return _paced(f"{TEST}, scoring, {threaded}", "kenlm Model.score", measured, tokens, tokens, bar)
+    return paced(f"{TEST}, scoring, {threaded}", "kenlm Model.score", measured, tokens, tokens, bar)
 
 
 def same_scores(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> bool:
@@ -279,7 +279,7 @@ def _nltk() -> Row:
         lambda logs, scores: len(logs) == len(test.ids) and len(scores) == NLTK_TRIGRAMS,
         pairs=FEW_PAIRS,
     )
-    return _paced("ptb, scoring trigrams", "nltk.lm Kneser-Ney", measured, len(test.ids), NLTK_TRIGRAMS, NLTK_BAR)
+    return paced("ptb, scoring trigrams", "nltk.lm Kneser-Ney", measured, len(test.ids), NLTK_TRIGRAMS, NLTK_BAR)
 
 
 def nltk_model(sentences: list[list[str]]) -> Any:

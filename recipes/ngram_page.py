@@ -51,7 +51,7 @@ def samples() -> Iterator[tuple[int, float, str]]:
     """Order, perplexity and what the model says, on the embedded text."""
     train, test = embedded_text("train"), embedded_text("test")
     for order in range(1, HIGHEST + 1):
-        model = TextLM(WordTokenizer(min_count=2), NgramLM(order)).fit(train)
+        model = TextLM(WordTokenizer(min_count=2, split="punctuation"), NgramLM(order)).fit(train)
         yield order, model.perplexity(test), model.generate(seed=SEED, max_tokens=WORDS)
 
 

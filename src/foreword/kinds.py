@@ -36,6 +36,9 @@ TrainingOption: TypeAlias = Literal["resume", "ray", "memory", "valid", "meter"]
 
 SCORING = ("score", "surprisal", "next", "generate", "tokenize")
 WORD_VECTORS = ("embed", "nearest", "analogy")
+MOST_WORDS = 50_000
+"""Words of a network's vocabulary, unless told otherwise: its last layer has a row for each."""
+
 NETWORK: tuple[TrainingOption, ...] = ("resume", "ray")
 """What the training of every neural language model supports."""
 
@@ -66,7 +69,7 @@ class Kind:
     names: what users train it by, with the constructor arguments that each name stands for.
     training: which options of training it supports.
     aliases: settings that other kinds have under another name, each with the constructor's own name.
-    min_count: default threshold below which a word is unknown.
+    min_count: default threshold below which a word is unknown. max_words: default size of the vocabulary.
     features: the kind of features that a classifier learns from, and their settings; None if it reads text itself.
     network: whether it needs PyTorch. quick: whether a short text takes it less time than starting a thread would.
     rungs: models of this kind on the ladder and in the lab.
@@ -80,6 +83,7 @@ class Kind:
     training: tuple[TrainingOption, ...] = ()
     aliases: Settings = field(default_factory=dict)
     min_count: int = 1
+    max_words: int | None = None
     features: tuple[str, Settings] | None = None
     network: bool = False
     quick: bool = False
@@ -145,10 +149,11 @@ _ENTRIES = (
         network=True,
     ),
     Kind("cooccurrence", "foreword.vectors.cooccurrence:Cooccurrence", "data"),
-    # Neural language models; a word seen once is <unk>, so that the network learns what an unknown word is.
+    # Neural language models; they know the words that n-gram models of the same text know, so that perplexities can be
+    # compared: ``Training.unknown`` has how they learn what an unknown word is.
     Kind(
         "bengio", "foreword.neural.bengio:BengioLM", "language-model", names={"bengio": {}}, training=NETWORK,
-        min_count=2, network=True,
+        max_words=MOST_WORDS, network=True,
         rungs=(
             Rung(
                 "bengio", "Bengio’s network, 4 words",
@@ -159,7 +164,7 @@ _ENTRIES = (
     Kind(
         "recurrent", "foreword.neural.recurrent:RecurrentLM", "language-model",
         names={cell: {"cell": cell} for cell in ("rnn", "irnn", "gru", "lstm", "min-gru")},
-        training=NETWORK, min_count=2, network=True,
+        training=NETWORK, max_words=MOST_WORDS, network=True,
         rungs=(
             _recurrent_rung("rnn", "RNN", 3e-3, 7),
             _recurrent_rung("lstm", "LSTM", 8e-3, 8),
@@ -169,11 +174,11 @@ _ENTRIES = (
     ),
     Kind(
         "awd-lstm", "foreword.neural.awd_lstm:AWDLSTM", "language-model", names={"awd-lstm": {}}, training=NETWORK,
-        min_count=2, network=True,
+        max_words=MOST_WORDS, network=True,
     ),
     Kind(
         "transformer", "foreword.neural.transformer:TransformerLM", "language-model", names={"transformer": {}},
-        training=NETWORK, aliases={"hidden": "units"}, min_count=2, network=True,
+        training=NETWORK, aliases={"hidden": "units"}, max_words=MOST_WORDS, network=True,
         rungs=(
             Rung(
                 "transformer", "Transformer, 2 layers",
@@ -244,7 +249,8 @@ _ENTRIES = (
     ),
     Kind("hashed-words", "foreword.ngram.kenlm_words:HashedWords", "tokenizer", ("tokenize",), quick=True),
     Kind(
-        "sentencepiece", "foreword.tokens.sentencepiece:SentencePieceTokenizer", "tokenizer", ("tokenize",), quick=True
+        "sentencepiece", "foreword.tokens.sentencepiece:SentencePieceTokenizer", "tokenizer", ("tokenize",),
+        names={"unigram": {}}, training=("memory",), quick=True,
     ),
     # Features and data
     Kind("bag-of-words", "foreword.features.bag:BagOfWords", "features", names={"bag-of-words": {}}),

@@ -7,9 +7,11 @@ full scores, states, perplexity, membership.
 from __future__ import annotations
 
 import copy
+import json
 import lzma
 import os
 import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -161,4 +163,30 @@ def test_a_decoder_written_for_the_original_finds_the_same_words(
         model = language_model.LanguageModel(module.Model(path), unigrams, alpha=0.7, beta=1.0)
         built = decoder.BeamSearchDecoderCTC(decoder.alphabet.Alphabet.build_alphabet(labels), model)
         found.append([(beam[0], beam[-2], beam[-1]) for beam in built.decode_beams(logits, beam_width=30)])
+    assert found[0] == found[1]
+
+
+def test_datatrove_s_perplexity_is_the_same(theirs: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """datatrove's KenLM class over CCNet's pair, once with each module: the same digits."""
+    perplexity = pytest.importorskip("datatrove.utils.perplexity")
+    pytest.importorskip("sentencepiece")
+    folder = Path(os.environ.get("FOREWORD_DATA", "")) / "formats" / "ccnet"
+    if not os.environ.get("FOREWORD_DATA") or not folder.is_dir():
+        pytest.skip("$FOREWORD_DATA/formats/ccnet is not there")
+    with lzma.open(folder / "en.arpa.bin.xz") as file:
+        (tmp_path / "en.arpa.bin").write_bytes(file.read())
+    with lzma.open(folder / "expected.json.xz") as file:
+        documents = [row["text"] for row in json.loads(file.read())][:60]
+
+    def local(address: str, **_: object) -> str:
+        name = address.rsplit("/", 1)[-1]
+        return str(tmp_path / name if name.endswith(".bin") else folder / name)
+
+    monkeypatch.setattr(perplexity, "cached_asset_path_or_download", local)
+    found = []
+    for module in (theirs, ours):
+        monkeypatch.setitem(sys.modules, "kenlm", module)
+        model = perplexity.KenlmModel.from_pretrained("wikipedia", "en")
+        found.append([model.get_perplexity(text) for text in documents])
+        assert isinstance(model.model, module.Model)
     assert found[0] == found[1]

@@ -44,7 +44,8 @@ def test_encoding_options_are_those_of_sentencepiece(pair: tuple[Any, Any]) -> N
 def test_decoding_takes_all_forms(pair: tuple[Any, Any]) -> None:
     mine, theirs = pair
     ids, pieces = theirs.encode("the lowest newer ☃ 漢字"), theirs.encode("the lowest newer ☃ 漢字", out_type=str)
-    for form in (ids, pieces, [ids, ids[:2]], [pieces, pieces[1:]], 5, "▁the", [], [[]]):
+    forms: list[Any] = [ids, pieces, [ids, ids[:2]], [pieces, pieces[1:]], 5, "▁the", [], [[]]]
+    for form in forms:
         assert mine.decode(form) == theirs.decode(form)
     assert mine.DecodeIds(ids) == theirs.DecodeIds(ids)
     assert mine.decode_pieces(pieces) == theirs.decode_pieces(pieces)

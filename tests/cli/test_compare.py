@@ -35,7 +35,10 @@ COUNTED = ("--models", "unigram,bigram,5-gram,hmm")
 def test_the_table_is_printed_with_every_model(foreword: Foreword, poem: Path) -> None:
     result = foreword("compare", poem, "--time-budget", 3, "--quiet")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert f"{poem}: 40 documents" in " ".join(result.stdout.split())
+    assert f"{poem.name}: 40 documents" in " ".join(result.stdout.split())
+    assert str(poem.parent) not in result.stdout  # a name, no path
+    assert "Tested on" in result.stdout
+    assert "predicts this text best" in result.stdout
     for title in ("Unigram", "5-gram", "Bengio", "RNN", "LSTM", "GRU", "Transformer", "perplexity"):
         assert title in result.stdout
 
@@ -66,6 +69,8 @@ def test_json_and_a_report(foreword: Foreword, poem: Path, tmp_path: Path) -> No
     told = json.loads(result.stdout)
     assert [model["name"] for model in told["models"]] == ["unigram"]
     assert told["models"][0]["perplexity"] > 1
+    assert told["text"]["name"] == poem.name
+    assert told["conclusion"]
     assert result.stderr.splitlines()[1:] == [f"report written to {report}"]
     assert report.read_text().startswith("<!doctype html>")
 

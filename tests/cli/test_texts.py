@@ -63,7 +63,10 @@ def test_names_that_stand_for_nothing(library: Path, monkeypatch: pytest.MonkeyP
         ("ptb:tset", SettingError, "no split 'tset'"),
         ("embedded:all", SettingError, "no split 'all' in the embedded text"),
         ("conll2000:train", SettingError, "no running text"),
-        ("ptbb", InputError, "no such file: ptbb"),
+        ("ptbb", InputError, r"no such file: ptbb; did you mean the data set ptb\\?"),
+        ("ptbb:test", InputError, r"did you mean the data set ptb:test\\?"),
+        ("embeded", InputError, r"did you mean the data set embedded\\?"),
+        ("nowhere.txt", InputError, "no such file: nowhere.txt$"),
         ("x" * 5000, InputError, "name too long"),
         ("enwiki", InputError, "is not here"),
     ):

@@ -85,6 +85,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "fasttext": {"dimensions": 4, "epochs": 1, "min_n": 2, "max_n": 3, "buckets": 20},
     "glove": {"dimensions": 4, "epochs": 1},
     "bpe": {"vocab_size": 300},
+    "sentencepiece": {"vocab_size": 150, "coverage": 1.0},
 }  # fmt: skip
 """Settings that make a model of each kind small enough for a test; other kinds are small as they are."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import os
@@ -18,6 +19,7 @@ import pytest
 from benchmarks.fuzz_models import Saved
 
 import foreword
+from foreword.cli.score import as_object
 from foreword.errors import ForewordError, InputError
 from foreword.fasttext.classifier import FastTextClassifier
 from foreword.fasttext.files import MOST_PRUNED, write_fasttext
@@ -34,9 +36,11 @@ from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM
 from foreword.storage import folder as folder_module
 from foreword.storage.folder import load, save
+from foreword.text import lines as lines_module
 from foreword.text.labelled import read_labelled
 from foreword.text.parquet import _rows_per_batch
-from foreword.text.sources import Reading, read_blocks
+from foreword.text.rows import RowReading, read_rows
+from foreword.text.sources import Reading, read_blocks, read_lines
 from foreword.tokens.words import WordTokenizer
 
 TEXTS = ["the cat sat", "a dog and a cat", "on the mat"] * 4
@@ -312,3 +316,26 @@ def test_a_model_changed_in_its_middle_is_another_model(place: Path) -> None:
         file.write(b"x")
     os.utime(place / "model", ns=(0, 0))
     assert fingerprint(str(place / "model")) != before
+
+
+def test_a_line_that_only_a_compressed_file_can_hold_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """466 bytes of bzip2 once took ``foreword score`` 2.6 GB."""
+    monkeypatch.setattr(lines_module, "LONGEST_LINE", 4 << 20)
+    (place / "bomb.txt.bz2").write_bytes(bz2.compress(b"fine\n" + b"a" * (9 << 20)))
+    with pytest.raises(InputError, match=r"bomb\.txt\.bz2: line 2 has more than 4 MB"):
+        list(read_rows(str(place / "bomb.txt.bz2"), RowReading()))
+    with pytest.raises(InputError, match=r"bomb\.txt\.bz2: line 2 has more than 4 MB"):
+        list(read_lines(str(place / "bomb.txt.bz2")))
+
+
+@pytest.mark.parametrize(
+    ("row", "line"),
+    [
+        ({"id": "\ud800", "text": "a"}, '{"id": "\\ud800", "text": "a", "score": -1.5}\n'),
+        ({"id": [float("inf"), {"x": float("nan")}]}, '{"id": [null, {"x": null}], "score": -1.5}\n'),
+        ({"text": "ü"}, '{"text": "ü", "score": -1.5}\n'),
+    ],
+)
+def test_a_scored_row_is_json_whatever_it_holds(row: dict[str, Any], line: str) -> None:
+    """Half of a surrogate pair raised an error of Python's, and ``Infinity`` was printed."""
+    assert as_object(row, {"score": -1.5}) == line

@@ -64,6 +64,21 @@ def test_contents_lead_to_sections_and_tables_scroll_by_keys(page_file: Path, vi
     assert visit.complaints == []
 
 
+def test_the_button_saves_the_page_as_one_small_file(page_file: Path, visit: Visit, tmp_path: Path) -> None:
+    page = visit.page
+    page.goto(page_file.as_uri())
+    with page.expect_download() as download:
+        page.locator(".share button").click()
+    saved = tmp_path / "saved.html"
+    download.value.save_as(saved)
+    assert download.value.suggested_filename == "A-report-language-models-compared.html"
+    assert saved.stat().st_size < 1_000_000
+    page.goto(saved.as_uri())
+    assert page.locator("section[aria-labelledby]").count() >= 13
+    assert page.locator(".share button").is_visible()
+    assert visit.complaints == []
+
+
 def test_on_paper_it_is_black_on_white_and_nothing_is_cut_off(page_file: Path, browser: Any, tmp_path: Path) -> None:
     visit = Visit(browser, color_scheme="dark", viewport={"width": 700, "height": 900})
     try:

@@ -58,6 +58,11 @@ def test_labels(name: str, running: Running, models: dict[str, Any]) -> None:
             (label, pytest.approx(min(p, 1.0), abs=1e-5)) for label, p in best
         ]
     assert len(running.ask("classify", model=name, text=texts[0])["results"][0]["labels"]) == 1
+    last = str(models[name].classes_[-1])
+    (named,) = running.ask("classify", model=name, text=texts[0], labels=[last])["results"]
+    chances = dict(next(iter(models[name].predict_best(texts[:1], len(models[name].classes_)))))
+    assert named["probabilities"] == {last: pytest.approx(min(chances[last], 1.0), abs=1e-5)}
+    assert len(named["labels"]) == 1
 
 
 @pytest.mark.parametrize("name", ["hmm", "bilstm"])

@@ -21,6 +21,7 @@ import numpy as np
 
 from foreword.arrays import Doubles
 from foreword.errors import SettingError
+from foreword.notebook import ShownInNotebook, html_table
 from foreword.protocols import Json
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Contribution(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(ShownInNotebook):
     """A prediction, decomposed into terms.
 
     probabilities, bias: float64 (classes,). terms: the features of the text that the model knows; values: float64
@@ -99,6 +100,9 @@ class Explanation:
                 for label in self.classes
             },
         }
+
+    def _repr_html_(self) -> str:
+        return html_table(self._headline(), ("term", f"for {self.label}"), self._rows(SHOWN))
 
     def __str__(self) -> str:
         rows = self._rows(SHOWN)

@@ -32,8 +32,8 @@ class WordOptions:
     ] = False
     without: Annotated[str, typer.Option("--without", metavar="WORD,…", help="Leave out these words.")] = ""
 
-    def choose(self, counts: dict[str, int], name: str) -> dict[str, float]:
-        """Return the weights of the words that may be drawn."""
+    def choose(self, counts: dict[str, int], name: str, common: frozenset[str] = frozenset()) -> dict[str, float]:
+        """Return the weights of the words that may be drawn. common: function words of the text's own language."""
         from foreword.errors import InputError
         from foreword.lessons.keywords import is_common, keyness
 
@@ -44,7 +44,7 @@ class WordOptions:
             for word, weight in weights.items()
             if counts[word] >= self.min_count
             and word.casefold() not in left_out
-            and (self.keep_common or not is_common(word))
+            and (self.keep_common or not is_common(word, common))
         }
         if not kept:
             raise InputError(
@@ -76,7 +76,8 @@ def cloud(
     """Draw the words of a text, each at the size of its weight, as an SVG picture for light and dark pages.
 
     The weight of a word is how often it occurs and how much more so than in the text that comes with every Python;
-    function words, which are spread evenly over that text, are left out. The picture has the settings width and height
+    function words, which are spread evenly over that text, are left out. A text in another language teaches its own
+    function words. The picture has the settings width and height
     in pixels, upright (the share of vertical words) and seed.
     """
     if output.as_json and out == "-":
@@ -87,13 +88,14 @@ def cloud(
     from foreword.cli.settings import parse_settings
     from foreword.cli.texts import blocks_in
     from foreword.lessons.cloud import word_cloud
-    from foreword.lessons.keywords import count_words
+    from foreword.lessons.keywords import Beginning, count_words, own_common_words
 
     check_output(out, folder=False)
     drawing = parse_settings(settings, "cloud", PictureSettings)
     with progress(output.quiet) as meter:
-        counts = count_words(blocks_in(texts or ["embedded"], reading.reading(), meter))
-    kept = words.choose(counts, ", ".join(texts or ["embedded"]))
+        read = Beginning(blocks_in(texts or ["embedded"], reading.reading(), meter))
+        counts = count_words(read)
+    kept = words.choose(counts, ", ".join(texts or ["embedded"]), own_common_words(read.texts()))
     picture = word_cloud(kept, counts=counts, max_words=words.words, **drawing)
     write_picture(picture, out, kept, counts, words.words, output)
 

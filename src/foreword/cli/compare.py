@@ -108,7 +108,7 @@ def _events(
 
 def _print(comparison: Comparison, report: str | None, output: OutputOptions) -> None:
     from foreword.cli.compared import table_of
-    from foreword.cli.printing import print_message, print_table, write_json, write_text
+    from foreword.cli.printing import print_message, print_paragraph, print_table, write_json, write_text
     from foreword.errors import install_command
     from foreword.picture.report import report as page
     from foreword.picture.report import write_report
@@ -122,6 +122,7 @@ def _print(comparison: Comparison, report: str | None, output: OutputOptions) ->
         write_json(comparison.to_json())
     else:
         print_table(table_of(comparison.text, comparison.rows, comparison.mixed))
+        print_paragraph(comparison.conclusion)
     if report is not None and not output.quiet:
         print_message(f"report written to {report}")
     elif sys.stdout.isatty() and not (output.quiet or output.as_json):
@@ -163,7 +164,9 @@ def kept_runs() -> Path | None:
 
 
 def title_of(names: list[str]) -> str:
-    """What to call the text in a table and on a page."""
+    """Return what to call the text in a table and on a page: a title or the name of a file, never a whole path."""
+    from pathlib import PurePath
+
     from foreword.cli.texts import is_embedded, whole_dataset
 
     first = names[0]
@@ -173,5 +176,5 @@ def title_of(names: list[str]) -> str:
     elif is_embedded(first):
         title = "Python’s own documentation"
     else:
-        title = first if found is None else found.title
+        title = (PurePath(first).name or first) if found is None else found.title
     return title if len(names) == 1 else f"{title} and {len(names) - 1} more"

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from foreword.evaluate.compare.results import Comparison, Event, Mixed, Progress, Row, TextFacts
 
-NUMBERS = ("perplexity", "bits per byte", "parameters", "on disk", "learns tokens/s", "scores tokens/s")
+NUMBERS = ("perplexity", "95 %", "bits/byte", "parameters", "epochs", "learns tok/s", "scores tok/s")
 BAR = 12
 """Columns of a model's progress."""
 
-ROOM = ((130, 6), (110, 4), (95, 2), (0, 1))
+ROOM = ((135, 7), (110, 4), (95, 2), (0, 1))
 """How wide a terminal must be for so many of the numbers beside the progress; the table at the end has all."""
 
 
@@ -59,11 +59,17 @@ def printed(events: Iterable[Event]) -> Iterator[Event]:
 
 def remark(event: Event) -> str | None:
     """What a person should know that no table says."""
+    from foreword.evaluate.compare.conclusion import TOO_MANY_UNKNOWN, unknown_warning
     from foreword.evaluate.compare.results import Resumed, Sampled, TextFacts
     from foreword.picture.report_tables import sampled_in_words, shortened_in_words
 
-    if isinstance(event, TextFacts) and event.test_share < 1:
-        return shortened_in_words(event).removesuffix(".") + " (--time-budget gives more)"
+    if isinstance(event, TextFacts):
+        remarks = []
+        if event.test_share < 1:
+            remarks.append(shortened_in_words(event).removesuffix(".") + " (--time-budget gives more)")
+        if event.unknown_share > TOO_MANY_UNKNOWN:
+            remarks.append(f"warning: {unknown_warning(event.unknown_share).removesuffix('.')}")
+        return "\n".join(remarks) or None
     if isinstance(event, Sampled):
         sampled = sampled_in_words(event).removesuffix(".")
         return f"a large text: {sampled[0].lower()}{sampled[1:]} (--sample takes more)"
@@ -173,20 +179,26 @@ def table_of(text: TextFacts, rows: Iterable[Row], mixed: Mixed | None = None) -
 
 def _new_table(text: TextFacts, numbers: tuple[str, ...] = NUMBERS) -> Table:
     from foreword.cli.printing import plain_table
+    from foreword.picture.report_tables import tested_in_words
 
-    title = f"{text.name}: {text.documents:,} documents, {text.units:,} {text.unit}s, {text.types:,} different"
+    title = (
+        f"{text.name}: {text.documents:,} documents, {text.units:,} {text.unit}s, {text.types:,} different\n"
+        f"{tested_in_words(text).removesuffix('.')}"
+    )
     return plain_table("model", *numbers, numbers=numbers, title=title)
 
 
 def _cells(row: Row) -> list[str]:
-    from foreword.picture.picture import brief, readable, size
+    from foreword.picture.picture import brief, readable
+    from foreword.picture.report_tables import epochs_in_words, interval_in_words
 
     return [
         row.title,
         readable(row.measures.perplexity),
+        interval_in_words(row.interval),
         readable(row.measures.bits_per_byte),
-        f"{row.parameters:,}",
-        size(row.disk_bytes),
+        brief(row.parameters),
+        epochs_in_words(row),
         brief(row.train_tokens_per_second),
         brief(row.score_tokens_per_second),
     ]

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from foreword.ngram.model import NgramLM
     from foreword.pipeline.language import TextLM
     from foreword.tokens.bpe import BPETokenizer
+    from foreword.tokens.sentencepiece import SentencePieceTokenizer
     from foreword.vectors.wordvectors import WordVectors
 
 EXAMPLES = examples(
     "foreword convert tokenizer.json tokenizer      (a folder, for Foreword)",
     "foreword convert tokenizer tokenizer.json      (for Hugging Face's tokenizers)",
+    "foreword convert tokenizer tokenizer.model     (a unigram tokenizer, for sentencepiece)",
     "foreword convert lm.arpa.gz model              (a folder, mapped into memory in milliseconds)",
     "foreword convert model lm.arpa                 (for KenLM, SRILM and others)",
     "foreword convert lm.arpa lm.bin --binary trie  (a KenLM binary; probing is larger and faster)",
@@ -47,16 +49,16 @@ def convert(
         str,
         typer.Argument(
             metavar="IN",
-            help="A tokenizer.json, an ARPA file, a KenLM binary, vectors, fastText's .bin or .ftz, or a folder; "
-            "- reads one.",
+            help="A tokenizer.json or .model, an ARPA file, a KenLM binary, vectors, fastText's .bin or .ftz, or a "
+            "folder; - reads one.",
         ),
     ],
     out: Annotated[
         str,
         typer.Argument(
             metavar="OUT",
-            help="A name in .json, .arpa, .vec, .bin, .txt (these four also .gz), .ftz or .onnx, or a folder; - prints "
-            "JSON.",
+            help="A name in .json, .model, .arpa, .vec, .bin, .txt (the last four also .gz), .ftz or .onnx, or a "
+            "folder; - prints JSON.",
         ),
     ],
     *,
@@ -77,12 +79,12 @@ def convert(
     For classifiers, .bin and .ftz are fastText's files, .ftz quantized; for n-gram models --binary writes KenLM's file.
     A recurrent language model can become .onnx.
     """
-    from foreword.cli.models import check_output, is_tokenizer_json, load_any
+    from foreword.cli.models import check_output, is_tokenizer_file, load_any
     from foreword.cli.printing import print_message, write_json
 
     if output.as_json and out == "-":
         raise typer.BadParameter("standard output is taken by OUT", param_hint="'--json'")
-    file = is_tokenizer_json(out) or binary is not None
+    file = is_tokenizer_file(out) or binary is not None
     check_output(out, folder=not file and not out.endswith((*ARPA, *VECTORS, *FASTTEXT, ONNX)))
     facts = _write_binary(source, out, binary) if binary else _convert(load_any(source), source, out, store)
     if output.as_json:
@@ -101,6 +103,7 @@ def _convert(found: Any, source: str, out: str, store: Stored | None) -> dict[st
     from foreword.ngram.model import NgramLM
     from foreword.pipeline.language import TextLM
     from foreword.tokens.bpe import BPETokenizer
+    from foreword.tokens.sentencepiece import SentencePieceTokenizer
 
     to_json = is_tokenizer_json(out)
     if out.endswith(ONNX):
@@ -108,6 +111,8 @@ def _convert(found: Any, source: str, out: str, store: Stored | None) -> dict[st
     if isinstance(found, TextLM) and isinstance(found.model, NgramLM | KenlmLM) and not to_json:
         return _convert_ngrams(found, found.model, out)
     if isinstance(found, BPETokenizer) and not out.endswith(ARPA):
+        return _convert_tokenizer(found, out)
+    if isinstance(found, SentencePieceTokenizer) and not to_json and not out.endswith(ARPA):
         return _convert_tokenizer(found, out)
     if isinstance(found, FastTextClassifier) and not to_json and not out.endswith(_NO_CLASSIFIERS):
         return _convert_classifier(found, source, out, store)
@@ -160,11 +165,13 @@ def _convert_to_onnx(found: object, source: str, out: str) -> dict[str, int]:
     return {"vocabulary": len(model.vocab), "parameters": model.parameter_count}
 
 
-def _convert_tokenizer(tokenizer: BPETokenizer, out: str) -> dict[str, int]:
+def _convert_tokenizer(tokenizer: BPETokenizer | SentencePieceTokenizer, out: str) -> dict[str, int]:
     from foreword.cli.models import save_tokenizer
+    from foreword.tokens.bpe import BPETokenizer
 
     save_tokenizer(tokenizer, out)
-    return {"vocabulary": len(tokenizer.vocab), "merges": len(tokenizer.merges_)}
+    merges = {"merges": len(tokenizer.merges_)} if isinstance(tokenizer, BPETokenizer) else {}
+    return {"vocabulary": len(tokenizer.vocab), **merges}
 
 
 def _convert_ngrams(joined: TextLM, model: NgramLM | KenlmLM, out: str) -> dict[str, int]:

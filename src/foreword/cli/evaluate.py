@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from foreword.measures.perplexity import Measures
     from foreword.pipeline.language import TextLM
     from foreword.protocols import Json, Meter
+    from foreword.text.sources import Reading
     from foreword.tokens.corpus import Corpus
 
 EXAMPLES = examples(
     "foreword evaluate model ptb:test",
     "foreword evaluate model test.txt --json",
+    "foreword evaluate ngram lstm test.txt",
     "foreword evaluate lstm ptb:test --neural-cache --tune ptb:valid",
     "foreword evaluate lstm ptb:test --dynamic --gradients ptb:train --tune ptb:valid",
     "foreword evaluate classifier held_out.csv --label-column stars",
@@ -63,6 +65,12 @@ class EvaluationReading:
         bool, typer.Option("--carry", help="Read all documents as one: the model's state is carried over their ends.")
     ] = False
     threads: Threads = None
+
+    def reading(self) -> Reading:
+        """Return how texts without labels are read."""
+        if self.format not in (None, "text", "jsonl", "parquet"):
+            raise typer.BadParameter(f"{self.format} is for classifiers, and this is none", param_hint="'--format'")
+        return reading_of(self.document, self.field, self.format, self.errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +176,9 @@ def evaluate(
 ) -> None:
     """Measure a language model on a text, a classifier on labelled texts, a tagger on a treebank, or word vectors.
 
+    Several language models before the text are compared: where they know different words, over the words that any of
+    them knows, so that the perplexities are of the same events; where they cut text differently, by bits per byte.
+
     Language models: perplexity, bits per byte, unknown words. Every token counts, the </s> that ends a document
     included. The JSON keys are perplexity, perplexity_excluding_oov, oov, tokens, documents, bits_per_byte, logprob and
     infinite. With --neural-cache or --dynamic a network adapts to the text, which is read as one document, as with
@@ -184,11 +195,19 @@ def evaluate(
     questions-words and word-sim. The JSON keys are accuracy, analogies and similarity.
     """
     from foreword.cli.progress import progress
+    from foreword.cli.side_by_side import measure_rivals, print_together, split_models
 
     adapting.check()
+    rivals, texts = split_models(named or [])
     with progress(output.quiet) as meter:
-        measures, adapted = measured(model, named or [], reading, labelled, adapting, output, meter)
-    print_result(measures, adapted, output)
+        if rivals:
+            together = measure_rivals([model, *rivals], texts, reading, adapting, meter)
+        else:
+            measures, adapted = measured(model, texts, reading, labelled, adapting, output, meter)
+    if rivals:
+        print_together(together, output)
+    else:
+        print_result(measures, adapted, output)
 
 
 AnyMeasures: TypeAlias = "Measures | Confusion | TagMeasures | VectorMeasures"
@@ -223,8 +242,6 @@ def measured(
         say = None if output.quiet else print_message
         blocks = labelled_in(texts, labelled.reading(format, reading.errors), say, meter)
         return measure_labelled(loaded, blocks, say), None
-    if format not in (None, "text", "jsonl", "parquet"):
-        raise typer.BadParameter(f"{format} is for classifiers, and this is none", param_hint="'--format'")
     return measure_language(checked(loaded, path, "score"), texts, reading, adapting, meter)
 
 
@@ -236,7 +253,7 @@ def measure_language(
     from foreword.measures.perplexity import measure
     from foreword.tokens.corpus import Corpus
 
-    reading = reading_of(how.document, how.field, how.format, how.errors)  # type: ignore[arg-type]  # checked above
+    reading = how.reading()
 
     def corpus_of(names: list[str]) -> Corpus:
         read = Corpus.from_blocks(blocks_in(names, reading, meter), model.tokenizer, threads=how.threads)

@@ -346,8 +346,16 @@ def _sorted_out(words: list[str], options: list[str]) -> tuple[list[tuple[str, s
         raise typer.BadParameter(
             f"expected {'IN and OUT' if options else 'MODEL, IN and OUT'}", param_hint="MODEL… IN OUT"
         )
-    models = [_named(word) for word in (*options, *words[:-2])]
+    models = [(name, _here(path)) for name, path in map(_named, (*options, *words[:-2]))]
     return models, words[-2], words[-1]
+
+
+def _here(path: str) -> str:
+    """Copy the files of a model that are behind addresses to this machine."""
+    from foreword.cli.models import fetched
+    from foreword.filtering.models import JOINT
+
+    return JOINT.join(map(fetched, path.split(JOINT))) if "://" in path else path
 
 
 def _named(word: str) -> tuple[str, str]:

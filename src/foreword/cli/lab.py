@@ -54,7 +54,7 @@ def lab(
     needs_server("the lab")
 
     from foreword.cli.models import load_any
-    from foreword.cli.texts import documents_in
+    from foreword.cli.texts import documents_in, is_embedded
     from foreword.lab.app import serve
     from foreword.serve.limits import check_address
     from foreword.serve.registry import Registry
@@ -70,7 +70,8 @@ def lab(
         report_ready({"address": address}, f"the lab is at {address}", OutputOptions(root["as_json"], root["quiet"]))
 
     texts = lambda: list(documents_in([text], Reading()))  # noqa: E731 - read when the first training needs them
-    serve(registry, texts, host, port, token, ready=ready, open_browser=open_browser)
+    own = not is_embedded(text)
+    serve(registry, texts, host, port, token, ready=ready, own_text=own, open_browser=open_browser)
 
 
 def export(

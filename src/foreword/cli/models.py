@@ -57,11 +57,13 @@ def load_tokenizer(path: str) -> TextTokenizer:
 
 
 def save_tokenizer(tokenizer: TextTokenizer, out: str) -> None:
-    """Save a tokenizer in a folder, or as tokenizer.json where the name ends in .json or is standard output."""
+    """Save a tokenizer: as tokenizer.json if its name ends in .json or is standard output, as .model, or a folder."""
     from foreword.storage.folder import save
 
     if is_tokenizer_json(out):
         _write_json(tokenizer, out)
+    elif is_tokenizer_file(out):
+        _write_model(tokenizer, out)
     else:
         save(tokenizer, out)  # type: ignore[arg-type]
 
@@ -69,6 +71,11 @@ def save_tokenizer(tokenizer: TextTokenizer, out: str) -> None:
 def is_tokenizer_json(out: str) -> bool:
     """Return whether a tokenizer is written to this path as a tokenizer.json."""
     return out == STDIO or out.lower().endswith(".json")
+
+
+def is_tokenizer_file(out: str) -> bool:
+    """Return whether a tokenizer is written to this path as one file: a tokenizer.json or a .model."""
+    return is_tokenizer_json(out) or out.lower().endswith(".model")
 
 
 def check_output(out: str, *, folder: bool, kind: str | None = None, overwrite: bool = True) -> None:
@@ -115,9 +122,20 @@ def load_any(path: str) -> Any:
     from foreword.storage.sigbus import report_cut_files
 
     with _as_file(path) as file:
-        found = load(file)
+        found = load(fetched(file))
     report_cut_files()
     return found
+
+
+def fetched(path: str) -> str:
+    """Return the path of a model on this machine: an address is copied to the cache, with a bar."""
+    from foreword.cli.progress import progress
+    from foreword.text.remote import is_address, local_copy
+
+    if not is_address(path):
+        return path
+    with progress() as meter:
+        return str(local_copy(path, meter=meter))
 
 
 @contextmanager
@@ -130,6 +148,16 @@ def _as_file(path: str) -> Iterator[str]:
         file = Path(folder, "standard input")
         file.write_bytes(sys.stdin.buffer.read())
         yield str(file)
+
+
+def _write_model(tokenizer: TextTokenizer, out: str) -> None:
+    from foreword.tokens.sentencepiece import SentencePieceTokenizer
+
+    if not isinstance(tokenizer, SentencePieceTokenizer):
+        raise InputError(
+            f"cannot write {out}: a .model holds sentencepiece tokenizers, and this one is {kinds.of(tokenizer).name}"
+        )
+    tokenizer.write(out)
 
 
 def _write_json(tokenizer: TextTokenizer, out: str) -> None:

@@ -74,6 +74,17 @@ def print_table(table: Table) -> None:
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
+def print_paragraph(text: str) -> None:
+    """Print running text to standard output, its lines broken at the width of the terminal, after a blank line."""
+    from shutil import get_terminal_size
+    from textwrap import fill
+
+    if text:
+        sys.stdout.flush()  # tables are written through the text layer, which must come first
+        width = min(WIDTH_OF_FILES, get_terminal_size((WIDTH_OF_FILES, 24)).columns)
+        write_text(f"\n{fill(text, width, break_long_words=False, break_on_hyphens=False)}\n")
+
+
 def print_facts(facts: dict[str, str], justify: Literal["left", "right"] = "left") -> None:
     """Names and values, one pair a line."""
     from rich.table import Table

@@ -58,5 +58,22 @@ def as_number(logprob: float) -> str:
 
 def as_object(row: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     """Return a row with what was found of it, as a line of JSON."""
-    # Parquet holds dates, bytes and decimals, which JSON has no form for.
-    return json.dumps({**row, **found}, ensure_ascii=False, default=str) + "\n"
+    whole = {**row, **found}
+    try:
+        # Parquet holds dates, bytes and decimals, which JSON has no form for.
+        line = json.dumps(whole, ensure_ascii=False, allow_nan=False, default=str) + "\n"
+        line.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can write
+        return json.dumps(whole, default=str) + "\n"
+    except ValueError:  # NaN and infinity, which JSON does not have
+        return as_object({}, _finite(whole))
+    return line
+
+
+def _finite(value: Any) -> Any:
+    """Return a value of JSON with null for every number that is not finite."""
+    if isinstance(value, dict):
+        return {name: _finite(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

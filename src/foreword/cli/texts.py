@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import cast
 
-from foreword.errors import SettingError
+from foreword.errors import InputError, SettingError
 from foreword.protocols import Meter
 from foreword.text.block import Block, blocks_of
 from foreword.text.datasets import DATASETS, Dataset, dataset, labelled, lookup
@@ -125,7 +125,17 @@ def _resolve(name: str, meter: Meter | None) -> str | Iterable[str]:
         return embedded_text(cast(Split, split) if colon else "train")
     if head in DATASETS:
         return _in_dataset(name, meter)
+    _check_spelling(head, name)
     return name
+
+
+def _check_spelling(head: str, name: str) -> None:
+    """Refuse a name that is nearly that of a data set and of no file; patterns and addresses are left alone."""
+    from difflib import get_close_matches
+
+    meant = get_close_matches(head, [EMBEDDED, *DATASETS], n=1, cutoff=0.7)
+    if meant and not set(name) & set("*?[/\\"):
+        raise InputError(f"no such file: {name}; did you mean the data set {meant[0]}{name[len(head) :]}?")
 
 
 def _in_dataset(spec: str, meter: Meter | None) -> str | Iterable[str]:

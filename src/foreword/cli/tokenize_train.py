@@ -39,11 +39,13 @@ TRAIN_EXAMPLES = examples(
     "foreword tokenize train ptb:train -o tokenizer --vocab 8000",
     "foreword tokenize train books/*.gz -o tokenizer.json --set pattern=cl100k",
     "foreword tokenize train news.txt -o words --kind word --min-count 2",
+    "foreword tokenize train news.txt -o news.model --kind unigram --vocab 32000",
     "foreword tokenize train huge.jsonl.zst -o tokenizer --memory 2G --resume",
     "foreword tokenize train /shared/web -o tokenizer --vocab 32000 --ray head:6379",
 )
 KIND_HELP = (
-    f"{', '.join(kinds.trained_as('tokenizer'))}. bpe merges bytes as GPT-2 does, bpe-characters merges characters."
+    f"{', '.join(kinds.trained_as('tokenizer'))}. bpe merges bytes as GPT-2 does, bpe-characters merges characters, "
+    "unigram learns pieces as sentencepiece does."
 )
 SIZES = ("vocab_size", "max_size")
 """The arguments that ``--vocab`` stands for."""
@@ -55,7 +57,9 @@ class CountingOptions:
 
     memory: Annotated[
         int,
-        typer.Option("--memory", parser=memory_size, metavar="SIZE", help="Memory limit, for bpe.", show_default="1G"),
+        typer.Option(
+            "--memory", parser=memory_size, metavar="SIZE", help="Memory limit, for bpe and unigram.", show_default="1G"
+        ),
     ] = 1 << 30
     threads: Threads = None
     resume: Annotated[bool, typer.Option("--resume", help="Resume counting that was stopped, for bpe.")] = False
@@ -67,17 +71,18 @@ def train(
     texts: Texts,
     out: Annotated[
         str,
-        typer.Option("--out", "-o", metavar="TOKENIZER", help="Folder to save it in, or a file name in .json."),
+        typer.Option("--out", "-o", metavar="TOKENIZER", help="Folder to save it in, or a name in .json or .model."),
     ],
     *,
     kind: Annotated[str, kind_option("tokenizer", KIND_HELP)] = "bpe",
     vocab: Annotated[
-        int | None, typer.Option(min=1, help="Vocabulary size.", show_default="8000 for bpe, all words for word")
+        int | None,
+        typer.Option(min=1, help="Vocabulary size.", show_default="8000 for bpe and unigram, all words for word"),
     ] = None,
     min_count: MinCount = None,
     special: Annotated[
         list[str] | None,
-        typer.Option(metavar="TOKEN", help="A special token, for bpe. May be repeated.", show_default="</s>"),
+        typer.Option(metavar="TOKEN", help="A special token, for bpe, unigram. May be repeated.", show_default="</s>"),
     ] = None,
     settings: SetOption = None,
     counting: CountingOptions,
@@ -88,18 +93,19 @@ def train(
 
     BPE has the settings pattern (gpt2, cl100k, qwen2 or none: tokens do not cross its matches), min_frequency (do not
     merge rarer pairs), lowercase and form (NFC, NFD, NFKC or NFKD). Words have split (space or punctuation), lowercase
-    and form.
+    and form. Unigram has normalisation (nmt_nfkc or identity), coverage and byte_fallback; a name in .model is a file
+    for sentencepiece.
 
     Ctrl-C stops counting, and --resume continues: the counts are kept in TOKENIZER.partial until the tokenizer is
     saved. With --ray, the tasks of a Ray cluster count, and the tokenizer is the same; all nodes must be able to read
     the texts.
     """
-    from foreword.cli.models import check_output, is_tokenizer_json
+    from foreword.cli.models import check_output, is_tokenizer_file
 
     given = {"vocab": vocab, "min_count": min_count, "special_tokens": special}
     tokenizer = new_tokenizer(kind, given, settings, counting, out, output)
     overwrite = counting.overwrite or counting.resume
-    check_output(out, folder=not is_tokenizer_json(out), kind=kinds.of(tokenizer).name, overwrite=overwrite)
+    check_output(out, folder=not is_tokenizer_file(out), kind=kinds.of(tokenizer).name, overwrite=overwrite)
     _train(tokenizer, kind, texts, out, counting, reading.reading(), output)
 
 
@@ -129,6 +135,8 @@ def new_tokenizer(
         raise typer.BadParameter("Ray counts again what is lost: leave --resume out", param_hint="'--resume'")
     if chosen.name != "bpe" and (out == "-" or out.lower().endswith(".json")):
         raise typer.BadParameter(f"tokenizer.json holds BPE tokenizers, not {kind}: name a folder", param_hint="'-o'")
+    if chosen.name != "sentencepiece" and out.lower().endswith(".model"):
+        raise typer.BadParameter(f"a .model holds unigram tokenizers, not {kind}: name a folder", param_hint="'-o'")
     if output.as_json and out == "-":
         raise typer.BadParameter("standard output is taken by -o", param_hint="'--json'")
     without = [*chosen.names[kind], *(("pattern",) if kind == "bpe-characters" else ())]  # which merges within words
@@ -150,7 +158,7 @@ def _train(
         if how.ray is not None or kinds.of(tokenizer).name != "bpe":
             save_tokenizer(tokenizer, out)
     seconds = time.perf_counter() - began
-    left_out = tokenizer.left_out_ if kinds.of(tokenizer).name == "bpe" else 0
+    left_out = getattr(tokenizer, "left_out_", 0)
     if left_out:
         print_message(f"foreword: warning: {left_out:,} rare pieces were left out, for lack of memory: try --memory")
     if output.as_json:
@@ -176,8 +184,10 @@ def learn(
                 tokenizer, files_in(texts, meter), reading, address=how.ray or None, memory=how.memory, meter=meter
             )
     text = Tally(blocks_in(texts, reading, meter))
-    if kinds.of(tokenizer).name != "bpe":
-        tokenizer.fit_blocks(text, threads=how.threads)
+    kind = kinds.of(tokenizer)
+    if kind.name != "bpe":
+        bounded = {"memory": how.memory, "meter": meter} if "memory" in kind.training else {}
+        tokenizer.fit_blocks(text, threads=how.threads, **bounded)
         return text.bytes
     counting = Counting(tuple(texts), reading, out, how.resume, how.threads, how.memory)
     with counting.kept():

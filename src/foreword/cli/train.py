@@ -123,8 +123,9 @@ def train(
 ) -> None:
     """Train a language model or word vectors on a text, and save the model.
 
-    A document is a line, and words are separated by white space. Words seen once become <unk> for networks; words seen
-    fewer than 5 times get no vector. Networks take the settings of their training and dropout with --set too: epochs,
+    A document is a line, and words are separated by white space. All words are known, to networks the 50,000 most
+    frequent ones, so that perplexities of models of one text can be compared; words seen fewer than 5 times get no
+    vector. Networks take the settings of their training and dropout with --set too: epochs,
     batch, steps, rate, optimiser, schedule, clip, patience, seconds, dropout and others. With --valid they keep the
     weights that were best on that text.
 

@@ -1,5 +1,6 @@
 """Drop-in modules: the public names of other libraries, with Foreword behind them.
 
+import foreword.compat.fasttext as fasttext
 import foreword.compat.kenlm as kenlm
 import foreword.compat.sentencepiece as sentencepiece
 """

@@ -173,7 +173,8 @@ class Model:
         logs, lengths, ids = np.empty(size + 1, np.float32), np.empty(size, np.uint8), np.empty(size, np.int32)
         states = np.empty(2 * self._null.shape[1], np.int32)
         states[: len(states) // 2] = self._begin[0] if bos else self._null[0]
-        written = score_sentence(self._model.model, data, self._end if eos else -1, states, logs, lengths, ids)
+        keys, end = np.empty(size, np.uint64), self._end if eos else -1
+        written = score_sentence(self._model.model, data, end, states, keys, logs, lengths, ids)
         if written == FULL:
             raise full_table(self._model.name)
         return logs[:written], lengths[:written], ids[:written], logs[size]

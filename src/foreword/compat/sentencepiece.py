@@ -121,9 +121,13 @@ class SentencePieceProcessor:
         return encoded[0] if one else encoded
 
     def _spelt(self, text: str, emit_unknown: bool) -> list[str]:
-        unknown = self._model.unknown
-        pieces = self._opened.pieces(text)
-        return [self._model.pieces[unknown] if emit_unknown and id == unknown else piece for id, piece in pieces]
+        spelt = [piece.text for piece in self._opened.pieces(text)]
+        if (
+            emit_unknown
+        ):  # as sentencepiece has it: by the text of a piece, so that one that names a control symbol stays
+            unknown = self._model.unknown
+            spelt = [self._model.pieces[unknown] if self.piece_to_id(piece) == unknown else piece for piece in spelt]
+        return spelt
 
     def _with_options(self, encoded: list[Any], options: dict[str, Any]) -> list[Any]:
         ends = {"add_bos": self.bos_id(), "add_eos": self.eos_id()}

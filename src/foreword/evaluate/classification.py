@@ -24,6 +24,7 @@ import numpy as np
 
 from foreword.arrays import Bools, Logs, Longs
 from foreword.errors import InputError, SettingError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, LabelModel
 
 CONFIDENCE_Z = 1.959963984540054
@@ -46,7 +47,7 @@ class ClassScores:
 
 
 @dataclass(frozen=True, slots=True)
-class Confusion:
+class Confusion(ShownInNotebook):
     """A confusion matrix.
 
     labels: every label of the truth and the predictions, sorted. counts: int64 (labels, labels), the truth in rows.

@@ -23,6 +23,7 @@ from typing import Any
 from foreword.errors import InputError
 from foreword.evaluate.classification import Confusion, confusion, share
 from foreword.measures.perplexity import finite
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Sentences, Tags, TreebankTagger
 from foreword.tag.attributes import WORD_GROUPS
 from foreword.tag.conllu import Tagged
@@ -32,7 +33,7 @@ from foreword.tag.tagger import Accuracies, accuracies_of, check_pairs
 
 
 @dataclass(frozen=True, slots=True)
-class TagMeasures:
+class TagMeasures(ShownInNotebook):
     """The measures of a tagger. sentences_right: those without a mistake. spans: if its tags are those of a scheme."""
 
     accuracies: Accuracies
@@ -148,7 +149,7 @@ class Averages:
 
 
 @dataclass(frozen=True, slots=True)
-class SpanMeasures:
+class SpanMeasures(ShownInNotebook):
     """The measures of spans. micro: all together; kinds: each kind in the predictions or in the truth, by name."""
 
     micro: SpanCounts

@@ -27,6 +27,7 @@ from foreword.arrays import Doubles, Floats, Longs, Reals
 from foreword.errors import InputError, SettingError
 from foreword.evaluate.kernels_analogies import best_answers
 from foreword.measures.perplexity import finite
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json
 from foreword.text.sources import read_lines
 from foreword.vectors.wordvectors import MUL_EPSILON, Method, WordVectors
@@ -87,7 +88,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class AnalogyMeasures:
+class AnalogyMeasures(ShownInNotebook):
     """The accuracy of vectors on analogy questions, by section."""
 
     method: Method
@@ -230,7 +231,7 @@ Pair = tuple[str, str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class SimilarityMeasures:
+class SimilarityMeasures(ShownInNotebook):
     """Correlations with people's judgements; NaN where fewer than two pairs are known, or all are alike.
 
     pairs: the number of pairs compared; oov: of pairs with a word without a vector.

@@ -38,6 +38,7 @@ from foreword.fasttext.kernels_model import train_lines
 from foreword.fasttext.model import Dictionary, LineModel, count_lines, label_paths, rarity
 from foreword.fasttext.vectors import vectors_of_file
 from foreword.native.parallel import ordered_map
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts, Step
 from foreword.text.block import Block, blocks_of
 from foreword.vectors.kernels_training import Paths
@@ -76,7 +77,7 @@ class Progress:
     random: ULongs
 
 
-class FastTextClassifier:
+class FastTextClassifier(ShownInNotebook):
     """A classifier of lines, with fastText's settings under names of ours.
 
     word_ngrams: the most words of a word n-gram. subwords: ``min_n`` and ``max_n``, lengths of character n-grams, by

@@ -34,6 +34,7 @@ from foreword.fasttext.files import (
     write_fasttext,
 )
 from foreword.fasttext.kernels_vectors import TARGETS, Subwords, make_subword_workspace, train_subwords
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -48,10 +49,12 @@ from foreword.vectors.training import (
     check_training,
     checked,
     counts_to_train,
+    epochs_for,
     keep_shares,
     padded,
     random_rows,
     run,
+    sample_for,
     untrained,
     widened,
     zero_rows,
@@ -62,7 +65,7 @@ from foreword.vectors.wordvectors import WordVectors
 Model = Literal["skip-gram", "cbow"]
 
 
-class FastText:
+class FastText(ShownInNotebook):
     """Word vectors with subwords.
 
     subwords: ``min_n`` and ``max_n``, the fewest and most characters of an n-gram, 3 and 6 by default, 0 and 0 for
@@ -79,8 +82,8 @@ class FastText:
         model: Model = "skip-gram",
         window: int = 5,
         negatives: int = 5,
-        sample: float = 1e-4,
-        epochs: int = 5,
+        sample: float | None = None,
+        epochs: int | None = None,
         rate: float = 0.05,
         seed: int = 0,
         threads: int = 1,
@@ -146,7 +149,7 @@ class FastText:
         counts = counts_to_train(corpus, self._vocab, self.threads)
         if self._vocab is None:
             self._initialise(corpus, counts)
-        rounds = Rounds(corpus, self.epochs, self.threads)
+        rounds = Rounds(corpus, epochs_for(self.epochs, int(counts.sum())), self.threads)
         yield from self._state.steps(rounds, self._work(corpus, counts), self.rate)
 
     def _initialise(self, corpus: Corpus, counts: Longs) -> None:
@@ -183,7 +186,11 @@ class FastText:
         return Subwords(rows, whole)
 
     def _work(self, corpus: Corpus, counts: Longs) -> Work:
-        keep, noise, subwords = keep_shares(counts, self.sample), alias_table(counts**0.5), self._subwords()
+        keep, noise, subwords = (
+            keep_shares(counts, sample_for(self.sample, int(counts.sum()))),
+            alias_table(counts**0.5),
+            self._subwords(),
+        )
         workspaces = [make_subword_workspace(self._inputs.shape[1], SENTENCE) for _ in range(self.threads)]
 
         def work(thread: int, begin: int, stop: int, rate: float) -> None:
@@ -211,9 +218,11 @@ class FastText:
         inputs = np.zeros((len(order) + buckets, self.dimensions), np.float32)
         inputs[: len(order)] = self.words_[order]
         inputs[len(order) + self._used] = self.ngrams_
+        seen = int(counts.sum())
         settings = Settings(
-            self.dimensions, self.window, self.epochs, 1, self.negatives, 1, NEGATIVE,
-            SKIP_GRAM if self.model == "skip-gram" else CBOW, buckets, self.min_n, self.max_n, 100, self.sample,
+            self.dimensions, self.window, epochs_for(self.epochs, seen), 1, self.negatives, 1, NEGATIVE,
+            SKIP_GRAM if self.model == "skip-gram" else CBOW, buckets, self.min_n, self.max_n, 100,
+            sample_for(self.sample, seen),
         )  # fmt: skip
         blob, offsets = vocab.data.tobytes(), vocab.offsets.tolist()
         return FastTextFile(

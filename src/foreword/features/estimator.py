@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from foreword.errors import MissingExtraError, NotFittedError, SettingError
+from foreword.notebook import ShownInNotebook
 
 
 class EstimatorNotFittedError(NotFittedError, AttributeError):
     """NotFittedError as scikit-learn expects it: ``hasattr(bag, "vocabulary_")`` is false before ``fit``."""
 
 
-class Estimator:
+class Estimator(ShownInNotebook):
     """Base class with settings by name, those of the constructor's parameters.
 
     A constructor that takes ``**settings`` passes them on to that of its base class; the signature shows them all.

@@ -16,6 +16,15 @@ from foreword.errors import InputError
 LABEL, PROBABILITY, PERPLEXITY = "label", "probability", "perplexity"
 LOWER_IS_BETTER = ("perplexity", "oov")
 
+COUNTS = ("characters", "words", "lines", "stop_words")
+"""Statistics of the text that are whole numbers, and 0 for an empty text."""
+
+SHARES = (
+    "alphabetic_words", "bullet_lines", "ellipsis_lines", "duplicate_lines", "duplicate_line_characters",
+    *(f"top_{n}_gram" for n in (2, 3, 4)), *(f"duplicate_{n}_grams" for n in range(5, 11)),
+)  # fmt: skip
+"""Statistics of the text that are shares."""
+
 _LABEL_PROBABILITY = re.compile(r"(|.*_)p\((.*)\)", re.DOTALL)
 
 
@@ -124,7 +133,7 @@ def label_of(name: str) -> tuple[str, str] | None:
 
 def is_share(name: str) -> bool:
     """Return whether a column has values from 0 to 1."""
-    return label_of(name) is not None or name.rstrip("_0123456789").endswith(PROBABILITY)
+    return name in SHARES or label_of(name) is not None or name.rstrip("_0123456789").endswith(PROBABILITY)
 
 
 def lower_is_better(name: str) -> bool:

@@ -12,14 +12,11 @@ from functools import cached_property
 import numpy as np
 
 from foreword.arrays import Doubles, ULongs
-from foreword.filtering.columns import Column
+from foreword.filtering.columns import COUNTS, Column
 from foreword.filtering.plain import STOP_WORDS
 from foreword.text.block import Block
 
 TOPS, DUPLICATES = (2, 3, 4), tuple(range(5, 11))
-
-COUNTS = ("characters", "words", "lines", "stop_words")
-"""Statistics that are whole numbers, and 0 for an empty text."""
 
 LINES = ("lines", "bullet_lines", "ellipsis_lines", "duplicate_lines", "duplicate_line_characters")
 

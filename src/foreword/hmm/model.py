@@ -37,6 +37,7 @@ from foreword.hmm import kernels, learning
 from foreword.hmm.kernels import BatchPart, DocumentBatch
 from foreword.hmm.learning import Counts, Parameters
 from foreword.native.parallel import cores
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -58,7 +59,7 @@ class _Fitted(NamedTuple):
     vocab: Vocab
 
 
-class HMM:
+class HMM(ShownInNotebook):
     """A hidden Markov model over ids.
 
     states: S. iterations: the maximum number of rounds of EM.

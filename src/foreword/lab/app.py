@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from pydantic import Field
 
 from foreword.lab import reference, tags, tokens, translating, words
-from foreword.lab.cells import page_data, trained_cells
+from foreword.lab.cells import SENTENCE, page_data, trained_cells
 from foreword.lab.page import PANELS, STATIC, page
 from foreword.lab.trainings import KINDS, Job, Jobs, LearningText, start_starters, start_training
 from foreword.protocols import Step
@@ -75,7 +75,8 @@ class Lab:
 
         def work(_: Job) -> Iterator[Step]:
             yield Step(0, 1)
-            self.cells = page_data(trained_cells(self.text.documents))
+            sentence = self.text.examples["sentence"] if self.text.own else SENTENCE
+            self.cells = page_data(trained_cells(self.text.documents), sentence)
             yield Step(1, 1)
 
         self.jobs.add("Cells of eight units", work, lambda: None, starter=True)
@@ -116,6 +117,7 @@ def _add_pages(service: Service, lab: Lab) -> None:
         service.get(f"/static/{file.name}", constant(file.read_bytes(), TYPES[file.suffix]))
     service.get("/api/panels", lambda: [{"name": panel.name, "title": panel.title} for panel in PANELS])
     service.get("/api/cells", lambda: lab.cells)
+    service.get("/api/examples", lambda: lab.text.examples)
 
 
 def _add_training(service: Service, lab: Lab) -> None:
@@ -147,11 +149,14 @@ def serve(
     token: str | None,
     *,
     ready: Callable[[str], None],
+    own_text: bool = False,
     open_browser: bool = False,
 ) -> None:
-    """Serve the lab until Ctrl-C. texts: what is learnt from, read when needed; ready: called with the address."""
+    """Serve the lab until Ctrl-C. texts: what is learnt from, read when needed; own_text: whether the user named them;
+    ready: called with the address.
+    """
     with listening(host, port) as bound, TemporaryDirectory(prefix="foreword-lab-") as folder:
-        lab = Lab(registry, LearningText(texts), Path(folder), starters=len(registry) == 0)
+        lab = Lab(registry, LearningText(texts, own=own_text), Path(folder), starters=len(registry) == 0)
         try:
             address = address_of(bound, host, token)
             ready(address)

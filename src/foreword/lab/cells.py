@@ -54,10 +54,10 @@ def word_input(word: str) -> Doubles:
     return np.array(numbers[2:])  # the first two are still much like the hash
 
 
-def page_data(trained: Json = None) -> dict[str, Json]:
+def page_data(trained: Json = None, sentence: str = SENTENCE) -> dict[str, Json]:
     """Return the data of the page; ``trained`` is the result of ``trained_cells``, if there is one."""
     drawn: dict[str, Json] = {kind: weights_json(cell) for kind, cell in drawn_cells().items()}
-    return {"units": UNITS, "sentence": SENTENCE, "drawn": drawn, "trained": trained}
+    return {"units": UNITS, "sentence": sentence, "drawn": drawn, "trained": trained}
 
 
 def weights_json(cell: Cell) -> dict[str, Json]:

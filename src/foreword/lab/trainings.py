@@ -22,6 +22,7 @@ from foreword import kinds
 from foreword.errors import ForewordError, InputError, SettingError, install_command
 from foreword.evaluate.compare.facts import written_without_spaces
 from foreword.evaluate.compare.setup import split
+from foreword.lab.examples import ENGLISH, Examples, examples_from
 from foreword.lessons.keywords import is_common
 from foreword.pipeline.language import TextLM
 from foreword.protocols import Iterative, Json, Step, TextTokenizer
@@ -233,10 +234,15 @@ def _run_steps(job: Job) -> bool:
 
 
 class LearningText:
-    """A text to learn from, read when the first training needs it."""
+    """A text to learn from, read when the first training needs it. own: whether the user gave it."""
 
-    def __init__(self, read: Callable[[], Sequence[str]]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[], Sequence[str]], *, own: bool = False) -> None:
+        self._read, self.own = read, own
+
+    @cached_property
+    def examples(self) -> Examples:
+        """Return what the panels show first."""
+        return examples_from(self.documents) if self.own else ENGLISH
 
     @cached_property
     def documents(self) -> list[str]:

@@ -10,7 +10,8 @@ Function words are left out without a list of them: a function word is spread ev
 in bursts (K. W. Church and W. A. Gale, "Inverse document frequency (IDF): a measure
 of deviations from Poisson", 1995). If n occurrences fell evenly on N passages, 1 − e^(−n/N) of them would have one; a
 word is common if nearly as many passages of the embedded text have it. Documentation speaks of nobody, so only the
-words for persons have to be listed.
+words for persons have to be listed. A text in another language, in which the embedded text's function words are rare,
+teaches its own by the same rule.
 """
 
 from __future__ import annotations
@@ -45,6 +46,12 @@ PERSONS = frozenset(_PERSONS.split())
 ADDRESS = re.compile(r"://|^www\.|@\w")
 _WORD = re.compile(r"(?<!\w)[^\W\d_]\w*(?:['’-]\w+)*")
 _POSSESSIVE = re.compile(r"['’]s$")
+
+OTHER_LANGUAGE = 0.2
+"""Share of English function words below which a text is in another language: English has 0.4 to 0.5, Dutch 0.06."""
+
+LEARNT_FROM = 2_000_000
+"""Bytes of a text from which its own function words are learnt."""
 
 LONGEST = 40
 """Letters of the longest word; anything longer is none."""
@@ -119,24 +126,59 @@ def _embedded() -> tuple[Counter[str], frozenset[str]]:
     return Counter(words), PERSONS | evenly_spread(passages)
 
 
-def evenly_spread(passages: Sequence[Sequence[str]]) -> set[str]:
-    """Return the words that occur in nearly as many of the passages, of equal length, as an even spread would give."""
+def evenly_spread(passages: Sequence[Sequence[str]], least: int = LEAST_COUNT) -> set[str]:
+    """Return the words that occur in nearly as many of the passages, of equal length, as an even spread would give.
+
+    least: occurrences that a word must have.
+    """
     counts = Counter(chain.from_iterable(passages))
     found = Counter(word for passage in passages for word in set(passage))
     n = len(passages)
     return {
         word
         for word, count in counts.items()
-        if count >= LEAST_COUNT and found[word] >= EVENNESS * n * -math.expm1(-count / n)
+        if count >= least and found[word] >= EVENNESS * n * -math.expm1(-count / n)
     }
 
 
-def is_common(word: str) -> bool:
-    """Whether this is a function word, or begins with one: I'll, she'd, can't."""
+def own_common_words(texts: Iterable[str]) -> frozenset[str]:
+    """Return the function words of a text in another language, in lower case; none of an English or a spaceless one."""
+    words = [word.casefold() for text in texts for token in text.split() for word in words_in(token)]
+    english = _embedded()[1]
+    if not words or sum(word in english for word in words) >= OTHER_LANGUAGE * len(words):
+        return frozenset()
+    passages = [words[start : start + PASSAGE_WORDS] for start in range(0, len(words), PASSAGE_WORDS)]
+    least = max(10, min(LEAST_COUNT, len(words) // 1000))
+    return frozenset(evenly_spread(passages, least))
+
+
+class Beginning:
+    """Blocks that pass through, the first of which are retained, ``LEARNT_FROM`` bytes of them."""
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self._blocks = blocks
+        self.kept: list[Block] = []
+
+    def __iter__(self) -> Iterator[Block]:
+        size = 0
+        for block in self._blocks:
+            if size < LEARNT_FROM:
+                self.kept.append(block)
+                size += len(block.data)
+            yield block
+
+    def texts(self) -> Iterator[str]:
+        """Yield the retained documents; one that is cut by the end of a block is two."""
+        for block in self.kept:
+            yield from block.strings()
+
+
+def is_common(word: str, own: frozenset[str] = frozenset()) -> bool:
+    """Whether this is a function word, or begins with one: I'll, she'd, can't. own: those of the text itself."""
     small = word.casefold()
     head, _, tail = small.partition("'")
     common = _embedded()[1]
-    return small in common or head in common or tail == "t"
+    return small in common or head in common or tail == "t" or small in own or bool(tail and {head, tail} & own)
 
 
 def keyness(counts: Mapping[str, int]) -> dict[str, float]:

@@ -21,6 +21,7 @@ import numpy as np
 
 from foreword.arrays import Doubles, Logs
 from foreword.errors import ForewordError, InputError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, LanguageModel, S
 from foreword.tokens.corpus import Corpus
 
@@ -35,7 +36,7 @@ class Scoring(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Measures:
+class Measures(ShownInNotebook):
     """Perplexity and related measures of a model on a text.
 
     perplexity: over every token; infinite where the model gave one of them no probability.

@@ -40,6 +40,7 @@ import numpy as np
 from foreword.arrays import Doubles, Ids, Logs, Longs
 from foreword.checks import saveable
 from foreword.errors import ForewordError, InputError, SettingError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, LanguageModel, Parts, Rows
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.corpus import Corpus
@@ -79,7 +80,7 @@ class MixtureState:
         return MixtureState(tuple(state[rows] for state in self.of_models))
 
 
-class Mixture:
+class Mixture(ShownInNotebook):
     """Linear interpolation of models: Σ_i λ_i p_i(w | h).
 
     weights: float64 (M,), the initial ones; weights_: the current ones, learnt if there was held-out text.
@@ -247,7 +248,7 @@ class CachedState:
         return CachedState(self.of_model[rows], self.recent[rows])
 
 
-class Cached:
+class Cached(ShownInNotebook):
     """A unigram cache: (1 − λ) p_model(w | h) + λ count(w among the last words) / number of the last words.
 
     weight: λ; size: words in the cache, which is empty at the start of each document.

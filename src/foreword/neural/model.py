@@ -65,6 +65,7 @@ class NeuralLM(NeuralModel[Corpus]):
     """
 
     COUNTED_BIAS: ClassVar[bool] = True
+    TRAINING: ClassVar[Training] = Training(unknown=0.5)
     OPTIONS: ClassVar[Mapping[str, Any]] = {}
     NEEDS: ClassVar[str] = "corpus"
 

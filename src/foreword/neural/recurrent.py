@@ -37,6 +37,7 @@ MODEST = Training(
     change=0.0,
     averages=(),
     shuffle=True,
+    unknown=0.5,
 )
 """How small models are usually trained: by Adam, the rate falling as a cosine."""
 

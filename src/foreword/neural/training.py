@@ -49,13 +49,38 @@ NOISE_POWER = 0.75
 """Words of a sampled softmax are drawn by their frequencies to this power, as in word2vec."""
 
 
+class UnknownWords:
+    """Words seen once, of which a share is read as ``<unk>`` in each epoch.
+
+    positions: their indices in the text. id: that of ``<unk>``.
+    """
+
+    def __init__(self, positions: Longs, id: int, share: float) -> None:
+        self.positions, self.id, self.share = positions, id, share
+
+    @classmethod
+    def of(cls, corpus: Corpus, share: float) -> UnknownWords | None:
+        """Return the words seen once in a corpus; None where ``<unk>`` is learnt from the text itself."""
+        unknown, ids = corpus.vocab.unknown, np.asarray(corpus.ids)
+        counts = np.bincount(ids, minlength=len(corpus.vocab))
+        if not share or unknown is None or counts[unknown]:
+            return None
+        positions = np.flatnonzero((counts == 1)[ids] & (ids != corpus.vocab.end))
+        return cls(positions, unknown, share) if len(positions) else None
+
+    def replaced(self, ids: Tensor, random: np.random.Generator) -> Tensor:
+        """Return the text with the words that are unknown in this epoch."""
+        chosen = self.positions[random.random(len(self.positions)) < self.share]
+        return ids.index_fill(0, torch.from_numpy(chosen).to(ids.device), self.id)
+
+
 class Reading:
     """A text as B rows of L words. The text is a ring: what comes before its first word is its last, an end.
 
     In each epoch the ring is cut at another word, and each row begins at another of its words, so that no two epochs
     have the same boundaries. Given ``offsets``, where documents begin and end, each epoch has them in another order.
     vary: chunks of about ``steps`` words. share: the rank of this worker, which reads its share of the rows, and the
-    number of workers.
+    number of workers. unknown: words that are read as another id, drawn again in each epoch.
     """
 
     def __init__(
@@ -67,8 +92,9 @@ class Reading:
         offsets: Longs | None = None,
         vary: bool = False,
         share: tuple[int, int] = (0, 1),
+        unknown: UnknownWords | None = None,
     ) -> None:
-        self.ids = ids
+        self.ids, self.unknown = ids, unknown
         self.offsets = offsets if offsets is not None and len(offsets) > 2 else None
         self.vary = vary
         self.all_rows = min(batch, len(ids))
@@ -91,7 +117,8 @@ class Reading:
         within = (torch.arange(self.length, device=device)[:, None] + begins) % self.length
         rows = torch.arange(self.all_rows, device=device)[self.own]
         positions = (first + rows * self.length + within) % len(self.ids)
-        ids = self.ids if self.offsets is None else self.ids[_shuffled(self.offsets, random).to(device)]
+        ids = self.ids if self.unknown is None else self.unknown.replaced(self.ids, random)
+        ids = ids if self.offsets is None else ids[_shuffled(self.offsets, random).to(device)]
         return ids[positions - 1], ids[positions]
 
     def chunks(self, random: np.random.Generator) -> list[int]:
@@ -151,7 +178,10 @@ class LanguageModelTask(Task):
         ids = torch.from_numpy(np.asarray(self.corpus.ids, np.int64)).to(device)
         offsets = np.asarray(self.corpus.offsets) if training.shuffle else None
         share = group.rank, group.size
-        self.reading = Reading(ids, training.batch, training.steps, offsets=offsets, vary=training.vary, share=share)
+        unknown = UnknownWords.of(self.corpus, training.unknown)
+        self.reading = Reading(
+            ids, training.batch, training.steps, offsets=offsets, vary=training.vary, share=share, unknown=unknown
+        )
         self.inputs = torch.zeros(self.reading.length, self.reading.rows, dtype=torch.int64, device=device)
         self.targets = torch.zeros_like(self.inputs)
         self._position = torch.zeros((), dtype=torch.int64, device=device)
@@ -176,6 +206,9 @@ class LanguageModelTask(Task):
         if self.counted_bias:
             size = len(self.corpus.vocab)
             counts = np.bincount(self.corpus.ids, minlength=size) + 1.0  # one more: some words may not occur
+            if (unknown := self.reading.unknown) is not None:
+                counts[unknown.id] += unknown.share * len(unknown.positions)
+                counts[self.corpus.ids[unknown.positions]] -= unknown.share
             weights[BIAS].copy_(torch.from_numpy(np.log(counts / counts.sum()).astype(np.float32)))
 
     def state(self, like: Tensor) -> State:

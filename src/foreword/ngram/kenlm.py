@@ -166,6 +166,8 @@ class KenlmLM:
         for row, known in zip(logs, state, strict=True):
             if kernels.score_all(self.model, np.ascontiguousarray(known), scratch, row) == FULL:
                 raise full_table(self.name)
+        if not (logs < np.inf).all():
+            raise InputError(f"{self.name}: a log-probability is not a number: the file is damaged")
         return logs.astype(np.float64) * LOG10
 
     def _check_corpus(self, corpus: Corpus) -> None:

@@ -303,7 +303,7 @@ def _take_highs(header: Header, sizes: _Sizes, shape: Longs, k: int) -> None:
         raise _cut(sizes.name, start + 8, sizes.size)
     version, most = sizes.number(start, "<B"), sizes.number(start + 1, "<B")
     if version != 0:
-        raise sizes.error(f"pointer arrays of version {version}, not 0")
+        raise sizes.error(f"pointer arrays of version {version} at byte {start}, not 0")
     bits = int(shape[NEXT_BITS])
     high = high_bits(header.counts[k], header.counts[k + 1], most)
     shape[NEXT_BITS], shape[HIGHS] = bits - high, (header.counts[k + 1] >> (bits - high)) + 1

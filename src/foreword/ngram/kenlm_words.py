@@ -38,6 +38,10 @@ class HashedWords:
         self.has_words = words is not None
         self.model = model
         self.begin, end = self.file_ids([START.encode(), END.encode()]).tolist()
+        if not end:
+            raise InputError(
+                f"{name}: has no {END}, the end of a sentence: build it again from an ARPA file that has one"
+            )
         # Without <s>, which only a file made with unusual settings lacks, KenLM begins with <unk>: no id is left out.
         self.model = model._replace(begin=self.begin or model.bound)
         self.end = int(end) - (end > self.model.begin)

@@ -44,6 +44,7 @@ from foreword.storage.atomic import atomic_file
 from foreword.tokens.vocab import Vocab
 
 Binary: TypeAlias = Literal["probing", "trie"]
+BINARIES: tuple[Binary, ...] = ("probing", "trie")
 
 MULTIPLIER = 1.5
 """Slots of a hash table for each entry, KenLM's default."""

@@ -428,43 +428,72 @@ def score(
                 at[2 * lane] = index + 1
 
 
-@kernel
-def score_sentence(
-    model: KenlmArrays, data: Bytes, end: int, states: Ints, logs: Floats, lengths: Bytes, ids: Ints
-) -> int:
-    """Score the words of one sentence, and ``end`` after them unless it is -1; return how many there are, or FULL.
+@inlined
+def cut_words(model: KenlmArrays, data: Bytes, keys: ULongs) -> int:
+    """Write the hash of each word of a text, and request its slot in the vocabulary; return how many there are.
 
-    states: int32 (2 * (2 * order - 1),); its first half is the state before the sentence. ids: of the file. A word ends
-    at a NUL, as in KenLM's Python module. The last number of ``logs``, out, is the sum.
+    A word ends at a NUL, as in KenLM's Python module.
     """
-    size = len(states) // 2
-    total = np.float32(0.0)
     written = at = 0
     while True:
         while at < len(data) and is_blank(data[at]):
             at += 1
-        word = end
-        if at < len(data):
-            begin = at
-            stop = -1
-            while at < len(data) and not is_blank(data[at]):
-                if data[at] == 0 and stop < 0:
-                    stop = at
-                at += 1
-            word = find_word(model, murmur(data, begin, at if stop < 0 else stop))
-        elif end < 0:
-            break
-        else:
-            end = -1
+        if at >= len(data):
+            return written
+        begin = at
+        stop = -1
+        while at < len(data) and not is_blank(data[at]):
+            if data[at] == 0 and stop < 0:
+                stop = at
+            at += 1
+        key = murmur(data, begin, at if stop < 0 else stop)
+        keys[written] = key
+        written += 1
+        if model.kind < TRIE:
+            prefetch(model.data, model.vocabulary + home_slot(key, model.hashes) * HASHED_WORD)
+
+
+@inlined
+def ask_for_ngrams(model: KenlmArrays, ids: Ints, index: int) -> None:
+    """Request the slots of the n-grams that end in word ``index``, up to trigrams: longer ones are rarely known."""
+    word = np.int64(ids[index])
+    prefetch(model.data, model.shapes[0][START] + word * model.shapes[0][RECORD])
+    key = np.uint64(word)
+    for back in range(1, min(index, 2, model.order - 1) + 1):
+        key = chained(key, np.int64(ids[index - back]))
+        shape = model.shapes[back]
+        prefetch(model.data, shape[START] + home_slot(key, shape[SIZE]) * shape[RECORD])
+
+
+@kernel
+def score_sentence(
+    model: KenlmArrays, data: Bytes, end: int, states: Ints, keys: ULongs, logs: Floats, lengths: Bytes, ids: Ints
+) -> int:
+    """Score the words of one sentence, and ``end`` after them unless it is -1; return how many there are, or FULL.
+
+    states: int32 (2 * (2 * order - 1),); its first half is the state before the sentence. ids: of the file. The last
+    number of ``logs``, out, is the sum. keys: uint64, scratch.
+    """
+    size = len(states) // 2
+    written = cut_words(model, data, keys)
+    for index in range(written):
+        word = find_word(model, keys[index])
         if word == FULL:
             return FULL
-        here = size * (written & 1)
-        log, length = step(model, states, here, word, states, size - here)
+        ids[index] = word
+        if model.kind < TRIE:
+            ask_for_ngrams(model, ids, index)
+    if end >= 0:
+        ids[written] = end
+        written += 1
+    total = np.float32(0.0)
+    for index in range(written):
+        here = size * (index & 1)
+        log, length = step(model, states, here, np.int64(ids[index]), states, size - here)
         if length == FULL:
             return FULL
-        logs[written], lengths[written], ids[written] = log, length, word
+        logs[index], lengths[index] = log, length
         total += log
-        written += 1
     logs[len(logs) - 1] = total
     return written
 

@@ -28,6 +28,7 @@ from foreword.ngram.estimate import estimate_logs, prune_limits
 from foreword.ngram.hash_layout import HashLayout, LoggedOrder, Spelled, hash_arrays, in_order, most_rows, table_of
 from foreword.ngram.smoothing import GIVEN, method
 from foreword.ngram.trie_layout import TrieLayout, trie_arrays
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts
 from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
@@ -40,7 +41,7 @@ MANY_WORDS, MOST_CACHED = 100, 1 << 20
 words (16 MB) in all."""
 
 
-class NgramLM:
+class NgramLM(ShownInNotebook):
     """An n-gram model: the next word given the last ``order`` - 1.
 
     smoothing: "modified-kneser-ney", "kneser-ney", "absolute", "witten-bell", "laplace", "lidstone",

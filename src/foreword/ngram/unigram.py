@@ -21,12 +21,13 @@ import numpy as np
 from foreword.arrays import Doubles, Ids, Logs, Longs
 from foreword.checks import check_corpus
 from foreword.errors import InputError, NotFittedError, SettingError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
 
-class UnigramLM:
+class UnigramLM(ShownInNotebook):
     """A unigram model: one probability per word, whatever came before it.
 
     add: added to the count of each word.

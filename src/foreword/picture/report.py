@@ -1,11 +1,14 @@
 """A comparison as one page: a file that opens by double click, prints, and needs no other file.
 
-Everything that comes from the text or from a model is escaped, and the page forbids itself scripts and the network.
+Everything that comes from the text or from a model is escaped. The page forbids itself the network and every script but
+one, named by its digest, which saves the page as one file or hands it to the telephone's share menu.
 ``report_tables.py`` has its words and columns of numbers; here are its pictures, each with a sentence on what to see.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import math
 import platform
 from collections.abc import Iterable, Iterator
@@ -20,12 +23,19 @@ from foreword.picture.bars import ladder
 from foreword.picture.curves import gradients, growth, learning, mixing
 from foreword.picture.heat import gates
 from foreword.picture.picture import Picture
+from foreword.picture.price import price
 from foreword.picture.report_tables import cost_sentence, costs, header, method, results, sample
 from foreword.picture.text import merges, neighbours, surprisal, zipf
 from foreword.storage.atomic import atomic_file
 
 STYLE = "\n" + Path(__file__).with_name("report.css").read_text(encoding="utf-8")
 """How the report looks: one calm column of serif text, numbers in columns, two colours, light or dark."""
+
+SCRIPT = "\n" + Path(__file__).with_name("report.js").read_text(encoding="utf-8")
+SCRIPT_DIGEST = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
+POLICY = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{SCRIPT_DIGEST}'"
+
+SHARE = '<p class="share"><button type="button" hidden>Save this page as one file</button></p>'
 
 LAGS = (0, 1, 2, 3, 5, 8, 12, 16, 20, 30, 40)
 """Steps back at which a gradient is drawn, as far as it was followed."""
@@ -49,7 +59,11 @@ def report(comparison: Comparison) -> str:
 def _sections(comparison: Comparison) -> Iterator[tuple[str, str]]:
     """Yield the title and the body of each section; what was not measured has none."""
     text, rows = comparison.text, comparison.rows
-    yield "Results", results(rows) + _figure(_ladder(text, rows))
+    if comparison.conclusion:
+        yield "In short", f"<p>{escape(comparison.conclusion)}</p>"
+    yield "Results", results(text, rows) + _figure(_ladder(text, rows))
+    if any(math.isfinite(row.measures.perplexity) for row in rows):
+        yield "Perplexity for its time", _figure(_price(rows))
     if comparison.mixed is not None:
         yield "Two are better than one", _figure(_mixing(comparison))
     yield "A passage, as each model read it", _figure(_surprisal(text, rows))
@@ -75,12 +89,13 @@ def _sections(comparison: Comparison) -> Iterator[tuple[str, str]]:
 
 def _page(title: str, header: str, contents: str, sections: Iterable[str]) -> str:
     made = f"Foreword {foreword.__version__} · Python {platform.python_version()} · NumPy {np.__version__}"
-    # The policy lets the page style itself and do nothing else: no scripts, no requests, whatever the text held.
+    # The policy lets the page style itself, run the one script of this digest and do nothing else: no requests and no
+    # other script, whatever the text held.
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="generator" content="Foreword {escape(foreword.__version__)}">
 <title>{escape(title)}</title>
@@ -89,12 +104,14 @@ def _page(title: str, header: str, contents: str, sections: Iterable[str]) -> st
 <body>
 <header>
 {header}
+{SHARE}
 {contents}
 </header>
 <main>
 {chr(10).join(sections)}
 </main>
 <footer>{escape(made)}</footer>
+<script>{SCRIPT}</script>
 </body>
 </html>
 """
@@ -125,6 +142,12 @@ def _wide(picture: Picture) -> str:
 def _ladder(text: TextFacts, rows: Iterable[Row]) -> Picture:
     rows = list(rows)
     return ladder([row.title for row in rows], [row.measures.perplexity for row in rows], text.vocabulary)
+
+
+def _price(rows: Iterable[Row]) -> Picture:
+    shown = [row for row in rows if math.isfinite(row.measures.perplexity)]
+    points = {row.name: (row.train_seconds, row.measures.perplexity) for row in shown}
+    return price(points, {row.name: row.interval for row in shown})
 
 
 def _mixing(comparison: Comparison) -> Picture:

@@ -6,11 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from foreword.evaluate.compare.conclusion import FEW_TOKENS, TOO_MANY_UNKNOWN, unknown_warning
 from foreword.evaluate.compare.results import Comparison, Row, Sampled, TextFacts
 from foreword.picture.picture import brief, duration, readable, size
-
-FEW_TOKENS = 1000
-"""A test below this is called short: one unlucky word moves the perplexity of a thousand tokens by a percent."""
 
 
 def header(comparison: Comparison) -> str:
@@ -72,14 +70,26 @@ def _in_words(number: int) -> str:
     return small[number] if number < len(small) else str(number)
 
 
-def results(rows: Iterable[Row]) -> str:
-    """Return the table of measures."""
-    return _table(
-        ("Model", "Perplexity", "without unknown", "Bits per byte"),
+def tested_in_words(text: TextFacts) -> str:
+    """Say in a sentence what the models were tested on."""
+    documents = f"{text.test_documents:,} document{'s' * (text.test_documents != 1)}"
+    return (
+        f"Tested on {text.test_tokens:,} tokens ({text.tokens}) in {documents}; {text.unknown_share:.1%} of them are "
+        "unknown."
+    )
+
+
+def results(text: TextFacts, rows: Iterable[Row]) -> str:
+    """Return the table of measures, and what they were measured on."""
+    warning = f" {unknown_warning(text.unknown_share)}" if text.unknown_share > TOO_MANY_UNKNOWN else ""
+    tested = f'<p class="tested">{escape(tested_in_words(text) + warning)}</p>'
+    return tested + _table(
+        ("Model", "Perplexity", "95 % interval", "without unknown", "Bits per byte"),
         [
             (
                 row,
                 readable(row.measures.perplexity),
+                interval_in_words(row.interval),
                 readable(row.measures.perplexity_excluding_oov),
                 readable(row.measures.bits_per_byte),
             )
@@ -88,16 +98,27 @@ def results(rows: Iterable[Row]) -> str:
     )
 
 
+def interval_in_words(edges: tuple[float, float]) -> str:
+    """Write an interval as 84.1–92.3."""
+    return "–" if math.isinf(edges[1]) else "–".join(map(readable, edges))
+
+
+def epochs_in_words(row: Row) -> str:
+    """Write how often a model read the training part."""
+    return f"{row.epochs:.0f}" if row.epochs >= 9.95 or row.epochs == round(row.epochs) else f"{row.epochs:.1f}"
+
+
 def costs(rows: Iterable[Row]) -> str:
     """Return the table of sizes and speeds."""
     return _table(
-        ("Model", "Parameters", "On disk", "Learning took", "Learning, tokens/s", "Scoring, tokens/s"),
+        ("Model", "Parameters", "On disk", "Learning took", "Epochs", "Learning, tokens/s", "Scoring, tokens/s"),
         [
             (
                 row,
                 brief(row.parameters),
                 size(row.disk_bytes),
                 duration(row.train_seconds),
+                epochs_in_words(row),
                 brief(row.train_tokens_per_second),
                 brief(row.score_tokens_per_second),
             )
@@ -146,20 +167,27 @@ def sample(row: Row) -> str:
 
 def method(comparison: Comparison) -> str:
     """Return the list of how everything was measured."""
-    text, rows = comparison.text, comparison.rows
-    oov = next((row.measures.oov for row in rows), 0)
+    text = comparison.text
     entries = {
+        "Text": (
+            f"{text.name}, {size(text.bytes)}; SHA-256 of its documents, each followed by a line end: {text.digest}. "
+            "The same digest means the same text."
+        ),
         "Split": (
             f"Every model learnt from the same {text.train_tokens:,} tokens, could tune itself on "
             f"{text.valid_tokens:,} and was measured on {text.test_tokens:,} that it never saw."
         ),
         "Vocabulary": (
-            f"One for all: {text.vocabulary:,} tokens, made of the training part. {oov:,} test tokens are not in it "
-            "and count as the one token <unk>, which is predicted like any other."
+            f"One for all: {text.vocabulary:,} {text.tokens}, made of the training part. {text.test_unknown:,} test "
+            "tokens are not in it and count as the one token <unk>, which is predicted like any other."
         ),
         "Perplexity": (
             "exp(−mean log-probability) over every test token, the </s> that ends a document included. “Without "
             "unknown” leaves out the tokens that are <unk>. Lower is better."
+        ),
+        "95 % interval": (
+            "Bootstrap over documents: the test documents are drawn again with replacement, a thousand times, and the "
+            "middle 95 % of the perplexities is given. Two models are compared on the same draws."
         ),
         "Bits per byte": (
             "The same log-probability in bits, shared out over the bytes of the text and one for each line’s end. It "
@@ -167,7 +195,10 @@ def method(comparison: Comparison) -> str:
             "<unk>, for nobody was asked to spell those."
         ),
         "Parameters and size": "How many numbers the saved model holds, and what its folder weighs on disk.",
-        "Speed": "Tokens a second, learning and scoring, on the machine that made this page.",
+        "Speed": (
+            "Tokens that were read in a second, learning and scoring, on the machine that made this page. A network "
+            "reads the training part several times; every epoch counts."
+        ),
         "Learning": (
             "Networks learn until their share of the time is over, or until the tuning part has not become likelier "
             "for three evaluations. While they learn, most of a large vocabulary is represented by sampled words; all "

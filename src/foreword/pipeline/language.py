@@ -16,6 +16,7 @@ from foreword.measures.perplexity import Measures, measure, surprisal
 from foreword.ngram.arpa import read_arpa
 from foreword.ngram.kenlm import KenlmLM
 from foreword.ngram.model import NgramLM
+from foreword.notebook import ShownInNotebook
 from foreword.pipeline.scoring import score_corpus
 from foreword.protocols import LanguageModel, Parts, QuickSteps, TextTokenizer
 from foreword.storage.folder import nest, unnest
@@ -24,7 +25,7 @@ from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 
 
-class TextLM:
+class TextLM(ShownInNotebook):
     """A tokenizer and a language model.
 
     ``TextLM(WordTokenizer(), UnigramLM()).fit(texts)`` learns both from text; where each has already learnt, they are
@@ -128,9 +129,12 @@ class TextLM:
 def word_tokenizer(model: object, min_count: int | None = None, max_size: int | None = None) -> WordTokenizer:
     """Return a tokenizer of words between white space that keeps the words which suit the model.
 
-    Where a language model is given a ``max_size``, that alone says which words are kept.
+    Language models keep every word, networks the ``max_words`` most frequent ones. Where a language model is given a
+    ``max_size``, that alone says which words are kept.
     """
     kind = kinds.find(model)
+    if kind is not None and min_count is None and max_size is None:
+        max_size = kind.max_words
     if min_count is None:
         by_size = kind is not None and kind.task == "language-model" and max_size is not None
         min_count = 1 if kind is None or by_size else kind.min_count

@@ -13,6 +13,7 @@ import numpy as np
 from foreword.arrays import Bools, Ids, Longs
 from foreword.checks import check_not_string, saveable
 from foreword.errors import ForewordError, InputError, SettingError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts, Ranker, TextTokenizer
 from foreword.search.bm25 import BM25
 from foreword.search.documents import Names, NameTable, Snippet, Strings, TextBuffer, blocks_of_strings, snippet
@@ -42,7 +43,7 @@ class Hit:
     marks: tuple[tuple[int, int], ...] = ()
 
 
-class TextSearch:
+class TextSearch(ShownInNotebook):
     """Full-text search: a tokenizer, a ranker, and the names and texts of the documents.
 
     tokenizer: by default a word is a run of letters, digits and underscores, or a punctuation mark, in lower case. A

@@ -17,6 +17,7 @@ from foreword.checks import check_not_string, saveable
 from foreword.decode import INCOMPLETE
 from foreword.errors import InputError, SettingError
 from foreword.measures.translation import BLEU, bleu, chrf
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Meter, Parts, Step, TextTokenizer
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import nest, pack, unnest, unpack
@@ -48,7 +49,7 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class TranslationMeasures:
+class TranslationMeasures(ShownInNotebook):
     bleu: BLEU
     chrf: float
     sentences: int
@@ -60,7 +61,7 @@ class TranslationMeasures:
         return {**facts, **lengths, "signature": self.bleu.signature}
 
 
-class TextTranslator:
+class TextTranslator(ShownInNotebook):
     """A translator that speaks text.
 
     source, target: the tokenizers; the same one twice where both languages share it.

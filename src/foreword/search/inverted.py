@@ -20,6 +20,7 @@ import numpy as np
 from foreword.arrays import Array, Bools, Doubles, Floats, Ids, Ints, Longs
 from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.native.parallel import cores, ordered_map
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts
 from foreword.search import kernels
 from foreword.tokens.corpus import Corpus
@@ -291,7 +292,7 @@ class InvertedIndex:
         return cls(parts.vocab, idf, offsets, pairs, row_terms, rows, bounds)
 
 
-class IndexedRanker:
+class IndexedRanker(ShownInNotebook):
     """Base of the rankers: an inverted index over a corpus, searched with weighted queries.
 
     A ranker supplies ``_weigh``, the weights of documents, and may change the factors of queries (``_batch``).

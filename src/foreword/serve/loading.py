@@ -24,6 +24,7 @@ from foreword.serve.metrics import Metrics
 from foreword.serve.registry import Entry, Registry, entry_of
 from foreword.storage.atomic import MODEL_JSON
 from foreword.storage.folder import load
+from foreword.text.remote import is_address, local_copy
 
 log = logging.getLogger("foreword.serve")
 
@@ -69,6 +70,8 @@ def sources_of(arguments: Sequence[str]) -> list[Source]:
             )
         if name in (other.name for other in sources):
             raise SettingError(f"two models are called {name}: say NAME={path} with another name")
+        if is_address(path):
+            path = str(local_copy(path))
         if not Path(path).exists():
             raise InputError(f"{path}: no such file or folder")
         sources.append(Source(name, path))

@@ -34,11 +34,12 @@ from foreword.arrays import Array
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.kinds import FOREIGN, KINDS, resolve
 from foreword.kinds import VOCAB as VOCAB_CLASS
-from foreword.protocols import Json, Parts, Saveable
+from foreword.protocols import Json, Meter, Parts, Saveable
 from foreword.storage.atomic import MODEL_JSON, atomic_folder, is_model_json, left_aside
 from foreword.storage.safetensors import read_arrays, write_arrays
 from foreword.storage.strict_json import parse_json_object, shown
 from foreword.storage.vocab_txt import open_vocab, write_vocab
+from foreword.text.remote import is_address, local_copy
 
 if TYPE_CHECKING:
     from foreword.tokens.vocab import Vocab
@@ -68,12 +69,14 @@ def save(model: Saveable, folder: str | Path) -> None:
         _write(packed, new)
 
 
-def load(path: str | Path, *, verify: bool = False) -> Any:
+def load(path: str | Path, *, verify: bool = False, meter: Meter | None = None) -> Any:
     """Open a saved model, or a file of another tool, recognised by its content.
 
-    ``verify`` reads and checksums every file, also the large ones that are otherwise mapped without being read.
+    An address (``hf://owner/name/file``, ``https://``, ``s3://`` and so on) is copied to the user's cache once;
+    ``meter`` shows how far that is. ``verify`` reads and checksums every file, also the large ones that are otherwise
+    mapped without being read.
     """
-    path = Path(path)
+    path = local_copy(str(path), verify=verify, meter=meter) if is_address(path) else Path(path)
     try:
         if path.is_dir():
             return _load_folder(path, everything=verify)

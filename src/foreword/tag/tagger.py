@@ -16,6 +16,7 @@ import numpy as np
 from foreword.arrays import Array, Bools, Bytes, Ints, Longs
 from foreword.checks import check_sentences
 from foreword.errors import InputError, NotFittedError, SettingError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Sentences, Tags
 from foreword.tag.conllu import TAG_COLUMNS
 from foreword.tag.running_text import Splitter
@@ -33,7 +34,7 @@ class Accuracies(NamedTuple):
     unknown_share: float
 
 
-class WordTagger(ABC):
+class WordTagger(ShownInNotebook, ABC):
     """The base of all taggers: ``predict`` and ``knows`` are theirs, what is measured by them is here."""
 
     _tags: list[str] | None = None

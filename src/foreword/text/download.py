@@ -7,11 +7,12 @@ So a target that exists is complete, and a download that was stopped (Ctrl-C, a 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from foreword.errors import InputError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from foreword.protocols import Meter
 
+SHA256 = re.compile(r"[0-9a-f]{64}")
 CHUNK_BYTES = 1 << 18
 ATTEMPTS = 5
 TIMEOUT_SECONDS = 30.0
@@ -44,7 +46,7 @@ def download(
     url: str,
     target: Path,
     *,
-    sha256: str,
+    sha256: str | None,
     size: int | None = None,
     meter: Meter | None = None,
     timeout: float = TIMEOUT_SECONDS,
@@ -52,7 +54,7 @@ def download(
 ) -> None:
     """Download ``url`` to ``target``; do nothing if the target exists.
 
-    sha256: hexadecimal digest the file must have.
+    sha256: hexadecimal digest the file must have; None if it is unknown, and then nothing is resumed.
     size: its length in bytes where known; a download that gets longer is stopped.
     timeout: seconds without a byte before a connection counts as dropped.
     pause: seconds before the second attempt; doubled for each further one.
@@ -64,7 +66,7 @@ def download(
         with _alone_in(target.parent):
             if target.exists():  # from before, or from another process while we waited
                 return
-            with _tidied(part), part.open("ab") as out:
+            with _tidied(part), part.open("wb" if sha256 is None else "ab") as out:
                 _fill(out, url, size, meter, timeout, pause)
                 out.flush()
                 os.fsync(out.fileno())
@@ -201,9 +203,38 @@ def _read(response: HTTPResponse) -> bytes:
         raise _DroppedError(str(error) or type(error).__name__) from error
 
 
-def _check(part: Path, url: str, sha256: str) -> None:
+def checksum_offered(url: str, timeout: float = TIMEOUT_SECONDS) -> tuple[str | None, int | None]:
+    """Return the SHA-256 and the size that a server offers for a file before it is downloaded; None where it does not.
+
+    Hugging Face names both for large files, in the answer that redirects to where they are stored.
+    """
+    from urllib.error import HTTPError, URLError
+    from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+    class Stay(HTTPRedirectHandler):
+        def redirect_request(self, *_: object) -> None:
+            return None
+
+    _refuse_other_schemes(url)
+    try:
+        answer: Any = build_opener(Stay).open(
+            Request(url, headers={"User-Agent": "foreword"}, method="HEAD"), timeout=timeout
+        )
+    except HTTPError as error:
+        answer = error  # a redirection is one here
+    except (URLError, OSError):
+        return None, None  # the download will say what is wrong
+    with answer:
+        tag = (answer.headers.get("X-Linked-Etag") or answer.headers.get("ETag") or "").strip('"')
+        size = answer.headers.get("X-Linked-Size") or ""
+    return (tag if SHA256.fullmatch(tag) else None), (int(size) if size.isdecimal() else None)
+
+
+def _check(part: Path, url: str, sha256: str | None) -> None:
     import hashlib
 
+    if sha256 is None:
+        return
     with part.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != sha256:

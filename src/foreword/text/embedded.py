@@ -1,16 +1,21 @@
 """The default text: English that every Python carries with it.
 
-It is made of the help topics (``pydoc_data``) and the docstrings of the standard library, about a quarter of a million
-words, and so needs no network and no file of ours. The sources are parsed and never imported, because modules such as
-``antigravity`` act when imported. One document is one paragraph with its white space collapsed; code, grammar rules and
-tables are left out. Which split a document is in depends on its own text alone, so that it stays there when the rest of
-the library changes.
+It is made of the help topics (``pydoc_data``) and the docstrings of the standard library, about two hundred thousand
+words, and so needs no network. The sources are parsed and never imported, because modules such as ``antigravity`` act
+when imported. One document is one paragraph with its white space collapsed; code, grammar rules and tables are left
+out.
+
+Every Python is given the same text: ``shared_paragraphs.crc32`` lists the checksums of the paragraphs that Python 3.11,
+3.12 and 3.13 have in common, in the order in which they are read, and others are left out. A later Python that has
+changed some of them has a slightly smaller text. ``recipes/embedded_text.py`` writes the list. Which split a document
+is in depends on its own text alone, so that it stays there when the rest of the library changes.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import struct
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -24,8 +29,11 @@ from foreword.text.download import cache_folder
 
 Split: TypeAlias = Literal["train", "valid", "test"]
 
-RULE = 1
+RULE = 2
 """Increased with every change to what is collected or how it is cleaned, so that older caches are not used."""
+
+SHARED = Path(__file__).with_name("shared_paragraphs.crc32")
+"""CRC-32 of each paragraph that the supported versions of Python share, as little-endian 32-bit integers."""
 
 SKIPPED_FOLDERS = frozenset(
     {"__pycache__", "dist-packages", "idlelib", "lib2to3", "site-packages", "test", "tests", "turtledemo"}
@@ -67,13 +75,24 @@ def _documents() -> list[str]:
 
 
 def collect() -> list[str]:
-    """Collect all documents from the sources, without exact repeats."""
-    sources = [*_topics(), *_docstrings()]
-    paragraphs = (clean(paragraph) for source in sources for paragraph in re.split(r"\n\s*\n", source))
-    texts = list(dict.fromkeys(text for text in paragraphs if is_prose(text)))
+    """Collect the documents that every supported Python has, in an order that is the same for all of them."""
+    by_checksum = {crc32(text.encode()): text for text in paragraphs()}
+    texts = [by_checksum[checksum] for checksum in shared_checksums() if checksum in by_checksum]
     if not texts:
         raise InputError("this Python carries neither help topics nor library sources: name a text of your own")
     return texts
+
+
+def shared_checksums() -> list[int]:
+    """Return the checksums of the documents that every supported Python has."""
+    return [checksum for (checksum,) in struct.iter_unpack("<I", SHARED.read_bytes())]
+
+
+def paragraphs() -> list[str]:
+    """Return every paragraph of prose that this Python carries, without exact repeats."""
+    sources = [*_topics(), *_docstrings()]
+    cleaned = (clean(paragraph) for source in sources for paragraph in re.split(r"\n\s*\n", source))
+    return list(dict.fromkeys(text for text in cleaned if is_prose(text)))
 
 
 def _topics() -> list[str]:

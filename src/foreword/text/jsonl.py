@@ -39,7 +39,7 @@ class JsonRows:
 
 def jsonl_blocks(chunks: Iterable[Chunk], name: str, field: str, errors: Errors) -> Iterator[Block]:
     """Yield blocks of a JSONL file's ``field``, from chunks of valid UTF-8. Rows whose text is blank are skipped."""
-    for lines in whole_lines(chunks):
+    for lines in whole_lines(chunks, name=name):
         texts = json_rows(lines, name, field, None, errors).texts
         filled = ~blank(texts.data, texts.starts, texts.stops)
         if filled.any():

@@ -404,7 +404,8 @@ def _blocks(reader: Reader, file: LabelledFile) -> Iterator[LabelledBlock]:
     format = reading.format or _format_by_name(reader.name)
     if format == "parquet":
         return _parquet_blocks(reader, file)
-    batches = whole_lines(valid_utf8(decompressed(reader, reading.block_bytes), reader.name, reading.errors))
+    chunks = valid_utf8(decompressed(reader, reading.block_bytes), reader.name, reading.errors)
+    batches = whole_lines(chunks, name=reader.name)
     opening = _up_to_text(batches)
     if not opening:
         return iter(())

@@ -174,7 +174,7 @@ def _line_rows(
     content = _Content(decompressed(reader, BLOCK_BYTES))
     chunks = valid_utf8(iter(content), reader.name, reading.errors)
     longest = reading.longest
-    for lines in whole_lines(chunks, number, longest):
+    for lines in whole_lines(chunks, number, longest, name=reader.name):
         begins = offset + content.mark
         # Only the first line can be longer than a chunk, which is within the limit.
         if longest is not None and lines.stops[0] - lines.starts[0] > longest:
@@ -250,7 +250,7 @@ class TableRows:
 
 
 def _table_rows(reader: Reader, format: Format, reading: RowReading) -> Iterator[TableRows]:
-    lines = whole_lines(valid_utf8(decompressed(reader, BLOCK_BYTES), reader.name, reading.errors))
+    lines = whole_lines(valid_utf8(decompressed(reader, BLOCK_BYTES), reader.name, reading.errors), name=reader.name)
     rows = (row for _, row in (csv_rows if format == "csv" else tsv_rows)(lines, reader.name))
     batch = list(islice(rows, SAMPLE))
     if not batch:

@@ -114,7 +114,8 @@ def read_line_batches(
     def batches() -> Iterator[tuple[str, Lines]]:
         for file in files:
             with opened(file) as reader:
-                for lines in whole_lines(valid_utf8(decompressed(reader, BLOCK_BYTES), file.name, errors)):
+                chunks = valid_utf8(decompressed(reader, BLOCK_BYTES), file.name, errors)
+                for lines in whole_lines(chunks, name=file.name):
                     yield file.name, lines
 
     return batches()

@@ -21,6 +21,7 @@ import numpy as np
 
 from foreword.arrays import Ints, Longs
 from foreword.errors import ForewordError, InputError, SettingError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
@@ -50,7 +51,7 @@ _SETTINGS = ("vocab_size", "kind", "pattern", "min_frequency", "prefix_space", "
 _CACHED = ("merge_table", "first_ids", "whole_pieces", "_special_finder")
 
 
-class BPETokenizer:
+class BPETokenizer(ShownInNotebook):
     """A byte-pair encoding tokenizer.
 
     vocab_size: the number of tokens, special ones and the alphabet included.
@@ -92,6 +93,9 @@ class BPETokenizer:
         self.prefix_space = prefix_space
         self.ignore_merges = ignore_merges
         self._encoders: SimpleQueue[_Encoder] = SimpleQueue()
+
+    def __repr__(self) -> str:
+        return f"BPETokenizer({self.vocab_size}, kind={self.kind!r}, pattern={self.pattern!r})"
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state for a copy in another process, which makes encoders of its own."""

@@ -133,5 +133,17 @@ def compile_rules(rules: Mapping[str, str]) -> bytes:
         if used >= 0:
             break
         nodes *= 2
-    trie = units[: -(-used // BLOCK) * BLOCK].astype("<u4").tobytes()
+    blocks = -(-used // BLOCK)
+    _label_unused(units[: blocks * BLOCK].reshape(-1, BLOCK), bases[: blocks * BLOCK].reshape(-1, BLOCK))
+    trie = units[: blocks * BLOCK].astype("<u4").tobytes()
     return len(trie).to_bytes(4, "little") + trie + bytes(strings)
+
+
+def _label_unused(units: UInts, bases: Bytes) -> None:
+    """Give the nodes of each block that are not in use the labels of children of an offset that nobody has.
+
+    sentencepiece refuses a trie with nodes that lead out of it, whether they are reached or not.
+    """
+    for block, taken in zip(units, bases, strict=True):
+        unused = np.flatnonzero(block == UNUSED_UNIT)
+        block[unused] = unused ^ int(np.flatnonzero(taken == 0)[0])

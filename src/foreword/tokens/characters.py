@@ -16,6 +16,7 @@ import numpy as np
 
 from foreword.arrays import Ints
 from foreword.errors import ForewordError, InputError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
@@ -52,12 +53,15 @@ def spelling_of(token: str) -> bytes:
     return token.encode()
 
 
-class CharacterTokenizer:
+class CharacterTokenizer(ShownInNotebook):
     """A tokenizer of characters; those not seen in training are ``<unk>``, which decodes to U+FFFD."""
 
     def __init__(self, *, min_count: int = 1, lowercase: bool = False, form: Form | None = None) -> None:
         self.min_count = min_count
         self.cleaning = Cleaning(form, lowercase)
+
+    def __repr__(self) -> str:
+        return f"CharacterTokenizer(min_count={self.min_count})"
 
     @property
     def vocab(self) -> Vocab:
@@ -121,11 +125,14 @@ class CharacterTokenizer:
         return tokenizer
 
 
-class ByteTokenizer:
+class ByteTokenizer(ShownInNotebook):
     """A tokenizer of bytes: a byte's value is its id; 256 ends a document. Nothing is learnt and nothing is unknown."""
 
     def __init__(self) -> None:
         self.vocab = Vocab([*CHARACTER_OF, END], unknown=None)
+
+    def __repr__(self) -> str:
+        return "ByteTokenizer()"
 
     def fit(self, texts: Iterable[str]) -> Self:
         """Do nothing: all bytes are known."""

@@ -290,7 +290,7 @@ def compile_map(
             base = place ^ labels[0]
             if (base | 255) >= nodes:
                 return -1
-            free = bases[base] == 0
+            free = bases[base] == 0 and base != node  # an offset of 0 would lead back to the node
             for child in range(children):
                 free = free and units[base ^ labels[2 * child]] == UNUSED_UNIT
             place += 1

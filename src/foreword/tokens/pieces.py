@@ -27,6 +27,7 @@ CL100K = 3  # (?i:'s|…)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+
 QWEN2 = 4  # the same with one digit at a time
 SPACE_BEFORE = 5  # a white-space character and what follows it up to the next one: the teaching sources' rule
 WHOLE = 6  # no cut at all
+BLANK_BEFORE = 7  # blanks and what follows them up to the next blank: normalised text of sentencepiece
 
 
 @cache
@@ -297,6 +298,16 @@ def space_before_piece(data: Bytes, index: int, stop: int) -> int:
 
 
 @inlined
+def blank_before_piece(data: Bytes, index: int, stop: int) -> int:
+    """Return the end of the piece at ``index``: up to the next blank after another character."""
+    while index < stop and data[index] == _BLANK:
+        index += 1
+    while index < stop and data[index] != _BLANK:
+        index += 1
+    return index
+
+
+@inlined
 def piece_end(data: Bytes, index: int, stop: int, pattern: int, classes: Bytes) -> int:
     """Return the end of the piece at ``index``, which for WORDS and PUNCTUATION must not be white space."""
     if pattern == WORDS:
@@ -311,4 +322,6 @@ def piece_end(data: Bytes, index: int, stop: int, pattern: int, classes: Bytes) 
         return cl100k_piece(data, index, stop, classes, 1)
     if pattern == SPACE_BEFORE:
         return space_before_piece(data, index, stop)
+    if pattern == BLANK_BEFORE:
+        return blank_before_piece(data, index, stop)
     return stop

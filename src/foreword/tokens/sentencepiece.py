@@ -9,7 +9,7 @@ The token that ends a document is the model's ``</s>``; where it has none, one i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -19,25 +19,35 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from foreword.arrays import Ints
+from foreword.checks import check_choice, check_numbers
 from foreword.errors import ForewordError, InputError
-from foreword.protocols import Json, Parts
-from foreword.text.block import Block
+from foreword.protocols import Json, Meter, Parts
+from foreword.text.block import Block, blocks_of
+from foreword.tokens.bpe import DEFAULT_MEMORY
 from foreword.tokens.corpus import Encoded, encode_text, encode_texts
+from foreword.tokens.counting import count_pieces_of
 from foreword.tokens.kernels_sentencepiece import bpe_spans, encode_pieces, unigram_spans
+from foreword.tokens.normalisation_rules import Rules, normalisation_of
 from foreword.tokens.normaliser import Normaliser
 from foreword.tokens.piece_tables import PieceTables, tables_of
+from foreword.tokens.pieces import BLANK_BEFORE
 from foreword.tokens.sentencepiece_file import (
     BYTE,
+    BYTE_PIECES,
     CONTROL,
+    NORMAL,
     SPACE,
+    UNKNOWN_PIECE,
     USER_DEFINED,
     Normalisation,
     PieceModel,
     SpecialNames,
     read_model,
+    write_model,
 )
 from foreword.tokens.strings import BATCH, empty_rows
-from foreword.tokens.vocab import END, Vocab
+from foreword.tokens.unigram_training import learn_pieces
+from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 _CACHED = ("tables", "normaliser", "_denormaliser", "_plain")
 
@@ -50,12 +60,78 @@ class Piece(NamedTuple):
 
 
 class SentencePieceTokenizer:
-    """A tokenizer of a sentencepiece model. ``foreword.load("en.sp.model")`` makes one."""
+    """A tokenizer of a sentencepiece model: ``foreword.load("en.sp.model")`` makes one, and ``fit`` learns one.
+
+    vocab_size: the number of pieces that ``fit`` learns, ``<unk>``, ``<s>`` and ``</s>`` included.
+    normalisation: "nmt_nfkc", or "identity" to leave characters as they are. coverage: the share of the text whose
+    characters become pieces; rarer ones are unknown, or bytes with ``byte_fallback``.
+    special_tokens: control symbols, which no text contains. user_symbols: pieces that are never cut.
+    """
 
     model_: PieceModel
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        vocab_size: int = 8000,
+        *,
+        normalisation: Rules = "nmt_nfkc",
+        coverage: float = 0.9995,
+        byte_fallback: bool = False,
+        special_tokens: Sequence[str] = (),
+        user_symbols: Sequence[str] = (),
+    ) -> None:
+        self.vocab_size = vocab_size
+        self.normalisation = normalisation
+        self.coverage = coverage
+        self.byte_fallback = byte_fallback
+        self.special_tokens = tuple(special_tokens)
+        self.user_symbols = tuple(user_symbols)
+        check_choice(self, "normalisation", ("nmt_nfkc", "identity"))
+        check_numbers(self, "coverage", above=0, most=1)
+        check_numbers(self, "vocab_size", whole=True, least=4)
         self._encoders: SimpleQueue[_Encoder] = SimpleQueue()
+
+    # Learning
+
+    def fit(self, texts: Iterable[str]) -> Self:
+        """Learn a unigram model from texts."""
+        return self.fit_blocks(blocks_of(texts), threads=1)
+
+    def fit_blocks(
+        self,
+        blocks: Iterable[Block],
+        *,
+        threads: int | None = None,
+        memory: int = DEFAULT_MEMORY,
+        meter: Meter | None = None,
+    ) -> Self:
+        """Learn from a stream of documents: count its words on all cores, in bounded memory, then learn the pieces.
+
+        Words that do not fit in memory are left out, rarest first; ``left_out_`` is their number.
+        """
+        how = normalisation_of(self.normalisation)
+        normaliser = Normaliser(how, self.user_symbols)
+        counted = count_pieces_of(map(normaliser.block, blocks), BLANK_BEFORE, threads=threads, memory=memory // 4)
+        roles = [(UNKNOWN, UNKNOWN_PIECE), ("<s>", CONTROL), (END, CONTROL)]
+        roles += [(token, CONTROL) for token in self.special_tokens if token not in ("<s>", END, UNKNOWN)]
+        roles += [(symbol, USER_DEFINED) for symbol in self.user_symbols]
+        roles += [(piece, BYTE) for piece in BYTE_PIECES] if self.byte_fallback else []
+        learnt = learn_pieces(
+            counted, self.vocab_size - len(roles), coverage=self.coverage, memory=memory // 2, meter=meter
+        )
+        self.left_out_, self.likelihood_ = learnt.left_out, learnt.likelihood
+        standing = {piece for piece, _ in roles}
+        spelt = [(piece.replace(" ", SPACE), score) for piece, score in learnt.pieces]
+        spelt = [(piece, score) for piece, score in spelt if piece not in standing]
+        return self.with_model(
+            PieceModel(
+                (*(piece for piece, _ in roles), *(piece for piece, _ in spelt)),
+                np.array([*[0.0] * len(roles), *(score for _, score in spelt)], np.float32),
+                np.array([*(type_ for _, type_ in roles), *[NORMAL] * len(spelt)], np.uint8),
+                byte_fallback=self.byte_fallback,
+                normalisation=how,
+            )
+        )
 
     def __getstate__(self) -> dict[str, object]:
         """Return the state for a copy in another process, which makes tables and encoders of its own."""
@@ -68,7 +144,11 @@ class SentencePieceTokenizer:
     @classmethod
     def from_model(cls, model: PieceModel) -> Self:
         """Make the tokenizer of a model."""
-        return cls().with_model(model)
+        return cls(max(4, len(model.pieces)), byte_fallback=model.byte_fallback).with_model(model)
+
+    def write(self, path: str | Path) -> None:
+        """Write a ``.model`` file, which sentencepiece opens."""
+        write_model(self.model_, path)
 
     def with_model(self, model: PieceModel) -> Self:
         """Set a model, and the vocabulary of its pieces."""

@@ -22,7 +22,7 @@ import numpy as np
 from foreword.arrays import Bytes, Floats
 from foreword.errors import ForewordError, InputError
 from foreword.storage.atomic import atomic_file
-from foreword.storage.safetensors import shown
+from foreword.storage.strict_json import shown
 from foreword.tokens import protobuf
 from foreword.tokens.protobuf import BYTES, FOUR_BYTES, VARINT, bytes_field, float_field, number_field
 

@@ -12,6 +12,7 @@ import numpy as np
 from foreword.arrays import Ids, Ints, Longs
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.native.parallel import cores, ordered_map
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Parts
 from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
@@ -27,7 +28,7 @@ Split = Literal["space", "punctuation"]
 _PATTERNS: dict[str, int] = {"space": WORDS, "punctuation": PUNCTUATION}
 
 
-class WordTokenizer:
+class WordTokenizer(ShownInNotebook):
     """A tokenizer of words; those not seen often enough are ``<unk>``, which is where word models fail.
 
     split: "space" is Python's ``str.split``; "punctuation" also makes a token of every character that is neither
@@ -52,6 +53,10 @@ class WordTokenizer:
         self.min_count = min_count
         self.max_size = max_size
         self.cleaning = Cleaning(form, lowercase)
+
+    def __repr__(self) -> str:
+        size = f", {len(self.vocab_):,} words" if hasattr(self, "vocab_") else ""
+        return f"WordTokenizer(split={self.split!r}, min_count={self.min_count}, max_size={self.max_size}{size})"
 
     def without_vocab(self) -> Self:
         """Return a tokenizer with the same settings that has learnt nothing."""

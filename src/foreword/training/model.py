@@ -18,6 +18,7 @@ import numpy as np
 from foreword.arrays import Array
 from foreword.checks import check_weights
 from foreword.errors import MissingExtraError, NotFittedError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Step
 
 try:
@@ -36,7 +37,7 @@ from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 Data = TypeVar("Data")
 
 
-class NeuralModel(Generic[Data]):
+class NeuralModel(ShownInNotebook, Generic[Data]):
     """A network and its training settings.
 
     TRAINING, DROPOUT: used where none are given. PLACES: where units may be dropped, fields of ``Dropout``.

@@ -52,6 +52,10 @@ class Training:
     sampled: on a CPU, words that are drawn to stand for the whole vocabulary in the softmax of an update, see
         ``nn/sampled.py``; 0 for all words.
     loss_scale: what the loss is multiplied by in float16, so that small gradients do not vanish.
+    unknown: the share of the words seen once that a language model reads as ``<unk>`` in each epoch, others each time,
+        so that it learns what an unknown word is although its vocabulary has all words (C. Dyer et al.,
+        "Transition-based dependency parsing with stack long short-term memory", 2015); without effect where the text
+        has ``<unk>`` in it.
     """
 
     epochs: int = 40
@@ -80,13 +84,14 @@ class Training:
     precision: str = "float32"
     sampled: int = 0
     loss_scale: float = 8192.0
+    unknown: float = 0.0
 
     def __post_init__(self) -> None:
         check_numbers(self, "epochs", "batch", "steps", "evaluate_every", "wait", whole=True, least=1)
         check_numbers(self, "warm_up", "full_epochs", "patience", "sampled", whole=True)
         check_numbers(self, "rate", "decay", "loss_scale", above=0)
         check_numbers(self, "weight_decay", "activation", "change", "last_rate", "clip", "clip_value", "seconds")
-        check_numbers(self, "hold", most=1)
+        check_numbers(self, "hold", "unknown", most=1)
         for name, choices in (("optimiser", OPTIMISERS), ("schedule", SCHEDULES), ("precision", PRECISIONS)):
             check_choice(self, name, choices)
         if any(not math.isfinite(tail) or tail < 0 for tail in self.averages):

@@ -27,6 +27,7 @@ import numpy as np
 from foreword.arrays import Array, Floats, Ints, Longs
 from foreword.checks import check_choice, check_corpus, check_numbers
 from foreword.errors import InputError, NotFittedError, SettingError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -59,7 +60,7 @@ class CountingSettings(TypedDict, total=False):
     scratch: str | None
 
 
-class GloVe:
+class GloVe(ShownInNotebook):
     """Word vectors by GloVe.
 
     x_max, alpha: how pairs are weighted; pairs seen ``x_max`` times and more all count 1. 100 is for texts of billions

@@ -24,6 +24,7 @@ import numpy as np
 from foreword.arrays import Array, Floats, Longs
 from foreword.checks import check_choice
 from foreword.errors import InputError, NotFittedError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -38,11 +39,13 @@ from foreword.vectors.training import (
     check_training,
     checked,
     counts_to_train,
+    epochs_for,
     huffman_paths,
     keep_shares,
     padded,
     random_rows,
     run,
+    sample_for,
     untrained,
     widened,
     zero_rows,
@@ -56,10 +59,12 @@ RATES: dict[str, float] = {"skip-gram": 0.025, "cbow": 0.05}
 """The first learning rates of word2vec; the rate then falls linearly to a ten-thousandth."""
 
 
-class Word2Vec:
+class Word2Vec(ShownInNotebook):
     """Word vectors by skip-gram or CBOW.
 
-    sample: words with a larger share of the text than this are read less often; 0 reads everything.
+    sample: words with a larger share of the text than this are read less often; 0 reads everything. None: 1e-4 for a
+    text of ten million words and more, 1e-3 for a smaller one.
+    epochs: times the text is read. None: 5, or more for a text of less than a million words, at most 30.
     rate: the first learning rate; None takes word2vec's own.
     threads: with one the same seed gives the same bits; with more, threads write to the same rows without locking,
     which is faster and no longer repeatable.
@@ -75,8 +80,8 @@ class Word2Vec:
         loss: Loss = "negative-sampling",
         window: int = 5,
         negatives: int = 5,
-        sample: float = 1e-4,
-        epochs: int = 5,
+        sample: float | None = None,
+        epochs: int | None = None,
         rate: float | None = None,
         seed: int = 0,
         threads: int = 1,
@@ -133,7 +138,7 @@ class Word2Vec:
         counts = counts_to_train(corpus, self._vocab, self.threads)
         if self._vocab is None:
             self._initialise(corpus, counts)
-        rounds = Rounds(corpus, self.epochs, self.threads)
+        rounds = Rounds(corpus, epochs_for(self.epochs, int(counts.sum())), self.threads)
         yield from self._state.steps(rounds, self._work(corpus, counts), self.rate or RATES[self.model])
 
     def _initialise(self, corpus: Corpus, counts: Longs) -> None:
@@ -148,7 +153,7 @@ class Word2Vec:
 
     def _work(self, corpus: Corpus, counts: Longs) -> Work:
         """Return what a thread does in a round, with the tables made of the counts and a workspace per thread."""
-        keep, negatives = keep_shares(counts, self.sample), self.negatives
+        keep, negatives = keep_shares(counts, sample_for(self.sample, int(counts.sum()))), self.negatives
         noise = AliasTable(np.zeros(1, np.uint32), np.zeros(1, np.int32))
         paths = Paths(np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros(len(counts) + 1, np.int64))
         if self.loss == "negative-sampling":

@@ -15,6 +15,7 @@ import numpy as np
 
 from foreword.arrays import Array, Bytes, Floats, Ints, Longs
 from foreword.errors import InputError, SettingError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Parts, Sentences
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.vocab import Vocab
@@ -34,7 +35,7 @@ MUL_EPSILON = 1e-3
 """Keeps 3CosMul from dividing by zero, as in the paper."""
 
 
-class WordVectors:
+class WordVectors(ShownInNotebook):
     """n words and a vector for each.
 
     matrix: float32 (n, d), one row per word; it may be mapped from a file and is never written to. Or ``Rows``, which

@@ -2,9 +2,19 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
-from foreword.lessons.keywords import EVENNESS, count_words, evenly_spread, is_common, keyness, words_in
+from foreword.lessons.keywords import (
+    EVENNESS,
+    Beginning,
+    count_words,
+    evenly_spread,
+    is_common,
+    keyness,
+    own_common_words,
+    words_in,
+)
 from foreword.text.block import blocks_of
 
 
@@ -88,3 +98,30 @@ def test_keyness_keeps_every_word() -> None:
     counts = counted("the cat sat on the mat and the object was a xyzzy")
     assert keyness(counts).keys() == counts.keys()
     assert all(weight > 0 for weight in keyness(counts).values())
+
+
+def test_a_text_in_another_language_teaches_its_own_function_words() -> None:
+    random = np.random.default_rng(0)
+    function, content = ["che", "la", "di", "non", "per"], [f"parola{chr(97 + place)}" for place in range(20)]
+    passages = []
+    for place in range(60):  # each passage has its own topic, and the function words of all
+        topic = content[place % 20]
+        passages.append(" ".join(random.choice([*function * 3, topic, f"cosa{place}"], 500).tolist()))
+    own = own_common_words(passages)
+    assert set(function) <= own
+    assert not own & set(content)
+    assert is_common("La", own)
+    assert is_common("l'che", own)
+    assert not is_common("parolaa", own)
+
+
+def test_english_teaches_nothing_new() -> None:
+    assert own_common_words(["the king of the land said that he was not the one who had it"] * 200) == frozenset()
+    assert own_common_words([]) == frozenset()
+
+
+def test_only_the_beginning_is_retained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foreword.lessons.keywords.LEARNT_FROM", 10)
+    read = Beginning([*blocks_of(["uno due tre"]), *blocks_of(["quattro"])])
+    assert count_words(read) == {"due": 1, "quattro": 1, "tre": 1, "uno": 1}
+    assert list(read.texts()) == ["uno due tre"]

@@ -15,14 +15,17 @@ from foreword.decode import generate
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.neural.awd_lstm import AWDLSTM
 from foreword.neural.recurrent import RecurrentLM
+from foreword.neural.training import UnknownWords
 from foreword.nn.dropout import NO_DROPOUT, Dropout
-from foreword.nn.recurrent_network import CELLS, GATES, RecurrentNetwork, layer_names
+from foreword.nn.recurrent_network import CELLS, GATES, IDENTITY, RecurrentNetwork, layer_names
 from foreword.pipeline.language import TextLM
 from foreword.protocols import Parts
+from foreword.text.embedded import embedded_text
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
+from foreword.tokens.words import WordTokenizer
 from foreword.training.gradients import new_flat, views
 from foreword.training.settings import Training
 
@@ -101,7 +104,7 @@ def test_beginnings() -> None:
     assert (both[5:10] == 1).all()
     assert (both[:5] != 1).all()
     irnn = random_weights(RecurrentNetwork(6, 4, 5, 1, cell="irnn", last=5))
-    assert torch.equal(irnn["layer0.recurrent"], torch.eye(5))
+    assert torch.equal(irnn["layer0.recurrent"], IDENTITY * torch.eye(5))
     assert not irnn["layer0.input_bias"].any()
 
 
@@ -237,6 +240,56 @@ def test_words_begin_as_frequent_as_they_are() -> None:
     corpus = Corpus.from_ids([[2, 2, 2, 3]], Vocab(["<unk>", "</s>", "a", "b", "c"]))
     trainer = model.trainer(corpus)
     bias = views(trainer.weights, trainer.shapes)["bias"].exp()
-    torch.testing.assert_close(bias, torch.tensor([1.0, 2.0, 4.0, 2.0, 1.0]) / 10)
+    torch.testing.assert_close(bias, torch.tensor([1.5, 2.0, 4.0, 1.5, 1.0]) / 10)  # b, seen once, is half unknown
     plain = AWDLSTM(4, 6, 1, training=replace(RecurrentLM.TRAINING, epochs=1), device="cpu").trainer(corpus)
     assert not views(plain.weights, plain.shapes)["bias"].any()
+
+
+def test_an_irnn_learns_a_text_with_its_defaults() -> None:
+    """Beginning with the whole identity, its state grew from chunk to chunk until training diverged."""
+    texts = embedded_text("valid")
+    corpus = Corpus.from_texts(texts, WordTokenizer(max_size=500).fit(texts))
+    training = replace(RecurrentLM.TRAINING, epochs=2)
+    model = RecurrentLM("irnn", 32, 32, training=training, device="cpu").fit(corpus)
+    unigram = np.bincount(corpus.ids, minlength=500) / len(corpus.ids)
+    entropy = -float(np.sum(unigram * np.log(np.maximum(unigram, 1e-12))))
+    assert -model.score(corpus) < entropy
+
+
+def test_words_seen_once_are_read_as_unknown_half_of_the_time() -> None:
+    texts = [f"the word number w{place} is new" for place in range(200)]
+    corpus = Corpus.from_texts(texts, WordTokenizer().fit(texts))
+    found = UnknownWords.of(corpus, 0.5)
+    assert found is not None
+    assert len(found.positions) == 200
+    ids = torch.from_numpy(np.asarray(corpus.ids, np.int64))
+    one, other = (found.replaced(ids, np.random.default_rng(seed)) for seed in (0, 1))
+    for replaced in (one, other):
+        changed = (replaced != ids).nonzero().flatten()
+        assert 70 < len(changed) < 130
+        assert set(replaced[changed].tolist()) == {corpus.vocab.unknown}
+    assert not torch.equal(one, other)
+    assert torch.equal(ids, torch.from_numpy(np.asarray(corpus.ids, np.int64)))  # the text itself stays
+
+
+def test_a_text_that_has_unknown_words_is_read_as_it_is() -> None:
+    texts = ["a a b", "a <unk> c"]
+    corpus = Corpus.from_texts(texts, WordTokenizer().fit(texts))
+    assert UnknownWords.of(corpus, 0.5) is None
+    without = Corpus.from_texts(["a b b"], WordTokenizer().fit(["a b b"]))
+    assert UnknownWords.of(without, 0.0) is None
+
+
+def test_a_network_of_all_words_gives_an_unknown_word_its_share() -> None:
+    texts = [f"the word number w{place} is new" for place in range(60)]
+    tokenizer = WordTokenizer().fit(texts)
+    corpus = Corpus.from_texts(texts, tokenizer)
+    new = Corpus.from_texts(["the word number neverseen is new"], tokenizer)
+    learnt, not_learnt = (
+        RecurrentLM(
+            "gru", 16, 16, layers=1, training=replace(RecurrentLM.TRAINING, epochs=20, rate=0.02, unknown=share),
+            device="cpu",
+        ).fit(corpus)
+        for share in (0.5, 0.0)
+    )  # fmt: skip
+    assert learnt.logprobs(new)[3] > math.log(0.1) > not_learnt.logprobs(new)[3]

@@ -66,7 +66,9 @@ def sections(comparison: Comparison) -> dict[str, str]:
 
 def test_every_section_is_there_in_its_order(sections: dict[str, str]) -> None:
     assert [title for title in sections if title != "Two are better than one"] == [
+        "In short",
         "Results",
+        "Perplexity for its time",
         "A passage, as each model read it",
         "What each model writes",
         "How the networks learnt",

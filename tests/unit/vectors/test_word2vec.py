@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ import pytest
 
 import foreword
 from foreword.errors import InputError, SettingError
+from foreword.fasttext.vectors import FastText
+from foreword.text.datasets import find
+from foreword.text.sources import read_blocks
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
@@ -17,9 +21,11 @@ from foreword.vectors import plain
 from foreword.vectors.kernels_training import Paths, make_workspace, train_windows
 from foreword.vectors.training import (
     alias_table,
+    epochs_for,
     huffman_paths,
     keep_shares,
     padded,
+    sample_for,
     widened,
     word_counts,
 )
@@ -244,3 +250,24 @@ def test_paths_of_no_tree_are_empty() -> None:
     paths = huffman_paths(np.array([0, 3]))
     assert paths == Paths(paths.nodes, paths.turns, paths.offsets)
     assert paths.offsets.tolist() == [0, 0, 0]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("build", [Word2Vec, FastText])
+def test_vectors_of_one_book_do_not_collapse_with_the_defaults(build: type) -> None:
+    """With word2vec's threshold for large texts, in five epochs every two words had a cosine of 0.99."""
+    if not os.environ.get("FOREWORD_DATA"):
+        pytest.skip("FOREWORD_DATA is not set")
+    words = WordTokenizer(min_count=5, split="punctuation", lowercase=True)
+    corpus = words.fit_corpus(read_blocks(str(find("tinyshakespeare"))), threads=1)
+    vectors = build(20, **({"buckets": 20_000} if build is FastText else {})).fit(corpus).vectors
+    rows = vectors.matrix / np.linalg.norm(vectors.matrix, axis=1, keepdims=True)
+    one, other = np.random.default_rng(0).integers(len(rows), size=(2, 5000))
+    assert (rows[one] * rows[other]).sum(axis=1).mean() < 0.6
+    assert {word for word, _ in vectors.nearest("king", 20)} & {"edward", "henry", "richard", "prince", "queen"}
+
+
+def test_defaults_depend_on_the_size_of_the_text() -> None:
+    assert [sample_for(None, words) for words in (300_000, 10_000_000)] == [1e-3, 1e-4]
+    assert [epochs_for(None, words) for words in (0, 1000, 300_000, 10**9)] == [30, 30, 16, 5]
+    assert (sample_for(0.0, 1), epochs_for(2, 1)) == (0.0, 2)

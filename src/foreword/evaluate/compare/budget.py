@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from foreword.errors import InputError
 from foreword.evaluate.compare.results import Curve, Progress
@@ -89,6 +89,14 @@ class Policy:
 POLICY = Policy()
 
 
+class Learnt(NamedTuple):
+    """How a model was trained. tokens: how many it read, those of all epochs. curve: for networks."""
+
+    seconds: float
+    tokens: int
+    curve: Curve | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
     """Progress of one model's training, timed from when it was made."""
@@ -107,14 +115,15 @@ class TrainingProgress:
 
 def learn(
     name: str, model: Any, text: PreparedText, cache: RunCache, progress: TrainingProgress
-) -> Generator[Progress, None, tuple[Curve, float]]:
-    """Train a network, from its checkpoint if there is one; return how it learnt, and for how many seconds."""
+) -> Generator[Progress, None, Learnt]:
+    """Train a network, from its checkpoint if there is one; return how it learnt."""
     checkpoint = cache.checkpoint(name)
     before = cache.curve(name) if checkpoint is not None and checkpoint.path.exists() else Curve()
     train, valid = list(before.train), list(before.valid)
     earlier = train[-1][0] if train else 0.0
-    best, written, began = -math.inf, 0, time.perf_counter()
+    best, written, tokens, began = -math.inf, 0, 0, time.perf_counter()
     for step in _steps(model, text, checkpoint):
+        tokens = step.done
         seconds = earlier + time.perf_counter() - began
         train.append((seconds, _perplexity(step.loss)))
         if model.valid_score_ > best:
@@ -128,7 +137,7 @@ def learn(
     if model.valid_score_ > best:
         valid.append((seconds, _perplexity(-model.valid_score_)))
     every = max(1, math.ceil(len(train) / CURVE_POINTS))
-    return Curve(tuple(train[::-every][::-1]), tuple(valid)), seconds
+    return Learnt(seconds, tokens, Curve(tuple(train[::-every][::-1]), tuple(valid)))
 
 
 def _steps(model: Any, text: PreparedText, checkpoint: TolerantCheckpoint | None) -> Iterator[Step]:

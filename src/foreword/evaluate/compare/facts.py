@@ -15,6 +15,7 @@ of them. Neither is one of the models compared; both read no more than a few mil
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from unicodedata import category
@@ -28,6 +29,7 @@ from foreword.evaluate.compare.results import Growth, Merged, Neighbourhood, Pas
 from foreword.ngram.counts import count_ngrams
 from foreword.ngram.model import NgramLM
 from foreword.protocols import Tokenizer
+from foreword.text.block import blocks_of
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
@@ -64,9 +66,14 @@ def written_without_spaces(texts: Sequence[str], *, letters: int = 100_000) -> b
 
 
 def describe(
-    name: str, texts: Sequence[str], parts: tuple[Corpus, Corpus, Corpus], passage: Passage, test_share: float = 1.0
+    name: str,
+    texts: Sequence[str],
+    parts: tuple[Corpus, Corpus, Corpus],
+    passage: Passage,
+    test_share: float,
+    tokens: str,
 ) -> TextFacts:
-    """Count a text as it came, and its three parts as the models are given them."""
+    """Count a text as it came, and its three parts as the models are given them; ``tokens`` says what a token is."""
     train, valid, test = parts
     spaceless = written_without_spaces(texts)
     counted = (CharacterTokenizer() if spaceless else WordTokenizer()).fit(texts).vocab
@@ -88,8 +95,20 @@ def describe(
         valid_tokens=len(valid.ids),
         test_tokens=len(test.ids),
         test_share=test_share,
+        test_documents=len(test),
+        test_unknown=0 if test.vocab.unknown is None else int(np.count_nonzero(test.ids == test.vocab.unknown)),
+        tokens=tokens,
+        digest=digest_of(texts),
         passage=passage,
     )
+
+
+def digest_of(texts: Iterable[str]) -> str:
+    """Return the SHA-256 of documents, each followed by a line end."""
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
+    return digest.hexdigest()
 
 
 def by_rank(counted: Vocab) -> tuple[Longs, Longs]:
@@ -114,9 +133,8 @@ def passage_index(test: Corpus) -> int:
 def read_passage(tokenizer: Tokenizer, text: str, ids: Ids) -> Passage:
     """Spell the beginning of a document, its words as written even where the models only see ``<unk>``."""
     body, end = ids[:-1].tolist(), int(ids[-1])
-    words = text.split()
-    if _one_by_one(tokenizer, words, body):
-        spelled = [word if index == 0 else f" {word}" for index, word in enumerate(words)]
+    if (words := _as_written(tokenizer, text)) is not None and len(words) == len(body):
+        spelled = words
     elif _one_by_one(tokenizer, list(text), body):
         spelled = list(text)
     else:
@@ -124,6 +142,19 @@ def read_passage(tokenizer: Tokenizer, text: str, ids: Ids) -> Passage:
     shown = [*spelled, f" {tokenizer.vocab[end]}"][:PASSAGE_TOKENS]
     unknown = np.flatnonzero(ids[: len(shown)] == (-1 if tokenizer.vocab.unknown is None else tokenizer.vocab.unknown))
     return Passage(tuple(shown), tuple(unknown.tolist()))
+
+
+def _as_written(tokenizer: Tokenizer, text: str) -> list[str] | None:
+    """Return the words of a text, each with the white space before it as one blank; None if a token is no word."""
+    if not isinstance(tokenizer, WordTokenizer):
+        return None
+    written: list[str] = []
+    position = 0
+    for word in WordTokenizer(split=tokenizer.split).pieces(text):
+        found = text.index(word, position)
+        written.append(f" {word}" if written and found > position else word)
+        position = found + len(word)
+    return written
 
 
 def _one_by_one(tokenizer: Tokenizer, units: Sequence[str], ids: Sequence[int]) -> bool:
@@ -210,6 +241,13 @@ def neighbourhoods(train: Corpus, seed: int = 0) -> tuple[Neighbourhood, ...]:
     epochs = int(np.clip(WORDS_READ // max(1, len(taken.ids)), 1, MOST_EPOCHS))
     vectors = Word2Vec(DIMENSIONS, window=5, negatives=5, sample=1e-3, epochs=epochs, seed=seed).fit(taken).vectors
     return tuple(Neighbourhood(word, tuple(_nearest(vectors, word))) for word in asked if word in vectors)
+
+
+def word_corpus(train: Corpus, texts: Sequence[str]) -> Corpus:
+    """Return the training part in words: itself, or read again where its tokens are parts of words."""
+    if train.vocab.unknown is not None:
+        return train
+    return WordTokenizer(split="punctuation", min_count=LEAST_SEEN // 6).fit_corpus(blocks_of(texts), threads=1)
 
 
 def _nearest(vectors: WordVectors, word: str) -> Iterator[tuple[str, float]]:

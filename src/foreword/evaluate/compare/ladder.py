@@ -8,6 +8,7 @@ facts of the text, a row as soon as a model is done, and the whole comparison la
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,8 +24,9 @@ from foreword import kinds
 from foreword.arrays import Doubles
 from foreword.checks import check_not_string
 from foreword.errors import SettingError
-from foreword.evaluate.compare.budget import POLICY, WARM_UP_TOKENS, Policy, TrainingProgress, learn
-from foreword.evaluate.compare.facts import learn_merges, neighbourhoods, ngram_growth
+from foreword.evaluate.compare.budget import POLICY, WARM_UP_TOKENS, Learnt, Policy, TrainingProgress, learn
+from foreword.evaluate.compare.conclusion import conclusion
+from foreword.evaluate.compare.facts import learn_merges, neighbourhoods, ngram_growth, word_corpus
 from foreword.evaluate.compare.inspection import (
     best_pair,
     draw_sample,
@@ -33,10 +35,11 @@ from foreword.evaluate.compare.inspection import (
     score_test,
     weigh,
 )
-from foreword.evaluate.compare.results import Comparison, Curve, Event, Plan, Progress, Resumed, Row
+from foreword.evaluate.compare.results import Comparison, Event, Lead, Plan, Progress, Resumed, Row
 from foreword.evaluate.compare.run_cache import Finished, RunCache, run_name
 from foreword.evaluate.compare.setup import MOST_BYTES, PreparedText, Splits, Streams, prepare, read_text
 from foreword.evaluate.gates import Layers, has_layers
+from foreword.measures.bootstrap import perplexity_interval, ratio_interval
 from foreword.measures.perplexity import surprisal
 from foreword.protocols import Iterative, Json, LanguageModel, TextTokenizer
 from foreword.tokens.corpus import Corpus
@@ -87,10 +90,10 @@ def compare(
     models: names of rungs, in the order wanted; all of them by default, or those that need no torch where it is absent.
     time_budget: seconds for all together, about: what the others leave, neural models share. A test part that they
         could not read in time is sampled.
-    tokenizer: used as it is. By default one is fitted to the training part: words, or characters where the text is
-        written without spaces, with ``min_count`` and ``max_size`` for its vocabulary. A word seen once counts as
-        ``<unk>``, so that every model learns what an unknown word is, unless the text is so small that next to
-        nothing would be left.
+    tokenizer: used as it is. By default one is fitted to the training part: words and punctuation marks, byte-pair
+        tokens where too many words would be unknown, the words as they are where the text is split into tokens
+        already, or characters where it is written without spaces (``vocabulary.py``). ``min_count`` and ``max_size``
+        ask for words. A word seen once counts as ``<unk>``, so that every model learns what an unknown word is.
     most_bytes: of a larger text every second document is taken, or every fourth, and so on; an event reports it.
     keep: a folder that caches finished models until all are: a run that was stopped resumes when it is asked for again
         with the same text and settings, unless ``resume`` is False.
@@ -163,7 +166,7 @@ def _run(
     yield text.facts
     # Before the networks, which share what is left of the time: where kernels are not compiled yet, this takes longer.
     wordlists = settings.wordlists
-    neighbours = neighbourhoods(text.train, settings.seed) if wordlists else ()
+    neighbours = neighbourhoods(word_corpus(text.train, text.splits.train), settings.seed) if wordlists else ()
     merges = learn_merges(text.splits.train, "".join(text.facts.passage.pieces[:-1])) if wordlists else None
     cache = RunCache(keep, _run_name(rungs, text, settings))
     if not resume:
@@ -176,7 +179,7 @@ def _run(
     growth = ngram_growth(text.train, text.test) if len(text.train.ids) <= settings.policy.most_counted else []
     cache.close()
     yield Progress("done", steps, steps)
-    yield Comparison(
+    comparison = Comparison(
         text.facts,
         tuple(ladder.rows),
         settings.left_out,
@@ -185,7 +188,9 @@ def _run(
         mixed=best_pair(ladder.valid_logs, ladder.test_logs) if text.valid is not None else None,
         neighbours=neighbours,
         merges=merges,
+        lead=ladder.lead(),
     )
+    yield replace(comparison, conclusion=conclusion(comparison))
 
 
 def _run_name(rungs: Sequence[LadderModel], text: PreparedText, settings: _Settings) -> str:
@@ -244,30 +249,31 @@ class _Ladder:
             wanted = self.settings.policy.network_seconds(time.perf_counter() - self.began, sharing, self.overhead)
             given = self.cache.seconds(rung.name, wanted)
             model.training = self.settings.policy.training_of(model, given, text)
-            curve, seconds = yield from learn(rung.name, model, text, self.cache, progress)
+            learnt = yield from learn(rung.name, model, text, self.cache, progress)
         else:
-            curve, seconds = None, (yield from self._fit(model, progress))
+            learnt = yield from self._fit(model, progress)
         yield Progress(f"testing {rung.title}", 3 + 2 * index, steps, index, share=1.0)
-        row = self._test(rung, model, seconds, curve)
+        row = self._test(rung, model, learnt)
         if rung.neural:
-            self.overhead = max(0.0, time.perf_counter() - began - seconds)
+            self.overhead = max(0.0, time.perf_counter() - began - learnt.seconds)
         spent = time.perf_counter() - self.began
         self.cache.finish(row, self.valid_logs[rung.name], self.test_logs[rung.name], spent)
         return row
 
-    def _fit(self, model: Any, progress: TrainingProgress) -> Generator[Event, None, float]:
-        """Fit a model at once, or in rounds that end by the clock; return the seconds it took."""
-        text, began = self.text, time.perf_counter()
+    def _fit(self, model: Any, progress: TrainingProgress) -> Generator[Event, None, Learnt]:
+        """Fit a model at once, or in rounds that end by the clock."""
+        text, began, tokens = self.text, time.perf_counter(), len(self.text.train.ids)
         if not isinstance(model, Iterative):
             model.fit(text.train, valid=text.valid)
-            return max(time.perf_counter() - began, 1e-9)  # a clock may be too coarse to see it
+            return Learnt(max(time.perf_counter() - began, 1e-9), tokens)  # a clock may be too coarse to see it
+        number = 0
         for number, step in enumerate(model.train(text.train, valid=text.valid), 1):
             yield progress.report(step.done / step.total, f", round {number}")
             if time.perf_counter() - began > self.settings.policy.rounds_share * self.settings.policy.time_budget:
                 break
-        return time.perf_counter() - began
+        return Learnt(time.perf_counter() - began, number * tokens)
 
-    def _test(self, rung: LadderModel, model: LanguageModel[Any], train_seconds: float, curve: Curve | None) -> Row:
+    def _test(self, rung: LadderModel, model: LanguageModel[Any], learnt: Learnt) -> Row:
         text, facts = self.text, self.text.facts
         parameters, disk_bytes = weigh(model)
         measures, logs, speed = score_test(model, text.test)
@@ -281,17 +287,29 @@ class _Ladder:
             name=rung.name,
             title=rung.title,
             measures=measures,
+            interval=perplexity_interval(logs, text.test.offsets, seed=self.settings.seed),
             parameters=parameters,
             disk_bytes=disk_bytes,
-            train_seconds=train_seconds,
-            train_tokens_per_second=len(text.train.ids) / train_seconds,
+            train_seconds=learnt.seconds,
+            epochs=learnt.tokens / len(text.train.ids),
+            train_tokens_per_second=learnt.tokens / learnt.seconds,
             score_tokens_per_second=speed,
             sample=draw_sample(model, text.tokenizer, self.settings.seed),
             surprisal=tuple(surprisal(model, text.passage)[: len(facts.passage.pieces)].tolist()),
-            curve=curve,
+            curve=learnt.curve,
             gradient=() if layers is None else gradient_norms(layers, text.test, text.train),
             gates=None if layers is None else passage_gates(layers, facts.passage, text.passage.ids, end),
         )
+
+    def lead(self) -> Lead | None:
+        """Return how far the best model is ahead of the next best."""
+        ranked = sorted(self.rows, key=lambda row: row.measures.perplexity)[:2]
+        if len(ranked) < 2 or not math.isfinite(ranked[1].measures.perplexity):
+            return None
+        best, other = ranked
+        logs = self.test_logs[best.name], self.test_logs[other.name]
+        interval = ratio_interval(*logs, self.text.test.offsets, seed=self.settings.seed)
+        return Lead(best.name, other.name, other.measures.perplexity / best.measures.perplexity, interval)
 
 
 def _warm_up(rung: LadderModel, train: Corpus) -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import TypeAlias
 
 from foreword.measures.perplexity import Measures, finite
+from foreword.notebook import ShownInNotebook, html_table
 from foreword.protocols import Json
 
 # Events while it runs
@@ -82,6 +84,8 @@ class TextFacts:
     vocabulary: tokens every model may predict, ``<unk>`` and ``</s>`` among them.
     train_tokens, valid_tokens, test_tokens: the number of ids in each part, one ``</s>`` per document included.
     test_share: the share of the test part that is read, where the networks have no time for all of it.
+    test_documents, test_unknown: how many documents are tested on, and how many of their tokens are ``<unk>``.
+    tokens: what a token is, in words. digest: SHA-256 of the documents, one per line, by which a text is recognised.
     passage: the beginning of a test document, for every model to read.
     """
 
@@ -99,11 +103,20 @@ class TextFacts:
     valid_tokens: int
     test_tokens: int
     test_share: float
+    test_documents: int
+    test_unknown: int
+    tokens: str
+    digest: str
     passage: Passage
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of test tokens that are ``<unk>``."""
+        return self.test_unknown / max(1, self.test_tokens)
 
     def to_json(self) -> dict[str, Json]:
         """Return the facts as JSON can hold them."""
-        return asdict(self)
+        return asdict(self) | {"unknown_share": self.unknown_share}
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +194,10 @@ class Gates:
 class Row:
     """One model's line of the table, measured on the test part, and what was seen inside it.
 
+    interval: of the perplexity, 95 % by the bootstrap over test documents.
     parameters: the number of numbers in the saved model. disk_bytes: the size of its folder.
+    epochs: how often it read the training part; a network may stop within one. train_tokens_per_second: tokens that it
+    read in a second of training, those of all epochs.
     surprisal: bits for each piece of the passage in the text's facts.
     curve: how it learnt, for networks. gradient: for recurrent ones, the mean norm of one loss's gradient at the word
     0, 1, 2, … steps back. gates: for those that have some, on the passage.
@@ -190,9 +206,11 @@ class Row:
     name: str
     title: str
     measures: Measures
+    interval: tuple[float, float]
     parameters: int
     disk_bytes: int
     train_seconds: float
+    epochs: float
     train_tokens_per_second: float
     score_tokens_per_second: float
     sample: str
@@ -207,9 +225,11 @@ class Row:
             "name": self.name,
             "title": self.title,
             **self.measures.to_json(),
+            "perplexity_interval": [finite(edge) for edge in self.interval],
             "parameters": self.parameters,
             "disk_bytes": self.disk_bytes,
             "train_seconds": self.train_seconds,
+            "epochs": self.epochs,
             "train_tokens_per_second": self.train_tokens_per_second,
             "score_tokens_per_second": self.score_tokens_per_second,
             "sample": self.sample,
@@ -256,13 +276,31 @@ class Mixed:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Lead:
+    """The best model and the next best. ratio: the latter's perplexity divided by the former's; interval: 95 % of it,
+    by the bootstrap over test documents.
+    """
+
+    best: str
+    next_best: str
+    ratio: float
+    interval: tuple[float, float]
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the lead as JSON can hold it."""
+        edges: list[Json] = [finite(edge) for edge in self.interval]
+        return {"best": self.best, "next_best": self.next_best, "ratio": finite(self.ratio), "interval": edges}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(ShownInNotebook):
     """A text and what every model made of it.
 
     left_out: names of models that need torch, which is not installed. sampled: where the text was too large to take
     whole. growth: the n-grams of the training part, order by order, and which share of the test part's they lack; none
     for a text of too many tokens. mixed: the two models that are best together. neighbours: words and those nearest to
-    them. merges: how byte-pair encoding would tokenize this text.
+    them. merges: how byte-pair encoding would tokenize this text. lead: how far the best model is ahead; None for one
+    model. conclusion: what won, why, and what to try next, in a few sentences (``conclusion.py``).
     """
 
     text: TextFacts
@@ -273,6 +311,24 @@ class Comparison:
     mixed: Mixed | None = None
     neighbours: tuple[Neighbourhood, ...] = ()
     merges: Merged | None = None
+    lead: Lead | None = None
+    conclusion: str = ""
+
+    def _repr_html_(self) -> str:
+        columns = ("model", "perplexity", "95 % interval", "bits per byte", "parameters", "epochs", "learnt in s")
+        rows = [
+            (
+                row.title,
+                row.measures.perplexity,
+                "–".join(f"{edge:.3g}" for edge in row.interval),
+                row.measures.bits_per_byte,
+                row.parameters,
+                row.epochs,
+                row.train_seconds,
+            )
+            for row in self.rows
+        ]
+        return html_table(self.text.name, columns, rows) + f"<p>{escape(self.conclusion)}</p>"
 
     def to_json(self) -> dict[str, Json]:
         """Return the whole comparison, without the keys of what was not measured."""
@@ -287,6 +343,10 @@ class Comparison:
             whole["nearest"] = {each.word: [list(pair) for pair in each.nearest] for each in self.neighbours}
         if self.merges is not None:
             whole["merges"] = self.merges.to_json()
+        if self.lead is not None:
+            whole["lead"] = self.lead.to_json()
+        if self.conclusion:
+            whole["conclusion"] = self.conclusion
         return whole | ({"left_out": list(self.left_out)} if self.left_out else {})
 
 

@@ -31,7 +31,7 @@ from foreword.storage.atomic import atomic_file
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.safetensors import read_arrays, write_arrays
 
-VERSION = 1
+VERSION = 2
 FORGOTTEN_AFTER = 7 * 24 * 3600.0
 """Seconds after which a folder that was not resumed is deleted."""
 
@@ -160,9 +160,11 @@ def _row(found: dict[str, Any]) -> Row:
         name=_text(found["name"]),
         title=_text(found["title"]),
         measures=Measures(**{name: _number(value) for name, value in found["measures"].items()}),
+        interval=(_number(found["interval"][0]), _number(found["interval"][1])),
         parameters=int(found["parameters"]),
         disk_bytes=int(found["disk_bytes"]),
         train_seconds=_number(found["train_seconds"]),
+        epochs=_number(found["epochs"]),
         train_tokens_per_second=_number(found["train_tokens_per_second"]),
         score_tokens_per_second=_number(found["score_tokens_per_second"]),
         sample=_text(found["sample"]),

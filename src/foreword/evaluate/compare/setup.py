@@ -17,20 +17,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from foreword.errors import InputError, SettingError
+from foreword.errors import InputError
 from foreword.evaluate.compare.facts import describe, passage_index, read_passage, written_without_spaces
 from foreword.evaluate.compare.results import Sampled, TextFacts
+from foreword.evaluate.compare.vocabulary import describe_tokens, fitted_tokenizer
 from foreword.protocols import TextTokenizer
-from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
-from foreword.tokens.words import WordTokenizer
 
 MOST_BYTES = 20_000_000
 """Size of a text that is taken whole: WikiText-2 is, and two cores learn something from that much in minutes."""
-
-MOST_WORDS = 50_000
-"""Size of a vocabulary made here, unless one is given: what a large text has once or twice is ``<unk>``."""
 
 HELD_OUT_SHARE = 0.1
 """Share of ``most_bytes`` for each of a tuning and a test part that came already split off."""
@@ -184,9 +179,9 @@ def prepare(
     most_scores: how many numbers a network may be asked for in one pass over the test part, tokens times vocabulary;
     longer parts are sampled evenly. None for no limit.
     """
-    splits = text.splits
+    splits, given = text.splits, tokenizer is not None
     if tokenizer is None:
-        tokenizer = fitted_tokenizer(splits.train, min_count, max_size)
+        tokenizer = fitted_tokenizer(splits.train, [*splits.valid, *splits.test], min_count, max_size)
     train = Corpus.from_texts(splits.train, tokenizer, threads=None)
     test_share = 1.0
     if most_scores is not None:
@@ -197,32 +192,5 @@ def prepare(
     index = passage_index(test)
     passage = test[index : index + 1]
     shown = read_passage(tokenizer, splits.test[index], passage.ids)
-    facts = describe(name, text.whole, (train, valid, test), shown, test_share)
+    facts = describe(name, text.whole, (train, valid, test), shown, test_share, describe_tokens(tokenizer, given))
     return PreparedText(facts, splits, tokenizer, train, valid if len(valid) else None, test, passage)
-
-
-def fitted_tokenizer(
-    train: Sequence[str], min_count: int | None, max_size: int | None
-) -> WordTokenizer | CharacterTokenizer:
-    """Fit the one tokenizer of a comparison to its training part.
-
-    ``min_count`` defaults to two, and to one where that would turn more than half of a small text into ``<unk>``.
-    """
-    if min_count is not None:
-        return _tokenizer(train, min_count, max_size)
-    tokenizer = _tokenizer(train, 2, max_size)
-    return tokenizer if _unknown_share(tokenizer.vocab) <= 0.5 else _tokenizer(train, 1, max_size)
-
-
-def _tokenizer(train: Sequence[str], min_count: int, max_size: int | None) -> WordTokenizer | CharacterTokenizer:
-    if not written_without_spaces(train):
-        return WordTokenizer(min_count=min_count, max_size=max_size or MOST_WORDS).fit(train)
-    if max_size is not None:
-        raise SettingError("max_size is for words, but this text is written without spaces and is read by characters")
-    return CharacterTokenizer(min_count=min_count).fit(train)
-
-
-def _unknown_share(vocab: Vocab) -> float:
-    if vocab.counts is None or vocab.unknown is None:
-        return 0.0
-    return float(vocab.counts[vocab.unknown] / max(vocab.counts.sum() - vocab.counts[vocab.end], 1))

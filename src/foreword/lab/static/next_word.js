@@ -5,7 +5,8 @@ import { ask, every, field, h, latest, later, readable, slider, trouble } from "
 const SHOWN = 8, HOTTEST = 14;
 
 export async function start(view) {
-  const now = { text: "the list of", temperature: 1, seed: 0 };
+  const { prompt } = await ask("/api/examples");
+  const now = { text: prompt, temperature: 1, seed: 0 };
   const cards = new Map();
   const grid = h("div", { class: "grid", id: "next-models" });
   const note = h("p", { class: "note", role: "status" });

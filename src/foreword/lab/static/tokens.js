@@ -4,14 +4,14 @@ import { lineChart } from "lab/chart";
 import { ask, field, h, later, latest, say, select, slider, trouble } from "lab/dom";
 
 const TINTS = ["var(--c1)", "var(--c2)", "var(--c3)", "var(--plus)", "var(--minus)"];
-const TEXT = "the lowest newer widest lower newest wide low new the newest and the lowest";
 
 export async function start(view) {
-  const now = { text: TEXT, source: "text", step: 0, told: null, playing: null };
+  const { merges: example } = await ask("/api/examples");
+  const now = { text: example, source: "text", step: 0, told: null, playing: null };
   const asking = latest();
 
   const text = h("textarea", { id: "tokens-text", rows: 2, maxlength: 2000, spellcheck: "false", oninput: () => { now.text = text.value; fresh(); } });
-  text.value = TEXT;
+  text.value = example;
   const source = select("tokens-source", [["text", "this text alone"], ["corpus", "the lab's whole text"]], (value) => { now.source = value; load(); });
   const at = slider({ id: "tokens-step", label: "Merges done", min: 0, max: 1, step: 1, value: 0, show: (value) => `${value}`, change: (value) => { pause(); show(value); } });
   const play = h("button", { type: "button", class: "main", id: "tokens-play", onclick: () => (now.playing ? pause() : go()) }, "▶ Play");

@@ -257,3 +257,30 @@ def test_a_passage_of_bytes_joins_to_the_text() -> None:
     comparison = run(Splits(["äöü"] * 3, [], ["größer"]), tokenizer=ByteTokenizer())
     assert "".join(comparison.text.passage.pieces) == "größer </s>"
     assert len(comparison.rows[0].surprisal) == len("größer".encode()) + 1
+
+
+def test_learning_speed_counts_the_tokens_that_were_read() -> None:
+    """A network reads the training part once an epoch; a model that counts reads it once in all."""
+    comparison = run(DOCUMENTS, models=["5-gram", "hmm", "rnn"], time_budget=2)
+    counted, rounds, network = comparison.rows
+    assert counted.epochs == 1
+    assert rounds.epochs == round(rounds.epochs) >= 1
+    assert network.epochs > 1
+    for row in comparison.rows:
+        read = row.train_tokens_per_second * row.train_seconds
+        assert read == pytest.approx(row.epochs * comparison.text.train_tokens)
+
+
+def test_each_row_has_its_interval_and_the_lead_is_measured() -> None:
+    comparison = run(DOCUMENTS * 4, models=["unigram", "5-gram"])
+    for row in comparison.rows:
+        low, high = row.interval
+        assert low <= row.measures.perplexity <= high
+    lead = comparison.lead
+    assert lead is not None
+    assert (lead.best, lead.next_best) == ("5-gram", "unigram")
+    unigram, best = (row.measures.perplexity for row in comparison.rows)
+    assert lead.ratio == pytest.approx(unigram / best)
+    assert 1 < lead.interval[0] <= lead.ratio <= lead.interval[1]
+    assert comparison.to_json()["lead"]["best"] == "5-gram"  # type: ignore[index,call-overload]
+    assert run(DOCUMENTS).lead is None

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from foreword.errors import InputError, SettingError
-from foreword.evaluate.compare.facts import written_without_spaces
+from foreword.evaluate.compare.facts import digest_of, written_without_spaces
 from foreword.evaluate.compare.ladder import compare
 from foreword.evaluate.compare.results import Comparison, Sampled
 from foreword.evaluate.compare.setup import (
@@ -23,7 +28,18 @@ from foreword.evaluate.compare.setup import (
     shortened,
     split,
 )
+from foreword.evaluate.compare.vocabulary import is_tokenised
 from foreword.picture.report_tables import shortened_in_words
+from foreword.text.datasets import find
+from foreword.text.embedded import embedded_text
+from foreword.text.sources import read_documents
+
+
+def data(name: str) -> Path:
+    """Return the first file of a data set, or skip the test."""
+    if not os.environ.get("FOREWORD_DATA"):
+        pytest.skip("FOREWORD_DATA is not set")
+    return find(name)
 
 
 def test_a_text_that_fits_is_taken_whole() -> None:
@@ -127,6 +143,75 @@ def test_a_test_part_that_networks_have_no_time_for_is_shortened_and_told() -> N
     assert short.facts.test_share == pytest.approx(len(short.test) / 40)
     assert 0 < len(short.test) < 40
     assert f"{short.facts.test_share:.0%}" in shortened_in_words(short.facts)
+
+
+NOVEL = [
+    f"“The {animal},” said Mr. {name}, “was {verb} by the {thing}; and who, pray, would not be?”"
+    for animal in ("horse", "hound")
+    for name in ("Pip", "Darcy", "Ahab")
+    for verb in ("led", "fed", "bred")
+    for thing in ("boy", "cook", "squire")
+]
+TREEBANK = ["mr. smith , who is from the u.s. , said he did n't know", "the <unk> fell N % on monday"] * 20
+
+
+def test_running_text_is_split_into_words_and_punctuation_marks() -> None:
+    splits = split(NOVEL * 2)
+    text = prepare("novel", read_text(NOVEL * 2, 1 << 20), None, None, None, None)
+    assert text.facts.tokens == "words and punctuation marks"
+    assert {"horse", ",", "“", "Darcy"} <= set(text.tokenizer.vocab.tokens)
+    assert "".join(text.facts.passage.pieces[:-1]) in splits.test
+
+
+@pytest.mark.parametrize("texts", [TREEBANK, [line.replace("<unk>", "index") for line in TREEBANK]])
+def test_tokens_of_a_text_that_is_split_already_are_kept(texts: list[str]) -> None:
+    assert is_tokenised(texts)
+    text = prepare("treebank", read_text(texts, 1 << 20), None, None, None, None)
+    assert text.facts.tokens == "words between spaces"
+    assert {"n't", "u.s.", "mr."} <= set(text.tokenizer.vocab.tokens)
+
+
+@pytest.mark.parametrize("texts", [NOVEL, ["The cat sat on the mat."] * 9, ["Chi, dunque, vien qua: è lui; sì!"]])
+def test_text_with_punctuation_at_its_words_is_not_split_yet(texts: list[str]) -> None:
+    assert not is_tokenised(texts)
+
+
+def test_words_give_way_to_byte_pairs_where_many_would_be_unknown() -> None:
+    rare = [f"{line} And it is, sir, x{place}y{place * 7}, or z{place}w!" for place, line in enumerate(NOVEL * 4)]
+    text = prepare("novel", read_text(rare, 1 << 20), None, None, None, None)
+    assert text.facts.tokens == "byte-pair tokens"
+    assert text.facts.test_unknown == 0
+    words = prepare("novel", read_text(rare, 1 << 20), None, 2, None, None)
+    assert words.facts.tokens == "words and punctuation marks"
+    assert words.facts.unknown_share > 0.03
+    assert words.facts.test_unknown == np.count_nonzero(words.test.ids == words.tokenizer.vocab.unknown)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "tokens"),
+    [
+        ("ptb", "words between spaces"),
+        ("wikitext-2", "words between spaces"),
+        ("tinyshakespeare", "byte-pair tokens"),
+        ("embedded", "words and punctuation marks"),
+    ],
+)
+def test_at_most_three_percent_of_real_text_is_unknown(name: str, tokens: str) -> None:
+    if name == "embedded":
+        parts = [embedded_text(part) for part in ("train", "valid", "test")]
+        text = read_text(Splits(*parts), 20_000_000)
+    else:
+        text = read_text(list(islice(read_documents(str(data(name))), 20_000)), 20_000_000)
+    found = prepare(name, text, None, None, None, None).facts
+    assert found.tokens == tokens
+    if tokens != "words between spaces":
+        assert found.unknown_share < 0.03
+
+
+def test_a_digest_recognises_a_text() -> None:
+    assert digest_of(["a", "b"]) == hashlib.sha256(b"a\nb\n").hexdigest()
+    assert digest_of(["ab"]) != digest_of(["a", "b"])
 
 
 CHINESE = "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。"

@@ -1,0 +1,157 @@
+"""``foreword.compat.fasttext`` against the ``fasttext`` module itself: the same calls, the same answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.against.test_fasttext import LANGUAGES, ODD, lines
+
+from foreword.compat import fasttext as ours
+
+theirs = pytest.importorskip("fasttext", reason="fasttext is not installed (it needs a C++ compiler)")
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("fasttext") / "train.txt"
+    rows = [line.split("\t") for line in LANGUAGES.read_text(encoding="utf-8").splitlines()]
+    path.write_text("".join(f"__label__{label} {text}\n" for label, text in rows * 3) + "no label here\n", "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module", params=["softmax", "hs", "ova"])
+def classifiers(request: pytest.FixtureRequest, labelled: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A classifier trained here, and the same file opened by the original."""
+    model = ours.train_supervised(
+        str(labelled), dim=8, minn=2, maxn=3, wordNgrams=2, bucket=2000, epoch=100, lr=0.5, loss=request.param,
+        thread=1, verbose=0,
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("models") / f"{request.param}.bin"
+    model.save_model(path)
+    return ours.load_model(path), theirs.load_model(str(path))
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    folder = tmp_path_factory.mktemp("vectors")
+    text = " ".join(text for _, text in lines()[:400])
+    (folder / "text.txt").write_text("\n".join([text] * 3), "utf-8")
+    model = ours.train_unsupervised(
+        str(folder / "text.txt"), model="skipgram", dim=8, minCount=1, bucket=500, epoch=2, thread=1, verbose=0
+    )
+    model.save_model(folder / "vectors.bin")
+    return ours.load_model(folder / "vectors.bin"), theirs.load_model(str(folder / "vectors.bin"))
+
+
+TEXTS = [text for _, text in lines()[:300:7]] + [text for text in ODD if "\0" not in text]
+
+
+def test_predictions(classifiers: Any) -> None:
+    mine, original = classifiers
+    for k, threshold in ((1, 0.0), (3, 0.1), (-1, 0.0)):
+        for text in TEXTS:
+            labels, chances = mine.predict(text, k, threshold)
+            pairs = original.f.predict(text + "\n", k, threshold, "strict")
+            assert isinstance(labels, tuple)
+            assert chances.dtype == np.float64
+            close = 1e-6 if len(text) < 1000 else 2e-5  # thousands of float32 rows are added in another order
+            assert chances.tolist() == pytest.approx([p for p, _ in pairs], abs=close)
+            wanted = {
+                label: p for p, label in original.f.predict(text + "\n", -1, 0.0, "strict")
+            }  # ties are cut anyhow
+            assert [wanted[label] for label in labels] == pytest.approx([p for p, _ in pairs], abs=close)
+            assert mine.f.predict(text + "\n", k, threshold, "strict") == list(zip(chances, labels, strict=True))
+    several, chances = mine.predict(TEXTS, k=2)
+    one_by_one = [mine.predict(text, k=2) for text in TEXTS]
+    assert several == [list(labels) for labels, _ in one_by_one]
+    assert [each.tolist() for each in chances] == [each.tolist() for _, each in one_by_one]
+    with pytest.raises(ValueError, match="one line at a time"):
+        mine.predict("two\nlines")
+    with pytest.raises(ValueError, match="k needs to be 1 or higher"):
+        mine.predict("a", k=0)
+
+
+def test_measures(classifiers: Any, labelled: Path) -> None:
+    mine, original = classifiers
+    for k, threshold in ((1, 0.0), (2, 0.0), (5, 0.2), (-1, 0.1)):
+        assert mine.test(str(labelled), k, threshold) == pytest.approx(
+            original.test(str(labelled), k, threshold), nan_ok=True
+        )
+    found, wanted = mine.test_label(str(labelled)), original.test_label(str(labelled))
+    assert set(found) == set(wanted)
+    for label, measures in wanted.items():
+        assert found[label] == pytest.approx(measures, nan_ok=True, abs=1e-6)
+
+
+def test_the_dictionary(classifiers: Any, vectors: Any) -> None:
+    for mine, original in (classifiers, vectors):
+        assert mine.words == original.words
+        assert mine.labels == original.labels
+        words, counts = mine.get_words(include_freq=True)
+        their_words, their_counts = original.f.getVocab("strict")
+        assert (words, counts.tolist()) == (list(their_words), list(their_counts))
+        assert mine.get_dimension() == original.get_dimension() == mine.dim
+        assert mine.is_quantized() == original.is_quantized()
+        for word in [*mine.words[:20], "unheard-of", "é", "日本語", "</s>"]:
+            assert mine.get_word_id(word) == original.get_word_id(word)
+            assert (word in mine) == (original.get_word_id(word) >= 0)
+            assert mine.get_subword_id(word) == original.get_subword_id(word)
+            names, rows = mine.get_subwords(word)
+            their_names, their_rows = original.f.getSubwords(word, "strict")
+            assert (names, rows.tolist()) == (list(their_names), list(their_rows))
+        assert mine.get_line("a b c")[0] == ["a", "b", "c", "</s>"]
+    mine, original = classifiers
+    assert [mine.get_label_id(label) for label in mine.labels] == [original.get_label_id(each) for each in mine.labels]
+
+
+def test_vectors(classifiers: Any, vectors: Any) -> None:
+    for mine, original in (classifiers, vectors):
+        for word in [*mine.words[:30], "unheard-of", "é", "日本語", ""]:
+            np.testing.assert_allclose(mine.get_word_vector(word), original.get_word_vector(word), atol=1e-6)
+        for text in TEXTS[:20]:
+            np.testing.assert_allclose(mine.get_sentence_vector(text), original.get_sentence_vector(text), atol=1e-5)
+        np.testing.assert_array_equal(mine.get_input_matrix(), original.get_input_matrix())
+        np.testing.assert_array_equal(mine.get_output_matrix(), original.get_output_matrix())
+        np.testing.assert_array_equal(mine.get_input_vector(3), original.get_input_vector(3))
+
+
+def test_neighbours_and_analogies(vectors: Any) -> None:
+    mine, original = vectors
+    words = mine.words[1:20]
+    for word in [*words, "unheard-of"]:
+        found, wanted = mine.get_nearest_neighbors(word, k=5), original.get_nearest_neighbors(word, k=5)
+        assert [cosine for cosine, _ in found] == pytest.approx([cosine for cosine, _ in wanted], abs=1e-5)
+    for a, b, c in zip(words, words[1:], words[2:], strict=False):
+        found, wanted = mine.get_analogies(a, b, c, k=4), original.get_analogies(a, b, c, k=4)
+        assert [cosine for cosine, _ in found] == pytest.approx([cosine for cosine, _ in wanted], abs=1e-5)
+        assert {a, b, c}.isdisjoint(word for _, word in found)
+
+
+def test_a_quantised_model(labelled: Path, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"dim": 8, "minn": 2, "maxn": 3, "bucket": 2000, "epoch": 100, "lr": 0.5, "thread": 1}
+    model = ours.train_supervised(str(labelled), **settings)
+    model.quantize(cutoff=300, qnorm=True)
+    assert model.is_quantized()
+    model.save_model(tmp_path / "small.ftz")
+    original = theirs.load_model(str(tmp_path / "small.ftz"))
+    for text in TEXTS[:20]:
+        wanted = [p for p, _ in original.f.predict(text + "\n", 3, 0.0, "strict")]
+        assert [p for p, _ in model.f.predict(text + "\n", 3)] == pytest.approx(wanted, abs=1e-5)
+    with pytest.raises(ValueError, match="quantized"):
+        model.get_input_matrix()
+
+
+def test_what_is_refused(labelled: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be opened for loading"):
+        ours.load_model(tmp_path / "nothing.bin")
+    (tmp_path / "text.bin").write_bytes(b"no model")
+    with pytest.raises(ValueError, match=r"text\.bin"):
+        ours.load_model(tmp_path / "text.bin")
+    with pytest.raises(ValueError, match="pretrainedVectors"):
+        ours.train_supervised(str(labelled), pretrainedVectors="x.vec")
+    with pytest.raises(ValueError, match="supervised for prediction"):
+        ours.train_unsupervised(str(labelled), dim=4, epoch=1, bucket=50, minCount=1).predict("a")
+    assert ours.tokenize("a b\nc") == theirs.tokenize("a b\nc") == ["a", "b", "</s>", "c"]
