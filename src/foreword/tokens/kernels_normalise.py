@@ -174,10 +174,18 @@ def copy_escaped(source: Bytes, first: int, last: int, escape: bool, out: Bytes,
     return used
 
 
+@inlined
+def begins_with_blank(data: Bytes, index: int, stop: int) -> bool:
+    """Return whether a blank or ▁ stands at ``index``."""
+    if data[index] == _SPACE:
+        return True
+    return index + 2 < stop and data[index] == 0xE2 and data[index + 1] == 0x96 and data[index + 2] == 0x81
+
+
 @kernel
 def normalise(
     data: Bytes, begins: Longs, ends: Longs, units: UInts, strings: Bytes, symbols: Ints, ascii: Bytes, longest: int,
-    dummy: bool, collapse: bool, escape: bool, suffix: bool,
+    dummy: bool, collapse: bool, escape: bool, suffix: bool, prefix_once: bool,
     out: Bytes, out_begins: Longs, out_ends: Longs, position: Longs,
 ) -> int:  # fmt: skip
     """Normalise documents from ``position[0]`` on into ``out``; return 1 if it is too short for the next one, else 0.
@@ -191,7 +199,7 @@ def normalise(
         if collapse:
             index = skip_blanks(units, strings, symbols, data, index, stop)
         if index < stop:
-            if dummy and not suffix:
+            if dummy and not suffix and not (prefix_once and begins_with_blank(data, index, stop)):
                 if used >= len(out):
                     return 1
                 out[used] = _SPACE

@@ -33,6 +33,9 @@ from foreword.tokens.strings import BATCH, ID_BITS, find, has_space, insert, mak
 CUT_BEFORE, CUT_AFTER, CUT_NOWHERE = 0, 1, 2
 """Where a text may be cut: before runs of blanks, after them, or nowhere."""
 
+SINGLE, DOUBLE = 24, 53
+"""Binary digits of the sums: of sentencepiece, and of ``tokenizers``, which begins each word at zero."""
+
 LONGEST_WORD = 96
 """Bytes of a word that is cached; longer ones seldom come again."""
 
@@ -383,8 +386,9 @@ def encode_pieces(
                             out[written] = memo[index]
                             written += 1
                         position[5] = 1 if memo[memo_ends[number] - 1] == unknown else 0
-                        for index in range(path_memo_ends[number - 1], path_memo_ends[number]):
-                            sums[0] = sums[0] + path_memo[index]
+                        if digits == SINGLE:
+                            for index in range(path_memo_ends[number - 1], path_memo_ends[number]):
+                                sums[0] = sums[0] + path_memo[index]
                         continue
                     cached = False
             if length + 1 > len(ids):
@@ -414,8 +418,9 @@ def encode_pieces(
                     best_path(data, start, stop, trie, scores, unknown, unknown_score, rounded, ids, starts_of)
                 count = trace_back(length, ids, starts_of, scores, unknown, unknown_score, path, path_ends, path_scores)
                 written = write_path(data, start, count, path, path_ends, unknown, byte_ids, escape, out, written)
-                for index in range(count - 1, -1, -1):
-                    sums[0] = sums[0] + path_scores[index]
+                if digits == SINGLE:
+                    for index in range(count - 1, -1, -1):
+                        sums[0] = sums[0] + path_scores[index]
             if cached:
                 used, path_used = memo_ends[size - 1], path_memo_ends[size - 1]
                 if (

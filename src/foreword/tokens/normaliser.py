@@ -49,7 +49,7 @@ class Normaliser:
         data = block.data if block.data.flags.writeable else block.data.copy()
         while normalise(
             data, block.starts, block.stops, self.map.units, self.map.strings, self._trie, self._ascii, self._longest,
-            how.dummy_prefix, how.collapse, how.escape, how.suffix, out, begins, ends, position,
+            how.dummy_prefix, how.collapse, how.escape, how.suffix, how.prefix_once, out, begins, ends, position,
         ):  # fmt: skip
             longer = np.empty(2 * len(out), np.uint8)
             longer[: position[1]] = out[: position[1]]

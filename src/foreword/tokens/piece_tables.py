@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from foreword.arrays import Bools, Floats, Ints, Longs
+from foreword.arrays import Bools, Ints, Longs, Reals
 from foreword.tokens.kernels_sentencepiece import CUT_AFTER, CUT_BEFORE, CUT_NOWHERE
 from foreword.tokens.kernels_trie import build_trie
 from foreword.tokens.merges import merge_table
@@ -47,15 +48,15 @@ class Symbols:
 class PieceTables:
     """What ``encode_pieces`` takes.
 
-    trie: of all pieces (unigram) or single characters (BPE). scores: float32 (pieces,), what each adds to a path.
-    byte_ids: int32 (256,), or empty without byte fallback. cut: where a text may be cut into words.
+    trie: of all pieces (unigram) or single characters (BPE). scores: (pieces,), what each adds to a path, in the
+    precision of the sums. byte_ids: int32 (256,), or empty without byte fallback. cut: where a text may be cut.
     frozen: the trie of user-defined symbols, for BPE.
     """
 
     trie: Ints
-    scores: Floats
+    scores: Reals
     unknown: int
-    unknown_score: np.float32
+    unknown_score: np.floating[Any]
     byte_ids: Ints
     cut: int
     frozen: Ints
@@ -86,17 +87,18 @@ def textual(model: PieceModel) -> Bools:
     return np.isin(model.types, (NORMAL, USER_DEFINED, UNUSED))
 
 
-def path_scores(model: PieceModel) -> tuple[Floats, np.float32]:
+def path_scores(model: PieceModel) -> tuple[Reals, np.floating[Any]]:
     """Return what each piece adds to a path, float32 (pieces,), and what an unknown character adds.
 
     A user-defined symbol gets so much for each byte that no other path is better.
     """
-    normal = model.scores[model.types == NORMAL]
+    double = model.scores.dtype == np.float64  # tokenizers, which takes the minimum of all scores
+    normal = model.scores if double else model.scores[model.types == NORMAL]
     least, most = (normal.min(), normal.max()) if len(normal) else (np.float32(0), np.float32(0))
     scores = model.scores.copy()
     for id in np.flatnonzero(model.types == USER_DEFINED).tolist():
         scores[id] = np.float64(np.float32(len(model.pieces[id].encode())) * most) - 0.1
-    return scores, np.float32(least - UNKNOWN_PENALTY)
+    return scores, model.scores.dtype.type(least - UNKNOWN_PENALTY)
 
 
 def cut_of(texts: Iterable[bytes]) -> int:
@@ -120,19 +122,31 @@ def symbols_of(model: PieceModel, texts: Mapping[int, bytes]) -> Symbols:
     inner_lengths = [len(texts.get(id, b"")) for id in range(pieces)]
     lengths = [*inner_lengths, *(len(sign.encode()) for sign in further), 0, *inner_lengths]
 
-    ranks = np.unique(-model.scores, return_inverse=True)[1]
+    record = _all_merges(spelt, symbol_of) if model.merges is None else model.merges
+    return Symbols(
+        {text.encode(): symbol for text, symbol in symbol_of.items() if len(text) == 1},
+        {text: id for id, text in texts.items() if model.types[id] == USER_DEFINED},
+        merge_table(record, _ranks(model, record)),
+        np.array(ids, np.int32),
+        np.array(lengths, np.int32),
+        model.merges is None and bool((model.types[record[:, 2]] == UNUSED).any()),
+    )
+
+
+def _all_merges(texts: Mapping[int, str], symbol_of: Mapping[str, int]) -> Ints:
+    """Return every way to cut a piece into two symbols: left, right and merged, int32 (merges, 3)."""
     merges: list[tuple[int, int, int]] = []
-    for id, text in spelt.items():
+    for id, text in texts.items():
         for at in range(1, len(text)):
             left, right = symbol_of.get(text[:at]), symbol_of.get(text[at:])
             if left is not None and right is not None:
                 merges.append((left, right, id))
-    record = np.array(merges, np.int32).reshape(-1, 3)
-    return Symbols(
-        {text.encode(): symbol for text, symbol in symbol_of.items() if len(text) == 1},
-        {text: id for id, text in texts.items() if model.types[id] == USER_DEFINED},
-        merge_table(record, ranks[record[:, 2]].astype(np.int32)),
-        np.array(ids, np.int32),
-        np.array(lengths, np.int32),
-        bool((model.types[record[:, 2]] == UNUSED).any()),
-    )
+    return np.array(merges, np.int32).reshape(-1, 3)
+
+
+def _ranks(model: PieceModel, merges: Ints) -> Ints:
+    """Return the rank of each merge: its place in the model's list, or that of the score of what it makes."""
+    if model.merges is not None:
+        return np.arange(len(merges), dtype=np.int32)
+    ranks = np.unique(-model.scores, return_inverse=True)[1]
+    return ranks[merges[:, 2]].astype(np.int32)

@@ -25,6 +25,8 @@ def normalise(normaliser: Normaliser, text: str) -> str:
     if not parts:
         return ""
     kept = " " if how.dummy_prefix and not how.suffix else ""
+    if how.prefix_once and parts[0][:1] in (" ", SPACE):
+        kept = ""
     blank_before = how.collapse
     for part in parts:
         part = part.lstrip(" ") if blank_before else part

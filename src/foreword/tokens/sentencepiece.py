@@ -10,6 +10,7 @@ The token that ends a document is the model's ``</s>``; where it has none, one i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -18,15 +19,16 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from foreword.arrays import Ints
+from foreword.arrays import Array, Ints
 from foreword.checks import check_choice, check_numbers
 from foreword.errors import ForewordError, InputError
 from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.bpe import DEFAULT_MEMORY
+from foreword.tokens.characters import REPLACEMENT
 from foreword.tokens.corpus import Encoded, encode_text, encode_texts
 from foreword.tokens.counting import count_pieces_of
-from foreword.tokens.kernels_sentencepiece import bpe_spans, encode_pieces, unigram_spans
+from foreword.tokens.kernels_sentencepiece import DOUBLE, SINGLE, bpe_spans, encode_pieces, unigram_spans
 from foreword.tokens.normalisation_rules import Rules, normalisation_of
 from foreword.tokens.normaliser import Normaliser
 from foreword.tokens.piece_tables import PieceTables, tables_of
@@ -253,7 +255,7 @@ class SentencePieceTokenizer:
             return
         count = unigram_spans(
             text, tables.trie, tables.scores, tables.unknown, tables.unknown_score,
-            np.empty(room, np.float32), ids, begins, path, ends, np.empty(room, np.float32),
+            np.empty(room, tables.scores.dtype), ids, begins, path, ends, np.empty(room, tables.scores.dtype),
         )  # fmt: skip
         yield from zip(path[:count][::-1].tolist(), ends[:count][::-1].tolist(), strict=True)
 
@@ -275,7 +277,7 @@ class SentencePieceTokenizer:
             if type_ == BYTE:
                 held.append(int(piece.text[3:5], 16))
                 continue
-            decoded.append(held.decode("utf-8", "replace"))
+            decoded.append(characters_in(held))
             held.clear()
             at_start = at_start and not stripped and not any(decoded)
             text, stripped = piece.text, False
@@ -288,7 +290,7 @@ class SentencePieceTokenizer:
             elif at_start and strips and text.startswith(SPACE):
                 text, stripped = text[len(SPACE) :], not model.normalisation.collapse
             decoded.append(text.replace(SPACE, " "))
-        decoded.append(held.decode("utf-8", "replace"))
+        decoded.append(characters_in(held))
         text = "".join(decoded)
         return self._denormaliser.text(text).decode() if model.denormaliser else text
 
@@ -309,7 +311,9 @@ class SentencePieceTokenizer:
             "normalisation": how,
             "names": asdict(model.names),
         }
-        arrays = {name: np.frombuffer(data, np.uint8) for name, data in maps.items()}
+        arrays: dict[str, Array] = {name: np.frombuffer(data, np.uint8) for name, data in maps.items()}
+        if model.merges is not None:
+            arrays["merges"] = model.merges
         return Parts(settings, {"scores": model.scores, "types": model.types, **arrays}, self.vocab)
 
     @classmethod
@@ -334,11 +338,28 @@ class SentencePieceTokenizer:
             Normalisation(arrays["character_map"].tobytes(), **how),
             SpecialNames(**names),
             arrays["denormaliser"].tobytes(),
+            np.array(arrays["merges"]) if "merges" in arrays else None,
         )
         tokenizer = cls.from_model(model)
         if tokenizer.vocab != parts.vocab:
             raise InputError("the vocabulary is not that of the pieces")
         return tokenizer
+
+
+def characters_in(data: bytearray) -> str:
+    """Return the characters of UTF-8; each byte that belongs to none becomes U+FFFD, as in sentencepiece."""
+    found: list[str] = []
+    start = 0
+    while start < len(data):
+        for stop in range(start + 1, min(start + 4, len(data)) + 1):
+            with suppress(UnicodeDecodeError):
+                found.append(data[start:stop].decode())
+                break
+        else:
+            stop = start + 1
+            found.append(REPLACEMENT)
+        start = stop
+    return "".join(found)
 
 
 def load_sentencepiece(path: str | Path) -> SentencePieceTokenizer:
@@ -368,11 +389,11 @@ class _Encoder:
         self.arena = np.empty(16 * room, np.uint8)
         self.starts, self.memo_ends, self.path_ends = (np.zeros(room + 2, np.int64) for _ in range(3))
         self.limits = np.zeros(room + 2, np.float64)
-        self.memo, self.path = np.empty(6 * room, np.int32), np.empty(4 * room, np.float32)
+        self.memo, self.path = np.empty(6 * room, np.int32), np.empty(4 * room, self.tables.scores.dtype)
         self.size = 1  # number 0 is a document's end, which is not looked up
 
     def _scratch(self, length: int) -> None:
-        self.rounded, self.scores = (np.empty(length, np.float32) for _ in range(2))
+        self.rounded, self.scores = (np.empty(length, self.tables.scores.dtype) for _ in range(2))
         self.best, self.second = (np.empty(length, np.float64) for _ in range(2))
         self.ids, self.begins, self.pieces, self.stops = (np.empty(length, np.int32) for _ in range(4))
         self.heap = np.empty(6 * length if len(self.tables.symbols.merges) else 0, np.int64)
@@ -382,10 +403,11 @@ class _Encoder:
         out = np.empty((3 if len(tables.byte_ids) else 1) * block.text_bytes() + len(block) + 1, np.int32)
         ends = np.empty(len(block), np.int64)
         position = np.array([0, 0, 0, self.size, 0, 0], np.int64)
-        sums = np.zeros(1, np.float32)
+        sums = np.zeros(1, tables.scores.dtype)
+        digits = SINGLE if tables.scores.dtype == np.float32 else DOUBLE
         while need := encode_pieces(
             block.data, block.starts, block.stops, block.open, tables.cut, self.escape, self.end,
-            tables.trie, tables.scores, tables.unknown, tables.unknown_score, 24, tables.byte_ids,
+            tables.trie, tables.scores, tables.unknown, tables.unknown_score, digits, tables.byte_ids,
             symbols.merges, tables.frozen, symbols.ids, symbols.lengths,
             self.slots, self.arena, self.starts, self.limits, self.memo_ends, self.memo, self.path_ends, self.path,
             self.rounded, self.best, self.second, self.ids, self.begins, self.pieces, self.stops, self.scores,

@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-from foreword.arrays import Bytes, Floats
+from foreword.arrays import Bytes, Ints, Reals
 from foreword.errors import ForewordError, InputError
 from foreword.storage.atomic import atomic_file
 from foreword.storage.strict_json import shown
@@ -48,7 +48,8 @@ class Normalisation:
 
     character_map: ``precompiled_charsmap``, see ``character_map.py``; empty for none.
     dummy_prefix: put a blank before each text. collapse: remove white space at both ends, and repeated blanks.
-    escape: write a blank as ▁. suffix: the dummy blank goes to the end of the text.
+    escape: write a blank as ▁. suffix: the dummy blank goes to the end of the text. prefix_once: there is no dummy
+    blank before a text that begins with one (``tokenizers``).
     """
 
     character_map: bytes = b""
@@ -57,6 +58,7 @@ class Normalisation:
     escape: bool = True
     suffix: bool = False
     name: str = "identity"
+    prefix_once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +78,33 @@ class PieceModel:
 
     pieces: their texts. scores: float32 (pieces,). types: uint8 (pieces,), ``NORMAL`` to ``BYTE``.
     denormaliser: a character map that is applied to decoded text; empty for none.
+    merges: int32 (merges, 3), left, right and merged id, of a BPE that has a list of them (``tokenizers``); None where
+    any two pieces merge whose texts together are one (sentencepiece). Scores in float64 are added in that precision.
     """
 
     pieces: tuple[str, ...]
-    scores: Floats
+    scores: Reals
     types: Bytes
     algorithm: Algorithm = "unigram"
     byte_fallback: bool = False
     normalisation: Normalisation = field(default_factory=Normalisation)
     names: SpecialNames = field(default_factory=SpecialNames)
     denormaliser: bytes = b""
+    merges: Ints | None = None
 
     def __post_init__(self) -> None:
         if not (len(self.pieces) == len(self.scores) == len(self.types)):
             raise InputError(f"{len(self.pieces)} pieces, {len(self.scores)} scores and {len(self.types)} types")
         if self.algorithm not in ("unigram", "bpe"):
             raise InputError(f"its model type is {shown(self.algorithm)}, expected unigram or bpe")
-        if self.scores.dtype != np.float32 or self.types.dtype != np.uint8:
-            raise InputError("scores must be float32, and types uint8")
+        if self.scores.dtype not in (np.float32, np.float64) or self.types.dtype != np.uint8:
+            raise InputError("scores must be float32 or float64, and types uint8")
+        if self.merges is not None and (
+            self.merges.dtype != np.int32
+            or self.merges.shape[1:] != (3,)
+            or (len(self.merges) and not 0 <= self.merges.min() <= self.merges.max() < len(self.pieces))
+        ):
+            raise InputError("the merges must be rows of three ids of pieces, int32")
         if not np.isfinite(self.scores).all():
             raise InputError("a score is not a finite number")
         if len(self.types) and not 1 <= self.types.min() <= self.types.max() <= BYTE:
@@ -249,7 +260,9 @@ def _decoded(value: memoryview, what: str) -> str:
 
 
 def model_bytes(model: PieceModel) -> bytes:
-    """Return the serialised ``ModelProto`` that sentencepiece loads."""
+    """Return the serialised ``ModelProto`` that sentencepiece loads; an InputError where it would give other ids."""
+    if model.scores.dtype != np.float32 or model.merges is not None or model.normalisation.prefix_once:
+        raise InputError("a .model cannot hold this tokenizer, which was read from a tokenizer.json")
     pieces = [
         bytes_field(1, piece.encode()) + float_field(2, score) + (number_field(3, type_) if type_ != NORMAL else b"")
         for piece, score, type_ in zip(model.pieces, model.scores.tolist(), model.types.tolist(), strict=True)

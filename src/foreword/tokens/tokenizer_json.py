@@ -21,7 +21,9 @@ r"""Hugging Face's ``tokenizer.json``, both ways: byte-pair encoding as ``BPETok
 * ``kind="characters"`` is a Split before each character that ``str.isspace`` calls white space, spelt out because
   regular expression engines disagree about four of them.
 
-Whatever ``BPETokenizer`` would do differently is refused, in one line that says what was found and expected.
+Unigram models, and BPE with byte fallback, are in ``piece_json.py``.
+
+Whatever our tokenizers would do differently is refused, in one line that says what was found and expected.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ import json
 import mmap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -42,6 +44,8 @@ from foreword.storage.strict_json import parse_json_object, shown
 from foreword.text.unicode import Form
 from foreword.tokens.bpe import ENDS, BPETokenizer, Pattern
 from foreword.tokens.merges import Kind
+from foreword.tokens.piece_json import piece_tokenizer
+from foreword.tokens.sentencepiece import SentencePieceTokenizer
 from foreword.tokens.vocab import END, UNKNOWN
 
 SIZE_LIMIT = 256 << 20
@@ -91,8 +95,8 @@ def looks_like_tokenizer_json(path: Path) -> bool:
         return text[:1024].lstrip().startswith(b"{") and text.find(b'"model"') >= 0
 
 
-def read_tokenizer_json(path: str | Path) -> BPETokenizer:
-    """Read a tokenizer; an InputError unless it is a ``tokenizer.json`` that Foreword encodes identically."""
+def read_tokenizer_json(path: str | Path) -> Any:
+    """Read a ``BPETokenizer`` or ``SentencePieceTokenizer``; an InputError unless ours gives the same ids."""
     try:
         size = Path(path).stat().st_size
         if size > SIZE_LIMIT:
@@ -104,8 +108,10 @@ def read_tokenizer_json(path: str | Path) -> BPETokenizer:
         raise InputError(f"{path}: not a tokenizer that Foreword reads: {' '.join(str(error).split())}") from error
 
 
-def _tokenizer_of(facts: dict[str, Json]) -> BPETokenizer:
+def _tokenizer_of(facts: dict[str, Json]) -> BPETokenizer | SentencePieceTokenizer:
     model = _of_type(facts.get("model"), dict, "the model")
+    if model.get("type") == "Unigram" or model.get("byte_fallback") is True:
+        return _piece_tokenizer_of(facts, model)
     _check_model(model)
     cut = _read_cut(facts.get("pre_tokenizer"))
     _check_kind(cut.kind, model, facts.get("decoder"))
@@ -131,10 +137,50 @@ def _tokenizer_of(facts: dict[str, Json]) -> BPETokenizer:
     return tokenizer.with_merges(names, _read_merges(model.get("merges"), vocab))
 
 
+def _piece_tokenizer_of(facts: dict[str, Json], model: dict[str, Json]) -> SentencePieceTokenizer:
+    """Make a tokenizer over pieces with ▁: Unigram, or BPE with byte fallback."""
+    added = [_read_added(token) for token in _of_type(facts.get("added_tokens", []), list, "added_tokens")]
+    special = [token.content for token in added if token.special]
+    others = [token.content for token in added if not token.special]
+    byte_fallback = _of_type(model.get("byte_fallback", False), bool, "byte_fallback")
+    if model.get("type") == "Unigram":
+        vocab, scores = _read_scores(model.get("vocab"))
+        names = _names(vocab, added)
+        _expect(len(names) == len(scores), "the number of tokens", len(names), f"{len(scores)}, all in the vocab")
+        unknown = _of_type(model.get("unk_id"), int, "unk_id")
+        _expect(0 <= unknown < len(names), "unk_id", unknown, "an id of the vocab")
+        return piece_tokenizer(
+            facts, names, "unigram", unknown=names[unknown], special=special, added=others, scores=scores,
+            byte_fallback=byte_fallback,
+        )  # fmt: skip
+    _check_model({**model, "byte_fallback": False})
+    _expect(model.get("ignore_merges", False) is False, "ignore_merges", model.get("ignore_merges"), "false")
+    vocab = _read_vocab(model.get("vocab"))
+    return piece_tokenizer(
+        facts, _names(vocab, added), "bpe", unknown=_of_type(model.get("unk_token"), str, "unk_token"),
+        special=special, added=others, merges=_read_merges(model.get("merges"), vocab)[:, :3].astype(np.int32),
+        byte_fallback=True,
+    )  # fmt: skip
+
+
+def _read_scores(found: Json) -> tuple[dict[str, int], list[float]]:
+    """Return the ids of a Unigram vocab, and the score of each."""
+    ids: dict[str, int] = {}
+    scores: list[float] = []
+    for number, entry in enumerate(_of_type(found, list, "the model's vocab")):
+        match entry:
+            case [str(token), int() | float() as score] if not isinstance(score, bool):
+                ids.setdefault(token, number)
+                scores.append(float(score))
+            case _:
+                raise InputError(f"token {number} of the vocab is {shown(entry)}, expected a text and its score")
+    return ids, scores
+
+
 def _check_model(model: Mapping[str, Json]) -> None:
     """Check the model. Early files, such as GPT-2's, do not name its type; then it is inferred from its parts."""
     kind = model.get("type", "BPE" if "merges" in model else "missing")
-    _expect(kind == "BPE", "the model's type", kind, "BPE")
+    _expect(kind == "BPE", "the model's type", kind, "BPE or Unigram")
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         _expect(model.get(name) in (None, ""), name, model.get(name), "none")
     _expect(model.get("dropout") in (None, 0), "dropout", model.get("dropout"), "none")

@@ -336,6 +336,21 @@ class Progress:
             self._averaging_from = self.step
 
 
+def _upgrade_of(task: Task) -> Callable[[dict[str, Array], Mapping[str, Array]], dict[str, Array]]:
+    """Return what fits the arrays of a checkpoint to a run, whose number of epochs may have changed."""
+
+    def upgrade(saved: dict[str, Array], like: Mapping[str, Array]) -> dict[str, Array]:
+        saved = task.upgrade(saved, like)
+        if "looks" in saved and saved["looks"].shape != like["looks"].shape:
+            losses = np.full_like(like["looks"], np.nan)
+            shared = min(len(losses), saved["looks"].size)
+            losses[:shared] = saved["looks"].ravel()[:shared]
+            saved["looks"] = losses
+        return saved
+
+    return upgrade
+
+
 class Trainer(Progress):
     """A run of training.
 
@@ -604,7 +619,7 @@ class Trainer(Progress):
 
     def _resume(self, checkpoint: Checkpoint, kind: str, run: str) -> None:
         like = self.arrays()
-        saved = checkpoint.read(like, kind, run, self.task.upgrade)
+        saved = checkpoint.read(like, kind, run, _upgrade_of(self.task))
         if saved is not None:
             try:
                 self.restore(saved)
@@ -615,7 +630,7 @@ class Trainer(Progress):
         """Continue from what ``arrays`` returned."""
         epoch, update, step, begun = arrays["where"].tolist()
         if not 1 <= epoch <= self.epochs or step < 0:
-            raise ValueError(f"there is no epoch {epoch}, step {step}")
+            raise ValueError(f"there is no epoch {epoch}, step {step} in a run of {self.epochs} epochs")
         if not self.task.reseeded:
             _set_random_state(self._random, arrays["order"])
         self.begin_epoch(epoch)

@@ -236,10 +236,10 @@ def changed(path: str, value: object) -> dict[str, Any]:
 REFUSED: list[tuple[str, object, str]] = [
     ("model", None, "the model is None, expected an object"),
     ("model.type", "WordPiece", "'WordPiece', expected BPE"),
-    ("model.type", "Unigram", "'Unigram', expected BPE"),
+    ("model.type", "Unigram", "expected a list"),
     ("model.type", "WordLevel", "'WordLevel', expected BPE"),
     ("model.dropout", 0.1, "dropout is 0.1"),
-    ("model.byte_fallback", True, "byte_fallback is True"),
+    ("model.byte_fallback", True, "unk_token is None"),
     ("model.continuing_subword_prefix", "##", "continuing_subword_prefix is '##'"),
     ("model.end_of_word_suffix", "</w>", "end_of_word_suffix is '</w>'"),
     ("model.ignore_merges", "yes", "ignore_merges is 'yes', expected true or false"),
