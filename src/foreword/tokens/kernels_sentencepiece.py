@@ -406,21 +406,15 @@ def encode_pieces(
                     data, start, stop, symbols, ids, symbol_ids, symbol_lengths, unknown, byte_ids, escape, out, written
                 )
             else:
-                safe = False
                 if cached:
                     limit = safe_path(
                         data, start, stop, trie, scores, unknown, unknown_score, digits, best, second, ids, starts_of
                     )
-                    safe = abs(sums[0]) < limit
-                if not safe:  # and if it is cached, then as a word to be computed again every time
-                    limit = 0.0
+                else:
                     rounded[0] = sums[0]
                     best_path(data, start, stop, trie, scores, unknown, unknown_score, rounded, ids, starts_of)
                 count = trace_back(length, ids, starts_of, scores, unknown, unknown_score, path, path_ends, path_scores)
                 written = write_path(data, start, count, path, path_ends, unknown, byte_ids, escape, out, written)
-                if digits == SINGLE:
-                    for index in range(count - 1, -1, -1):
-                        sums[0] = sums[0] + path_scores[index]
             if cached:
                 used, path_used = memo_ends[size - 1], path_memo_ends[size - 1]
                 if (
@@ -440,6 +434,17 @@ def encode_pieces(
                     size += 1
                 else:
                     position[4] = 1
+            if not bpe:
+                if cached and not abs(sums[0]) < limit:  # the path that was cached may not be that of this text
+                    rounded[0] = sums[0]
+                    best_path(data, start, stop, trie, scores, unknown, unknown_score, rounded, ids, starts_of)
+                    count = trace_back(
+                        length, ids, starts_of, scores, unknown, unknown_score, path, path_ends, path_scores
+                    )
+                    written = write_path(data, start, count, path, path_ends, unknown, byte_ids, escape, out, first)
+                if digits == SINGLE:
+                    for index in range(count - 1, -1, -1):
+                        sums[0] = sums[0] + path_scores[index]
             if position[5] == 1 and out[first] == unknown:
                 for index in range(first + 1, written):
                     out[index - 1] = out[index]
