@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from foreword.classify.calibration import calibrated
     from foreword.classify.logistic import LogisticRegression, NBLogistic
     from foreword.classify.naive_bayes import NaiveBayes
+    from foreword.classify.one_vs_rest import OneVsRest
     from foreword.classify.recurrent import RecurrentClassifier
     from foreword.decode import beam_search, generate
     from foreword.errors import ForewordError
@@ -89,6 +90,7 @@ _HOME = {
     "NeuralCache": "foreword.mix.neural_cache",
     "NgramLM": "foreword.ngram.model",
     "OneHot": "foreword.features.bag",
+    "OneVsRest": "foreword.classify.one_vs_rest",
     "Pairs": "foreword.translate.pairs",
     "RecurrentClassifier": "foreword.classify.recurrent",
     "RecurrentLM": "foreword.neural.recurrent",
@@ -150,6 +152,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "NeuralCache",
     "NgramLM",
     "OneHot",
+    "OneVsRest",
     "Pairs",
     "RecurrentClassifier",
     "RecurrentLM",

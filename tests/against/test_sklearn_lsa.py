@@ -83,7 +83,7 @@ def test_it_passes_scikit_learn_s_own_checks() -> None:
 
 def test_it_stands_in_pipelines_and_searches() -> None:
     documents = texts()[:60]
-    labels = ["def" in text for text in documents]
+    labels = ["error" in text for text in documents]
     pipeline = make_pipeline(TfidfVectorizer(), LSA(4), LogisticRegression())
     search = GridSearchCV(pipeline, {"lsa__dimensions": [2, 5]}, cv=2).fit(documents, labels)
     assert search.best_params_["lsa__dimensions"] in (2, 5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from foreword.cli import progress
@@ -10,7 +12,7 @@ from foreword.cli.progress import LogLines
 
 def test_lines_come_at_growing_intervals(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = 0.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     meter = LogLines(first=10, longest=30)
     written = []
     for second in range(0, 121, 5):
@@ -23,7 +25,7 @@ def test_lines_come_at_growing_intervals(monkeypatch: pytest.MonkeyPatch, capsys
 
 def test_a_line_says_how_far_the_work_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = 0.0
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     meter = LogLines(first=10)
     meter("training, loss 5.0", 0, 4000)
     now = 10.0

@@ -102,3 +102,21 @@ def test_bad_calls(trained: tuple[Path, Any], sides: tuple[Path, Path], foreword
     refused(foreword(*train, *sides, "--set", "unit=3"), "no setting 'unit'", 2)
     refused(foreword("translate", "predict", sides[0].parent, input="x\n"), "model")
     assert not (tmp_path / "m").exists()
+
+
+def test_pairs_in_one_table(sides: tuple[Path, Path], foreword: Foreword, tmp_path: Path) -> None:
+    table, backwards = tmp_path / "pairs.tsv", tmp_path / "backwards.tsv"
+    pairs = list(zip(*(side.read_text().splitlines() for side in sides), strict=True))
+    table.write_text("".join(f"{source}\t{target}\tfrom a friend\n" for source, target in pairs))
+    backwards.write_text("".join(f"{target}\t{source}\n" for source, target in pairs))
+    call = ["translate", "train", "-o", tmp_path / "model", *SMALL, "--json", "--overwrite"]
+    expected = json.loads(foreword(*call, *sides).stdout)
+    for given in ([table], [backwards, "--columns", 2, 1]):
+        result = foreword(*call, *given)
+        assert result.exit_code == 0, result.output
+        found = json.loads(result.stdout)
+        assert {**found, "seconds": 0} == {**expected, "seconds": 0}
+    measured = foreword("translate", "evaluate", tmp_path / "model", table, "--json")
+    assert json.loads(measured.stdout)["sentences"] == len(pairs)
+    assert foreword(*call, table, "--columns", 1, 1).exit_code == 2
+    assert "line 1 has 3 columns" in foreword(*call, table, "--columns", 1, 4).stderr

@@ -65,3 +65,29 @@ def test_first_paint_within_a_second_and_steps_within_a_tenth(running: Running, 
     steps = [visit.page.evaluate(step) for _ in range(5)]
     assert min(paints) < 1000
     assert min(steps) < 100
+
+
+def test_icons_of_buttons_are_drawn_and_not_characters_that_fonts_may_lack(running: Running, visit: Visit) -> None:
+    for panel in ("cells_panel", "tokens", "tags"):
+        page = visit.open(running.address, panel)
+        visit.settle()
+        found = page.evaluate(
+            """() => [...document.querySelectorAll('.buttons button, #theme')].map(e => [
+                 e.textContent.trim(), e.querySelector('svg.icon')?.getBoundingClientRect().width ?? 0])"""
+        )
+        assert len(found) > 2
+        for text, width in found:
+            assert text.isascii()
+            assert text or width > 8
+
+
+def test_a_very_small_share_stays_on_one_line(running: Running, visit: Visit) -> None:
+    page = visit.open(running.address, PANELS[0])
+    visit.settle()
+    heights = page.evaluate(
+        """() => ['9 %', '1.2e−2 %'].map(text => { const e = document.createElement('ol'); e.className = 'bars';
+             e.style.width = '14rem'; const li = document.createElement('li'), v = document.createElement('span');
+             li.append('word', document.createElement('span'), v); v.className = 'value'; v.textContent = text;
+             e.append(li); document.body.append(e); return v.getBoundingClientRect().height; })"""
+    )
+    assert heights[0] == heights[1]

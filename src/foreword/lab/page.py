@@ -96,7 +96,10 @@ try {{
 <header class="top">
 <h1>Foreword <span>lab</span></h1>
 <nav aria-label="Panels"><div role="tablist" aria-label="Panels" id="tabs"></div></nav>
-<button type="button" id="theme" class="quiet" aria-label="Light or dark">◐</button>
+<button type="button" id="theme" class="quiet" aria-label="Light or dark">
+<svg class="icon" viewBox="0 0 16 16" width="1em" height="1em" aria-hidden="true">
+<circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" stroke-width="1.5"/>
+<path d="M8 2a6 6 0 0 1 0 12z" fill="currentColor"/></svg></button>
 </header>
 <main id="panel" tabindex="-1"></main>
 <div id="said" class="sr" role="status" aria-live="polite"></div>

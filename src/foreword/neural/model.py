@@ -17,10 +17,11 @@ import numpy as np
 
 from foreword.arrays import Array, Floats, Ids, Logs, Longs
 from foreword.checks import check_corpus, check_ids
-from foreword.errors import InputError, MissingExtraError, NotFittedError, SettingError
+from foreword.errors import InputError, MissingExtraError, SettingError
+from foreword.measures.perplexity import MeanScore
 from foreword.protocols import Json, NextToken, Parts, Rows
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
+from foreword.tokens.vocab import LearntVocab, Vocab
 
 try:
     import torch
@@ -56,7 +57,7 @@ class NeuralState:
         return NeuralState(self.hidden[rows], tuple(part[rows] for part in self.parts))
 
 
-class NeuralLM(NeuralModel[Corpus]):
+class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
     """A neural language model: a subclass stores its settings under their names, and supplies ``network``.
 
     COUNTED_BIAS: the words' biases begin as the logs of their frequencies in the training text. From zero, a small
@@ -78,7 +79,6 @@ class NeuralLM(NeuralModel[Corpus]):
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(training, dropout, seed, device, settings)
-        self._vocab: Vocab | None = None
 
     def network(self, vocab: Vocab) -> Network:
         """Return the network for a vocabulary."""
@@ -88,13 +88,6 @@ class NeuralLM(NeuralModel[Corpus]):
         sizes = {name: value for name, value in self.settings().items() if type(value) in (int, str)}
         shown = ", ".join(f"{name}={value!r}" for name, value in sizes.items() if name != "seed")
         return f"{type(self).__name__}({shown})"
-
-    @property
-    def vocab(self) -> Vocab:
-        """The vocabulary of the training text."""
-        if self._vocab is None:
-            raise NotFittedError(self, self.NEEDS)
-        return self._vocab
 
     def shapes(self) -> Shapes:
         """Return the names and shapes of the weights."""
@@ -137,7 +130,7 @@ class NeuralLM(NeuralModel[Corpus]):
 
     def logprobs(self, corpus: Corpus) -> Logs:
         """Return float64 (ids,): the log-probability of each id; documents of similar length are read together."""
-        self.check_text(corpus)
+        check_corpus(corpus, self.vocab)
         logs = np.empty(len(corpus.ids))
         lengths = np.diff(corpus.offsets)
         order = np.argsort(-lengths, kind="stable")
@@ -169,13 +162,6 @@ class NeuralLM(NeuralModel[Corpus]):
         for row, (document, length) in enumerate(zip(group.tolist(), lengths.tolist(), strict=True)):
             logs[corpus.offsets[document] : corpus.offsets[document] + length] = found[:length, row]
 
-    def check_text(self, corpus: Corpus) -> None:
-        """Raise an InputError for a text that cannot be scored."""
-        check_corpus(corpus)
-        if corpus.vocab != self.vocab:
-            raise InputError("the text was turned into ids with another vocabulary than the model's")
-        corpus.check_ids()
-
     def hidden_states(self, ids: Ids) -> Iterator[tuple[Tensor, Tensor]]:
         """Read a document chunk by chunk; yield what the softmax reads for each word (T, D), and the words (T,)."""
         weights, network, flat = self.weights_, self.network(self.vocab), self.flat_weights()
@@ -186,13 +172,6 @@ class NeuralLM(NeuralModel[Corpus]):
             with exact():
                 hidden, state = network.read(weights, words[begin : begin + len(targets), None], state)
             yield hidden[:, 0], targets
-
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability of an id; perplexity is exp of minus it."""
-        check_corpus(corpus)
-        if len(corpus.ids) == 0:
-            raise InputError("the text is empty: there is nothing to score")
-        return float(self.logprobs(corpus).mean())
 
     # Stepping
 

@@ -33,9 +33,10 @@ from foreword.nn.network import (
 from foreword.nn.sampled import Noise, sampled_cross_entropy, unigram
 from foreword.nn.softmax import linear_cross_entropy, takes_gradient_buffer
 from foreword.tokens.corpus import Corpus
-from foreword.training.engine import Loss, Task, Trainer
-from foreword.training.gradients import Shapes, views
+from foreword.training.engine import Trainer
+from foreword.training.gradients import views
 from foreword.training.settings import Training
+from foreword.training.task import Loss, Task
 from foreword.training.workers import WorkerGroup
 
 SHORTEST = 5
@@ -152,6 +153,7 @@ class LanguageModelTask(Task):
     sparse: ClassVar[bool] = True
     blocked_norm: ClassVar[bool] = True
     limit: ClassVar[float] = 1000.0  # nats per word
+    network: Network
 
     def __init__(
         self,
@@ -195,10 +197,6 @@ class LanguageModelTask(Task):
         if self.valid is not None:
             self._held_out = _held_out(self.valid, device)
             self.evaluate = self._held_out_score
-
-    def tensors(self) -> Shapes:
-        """Return the network's weights."""
-        return self.network.tensors()
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
         """Draw the network's weights."""

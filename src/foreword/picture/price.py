@@ -14,8 +14,8 @@ TOP, BOTTOM, HEIGHT = 20, 296, 336
 FIRST, LAST = 0.09, 0.76
 """Positions of the shortest and the longest time, as shares of the width; what is left is for the names."""
 
-LINE, COLUMN = 16, 0.08
-"""Least distance between two names of one column in pixels, and width of a column as a share of the picture's."""
+LINE, COLUMN = 16, 0.2
+"""Least distance between two names of the column in pixels, and the share of the picture's width that it is for."""
 
 Points = Mapping[str, tuple[float, float]]
 
@@ -78,23 +78,18 @@ def _mark(axes: Axes, name: str, point: tuple[float, float], edges: tuple[float,
 
 
 def _names(axes: Axes, drawn: Points, best: list[str]) -> Iterator[str]:
-    """Write each name to the right of its dot, those of neighbouring dots in one column and apart from each other."""
-    columns: list[list[str]] = []
-    for name in sorted(drawn, key=lambda name: drawn[name]):
-        at = axes.across.position(drawn[name][0])
-        if columns and at - axes.across.position(drawn[columns[-1][0]][0]) < COLUMN:
-            columns[-1].append(name)
-        else:
-            columns.append([name])
-    for column in columns:
-        right = max(axes.across.position(drawn[name][0]) for name in column) + 0.02
-        ranked = sorted(column, key=lambda name: (axes.y(drawn[name][1]), name))
-        heights = spread([axes.y(drawn[name][1]) for name in ranked], LINE, BOTTOM + 4)
-        for name, y in zip(ranked, heights, strict=True):
-            chosen = name in best
-            yield label(
-                name, percent(right), y + 4, colour="accent" if chosen else "ink", weight=600 if chosen else 400
-            )
+    """Write each name to the right of its dot; those of the longest trainings, close to each other, in one column."""
+    across = {name: axes.across.position(seconds) for name, (seconds, _) in drawn.items()}
+    last = max(across.values())
+    column = sorted((name for name in drawn if across[name] > last - COLUMN), key=lambda name: axes.y(drawn[name][1]))
+    apart = spread([axes.y(drawn[name][1]) for name in column], LINE, BOTTOM + 4)
+    heights = dict(zip(column, apart, strict=True))
+    for name, (_, value) in drawn.items():
+        right = last if name in heights else across[name]
+        y, chosen = heights.get(name, axes.y(value)), name in best
+        yield label(
+            name, percent(right + 0.02), y + 4, colour="accent" if chosen else "ink", weight=600 if chosen else 400
+        )
 
 
 def _caption(drawn: Points, best: list[str]) -> str:

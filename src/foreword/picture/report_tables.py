@@ -105,7 +105,7 @@ def interval_in_words(edges: tuple[float, float]) -> str:
 
 def epochs_in_words(row: Row) -> str:
     """Write how often a model read the training part."""
-    return f"{row.epochs:.0f}" if row.epochs >= 9.95 or row.epochs == round(row.epochs) else f"{row.epochs:.1f}"
+    return f"{row.epochs:.0f}" if row.epochs >= 9.95 else f"{row.epochs:.2g}"
 
 
 def costs(rows: Iterable[Row]) -> str:

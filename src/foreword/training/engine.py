@@ -1,8 +1,8 @@
 """One engine for every network: gradient descent with clipping, schedules, averages, checkpoints and data parallelism.
 
-A network supplies a ``Task``: its tensors by name and shape, its batches, and the loss of a batch. The engine owns the
-rest: device, precision, flat parameters, clipping, averaging, keeping the best weights, finite checks, CUDA graphs,
-checkpoints, resuming and workers. One update is
+A network supplies a ``Task`` (``task.py``): its tensors by name and shape, its batches, and the loss of a batch. The
+engine owns the rest: device, precision, flat parameters, clipping, averaging, keeping the best weights, finite checks,
+CUDA graphs, checkpoints, resuming and workers. One update is
 
     g ← ∂ loss / ∂ w,    g ← g · min(1, clip / |g|),    w ← (1 − rate · decay) w,    w ← w − rate · g  (or by Adam),
     average ← average + share · (w − average)
@@ -38,24 +38,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
-from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from foreword.arrays import Array, Longs
+from foreword.arrays import Array
 from foreword.errors import DivergedError, InputError
 from foreword.protocols import Step
 from foreword.storage.checkpoint import Checkpoint
-from foreword.training.batches import bucketed
 from foreword.training.gradients import (
     FlatGradients,
     Gradients,
-    Shapes,
     SparseGradients,
     clamp,
     clip_factor,
@@ -77,162 +73,14 @@ from foreword.training.schedules import (
     step_decay,
 )
 from foreword.training.settings import Training
+from foreword.training.task import Stage, Task
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
-
-Weights = Mapping[str, Tensor]
-State = tuple[Tensor, ...]
 
 PLANNED = 50
 """Updates whose rates and shares are written to the device ahead, at most."""
 
 STEP_SECONDS = 0.3
 """Seconds between two Steps, about, where a task does not fix the number of updates."""
-
-UPDATES_ON_GPU = 20
-"""Updates between two Steps on a GPU, where reading the loss waits for the device."""
-
-
-class Loss(NamedTuple):
-    """The loss of one batch.
-
-    value: what is differentiated, times ``Trainer.scale``. reported: the mean loss of ``Step``, unscaled; by default
-    value / scale. state: what the next update begins with.
-    """
-
-    value: Tensor
-    reported: Tensor | None = None
-    state: State = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Epochs in which the first ``groups`` groups of weights are trained, at a rate of their own."""
-
-    epochs: int
-    rate: float
-    groups: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Neighbouring tensors that are trained at ``factor`` times the rate."""
-
-    names: Sequence[str]
-    factor: float = 1.0
-
-
-class Task:
-    """What a network supplies for one training run. Methods without a default must be written.
-
-    reseeded: every epoch draws from random numbers of its own, seeded by its number, instead of one sequence.
-    sparse: on a CPU gradients of embeddings stay sparse. blocked_norm: the gradient's norm is added up in blocks.
-    casts: the loss converts weights to half precision itself, instead of being given half-precision weights.
-    later_wins: of equal scores on the held-out data the later one is the best. limit: a loss above it has diverged.
-    evaluate: scores flat weights on the held-out data, higher is better; None without such data.
-    """
-
-    reseeded: ClassVar[bool] = False
-    sparse: ClassVar[bool] = False
-    blocked_norm: ClassVar[bool] = False
-    casts: ClassVar[bool] = False
-    later_wins: ClassVar[bool] = False
-    limit: ClassVar[float] = math.inf
-    evaluate: Callable[[Tensor], float] | None = None
-
-    def bind(self, device: torch.device, group: WorkerGroup) -> None:
-        """Prepare for a device and a group of workers; called first."""
-
-    def check_workers(self, workers: int) -> None:
-        """Refuse a number of workers that cannot share a batch."""
-
-    def tensors(self) -> Shapes:
-        """Return the weights' names and shapes, in the order in which they are stored."""
-        raise NotImplementedError
-
-    def initialise(self, weights: Weights, generator: torch.Generator) -> None:
-        """Draw the initial weights; they are zero before."""
-        raise NotImplementedError
-
-    def begin_epoch(self, random: np.random.Generator) -> list[int]:
-        """Draw the batches of an epoch; return what each update counts in ``Step.done``."""
-        raise NotImplementedError
-
-    def seek(self, update: int) -> None:
-        """Prepare for an update in the middle of the epoch that was just begun, to resume there."""
-
-    def loss(self, weights: Weights, run: Trainer) -> Loss:
-        """Return the loss of the batch of update ``run.update``."""
-        raise NotImplementedError
-
-    def state(self, like: Tensor) -> State:
-        """Return what every epoch begins with; ``like`` has the device and precision."""
-        return ()
-
-    def stages(self, settings: Training) -> list[Stage]:
-        """Return the stages of the run."""
-        return [Stage(settings.epochs, settings.rate)]
-
-    def groups(self) -> list[Group]:
-        """Return the groups of weights that stages and rates tell apart."""
-        return [Group(list(self.tensors()))]
-
-    def rate_factor(self, update: int) -> float:
-        """Return a factor of one update's rate."""
-        return 1.0
-
-    def updates_per_step(self, device: torch.device) -> int | None:
-        """Return the number of updates between two Steps; None to go by the clock."""
-        return 1 if device.type == "cpu" else UPDATES_ON_GPU
-
-    def recordable(self) -> bool:
-        """Return whether every update runs the same kernels, so that it can be a CUDA graph."""
-        return False
-
-    def scale(self) -> float:
-        """Return the constant that the loss is a multiple of."""
-        return 1.0
-
-    def upgrade(self, saved: dict[str, Array], like: Mapping[str, Array]) -> dict[str, Array]:
-        """Convert a checkpoint that an older version wrote."""
-        return saved
-
-
-class BatchTask(Task):
-    """A task that reads examples in batches of similar length.
-
-    lengths: what each example counts; an example of length 0 is left out. With several workers each reads its share of
-    a batch, and losses are weighted by the lengths of the shares.
-    """
-
-    def __init__(self, lengths: Sequence[int] | Longs, batch: int) -> None:
-        self.lengths, self.batch = np.asarray(lengths, np.int64), batch
-        self._batches: list[list[int]] = []
-
-    def batches(self, random: np.random.Generator) -> list[list[int]]:
-        """Draw the batches of an epoch, each a list of examples."""
-        return bucketed(self.lengths.tolist(), self.batch, random)
-
-    def batch_loss(self, weights: Weights, examples: list[int], run: Trainer) -> Loss:
-        """Return the loss of some examples, times ``run.scale``."""
-        raise NotImplementedError
-
-    def begin_epoch(self, random: np.random.Generator) -> list[int]:
-        """Draw the batches of an epoch."""
-        self._batches = self.batches(random)
-        return [int(self.lengths[each].sum()) for each in self._batches]
-
-    def loss(self, weights: Weights, run: Trainer) -> Loss:
-        """Return the loss of this worker's share of a batch, weighted so that the mean over workers is the batch's."""
-        examples = self._batches[run.update]
-        if run.group.size == 1:
-            return self.batch_loss(weights, examples, run)
-        own = examples[run.group.rank :: run.group.size]
-        loss = self.batch_loss(weights, own or examples[:1], run)
-        return loss._replace(value=loss.value * self.share(own, examples, run.group.size))
-
-    def share(self, own: list[int], examples: list[int], workers: int) -> float:
-        """Return the weight of one worker's loss, a mean over its examples; for a sum it is ``workers``."""
-        return workers * float(self.lengths[own].sum()) / float(self.lengths[examples].sum())
 
 
 class Progress:
@@ -334,6 +182,21 @@ class Progress:
         settled = averaging_begins(self.evaluations, patience=self.settings.wait) is not None
         if self._averaging_from is None and settled:
             self._averaging_from = self.step
+
+
+def _upgrade_of(task: Task) -> Callable[[dict[str, Array], Mapping[str, Array]], dict[str, Array]]:
+    """Return what fits the arrays of a checkpoint to a run, whose number of epochs may have changed."""
+
+    def upgrade(saved: dict[str, Array], like: Mapping[str, Array]) -> dict[str, Array]:
+        saved = task.upgrade(saved, like)
+        if "looks" in saved and saved["looks"].shape != like["looks"].shape:
+            losses = np.full_like(like["looks"], np.nan)
+            shared = min(len(losses), saved["looks"].size)
+            losses[:shared] = saved["looks"].ravel()[:shared]
+            saved["looks"] = losses
+        return saved
+
+    return upgrade
 
 
 class Trainer(Progress):
@@ -604,7 +467,7 @@ class Trainer(Progress):
 
     def _resume(self, checkpoint: Checkpoint, kind: str, run: str) -> None:
         like = self.arrays()
-        saved = checkpoint.read(like, kind, run, self.task.upgrade)
+        saved = checkpoint.read(like, kind, run, _upgrade_of(self.task))
         if saved is not None:
             try:
                 self.restore(saved)
@@ -615,7 +478,7 @@ class Trainer(Progress):
         """Continue from what ``arrays`` returned."""
         epoch, update, step, begun = arrays["where"].tolist()
         if not 1 <= epoch <= self.epochs or step < 0:
-            raise ValueError(f"there is no epoch {epoch}, step {step}")
+            raise ValueError(f"there is no epoch {epoch}, step {step} in a run of {self.epochs} epochs")
         if not self.task.reseeded:
             _set_random_state(self._random, arrays["order"])
         self.begin_epoch(epoch)

@@ -29,12 +29,22 @@ except ImportError:
 
 from foreword.nn.dropout import Dropout
 from foreword.storage.checkpoint import Checkpoint, fingerprint
-from foreword.training.engine import Task, Trainer, Weights
+from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes, choose_device, new_flat, views
 from foreword.training.settings import Training, dropout_from, training_from
+from foreword.training.task import Task, Weights
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
 Data = TypeVar("Data")
+
+
+def without_length(settings: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the settings without how long to train: that may change when a run is resumed, what it learns may not."""
+    return {
+        name: without_length(value) if isinstance(value, dict) else value
+        for name, value in settings.items()
+        if name not in ("epochs", "seconds")
+    }
 
 
 class NeuralModel(ShownInNotebook, Generic[Data]):
@@ -130,9 +140,7 @@ class NeuralModel(ShownInNotebook, Generic[Data]):
     def run_id(self, data: Data, valid: Data | None, workers: int = 1) -> str:
         """Return the fingerprint of a run: settings, data and the number of workers."""
         held_out = [] if valid is None else self.fingerprinted(valid)
-        # How long to train may change when a run is resumed; what it learns from and how may not.
-        settings = {name: value for name, value in self.settings().items() if name not in ("epochs", "seconds")}
-        run = fingerprint(settings, *self.fingerprinted(data), *held_out)
+        run = fingerprint(without_length(self.settings()), *self.fingerprinted(data), *held_out)
         return run if workers == 1 else f"{run} by {workers}"
 
     def restore_best(self, arrays: Mapping[str, Array]) -> Self:

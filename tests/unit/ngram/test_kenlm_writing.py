@@ -267,7 +267,8 @@ def test_34_gigabytes_open_at_once(tmp_path: Path) -> None:
     sparse_file(tmp_path / "huge.bin", 1_100_000_000)
     assert (tmp_path / "huge.bin").stat().st_size > 34_000_000_000
     command = [sys.executable, "-c", OPENING, str(tmp_path / "huge.bin")]
-    seconds, private = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    for _ in range(2):  # kernels are compiled the first time
+        seconds, private = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert float(seconds) < 1
     assert int(private) < 300 << 20
 

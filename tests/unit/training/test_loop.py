@@ -21,9 +21,10 @@ from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
-from foreword.training.engine import Loss, Trainer
+from foreword.training.engine import Trainer
 from foreword.training.gradients import clip_factor, norm_of, views
 from foreword.training.settings import Training
+from foreword.training.task import Loss
 
 torch.set_num_threads(1)
 CPU = torch.device("cpu")

@@ -104,7 +104,8 @@ def compare(
         raise SettingError("min_count and max_size are for the tokenizer made here: set them on the one you give")
     if seed < 0:
         raise SettingError(f"seed={seed} must not be negative")
-    check_not_string(texts)
+    if not isinstance(texts, Splits | Streams):
+        check_not_string(texts)
     if not time_budget > 0:
         raise SettingError(f"time_budget={time_budget} must be more than 0 seconds")
     if most_bytes < 1:

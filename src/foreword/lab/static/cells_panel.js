@@ -2,7 +2,7 @@
 
 import { KINDS, adjusted, gradientByLag, run, wordInput } from "lab/cells";
 import { lineChart } from "lab/chart";
-import { ask, field, fixed, h, readable, s, say, select, shade, slider, trouble } from "lab/dom";
+import { ask, field, fixed, h, icon, readable, s, say, select, shade, slider, trouble } from "lab/dom";
 
 const TITLES = { rnn: "RNN", lstm: "LSTM", gru: "GRU" };
 const COLOURS = { rnn: "var(--c1)", lstm: "var(--c2)", gru: "var(--c3)" };
@@ -96,12 +96,12 @@ export async function start(view) {
   const length = slider({ id: "cells-length", label: "Sequence length", min: 1, max: LONGEST, step: 1, value: words().length,
     show: (value) => `${value}`, change: (value) => { now.length = value; refresh(); } });
   const slow = h("input", { id: "cells-slow", type: "checkbox", onchange: () => { now.slow = slow.checked; now.operation = now.slow ? 1 : 4; draw(); } });
-  const play = h("button", { type: "button", class: "main", id: "cells-play", onclick: () => (now.playing ? pause() : go()) }, "▶ Play");
+  const play = h("button", { type: "button", class: "main", id: "cells-play", onclick: () => (now.playing ? pause() : go()) }, icon("play"), " Play");
   const buttons = h("div", { class: "buttons", role: "group", "aria-label": "Steps" },
-    h("button", { type: "button", onclick: () => { pause(); now.word = 0; now.operation = now.slow ? 1 : 4; draw(); }, "aria-label": "To the first word" }, "⏮"),
-    h("button", { type: "button", id: "cells-back", onclick: () => { pause(); move(-1); }, "aria-label": "Back" }, "◀"),
+    h("button", { type: "button", onclick: () => { pause(); now.word = 0; now.operation = now.slow ? 1 : 4; draw(); }, "aria-label": "To the first word" }, icon("first")),
+    h("button", { type: "button", id: "cells-back", onclick: () => { pause(); move(-1); }, "aria-label": "Back" }, icon("back")),
     play,
-    h("button", { type: "button", id: "cells-next", onclick: () => { pause(); move(1); }, "aria-label": "Next" }, "▶|"),
+    h("button", { type: "button", id: "cells-next", onclick: () => { pause(); move(1); }, "aria-label": "Next" }, icon("next")),
     h("label", { class: "check", for: "cells-slow" }, slow, " one operation at a time"));
 
   function move(by) {
@@ -118,12 +118,12 @@ export async function start(view) {
   }
   function go() {
     now.playing = setInterval(() => (view.isConnected ? move(1) : pause()), TICK);
-    play.textContent = "❚❚ Pause";
+    play.replaceChildren(icon("pause"), " Pause");
   }
   function pause() {
     clearInterval(now.playing);
     now.playing = null;
-    play.textContent = "▶ Play";
+    play.replaceChildren(icon("play"), " Play");
   }
 
   // Drawing

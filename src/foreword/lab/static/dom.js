@@ -23,6 +23,21 @@ function filled(element, attributes, children) {
   return element;
 }
 
+// Drawn, not written: some fonts lack these characters.
+const ICONS = {
+  first: "M3 3h2v10H3zM13 3v10L6 8z",
+  back: "M12 3v10L4 8z",
+  next: "M3 3v10l7-5zM11 3h2v10h-2z",
+  play: "M4 2v12l9-6z",
+  pause: "M4 3h3v10H4zM9 3h3v10H9z",
+};
+
+/** A small picture for a button, in the colour of its text. */
+export function icon(name) {
+  return s("svg", { class: "icon", viewBox: "0 0 16 16", width: "1em", height: "1em", "aria-hidden": "true", focusable: "false" },
+    s("path", { d: ICONS[name], fill: "currentColor" }));
+}
+
 /** Ask the server. What goes wrong is an Error whose message is the server's sentence. */
 export async function ask(path, body) {
   const how = body === undefined ? {} : {

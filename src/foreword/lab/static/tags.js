@@ -1,6 +1,6 @@
 // A hidden Markov model at work: what it believes before a word (predict), after it (correct), and the best path.
 
-import { ask, every, field, h, later, latest, readable, select, shade, trouble } from "lab/dom";
+import { ask, every, field, h, icon, later, latest, readable, select, shade, trouble } from "lab/dom";
 
 const VIEWS = [["predicted", "Predict: before the word is seen"], ["corrected", "Correct: after the word"], ["smoothed", "With the words that follow"]];
 
@@ -15,8 +15,8 @@ export async function start(view) {
   const others = h("div", {});
   const note = h("p", { class: "note", role: "status" });
   const buttons = h("div", { class: "buttons", role: "group", "aria-label": "Steps" },
-    h("button", { type: "button", id: "tags-back", "aria-label": "Back", onclick: () => step(-1) }, "◀"),
-    h("button", { type: "button", id: "tags-next", "aria-label": "Next", onclick: () => step(1) }, "▶|"));
+    h("button", { type: "button", id: "tags-back", "aria-label": "Back", onclick: () => step(-1) }, icon("back")),
+    h("button", { type: "button", id: "tags-next", "aria-label": "Next", onclick: () => step(1) }, icon("next")));
   const where = h("span", { class: "note", style: "margin:0" });
   buttons.append(where);
 

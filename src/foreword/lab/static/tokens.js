@@ -1,7 +1,7 @@
 // Byte-pair encoding replayed: one merge at a time on the user's own text, and how each shortens it.
 
 import { lineChart } from "lab/chart";
-import { ask, field, h, later, latest, say, select, slider, trouble } from "lab/dom";
+import { ask, field, h, icon, later, latest, say, select, slider, trouble } from "lab/dom";
 
 const TINTS = ["var(--c1)", "var(--c2)", "var(--c3)", "var(--plus)", "var(--minus)"];
 
@@ -14,10 +14,10 @@ export async function start(view) {
   text.value = example;
   const source = select("tokens-source", [["text", "this text alone"], ["corpus", "the lab's whole text"]], (value) => { now.source = value; load(); });
   const at = slider({ id: "tokens-step", label: "Merges done", min: 0, max: 1, step: 1, value: 0, show: (value) => `${value}`, change: (value) => { pause(); show(value); } });
-  const play = h("button", { type: "button", class: "main", id: "tokens-play", onclick: () => (now.playing ? pause() : go()) }, "▶ Play");
+  const play = h("button", { type: "button", class: "main", id: "tokens-play", onclick: () => (now.playing ? pause() : go()) }, icon("play"), " Play");
   const buttons = h("div", { class: "buttons", role: "group", "aria-label": "Steps" },
-    h("button", { type: "button", id: "tokens-back", "aria-label": "One merge back", onclick: () => { pause(); show(now.step - 1); } }, "◀"), play,
-    h("button", { type: "button", id: "tokens-next", "aria-label": "Next merge", onclick: () => { pause(); show(now.step + 1); } }, "▶|"));
+    h("button", { type: "button", id: "tokens-back", "aria-label": "One merge back", onclick: () => { pause(); show(now.step - 1); } }, icon("back")), play,
+    h("button", { type: "button", id: "tokens-next", "aria-label": "Next merge", onclick: () => { pause(); show(now.step + 1); } }, icon("next")));
   const merge = h("p", { class: "merge" });
   const row = h("div", { class: "tokens", id: "tokens-row", role: "img", "aria-label": "no tokens yet" });
   const list = h("ol", { class: "merges", "aria-label": "Merges" });
@@ -62,9 +62,9 @@ export async function start(view) {
   function go() {
     if (now.told && now.step === now.told.steps.length - 1) show(0);
     now.playing = setInterval(() => { if (!view.isConnected || !now.told || now.step >= now.told.steps.length - 1) pause(); else show(now.step + 1); }, 700);
-    play.textContent = "❚❚ Pause";
+    play.replaceChildren(icon("pause"), " Pause");
   }
-  function pause() { clearInterval(now.playing); now.playing = null; play.textContent = "▶ Play"; }
+  function pause() { clearInterval(now.playing); now.playing = null; play.replaceChildren(icon("play"), " Play"); }
 
   view.replaceChildren(
     h("div", { class: "lead" }, h("h2", {}, "Tokens"),
