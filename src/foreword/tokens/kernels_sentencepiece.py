@@ -351,8 +351,8 @@ def encode_pieces(
     """Encode normalised documents; words are cached while there is space.
 
     Unigram has an empty ``merges``, and a ``trie`` of all pieces; BPE a ``trie`` of single characters.
-    The cache is a string table; word number i became ``memo[first:last]``, and a record in ``records[4 * i:]`` has first,
-    last, the sum up to which they hold, and one to spare: one cache line, which is requested a batch ahead.
+    The cache is a string table; word number i became ``memo[first:last]``, and its record, ``records[4 * i:]``, has
+    first, last, the sum up to which they hold, and one to spare: one cache line, which is requested a batch ahead.
     position: [document, offset, ids written, words cached, 1 if the cache was too small, 1 after an unknown piece].
     sums: (1,), the sum so far in this document. Returns 0, or the length of a word that the scratch is too short for.
     """
