@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,13 +25,15 @@ def check_not_string(texts: T, expected: str = "a list of texts, one document ea
     return texts
 
 
-def check_corpus(corpus: object) -> None:
-    """Raise an InputError unless this is a corpus of ids: models know ids, not text."""
+def check_corpus(corpus: Any, vocab: object = None) -> None:
+    """Raise an InputError unless this is a corpus of ids, of the vocabulary if one is given: models know no text."""
     if not hasattr(corpus, "ids") or not hasattr(corpus, "vocab"):
         raise InputError(
             f"expected a Corpus of ids, not {_named(corpus)}: Corpus.from_texts(texts, tokenizer) makes one; "
             "TextLM takes texts itself"
         )
+    if vocab is not None:
+        corpus.check(vocab)
 
 
 def check_text(text: object) -> None:
@@ -89,28 +91,40 @@ def check_weights(
             raise ValueError(f"a number of {name} is not finite")
 
 
-def check_numbers(
-    settings: object,
-    *names: str,
+def check_number(
+    name: str,
+    value: object,
+    *,
     whole: bool = False,
     least: float = 0,
     above: float | None = None,
     most: float = math.inf,
+    below: float = math.inf,
 ) -> None:
-    """Raise a SettingError unless each of these attributes is a finite number in its range, ``above`` excluded."""
+    """Raise a SettingError unless a value is a finite number in its range, ``above`` and ``below`` excluded."""
+    kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        raise SettingError(f"{name} is {value!r}: expected a {'whole ' if whole else ''}number")
+    if not (least <= value <= most and value < below and (above is None or value > above)):
+        lower = f"at least {least:g}" if above is None else f"more than {above:g}"
+        upper = "" if most == math.inf else f" and at most {most:g}"
+        upper = upper if below == math.inf else f" and less than {below:g}"
+        raise SettingError(f"{name} is {value!r}: expected {lower}{upper}")
+
+
+def check_numbers(
+    settings: object, *names: str, whole: bool = False, least: float = 0, above: float | None = None,
+    most: float = math.inf,
+) -> None:  # fmt: skip
+    """Check some attributes as ``check_number`` does."""
     for name in names:
-        value = getattr(settings, name)
-        kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
-        if isinstance(value, bool) or not isinstance(value, kinds):
-            raise SettingError(f"{name} is {value!r}: expected a {'whole ' if whole else ''}number")
-        if not (least <= value <= most and value < math.inf and (above is None or value > above)):
-            lower = f"at least {least:g}" if above is None else f"more than {above:g}"
-            upper = "" if most == math.inf else f" and at most {most:g}"
-            raise SettingError(f"{name} is {value!r}: expected {lower}{upper}")
+        check_number(name, getattr(settings, name), whole=whole, least=least, above=above, most=most)
 
 
 def check_choice(settings: object, name: str, choices: Iterable[object]) -> None:
     """Raise a SettingError unless the attribute ``name`` is one of the choices."""
     choices = list(choices)
     if (value := getattr(settings, name)) not in choices:
-        raise SettingError(f"{name} is {value!r}: expected {' or '.join(map(str, choices))}")
+        raise SettingError(
+            f"{name} is {value!r}: expected {' or '.join(str(each) for each in choices if each is not None)}"
+        )

@@ -15,11 +15,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from foreword.arrays import Bools, Doubles, Logs, Longs
+from foreword.checks import check_choice, check_number, check_numbers
 from foreword.errors import ForewordError, SettingError
 from foreword.protocols import Covering, NextToken, S, Shortlisting, Tokenizer
 from foreword.tokens.vocab import Vocab
@@ -50,7 +51,7 @@ def generate(
     equals). Of these, ``top_p`` keeps the nucleus: the fewest tokens that together have at
     least that probability (Holtzman et al., 2020). The same seed gives the same text.
     """
-    _check_max_tokens(max_tokens)
+    check_number("max_tokens", max_tokens, whole=True)
     _check_sampling(temperature, top_k, top_p, seed)
     _check_prompt(prompt, model.vocab)
     random = np.random.Generator(np.random.PCG64(seed))
@@ -296,12 +297,11 @@ class Goal:
     coverage: float = 0.0
 
     def __post_init__(self) -> None:
-        _check_max_tokens(self.max_tokens)
-        _check_search(self.width, self.length_penalty, self.n_best)
-        if self.normalisation not in ("power", "gnmt"):
-            raise SettingError(f"normalisation={self.normalisation!r} must be 'power' or 'gnmt'")
-        if not (math.isfinite(self.coverage) and self.coverage >= 0):
-            raise SettingError(f"coverage={self.coverage} must be zero or a positive number")
+        check_numbers(self, "max_tokens", whole=True)
+        check_numbers(self, "width", whole=True, least=1)
+        check_numbers(self, "n_best", whole=True, least=1, most=self.width)
+        check_numbers(self, "length_penalty", "coverage")
+        check_choice(self, "normalisation", get_args(Normalisation))
 
     def score(self, logprob: float, length: int) -> float:
         """Return the length-normalised score of a text."""
@@ -438,29 +438,13 @@ def pieces(tokenizer: Tokenizer, ids: Iterable[int], *, after: Sequence[int] = (
 # Checks
 
 
-def _check_max_tokens(max_tokens: int) -> None:
-    if max_tokens < 0:
-        raise SettingError(f"max_tokens={max_tokens} must not be negative")
-
-
 def _check_sampling(temperature: float, top_k: int | None, top_p: float | None, seed: int) -> None:
-    if not (math.isfinite(temperature) and temperature >= 0):
-        raise SettingError(f"temperature={temperature} must be zero (greedy) or a positive number")
-    if top_k is not None and top_k < 1:
-        raise SettingError(f"top_k={top_k} must be at least 1, or None for every token")
-    if top_p is not None and not 0 < top_p <= 1:
-        raise SettingError(f"top_p={top_p} must be above 0 and at most 1, or None for every token")
-    if seed < 0:
-        raise SettingError(f"seed={seed} must not be negative")
-
-
-def _check_search(width: int, length_penalty: float, n_best: int) -> None:
-    if width < 1:
-        raise SettingError(f"width={width} must be at least 1")
-    if not (math.isfinite(length_penalty) and length_penalty >= 0):
-        raise SettingError(f"length_penalty={length_penalty} must be zero (no normalisation) or a positive number")
-    if not 1 <= n_best <= width:
-        raise SettingError(f"n_best={n_best} must be at least 1 and at most the width, {width}")
+    check_number("temperature", temperature)
+    if top_k is not None:
+        check_number("top_k", top_k, whole=True, least=1)
+    if top_p is not None:
+        check_number("top_p", top_p, above=0, most=1)
+    check_number("seed", seed, whole=True)
 
 
 def _check_prompt(prompt: Sequence[int], vocab: Vocab) -> None:

@@ -140,7 +140,7 @@ _ENTRIES = (
     ),
     Kind(
         "glove", "foreword.vectors.glove:GloVe", "vectors", WORD_VECTORS, names={"glove": {}},
-        training=("resume", "memory"), min_count=5,
+        training=("resume", "memory", "meter"), min_count=5,
     ),
     Kind("word-vectors", "foreword.vectors.wordvectors:WordVectors", "vectors", WORD_VECTORS),
     Kind("static-embedder", "foreword.vectors.wordvectors:StaticEmbedder", "vectors", WORD_VECTORS),
@@ -177,6 +177,10 @@ _ENTRIES = (
         max_words=MOST_WORDS, network=True,
     ),
     Kind(
+        "mogrifier", "foreword.neural.mogrifier:Mogrifier", "language-model", names={"mogrifier": {}}, training=NETWORK,
+        aliases={"hidden": "units"}, max_words=MOST_WORDS, network=True,
+    ),
+    Kind(
         "transformer", "foreword.neural.transformer:TransformerLM", "language-model", names={"transformer": {}},
         training=NETWORK, aliases={"hidden": "units"}, max_words=MOST_WORDS, network=True,
         rungs=(
@@ -203,7 +207,7 @@ _ENTRIES = (
     Kind("one-vs-rest", "foreword.classify.one_vs_rest:OneVsRest", "multi-label"),
     Kind(
         "recurrent-classifier", "foreword.classify.recurrent:RecurrentClassifier", "classifier", ("classify",),
-        names={"lstm": {}}, aliases={"head": "units", "max_words": "words"}, network=True,
+        names={"lstm": {}}, training=("resume",), aliases={"head": "units", "max_words": "words"}, network=True,
     ),
     Kind(
         "fasttext-classifier", "foreword.fasttext.classifier:FastTextClassifier", "classifier", ("classify",),
@@ -216,7 +220,7 @@ _ENTRIES = (
     ),
     Kind(
         "bilstm-tagger", "foreword.tag.bilstm:BiLSTMTagger", "tagger", ("tag",), names={"bilstm": {}},
-        training=("valid",), aliases={"hidden": "units", "embedding": "words"}, network=True,
+        training=("valid", "resume"), aliases={"hidden": "units", "embedding": "words"}, network=True,
     ),
     # Translation and search
     Kind(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 import foreword as package
 from foreword import kinds
 from foreword.pipeline.classifier import TextClassifier
+from foreword.pipeline.fitting import new_translator
 from foreword.pipeline.search import TextSearch
 from foreword.storage.folder import load, save
 from foreword.tag.conllu import read_conllu
@@ -35,6 +36,11 @@ def same(model: Any, folder: Path) -> None:
     assert files(folder.with_name("python")) == files(folder)
 
 
+def chosen(settings: dict[str, Any]) -> list[str]:
+    """Settings as words of the command line."""
+    return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+
+
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
     path = tmp_path / "text.txt"
@@ -48,9 +54,8 @@ def test_language_models_and_vectors(foreword: Foreword, text: Path, tmp_path: P
     if name == "awd-lstm":
         settings = {**settings, "embedding": 8, "hidden": 8}
     device: dict[str, Any] = {"device": "cpu"} if settings else {}
-    given = [word for each, value in settings.items() for word in ("--set", f"{each}={value}")]
-    given += ["--device", "cpu"] if device else []
-    result = foreword("train", name, text, "-o", tmp_path / "shell", *given)
+    given = ["--device", "cpu"] if device else []
+    result = foreword("train", name, text, "-o", tmp_path / "shell", *chosen(settings), *given)
     assert result.exit_code == 0, result.output
     same(package.train(name, TEXTS, **settings, **device), tmp_path / "shell")
 
@@ -69,6 +74,47 @@ def test_classifiers(foreword: Foreword, tmp_path: Path, name: str) -> None:
     model = kinds.build(kinds.KINDS[name], {})
     texts, labels = zip(*LABELLED, strict=True)
     same(TextClassifier(model=model).fit(texts, labels), tmp_path / "shell")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("lstm", {**QUICK, "embedding": 8, "hidden": 8, "units": 4, "min_count": 1, "device": "cpu"}),
+        ("fasttext", {"dimensions": 8, "epochs": 2, "buckets": 100, "word_ngrams": 2}),
+    ],
+)
+def test_classifiers_that_read_text(
+    foreword: Foreword, tmp_path: Path, name: str, settings: dict[str, Any]
+) -> None:  # fmt: skip
+    (tmp_path / "data.tsv").write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in LABELLED))
+    result = foreword(
+        "classify", "train", tmp_path / "data.tsv", "-o", tmp_path / "shell", "--kind", name, *chosen(settings)
+    )
+    assert result.exit_code == 0, result.output
+    texts, labels = map(list, zip(*LABELLED, strict=True))
+    same(kinds.build(kinds.trained_as("classifier")[name], settings).fit(texts, labels), tmp_path / "shell")
+
+
+def test_neural_tagger(foreword: Foreword, tmp_path: Path) -> None:
+    (tmp_path / "train.conllu").write_text(TREEBANK)
+    settings = {**QUICK, "units": 4, "words": 4, "letter_units": 2, "spelling": 4, "device": "cpu"}
+    call = ("tag", "train", tmp_path / "train.conllu", "-o", tmp_path / "shell", "--kind", "bilstm", *chosen(settings))
+    result = foreword(*call)
+    assert result.exit_code == 0, result.output
+    tagger = kinds.build(kinds.trained_as("tagger")["bilstm"], settings)
+    same(tagger.fit(*read_conllu(str(tmp_path / "train.conllu"), "upos")), tmp_path / "shell")
+
+
+@pytest.mark.parametrize("tokens", ["bpe", "word"])
+def test_translators(foreword: Foreword, text: Path, tmp_path: Path, tokens: Literal["bpe", "word"]) -> None:
+    (tmp_path / "target.txt").write_text("\n".join(each[::-1] for each in TEXTS) + "\n")
+    settings = {"epochs": 1, "batch": 50, "units": 8, "words": 8}
+    call = ("translate", "train", text, tmp_path / "target.txt", "-o", tmp_path / "shell", "--tokens", tokens)
+    result = foreword(*call, "--vocab", 300, "--device", "cpu", *chosen(settings))
+    assert result.exit_code == 0, result.output
+    model = kinds.build(kinds.KINDS["seq2seq"], {**settings, "device": "cpu"})
+    ours = new_translator(model, tokens, 300).fit(TEXTS, [each[::-1] for each in TEXTS])
+    same(ours, tmp_path / "shell")
 
 
 @pytest.mark.parametrize("name", ["hmm", "features"])

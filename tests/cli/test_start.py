@@ -116,6 +116,29 @@ def test_a_wrong_call_is_refused_with_status_two(foreword: Foreword, call: list[
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (["search", "index", "text.txt", "-o", "index", "--k1", "-5"], "k1 is -5"),
+        (["search", "index", "text.txt", "-o", "index", "--set", "b=7"], "b is 7"),
+        (["cloud", "text.txt", "-o", "cloud.svg", "--width", "0"], "width is 0"),
+        (["cloud", "text.txt", "-o", "cloud.svg", "--set", "upright=7"], "upright is 7"),
+        (["serve", "model", "--max-body", "0"], "max_body is 0"),
+        (["serve", "model", "--timeout=-1"], "timeout is -1"),
+        (["serve", "model", "--set", "batch=0"], "batch is 0"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_settings_that_were_options_are_refused_with_status_two(
+    process: Process, tmp_path: Path, call: list[str], said: str
+) -> None:
+    """Out of range, they are bad usage, as an option is."""
+    (tmp_path / "text.txt").write_text("the cat sat on the mat\n")
+    result = process(*call, cwd=tmp_path)
+    assert (result.returncode, result.stderr.count("\n")) == (2, 1)
+    assert said in result.stderr
+
+
 def test_debug_shows_the_traceback_wherever_it_stands(process: Process) -> None:
     plain = process("evaluate", "nowhere", "text.txt")
     assert (plain.returncode, plain.stderr) == (1, "foreword: nowhere: no such file or folder\n")

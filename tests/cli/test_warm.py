@@ -16,7 +16,7 @@ import pytest
 
 from foreword.cli.warming import CHAINS, run_chain
 
-MESSAGE = "compiling kernels"
+MESSAGE = "compiling kernels for this machine"
 TEXT = [
     f"line {number} of a text about {'cats' if number % 3 else 'dogs'}, which {number % 7} read"
     for number in range(200)

@@ -128,5 +128,25 @@ def test_it_is_served(toy: Path) -> None:
     assert answer["perplexity"] == pytest.approx(WORDS)  # type: ignore[index]
 
 
+def test_it_answers_over_http(toy: Path) -> None:
+    pytest.importorskip("httptools", reason="httptools is not installed: pip install 'foreword[lab]'")
+    from tests.serve.conftest import Running
+
+    from foreword.serve.registry import Registry
+
+    registry = Registry()
+    registry.add("toy", load(toy))
+    server = Running(registry)
+    try:
+        (scored,) = server.ask("score", model="toy", text=["the cat"])["results"]
+        assert scored["perplexity"] == pytest.approx(WORDS)
+        following = server.ask("next", model="toy", text="the", k=WORDS)["tokens"]
+        assert [each["p"] for each in following] == pytest.approx([1 / WORDS] * WORDS)
+        (listed,) = server.client.get("/api/models").json()
+        assert (listed["name"], "generate" in listed["can"]) == ("toy", True)
+    finally:
+        server.close()
+
+
 def test_it_stands_on_the_ladder(toy: Path) -> None:
     assert next(iter(kinds.rungs())) == "uniform"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from foreword.evaluate.gradients import gradient_by_lag
-from foreword.lab.cells import UNITS, cells_of, drawn_cells, inputs_of, word_input
-from foreword.nn.cells import run
+from foreword.lab.cells import UNITS, drawn_cells, inputs_of, word_input
+from foreword.nn.cells import Cell, run
 
 from .conftest import Running, Visit
 
@@ -21,6 +21,14 @@ PLACES = {
     "gru": {"r": 2, "z": 3, "n": 4, "inner": 5},
 }
 """Where the Python cells keep what the page calls by name."""
+
+
+def cells_of(weights: dict[str, Any]) -> dict[str, Cell]:
+    """Return cells with weights from JSON, which tests compare the page with."""
+    cells = drawn_cells()
+    for kind, cell in cells.items():
+        cell.weights = {name: np.array(weight, np.float64) for name, weight in weights[kind].items()}
+    return cells
 
 
 def found(page: Any) -> dict[str, Any]:

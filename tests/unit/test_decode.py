@@ -265,7 +265,7 @@ def test_a_model_that_knows_no_next_token_is_told_so(log: float) -> None:
     ],
 )
 def test_settings_are_checked_at_the_call_and_not_at_the_first_token(setting: str, value: float) -> None:
-    with pytest.raises(SettingError, match=f"{setting}="):
+    with pytest.raises(SettingError, match=f"{setting} is"):
         generate(CERTAIN, **{setting: value})  # type: ignore[arg-type]
 
 
@@ -460,7 +460,7 @@ def test_a_search_that_finds_no_next_token_says_so(log: float) -> None:
     ],
 )
 def test_settings_of_a_search_are_checked(setting: str, value: float) -> None:
-    with pytest.raises(SettingError, match=f"{setting}="):
+    with pytest.raises(SettingError, match=f"{setting} is"):
         beam_search(CERTAIN, **{setting: value})  # type: ignore[arg-type]
 
 

@@ -528,3 +528,28 @@ def weigh(starts: Longs, columns: Ints, values: Doubles, duals: Doubles, scales:
             for c in range(classes):
                 scale = scales[np.int64(feature) * classes + c] if len(scales) else 1.0
                 table[feature, c] += value * scale * duals[row, c]
+
+
+# Pooling: many states of a text become one vector, each state looked at once. All arrays are flat float32.
+
+
+@kernel
+def last_sum_max(states: Floats, lengths: Longs, texts: int, units: int, out: Floats) -> None:
+    """Into out (B, 3H): the last state of each text, the sum of its states, and the largest number of each unit.
+
+    states (T, B, H); lengths (B,), from 1 to T.
+    """
+    step = texts * units
+    for text in range(texts):
+        length, to = lengths[text], 3 * text * units
+        for j in range(0, units, simd.LANES):
+            few, at = units - j, text * units + j
+            state = simd.load_part(states, at, few)
+            top, sums = state, simd.zeros()
+            for _ in range(length):
+                state = simd.load_part(states, at, few)
+                top, sums = simd.maximum(state, top), simd.plus(sums, state)
+                at += step
+            simd.store_part(out, to + j, state, few)
+            simd.store_part(out, to + units + j, sums, few)
+            simd.store_part(out, to + 2 * units + j, top, few)

@@ -24,11 +24,12 @@ from typing import Any, ClassVar, Literal, Self, Unpack, cast
 import numpy as np
 
 from foreword.arrays import Array, Floats, Logs, Longs
-from foreword.checks import check_choice, check_numbers, list_of_texts, saveable
+from foreword.checks import check_choice, check_number, check_numbers, list_of_texts, saveable
 from foreword.classify.labels import Prediction, check_classes, classes_of, list_of_labels, loaded_classes
 from foreword.errors import InputError, MissingExtraError, SettingError
 from foreword.protocols import Embedder, Json, Meter, Parts, Step, TextModel, TextTokenizer
 from foreword.storage.folder import load, nest, unnest
+from foreword.storage.joined import joined
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
 
@@ -42,15 +43,16 @@ from torch.nn.functional import cross_entropy, log_softmax
 from foreword.classify.recurrent_network import POOLINGS, ClassifierNetwork, TextReader, pooled_texts, read_texts
 from foreword.neural.model import NeuralLM
 from foreword.nn.dropout import Dropout, locked_mask
-from foreword.nn.embedder import EMBEDDER, nest_embedder, resolve_embedder, unnest_embedder
-from foreword.nn.network import EMBEDDING
-from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
+from foreword.nn.embedder import EMBEDDER, fingerprint_of, nest_embedder, resolve_embedder, unnest_embedder
+from foreword.nn.network import EMBEDDING, TEMPERATURE
+from foreword.nn.recurrent_network import CELLS, PLAIN, RecurrentNetwork
 from foreword.storage.checkpoint import Checkpoint
 from foreword.training.batches import bucketed, padded_ids, padded_vectors
-from foreword.training.engine import BatchTask, Group, Loss, Stage, Trainer, Weights
+from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes, new_flat, views
 from foreword.training.model import NeuralModel
 from foreword.training.settings import Training, TrainingSettings, options_from, saved_settings, settings_of
+from foreword.training.task import BatchTask, Group, Loss, Stage, Weights
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
 LabelledTexts = tuple[Iterable[str], Sequence[Any]]
@@ -107,6 +109,7 @@ class ClassificationTask(BatchTask):
 
     casts: ClassVar[bool] = True
     later_wins: ClassVar[bool] = True
+    network: ClassifierNetwork
 
     def __init__(
         self,
@@ -124,14 +127,6 @@ class ClassificationTask(BatchTask):
         self.pretrained, self.unfreezing = pretrained, unfreezing
         self.ids = reader.ids(texts)
         self.context: list[Floats] | None = None
-
-    def bind(self, device: torch.device, group: WorkerGroup) -> None:
-        """Remember the device for batches."""
-        self.device = device
-
-    def tensors(self) -> Shapes:
-        """Return the network's weights."""
-        return self.network.tensors()
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
         """Copy the language model's weights, or draw them; draw the head's; measure what the head reads."""
@@ -339,7 +334,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
 
     def _build(self, texts: list[str]) -> Weights | None:
         """Build the tokenizer and the network; return the weights of the language model, if there is one."""
-        model = load(self.language_model) if isinstance(self.language_model, str) else self.language_model
+        model = self._language_model()
         embedder, pretrained = resolve_embedder(self.embedder), None
         if model is None:
             tokenizer: TextTokenizer = WordTokenizer(
@@ -350,16 +345,19 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
             encoder = RecurrentNetwork(*sizes, False, self.cell, self.hidden, 1.0)
         else:
             tokenizer, language_model, encoder = _encoder_of(model, self.language_model)
-            pretrained = dict(language_model.weights_)
+            pretrained = {name: part for name, part in language_model.weights_.items() if name != TEMPERATURE}
             self.cell = encoder.cell  # type: ignore[assignment]
             self.embedding, self.hidden, self.layers = encoder.embedding, encoder.hidden, encoder.layers
         self._set_network(TextReader(tokenizer, embedder, self.words, self.from_end), encoder)
         return pretrained
 
+    def _language_model(self) -> Any:
+        return load(self.language_model) if isinstance(self.language_model, str) else self.language_model
+
     def fingerprinted(self, data: LabelledTexts) -> list[Array]:
-        """Return the bytes of texts and labels, and their lengths."""
+        """Return the bytes of texts and labels, and what identifies the language model and the embedder."""
         parts = [str(text).encode(errors="surrogatepass") for part in data for text in part]
-        return [np.frombuffer(b"".join(parts), np.uint8), np.array([len(part) for part in parts], np.int64)]
+        return [*joined(parts), *fingerprint_of(self._language_model()), *fingerprint_of(self._reader.embedder)]
 
     # Classifying
 
@@ -381,8 +379,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
 
     def predict_best(self, texts: Iterable[str], k: int = 1) -> Iterator[Prediction]:
         """Yield the k likeliest classes of each text with their probabilities, the likeliest first."""
-        if k < 1:
-            raise SettingError(f"k={k}: expected at least 1")
+        check_number("k", k, whole=True, least=1)
         classes, shares = self.classes_, self.predict_proba(texts)
         order = np.argsort(-shares, axis=1, kind="stable")[:, :k]
         best = np.take_along_axis(shares, order, 1).tolist()
@@ -486,7 +483,7 @@ def _encoder_of(model: object, source: object) -> tuple[TextTokenizer, NeuralLM,
     """Return the tokenizer, the language model and its network; raise if it is not a recurrent one."""
     if isinstance(model, TextModel) and isinstance(model.model, NeuralLM):
         network = model.model.network(model.model.vocab)
-        if isinstance(network, RecurrentNetwork) and not network.mogrify:
+        if isinstance(network, RecurrentNetwork) and not network.mogrify and network.variant == PLAIN:
             return model.tokenizer, model.model, replace(network, softmaxes=1)
     where = f"{source}: " if isinstance(source, str) else ""
     found = type(model.model if isinstance(model, TextModel) else model).__name__

@@ -29,7 +29,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from foreword.arrays import Array, Floats, Longs
-from foreword.classify.kernels_pooling import last_sum_max
+from foreword.classify.kernels import last_sum_max
 from foreword.nn.dropout import draw_mask
 from foreword.nn.fused import flat
 from foreword.nn.network import BIAS, EMBEDDING, OUTPUT, State, Weights

@@ -89,9 +89,8 @@ def _run(root: Path, tests: Sequence[str], proofs: Mapping[str, list[str]], quie
 
 def _write(root: Path, runs: Mapping[str, StoredRun]) -> None:
     """Keep the runs of tests that are still there, and write the page from them."""
-    from foreword.lessons.claims.page import write_page
     from foreword.lessons.claims.proofs import find_proofs, write_stored
-    from foreword.lessons.claims.table import CLAIMS, rows_of
+    from foreword.lessons.claims.table import CLAIMS, rows_of, write_page
     from foreword.storage.atomic import atomic_file
 
     there = find_proofs(root)

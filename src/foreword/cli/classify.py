@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from foreword.evaluate.classification import Confusion
     from foreword.fasttext.classifier import FastTextClassifier
     from foreword.pipeline.classifier import TextClassifier
+    from foreword.pipeline.fitting import Output
     from foreword.protocols import Meter
     from foreword.text.block import Block
     from foreword.text.labelled import LabelledBlock, LabelledReading, Tell
@@ -110,15 +111,19 @@ class FastTextOptions:
         int | None,
         typer.Option("--cutoff", metavar="ROWS", min=1, help="With --quantize: keep this many words and n-grams."),
     ] = None
-    resume: Annotated[bool, typer.Option("--resume", help="For fasttext: resume a training that was stopped.")] = False
+    resume: Annotated[
+        bool, typer.Option("--resume", help="For fasttext and lstm: resume a training that was stopped.")
+    ] = False
 
     def check(self, kind: str, folds: int | None) -> None:
         """Refuse a call that makes no sense before anything is read."""
         given = {"--autotune": self.autotune, "--valid": self.valid, "--quantize": self.quantize or None}
-        given |= {"--cutoff": self.cutoff, "--resume": self.resume or None}
+        given |= {"--cutoff": self.cutoff}
         for option, value in given.items():
             if value is not None and kind != FASTTEXT:
                 raise typer.BadParameter(f"means nothing to {kind}, only to {FASTTEXT}", param_hint=f"'{option}'")
+        if self.resume and "resume" not in kinds.trained_as("classifier")[kind].training:
+            raise typer.BadParameter(f"means nothing to {kind}, which is trained at once", param_hint="'--resume'")
         if (self.autotune is None) != (self.valid is None):
             raise typer.BadParameter("goes with --valid, and neither alone", param_hint="'--autotune'")
         if self.cutoff is not None and not self.quantize:
@@ -149,7 +154,7 @@ def train(
     The default is logistic regression on words and pairs of words, weighted by naive Bayes. The columns of the text and
     of the label are guessed unless given, and the guess is reported.
 
-    Ctrl-C saves what fasttext has learnt, and the same command with --resume continues.
+    Ctrl-C saves what fasttext has learnt, and lstm in MODEL.checkpoint; the same command with --resume continues.
     """
     if out is None and evaluation.folds is None:
         raise typer.BadParameter("name the folder to save the model in, or ask for --folds", param_hint="'-o'")
@@ -172,7 +177,7 @@ class _Training:
 
     def run(self, data: list[str], out: str | None) -> None:
         from foreword.cli.labelled import gathered, labelled_in
-        from foreword.cli.models import check_output
+        from foreword.cli.models import check_output, nothing_to_resume
         from foreword.cli.printing import print_message
         from foreword.cli.progress import progress
 
@@ -180,9 +185,11 @@ class _Training:
         make = maker(classifier.kind, classifier.features, classifier.settings, classifier.calibrate, classifier.seed)
         begun: Any = None
         if out is not None:
-            chosen = kinds.trained_as("classifier")[classifier.kind].name
+            chosen = kinds.trained_as("classifier")[classifier.kind]
             overwrite = classifier.overwrite or self.fasttext.resume
-            check_output(out, folder=True, kind=chosen, overwrite=overwrite)
+            check_output(out, folder=True, kind=chosen.name, overwrite=overwrite)
+            if nothing_to_resume(self.target(out), chosen):
+                return
             if classifier.kind == FASTTEXT and self.fasttext.autotune is None:
                 begun = begun_or_resumed(classifier.settings, out, resume=self.fasttext.resume)
                 if self.fasttext.resume and begun.finished:
@@ -204,27 +211,38 @@ class _Training:
                     measured["test"] = measure_labelled(model, held_out, say)
         self._report({**facts, "seconds": time.perf_counter() - began, "output": out}, measured)
 
+    def target(self, out: str) -> Output:
+        """Return where the classifier is saved."""
+        from foreword.pipeline.fitting import Output
+
+        return Output(out, self.fasttext.resume)
+
     def _fit_and_save(
         self, make: Callable[[], Any], begun: Any, texts: list[Block], labels: list[str], out: str,
         facts: dict[str, Any], meter: Meter | None, say: Tell,
     ) -> Any:  # fmt: skip
         from foreword.cli.labelled import labelled_in, read_by
-        from foreword.pipeline.fitting import Output, run_steps
+        from foreword.pipeline.fitting import run_network, run_steps
         from foreword.storage.folder import save
 
-        model: Any
+        model: Any = begun
+        target = self.target(out)
         if self.fasttext.autotune is not None and self.fasttext.valid is not None:
             tried_on = labelled_in([self.fasttext.valid], self.reading, say, meter)
             model, found = tuned(texts, labels, tried_on, self.fasttext.autotune, self.classifier.settings, meter, say)
             facts |= found
         elif begun is not None:
-            model = begun
-            run_steps(model, model.train(read_by(model, texts), labels), Output(out), meter)
+            run_steps(model, model.train(read_by(model, texts), labels), target, meter)
+        elif kinds.trained_as("classifier")[self.classifier.kind].network:
+            model = make()
+            documents = read_by(model, texts)
+            run_network(model, lambda run: model.train(documents, labels, checkpoint=run), target, meter)
         else:
             model = trained(make, texts, labels, meter, say)
         if self.fasttext.quantize:
             model = smaller(model, self.fasttext.cutoff)
         save(model, out)
+        target.discard_checkpoint()
         if kinds.of(model).name == "text-classifier":
             facts["features"] = model.counts([]).shape[1]
         return model

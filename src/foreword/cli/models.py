@@ -17,6 +17,7 @@ from foreword import kinds
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
+    from foreword.pipeline.fitting import Output
     from foreword.protocols import TextTokenizer
 
 STDIO = "-"
@@ -101,6 +102,15 @@ def check_output(out: str, *, folder: bool, kind: str | None = None, overwrite: 
     standing = nearest_existing(out)
     if not (standing.is_dir() and os.access(standing, os.W_OK)):
         raise InputError(f"cannot write {out}: no permission to write in {standing}")
+
+
+def nothing_to_resume(target: Output, kind: kinds.Kind) -> bool:
+    """Return whether a network is to be resumed whose training has ended, and say so."""
+    from foreword.cli.printing import print_message
+
+    if done := target.is_done(kind):
+        print_message(f"{target.folder} exists and {target.checkpoint} does not: nothing to resume")
+    return done
 
 
 def kind_at(folder: str) -> str | None:

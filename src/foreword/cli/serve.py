@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from foreword.cli.options import OutputOptions, SetOption, examples
-from foreword.errors import InputError, MissingExtraError, SettingError
+from foreword.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from foreword.serve.limits import Limits
@@ -51,11 +51,13 @@ class ServerSettings:
 
     def limits(self) -> Limits:
         """Return the server's limits; raise a SettingError where one is out of range."""
+        from foreword.checks import check_numbers
         from foreword.serve.limits import Limits
 
+        check_numbers(self, "max_body", "max_tokens", "max_requests", least=1)
+        check_numbers(self, "timeout", above=0, most=86_400)
         for name, least, most in (("batch", 1, 4096), ("wait", 0, 1000), ("grace", 1, 3600)):
-            if not least <= getattr(self, name) <= most:
-                raise SettingError(f"{name}={getattr(self, name)}: expected {least} to {most}")
+            check_numbers(self, name, least=least, most=most)
         return Limits(
             body=self.max_body, tokens=self.max_tokens, seconds=self.timeout, at_once=self.max_requests,
             batch=self.batch, wait=self.wait / 1000,

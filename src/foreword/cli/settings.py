@@ -27,11 +27,19 @@ def parse_settings(
     """
     given = list(settings or [])
     aliases = kinds.aliases_at(*map(_home, models))
-    if any(isinstance(model, str) for model in models):
-        read = [settings_in_source(model) if isinstance(model, str) else settings_of(model) for model in models]
+    ours = [model for model in models if isinstance(model, str) and model.startswith("foreword.")]
+    if ours:  # a kind of another package may be anywhere: its class is imported
+        read = [
+            settings_in_source(model) if isinstance(model, str) and model in ours else settings_of(_class_of(model))
+            for model in models
+        ]
         _parse_all(given, kind, read, without, aliases)
-    classes = [kinds.resolve(model) if isinstance(model, str) else model for model in models]
+    classes = [_class_of(model) for model in models]
     return _parse_all(given, kind, [settings_of(each) for each in classes], without, aliases)
+
+
+def _class_of(model: type | str) -> type:
+    return kinds.resolve(model) if isinstance(model, str) else model
 
 
 def _home(model: type | str) -> str:

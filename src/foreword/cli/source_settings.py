@@ -87,6 +87,9 @@ def _constructor(bases: list[tuple[str, ast.ClassDef]]) -> tuple[dict[str, Any],
                 named = [*method.args.args[1:], *method.args.kwonlyargs]
                 own = {each.arg: _evaluated(module, each.annotation) for each in named}
                 return own, _unpacked(module, method.args.kwarg)
+        if any("dataclass" in ast.dump(decorator) for decorator in node.decorator_list):
+            fields = {name: wanted for name, wanted in _fields(node).items() if name != "_"}  # but KW_ONLY
+            return {name: _evaluated(module, wanted) for name, wanted in fields.items()}, {}
     return {}, {}
 
 

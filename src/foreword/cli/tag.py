@@ -28,6 +28,7 @@ from foreword.errors import InputError
 
 if TYPE_CHECKING:
     from foreword.evaluate.tagging import Ablated, SpanMeasures, TagMeasures
+    from foreword.pipeline.fitting import Output
     from foreword.protocols import Meter, TreebankTagger
     from foreword.tag.conllu import Tagged
 
@@ -88,24 +89,35 @@ def train(
     ] = None,
     errors: ErrorsOption = "strict",
     overwrite: Overwrite = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume a training that was stopped, for bilstm.")] = False,
     output: OutputOptions,
 ) -> None:
     """Learn a tagger from a treebank, and save it.
 
     The tagger remembers the column: foreword tag predict fills it, and foreword evaluate compares with it. Tags that do
-    not follow --scheme are read as conlleval reads them, with a warning.
+    not follow --scheme are read as conlleval reads them, with a warning. Ctrl-C saves what bilstm has learnt in
+    MODEL.checkpoint, and the same command with --resume continues.
     """
-    from foreword.cli.models import check_output
+    from foreword.cli.models import check_output, nothing_to_resume
     from foreword.cli.printing import shown_warnings
     from foreword.cli.progress import job
 
+    chosen = kinds.trained_as("tagger")[kind]
+    if resume and "resume" not in chosen.training:
+        raise typer.BadParameter(f"{kind} is not a network: nothing to resume", param_hint="'--resume'")
     tagger = new_tagger(kind, files, column, scheme, settings)
-    check_output(out, folder=True, kind=kinds.of(tagger).name, overwrite=overwrite)
+    check_output(out, folder=True, kind=kinds.of(tagger).name, overwrite=overwrite or resume)
+
+    from foreword.pipeline.fitting import Output  # imported now that the arguments are checked: it takes a while
+
+    target = Output(out, resume)
+    if nothing_to_resume(target, chosen):
+        return
     with job(output, out, kind=kind, column=tagger.column) as work:
         with shown_warnings(output.quiet):
             tagged = read_treebanks(files, tagger, errors, work.meter)
             held_out = None if valid is None else read_treebanks([valid], tagger, errors, work.meter)
-        measures = fit_and_save(tagger, tagged, held_out, out, work.meter)
+        measures = fit_and_save(tagger, tagged, held_out, target, work.meter)
         sizes = {"tokens": sum(map(len, tagged.sentences)), "sentences": len(tagged.sentences)}
         work.facts |= {**sizes, "tags": len(tagger.tags_)}
         work.summary = "{kind}: {tokens:,} tokens in {sentences:,} sentences, {tags} tags"
@@ -134,22 +146,25 @@ def new_tagger(
 
 
 def fit_and_save(
-    tagger: Any, tagged: Tagged, valid: Tagged | None, out: str, meter: Meter | None
+    tagger: Any, tagged: Tagged, valid: Tagged | None, target: Output, meter: Meter | None
 ) -> TagMeasures | None:
     """Train a tagger, save it, and evaluate it on ``valid``."""
     from foreword.evaluate.tagging import measure_tagger
+    from foreword.pipeline.fitting import run_network
     from foreword.protocols import Iterative
     from foreword.storage.folder import save
 
-    if isinstance(tagger, Iterative):
-        learning: Any = tagger
-        tuned = "valid" in kinds.of(tagger).training and valid is not None
-        for step in learning.train(*tagged, **({"valid": valid} if tuned else {})):
+    learning: Any = tagger
+    if kinds.of(tagger).network:
+        run_network(tagger, lambda run: learning.train(*tagged, valid=valid, checkpoint=run), target, meter)
+    elif isinstance(tagger, Iterative):
+        for step in learning.train(*tagged):
             if meter:
                 meter("learning", step.done, step.total)
     else:
         tagger.fit(*tagged)
-    save(tagger, out)
+    save(tagger, target.folder)
+    target.discard_checkpoint()
     return None if valid is None else measure_tagger(tagger, *valid)
 
 

@@ -135,8 +135,7 @@ def train(
     With --ray, the tasks of a cluster count n-grams, and --workers train networks; all nodes must be able to read the
     texts and MODEL. The n-gram model is the same as without --ray, and so is the network of one worker.
     """
-    from foreword.cli.models import check_output
-    from foreword.cli.printing import print_message
+    from foreword.cli.models import check_output, nothing_to_resume
     from foreword.cli.progress import job
 
     chosen = kinds.trained_as("language-model", "vectors")[kind]
@@ -147,8 +146,7 @@ def train(
     from foreword.pipeline.fitting import Output  # imported now that the arguments are checked: it takes a while
 
     target = Output(out, training.resume)
-    if target.is_done(chosen):
-        print_message(f"{out} exists and {target.checkpoint} does not: nothing to resume")
+    if nothing_to_resume(target, chosen):
         return
     model = target.build(chosen, given)
     with job(output, out, kind=kind) as work:

@@ -123,7 +123,7 @@ def train(
     SOURCE alone is a table with a pair in each line, between tabs. Ctrl-C saves what was learnt in MODEL.checkpoint,
     and the same command with --resume continues, with more epochs or seconds if asked.
     """
-    from foreword.cli.models import check_output
+    from foreword.cli.models import check_output, nothing_to_resume
     from foreword.cli.progress import job
     from foreword.cli.settings import parse_settings
 
@@ -134,12 +134,16 @@ def train(
     from foreword.pipeline.fitting import Output, learn_translator, new_translator
     from foreword.storage.folder import save
 
+    saved = Output(out, resume)
+    if nothing_to_resume(saved, kind):
+        return
     translator = new_translator(kinds.build(kind, {**given, "device": device}), tokens, vocab, min_count or 2)
     with job(output, out, kind="text-translator", attention=translator.model.attention) as work:
         texts = read_sides(source, target, work.meter, columns, errors)
         held_out = None if valid is None else read_sides(valid[0], _second(valid), work.meter, columns, errors)
-        learn_translator(translator, texts, held_out, Output(out, resume), work.meter)
+        learn_translator(translator, texts, held_out, saved, work.meter)
         save(translator, out)
+        saved.discard_checkpoint()
         work.facts |= {"pairs": len(texts[0]), **sizes_of(translator)}
         work.summary = "translator, {attention} attention: {pairs:,} pairs, {parameters:,} weights"
         if valid is not None:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foreword.arrays import Doubles, Ids, Reals
 from foreword.errors import InputError
@@ -84,7 +83,10 @@ def has_layers(model: Any) -> bool:
     weights = getattr(model, "weights_", None)
     if not isinstance(weights, Mapping):
         return False
-    if getattr(model, "mogrify", 0) or getattr(model, "softmaxes", 1) > 1:  # of which the cells here know nothing
+    other = (
+        getattr(model, "mogrify", 0) or getattr(model, "softmaxes", 1) > 1 or not getattr(model, "PLAIN_CELLS", True)
+    )
+    if other:  # of which the cells here know nothing
         return False
     return f"{layer_name(0)}.recurrent" in weights or getattr(model, "cell", "") == "min-gru"
 
@@ -100,11 +102,6 @@ class Traces:
     def means(self) -> dict[str, Doubles]:
         """Return the mean over all units, (T,), of each gate."""
         return {name: values.mean(axis=1) for name, values in self.gates.items()}
-
-    def strongest(self, gate: str, units: int) -> NDArray[np.intp]:
-        """Return the units whose gate varies most along the text, most first: those worth drawing."""
-        order: NDArray[np.intp] = np.argsort(-self.gates[gate].std(axis=0), kind="stable")[:units]
-        return order
 
 
 def gate_traces(layers: Layers, ids: Ids, tokens: Sequence[str], layer: int = -1) -> Traces:

@@ -25,11 +25,11 @@ import numpy as np
 
 from foreword.arrays import Doubles, Floats, Longs, Reals
 from foreword.errors import InputError, SettingError
-from foreword.evaluate.kernels_analogies import best_answers
 from foreword.measures.perplexity import finite
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json
 from foreword.text.sources import read_lines
+from foreword.vectors.kernels_nearest import best_answers
 from foreword.vectors.wordvectors import MUL_EPSILON, Method, WordVectors
 
 

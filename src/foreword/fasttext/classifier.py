@@ -21,8 +21,8 @@ from typing import Any, Literal, Self, Unpack, get_args
 import numpy as np
 
 from foreword.arrays import Array, Doubles, Floats, Ints, Longs, ULongs
-from foreword.checks import check_choice, list_of_texts
-from foreword.errors import DivergedError, InputError, NotFittedError, SettingError
+from foreword.checks import check_choice, check_number, list_of_texts
+from foreword.errors import DivergedError, InputError, NotFittedError
 from foreword.fasttext.files import (
     HIERARCHICAL,
     ONE_VS_ALL,
@@ -265,8 +265,7 @@ class FastTextClassifier(ShownInNotebook):
         probabilities.
         """
         model = self.model
-        if k < 1:
-            raise SettingError(f"k={k}: expected at least 1")
+        check_number("k", k, whole=True, least=1)
         k = min(k, model.dictionary.labels)
         return ordered_map(lambda block: model.predict(block, k, threshold), blocks, threads)
 

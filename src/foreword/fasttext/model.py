@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -28,12 +27,13 @@ from foreword.fasttext.kernels_cut import count_words
 from foreword.fasttext.kernels_lines import LineReader, LineWorkspace, make_line_workspace
 from foreword.fasttext.kernels_model import Answers, Question, make_best, predict_lines, read_rows
 from foreword.protocols import Json, Parts
+from foreword.storage.joined import check_joined, joined, offsets_of, separated
 from foreword.text.block import Block
 from foreword.tokens.counting import Counted
 from foreword.tokens.strings import BATCH, StringTable
 from foreword.vectors.kernels_training import Paths
 from foreword.vectors.training import checked, padded, widened
-from foreword.vectors.words import frozen, joined
+from foreword.vectors.words import frozen
 
 PREFIX = b"__label__"
 
@@ -67,13 +67,8 @@ class Dictionary:
     @classmethod
     def from_parts(cls, parts: Parts, labels: int) -> Self:
         """Build a dictionary from a model folder; raise a ValueError if it is malformed."""
-        data, offsets = parts.arrays.get("words"), parts.arrays.get("word_offsets")
-        if data is None or offsets is None or data.dtype != np.uint8 or offsets.dtype != np.int64 or not offsets.size:
-            raise ValueError("expected the arrays 'words' and 'word_offsets'")
-        if data.ndim != 1 or offsets.ndim != 1:
-            raise ValueError("the words and their offsets must have one dimension")
-        if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
-            raise ValueError("the words' offsets must rise from 0 to the end of the words")
+        data, offsets = parts.arrays["words"], parts.arrays["word_offsets"]
+        check_joined(data, offsets, "words")
         if not 0 < labels < len(offsets):
             raise ValueError(f"{labels} labels among {len(offsets) - 1} words")
         return cls(data, offsets, checked(parts.arrays, "counts", np.int64, (len(offsets) - 1,)), labels)
@@ -102,8 +97,7 @@ class Dictionary:
         return self._entries(self.size)
 
     def _entries(self, first: int) -> list[bytes]:
-        blob, ends = self.data.tobytes(), self.offsets[first:].tolist()
-        return [blob[start:stop] for start, stop in itertools.pairwise(ends)]
+        return separated(self.data, self.offsets[first:])
 
     def index_of_end(self) -> int:
         """Return the entry of ``</s>``, or −1; it is nearly always the first, for no word is more frequent."""
@@ -126,7 +120,7 @@ def count_lines(block: Block, marks: list[list[str]], min_count: int) -> tuple[D
         if not name or any(character.isspace() for character in name):
             raise InputError(f"the label {name!r} is empty or has a blank in it, which fastText's lines cannot hold")
     number = {name: index for index, name in enumerate(names)}
-    ends = np.cumsum([0, *map(len, marks)], dtype=np.int64)
+    ends = offsets_of(marks)
     flat = np.array([number[label] for line in marks for label in line], np.int32)
     label_data, label_offsets = joined([PREFIX + name.encode() for name in names])
     dictionary = Dictionary(
@@ -479,6 +473,6 @@ def label_paths(counts: list[int]) -> Paths:
         steps[left[node]] = [*steps[node], (node - n, 0)]
         steps[right[node]] = [*steps[node], (node - n, 1)]
     flat = [step for path in steps[:n] for step in path]
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum([len(path) for path in steps[:n]], dtype=np.int64)))
+    offsets = offsets_of(steps[:n])
     nodes = np.array([node for node, _ in flat], np.int32)
     return Paths(nodes, np.array([turn for _, turn in flat], np.uint8), offsets)

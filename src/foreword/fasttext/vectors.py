@@ -11,7 +11,6 @@ vocabulary get no row, where fastText keeps random numbers.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 
 from foreword.arrays import Array, Floats, Ints, Longs
 from foreword.checks import check_choice
-from foreword.errors import InputError, NotFittedError
+from foreword.errors import InputError
 from foreword.fasttext.files import (
     CBOW,
     END,
@@ -36,8 +35,9 @@ from foreword.fasttext.files import (
 from foreword.fasttext.kernels_vectors import TARGETS, Subwords, make_subword_workspace, train_subwords
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Meter, Parts, Step
+from foreword.storage.joined import separated
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
+from foreword.tokens.vocab import LearntVocab
 from foreword.vectors.rows import Rows
 from foreword.vectors.training import (
     SENTENCE,
@@ -65,7 +65,7 @@ from foreword.vectors.wordvectors import WordVectors
 Model = Literal["skip-gram", "cbow"]
 
 
-class FastText(ShownInNotebook):
+class FastText(ShownInNotebook, LearntVocab):
     """Word vectors with subwords.
 
     subwords: ``min_n`` and ``max_n``, the fewest and most characters of an n-gram, 3 and 6 by default, 0 and 0 for
@@ -99,17 +99,9 @@ class FastText(ShownInNotebook):
         self.min_n, self.max_n, self.buckets = ngram_lengths(**subwords)
         self.seed = seed
         self.threads = threads
-        self._vocab: Vocab | None = None
 
     def __repr__(self) -> str:
         return f"FastText({self.dimensions}, model={self.model!r}, min_n={self.min_n}, max_n={self.max_n})"
-
-    @property
-    def vocab(self) -> Vocab:
-        """Words that were seen in training."""
-        if self._vocab is None:
-            raise NotFittedError(self, "corpus")
-        return self._vocab
 
     @property
     def words_(self) -> Floats:
@@ -304,7 +296,7 @@ def file_of_vectors(vectors: WordVectors) -> FastTextFile:
         raise InputError("these vectors have no subwords: write them as a word2vec file")
     rows = Rows(table.matrix, table.scales).floats(slice(None))
     plain = replace(table, matrix=rows, scales=None)
-    words = [bytes(vectors.data[start:stop]) for start, stop in itertools.pairwise(vectors.offsets.tolist())]
+    words = separated(vectors.data, vectors.offsets)
     buckets, offsets = _buckets_without_end(Words(vectors.data, vectors.offsets), words, table)
     ngrams = _rows_of_words(plain, buckets, offsets)
     own = vectors.rows.floats(slice(None)) * (1 + np.diff(ngrams.indptr))[:, None] - ngrams @ rows

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -29,6 +28,7 @@ from foreword.features.counting import (
 )
 from foreword.features.kernels_bag import alphabetical, spell
 from foreword.protocols import Counts
+from foreword.storage.joined import check_joined, decoded
 from foreword.text.unicode import is_utf8
 
 
@@ -51,8 +51,7 @@ class Terms:
     @cached_property
     def strings(self) -> list[str]:
         """All terms as strings, decoded on first use."""
-        blob, ends = self.data.tobytes(), self.offsets.tolist()
-        return [blob[start:stop].decode() for start, stop in pairwise(ends)]
+        return decoded(self.data, self.offsets)
 
     @cached_property
     def columns(self) -> dict[str, int]:
@@ -61,12 +60,9 @@ class Terms:
 
     def check(self) -> None:
         """Raise a ValueError unless the arrays fit together, as those read from a file may not."""
-        if self.data.dtype != np.uint8 or self.offsets.dtype != np.int64 or self.data.ndim != 1:
-            raise ValueError("terms should be bytes with 64-bit offsets")
-        if self.offsets.ndim != 1 or len(self.offsets) == 0 or self.offsets[0] != 0:
-            raise ValueError("the terms' offsets should begin with 0")
-        if (np.diff(self.offsets) <= 0).any() or self.offsets[-1] != len(self.data):
-            raise ValueError("the terms' offsets should rise to the end of their bytes")
+        check_joined(self.data, self.offsets, "terms")
+        if (np.diff(self.offsets) == 0).any():
+            raise ValueError("a term is empty")
         if not is_utf8(self.data) or ((self.data[self.offsets[:-1]] & 0xC0) == 0x80).any():
             raise ValueError("the terms are not valid UTF-8")
 

@@ -25,17 +25,19 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from foreword.arrays import Ids, Ints, Logs, Reals
-from foreword.checks import check_corpus, check_ids
+from foreword.checks import check_choice, check_corpus, check_ids, check_numbers
 from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
 from foreword.hmm import kernels, learning
 from foreword.hmm.kernels import BatchPart, DocumentBatch
 from foreword.hmm.learning import Counts, Parameters
+from foreword.measures.perplexity import MeanScore
 from foreword.native.parallel import cores
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Parts, Step
@@ -59,7 +61,8 @@ class _Fitted(NamedTuple):
     vocab: Vocab
 
 
-class HMM(ShownInNotebook):
+@dataclass(eq=False, repr=False)
+class HMM(ShownInNotebook, MeanScore):
     """A hidden Markov model over ids.
 
     states: S. iterations: the maximum number of rounds of EM.
@@ -75,24 +78,16 @@ class HMM(ShownInNotebook):
         the parameters that the round began with; it never falls. valid_score_: the score of the validation text.
     """
 
-    def __init__(
-        self,
-        states: int = 32,
-        *,
-        iterations: int = 60,
-        tolerance: float = 1e-4,
-        smoothing: float = 0.01,
-        seed: int = 0,
-        dtype: Literal["float64", "float32"] = "float64",
-        threads: int | None = None,
-    ) -> None:
-        self.states = states
-        self.iterations = iterations
-        self.tolerance = tolerance
-        self.smoothing = smoothing
-        self.seed = seed
-        self.dtype = dtype
-        self.threads = threads
+    states: int = 32
+    _: KW_ONLY
+    iterations: int = 60
+    tolerance: float = 1e-4
+    smoothing: float = 0.01
+    seed: int = 0
+    dtype: Literal["float64", "float32"] = "float64"
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
         self.objectives_: list[float] = []
         self.valid_score_ = math.nan
         self._state: _Fitted | None = None
@@ -187,7 +182,7 @@ class HMM(ShownInNotebook):
         The loss of a step is the negative log-likelihood per token under the parameters that the round began with.
         """
         _check_settings(self)
-        self._check_corpus(corpus)
+        check_corpus(corpus, self.vocab)
         _refuse_empty(corpus)
         return self._rounds(corpus, valid)
 
@@ -232,13 +227,6 @@ class HMM(ShownInNotebook):
                 logs[batch.places] = np.log(scales)
         return logs
 
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability of an id; perplexity is exp(-score)."""
-        check_corpus(corpus)
-        if len(corpus.ids) == 0:
-            raise InputError("the text is empty: there is nothing to score")
-        return float(self.logprobs(corpus).mean())
-
     def beliefs(self, corpus: Corpus) -> Reals:
         """Return (tokens, S): p(z_n | x_1 … x_n), the states given each document up to that token."""
         return self._rows(kernels.filtered, corpus)
@@ -259,12 +247,12 @@ class HMM(ShownInNotebook):
         return rows
 
     def _map(self, work: kernels.BatchWork[T], corpus: Corpus) -> Iterator[tuple[DocumentBatch, T]]:
-        self._check_corpus(corpus)
+        check_corpus(corpus, self.vocab)
         return kernels.map_batches(work, self._fitted.parameters, corpus.ids, corpus.offsets, self.threads)
 
     def viterbi(self, corpus: Corpus) -> Ints:
         """Return (tokens,): the states of each document's likeliest path; among equals the lowest."""
-        self._check_corpus(corpus)
+        check_corpus(corpus, self.vocab)
         documents = corpus.ranges(self.threads or cores())
         return kernels.likeliest_paths(self._fitted.parameters, corpus.ids, corpus.offsets, documents, self.threads)
 
@@ -347,13 +335,6 @@ class HMM(ShownInNotebook):
                 raise ValueError(f"{name} is {table.dtype}, not {model.dtype}")
         return model._set(tables, parts.vocab)
 
-    # Checks
-
-    def _check_corpus(self, corpus: Corpus) -> None:
-        if corpus.vocab != self.vocab:
-            raise InputError("the text was turned into ids with another vocabulary than the model's")
-        corpus.check_ids()
-
 
 def _refuse_empty(corpus: Corpus) -> None:
     if len(corpus.ids) == 0:
@@ -361,18 +342,12 @@ def _refuse_empty(corpus: Corpus) -> None:
 
 
 def _check_settings(model: HMM) -> None:
-    for name, least in (("states", 1), ("iterations", 1), ("seed", 0)):
-        value = getattr(model, name)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise SettingError(f"{name}={value} must be a whole number, at least {least}")
-    for name in ("tolerance", "smoothing"):
-        value = getattr(model, name)
-        if not (isinstance(value, int | float) and math.isfinite(value) and value >= 0):
-            raise SettingError(f"{name}={value} must be zero or a positive number")
-    if model.dtype not in NOISE:
-        raise SettingError(f"dtype={model.dtype!r} must be 'float64' or 'float32'")
-    if model.threads is not None and model.threads < 1:
-        raise SettingError(f"threads={model.threads} must be at least 1, or None for all cores")
+    check_numbers(model, "states", "iterations", whole=True, least=1)
+    check_numbers(model, "seed", whole=True)
+    check_numbers(model, "tolerance", "smoothing")
+    check_choice(model, "dtype", NOISE)
+    if model.threads is not None:
+        check_numbers(model, "threads", whole=True, least=1)
 
 
 def _sampled(parameters: Parameters, tokens: int, random: np.random.Generator) -> tuple[Ints, Ints]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -88,14 +87,6 @@ def trained_cells(texts: Sequence[str], seconds: float = TRAINED_SECONDS, seed: 
         embedding = np.round(layers.embedding[rows], 4)
         made[kind] = {"weights": weights_json(layers.cells[0]), "embedding": embedding.tolist()}
     return made
-
-
-def cells_of(weights: dict[str, Any]) -> dict[str, Cell]:
-    """Return cells with weights from JSON, which tests compare the page with."""
-    cells = drawn_cells()
-    for kind, cell in cells.items():
-        cell.weights = {name: np.array(weight, np.float64) for name, weight in weights[kind].items()}
-    return cells
 
 
 def inputs_of(words: Iterable[str]) -> Doubles:

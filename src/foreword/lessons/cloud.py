@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from foreword.arrays import Bools, Ints, Longs
+from foreword.checks import check_number
 from foreword.errors import SettingError
 from foreword.lessons.kernels_cloud import place_boxes
 from foreword.picture.picture import Picture, readable
@@ -278,15 +279,12 @@ def _caption(placed: Sequence[Placed]) -> str:
 
 
 def _check(width: int, height: int, seed: int, max_words: int | None, upright: float) -> None:
-    for name, value in (("width", width), ("height", height)):
-        if not LEAST_SIDE <= value <= MOST_SIDE:
-            raise SettingError(f"{name}={value}: expected {LEAST_SIDE} to {MOST_SIDE} pixels")
-    if max_words is not None and max_words < 1:
-        raise SettingError(f"max_words={max_words} must be at least 1, or None for all")
-    if not 0 <= upright <= 1:
-        raise SettingError(f"upright={upright}: expected a share from 0 to 1")
-    if seed < 0:
-        raise SettingError(f"seed={seed} must not be negative")
+    check_number("width", width, least=LEAST_SIDE, most=MOST_SIDE)
+    check_number("height", height, least=LEAST_SIDE, most=MOST_SIDE)
+    if max_words is not None:
+        check_number("max_words", max_words, whole=True, least=1)
+    check_number("upright", upright, most=1)
+    check_number("seed", seed, whole=True)
 
 
 # The space of a word

@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from foreword.arrays import Doubles, Logs
+from foreword.checks import check_corpus
 from foreword.errors import ForewordError, InputError
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, LanguageModel, S
@@ -33,6 +34,21 @@ class Scoring(Protocol):
     """A model that can be measured."""
 
     def logprobs(self, corpus: Corpus) -> Logs: ...
+
+
+class MeanScore:
+    """The ``score`` of every language model: the mean of its log-probabilities."""
+
+    def logprobs(self, corpus: Corpus) -> Logs:
+        """Return float64 (ids,): the log-probability of each id in the corpus."""
+        raise NotImplementedError
+
+    def score(self, corpus: Corpus) -> float:
+        """Return the mean log-probability of an id; perplexity is exp(-score)."""
+        check_corpus(corpus)
+        if len(corpus.ids) == 0:
+            raise InputError("the text is empty: there is nothing to score")
+        return float(self.logprobs(corpus).mean())
 
 
 @dataclass(frozen=True, slots=True)

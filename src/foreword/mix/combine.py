@@ -33,18 +33,21 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, Self, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 import numpy as np
 
 from foreword.arrays import Doubles, Ids, Logs, Longs
-from foreword.checks import saveable
+from foreword.checks import check_number, saveable
 from foreword.errors import ForewordError, InputError, SettingError
+from foreword.measures.perplexity import MeanScore
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, LanguageModel, Parts, Rows
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
+
+M = TypeVar("M", bound=LanguageModel[Any])
 
 NEAR_ENOUGH = 1e-6
 """Weights are learnt until no others could gain more than this, in nats per token."""
@@ -80,7 +83,7 @@ class MixtureState:
         return MixtureState(tuple(state[rows] for state in self.of_models))
 
 
-class Mixture(ShownInNotebook):
+class Mixture(ShownInNotebook, MeanScore):
     """Linear interpolation of models: Σ_i λ_i p_i(w | h).
 
     weights: float64 (M,), the initial ones; weights_: the current ones, learnt if there was held-out text.
@@ -129,10 +132,6 @@ class Mixture(ShownInNotebook):
     def logprobs(self, corpus: Corpus) -> Logs:
         """Return the log-probability of every id: float64 (ids,)."""
         return self._mix(model.logprobs(corpus) for model in self.models)
-
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability per token."""
-        return _mean(self.logprobs(corpus))
 
     def start(self, n: int = 1) -> MixtureState:
         """Return the state of n texts that have read ``<s>``."""
@@ -248,23 +247,10 @@ class CachedState:
         return CachedState(self.of_model[rows], self.recent[rows])
 
 
-class Cached(ShownInNotebook):
-    """A unigram cache: (1 − λ) p_model(w | h) + λ count(w among the last words) / number of the last words.
+class ModelWithCache(ShownInNotebook, MeanScore, Generic[M]):
+    """A model and a cache of the document's own words."""
 
-    weight: λ; size: words in the cache, which is empty at the start of each document.
-    """
-
-    def __init__(self, model: LanguageModel[Any], *, weight: float = 0.1, size: int = 500) -> None:
-        if not 0 <= weight < 1:
-            raise SettingError(f"weight={weight} must be zero or more and less than one")
-        if size < 1:
-            raise SettingError(f"size={size} must be at least 1")
-        self.model = model
-        self.weight = weight
-        self.size = size
-
-    def __repr__(self) -> str:
-        return f"Cached({self.model!r}, weight={self.weight!r}, size={self.size})"
+    model: M
 
     @property
     def vocab(self) -> Vocab:
@@ -276,15 +262,28 @@ class Cached(ShownInNotebook):
         self.model.fit(corpus, valid=valid)
         return self
 
+
+class Cached(ModelWithCache[LanguageModel[Any]]):
+    """A unigram cache: (1 − λ) p_model(w | h) + λ count(w among the last words) / number of the last words.
+
+    weight: λ; size: words in the cache, which is empty at the start of each document.
+    """
+
+    def __init__(self, model: LanguageModel[Any], *, weight: float = 0.1, size: int = 500) -> None:
+        check_number("weight", weight, below=1)
+        check_number("size", size, whole=True, least=1)
+        self.model = model
+        self.weight = weight
+        self.size = size
+
+    def __repr__(self) -> str:
+        return f"Cached({self.model!r}, weight={self.weight!r}, size={self.size})"
+
     def logprobs(self, corpus: Corpus) -> Logs:
         """Return the log-probability of every id: float64 (ids,)."""
         logs = np.asarray(self.model.logprobs(corpus), np.float64)
         counts, words = recent_counts(corpus, self.size)
         return np.where(words > 0, self._mix(logs, counts, np.maximum(words, 1)), logs)
-
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability per token."""
-        return _mean(self.logprobs(corpus))
 
     def start(self, n: int = 1) -> CachedState:
         """Return the state of n texts that have read ``<s>``."""
@@ -377,13 +376,6 @@ def _vocab_if_learnt(model: LanguageModel[Any]) -> Vocab | None:
         return model.vocab
     except ForewordError:  # fit will give it one
         return None
-
-
-def _mean(logs: Logs) -> float:
-    """Return the mean; raise an InputError for an empty text."""
-    if len(logs) == 0:
-        raise InputError("the text is empty: there is nothing to score")
-    return float(logs.mean())
 
 
 def _numbers(values: Json) -> list[float]:

@@ -25,15 +25,14 @@ import torch
 from torch import Tensor
 
 from foreword.arrays import Floats, Ids, Logs, Longs
-from foreword.checks import saveable
+from foreword.checks import check_corpus, check_number, saveable
 from foreword.errors import InputError, SettingError
-from foreword.mix.combine import NEAR_ENOUGH, weight_steps
+from foreword.mix.combine import NEAR_ENOUGH, ModelWithCache, weight_steps
 from foreword.neural.model import NeuralLM, NeuralState
 from foreword.nn.network import word_logs
 from foreword.protocols import Json, Meter, Parts, Rows
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
 from foreword.training.model import exact
 
 CHUNK = 256
@@ -59,7 +58,7 @@ class NeuralCacheState:
         return NeuralCacheState(self.of_model[rows], self.keys[rows], self.words[rows])
 
 
-class NeuralCache:
+class NeuralCache(ModelWithCache[NeuralLM]):
     """A neural language model with a continuous cache over the document it reads.
 
     size: words in the cache; theta: θ, how much similarity counts; weight: λ.
@@ -68,12 +67,9 @@ class NeuralCache:
     def __init__(self, model: NeuralLM, *, size: int = 500, theta: float = 0.3, weight: float = 0.1) -> None:
         if not isinstance(model, NeuralLM):
             raise SettingError(f"a neural cache needs a neural language model, not a {type(model).__name__}")
-        if size < 1:
-            raise SettingError(f"size={size} must be at least 1")
-        if not 0 <= theta < math.inf:
-            raise SettingError(f"theta={theta} must be a number that is not negative")
-        if not 0 <= weight < 1:
-            raise SettingError(f"weight={weight} must be zero or more and less than one")
+        check_number("size", size, whole=True, least=1)
+        check_number("theta", theta)
+        check_number("weight", weight, below=1)
         self.model = model
         self.size = size
         self.theta = theta
@@ -93,7 +89,7 @@ class NeuralCache:
         meter: Meter | None = None,
     ) -> Self:
         """Choose size and θ by grid search, and λ for each by EM, to maximise the likelihood of held-out text."""
-        model.check_text(held_out)
+        check_corpus(held_out, model.vocab)
         if len(held_out.ids) == 0:
             raise InputError("the held-out text is empty: the settings of a cache cannot be chosen by it")
         found = [_cache_lookup(model, ids, sizes, thetas, meter) for ids in held_out.documents()]
@@ -106,30 +102,14 @@ class NeuralCache:
                     best, chosen = score, (size, theta, weight)
         return cls(model, size=chosen[0], theta=chosen[1], weight=chosen[2])
 
-    @property
-    def vocab(self) -> Vocab:
-        """Return the vocabulary of the model."""
-        return self.model.vocab
-
-    def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:
-        """Fit the model; the cache fills while a text is read."""
-        self.model.fit(corpus, valid=valid)
-        return self
-
     def logprobs(self, corpus: Corpus, *, meter: Meter | None = None) -> Logs:
         """Return float64 (ids,). To carry the cache through a test set, make it one document: ``corpus.joined()``."""
-        self.model.check_text(corpus)
+        check_corpus(corpus, self.vocab)
         logs = np.empty(len(corpus.ids))
         for number, ids in enumerate(corpus.documents()):
             plain, cache = _cache_lookup(self.model, ids, [self.size], [self.theta], meter)
             logs[corpus.offsets[number] : corpus.offsets[number + 1]] = self._mix(plain, cache[0, 0])
         return logs
-
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability per token."""
-        if len(corpus.ids) == 0:
-            raise InputError("the text is empty: there is nothing to score")
-        return float(self.logprobs(corpus).mean())
 
     def start(self, n: int = 1) -> NeuralCacheState:
         """Return the state of n texts that have read ``<s>``."""

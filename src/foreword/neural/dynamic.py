@@ -28,9 +28,11 @@ import torch
 from torch import Tensor
 
 from foreword.arrays import Ids, Logs
+from foreword.checks import check_corpus, check_number
 from foreword.errors import ForewordError, InputError, SettingError
+from foreword.measures.perplexity import MeanScore
 from foreword.neural.model import NeuralLM
-from foreword.nn.network import BIAS, mixed, output_weight, word_logs
+from foreword.nn.network import BIAS, TEMPERATURE, mixed, output_weight, word_logs
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.protocols import Meter
 from foreword.tokens.corpus import Corpus
@@ -47,7 +49,7 @@ TEXTS, UPDATES = 20, 500
 """Positions at which the training text is read in parallel to measure gradients, and chunks that are read, at most."""
 
 
-class DynamicEvaluation:
+class DynamicEvaluation(MeanScore):
     """A neural language model that learns while it is scored; a document begins with the trained weights.
 
     rate, decay: of the update above. steps: words between two updates.
@@ -57,11 +59,9 @@ class DynamicEvaluation:
     def __init__(self, model: NeuralLM, *, rate: float = 0.1, decay: float = 0.001, steps: int = 5) -> None:
         if not isinstance(model, NeuralLM):
             raise SettingError(f"dynamic evaluation needs a neural language model, not a {type(model).__name__}")
-        for name, value in (("rate", rate), ("decay", decay)):
-            if not 0 <= value < math.inf:
-                raise SettingError(f"{name}={value} must be a number that is not negative")
-        if steps < 1:
-            raise SettingError(f"steps={steps} must be at least 1")
+        check_number("rate", rate)
+        check_number("decay", decay)
+        check_number("steps", steps, whole=True, least=1)
         self.model = model
         self.rate = rate
         self.decay = decay
@@ -80,7 +80,7 @@ class DynamicEvaluation:
         self, corpus: Corpus, *, texts: int = TEXTS, updates: int = UPDATES, meter: Meter | None = None
     ) -> Self:
         """Learn r from the training text: chunks of ``steps`` words at ``texts`` positions, spread over all of it."""
-        self.model.check_text(corpus)
+        check_corpus(corpus, self.vocab)
         rows = min(texts, len(corpus.ids) // (self.steps + 1))
         if rows == 0:
             raise InputError(f"the training text has {len(corpus.ids)} tokens: expected more than {self.steps}")
@@ -149,20 +149,14 @@ class DynamicEvaluation:
 
     def logprobs(self, corpus: Corpus, *, meter: Meter | None = None) -> Logs:
         """float64 (ids,). To have it learn through a test set, make that one document: ``corpus.joined()``."""
-        self.model.check_text(corpus)
+        check_corpus(corpus, self.vocab)
         logs = np.empty(len(corpus.ids))
         for number, ids in enumerate(corpus.documents()):
             logs[corpus.offsets[number] : corpus.offsets[number + 1]] = self._document(ids, meter)
         return logs
 
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability of an id, each document adapted to as it is read."""
-        if len(corpus.ids) == 0:
-            raise InputError("the text is empty: there is nothing to score")
-        return float(self.logprobs(corpus).mean())
-
     def _document(self, ids: Ids, meter: Meter | None) -> Logs:
-        trained = self.model.weights_
+        trained = {name: part for name, part in self.model.weights_.items() if name != TEMPERATURE}
         leaves = _leaves({name: part.clone() for name, part in trained.items()})
         speeds, pulls = self._speeds(trained), self._pulls(trained)
         words = torch.from_numpy(np.append(self.vocab.end, np.asarray(ids, np.int64))).to(leaves[BIAS].device)
@@ -185,7 +179,8 @@ class DynamicEvaluation:
         """Words (T + 1, B): the mean loss, each word's log-probability (T,) where wanted, the state, its past cut."""
         with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
             hidden, after = self.model.network(self.vocab).read(leaves, words[:-1], state)
-        layer = hidden.flatten(0, 1), output_weight(leaves), leaves[BIAS]
+        temperature = self.model.temperature_
+        layer = hidden.flatten(0, 1) / temperature, output_weight(leaves), leaves[BIAS] / temperature
         targets = words[1:].flatten()
         if mixed(leaves):
             nats = -word_logs(leaves, layer[0], targets)

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from foreword.arrays import Ints, Longs
 from foreword.errors import ForewordError
-from foreword.ngram.counts import Order, Tabulated, count_ngrams
+from foreword.ngram.counts import Order, count_ngrams
 from foreword.ngram.kernels_count import (
     PARENT,
     WORD,
@@ -211,15 +210,3 @@ def _spelled(orders: Sequence[Order], length: int, word: int) -> Longs:
         words[:, index], numbers = table.words[numbers], table.parents[numbers]
     words[:, 0] = numbers
     return words
-
-
-def tabulate_in_parts(corpus: Corpus, order: int, parts: int) -> Tabulated:
-    """Count a corpus in parts and merge them, as a cluster does, in one process."""
-    size = len(corpus.vocab)
-    windows = merge_windows([windows_of(corpus.shard(index, parts), order) for index in range(parts)], order)
-    cuts = np.searchsorted(windows.rows[:, 0], np.linspace(0, size + 2, parts + 1).astype(np.int64))
-    ranges = [tables_of(windows[int(a) : int(b)], size) for a, b in pairwise(cuts)]
-    totals = [sum(len(part.tables[k]) for part in ranges) for k in range(order - 1)]
-    unigrams, orders = join_tables(ranges, totals, size)
-    last = last_in_kenlms_sort(orders, first_places(corpus.ids), corpus.vocab.end, size) if orders else []
-    return Tabulated(corpus.vocab, unigrams, orders, last)

@@ -21,6 +21,7 @@ import numpy as np
 from foreword.arrays import Bytes, Doubles, Floats, Ids, Ints, Logs, Longs
 from foreword.checks import check_corpus, check_ids
 from foreword.errors import ForewordError, InputError, NotFittedError, SettingError
+from foreword.measures.perplexity import MeanScore
 from foreword.native.parallel import cores, ordered_map
 from foreword.ngram import kernels_query as kernels
 from foreword.ngram.counts import Tabulated
@@ -41,7 +42,7 @@ MANY_WORDS, MOST_CACHED = 100, 1 << 20
 words (16 MB) in all."""
 
 
-class NgramLM(ShownInNotebook):
+class NgramLM(ShownInNotebook, MeanScore):
     """An n-gram model: the next word given the last ``order`` - 1.
 
     smoothing: "modified-kneser-ney", "kneser-ney", "absolute", "witten-bell", "laplace", "lidstone",
@@ -195,10 +196,7 @@ class NgramLM(ShownInNotebook):
 
     def full_scores(self, corpus: Corpus, *, matched: bool = True) -> tuple[Doubles, Bytes]:
         """Return the log-probability of every id, and the order of the n-gram that matched, 1 for a word on its own."""
-        check_corpus(corpus)
-        if corpus.vocab != self.vocab:
-            raise ForewordError("the corpus was made with another vocabulary than the model")
-        corpus.check_ids()
+        check_corpus(corpus, self.vocab)
         logs = np.empty(len(corpus.ids))
         orders = np.empty(len(corpus.ids) if matched else 0, np.uint8)
 
@@ -212,13 +210,6 @@ class NgramLM(ShownInNotebook):
         for _ in ordered_map(work, corpus.ranges(self.threads or cores()), self.threads):
             pass
         return logs, orders
-
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability of an id; perplexity is exp(-score)."""
-        check_corpus(corpus)
-        if len(corpus.ids) == 0:
-            raise ForewordError("there is nothing to score: the corpus is empty")
-        return float(self.logprobs(corpus).mean())
 
     def next_logprobs(self, state: Longs) -> Logs:
         """Return (n, words): the unigrams, overwritten by what each longer known context has."""

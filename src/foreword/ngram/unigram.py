@@ -20,14 +20,15 @@ import numpy as np
 
 from foreword.arrays import Doubles, Ids, Logs, Longs
 from foreword.checks import check_corpus
-from foreword.errors import InputError, NotFittedError, SettingError
+from foreword.errors import InputError, SettingError
+from foreword.measures.perplexity import MeanScore
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Parts
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
+from foreword.tokens.vocab import LearntVocab, Vocab
 
 
-class UnigramLM(ShownInNotebook):
+class UnigramLM(ShownInNotebook, LearntVocab, MeanScore):
     """A unigram model: one probability per word, whatever came before it.
 
     add: added to the count of each word.
@@ -37,17 +38,9 @@ class UnigramLM(ShownInNotebook):
 
     def __init__(self, add: float = 1.0) -> None:
         self.add = add
-        self._vocab: Vocab | None = None
 
     def __repr__(self) -> str:
         return f"UnigramLM(add={self.add!r})"
-
-    @property
-    def vocab(self) -> Vocab:
-        """The vocabulary of the training text."""
-        if self._vocab is None:
-            raise NotFittedError(self, "corpus")
-        return self._vocab
 
     def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:
         """Count the words; ``valid`` is not used, for nothing is tuned."""
@@ -58,17 +51,8 @@ class UnigramLM(ShownInNotebook):
 
     def logprobs(self, corpus: Corpus) -> Logs:
         """Return float64 (ids,): the log-probability of each id in the corpus."""
-        check_corpus(corpus)
-        if corpus.vocab != self.vocab:
-            raise InputError("the text was turned into ids with another vocabulary than the model's")
+        check_corpus(corpus, self.vocab)
         return self.log_probabilities_[corpus.ids]
-
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability of an id; perplexity is exp(-score)."""
-        check_corpus(corpus)
-        if len(corpus.ids) == 0:
-            raise InputError("the text is empty: there is nothing to score")
-        return float(self.logprobs(corpus).mean())
 
     def start(self, n: int = 1) -> Doubles:
         """Return (n, 0): nothing is remembered of n texts."""

@@ -5,15 +5,15 @@ A folder has one vocabulary. A model that has its own stores the embedder's as a
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from foreword.arrays import Array
 from foreword.checks import saveable
 from foreword.errors import InputError
 from foreword.protocols import Embedder, Parts
-from foreword.storage.folder import load, nest, unnest
+from foreword.storage.checkpoint import fingerprint
+from foreword.storage.folder import load, nest, pack, unnest
+from foreword.storage.joined import check_joined, decoded
 from foreword.tokens.vocab import Vocab
 
 EMBEDDER = "embedder"
@@ -26,6 +26,16 @@ def resolve_embedder(embedder: object) -> Embedder | None:
     if found is not None and not isinstance(found, Embedder):
         raise InputError(f"embedder: a {type(found).__name__}, not an embedder such as ELMo")
     return found
+
+
+def fingerprint_of(pretrained: object) -> list[Array]:
+    """Return what identifies a pre-trained model, for the fingerprint of a run; nothing if there is none."""
+    if pretrained is None:
+        return []
+    parts = pack(saveable(pretrained))
+    vocab: list[Array] = [] if parts.vocab is None else [parts.vocab.data, parts.vocab.offsets]
+    digest = fingerprint(parts.settings, *(parts.arrays[name] for name in sorted(parts.arrays)), *vocab)
+    return [np.frombuffer(digest.encode(), np.uint8)]
 
 
 def nest_embedder(embedder: Embedder, into: Parts, *, vocab_as_arrays: bool) -> None:
@@ -47,14 +57,7 @@ def unnest_embedder(parts: Parts) -> Embedder | None:
     if EMBEDDER not in parts.settings:
         return None
     if WORDS in parts.arrays:
-        parts = Parts(parts.settings, parts.arrays, _vocab(parts.arrays[WORDS], parts.arrays[OFFSETS]))
+        words = parts.arrays[WORDS], parts.arrays[OFFSETS]
+        check_joined(*words, WORDS)
+        parts = Parts(parts.settings, parts.arrays, Vocab(decoded(*words)))
     return resolve_embedder(unnest(EMBEDDER, parts))
-
-
-def _vocab(data: Array, offsets: Array) -> Vocab:
-    if data.dtype != np.uint8 or offsets.dtype != np.int64 or data.ndim != 1 or offsets.ndim != 1 or not len(offsets):
-        raise ValueError(f"{WORDS} are {data.dtype} {data.shape} and {offsets.dtype} {offsets.shape}, not bytes")
-    if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
-        raise ValueError(f"{OFFSETS} do not fit {WORDS}")
-    blob = data.tobytes()
-    return Vocab(blob[start:stop].decode() for start, stop in pairwise(offsets.tolist()))

@@ -9,7 +9,7 @@ import numpy as np
 
 from foreword import kinds
 from foreword.arrays import Logs
-from foreword.checks import check_not_string, saveable
+from foreword.checks import check_not_string, check_number, saveable
 from foreword.classify.calibration import Calibrated
 from foreword.classify.explain import Explanation
 from foreword.classify.labels import Labels, Prediction, check_classes, list_of_labels
@@ -114,8 +114,7 @@ class TextClassifier(Estimator):
 
     def predict_best(self, texts: Texts, k: int = 1) -> Iterator[Prediction]:
         """Return the k likeliest labels of each text with their probabilities, the likeliest first."""
-        if k < 1:
-            raise SettingError(f"k={k}: expected at least 1")
+        check_number("k", k, whole=True, least=1)
         shares = self.predict_proba(texts)
         order = np.argsort(-shares, axis=1, kind="stable")[:, :k]
         names = list_of_labels(self.classes_)

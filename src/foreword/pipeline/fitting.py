@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -142,19 +142,20 @@ def learn(
 ) -> None:
     """Train a model of any kind to the end. With ``output``, long training is saved on the way and can be resumed."""
     kind = kinds.of(model)
+    reports = {"meter": meter} if "meter" in kind.training else {}
     if kind.network:
-        _learn_network(model, corpus, valid, output, threads, meter)
+        if threads is not None:
+            import torch
+
+            torch.set_num_threads(threads)
+        run_network(model, lambda checkpoint: model.train(corpus, valid=valid, checkpoint=checkpoint), output, meter)
     elif kind.task == "vectors":
-        counted = model.count(corpus, meter) if kind.name == "glove" else corpus
-        phase = "training" if counted is corpus else "training on pairs"
-        run_steps(model, model.train(counted), output, meter, phase)
+        run_steps(model, model.train(corpus, **reports), output, meter)
     else:
-        model.fit(corpus, valid=valid, **({"meter": meter} if "meter" in kind.training else {}))
+        model.fit(corpus, valid=valid, **reports)
 
 
-def run_steps(
-    model: Any, steps: Iterator[Step], output: Output | None, meter: Meter | None, phase: str = "training"
-) -> None:
+def run_steps(model: Any, steps: Iterator[Step], output: Output | None, meter: Meter | None) -> None:
     """Run the steps of a training, saving the model on the way but not at the end.
 
     Ctrl-C stops after the current step, saves the model, and reports how to resume.
@@ -163,7 +164,7 @@ def run_steps(
     with deferred_interrupt() as stopped:
         for step in steps:
             if meter:
-                meter(f"{phase}, loss {step.loss:.4f}", step.done, step.total)
+                meter(f"training, loss {step.loss:.4f}", step.done, step.total)
             if stopped.is_set() and step.done < step.total:
                 if output is None:
                     raise KeyboardInterrupt
@@ -175,19 +176,16 @@ def run_steps(
                 saved = time.monotonic()
 
 
-def _learn_network(
-    model: Any, corpus: Corpus, valid: Corpus | None, output: Output | None, threads: int | None, meter: Meter | None
+def run_network(
+    model: Any, begin: Callable[[Checkpoint | None], Iterator[Step]], output: Output | None, meter: Meter | None
 ) -> None:
-    """Train a network, keeping the run in a checkpoint file on the way.
+    """Train a network of any task to the end; with ``output`` the run is kept in a checkpoint file on the way.
 
-    Ctrl-C stops after the current updates, writes that file, and reports how to resume.
+    begin: starts the training, which resumes from the checkpoint that it is given. Ctrl-C stops after the current
+    updates, writes that file, and reports how to resume.
     """
-    import torch
-
-    if threads is not None:
-        torch.set_num_threads(threads)
     if output is None:
-        for step in model.train(corpus, valid=valid):
+        for step in begin(None):
             if meter:
                 meter(_progress(model, step), step.done, step.total)
         return
@@ -196,14 +194,9 @@ def _learn_network(
         output.discard_checkpoint()
     elif checkpoint.path.is_dir():
         raise SettingError(f"{checkpoint.path} holds a run on Ray: resume it with --ray")
-    _run_with_checkpoint(model.train(corpus, valid=valid, checkpoint=checkpoint), model, checkpoint, meter)
-
-
-def _run_with_checkpoint(steps: Iterator[Step], model: Any, checkpoint: Checkpoint, meter: Meter | None) -> None:
-    """Run the steps of a network; Ctrl-C waits until its checkpoint is written, and says how to resume."""
     asked_at = 0
     with deferred_interrupt() as stopped:
-        for step in steps:
+        for step in begin(checkpoint):
             if meter:
                 meter(_progress(model, step), step.done, step.total)
             if stopped.is_set() and asked_at == checkpoint.written:
@@ -216,8 +209,11 @@ def _run_with_checkpoint(steps: Iterator[Step], model: Any, checkpoint: Checkpoi
 
 
 def _progress(model: Any, step: Step) -> str:
-    seen = f", valid {math.exp(-model.valid_score_):.1f}" if math.isfinite(model.valid_score_) else ""
-    return f"training, loss {step.loss:.3f}{seen}"
+    if not math.isfinite(model.valid_score_):
+        return f"training, loss {step.loss:.3f}"
+    is_language = kinds.of(model).task == "language-model"
+    seen = f"{math.exp(-model.valid_score_):.1f}" if is_language else f"{model.valid_score_:.4f}"
+    return f"training, loss {step.loss:.3f}, valid {seen}"
 
 
 # Translators
@@ -247,10 +243,9 @@ def learn_translator(
     output: Output,
     meter: Meter | None = None,
 ) -> None:
-    """Train a translator to the end, with a checkpoint on the way, which Ctrl-C leaves for a resumed training."""
-    checkpoint = Checkpoint(output.checkpoint, every=30)
-    if not output.resume:
-        checkpoint.path.unlink(missing_ok=True)
-    steps = translator.train(*texts, valid=valid, checkpoint=checkpoint)
-    _run_with_checkpoint(steps, translator.model, checkpoint, meter)
-    checkpoint.path.unlink(missing_ok=True)
+    """Train a translator to the end, with a checkpoint on the way."""
+
+    def begin(checkpoint: Checkpoint | None) -> Iterator[Step]:
+        return translator.train(*texts, valid=valid, checkpoint=checkpoint)
+
+    run_network(translator.model, begin, output, meter)

@@ -16,6 +16,7 @@ from typing import Self
 import numpy as np
 
 from foreword.arrays import Bytes, Longs
+from foreword.storage.joined import check_joined, encoded
 from foreword.text.block import Block
 from foreword.tokens.strings import gather_strings
 
@@ -44,20 +45,12 @@ class Strings:
 
     def check(self, what: str) -> None:
         """Raise a ValueError unless the two fit together, as those read from a file may not."""
-        if self.data.dtype != np.uint8 or self.data.ndim != 1 or self.offsets.dtype != np.int64:
-            raise ValueError(f"the {what} are not bytes with int64 offsets")
-        if self.offsets.ndim != 1 or not len(self.offsets) or self.offsets[0] != 0:
-            raise ValueError(f"the offsets of the {what} do not begin with 0")
-        if (np.diff(self.offsets) < 0).any() or self.offsets[-1] != len(self.data):
-            raise ValueError(f"the offsets of the {what} do not rise to their end")
+        check_joined(self.data, self.offsets, what)
 
     @classmethod
     def of(cls, strings: Iterable[str]) -> Self:
         """Encode strings into one buffer."""
-        encoded = [string.encode("utf-8", "replace") for string in strings]
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(each) for each in encoded], out=offsets[1:])
-        return cls(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+        return cls(*encoded(strings, "replace"))
 
 
 DOCUMENTS_AT_ONCE = 1 << 14

@@ -18,6 +18,7 @@ from typing import Self
 import numpy as np
 
 from foreword.arrays import Array, Bools, Doubles, Floats, Ids, Ints, Longs
+from foreword.checks import check_number
 from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.native.parallel import cores, ordered_map
 from foreword.notebook import ShownInNotebook
@@ -214,8 +215,7 @@ class InvertedIndex:
 
     def best(self, batch: QueryBatch, k: int = 10, *, threads: int | None = 1) -> Found:
         """Return the k best documents of each query, or as many as there are: the fast version."""
-        if k < 1:
-            raise SettingError(f"k={k}: expected 1 or more")
+        check_number("k", k, whole=True, least=1)
         k = min(k, self.documents)
         self._check(batch.terms)
         documents = np.full((len(batch), k), -1, np.int32)

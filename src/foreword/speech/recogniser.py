@@ -26,11 +26,11 @@ from foreword.nn.network import Weights
 from foreword.protocols import Json, NextToken
 from foreword.speech.search import greedy, prefix_search
 from foreword.training.batches import bucketed, longs, padded_ids, padded_vectors
-from foreword.training.engine import BatchTask, Loss, Trainer
+from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes, new_flat
 from foreword.training.model import NeuralModel, exact
 from foreword.training.settings import Training, TrainingSettings, dropout_of, options_from, settings_of
-from foreword.training.workers import WorkerGroup
+from foreword.training.task import BatchTask, Loss
 
 PARTS = ("input", "recurrent", "input_bias", "recurrent_bias")
 SIZES = ("symbols", "bands", "units", "layers")
@@ -179,10 +179,6 @@ class RecogniserTask(BatchTask):
     def __init__(self, model: Recogniser, sounds: Sequence[Floats], labels: Sequence[Sequence[int]]) -> None:
         super().__init__([1] * len(sounds), model.training.batch)
         self.model, self.sounds, self.labels = model, sounds, labels
-
-    def bind(self, device: torch.device, group: WorkerGroup) -> None:
-        """Remember the device."""
-        self.device = device
 
     def tensors(self) -> Shapes:
         """Return the model's weights."""

@@ -13,6 +13,7 @@ bi-directional recurrent DNNs" (2014). Shapes: T frames, V symbols with the blan
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from foreword.arrays import Logs
+from foreword.checks import check_number
 from foreword.errors import InputError, SettingError
 from foreword.protocols import NextToken
 
@@ -176,9 +178,6 @@ def _check(logs: Logs, blank: int) -> None:
 
 
 def _check_settings(width: int, weight: float, bonus: float) -> None:
-    if width < 1:
-        raise SettingError(f"width={width} must be at least 1")
-    if not (math.isfinite(weight) and weight >= 0):
-        raise SettingError(f"weight={weight} must be zero or a positive number")
-    if not math.isfinite(bonus):
-        raise SettingError(f"bonus={bonus} must be a number")
+    check_number("width", width, whole=True, least=1)
+    check_number("weight", weight)
+    check_number("bonus", bonus, least=-sys.float_info.max)

@@ -242,8 +242,12 @@ class ArrayList(Generic[T]):
         """Return all arrays."""
         if self._file is None:
             return self._arrays
-        together = self._file.finish().reshape(-1)
+        together = self.joined()
         return [together[first:last] for first, last in pairwise(self._ends)]
+
+    def joined(self) -> NDArray[T]:
+        """Return all arrays as one, mapped where there is a file; there must be at least one."""
+        return np.concatenate(self._arrays) if self._file is None else self._file.finish().reshape(-1)
 
 
 def _bytes(shape: Shape, kind: type[T]) -> int:

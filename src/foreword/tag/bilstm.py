@@ -40,15 +40,16 @@ from torch.nn.functional import cross_entropy, linear, log_softmax
 
 from foreword.nn.crf import Chain, constrained, log_likelihood, marginals, viterbi
 from foreword.nn.dropout import Dropout
-from foreword.nn.embedder import nest_embedder, resolve_embedder, unnest_embedder
+from foreword.nn.embedder import fingerprint_of, nest_embedder, resolve_embedder, unnest_embedder
 from foreword.nn.layers import lstm
 from foreword.storage.checkpoint import Checkpoint
 from foreword.tag.bilstm_network import PARTS, UNSEEN, SentenceReader, TaggerNetwork, WordTable, distinct_words
 from foreword.training.batches import padded_ids, padded_vectors, similar_lengths
-from foreword.training.engine import BatchTask, Loss, Trainer, Weights
+from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes
 from foreword.training.model import NeuralModel, exact
 from foreword.training.settings import Training, TrainingSettings, dropout_of, options_from, saved_settings, settings_of
+from foreword.training.task import BatchTask, Loss, Weights
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
 TaggedText = tuple[Sentences, Tags]
@@ -89,6 +90,8 @@ class TaggingTask(BatchTask):
     unseen / (unseen + n). field: the scores of transitions, a function of the weights; None without a CRF.
     """
 
+    network: TaggerNetwork
+
     def __init__(
         self,
         network: TaggerNetwork,
@@ -111,14 +114,6 @@ class TaggingTask(BatchTask):
         counts = torch.from_numpy(self.words.fold_counts).to(device)
         chances = self.unseen / (self.unseen + counts) if self.unseen else torch.zeros(len(counts), device=device)
         self.chances = chances.float()
-
-    def tensors(self) -> Shapes:
-        """Return the network's weights."""
-        return self.network.tensors()
-
-    def initialise(self, weights: Weights, generator: torch.Generator) -> None:
-        """Draw the network's weights."""
-        self.network.initialise(weights, generator)
 
     def scale(self) -> float:
         """Return the sentences of a batch: the loss is their sum, and one rate does for batches of any size."""
@@ -278,7 +273,8 @@ class BiLSTMTagger(NeuralModel[TaggedText], WordTagger):
         """Return words, tags and the lengths of sentences; what is pre-trained is part of the data."""
         arrays = [part for texts in data for part in packed(chain.from_iterable(texts))]
         vectors = [] if self._lexicon.vectors is None else [self._lexicon.vectors]
-        return [*arrays, np.array([len(each) for each in data[0]], np.int64), *vectors]
+        lengths = np.array([len(each) for each in data[0]], np.int64)
+        return [*arrays, lengths, *vectors, *fingerprint_of(self._embedder)]
 
     def _measure(self, predicted: Tags, tags: Tags) -> float:
         if self.scheme is not None:

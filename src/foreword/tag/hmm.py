@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import chain
 from typing import Any, Self
 
@@ -55,6 +55,7 @@ LEAST_WEIGHT = 1e-4
 """Of an order. In a text of a few sentences the longest may always predict best, and nothing new would be possible."""
 
 
+@dataclass(eq=False, repr=False)
 class HMMTagger(WordTagger):
     """A supervised tagger of words.
 
@@ -66,24 +67,14 @@ class HMMTagger(WordTagger):
     tags_: the tags, sorted. weights_: λ₁, λ₂ and, with order 3, λ₃.
     """
 
-    def __init__(
-        self,
-        order: int = 3,
-        *,
-        ending: int = 4,
-        rare: int = 10,
-        word_weight: float = 0.3,
-        folded_weight: float = 1.0,
-        ending_weight: float = 3.0,
-        column: str = "upos",
-    ) -> None:
-        self.order = order
-        self.ending = ending
-        self.rare = rare
-        self.word_weight = word_weight
-        self.folded_weight = folded_weight
-        self.ending_weight = ending_weight
-        self.column = column
+    order: int = 3
+    _: KW_ONLY
+    ending: int = 4
+    rare: int = 10
+    word_weight: float = 0.3
+    folded_weight: float = 1.0
+    ending_weight: float = 3.0
+    column: str = "upos"
 
     def __repr__(self) -> str:
         return f"HMMTagger(order={self.order})"

@@ -18,6 +18,8 @@ from foreword.checks import check_sentences
 from foreword.errors import InputError, NotFittedError, SettingError
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Sentences, Tags
+from foreword.storage import joined
+from foreword.storage.joined import check_joined, decoded, encoded
 from foreword.tag.conllu import TAG_COLUMNS
 from foreword.tag.running_text import Splitter
 
@@ -121,8 +123,7 @@ def numbered_tags(sentences: Sentences, tags: Tags) -> tuple[list[str], Ints]:
 def offsets_of(sentences: Sentences) -> Longs:
     """Return where each sentence begins among the joined words, and their number: (sentences + 1,)."""
     check_sentences(sentences)
-    lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-    return np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    return joined.offsets_of(sentences)
 
 
 def by_sentence(rows: Any, offsets: Longs) -> list[Any]:
@@ -148,15 +149,10 @@ def frozen(array: Array) -> Array:
 
 def packed(strings: Iterable[str]) -> tuple[Bytes, Longs]:
     """Return strings as two arrays: their bytes joined, and where each begins."""
-    spelled = [string.encode(errors="surrogatepass") for string in strings]
-    return np.frombuffer(b"".join(spelled), np.uint8), np.cumsum([0, *map(len, spelled)], dtype=np.int64)
+    return encoded(strings, "surrogatepass")
 
 
 def unpacked(data: Array, offsets: Array, name: str) -> list[str]:
     """Return the strings that ``packed`` stored; name: of the arrays, for messages."""
-    if data.dtype != np.uint8 or offsets.dtype != np.int64 or data.ndim != 1 or offsets.ndim != 1:
-        raise ValueError(f"{name} are {data.dtype} {data.shape} and {offsets.dtype} {offsets.shape}, not bytes")
-    if len(offsets) < 1 or offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
-        raise ValueError(f"the {name} do not fit their offsets")
-    blob = data.tobytes()
-    return [blob[start:stop].decode(errors="surrogatepass") for start, stop in pairwise(offsets.tolist())]
+    check_joined(data, offsets, name)
+    return decoded(data, offsets, "surrogatepass")

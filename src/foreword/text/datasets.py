@@ -95,11 +95,6 @@ class Dataset:
         return tuple(file.split for file in self.files)
 
     @property
-    def default_split(self) -> str:
-        """Return the split that the bare name of the dataset stands for."""
-        return self.files[0].split
-
-    @property
     def format(self) -> Format:
         """Return the format of the default split; the others seldom differ."""
         return self.files[0].format

@@ -25,6 +25,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from foreword.arrays import Bytes, Longs
+from foreword.checks import check_choice, check_numbers
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Meter
 from foreword.text.block import BLOCK_BYTES, Block
@@ -91,12 +92,9 @@ class LabelledReading:
     block_bytes: int = BLOCK_BYTES
 
     def __post_init__(self) -> None:
-        if self.format is not None and self.format not in get_args(LabelledFormat):
-            raise SettingError(f"format must be one of {', '.join(get_args(LabelledFormat))}, not {self.format}")
-        if self.errors not in get_args(Errors):
-            raise SettingError(f"errors must be one of {', '.join(get_args(Errors))}, not {self.errors}")
-        if self.block_bytes < 1:
-            raise SettingError(f"block_bytes must be at least 1, not {self.block_bytes}")
+        check_choice(self, "format", (None, *get_args(LabelledFormat)))
+        check_choice(self, "errors", get_args(Errors))
+        check_numbers(self, "block_bytes", whole=True, least=1)
         if self.text_column is not None and self.text_column == self.label_column:
             raise SettingError(f"column {self.text_column} cannot be both the text and the label")
 

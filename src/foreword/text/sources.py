@@ -23,7 +23,8 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from foreword.errors import InputError, SettingError
+from foreword.checks import check_choice, check_numbers
+from foreword.errors import InputError
 from foreword.protocols import Meter
 from foreword.text.block import BLOCK_BYTES, Block
 from foreword.text.compression import decompressed
@@ -38,11 +39,6 @@ from foreword.text.unicode import Errors, valid_utf8
 __all__ = ["Reading", "Source", "SourceFile", "find_files", "read_blocks", "read_documents", "read_lines"]
 
 DocumentFormat: TypeAlias = Literal["text", "jsonl", "parquet"]
-
-
-def _check_choice(name: str, value: str | None, choices: tuple[str | None, ...]) -> None:
-    if value not in choices:
-        raise SettingError(f"{name} must be one of {', '.join(filter(None, choices))}, not {value}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +59,10 @@ class Reading:
     block_bytes: int = BLOCK_BYTES
 
     def __post_init__(self) -> None:
-        _check_choice("document", self.document, get_args(Document))
-        _check_choice("format", self.format, (None, *get_args(DocumentFormat)))
-        _check_choice("errors", self.errors, get_args(Errors))
-        if self.block_bytes < 1:
-            raise SettingError(f"block_bytes must be at least 1, not {self.block_bytes}")
+        check_choice(self, "document", get_args(Document))
+        check_choice(self, "format", (None, *get_args(DocumentFormat)))
+        check_choice(self, "errors", get_args(Errors))
+        check_numbers(self, "block_bytes", whole=True, least=1)
 
     def format_of(self, name: str) -> DocumentFormat:
         """Return the format of a file: the one that was set, or the one its name stands for."""

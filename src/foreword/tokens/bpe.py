@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from foreword.arrays import Ints, Longs
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.errors import InputError, SettingError
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
 from foreword.tokens.characters import REPLACEMENT, character_ids, printable, spelling_of
-from foreword.tokens.corpus import Encoded, encode_text, encode_texts, max_ids
+from foreword.tokens.corpus import Encoded, EncodesBlocks, encode_text, max_ids
 from foreword.tokens.counting import Counted, count_pieces_of, pieces_of
 from foreword.tokens.kernels import encode_bpe
 from foreword.tokens.merges import Kind, Merge, learn_from_counts, merge_table
@@ -51,7 +51,7 @@ _SETTINGS = ("vocab_size", "kind", "pattern", "min_frequency", "prefix_space", "
 _CACHED = ("merge_table", "first_ids", "whole_pieces", "_special_finder")
 
 
-class BPETokenizer(ShownInNotebook):
+class BPETokenizer(ShownInNotebook, EncodesBlocks):
     """A byte-pair encoding tokenizer.
 
     vocab_size: the number of tokens, special ones and the alphabet included.
@@ -104,13 +104,6 @@ class BPETokenizer(ShownInNotebook):
     def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._encoders = SimpleQueue()
-
-    @property
-    def vocab(self) -> Vocab:
-        """The vocabulary; an error before ``fit``."""
-        if not hasattr(self, "vocab_"):
-            raise ForewordError("this BPETokenizer has no vocabulary yet: call fit(texts) first")
-        return self.vocab_
 
     # Learning
 
@@ -245,10 +238,6 @@ class BPETokenizer(ShownInNotebook):
     def _special_finder(self) -> re.Pattern[str]:
         longest_first = sorted(self.standing, key=len, reverse=True)
         return re.compile(f"({'|'.join(map(re.escape, longest_first))})")
-
-    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
-        """Return the ids of many texts, far faster than one by one."""
-        return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
         """Encode a block of documents; several threads may do so at once."""

@@ -15,12 +15,12 @@ from typing import Self
 import numpy as np
 
 from foreword.arrays import Ints
-from foreword.errors import ForewordError, InputError
+from foreword.errors import InputError
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
-from foreword.tokens.corpus import Encoded, encode_text, encode_texts, max_ids
+from foreword.tokens.corpus import Encoded, EncodesBlocks, encode_text, max_ids
 from foreword.tokens.kernels import encode_symbols
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
@@ -53,7 +53,7 @@ def spelling_of(token: str) -> bytes:
     return token.encode()
 
 
-class CharacterTokenizer(ShownInNotebook):
+class CharacterTokenizer(ShownInNotebook, EncodesBlocks):
     """A tokenizer of characters; those not seen in training are ``<unk>``, which decodes to U+FFFD."""
 
     def __init__(self, *, min_count: int = 1, lowercase: bool = False, form: Form | None = None) -> None:
@@ -62,13 +62,6 @@ class CharacterTokenizer(ShownInNotebook):
 
     def __repr__(self) -> str:
         return f"CharacterTokenizer(min_count={self.min_count})"
-
-    @property
-    def vocab(self) -> Vocab:
-        """The vocabulary; an error before ``fit``."""
-        if not hasattr(self, "vocab_"):
-            raise ForewordError("this CharacterTokenizer has no vocabulary yet: call fit(texts) first")
-        return self.vocab_
 
     def fit(self, texts: Iterable[str]) -> Self:
         """Learn which characters there are."""
@@ -87,14 +80,6 @@ class CharacterTokenizer(ShownInNotebook):
         self.vocab_ = Vocab([UNKNOWN, END, *kept], [rare, documents, *(counts[character] for character in kept)])
         self.__dict__.pop("_ids", None)
         return self
-
-    def encode(self, text: str) -> Ints:
-        """Return the ids of a text."""
-        return encode_text(self, text)
-
-    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
-        """Return the ids of many texts, faster than one by one."""
-        return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
         """Encode a block of documents."""
@@ -125,11 +110,11 @@ class CharacterTokenizer(ShownInNotebook):
         return tokenizer
 
 
-class ByteTokenizer(ShownInNotebook):
+class ByteTokenizer(ShownInNotebook, EncodesBlocks):
     """A tokenizer of bytes: a byte's value is its id; 256 ends a document. Nothing is learnt and nothing is unknown."""
 
     def __init__(self) -> None:
-        self.vocab = Vocab([*CHARACTER_OF, END], unknown=None)
+        self.vocab_ = Vocab([*CHARACTER_OF, END], unknown=None)
 
     def __repr__(self) -> str:
         return "ByteTokenizer()"
@@ -145,10 +130,6 @@ class ByteTokenizer(ShownInNotebook):
     def encode(self, text: str | bytes) -> Ints:
         """Return the ids of a text, or of any bytes."""
         return encode_text(self, text)
-
-    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
-        """Return the ids of many texts, faster than one by one."""
-        return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
         """Encode a block of documents."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from foreword.arrays import Array, Ids, Ints, Longs
 from foreword.checks import check_ids
-from foreword.errors import InputError, SettingError
+from foreword.errors import ForewordError, InputError, SettingError
 from foreword.native.parallel import ordered_map
 from foreword.protocols import Parts
 from foreword.storage.scratch import Scratch
@@ -80,6 +80,12 @@ class Corpus:
         """
         if len(self.ids) and not 0 <= int(self.ids.min()) <= int(self.ids.max()) < len(self.vocab):
             raise InputError(f"the corpus is damaged: an id is not in its vocabulary of {len(self.vocab)} tokens")
+
+    def check(self, vocab: Vocab) -> None:
+        """Raise an InputError unless the ids are those of a model's vocabulary."""
+        if self.vocab != vocab:
+            raise InputError("the text was turned into ids with another vocabulary than the model's")
+        self.check_ids()
 
     def documents(self) -> Iterator[Ids]:
         """Yield each document's ids, as a view."""
@@ -255,3 +261,28 @@ def encode_texts(tokenizer: BlockEncoder, texts: Iterable[str], threads: int | N
         ends = part.ends.tolist()
         encoded += [part.ids[start : stop - 1] for start, stop in zip([0, *ends], ends, strict=False)]
     return encoded
+
+
+class EncodesBlocks:
+    """What tokenizers share: a learnt vocabulary, ``vocab_``, and texts encoded by way of ``encode_block``."""
+
+    vocab_: Vocab
+
+    @property
+    def vocab(self) -> Vocab:
+        """The vocabulary; an error before ``fit``."""
+        if not hasattr(self, "vocab_"):
+            raise ForewordError(f"this {type(self).__name__} has no vocabulary yet: call fit(texts) first")
+        return self.vocab_
+
+    def encode_block(self, block: Block) -> Encoded:
+        """Encode a block of documents."""
+        raise NotImplementedError
+
+    def encode(self, text: str) -> Ints:
+        """Return the ids of a text."""
+        return encode_text(self, text)
+
+    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
+        """Return the ids of many texts, far faster than one by one."""
+        return encode_texts(self, texts, threads)

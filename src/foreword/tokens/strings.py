@@ -27,6 +27,7 @@ from foreword.arrays import Bytes, Ids, Ints, Longs, ULongs
 from foreword.native.hashing import FIRST, HALF, SECOND, fold_bytes, mix
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load8, prefetch
+from foreword.storage.joined import joined
 from foreword.text.block import Block
 from foreword.tokens.pieces import PUNCTUATION, WORDS, character_classes, piece_end, skip_space
 
@@ -416,11 +417,11 @@ class StringTable:
             rehash(self.slots, larger)
             self.slots = larger
         if strings + 1 > len(self.starts):
-            self.starts = _longer(self.starts, strings + 1)
-            self._counts = _longer(self._counts, strings + 1)
-            self._firsts = _longer(self._firsts, strings + 1)
+            self.starts = longer(self.starts, strings + 1)
+            self._counts = longer(self._counts, strings + 1)
+            self._firsts = longer(self._firsts, strings + 1)
         if length > len(self.arena):
-            self.arena = _longer(self.arena, length)
+            self.arena = longer(self.arena, length)
 
     def grow(self, size: int, length: int) -> None:
         """Enlarge the arrays for one more string of that length, after a kernel ran out of space; size: strings by
@@ -432,11 +433,11 @@ class StringTable:
             rehash(self.slots, larger)
             self.slots = larger
         if size + 2 > len(self.starts):
-            self.starts = _longer(self.starts, 2 * len(self.starts))
-            self._counts = _longer(self._counts, 2 * len(self._counts))
-            self._firsts = _longer(self._firsts, 2 * len(self._firsts))
+            self.starts = longer(self.starts, 2 * len(self.starts))
+            self._counts = longer(self._counts, 2 * len(self._counts))
+            self._firsts = longer(self._firsts, 2 * len(self._firsts))
         if self.starts[size] + length > len(self.arena):
-            self.arena = _longer(self.arena, 2 * len(self.arena) + length)
+            self.arena = longer(self.arena, 2 * len(self.arena) + length)
 
 
 _NO_IDS = np.empty(0, np.int32)
@@ -444,14 +445,12 @@ _NO_IDS = np.empty(0, np.int32)
 
 def add_strings(strings: Sequence[bytes], slots: ULongs, arena: Bytes, starts: Longs, size: int) -> None:
     """Add distinct strings to the arrays of a table, the first as number ``size``; there must be space."""
-    offsets = np.zeros(len(strings) + 1, np.int64)
-    np.cumsum([len(string) for string in strings], out=offsets[1:])
-    joined = np.frombuffer(b"".join(strings), np.uint8)
+    data, offsets = joined(strings)
     none, unused = np.zeros(len(strings), np.int64), np.zeros(len(starts), np.int64)
     numbers = np.empty(len(strings), np.int32)
     position = np.array([0, size], np.int64)
     lacking = add_counted(
-        joined, offsets, none, none, slots, arena, starts, unused, unused, numbers,
+        data, offsets, none, none, slots, arena, starts, unused, unused, numbers,
         np.empty(BATCH * 4, np.uint64), position,
     )  # fmt: skip
     if lacking or position[1] != size + len(strings):
@@ -469,10 +468,11 @@ def empty_rows(rows: int) -> ULongs:
     return slots
 
 
-def _longer(array: NDArray[Scalar], length: int) -> NDArray[Scalar]:
-    longer = np.empty(length, array.dtype)
-    longer[: len(array)] = array
-    return longer
+def longer(array: NDArray[Scalar], rows: int) -> NDArray[Scalar]:
+    """Return a copy with space for that many rows."""
+    copy = np.empty((rows, *array.shape[1:]), array.dtype)
+    copy[: len(array)] = array
+    return copy
 
 
 # Many strings at once

@@ -12,12 +12,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from foreword.arrays import Bytes, Ints, Longs
-from foreword.errors import InputError, SettingError
+from foreword.errors import InputError, NotFittedError, SettingError
+from foreword.storage.joined import encoded
 
 Reader = Callable[[], tuple[Bytes, Longs]]
 
@@ -43,10 +44,7 @@ class Vocab:
         unknown: str | None = UNKNOWN,
         end: str = END,
     ) -> None:
-        encoded = [token.encode() for token in tokens]
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum([len(token) for token in encoded], out=offsets[1:])
-        self._store(np.frombuffer(b"".join(encoded), np.uint8), offsets, counts, unknown, end)
+        self._store(*encoded(tokens), counts, unknown, end)
         if len(self._ids) != len(self):
             repeated = next(token for index, token in enumerate(self) if self._ids[token] != index)
             raise SettingError(f"token {repeated!r} stands twice in the vocabulary")
@@ -178,3 +176,17 @@ class Vocab:
     @cached_property
     def _ids(self) -> dict[str, int]:
         return {token: index for index, token in enumerate(self.tokens)}
+
+
+class LearntVocab:
+    """A model with the vocabulary of the text that it has learnt from. NEEDS: what ``fit`` takes, for messages."""
+
+    NEEDS: ClassVar[str] = "corpus"
+    _vocab: Vocab | None = None
+
+    @property
+    def vocab(self) -> Vocab:
+        """The vocabulary of the training text."""
+        if self._vocab is None:
+            raise NotFittedError(self, self.NEEDS)
+        return self._vocab

@@ -10,14 +10,14 @@ from typing import Literal, Self
 import numpy as np
 
 from foreword.arrays import Ids, Ints, Longs
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.errors import InputError, SettingError
 from foreword.native.parallel import cores, ordered_map
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Parts
 from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
-from foreword.tokens.corpus import Corpus, Encoded, Layout, encode_text, encode_texts, id_type, max_ids
+from foreword.tokens.corpus import Corpus, Encoded, EncodesBlocks, Layout, id_type, max_ids
 from foreword.tokens.counting import Counted, count_pieces_of, merge_tables, pieces_of, with_base
 from foreword.tokens.kernels import encode_words
 from foreword.tokens.pieces import PUNCTUATION, WORDS, character_classes
@@ -28,7 +28,7 @@ Split = Literal["space", "punctuation"]
 _PATTERNS: dict[str, int] = {"space": WORDS, "punctuation": PUNCTUATION}
 
 
-class WordTokenizer(ShownInNotebook):
+class WordTokenizer(ShownInNotebook, EncodesBlocks):
     """A tokenizer of words; those not seen often enough are ``<unk>``, which is where word models fail.
 
     split: "space" is Python's ``str.split``; "punctuation" also makes a token of every character that is neither
@@ -65,13 +65,6 @@ class WordTokenizer(ShownInNotebook):
             split=self.split, min_count=self.min_count, max_size=self.max_size, lowercase=cleaning.lowercase,
             form=cleaning.form,
         )  # fmt: skip
-
-    @property
-    def vocab(self) -> Vocab:
-        """The vocabulary; an error before ``fit``."""
-        if not hasattr(self, "vocab_"):
-            raise ForewordError("this WordTokenizer has no vocabulary yet: call fit(texts) first")
-        return self.vocab_
 
     def fit(self, texts: Iterable[str]) -> Self:
         """Learn the vocabulary from texts."""
@@ -160,14 +153,6 @@ class WordTokenizer(ShownInNotebook):
         self.vocab_ = Vocab.from_bytes(data, offsets, totals, unknown=0, end=1)
         self.__dict__.pop("_table", None)
         return final
-
-    def encode(self, text: str) -> Ints:
-        """Return the ids of a text."""
-        return encode_text(self, text)
-
-    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
-        """Return the ids of many texts, faster than one by one."""
-        return encode_texts(self, texts, threads)
 
     def encode_block(self, block: Block) -> Encoded:
         """Encode a block of documents; several threads may do so at once."""

@@ -1,11 +1,13 @@
 """One engine for every network: gradient descent with clipping, schedules, averages, checkpoints and data parallelism.
 
-A network supplies a ``Task``: its tensors by name and shape, its batches, and the loss of a batch. The engine owns the
-rest: device, precision, flat parameters, clipping, averaging, keeping the best weights, finite checks, CUDA graphs,
-checkpoints, resuming and workers. One update is
+A network supplies a ``Task`` (``task.py``): its tensors by name and shape, its batches, and the loss of a batch. The
+engine owns the rest: device, precision, flat parameters, clipping, averaging, keeping the best weights, finite checks,
+CUDA graphs, checkpoints, resuming and workers. One update is
 
     g ← ∂ loss / ∂ w,    g ← g · min(1, clip / |g|),    w ← (1 − rate · decay) w,    w ← w − rate · g  (or by Adam),
     average ← average + share · (w − average)
+
+With L2 the gradient is g + l2 · w from the beginning.
 
 It never waits for the device, so that on a GPU the whole update can be one CUDA graph: what the host decides, rates and
 shares, is written to the device for some updates ahead. A language model passes what it remembers from one chunk of
@@ -38,24 +40,21 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
-from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from foreword.arrays import Array, Longs
+from foreword.arrays import Array
 from foreword.errors import DivergedError, InputError
 from foreword.protocols import Step
 from foreword.storage.checkpoint import Checkpoint
-from foreword.training.batches import bucketed
+from foreword.training.fused import Update, can_fuse, fused_adam
 from foreword.training.gradients import (
     FlatGradients,
     Gradients,
-    Shapes,
     SparseGradients,
     clamp,
     clip_factor,
@@ -67,8 +66,9 @@ from foreword.training.gradients import (
     views,
 )
 from foreword.training.graphs import Graphed
-from foreword.training.optimisers import optimiser
+from foreword.training.optimisers import Adam, optimiser
 from foreword.training.schedules import (
+    TwoTails,
     averaging_begins,
     hold_then_cosine,
     plateau,
@@ -77,162 +77,14 @@ from foreword.training.schedules import (
     step_decay,
 )
 from foreword.training.settings import Training
+from foreword.training.task import Stage, Task
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
-
-Weights = Mapping[str, Tensor]
-State = tuple[Tensor, ...]
 
 PLANNED = 50
 """Updates whose rates and shares are written to the device ahead, at most."""
 
 STEP_SECONDS = 0.3
 """Seconds between two Steps, about, where a task does not fix the number of updates."""
-
-UPDATES_ON_GPU = 20
-"""Updates between two Steps on a GPU, where reading the loss waits for the device."""
-
-
-class Loss(NamedTuple):
-    """The loss of one batch.
-
-    value: what is differentiated, times ``Trainer.scale``. reported: the mean loss of ``Step``, unscaled; by default
-    value / scale. state: what the next update begins with.
-    """
-
-    value: Tensor
-    reported: Tensor | None = None
-    state: State = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Epochs in which the first ``groups`` groups of weights are trained, at a rate of their own."""
-
-    epochs: int
-    rate: float
-    groups: int = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Neighbouring tensors that are trained at ``factor`` times the rate."""
-
-    names: Sequence[str]
-    factor: float = 1.0
-
-
-class Task:
-    """What a network supplies for one training run. Methods without a default must be written.
-
-    reseeded: every epoch draws from random numbers of its own, seeded by its number, instead of one sequence.
-    sparse: on a CPU gradients of embeddings stay sparse. blocked_norm: the gradient's norm is added up in blocks.
-    casts: the loss converts weights to half precision itself, instead of being given half-precision weights.
-    later_wins: of equal scores on the held-out data the later one is the best. limit: a loss above it has diverged.
-    evaluate: scores flat weights on the held-out data, higher is better; None without such data.
-    """
-
-    reseeded: ClassVar[bool] = False
-    sparse: ClassVar[bool] = False
-    blocked_norm: ClassVar[bool] = False
-    casts: ClassVar[bool] = False
-    later_wins: ClassVar[bool] = False
-    limit: ClassVar[float] = math.inf
-    evaluate: Callable[[Tensor], float] | None = None
-
-    def bind(self, device: torch.device, group: WorkerGroup) -> None:
-        """Prepare for a device and a group of workers; called first."""
-
-    def check_workers(self, workers: int) -> None:
-        """Refuse a number of workers that cannot share a batch."""
-
-    def tensors(self) -> Shapes:
-        """Return the weights' names and shapes, in the order in which they are stored."""
-        raise NotImplementedError
-
-    def initialise(self, weights: Weights, generator: torch.Generator) -> None:
-        """Draw the initial weights; they are zero before."""
-        raise NotImplementedError
-
-    def begin_epoch(self, random: np.random.Generator) -> list[int]:
-        """Draw the batches of an epoch; return what each update counts in ``Step.done``."""
-        raise NotImplementedError
-
-    def seek(self, update: int) -> None:
-        """Prepare for an update in the middle of the epoch that was just begun, to resume there."""
-
-    def loss(self, weights: Weights, run: Trainer) -> Loss:
-        """Return the loss of the batch of update ``run.update``."""
-        raise NotImplementedError
-
-    def state(self, like: Tensor) -> State:
-        """Return what every epoch begins with; ``like`` has the device and precision."""
-        return ()
-
-    def stages(self, settings: Training) -> list[Stage]:
-        """Return the stages of the run."""
-        return [Stage(settings.epochs, settings.rate)]
-
-    def groups(self) -> list[Group]:
-        """Return the groups of weights that stages and rates tell apart."""
-        return [Group(list(self.tensors()))]
-
-    def rate_factor(self, update: int) -> float:
-        """Return a factor of one update's rate."""
-        return 1.0
-
-    def updates_per_step(self, device: torch.device) -> int | None:
-        """Return the number of updates between two Steps; None to go by the clock."""
-        return 1 if device.type == "cpu" else UPDATES_ON_GPU
-
-    def recordable(self) -> bool:
-        """Return whether every update runs the same kernels, so that it can be a CUDA graph."""
-        return False
-
-    def scale(self) -> float:
-        """Return the constant that the loss is a multiple of."""
-        return 1.0
-
-    def upgrade(self, saved: dict[str, Array], like: Mapping[str, Array]) -> dict[str, Array]:
-        """Convert a checkpoint that an older version wrote."""
-        return saved
-
-
-class BatchTask(Task):
-    """A task that reads examples in batches of similar length.
-
-    lengths: what each example counts; an example of length 0 is left out. With several workers each reads its share of
-    a batch, and losses are weighted by the lengths of the shares.
-    """
-
-    def __init__(self, lengths: Sequence[int] | Longs, batch: int) -> None:
-        self.lengths, self.batch = np.asarray(lengths, np.int64), batch
-        self._batches: list[list[int]] = []
-
-    def batches(self, random: np.random.Generator) -> list[list[int]]:
-        """Draw the batches of an epoch, each a list of examples."""
-        return bucketed(self.lengths.tolist(), self.batch, random)
-
-    def batch_loss(self, weights: Weights, examples: list[int], run: Trainer) -> Loss:
-        """Return the loss of some examples, times ``run.scale``."""
-        raise NotImplementedError
-
-    def begin_epoch(self, random: np.random.Generator) -> list[int]:
-        """Draw the batches of an epoch."""
-        self._batches = self.batches(random)
-        return [int(self.lengths[each].sum()) for each in self._batches]
-
-    def loss(self, weights: Weights, run: Trainer) -> Loss:
-        """Return the loss of this worker's share of a batch, weighted so that the mean over workers is the batch's."""
-        examples = self._batches[run.update]
-        if run.group.size == 1:
-            return self.batch_loss(weights, examples, run)
-        own = examples[run.group.rank :: run.group.size]
-        loss = self.batch_loss(weights, own or examples[:1], run)
-        return loss._replace(value=loss.value * self.share(own, examples, run.group.size))
-
-    def share(self, own: list[int], examples: list[int], workers: int) -> float:
-        """Return the weight of one worker's loss, a mean over its examples; for a sum it is ``workers``."""
-        return workers * float(self.lengths[own].sum()) / float(self.lengths[examples].sum())
 
 
 class Progress:
@@ -247,6 +99,7 @@ class Progress:
         self.epochs = sum(stage.epochs for stage in stages)
         self.epoch = self.step = self.update = 0
         self.evaluations: list[float] = []
+        self.tails = TwoTails() if settings.two_tailed else None
         self._done_by_update = [0]
         self._averaging_from: int | None = None
         self._stage_begun = 0
@@ -328,6 +181,11 @@ class Progress:
         begun = self._averaging_from
         return 1.0 if begun is None else running_share(step + 1 - begun, tail)
 
+    def averaging_shares(self, step: int) -> list[float]:
+        """Return the share of the weights after an update in each average."""
+        shares = [self.averaging_share(step, tail) for tail in self.settings.averages]
+        return shares if self.tails is None else [*shares, *self.tails.shares(step)]
+
     def note(self, loss: float) -> None:
         """Record a loss on the held-out data, by which schedules go."""
         self.evaluations.append(loss)
@@ -356,7 +214,7 @@ class Trainer(Progress):
 
     weights: float32, all weights in one vector, changed in place. averages: one such vector for each of
     ``settings.averages``. best, best_score: the best weights on the held-out data so far, or the last ones.
-    scale: what losses are multiplied by.
+    scale: what losses are multiplied by. norm: of the last gradient, times ``scale``.
     """
 
     def __init__(
@@ -378,19 +236,21 @@ class Trainer(Progress):
         group.broadcast(self.weights)
         if group.rank:
             self.generator.manual_seed(seed + group.rank)
-        self.averages = [self.weights.clone() for _ in settings.averages]
+        self._averages = self.weights.repeat(len(settings.averages) + 2 * settings.two_tailed, 1)
+        self.averages = list(self._averages)
         self.best, self.best_score = self.weights.clone(), -math.inf
         self._random = np.random.default_rng(seed)
         self._random_before = _random_state(self._random)
-        self._optimiser = optimiser(settings.optimiser, self.weights)
+        self._optimiser = optimiser(settings.optimiser, self.weights, settings.beta1)
         self._allocate()
 
     def _allocate(self) -> None:
         """Make the working copy of the weights, their gradients, and what the device needs to know."""
         settings, device, task = self.settings, self.device, self.task
-        self._half = settings.precision == "float16" and device.type != "cpu"
-        copied = settings.precision != "float32" and device.type != "cpu" and not task.casts
-        self._working = self.weights.to(getattr(torch, settings.precision)) if copied else self.weights
+        precision = settings.precision_on(device.type)
+        self._half = precision == "float16" and device.type != "cpu"
+        copied = precision != "float32" and device.type != "cpu" and not task.casts
+        self._working = self.weights.to(getattr(torch, precision)) if copied else self.weights
         self.scale = (settings.loss_scale if self._half else 1.0) * task.scale()
         self.leaves = {name: part.detach().requires_grad_() for name, part in views(self._working, self.shapes).items()}
         sparse = task.sparse and device.type == "cpu"
@@ -410,13 +270,18 @@ class Trainer(Progress):
         self._trained = list(self.shapes)
         self._first_state = task.state(self._working[:0])
         self.state = tuple(part.clone() for part in self._first_state)
-        self._shared = torch.empty_like(self.weights if self.group.size > 1 else self.weights[:0])
+        gathered = self.group.size > 1 or (sparse and settings.l2 > 0)
+        self._shared = torch.empty_like(self.weights if gathered else self.weights[:0])
         self._row = torch.zeros((), dtype=torch.int64, device=device)
         self._width = len(self._optimiser.plan(0.0, 1))
         columns = 1 + self._width * len(self._groups) + len(self.averages)
         self._plan = torch.zeros(PLANNED, columns, device=device)
         self._losses = torch.zeros((), dtype=torch.float32, device=device)
-        self._norm = torch.zeros((), dtype=torch.float32, device=device)
+        self.norm = torch.zeros((), dtype=torch.float32, device=device)
+        self._fused: Update | None = None
+        if isinstance(self._optimiser, Adam) and len(self._groups) == 1 and can_fuse(self.weights):
+            copy = self._working if copied else None
+            self._fused = fused_adam(self.weights, self._averages, copy, self._optimiser, settings.weight_decay)
         # A CUDA graph has one shape, and no exchange with other workers in it.
         recorded = device.type == "cuda" and task.recordable() and self.group.size == 1
         self._go: Callable[[], None] = Graphed(self._one_update, self.generator) if recorded else self._one_update
@@ -443,7 +308,7 @@ class Trainer(Progress):
                 for group, moved in zip(self._groups, self._moved, strict=True)
                 for number in self._optimiser.plan(rate * group.factor, moved + ahead + 1)
             ]
-            rows.append([rate, *moves, *(self.averaging_share(step, tail) for tail in self.settings.averages)])
+            rows.append([rate, *moves, *self.averaging_shares(step)])
         self._plan[:count].copy_(torch.tensor(rows))
         self._row.zero_()
 
@@ -517,18 +382,8 @@ class Trainer(Progress):
         _, stage = self.stage()
         self._moved = [moved + count * (place < stage.groups) for place, moved in enumerate(self._moved)]
         loss = (self._losses / count).item()
-        self._check_finite(loss)
+        _check_finite(loss, self, skips=self._half)
         return loss
-
-    def _check_finite(self, loss: float) -> None:
-        skips = self._half  # there an update whose gradient overflows is left out
-        if loss <= self.task.limit and math.isfinite(loss) and (skips or math.isfinite(self._norm.item())):
-            return
-        what = f"the loss is {loss:.3g}"
-        if math.isfinite(loss) and loss <= self.task.limit:
-            bad = (name for name, part in self.gradients.items() if not bool(torch.isfinite(part).all()))
-            what = f"the gradient of {next(bad, 'all weights together')} is not a finite number"
-        raise DivergedError(_divergence(what, self.step, self.settings))
 
     def _one_update(self) -> None:
         self._gradients.clear()
@@ -547,24 +402,27 @@ class Trainer(Progress):
         plan = self._plan.index_select(0, self._row.reshape(1))[0]
         shares = plan[len(plan) - len(self.averages) :]
         pieces = list(self._gradients.pieces())
-        if self.group.size > 1:
+        if len(self._shared):
             pieces = [(slice(None), gather(pieces, self._shared))]
             self.group.average(self._shared)
+        if settings.l2:
+            pieces[0][1].add_(self.weights, alpha=settings.l2 * self.scale)
         if len(self._groups) > 1:
             _, stage = self.stage()
             pieces = [(each, pieces[0][1][each]) for each in self._slices[: stage.groups]]
         if settings.clip_value:
             for _, piece in pieces:
                 clamp(piece, settings.clip_value * self.scale)
-        (norm_of if self.task.blocked_norm else plain_norm)([piece for _, piece in pieces], self._norm)
-        factor = torch.ones_like(self._norm)
-        if settings.clip:
-            factor = clip_factor(self._norm / self.scale, settings.clip)
-        factor = factor / self.scale
+        (norm_of if self.task.blocked_norm else plain_norm)([piece for _, piece in pieces], self.norm)
+        factor = clip_factor(self.norm / self.scale, settings.clip) / self.scale
         if self._half:  # a gradient that overflows counts as none
+            factor = torch.where(torch.isfinite(self.norm), factor, 0.0)
+        if self._fused is not None:
+            self._fused(pieces[0][1], factor, plan, shares)
+            return
+        if self._half:
             for _, piece in pieces:
                 piece.nan_to_num_(0.0, 0.0, 0.0)
-            factor = torch.where(torch.isfinite(self._norm), factor, 0.0)
         if settings.weight_decay:
             self.weights.mul_(1 - plan[0] * settings.weight_decay)
         for place, (where, piece) in enumerate(pieces):
@@ -589,6 +447,8 @@ class Trainer(Progress):
         if best > self.best_score or (self.task.later_wins and best == self.best_score):
             self.best_score = best
             self.best.copy_(candidates[scores.index(best)])
+        if self.tails is not None and self.tails.switch(scores[-2], scores[-1], self.step):
+            self.averages[-2].copy_(self.averages[-1])
 
     # Checkpoints
 
@@ -613,6 +473,8 @@ class Trainer(Progress):
         }
         if not self.task.reseeded:
             found["order"] = self._random_before
+        if self.tails is not None:
+            found["tails"] = np.array([self.tails.long, self.tails.short], np.int64)
         if self._staged:
             found["stage"] = np.array([self._stage_begun, *self._moved], np.int64)
         return found
@@ -648,9 +510,22 @@ class Trainer(Progress):
         if self._staged:
             self._stage_begun, *self._moved = arrays["stage"].tolist()
         self._averaging_from = None if begun < 0 else begun
+        if self.tails is not None:
+            self.tails.long, self.tails.short = arrays["tails"].tolist()
         self.evaluations = [loss for loss in arrays["looks"].tolist() if loss == loss]
         self.best_score = float(arrays["score"][0])
         self._seconds_before, self._began = float(arrays["seconds"][0]), time.monotonic()
+
+
+def _check_finite(loss: float, run: Trainer, *, skips: bool) -> None:
+    """Raise where the run has diverged. skips: an update whose gradient overflows is left out."""
+    if loss <= run.task.limit and math.isfinite(loss) and (skips or math.isfinite(run.norm.item())):
+        return
+    what = f"the loss is {loss:.3g}"
+    if math.isfinite(loss) and loss <= run.task.limit:
+        bad = (name for name, part in run.gradients.items() if not bool(torch.isfinite(part).all()))
+        what = f"the gradient of {next(bad, 'all weights together')} is not a finite number"
+    raise DivergedError(_divergence(what, run.step, run.settings))
 
 
 WHOLE_EPOCH = -1

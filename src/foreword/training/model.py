@@ -29,9 +29,10 @@ except ImportError:
 
 from foreword.nn.dropout import Dropout
 from foreword.storage.checkpoint import Checkpoint, fingerprint
-from foreword.training.engine import Task, Trainer, Weights
+from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes, choose_device, new_flat, views
 from foreword.training.settings import Training, dropout_from, training_from
+from foreword.training.task import Task, Weights
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
 Data = TypeVar("Data")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from torch import Tensor
 from foreword.arrays import Array, Longs
 from foreword.errors import InputError
 from foreword.protocols import Json
+from foreword.storage.joined import check_joined, decoded
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.batches import padded_ids
@@ -122,14 +122,10 @@ def vocab_to_arrays(vocab: Vocab) -> tuple[dict[str, Json], dict[str, Array]]:
 def vocab_from_arrays(facts: Any, arrays: dict[str, Array]) -> Vocab:
     """Return the vocabulary that ``vocab_to_arrays`` took apart; a ValueError, KeyError or TypeError if damaged."""
     data, offsets, counts = arrays[DATA], arrays[OFFSETS], arrays.get(COUNTS)
-    if data.dtype != np.uint8 or data.ndim != 1 or offsets.dtype != np.int64 or offsets.ndim != 1 or len(offsets) < 2:
-        raise ValueError(f"the source vocabulary is {data.dtype} {data.shape} with offsets {offsets.shape}")
-    if offsets[0] != 0 or offsets[-1] != len(data) or (np.diff(offsets) < 0).any():
-        raise ValueError("the offsets of the source vocabulary do not rise from its beginning to its end")
+    check_joined(data, offsets, "source words")
     if counts is not None and (counts.dtype != np.int64 or counts.shape != (len(offsets) - 1,)):
         raise ValueError(f"the counts of the source vocabulary are {counts.dtype} {counts.shape}")
-    blob = data.tobytes()
-    tokens = [blob[begin:end].decode() for begin, end in pairwise(offsets.tolist())]
+    tokens = decoded(data, offsets)
     unknown, end = facts["unknown"], facts["end"]
     for name, index in (("unknown", unknown), ("end", end)):
         if not (type(index) is int and 0 <= index < len(tokens)) and not (name == "unknown" and index is None):

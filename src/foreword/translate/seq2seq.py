@@ -33,7 +33,6 @@ from torch.nn.functional import linear, log_softmax
 from foreword.nn.dropout import Dropout
 from foreword.storage.checkpoint import Checkpoint
 from foreword.training.batches import padded_ids
-from foreword.training.engine import Task
 from foreword.training.gradients import Shapes
 from foreword.training.model import NeuralModel, exact
 from foreword.training.settings import (
@@ -45,6 +44,7 @@ from foreword.training.settings import (
     saved_settings,
     settings_of,
 )
+from foreword.training.task import Task
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 from foreword.translate.greedy import Greedy
 from foreword.translate.network import ATTENTIONS, Memory, Read, TranslationNetwork

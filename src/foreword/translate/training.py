@@ -24,10 +24,9 @@ from torch.nn.functional import linear
 from foreword.arrays import Array
 from foreword.nn.dropout import Dropout
 from foreword.nn.softmax import linear_cross_entropy
-from foreword.training.engine import WHOLE_EPOCH, BatchTask, Loss, Trainer, Weights
-from foreword.training.gradients import Shapes
+from foreword.training.engine import WHOLE_EPOCH, Trainer
 from foreword.training.schedules import exponential_truth, inverse_sigmoid_truth, linear_truth
-from foreword.training.workers import WorkerGroup
+from foreword.training.task import BatchTask, Loss, Weights
 from foreword.translate.network import NOTHING_DROPPED, Drop, Memory, TranslationNetwork
 from foreword.translate.pairs import Batch, Pairs, batch_of, bucketed, documents_of, lengths_of
 
@@ -53,6 +52,7 @@ class TranslationTask(BatchTask):
 
     reseeded: ClassVar[bool] = True
     blocked_norm: ClassVar[bool] = True
+    network: TranslationNetwork
 
     def __init__(
         self, network: TranslationNetwork, pairs: Pairs, batch: int, dropout: Dropout, objective: Objective
@@ -62,18 +62,6 @@ class TranslationTask(BatchTask):
         self.source_lengths = lengths_of(self.sources)
         self.network, self.dropout, self.objective = network, dropout, objective
         self.ends = pairs.sources.vocab.end, pairs.targets.vocab.end
-
-    def bind(self, device: torch.device, group: WorkerGroup) -> None:
-        """Remember the device for batches."""
-        self.device = device
-
-    def tensors(self) -> Shapes:
-        """Return the network's weights."""
-        return self.network.tensors()
-
-    def initialise(self, weights: Weights, generator: torch.Generator) -> None:
-        """Draw the network's weights."""
-        self.network.initialise(weights, generator)
 
     def batches(self, random: np.random.Generator) -> list[list[int]]:
         """Draw batches of about ``batch`` target ids."""

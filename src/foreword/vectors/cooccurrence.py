@@ -22,21 +22,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from queue import SimpleQueue
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from foreword.arrays import Array, Doubles, Floats, Ints, Longs
-from foreword.errors import InputError, SettingError
+from foreword.checks import check_number
+from foreword.errors import InputError
 from foreword.native.parallel import ordered_map
 from foreword.protocols import Json, Meter, Parts
 from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.vectors import kernels_glove as kernels
-
-T = TypeVar("T", bound=np.generic)
 
 LONGEST_WINDOW = 1 << 10
 EXACT_WINDOW = 22
@@ -82,18 +80,18 @@ class Cooccurrence:
         memory: bytes that counting may take besides the vocabulary; what does not fit goes to unnamed files in
         ``scratch``, by default the system's folder for such. None is no limit.
         """
-        check_window(window)
+        check_number("window", window, whole=True, least=1, most=LONGEST_WINDOW)
         corpus.check_ids()
         space = Scratch(memory, scratch)
         counter = _Counter(corpus, window, space, threads, meter)
         lengths = [np.zeros(1, np.int64)]
-        columns, counts = _Joined(space, np.int32), _Joined(space, np.float32)
+        columns, counts = space.array_list(np.int32), space.array_list(np.float32)
         for piece in counter.pieces():
             lengths.append(piece.lengths)
             columns.append(piece.columns)
             counts.append((piece.sums / counter.unit).astype(np.float32))
         offsets = np.cumsum(np.concatenate(lengths))
-        return cls(corpus.vocab, window, offsets, columns.finish(), counts.finish())
+        return cls(corpus.vocab, window, offsets, columns.joined(), counts.joined())
 
     def __len__(self) -> int:
         """Return the number of ordered pairs (i, j) that were seen."""
@@ -144,7 +142,7 @@ class Cooccurrence:
         window = parts.settings.get("window")
         if parts.vocab is None or not isinstance(window, int):
             raise ValueError("expected a vocabulary and the window")
-        check_window(window)
+        check_number("window", window, whole=True, least=1, most=LONGEST_WINDOW)
         offsets, columns, counts = (parts.arrays[name] for name in ("offsets", "columns", "counts"))
         if offsets.dtype != np.int64 or columns.dtype != np.int32 or counts.dtype != np.float32:
             raise ValueError("expected int64 offsets, int32 columns and float32 counts")
@@ -262,23 +260,6 @@ class _Counter:
         return piece
 
 
-class _Joined(Generic[T]):
-    """Arrays that are concatenated: on disk if there is a limit."""
-
-    def __init__(self, scratch: Scratch, kind: type[T]) -> None:
-        self._pieces = [np.empty(0, kind)]
-        self._file = scratch.growing(1, kind) if scratch.on_disk else None
-
-    def append(self, piece: NDArray[T]) -> None:
-        if self._file is None:
-            self._pieces.append(piece)
-        else:
-            self._file.append(piece)
-
-    def finish(self) -> NDArray[T]:
-        return np.concatenate(self._pieces) if self._file is None else self._file.finish().reshape(-1)
-
-
 class _Buffer:
     """Workspace and output of a thread."""
 
@@ -296,12 +277,6 @@ def _ranges(most: Longs, capacity: int) -> Iterator[tuple[int, int]]:
         last = int(np.searchsorted(before, before[first] + capacity, side="right")) - 1
         yield first, last
         first = last
-
-
-def check_window(window: int) -> None:
-    """Raise a SettingError unless the window can be counted."""
-    if not 1 <= window <= LONGEST_WINDOW:
-        raise SettingError(f"window={window}: expected a number from 1 to {LONGEST_WINDOW}")
 
 
 def weights_of(window: int, tokens: int) -> tuple[int, Longs]:

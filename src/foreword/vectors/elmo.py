@@ -25,9 +25,9 @@ import numpy as np
 
 from foreword.arrays import Array, Floats, Longs
 from foreword.checks import check_numbers
-from foreword.errors import InputError, MissingExtraError, NotFittedError
+from foreword.errors import InputError, MissingExtraError
 from foreword.protocols import Json, Parts, Sentences, Tags
-from foreword.tokens.vocab import END, UNKNOWN, Vocab
+from foreword.tokens.vocab import END, UNKNOWN, LearntVocab, Vocab
 
 try:
     import torch
@@ -43,7 +43,7 @@ from foreword.nn.sampled import sampled_cross_entropy, unigram
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.storage.checkpoint import text_array
 from foreword.training.batches import longs, padded_ids, similar_lengths
-from foreword.training.engine import BatchTask, Loss, Trainer
+from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes, choose_device
 from foreword.training.model import NeuralModel, exact
 from foreword.training.settings import (
@@ -55,6 +55,7 @@ from foreword.training.settings import (
     saved_settings,
     settings_of,
 )
+from foreword.training.task import BatchTask, Loss
 from foreword.training.workers import WorkerGroup
 from foreword.vectors.elmo_network import BEGINS, BORDER, ENDS, MARKS, UNSEEN_LETTER, ELMoNetwork, aimed_at
 
@@ -74,7 +75,7 @@ TRAINED = ("sampled", "epochs", "batch", "rate", "clip")
 Ids = Sequence[Longs]
 
 
-class ELMo(NeuralModel[Sentences]):
+class ELMo(LearntVocab, NeuralModel[Sentences]):
     """A language model that reads in both directions, and the vectors that it gives to words in their context.
 
     units: of each direction; a vector has twice as many. layers: of LSTMs. letter_units, filters: of the characters.
@@ -113,18 +114,10 @@ class ELMo(NeuralModel[Sentences]):
         check_numbers(self, *SIZES, whole=True, least=1)
         check_numbers(self, "seed", whole=True)
         self.mix_, self.gamma_ = np.full(layers + 1, 1 / (layers + 1)), 1.0
-        self._vocab: Vocab | None = None
         self._letters: dict[str, int]
 
     def __repr__(self) -> str:
         return f"ELMo({self.units}, {self.layers})"
-
-    @property
-    def vocab(self) -> Vocab:
-        """The words that the model predicts."""
-        if self._vocab is None:
-            raise NotFittedError(self, self.NEEDS)
-        return self._vocab
 
     @property
     def dimensions(self) -> int:
@@ -291,6 +284,8 @@ class ELMo(NeuralModel[Sentences]):
 class ELMoTask(BatchTask):
     """The next word and the one before at every position of a sentence."""
 
+    network: ELMoNetwork
+
     def __init__(self, model: ELMo, sentences: Sentences) -> None:
         self.ids, *self._words = model.numbered(sentences, choose_device(model.device))
         super().__init__([len(each) if len(each) > 2 else 0 for each in self.ids], model.training.batch)
@@ -302,14 +297,6 @@ class ELMoTask(BatchTask):
         self.device = device
         words = self._words[2][torch.from_numpy(np.concatenate(self.ids)).to(device)]
         self._noise = unigram(torch.bincount(words, minlength=self.vocab), NOISE_POWER)
-
-    def tensors(self) -> Shapes:
-        """Return the network's weights."""
-        return self.network.tensors()
-
-    def initialise(self, weights: Weights, generator: torch.Generator) -> None:
-        """Draw the network's weights."""
-        self.network.initialise(weights, generator)
 
     def batch_loss(self, weights: Weights, examples: list[int], run: Trainer) -> Loss:
         """Return the mean loss of a word."""

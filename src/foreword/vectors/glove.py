@@ -26,11 +26,11 @@ import numpy as np
 
 from foreword.arrays import Array, Floats, Ints, Longs
 from foreword.checks import check_choice, check_corpus, check_numbers
-from foreword.errors import InputError, NotFittedError, SettingError
+from foreword.errors import InputError, SettingError
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
+from foreword.tokens.vocab import LearntVocab
 from foreword.vectors.cooccurrence import LONGEST_WINDOW, Cooccurrence, check_pairs
 from foreword.vectors.kernels_glove import RECORD, gather_block, residual_sums, train_block
 from foreword.vectors.training import check_enough_words, check_training, checked, padded, run, untrained, word_counts
@@ -60,7 +60,7 @@ class CountingSettings(TypedDict, total=False):
     scratch: str | None
 
 
-class GloVe(ShownInNotebook):
+class GloVe(ShownInNotebook, LearntVocab):
     """Word vectors by GloVe.
 
     x_max, alpha: how pairs are weighted; pairs seen ``x_max`` times and more all count 1. 100 is for texts of billions
@@ -96,19 +96,11 @@ class GloVe(ShownInNotebook):
         self.seed = seed
         self.threads = threads
         self.memory, self.scratch = _counting_limits(**counting)
-        self._vocab: Vocab | None = None
         self._epoch, self._block = 0, 0
         self._source: Json = None
 
     def __repr__(self) -> str:
         return f"GloVe({self.dimensions}, window={self.window}, x_max={self.x_max:g}, epochs={self.epochs})"
-
-    @property
-    def vocab(self) -> Vocab:
-        """Words that were seen in training."""
-        if self._vocab is None:
-            raise NotFittedError(self, "corpus")
-        return self._vocab
 
     @property
     def words_(self) -> Floats:
@@ -135,8 +127,7 @@ class GloVe(ShownInNotebook):
 
     def fit(self, source: Corpus | Cooccurrence, *, valid: Corpus | None = None, meter: Meter | None = None) -> Self:
         """Count and train to the end. ``valid`` is ignored: nothing here is tuned."""
-        counted = source if isinstance(source, Cooccurrence) else self.count(source, meter)
-        run(self.train(counted), meter)
+        run(self.train(source, meter=meter), meter)
         return self
 
     def count(self, corpus: Corpus, meter: Meter | None = None) -> Cooccurrence:
@@ -149,15 +140,18 @@ class GloVe(ShownInNotebook):
             corpus, self.window, memory=self.memory, scratch=self.scratch, threads=self.threads, meter=meter
         )
 
-    def train(self, source: Corpus | Cooccurrence) -> Iterator[Step]:
+    def train(self, source: Corpus | Cooccurrence, *, meter: Meter | None = None) -> Iterator[Step]:
         """Train, yielding a step about every ten thousand pairs; a Step's ``done`` and ``total`` are pairs of words,
         its loss the mean J of a pair, as Stanford's program shows it.
 
         A model that was saved between two steps, and loaded, resumes where it was, and with one thread ends in the
         same bits as if it had never stopped. The counts are not saved with it: pass the same text or counts again.
+        A text is counted before this returns; ``meter`` reports that.
         """
         self._check_settings()
-        X = self.count(source) if isinstance(source, Corpus) else source
+        return self._steps(self.count(source, meter) if isinstance(source, Corpus) else source)
+
+    def _steps(self, X: Cooccurrence) -> Iterator[Step]:
         check_pairs(X)
         if X.window != self.window:
             raise SettingError(f"window={self.window}, but the pairs were counted within {X.window} words")

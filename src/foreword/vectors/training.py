@@ -26,6 +26,7 @@ from foreword.errors import DivergedError, InputError
 from foreword.native.parallel import ordered_map
 from foreword.native.simd import LANES
 from foreword.protocols import Meter, Parts, Step
+from foreword.storage.joined import offsets_of
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.vectors.kernels_training import COUNT_LANES, AliasTable, Paths, count_ids, fill_aliases, fill_rows
@@ -359,7 +360,7 @@ def huffman_paths(counts: Longs) -> Paths:
             node = parent[node]
         steps[word].reverse()
     flat = [step for path in steps for step in path]
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum([len(path) for path in steps], dtype=np.int64)))
+    offsets = offsets_of(steps)
     nodes = np.array([node for node, _ in flat], np.int32)
     return Paths(nodes, np.array([turn for _, turn in flat], np.uint8), offsets)
 

@@ -17,17 +17,18 @@ single dot products into small matrix products. ``vectors/plain.py`` has the sam
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self, get_args
 
 import numpy as np
 
 from foreword.arrays import Array, Floats, Longs
 from foreword.checks import check_choice
-from foreword.errors import InputError, NotFittedError
+from foreword.errors import InputError
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
-from foreword.tokens.vocab import Vocab
+from foreword.tokens.vocab import LearntVocab
 from foreword.vectors.kernels_training import CONTEXTS, OUTPUTS, AliasTable, Paths, make_workspace, train_windows
 from foreword.vectors.training import (
     SENTENCE,
@@ -59,7 +60,8 @@ RATES: dict[str, float] = {"skip-gram": 0.025, "cbow": 0.05}
 """The first learning rates of word2vec; the rate then falls linearly to a ten-thousandth."""
 
 
-class Word2Vec(ShownInNotebook):
+@dataclass(eq=False, repr=False)
+class Word2Vec(ShownInNotebook, LearntVocab):
     """Word vectors by skip-gram or CBOW.
 
     sample: words with a larger share of the text than this are read less often; 0 reads everything. None: 1e-4 for a
@@ -72,41 +74,20 @@ class Word2Vec(ShownInNotebook):
     inputs_, outputs_: float32 (V, dimensions); with the hierarchical softmax outputs_ has one row per inner node.
     """
 
-    def __init__(
-        self,
-        dimensions: int = 100,
-        *,
-        model: Model = "skip-gram",
-        loss: Loss = "negative-sampling",
-        window: int = 5,
-        negatives: int = 5,
-        sample: float | None = None,
-        epochs: int | None = None,
-        rate: float | None = None,
-        seed: int = 0,
-        threads: int = 1,
-    ) -> None:
-        self.dimensions = dimensions
-        self.model = model
-        self.loss = loss
-        self.window = window
-        self.negatives = negatives
-        self.sample = sample
-        self.epochs = epochs
-        self.rate = rate
-        self.seed = seed
-        self.threads = threads
-        self._vocab: Vocab | None = None
+    dimensions: int = 100
+    _: KW_ONLY
+    model: Model = "skip-gram"
+    loss: Loss = "negative-sampling"
+    window: int = 5
+    negatives: int = 5
+    sample: float | None = None
+    epochs: int | None = None
+    rate: float | None = None
+    seed: int = 0
+    threads: int = 1
 
     def __repr__(self) -> str:
         return f"Word2Vec({self.dimensions}, model={self.model!r}, loss={self.loss!r}, epochs={self.epochs})"
-
-    @property
-    def vocab(self) -> Vocab:
-        """Words that were seen in training."""
-        if self._vocab is None:
-            raise NotFittedError(self, "corpus")
-        return self._vocab
 
     @property
     def inputs_(self) -> Floats:

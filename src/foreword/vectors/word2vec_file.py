@@ -21,13 +21,15 @@ from typing import IO, Literal, cast, get_args
 
 import numpy as np
 
-from foreword.arrays import Array, Bytes, Floats
+from foreword.arrays import Bytes, Floats
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Meter
 from foreword.storage.atomic import atomic_file
+from foreword.storage.joined import joined
 from foreword.text.block import BLOCK_BYTES
 from foreword.text.compression import COMPRESSIONS, decompressed, without_suffix
 from foreword.text.files import Reader, opened
+from foreword.tokens.strings import longer
 from foreword.vectors.kernels_text import (
     AT,
     FULL,
@@ -50,7 +52,7 @@ from foreword.vectors.word2vec_file_plain import (
     shape_of,
     source_of,
 )
-from foreword.vectors.words import frozen, joined
+from foreword.vectors.words import frozen
 from foreword.vectors.wordvectors import WordVectors
 
 Form = Literal["word2vec", "word2vec-binary", "glove"]
@@ -246,7 +248,7 @@ class _VectorReader:
     def _grow(self) -> None:
         """Double the rows."""
         rows = min(2 * len(self.matrix) + 16, self.wanted)
-        self.matrix, self.ends = _longer(self.matrix, rows), _longer(self.ends, rows)
+        self.matrix, self.ends = longer(self.matrix, rows), longer(self.ends, rows)
 
     def _refuse_more(self, data: Bytes) -> None:
         """Raise an InputError if anything but line ends follows the declared words."""
@@ -260,12 +262,6 @@ class _VectorReader:
             wrong = np.flatnonzero(~np.isfinite(self.matrix[begin : self.done]).all(axis=1))
             if len(wrong):
                 raise InputError(f"{self.path}: word {begin + wrong[0] + 1:,} holds a number that is not finite")
-
-
-def _longer(array: Array, rows: int) -> Array:
-    longer = np.empty((rows, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 def _last_line_end(data: Bytes) -> int:

@@ -11,7 +11,6 @@ into the same bucket share it.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from foreword.arrays import Array, Bools, Bytes, Floats, Ints, Longs
 from foreword.errors import SettingError
+from foreword.storage.joined import decoded, joined
 from foreword.vectors.kernels_words import buckets_of_words, fill_table, find_words, hash_bytes, rows_for
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -63,8 +63,7 @@ class Words:
     @cached_property
     def all(self) -> list[str]:
         """All words as strings."""
-        blob, ends = self.data.tobytes(), self.offsets.tolist()
-        return [blob[start:stop].decode("utf-8", ESCAPE) for start, stop in itertools.pairwise(ends)]
+        return decoded(self.data, self.offsets, ESCAPE)
 
     def indices(self, words: Sequence[str]) -> Longs:
         """Return the first index of each word, -1 for an unknown one."""
@@ -105,13 +104,6 @@ def as_bytes(word: str | bytes) -> bytes:
         return word.encode("utf-8", ESCAPE)
     except UnicodeEncodeError:  # half of a surrogate pair, which no file holds
         return word.encode("utf-8", "surrogatepass")
-
-
-def joined(words: Sequence[bytes]) -> tuple[Bytes, Longs]:
-    """Join words in one buffer; return it and the offsets."""
-    offsets = np.zeros(len(words) + 1, np.int64)
-    np.cumsum([len(word) for word in words], out=offsets[1:])
-    return np.frombuffer(b"".join(words), np.uint8), offsets
 
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:

@@ -18,6 +18,7 @@ from foreword.errors import InputError, SettingError
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Parts, Sentences
 from foreword.storage.folder import nest, unnest
+from foreword.storage.joined import check_joined
 from foreword.tokens.vocab import Vocab
 from foreword.vectors.kernels_words import rows_for
 from foreword.vectors.rows import NotFiniteError, Rows, Stored, unit
@@ -309,12 +310,9 @@ class WordVectors(ShownInNotebook):
         matrix, data, offsets = (parts.arrays.get(name) for name in ("matrix", "words", "word_offsets"))
         if matrix is None or data is None or offsets is None:
             raise ValueError("expected the arrays 'matrix', 'words' and 'word_offsets'")
-        if data.dtype != np.uint8 or data.ndim != 1:
-            raise ValueError("expected words of bytes")
-        if offsets.dtype != np.int64 or offsets.shape != (len(matrix) + 1,):
+        check_joined(data, offsets, "words")
+        if len(offsets) != len(matrix) + 1:
             raise ValueError(f"{len(matrix)} vectors but offsets of shape {offsets.shape}")
-        if offsets[0] != 0 or offsets[-1] != len(data) or (offsets[1:] < offsets[:-1]).any():
-            raise ValueError("the words' offsets must rise from 0 to the end of the words")
         norms, scales = parts.arrays.get("norms"), parts.arrays.get("scales")
         for numbers in (norms, scales):
             if numbers is not None and not (np.isfinite(numbers).all() and (numbers >= 0).all()):

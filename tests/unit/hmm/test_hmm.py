@@ -336,14 +336,14 @@ def test_what_the_model_cannot_say_cannot_be_learnt_from() -> None:
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"states": 0}, "states=0"),
-        ({"states": 2.5}, "states=2.5"),
-        ({"iterations": 0}, "iterations=0"),
-        ({"tolerance": -1.0}, "tolerance=-1.0"),
-        ({"smoothing": math.nan}, "smoothing=nan"),
-        ({"seed": -1}, "seed=-1"),
+        ({"states": 0}, "states is 0"),
+        ({"states": 2.5}, "states is 2.5"),
+        ({"iterations": 0}, "iterations is 0"),
+        ({"tolerance": -1.0}, "tolerance is -1.0"),
+        ({"smoothing": math.nan}, "smoothing is nan"),
+        ({"seed": -1}, "seed is -1"),
         ({"dtype": "float16"}, "float16"),
-        ({"threads": 0}, "threads=0"),
+        ({"threads": 0}, "threads is 0"),
     ],
 )
 def test_settings_must_make_sense(settings: dict[str, Any], named: str) -> None:
@@ -360,7 +360,7 @@ def test_settings_must_make_sense(settings: dict[str, Any], named: str) -> None:
         ([0.5, 0.5], np.eye(2), [[0.2] * 5, [0.1] * 5], "emission has a row"),
         ([0.5, 0.5], np.eye(3), np.full((2, 5), 0.2), "transition is"),
         ([0.5, 0.5], np.eye(2), np.full((2, 4), 0.25), "emission is"),
-        ([], np.empty((0, 0)), np.empty((0, 5)), "states=0"),
+        ([], np.empty((0, 0)), np.empty((0, 5)), "states is 0"),
     ],
 )
 def test_parameters_must_be_distributions(start: Any, transition: Any, emission: Any, message: str) -> None:

@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import pytest
 
 from foreword.errors import InputError
-from foreword.lessons.claims.page import write_page
 from foreword.lessons.claims.proofs import (
     StoredRun,
     find_proofs,
@@ -21,7 +20,16 @@ from foreword.lessons.claims.proofs import (
     this_machine,
     write_stored,
 )
-from foreword.lessons.claims.table import CLAIMS, SECTIONS, VERDICTS, Claim, read_claims, rows_of, select_claims
+from foreword.lessons.claims.table import (
+    CLAIMS,
+    SECTIONS,
+    VERDICTS,
+    Claim,
+    read_claims,
+    rows_of,
+    select_claims,
+    write_page,
+)
 
 ROOT = Path(__file__).parents[3]
 MISSION = ROOT.parent / "shared" / "MISSION.md"

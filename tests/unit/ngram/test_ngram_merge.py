@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from foreword.errors import SettingError
 from foreword.ngram import plain
-from foreword.ngram.counts import tabulate
-from foreword.ngram.merge import Windows, merge_windows, tables_of, tabulate_in_parts, windows_of
+from foreword.ngram.counts import Tabulated, tabulate
+from foreword.ngram.merge import (
+    Windows,
+    first_places,
+    join_tables,
+    last_in_kenlms_sort,
+    merge_windows,
+    tables_of,
+    windows_of,
+)
 from foreword.ngram.model import NgramLM
 from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
+
+
+def tabulate_in_parts(corpus: Corpus, order: int, parts: int) -> Tabulated:
+    """Count a corpus in parts and merge them, as a cluster does, in one process."""
+    size = len(corpus.vocab)
+    windows = merge_windows([windows_of(corpus.shard(index, parts), order) for index in range(parts)], order)
+    cuts = np.searchsorted(windows.rows[:, 0], np.linspace(0, size + 2, parts + 1).astype(np.int64))
+    ranges = [tables_of(windows[int(a) : int(b)], size) for a, b in pairwise(cuts)]
+    totals = [sum(len(part.tables[k]) for part in ranges) for k in range(order - 1)]
+    unigrams, orders = join_tables(ranges, totals, size)
+    last = last_in_kenlms_sort(orders, first_places(corpus.ids), corpus.vocab.end, size) if orders else []
+    return Tabulated(corpus.vocab, unigrams, orders, last)
 
 
 def made_up(seed: int, documents: int = 60, words: int = 12) -> Corpus:

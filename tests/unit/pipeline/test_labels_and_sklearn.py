@@ -82,7 +82,7 @@ def test_scikit_learn_clones_it_and_searches_its_settings() -> None:
     from sklearn.metrics import accuracy_score
     from sklearn.model_selection import GridSearchCV, cross_val_score
 
-    labels = np.array([1, 1, 0, 0] * 6)
+    labels: Any = np.array([1, 1, 0, 0] * 6)
     fitted = TextClassifier(TfIdf(), LogisticRegression(C=2)).fit(TEXTS, labels)
     copy = clone(fitted)
     assert not hasattr(copy.model, "classes_")
@@ -111,7 +111,7 @@ def test_set_output_gives_data_frames() -> None:
     assert list(frame.columns) == list(bag.get_feature_names_out())
     assert list(frame.index) == [3, 5, 7, 9]
     assert_allclose(frame.to_numpy(), plain.toarray())
-    reduced = LSA(2).set_output(transform="pandas").fit_transform(frame)
+    reduced: Any = LSA(2).set_output(transform="pandas").fit_transform(frame)
     assert list(reduced.columns) == ["lsa0", "lsa1"]
     bag.set_output(transform="default")
     assert bag.transform(series).shape == plain.shape
@@ -134,7 +134,7 @@ def test_class_weights_end_in_the_optimum_of_scikit_learn(classes: int, weight: 
     linear_model = pytest.importorskip("sklearn.linear_model")
     random = np.random.default_rng(classes)
     X = random.poisson(0.6, (90, 7)).astype(float)
-    y = np.where(random.random(90) < 0.7, 0, random.integers(0, classes, 90))
+    y: Any = np.where(random.random(90) < 0.7, 0, random.integers(0, classes, 90))
     given: Any = "balanced" if weight == "balanced" else {0: 0.3, 1: 2.5}
     ours = LogisticRegression(tolerance=1e-12, max_iterations=5000, class_weight=given).fit(X, y)
     peer = linear_model.LogisticRegression(C=1.0, tol=1e-12, max_iter=10_000, class_weight=given).fit(X, y)

@@ -50,7 +50,7 @@ def test_empty_and_unknown_queries_find_nothing() -> None:
 def test_k_may_be_larger_than_there_are_documents() -> None:
     assert [hit.name for hit in search().query("the people", k=1000)] == ["city", "kitchen", "man"]
     assert len(search().query("people", k=2)) == 2
-    with pytest.raises(SettingError, match="k=0"):
+    with pytest.raises(SettingError, match="k is 0"):
         search().query("people", k=0)
 
 

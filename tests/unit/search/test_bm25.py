@@ -262,7 +262,7 @@ def test_calls_that_make_no_sense() -> None:
     with pytest.raises(InputError, match="from 1 to"):
         BM25().fit(corpus_of([]))
     model = BM25().fit(corpus_of(SMALL))
-    with pytest.raises(SettingError, match="k=0: expected 1 or more"):
+    with pytest.raises(SettingError, match="k is 0: expected at least 1"):
         model.search(corpus_of([[2]]), 0)
     with pytest.raises(InputError, match="another vocabulary"):
         model.search(Corpus.from_ids([[2]], Vocab(["<unk>", "</s>", "other"])))

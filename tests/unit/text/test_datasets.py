@@ -92,7 +92,6 @@ def test_names_and_splits_are_unique_and_complete() -> None:
     assert len({file.name for file in files}) == len(files) > 100
     for one in DATASETS.values():
         assert len(set(one.splits)) == len(one.splits)
-        assert one.default_split == one.splits[0]
         assert ":" not in one.name + "".join(one.splits)
         assert one.title
         assert one.licence

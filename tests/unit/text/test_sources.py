@@ -804,10 +804,10 @@ def test_leaving_early_closes_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"document": "word"}, "document must be one of line, blank-line, file, not word"),
-        ({"format": "csv"}, "format must be one of text, jsonl, parquet, not csv"),
-        ({"errors": "ignore"}, "errors must be one of strict, replace, not ignore"),
-        ({"block_bytes": 0}, "block_bytes must be at least 1, not 0"),
+        ({"document": "word"}, "document is 'word': expected line or blank-line or file"),
+        ({"format": "csv"}, "format is 'csv': expected None or text or jsonl or parquet"),
+        ({"errors": "ignore"}, "errors is 'ignore': expected strict or replace"),
+        ({"block_bytes": 0}, "block_bytes is 0: expected at least 1"),
     ],
 )
 def test_wrong_settings(wrong: dict[str, Any], message: str) -> None:
