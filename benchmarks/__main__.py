@@ -46,7 +46,7 @@ SUBJECTS = (
     "ray",
 )
 
-ELSEWHERE = ("gpu_steps",)
+ELSEWHERE = ("gpu_steps", "gpu_recurrent")
 """Sections of the document that are measured on other machines, by programs of their own."""
 
 ONE_THREAD = {

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from foreword.neural.awd_lstm import AWDLSTM
     from foreword.neural.bengio import BengioLM
     from foreword.neural.dynamic import DynamicEvaluation
+    from foreword.neural.mogrifier import Mogrifier
     from foreword.neural.recurrent import RecurrentLM
     from foreword.neural.streaming import Streaming
     from foreword.neural.transformer import TransformerLM
@@ -79,6 +80,7 @@ _HOME = {
     "FastText": "foreword.fasttext.vectors",
     "GloVe": "foreword.vectors.glove",
     "Measures": "foreword.measures.perplexity",
+    "Mogrifier": "foreword.neural.mogrifier",
     "FeatureTagger": "foreword.tag.features",
     "ForewordError": "foreword.errors",
     "HMM": "foreword.hmm.model",
@@ -147,6 +149,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "LSA",
     "LogisticRegression",
     "Measures",
+    "Mogrifier",
     "NBLogistic",
     "NaiveBayes",
     "NeuralCache",

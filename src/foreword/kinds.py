@@ -177,6 +177,10 @@ _ENTRIES = (
         max_words=MOST_WORDS, network=True,
     ),
     Kind(
+        "mogrifier", "foreword.neural.mogrifier:Mogrifier", "language-model", names={"mogrifier": {}}, training=NETWORK,
+        aliases={"hidden": "units"}, max_words=MOST_WORDS, network=True,
+    ),
+    Kind(
         "transformer", "foreword.neural.transformer:TransformerLM", "language-model", names={"transformer": {}},
         training=NETWORK, aliases={"hidden": "units"}, max_words=MOST_WORDS, network=True,
         rungs=(

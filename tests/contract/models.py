@@ -68,6 +68,7 @@ class Tokens(Model):
 # What is small, and what is made of other models
 
 SMALL: dict[str, dict[str, Any]] = {
+    "mogrifier": {"units": 4, "layers": 2, "rounds": 3, "rank": 2},
     "hmm": {"states": 3, "iterations": 5, "smoothing": 0.1},
     "bengio": {"order": 3, "embedding": 4, "hidden": 5},
     "recurrent": {"embedding": 4, "hidden": 6, "layers": 2},

@@ -44,8 +44,8 @@ from foreword.classify.recurrent_network import POOLINGS, ClassifierNetwork, Tex
 from foreword.neural.model import NeuralLM
 from foreword.nn.dropout import Dropout, locked_mask
 from foreword.nn.embedder import EMBEDDER, fingerprint_of, nest_embedder, resolve_embedder, unnest_embedder
-from foreword.nn.network import EMBEDDING
-from foreword.nn.recurrent_network import CELLS, RecurrentNetwork
+from foreword.nn.network import EMBEDDING, TEMPERATURE
+from foreword.nn.recurrent_network import CELLS, PLAIN, RecurrentNetwork
 from foreword.storage.checkpoint import Checkpoint
 from foreword.training.batches import bucketed, padded_ids, padded_vectors
 from foreword.training.engine import Trainer
@@ -345,7 +345,7 @@ class RecurrentClassifier(NeuralModel[LabelledTexts]):
             encoder = RecurrentNetwork(*sizes, False, self.cell, self.hidden, 1.0)
         else:
             tokenizer, language_model, encoder = _encoder_of(model, self.language_model)
-            pretrained = dict(language_model.weights_)
+            pretrained = {name: part for name, part in language_model.weights_.items() if name != TEMPERATURE}
             self.cell = encoder.cell  # type: ignore[assignment]
             self.embedding, self.hidden, self.layers = encoder.embedding, encoder.hidden, encoder.layers
         self._set_network(TextReader(tokenizer, embedder, self.words, self.from_end), encoder)
@@ -483,7 +483,7 @@ def _encoder_of(model: object, source: object) -> tuple[TextTokenizer, NeuralLM,
     """Return the tokenizer, the language model and its network; raise if it is not a recurrent one."""
     if isinstance(model, TextModel) and isinstance(model.model, NeuralLM):
         network = model.model.network(model.model.vocab)
-        if isinstance(network, RecurrentNetwork) and not network.mogrify:
+        if isinstance(network, RecurrentNetwork) and not network.mogrify and network.variant == PLAIN:
             return model.tokenizer, model.model, replace(network, softmaxes=1)
     where = f"{source}: " if isinstance(source, str) else ""
     found = type(model.model if isinstance(model, TextModel) else model).__name__

@@ -83,7 +83,10 @@ def has_layers(model: Any) -> bool:
     weights = getattr(model, "weights_", None)
     if not isinstance(weights, Mapping):
         return False
-    if getattr(model, "mogrify", 0) or getattr(model, "softmaxes", 1) > 1:  # of which the cells here know nothing
+    other = (
+        getattr(model, "mogrify", 0) or getattr(model, "softmaxes", 1) > 1 or not getattr(model, "PLAIN_CELLS", True)
+    )
+    if other:  # of which the cells here know nothing
         return False
     return f"{layer_name(0)}.recurrent" in weights or getattr(model, "cell", "") == "min-gru"
 

@@ -32,7 +32,7 @@ from foreword.checks import check_corpus, check_number
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.measures.perplexity import MeanScore
 from foreword.neural.model import NeuralLM
-from foreword.nn.network import BIAS, mixed, output_weight, word_logs
+from foreword.nn.network import BIAS, TEMPERATURE, mixed, output_weight, word_logs
 from foreword.nn.softmax import linear_cross_entropy
 from foreword.protocols import Meter
 from foreword.tokens.corpus import Corpus
@@ -156,7 +156,7 @@ class DynamicEvaluation(MeanScore):
         return logs
 
     def _document(self, ids: Ids, meter: Meter | None) -> Logs:
-        trained = self.model.weights_
+        trained = {name: part for name, part in self.model.weights_.items() if name != TEMPERATURE}
         leaves = _leaves({name: part.clone() for name, part in trained.items()})
         speeds, pulls = self._speeds(trained), self._pulls(trained)
         words = torch.from_numpy(np.append(self.vocab.end, np.asarray(ids, np.int64))).to(leaves[BIAS].device)
@@ -179,7 +179,8 @@ class DynamicEvaluation(MeanScore):
         """Words (T + 1, B): the mean loss, each word's log-probability (T,) where wanted, the state, its past cut."""
         with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
             hidden, after = self.model.network(self.vocab).read(leaves, words[:-1], state)
-        layer = hidden.flatten(0, 1), output_weight(leaves), leaves[BIAS]
+        temperature = self.model.temperature_
+        layer = hidden.flatten(0, 1) / temperature, output_weight(leaves), leaves[BIAS] / temperature
         targets = words[1:].flatten()
         if mixed(leaves):
             nats = -word_logs(leaves, layer[0], targets)

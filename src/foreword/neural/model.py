@@ -8,18 +8,20 @@ Shapes: n texts of a batch, T steps, V words, D units that the softmax reads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import dataclass
 from inspect import Parameter, signature
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from foreword.arrays import Array, Floats, Ids, Logs, Longs
-from foreword.checks import check_corpus, check_ids
+from foreword.checks import check_corpus, check_ids, check_weights
 from foreword.errors import InputError, MissingExtraError, SettingError
 from foreword.measures.perplexity import MeanScore
-from foreword.protocols import Json, NextToken, Parts, Rows
+from foreword.protocols import Json, NextToken, Parts, Rows, Step
+from foreword.storage.checkpoint import Checkpoint
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import LearntVocab, Vocab
 
@@ -31,10 +33,12 @@ except ImportError:
 
 from foreword.neural.training import LanguageModelTask
 from foreword.nn.dropout import Dropout
-from foreword.nn.network import Network, next_logs, output_weight, word_logs
+from foreword.nn.network import TEMPERATURE, Network, next_logs, output_weight, word_logs
+from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes
 from foreword.training.model import NeuralModel, exact
-from foreword.training.settings import Training
+from foreword.training.settings import Training, json_of
+from foreword.training.task import Weights
 
 READ_AT_ONCE = 8192
 """Words that are read together when scoring: documents of similar length in a batch, or a chunk of a long one."""
@@ -63,9 +67,12 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
     COUNTED_BIAS: the words' biases begin as the logs of their frequencies in the training text. From zero, a small
     network by Adam learnt far less in the same number of updates, a tied GRU least of all.
     OPTIONS: settings that the constructor takes as ``**options``, with their defaults.
+    PLAIN_CELLS: a recurrent model's layers are the cells of ``nn/cells.py``.
+    temperature_: by which the softmax's logits are divided in scoring, chosen on held-out text (``tempered``).
     """
 
     COUNTED_BIAS: ClassVar[bool] = True
+    PLAIN_CELLS: ClassVar[bool] = True
     TRAINING: ClassVar[Training] = Training(unknown=0.5)
     OPTIONS: ClassVar[Mapping[str, Any]] = {}
     NEEDS: ClassVar[str] = "corpus"
@@ -79,6 +86,7 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(training, dropout, seed, device, settings)
+        self.temperature_ = 1.0
 
     def network(self, vocab: Vocab) -> Network:
         """Return the network for a vocabulary."""
@@ -93,7 +101,31 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
         """Return the names and shapes of the weights."""
         return self.network(self.vocab).tensors()
 
+    @property
+    def weights_(self) -> Weights:
+        """The learnt weights by name, with the temperature where that is not 1."""
+        weights = dict(super().weights_)
+        if self.temperature_ != 1.0:
+            weights[TEMPERATURE] = self.flat_weights().new_tensor([self.temperature_])
+        return weights
+
     # Learning
+
+    def _steps(
+        self, trainer: Trainer, data: Corpus, valid: Corpus | None, checkpoint: Checkpoint | None
+    ) -> Iterator[Step]:  # fmt: skip
+        """Train, keeping the temperature of the best weights next to them."""
+        self.temperature_ = 1.0
+        tempered, known = cast(LanguageModelTask, trainer.task).tempered, -math.inf
+        steps = super()._steps(trainer, data, valid, checkpoint)
+        while True:
+            step = next(steps, None)
+            if tempered is not None and trainer.best_score > known:
+                known = trainer.best_score
+                self.temperature_ = tempered.temperature(trainer.best, known)
+            if step is None:
+                return
+            yield step
 
     def task(self, data: Corpus, valid: Corpus | None) -> LanguageModelTask:
         """Check the texts and begin a run."""
@@ -112,12 +144,16 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
             raise InputError("the held-out text was turned into ids with another vocabulary than the training text's")
         corpus.check_ids()
         if self.training.precision == "float16" and self.torch_device().type == "cpu":
-            raise SettingError("precision is 'float16', which needs a GPU: say 'float32' or 'bfloat16'")
+            raise SettingError("precision is 'float16', which needs a GPU: say 'float32', 'bfloat16' or 'auto'")
+        if self.training.tempered and getattr(self, "softmaxes", 1) > 1:
+            raise SettingError("a mixture of softmaxes has no one temperature: expected tempered=False in the training")
         if self.training.sampled and getattr(self, "softmaxes", 1) > 1:
             raise SettingError("softmaxes are mixed over all words: expected sampled=0 in the training")
         if valid is None or len(valid.ids) == 0:
             if self.training.needs_held_out:
-                raise SettingError("schedule plateau or nt-asgd, or patience, needs a held-out text: give valid")
+                raise SettingError(
+                    "schedule plateau or nt-asgd, patience or two_tailed needs a held-out text: give valid"
+                )
             return None
         valid.check_ids()
         return valid
@@ -235,19 +271,31 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
         """Restore a saved model, on whatever device there is."""
         if parts.vocab is None:
             raise ValueError("expected a vocabulary")
-        parts.check_counts("layers", "mogrify")
+        parts.check_counts("layers", "mogrify", "rounds")
         model = cls(**_checked(cls, parts.settings))
         tensors = model.network(parts.vocab).tensors()
-        if set(parts.arrays) != set(tensors):
+        if set(parts.arrays) - {TEMPERATURE} != set(tensors):
             raise ValueError(f"the arrays are {sorted(parts.arrays)}, not {sorted(tensors)}")
         model.load_weights(tensors, parts.arrays, prefix="")
+        model.temperature_ = _temperature_in(parts.arrays)
         model._vocab = parts.vocab
         return model
 
 
+def _temperature_in(arrays: Mapping[str, Array]) -> float:
+    """Return the temperature that was stored with the weights; 1 where there is none."""
+    if TEMPERATURE not in arrays:
+        return 1.0
+    check_weights(arrays, {TEMPERATURE: (1,)}, "")
+    temperature = float(arrays[TEMPERATURE][0])
+    if not 0 < temperature < math.inf:
+        raise ValueError(f"the temperature is {temperature}: expected a positive number")
+    return temperature
+
+
 def _plain(value: Any) -> Json:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {name: _plain(each) for name, each in asdict(value).items()}
+    if isinstance(value, Training | Dropout):
+        return json_of(value)
     told: Json = list(value) if isinstance(value, tuple) else value
     return told
 

@@ -41,7 +41,7 @@ from foreword.nn.kernels_inference import (
     rnn_gates,
     round_rows,
 )
-from foreword.nn.network import BIAS, EMBEDDING, MIXTURE, OUTPUT
+from foreword.nn.network import BIAS, EMBEDDING, MIXTURE, OUTPUT, TEMPERATURE
 from foreword.nn.recurrent_network import RecurrentNetwork, layer_names, round_names
 from foreword.protocols import RecurrentModel
 from foreword.tokens.vocab import Vocab
@@ -61,21 +61,26 @@ class Streaming:
             raise SettingError("int8 and int16 are both true: expected one of them")
         network = model.network(model.vocab)
         if not isinstance(network, RecurrentNetwork):
-            raise InputError(f"{type(model).__name__} is not recurrent: expected a RecurrentLM or an AWDLSTM")
+            raise InputError(
+                f"{type(model).__name__} is not recurrent: expected a RecurrentLM, an AWDLSTM or a Mogrifier"
+            )
         weights = {name: _on_host(part) for name, part in model.weights_.items()}
         self.int8, self.int16 = int8, int16
         kind = np.dtype(np.int8 if int8 else np.int16 if int16 else np.float32)
         self._vocab = model.vocab
         self._embedding = weights[EMBEDDING]
-        self._output = matrix(weights.get(OUTPUT, self._embedding), weights[BIAS], kind)
+        self._summed, self._temperature = network.variant.summed, float(weights.get(TEMPERATURE, np.ones(1))[0])
+        bias = weights[BIAS] / np.float32(self._temperature)
+        self._output = matrix(weights.get(OUTPUT, self._embedding), bias, kind)
         self._mixture = _Mixture(*(weights[name] for name in MIXTURE)) if MIXTURE[0] in weights else None
         self._layers, place = [], 0
         for layer, (_, units) in enumerate(network.layer_sizes()):
             w_x, w_h, b_x, b_h = layer_names(layer)
             from_x = matrix(weights[w_x], weights[b_x], kind)
             from_h = matrix(weights[w_h], weights[b_h], kind) if w_h in weights else None
-            rounds = tuple(_without_bias(weights[name], kind) for name in round_names(layer, network.mogrify))
-            self._layers.append(_Layer(network.cell, units, place, from_x, from_h, rounds))
+            rounds = tuple(_round(weights, name, kind) for name in round_names(layer, network.mogrify))
+            cell = "capped" if network.variant.capped else network.cell
+            self._layers.append(_Layer(cell, units, place, from_x, from_h, rounds))
             place += self._layers[-1].width
         self._width = place
         gates = len(weights[layer_names(0)[0]])
@@ -128,8 +133,10 @@ class Streaming:
     def _hidden(self, state: Floats) -> Floats:
         """Return what the softmax reads, (n, D)."""
         self._check(state)
-        last = self._layers[-1]
-        return np.ascontiguousarray(state[:, last.place : last.place + last.units], np.float32)
+        read = self._layers if self._summed else self._layers[-1:]
+        outputs = [state[:, layer.place : layer.place + layer.units] for layer in read]
+        hidden = np.ascontiguousarray(np.sum(outputs, axis=0) if self._summed else outputs[0], np.float32)
+        return hidden if self._temperature == 1 else hidden / np.float32(self._temperature)
 
     def advance(self, state: Floats, ids: Ids) -> Floats:
         """Return the state after one more id of each text."""
@@ -179,7 +186,7 @@ class _Layer:
     @property
     def width(self) -> int:
         """The length of a state."""
-        return 2 * self.units if self.cell == "lstm" else self.units
+        return 2 * self.units if self.cell in ("lstm", "capped") else self.units
 
     def before(self, state: Floats) -> Floats:
         """Its h (n, units), a copy."""
@@ -201,9 +208,12 @@ class _Layer:
         texts, middle = len(from_x), self.place + self.units
         a = from_x.reshape(-1)
         b = a if self.from_h is None else self.from_h.multiply(h).reshape(-1)
-        if self.cell == "lstm":
+        if self.cell in ("lstm", "capped"):
             c = np.array(state[:, middle : middle + self.units], np.float32, order="C")
-            lstm_gates(a, b, h.reshape(-1), c.reshape(-1), texts, self.units)
+            if self.cell == "lstm":
+                lstm_gates(a, b, h.reshape(-1), c.reshape(-1), texts, self.units)
+            else:
+                h[:], c[:] = _capped_gates((a + b).reshape(texts, 4, self.units), c)
             new[:, middle : middle + self.units] = c
         elif self.cell == "gru":
             gru_gates(a, b, h.reshape(-1), texts, self.units)
@@ -246,8 +256,18 @@ def _gate(scores: Floats) -> Floats:
     return gate
 
 
-def _without_bias(weight: Floats, kind: np.dtype[Any]) -> Matrix:
-    return matrix(weight, np.zeros(len(weight), np.float32), kind)
+def _capped_gates(scores: Floats, c: Floats) -> tuple[Floats, Floats]:
+    """Return h and c of an LSTM whose input gate is at most 1 − f; scores (n, 4, units) in the order i, f, g, o."""
+    i, f, o = (_gate(scores[:, gate]) / 2 for gate in (0, 1, 3))
+    now = np.asarray(f * c + np.minimum(1 - f, i) * np.tanh(scores[:, 2]), np.float32)
+    return np.asarray(o * np.tanh(now), np.float32), now
+
+
+def _round(weights: dict[str, Floats], name: str, kind: np.dtype[Any]) -> Matrix:
+    """Return the matrix of a round, multiplied out if it is stored as two thin ones, and its bias."""
+    weight = weights[name] if name in weights else weights[f"{name}.left"] @ weights[f"{name}.right"]
+    bias = weights.get(f"{name}_bias", np.zeros(len(weight), np.float32))
+    return matrix(np.ascontiguousarray(weight), bias, kind)
 
 
 def _on_host(tensor: Any) -> Floats:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from foreword.arrays import Longs
 from foreword.errors import SettingError
+from foreword.neural.rows import TemperedScore
 from foreword.nn.dropout import Dropout
 from foreword.nn.mixture import mixture_cross_entropy
 from foreword.nn.network import (
@@ -30,6 +31,7 @@ from foreword.nn.network import (
     output_weight,
     word_logs,
 )
+from foreword.nn.recurrent_network import RecurrentNetwork
 from foreword.nn.sampled import Noise, sampled_cross_entropy, unigram
 from foreword.nn.softmax import linear_cross_entropy, takes_gradient_buffer
 from foreword.tokens.corpus import Corpus
@@ -167,6 +169,7 @@ class LanguageModelTask(Task):
     ) -> None:
         self.network, self.corpus, self.valid = network, corpus, valid
         self.training, self.dropout, self.counted_bias = training, dropout, counted_bias
+        self.tempered: TemperedScore | None = None
 
     def check_workers(self, workers: int) -> None:
         """Refuse a number of workers that does not divide the batch."""
@@ -189,12 +192,15 @@ class LanguageModelTask(Task):
         self._position = torch.zeros((), dtype=torch.int64, device=device)
         self._window = torch.arange(self.reading.chunk, device=device)
         self._chunks: list[int] = []
-        self._low = getattr(torch, training.precision)
+        self._low = getattr(torch, training.precision_on(device.type))
         self._like = torch.empty(0, device=device, dtype=torch.float32 if device.type == "cpu" else self._low)
         self._noise: Noise | None = None
         if 0 < training.sampled < vocab and device.type == "cpu":
             self._noise = unigram(torch.bincount(ids, minlength=vocab), NOISE_POWER)
-        if self.valid is not None:
+        if self.valid is not None and training.tempered:
+            self.tempered = TemperedScore(self.network, self.valid, device, training.precision_on(device.type))
+            self.evaluate = self.tempered.score
+        elif self.valid is not None:
             self._held_out = _held_out(self.valid, device)
             self.evaluate = self._held_out_score
 
@@ -246,11 +252,23 @@ class LanguageModelTask(Task):
         rows = self._position + self._window
         self._position += length
         x, y = self.inputs.index_select(0, rows), self.targets.index_select(0, rows).flatten()
-        masks = self.network.masks(self.dropout, x.shape[1], self._like, run.generator)
-        raw, state = self.network.read(weights, x, run.state, masks)
+        masks = self._masks(x, run.generator)
+        raw, state = self.network.read(weights, x, self._forgetful(run.state, run.generator), masks)
         dropped = raw * masks.output
         nats = self._word_loss(weights, dropped, y, masks, run)
         return Loss(nats + run.scale * self._penalty(raw, dropped), nats.detach() / run.scale, state)
+
+    def _masks(self, x: Tensor, generator: torch.Generator) -> Any:
+        if self.dropout.fresh and isinstance(self.network, RecurrentNetwork):
+            return self.network.masks(self.dropout, x.shape[1], self._like, generator, steps=len(x))
+        return self.network.masks(self.dropout, x.shape[1], self._like, generator)
+
+    def _forgetful(self, state: State, generator: torch.Generator) -> State:
+        """Return the state with some texts' set to zero, so that the network learns to begin from nothing."""
+        if not self.training.reset:
+            return state
+        keeps = torch.rand(len(state[0]), 1, device=state[0].device, generator=generator) >= self.training.reset
+        return tuple(part * keeps for part in state)
 
     def _word_loss(self, weights: Weights, dropped: Tensor, y: Tensor, masks: Any, run: Trainer) -> Tensor:
         low = self._low

@@ -12,7 +12,8 @@ Shapes: T steps, a batch of B texts, D units, V words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,6 +27,8 @@ class Dropout:
 
     words: whole words, everywhere in the batch. input: units of the embedding. between: units
     between layers. output: units before the softmax. recurrent: weights from one state to the next.
+    state: units of an LSTM's h on its way to the next step, one mask per text and layer. fresh: input, between and
+    output have another mask at every step instead of one for all steps.
     """
 
     words: float = 0.12
@@ -33,12 +36,23 @@ class Dropout:
     between: float = 0.3
     output: float = 0.5
     recurrent: float = 0.55
+    state: float = 0.0
+    fresh: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.fresh, bool):
+            raise SettingError(f"dropout's fresh is {self.fresh!r}: expected true or false")
         for field in fields(self):
             share = getattr(self, field.name)
-            if not 0 <= share < 1:
+            if field.name != "fresh" and not 0 <= share < 1:
                 raise SettingError(f"dropout of {field.name} is {share!r}: expected at least 0 and less than 1")
+
+    def scaled(self, factor: float) -> Dropout:
+        """Return ``factor`` times these rates."""
+        shares: dict[str, Any] = {
+            field.name: factor * getattr(self, field.name) for field in fields(self) if field.name != "fresh"
+        }
+        return replace(self, **shares)
 
 
 NO_DROPOUT = Dropout(0.0, 0.0, 0.0, 0.0, 0.0)

@@ -18,12 +18,11 @@ The Mogrifier, an LSTM whose input and previous state gate each other, in turn, 
 
 lets the context modulate the word, and the word what is remembered of the context. Gates of σ(0) = ½ change nothing, so
 the network begins as an ordinary one. Every step waits for the state before it, so no product with the inputs can be
-computed ahead of time, and the kernels that run a layer through all its steps at once cannot be used: it is several
-times as slow as ``lstm``.
+computed ahead of time, and cuDNN's kernels, which run a layer through all its steps at once, cannot be used. Where
+Triton runs, ``nn/mogrifier_gpu.py`` has kernels of its own; here the loop is written out.
 
 L. Feng et al., "Were RNNs all we needed?" (2024) for the minimal GRU; G. Blelloch, "Prefix sums and their applications"
-(1990) for the scan; G. Melis, T. Kočiský and P. Blunsom, "Mogrifier LSTM" (2020), whose matrices are of low rank, while
-these are full.
+(1990) for the scan; G. Melis, T. Kočiský and P. Blunsom, "Mogrifier LSTM" (2020).
 """
 
 from __future__ import annotations
@@ -114,26 +113,62 @@ def min_gru(x: Tensor, h: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
     return out, out[-1]
 
 
-def mogrify(x: Tensor, h: Tensor, rounds: Weights) -> tuple[Tensor, Tensor]:
-    """Gate an input (B, I) and the state before it (B, H); rounds: [Q (I, H), R (H, I), Q, …], any number of them."""
+Round = Tensor | tuple[Tensor, Tensor]
+"""The matrix of a round: W, or two thin ones whose product it is, W = left · right."""
+
+
+def mogrify(x: Tensor, h: Tensor, rounds: Sequence[Round], biases: Weights = ()) -> tuple[Tensor, Tensor]:
+    """Gate an input (B, I) and the state before it (B, H); rounds: [Q (I, H), R (H, I), Q, …], any number of them.
+
+    biases: [(I,), (H,), …], or none.
+    """
     for number, weight in enumerate(rounds):
+        bias = biases[number] if biases else None
         if number % 2 == 0:
-            x = 2 * torch.sigmoid(linear(h, weight)) * x
+            x = 2 * torch.sigmoid(_product(h, weight, bias)) * x
         else:
-            h = 2 * torch.sigmoid(linear(x, weight)) * h
+            h = 2 * torch.sigmoid(_product(x, weight, bias)) * h
     return x, h
 
 
+def _product(x: Tensor, weight: Round, bias: Tensor | None) -> Tensor:
+    if isinstance(weight, tuple):
+        left, right = weight
+        return linear(linear(x, right), left, bias)
+    return linear(x, weight, bias)
+
+
 def mogrifier_lstm(
-    x: Tensor, h: Tensor, c: Tensor, weights: Weights, rounds: Weights
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Run a Mogrifier LSTM: every state (T, B, H), and h and c after the last step, as ``layers.lstm``."""
+    x: Tensor,
+    h: Tensor,
+    c: Tensor,
+    weights: Weights,
+    rounds: Sequence[Round],
+    biases: Weights = (),
+    *,
+    capped: bool = False,
+    state_mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Run a Mogrifier LSTM: every state (T, B, H), and h and c after the last step, as ``layers.lstm``.
+
+    capped: the input gate is at most 1 − f, so that |c| ≤ 1. state_mask (B, H): multiplies h on its way to the next
+    step. ``nn/mogrifier_gpu.py`` has the same in fused kernels.
+    """
     outputs = []
     for step in x:
-        gated, before = mogrify(step, h, rounds)
-        h, c = torch.lstm_cell(gated, (before, c), *weights)
+        gated, before = mogrify(step, h if state_mask is None else h * state_mask, rounds, biases)
+        h, c = capped_cell(gated, before, c, weights) if capped else torch.lstm_cell(gated, (before, c), *weights)
         outputs.append(h)
     return torch.stack(outputs), h, c
+
+
+def capped_cell(x: Tensor, h: Tensor, c: Tensor, weights: Weights) -> tuple[Tensor, Tensor]:
+    """Run one step of an LSTM with ``c = f·c + min(1 − f, i)·g``: h and c."""
+    w_x, w_h, b_x, b_h = weights
+    i, f, g, o = (linear(x, w_x, b_x) + linear(h, w_h, b_h)).chunk(4, 1)
+    f = torch.sigmoid(f)
+    c = f * c + torch.minimum(1 - f, torch.sigmoid(i)) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
 
 
 def round_shapes(inputs: int, units: int, rounds: int) -> list[tuple[int, int]]:

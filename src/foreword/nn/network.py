@@ -24,6 +24,11 @@ State = tuple[Tensor, ...]
 
 EMBEDDING, OUTPUT, BIAS = "embedding", "output", "bias"
 
+TEMPERATURE = "temperature"
+"""Among the weights of a model that is scored at another temperature than 1: float32 (1,), by which logits are divided.
+It is chosen on held-out text after training, so no network lists it among its tensors.
+"""
+
 MIXTURE = ("mixture.prior", "mixture.latent", "mixture.latent_bias")
 """Weights of a mixture of K softmaxes: P (K, D), L (K · D, D), l (K · D,); see ``nn/mixture.py``."""
 
@@ -78,12 +83,23 @@ def embed(weights: Weights, ids: Tensor, masks: Any = None) -> Tensor:
     gradient is sparse: it holds only the rows of words that were read.
     """
     x = embedding(ids, weights[EMBEDDING], sparse=masks is not None and ids.device.type == "cpu")
-    return x if masks is None else x * masks.words[ids].unsqueeze(-1) * masks.input
+    if masks is None:
+        return x
+    words = masks.words[ids] if masks.words.dim() == 1 else masks.words.t().gather(0, ids)
+    dropped: Tensor = x * words.unsqueeze(-1) * masks.input
+    return dropped
 
 
 def output_weight(weights: Weights) -> Tensor:
     """Return the output layer's weight (V, D): the embedding itself where the two are tied."""
     return weights[OUTPUT] if OUTPUT in weights else weights[EMBEDDING]
+
+
+def tempered(weights: Weights, hidden: Tensor) -> tuple[Tensor, Tensor]:
+    """Return what the softmax reads and the words' bias, both divided by the model's temperature."""
+    if TEMPERATURE not in weights:
+        return hidden, weights[BIAS]
+    return hidden / weights[TEMPERATURE], weights[BIAS] / weights[TEMPERATURE]
 
 
 def mixed(weights: Weights) -> bool:
@@ -106,7 +122,8 @@ def next_logs(weights: Weights, hidden: Tensor) -> Tensor:
         log_shares = log_shares.double()
         exact_shares = log_shares - torch.logsumexp(log_shares, 1, keepdim=True)
         return mixture_logs(z, exact_shares, output_weight(weights), weights[BIAS])
-    return torch.log_softmax(linear(hidden, output_weight(weights), weights[BIAS]).double(), -1)
+    hidden, bias = tempered(weights, hidden)
+    return torch.log_softmax(linear(hidden, output_weight(weights), bias).double(), -1)
 
 
 def word_logs(weights: Weights, hidden: Tensor, ids: Tensor) -> Tensor:
@@ -114,5 +131,6 @@ def word_logs(weights: Weights, hidden: Tensor, ids: Tensor) -> Tensor:
     if mixed(weights):
         z, log_shares = mixture_of(weights, hidden.flatten(0, -2))
         return mixture_word_logs(z, log_shares, output_weight(weights), weights[BIAS], ids.reshape(-1)).view_as(ids)
-    flat_logs = linear_word_logs(hidden.flatten(0, -2), output_weight(weights), weights[BIAS], ids.reshape(-1))
+    hidden, bias = tempered(weights, hidden)
+    flat_logs = linear_word_logs(hidden.flatten(0, -2), output_weight(weights), bias, ids.reshape(-1))
     return flat_logs.view_as(ids)

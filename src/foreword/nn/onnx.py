@@ -24,8 +24,8 @@ import numpy as np
 
 from foreword.arrays import Array, Floats
 from foreword.errors import InputError
-from foreword.nn.network import BIAS, EMBEDDING, OUTPUT
-from foreword.nn.recurrent_network import RecurrentNetwork, layer_names
+from foreword.nn.network import BIAS, EMBEDDING, OUTPUT, TEMPERATURE
+from foreword.nn.recurrent_network import PLAIN, RecurrentNetwork, layer_names
 from foreword.protocols import RecurrentModel
 from foreword.storage.atomic import atomic_file
 from foreword.tokens.vocab import Vocab
@@ -48,9 +48,11 @@ def write_onnx(model: RecurrentModel, path: str | Path) -> None:
     if not isinstance(network, RecurrentNetwork) or network.cell not in OPERATORS:
         kind = getattr(network, "cell", type(model).__name__)
         raise InputError(f"{path}: ONNX takes recurrent models of {', '.join(OPERATORS)}, not of {kind}")
-    if network.mogrify or network.softmaxes > 1:
+    if network.mogrify or network.softmaxes > 1 or network.variant != PLAIN:
         raise InputError(f"{path}: ONNX takes recurrent models without a Mogrifier and with one softmax")
     weights = {name: np.ascontiguousarray(part.detach().cpu().numpy()) for name, part in model.weights_.items()}
+    if TEMPERATURE in weights:
+        raise InputError(f"{path}: ONNX takes recurrent models with a temperature of 1")
     size = sum(part.nbytes for part in weights.values())
     if size > LIMIT - (1 << 24):
         raise InputError(f"{path}: the model has {size:,} bytes of weights; an ONNX file holds at most {LIMIT:,}")

@@ -1,6 +1,7 @@
 """Stacked recurrent layers between an embedding and a softmax, for any cell.
 
-DropConnect masks a weight before it is passed on; ``nn/layers.py`` does the rest.
+DropConnect masks a weight before it is passed on; ``nn/layers.py`` does the rest, and on a GPU ``nn/mogrifier_gpu.py``
+for LSTMs that cuDNN does not have: with rounds, a capped gate or a dropped state.
 Shapes: T steps, a batch of B texts, V words, D units of the embedding, H units of a layer.
 """
 
@@ -12,10 +13,21 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from foreword.nn.dropout import Dropout, draw_mask, locked_mask
+from foreword.nn.dropout import Dropout, draw_mask
 from foreword.nn.fused import only_read, read_words
-from foreword.nn.layers import gru, lstm, min_gru, mogrifier_lstm, rnn, round_shapes
-from foreword.nn.network import EMBEDDING, State, Weights, embed, initialise_words, mixture_tensors, word_tensors
+from foreword.nn.layers import Round, gru, lstm, min_gru, mogrifier_lstm, rnn, round_shapes
+from foreword.nn.mogrifier_gpu import Stack, kernels_apply, run_stack
+from foreword.nn.network import (
+    BIAS,
+    EMBEDDING,
+    OUTPUT,
+    State,
+    Weights,
+    embed,
+    initialise_words,
+    mixture_tensors,
+    word_tensors,
+)
 
 GATES = {"rnn": 1, "irnn": 1, "lstm": 4, "gru": 3, "min-gru": 2}
 """The cells, and how many rows of W_x each unit has; ``irnn`` is a ReLU network initialised with W_h = IDENTITY · 1."""
@@ -31,8 +43,9 @@ CELLS = tuple(GATES)
 
 @dataclass(frozen=True, slots=True)
 class Masks:
-    """The dropout masks of one segment of text. words (V,), input (1, B, D), between[l] (1, B, H), output
-    (1, B, units), recurrent[l] (gates · H, H), latent (1, B, softmaxes · units) where there is a mixture of softmaxes.
+    """The dropout masks of one segment of text. words (V,) or (B, V), input (1, B, D), between[l] (1, B, H), output
+    (1, B, units), recurrent[l] (gates · H, H), latent (1, B, softmaxes · units) where there is a mixture of softmaxes,
+    state[l] (B, H). The masks of units are (T, B, …) where every step has its own.
     """
 
     words: Tensor
@@ -41,6 +54,26 @@ class Masks:
     output: Tensor
     recurrent: tuple[Tensor, ...]
     latent: Tensor | None = None
+    state: tuple[Tensor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What G. Melis et al. changed about the LSTM of a language model.
+
+    rank: of the rounds' matrices, 0 for full ones. round_bias: rounds have a bias. capped: the input gate is at most
+    1 − f. summed: the softmax reads the sum of all layers' outputs instead of the last one's. truncated: weights begin
+    as truncated normals of variance 1 / fan-in.
+    """
+
+    rank: int = 0
+    round_bias: bool = False
+    capped: bool = False
+    summed: bool = False
+    truncated: bool = False
+
+
+PLAIN = Variant()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +82,7 @@ class RecurrentNetwork:
 
     last: units of the last layer; D where it is tied. forget_bias: initial bias of an LSTM's forget gates; None to draw
     it as the others. mogrify: rounds in which an LSTM's input and state gate each other, see ``nn/layers.py``.
-    softmaxes: of the output, see ``nn/mixture.py``.
+    softmaxes: of the output, see ``nn/mixture.py``. variant: what else is different.
     """
 
     vocab: int
@@ -62,6 +95,7 @@ class RecurrentNetwork:
     forget_bias: float | None = None
     mogrify: int = 0
     softmaxes: int = 1
+    variant: Variant = PLAIN
 
     def layer_sizes(self) -> list[tuple[int, int]]:
         """Return the inputs and units of each layer: D→H, H→H, …, H→last."""
@@ -79,16 +113,32 @@ class RecurrentNetwork:
             shapes |= dict(zip(layer_names(layer), sizes, strict=True))
             if self.cell == "min-gru":  # its gates do not see the state
                 del shapes[layer_names(layer)[1]], shapes[layer_names(layer)[3]]
-            rounds = round_shapes(read, written, self.mogrify)
-            shapes |= dict(zip(round_names(layer, self.mogrify), rounds, strict=True))
+            shapes |= self._round_shapes(layer, read, written)
+        return shapes
+
+    def _round_shapes(self, layer: int, read: int, written: int) -> dict[str, tuple[int, ...]]:
+        """Return the matrices of a layer's rounds, or two thin ones for each, and their biases."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        rank = self.variant.rank
+        names = round_names(layer, self.mogrify)
+        for name, (rows, columns) in zip(names, round_shapes(read, written, self.mogrify), strict=True):
+            shapes |= (
+                {f"{name}.left": (rows, rank), f"{name}.right": (rank, columns)} if rank else {name: (rows, columns)}
+            )
+            if self.variant.round_bias:
+                shapes[f"{name}_bias"] = (rows,)
         return shapes
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
         """Draw recurrent weights from ±1 / √units, and words' as ``initialise_words`` does."""
+        if self.variant.truncated:
+            self._truncated(weights, generator)
+            return
         initialise_words(weights, generator)
-        for layer, (_, units) in enumerate(self.layer_sizes()):
-            names = [name for name in (*layer_names(layer), *round_names(layer, self.mogrify)) if name in weights]
-            for name in names:
+        for layer, (read, units) in enumerate(self.layer_sizes()):
+            for name in (*layer_names(layer), *self._round_shapes(layer, read, units)):
+                if name not in weights:
+                    continue
                 weights[name].uniform_(-(units**-0.5), units**-0.5, generator=generator)
             _, w_h, b_x, b_h = layer_names(layer)
             if self.cell == "irnn":
@@ -102,6 +152,26 @@ class RecurrentNetwork:
         for name in mixture_tensors(self.softmaxes, last):
             weights[name].uniform_(-(last**-0.5), last**-0.5, generator=generator)
 
+    def _truncated(self, weights: Weights, generator: torch.Generator) -> None:
+        """Draw truncated normals of variance 1 / fan-in; two thin matrices share the deviation of their product."""
+        weights[BIAS].zero_()
+        for name in (EMBEDDING, OUTPUT):
+            if name in weights:
+                _draw_truncated(weights[name], weights[name].shape[1] ** -0.5, generator)
+        for layer, (read, units) in enumerate(self.layer_sizes()):
+            w_x, w_h, b_x, b_h = layer_names(layer)
+            for name in (w_x, w_h):
+                _draw_truncated(weights[name], (read + units) ** -0.5, generator)
+            _draw_truncated(weights[b_x], units**-0.5, generator)
+            weights[b_x][units : 2 * units] += self.forget_bias or 0.0
+            weights[b_h].zero_()
+            for name, shape in self._round_shapes(layer, read, units).items():
+                if name.endswith("_bias"):
+                    weights[name].zero_()
+                else:
+                    fan_in = shape[1] * (self.variant.rank or shape[1])
+                    _draw_truncated(weights[name], fan_in**-0.25, generator)
+
     def start(self, texts: int, like: Tensor) -> State:
         """Return zeros for the first layer's h, and c if it is an LSTM, then the second's, …; each (B, units)."""
         return tuple(like.new_zeros(texts, units) for _, units in self.layer_sizes() for _ in range(self._parts()))
@@ -109,20 +179,40 @@ class RecurrentNetwork:
     def _parts(self) -> int:
         return 2 if self.cell == "lstm" else 1
 
-    def masks(self, dropout: Dropout, texts: int, like: Tensor, generator: torch.Generator | None) -> Masks:
-        """Draw the masks of one segment of text."""
+    def masks(
+        self,
+        dropout: Dropout,
+        texts: int,
+        like: Tensor,
+        generator: torch.Generator | None,
+        *,
+        steps: int = 1,
+        per_text: bool = False,
+    ) -> Masks:
+        """Draw the masks of one segment of text. steps: its length, where every step has its own masks.
+
+        per_text: every text has masks of its own, as samples of a Monte Carlo average need them. Words are then drawn
+        for each text, and weights, which the texts of a batch share, are not dropped.
+        """
         sizes = self.layer_sizes()
-        none = self.cell == "min-gru" or dropout.recurrent == 0
+        none = self.cell == "min-gru" or dropout.recurrent == 0 or per_text
         recurrent = [] if none else [units for _, units in sizes]
+        long = steps if dropout.fresh else 1
+
+        def of_units(units: int, share: float) -> Tensor:
+            return draw_mask((long, texts, units), share, like, generator)
+
+        last = sizes[-1][1]
         return Masks(
-            draw_mask((self.vocab,), dropout.words, like, generator),
-            locked_mask(texts, self.embedding, dropout.input, like, generator),
-            tuple(locked_mask(texts, units, dropout.between, like, generator) for _, units in sizes[:-1]),
-            locked_mask(texts, sizes[-1][1], dropout.output, like, generator),
+            draw_mask((texts, self.vocab) if per_text else (self.vocab,), dropout.words, like, generator),
+            of_units(self.embedding, dropout.input),
+            tuple(of_units(units, dropout.between) for _, units in sizes[:-1]),
+            of_units(last, dropout.output),
             tuple(draw_mask((GATES[self.cell] * u, u), dropout.recurrent, like, generator) for u in recurrent),
-            None
-            if self.softmaxes == 1
-            else locked_mask(texts, self.softmaxes * sizes[-1][1], dropout.between, like, generator),
+            None if self.softmaxes == 1 else of_units(self.softmaxes * last, dropout.between),
+            tuple(draw_mask((texts, units), dropout.state, like, generator) for _, units in sizes)
+            if dropout.state
+            else (),
         )
 
     def read(
@@ -134,7 +224,7 @@ class RecurrentNetwork:
         more: Tensor | None = None,
         lengths: Tensor | None = None,
     ) -> tuple[Tensor, State]:
-        """Read words (T, B): the last layer's output at each step (T, B, units), before dropout, and the state.
+        """Read words (T, B): what the softmax reads at each step (T, B, units), before dropout, and the state.
 
         more (T, B, D): added to the words' vectors. lengths (B,): of the texts, the longest first, where the output
         behind their ends does not matter.
@@ -147,26 +237,92 @@ class RecurrentNetwork:
         else:
             x = embed(weights, ids, masks)
             x = x if more is None else x + more
-        new = first
+        if self._by_kernels(x, masks):
+            return self._read_by_kernels(weights, x, state, masks)
+        new, outputs = first, [x] if first else []
         for layer in range(1 if first else 0, self.layers):
-            of_layer = [weights[name] for name in layer_names(layer) if name in weights]
-            if masks is not None and masks.recurrent:
-                of_layer[1] = of_layer[1] * masks.recurrent[layer]
             parts = state[self._parts() * layer : self._parts() * (layer + 1)]
-            if self.mogrify:
-                rounds = [weights[name] for name in round_names(layer, self.mogrify)]
-                x, *after = mogrifier_lstm(x, parts[0], parts[1], of_layer, rounds)
+            of_layer = self._weights_of(weights, layer, masks)
+            if self._is_variant(masks):
+                rounds, biases = self._rounds(weights, layer, ids.numel())
+                kept = masks.state[layer] if masks is not None and masks.state else None
+                capped = self.variant.capped
+                h, c = parts
+                x, *after = mogrifier_lstm(x, h, c, of_layer, rounds, biases, capped=capped, state_mask=kept)
             else:
                 x, *after = self._layer(x, parts, of_layer, lengths)
             new += after
+            outputs.append(x)
             if masks is not None and layer < self.layers - 1:
                 x = x * masks.between[layer]
-        return x, tuple(new)
+        return sum(outputs[1:], outputs[0]) if self.variant.summed else x, tuple(new)
+
+    def _weights_of(self, weights: Weights, layer: int, masks: Masks | None) -> list[Tensor]:
+        """Return a layer's weights, those between states dropped where there is a mask for them."""
+        of_layer = [weights[name] for name in layer_names(layer) if name in weights]
+        if masks is not None and masks.recurrent:
+            of_layer[1] = of_layer[1] * masks.recurrent[layer]
+        return of_layer
+
+    def _is_variant(self, masks: Masks | None) -> bool:
+        """Return whether this is an LSTM that neither cuDNN nor our CPU kernels have."""
+        return bool(self.mogrify or self.variant.capped or (masks is not None and masks.state))
+
+    def _rounds(self, weights: Weights, layer: int, words: int) -> tuple[list[Round], list[Tensor]]:
+        """Return the matrices of a layer's rounds and their biases; thin ones are multiplied out if that saves work."""
+        names = round_names(layer, self.mogrify)
+        biases = [weights[f"{name}_bias"] for name in names] if self.variant.round_bias else []
+        if not self.variant.rank:
+            return [weights[name] for name in names], biases
+        thin = [(weights[f"{name}.left"], weights[f"{name}.right"]) for name in names]
+        if words <= self.hidden:
+            return list(thin), biases
+        return [left @ right for left, right in thin], biases
+
+    def _by_kernels(self, x: Tensor, masks: Masks | None) -> bool:
+        """Return whether the stack runs by ``nn/mogrifier_gpu.py``: an LSTM with layers of one size on a GPU.
+
+        For one plain layer cuDNN is as fast; of several in bfloat16 it runs one after the other.
+        """
+        even = len({size for sizes in self.layer_sizes() for size in sizes}) == 1
+        wanted = self._is_variant(masks) or (x.dtype == torch.bfloat16 and self.cell == "lstm" and self.layers > 1)
+        return even and wanted and x.numel() > 0 and kernels_apply(x)
+
+    def _read_by_kernels(
+        self, weights: Weights, x: Tensor, state: State, masks: Masks | None
+    ) -> tuple[Tensor, State]:  # fmt: skip
+        layers = range(self.layers)
+        w_x, w_h, b_x, b_h = map(
+            torch.stack, zip(*(self._weights_of(weights, layer, masks) for layer in layers), strict=True)
+        )
+        rounds, biases = self._stacked_rounds(weights)
+        kept = torch.stack(masks.state) if masks is not None and masks.state else None
+        between = torch.stack(masks.between) if masks is not None and masks.between else None
+        stack = Stack(w_x, w_h, b_x + b_h, rounds, biases, kept, between, self.variant.capped)
+        out, h, c = run_stack(x, torch.stack(state[0::2]), torch.stack(state[1::2]), stack)
+        after = tuple(part for layer in layers for part in (h[layer], c[layer]))
+        return out.sum(0) if self.variant.summed else out[-1], after
+
+    def _stacked_rounds(self, weights: Weights) -> tuple[Tensor | None, Tensor | None]:
+        """Return all rounds' matrices (R, L, H, H), multiplied out, and their biases (R, L, H)."""
+        names = [
+            round_names(layer, self.mogrify)[number] for number in range(self.mogrify) for layer in range(self.layers)
+        ]
+        if not names:
+            return None, None
+
+        def together(ending: str) -> Tensor:
+            return torch.stack([weights[f"{name}{ending}"] for name in names])
+
+        matrices = torch.bmm(together(".left"), together(".right")) if self.variant.rank else together("")
+        biases = together("_bias") if self.variant.round_bias else None
+        shape = (self.mogrify, self.layers)
+        return matrices.view(*shape, *matrices.shape[1:]), None if biases is None else biases.view(*shape, -1)
 
     def _reads_words(self, weights: Weights, ids: Tensor, state: State) -> bool:
         """Return whether the first layer multiplies each distinct word once, and looks it up afterwards."""
         of_layer = [weights[name] for name in layer_names(0) if name in weights]
-        plain = self.cell == "lstm" and not self.mogrify and ids.numel() > 0
+        plain = self.cell == "lstm" and not self._is_variant(None) and ids.numel() > 0
         return plain and only_read(weights[EMBEDDING], state[0], state[1], of_layer)
 
     def _layer(self, x: Tensor, state: State, weights: list[Tensor], lengths: Tensor | None) -> tuple[Tensor, ...]:
@@ -180,6 +336,16 @@ class RecurrentNetwork:
                 return min_gru(x, h, weights)
             case cell:
                 return rnn(x, h, weights, "relu" if cell == "irnn" else "tanh")
+
+
+def _draw_truncated(weight: Tensor, deviation: float, generator: torch.Generator) -> None:
+    """Draw a normal, cut off at two standard deviations, whose own standard deviation is ``deviation``."""
+    wide = deviation / TRUNCATED
+    torch.nn.init.trunc_normal_(weight, 0.0, wide, -2 * wide, 2 * wide, generator=generator)
+
+
+TRUNCATED = 0.87962566
+"""The standard deviation of a standard normal that is cut off at −2 and 2."""
 
 
 def layer_names(layer: int) -> tuple[str, str, str, str]:

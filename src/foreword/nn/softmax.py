@@ -29,7 +29,7 @@ from foreword.native.parallel import in_threads
 from foreword.nn.fused import flat, packed
 from foreword.nn.kernels_recurrent import BLOCK
 from foreword.nn.kernels_softmax import WORDS, best_words, log_sums, to_gradient
-from foreword.nn.softmax_gpu import can_fuse, loss_and_gradients
+from foreword.nn.softmax_gpu import can_fuse, loss_and_gradients, losses_at
 
 ROWS = 1024
 """Words in a block: enough to keep a matrix product busy, 40 MB of float32 logits at a vocabulary of 10,000."""
@@ -38,6 +38,9 @@ ROWS_ON_CPU, LOGITS_ON_CPU = 128, 1 << 22
 """On the CPU a block should fit the last cache: 2²² logits, but never fewer than 128 words. Twice as many words would
 save a twentieth of the time, and double the workspace of a step at large vocabularies.
 """
+
+LOGITS_ON_GPU = 1 << 26
+"""Logits of a block on a GPU in half precision: fewer blocks pass over the weight's gradient less often."""
 
 LOGITS_AT_ONCE = 1 << 22
 """Logits that are stored to score words where our kernel does not apply: 400 words at a vocabulary of 10,000."""
@@ -68,7 +71,7 @@ def linear_cross_entropy(
     saves one that large. Only where ``takes_gradient_buffer`` says so.
     """
     on_cpu = hidden.device.type == "cpu"
-    rows = rows or (max(ROWS_ON_CPU, LOGITS_ON_CPU // len(weight)) if on_cpu else ROWS)
+    rows = rows or (max(ROWS_ON_CPU, LOGITS_ON_CPU // len(weight)) if on_cpu else _rows_on_gpu(hidden, weight))
     rows = -(-len(targets) // -(-len(targets) // rows)) if len(targets) else rows  # blocks of about one size
     parts = [hidden, weight, bias]
     if len(targets) and takes_gradient_buffer(*parts):
@@ -78,6 +81,11 @@ def linear_cross_entropy(
     if weight_gradient is not None:
         raise ValueError("weight_gradient is for contiguous float32 on a CPU, and at least one word")
     return cast(Tensor, _LinearCrossEntropy.apply(*parts, targets, rows, scale))  # type: ignore[no-untyped-call]
+
+
+def _rows_on_gpu(hidden: Tensor, weight: Tensor) -> int:
+    """Return the rows of a block: all of an update's where their logits in half precision take at most 128 MB."""
+    return max(ROWS, LOGITS_ON_GPU // len(weight)) if can_fuse(hidden) else ROWS
 
 
 def takes_gradient_buffer(hidden: Tensor, weight: Tensor, bias: Tensor) -> bool:
@@ -183,6 +191,21 @@ def linear_word_logs(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tens
     wanted = (hidden * weight[targets]).sum(1) + bias[targets]
     # Rounding of the two sums may put a probability near one above it.
     return (wanted - _log_sums(*parts)).clamp_(max=0)
+
+
+def tempered_losses(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, temperatures: Tensor) -> Tensor:
+    """Return float32 (K, N): −log softmax((h W' + b) / τ) of each target, for each of K temperatures."""
+    blocks = []
+    for start in range(0, len(targets), ROWS):
+        logits = torch.addmm(bias, hidden[start : start + ROWS], weight.t())
+        wanted = targets[start : start + ROWS]
+        if can_fuse(hidden):
+            blocks.append(losses_at(logits, wanted, temperatures))
+        else:
+            blocks.append(
+                torch.stack([cross_entropy(logits.float() / t, wanted, reduction="none") for t in temperatures])
+            )
+    return torch.cat(blocks, 1)
 
 
 def _word_logs_in_blocks(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:

@@ -9,18 +9,11 @@ Shapes: N words to predict, D units, V words in the vocabulary.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-try:
-    import triton
-    import triton.language as tl
-except ImportError:  # it comes with torch where there is a GPU
-    triton = None
+from foreword.nn.gpu import jit, tl, triton
 
 WORDS = 64
 """Vocabularies are padded to a multiple of it."""
@@ -59,9 +52,20 @@ def loss_and_gradients(
 
 def _to_gradient(logits: Tensor, targets: Tensor, losses: Tensor, factor: float) -> None:
     """Replace ``logits`` by (softmax − onehot) · factor, and fill ``losses`` with −log softmax of the targets."""
-    _kernel()[(len(logits),)](logits, targets, losses, factor, logits.shape[1], BLOCK=BLOCK, num_warps=8)
+    _gradient_of_row[(len(logits),)](logits, targets, losses, factor, logits.shape[1], BLOCK=BLOCK, num_warps=8)
 
 
+def losses_at(logits: Tensor, targets: Tensor, temperatures: Tensor) -> Tensor:
+    """Return (K, N): −log softmax(logits / τ) of the targets for each of K temperatures τ."""
+    losses = torch.empty(len(temperatures), len(targets), device=logits.device)
+    _tempered_row[(len(targets),)](
+        logits, targets, temperatures, losses, len(targets), len(temperatures), WIDTH=logits.shape[1], BLOCK=4 * BLOCK,
+        num_warps=8,
+    )  # fmt: skip
+    return losses
+
+
+@jit()
 def _gradient_of_row(logits, targets, losses, factor, width, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     """Process one row. The target's logit is read first: the reductions that follow keep it from being read after its
     own gradient has been written.
@@ -88,7 +92,24 @@ def _gradient_of_row(logits, targets, losses, factor, width, BLOCK: tl.constexpr
         tl.store(base + at, share.to(logits.dtype.element_ty), mask=at < width)
 
 
-@cache
-def _kernel() -> Any:
-    """Compile at the first call: without a GPU there is nothing to compile with."""
-    return triton.jit(_gradient_of_row)
+@jit()
+def _tempered_row(logits, targets, temperatures, losses, rows, count, WIDTH: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Process one row: the highest logit, then one sum for each temperature."""
+    row = tl.program_id(0).to(tl.int64)
+    base = logits + row * WIDTH
+    wanted = tl.load(base + tl.load(targets + row)).to(tl.float32)
+    highest = -float("inf")
+    for begin in range(0, WIDTH, BLOCK):
+        at = begin + tl.arange(0, BLOCK)
+        scores = tl.load(base + at, mask=at < WIDTH, other=-float("inf")).to(tl.float32)
+        highest = tl.maximum(highest, tl.max(scores, 0))
+    number = 0
+    while number < count:
+        sharper = 1 / tl.load(temperatures + number)
+        total = 0.0
+        for begin in range(0, WIDTH, BLOCK):
+            at = begin + tl.arange(0, BLOCK)
+            scores = tl.load(base + at, mask=at < WIDTH, other=-float("inf")).to(tl.float32)
+            total += tl.sum(tl.exp((scores - highest) * sharper), 0)
+        tl.store(losses + number * rows + row, tl.log(total) - (wanted - highest) * sharper)
+        number += 1

@@ -343,8 +343,7 @@ def encode_pieces(
     data: Bytes, begins: Longs, ends: Longs, goes_on: bool, cut: int, escape: bool, end_id: int,
     trie: Ints, scores: Floats, unknown: int, unknown_score: np.float32, digits: int, byte_ids: Ints,
     merges: Longs, frozen: Ints, symbol_ids: Ints, symbol_lengths: Ints,
-    slots: ULongs, arena: Bytes, starts: Longs, limits: Doubles, memo_ends: Longs, memo: Ints,
-    path_memo_ends: Longs, path_memo: Floats,
+    slots: ULongs, arena: Bytes, starts: Longs, records: Doubles, memo: Ints,
     rounded: Floats, best: Doubles, second: Doubles, ids: Ints, starts_of: Ints, path: Ints, path_ends: Ints,
     path_scores: Floats, heap: Longs,
     out: Ints, document_ends: Longs, batch: Longs, keys: ULongs, position: Longs, sums: Floats,
@@ -352,8 +351,8 @@ def encode_pieces(
     """Encode normalised documents; words are cached while there is space.
 
     Unigram has an empty ``merges``, and a ``trie`` of all pieces; BPE a ``trie`` of single characters.
-    The cache is a string table; what word number i became is ``memo[memo_ends[i - 1]:memo_ends[i]]``, the scores on
-    its path are in ``path_memo`` likewise, and ``limits[i]`` is the sum up to which they hold.
+    The cache is a string table; word number i became ``memo[first:last]``, and its record, ``records[4 * i:]``, has
+    first, last, the sum up to which they hold, and one to spare: one cache line, which is requested a batch ahead.
     position: [document, offset, ids written, words cached, 1 if the cache was too small, 1 after an unknown piece].
     sums: (1,), the sum so far in this document. Returns 0, or the length of a word that the scratch is too short for.
     """
@@ -361,6 +360,18 @@ def encode_pieces(
     bpe = len(merges) > 0
     while position[0] < len(begins):
         filled = cut_words(data, begins, ends, goes_on, cut, slots, batch, keys, position)
+        for word in range(filled):
+            key = word * 4
+            start, stop = batch[key + 1], batch[key + 2]
+            if start < stop and stop - start <= LONGEST_WORD:
+                batch[key + 3] = find(slots, arena, starts, batch[key + 3], keys, key, data, start, stop)
+                prefetch(records, max(np.int64(slots[batch[key + 3] + 3] & ID_BITS) * 4 - 4, 0))
+        for word in range(filled):
+            key = word * 4
+            start, stop = batch[key + 1], batch[key + 2]
+            if start < stop and stop - start <= LONGEST_WORD:
+                number = max(np.int64(slots[batch[key + 3] + 3] & ID_BITS) - 1, 0)
+                prefetch(memo, np.int64(records[4 * number]))
         for word in range(filled):
             key = word * 4
             start, stop = batch[key + 1], batch[key + 2]
@@ -375,20 +386,19 @@ def encode_pieces(
             cached = length <= LONGEST_WORD
             at = np.int64(0)
             if cached:
-                at = find(slots, arena, starts, batch[key + 3], keys, key, data, start, stop)
+                # The row was free or the word's own; if free, the same word may have been entered since, or another.
+                at = find(slots, arena, starts, batch[key + 3] >> 2, keys, key, data, start, stop)
                 number = np.int64(slots[at + 3] & ID_BITS) - 1
                 if number >= 0:
-                    if abs(sums[0]) < limits[number]:
-                        first = memo_ends[number - 1]
-                        if position[5] == 1 and memo[first] == unknown:
-                            first += 1
-                        for index in range(first, memo_ends[number]):
-                            out[written] = memo[index]
+                    if abs(sums[0]) < records[4 * number + 2]:
+                        last = np.int64(records[4 * number + 1])
+                        for index in range(np.int64(records[4 * number]), last):
+                            id = memo[index]
+                            out[written] = id
                             written += 1
-                        position[5] = 1 if memo[memo_ends[number] - 1] == unknown else 0
-                        if digits == SINGLE:
-                            for index in range(path_memo_ends[number - 1], path_memo_ends[number]):
-                                sums[0] = sums[0] + path_memo[index]
+                            if digits == SINGLE:
+                                sums[0] = sums[0] + scores[id]
+                        position[5] = 0
                         continue
                     cached = False
             if length + 1 > len(ids):
@@ -406,40 +416,42 @@ def encode_pieces(
                     data, start, stop, symbols, ids, symbol_ids, symbol_lengths, unknown, byte_ids, escape, out, written
                 )
             else:
-                safe = False
                 if cached:
                     limit = safe_path(
                         data, start, stop, trie, scores, unknown, unknown_score, digits, best, second, ids, starts_of
                     )
-                    safe = abs(sums[0]) < limit
-                if not safe:  # and if it is cached, then as a word to be computed again every time
-                    limit = 0.0
+                else:
                     rounded[0] = sums[0]
                     best_path(data, start, stop, trie, scores, unknown, unknown_score, rounded, ids, starts_of)
                 count = trace_back(length, ids, starts_of, scores, unknown, unknown_score, path, path_ends, path_scores)
                 written = write_path(data, start, count, path, path_ends, unknown, byte_ids, escape, out, written)
-                if digits == SINGLE:
-                    for index in range(count - 1, -1, -1):
-                        sums[0] = sums[0] + path_scores[index]
             if cached:
-                used, path_used = memo_ends[size - 1], path_memo_ends[size - 1]
-                if (
-                    has_space(slots, arena, starts, size, length)
-                    and used + written - first <= len(memo)
-                    and path_used + count <= len(path_memo)
-                ):
+                for index in range(count):
+                    if path[index] == unknown:  # the ids do not tell the scores then
+                        limit = 0.0
+                if out[first] == unknown or out[written - 1] == unknown:
+                    limit = 0.0
+                used = np.int64(records[4 * size - 3])
+                if has_space(slots, arena, starts, size, length) and used + written - first <= len(memo):
                     insert(slots, arena, starts, at, size, keys, key, data, start, stop)
                     for index in range(first, written):
                         memo[used + index - first] = out[index]
-                    memo_ends[size] = used + written - first
-                    for index in range(count - 1, -1, -1):
-                        path_memo[path_used] = path_scores[index]
-                        path_used += 1
-                    path_memo_ends[size] = path_used
-                    limits[size] = limit
+                    records[4 * size], records[4 * size + 1] = used, used + written - first
+                    records[4 * size + 2] = limit
                     size += 1
                 else:
                     position[4] = 1
+            if not bpe:
+                if cached and not abs(sums[0]) < limit:  # the path that was cached may not be that of this text
+                    rounded[0] = sums[0]
+                    best_path(data, start, stop, trie, scores, unknown, unknown_score, rounded, ids, starts_of)
+                    count = trace_back(
+                        length, ids, starts_of, scores, unknown, unknown_score, path, path_ends, path_scores
+                    )
+                    written = write_path(data, start, count, path, path_ends, unknown, byte_ids, escape, out, first)
+                if digits == SINGLE:
+                    for index in range(count - 1, -1, -1):
+                        sums[0] = sums[0] + path_scores[index]
             if position[5] == 1 and out[first] == unknown:
                 for index in range(first + 1, written):
                     out[index - 1] = out[index]

@@ -22,6 +22,7 @@ import numpy as np
 from foreword.arrays import Array, Ints
 from foreword.checks import check_choice, check_numbers
 from foreword.errors import ForewordError, InputError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.bpe import DEFAULT_MEMORY
@@ -61,7 +62,7 @@ class Piece(NamedTuple):
     text: str
 
 
-class SentencePieceTokenizer:
+class SentencePieceTokenizer(ShownInNotebook):
     """A tokenizer of a sentencepiece model: ``foreword.load("en.sp.model")`` makes one, and ``fit`` learns one.
 
     vocab_size: the number of pieces that ``fit`` learns, ``<unk>``, ``<s>`` and ``</s>`` included.
@@ -92,6 +93,9 @@ class SentencePieceTokenizer:
         check_numbers(self, "coverage", above=0, most=1)
         check_numbers(self, "vocab_size", whole=True, least=4)
         self._encoders: SimpleQueue[_Encoder] = SimpleQueue()
+
+    def __repr__(self) -> str:
+        return f"SentencePieceTokenizer({self.vocab_size}, normalisation={self.normalisation!r})"
 
     # Learning
 
@@ -387,9 +391,8 @@ class _Encoder:
         room = self.room
         self.slots = empty_rows(2 * room)
         self.arena = np.empty(16 * room, np.uint8)
-        self.starts, self.memo_ends, self.path_ends = (np.zeros(room + 2, np.int64) for _ in range(3))
-        self.limits = np.zeros(room + 2, np.float64)
-        self.memo, self.path = np.empty(6 * room, np.int32), np.empty(4 * room, self.tables.scores.dtype)
+        self.starts, self.records = np.zeros(room + 2, np.int64), np.zeros(4 * (room + 2))
+        self.memo = np.empty(6 * room, np.int32)
         self.size = 1  # number 0 is a document's end, which is not looked up
 
     def _scratch(self, length: int) -> None:
@@ -409,7 +412,7 @@ class _Encoder:
             block.data, block.starts, block.stops, block.open, tables.cut, self.escape, self.end,
             tables.trie, tables.scores, tables.unknown, tables.unknown_score, digits, tables.byte_ids,
             symbols.merges, tables.frozen, symbols.ids, symbols.lengths,
-            self.slots, self.arena, self.starts, self.limits, self.memo_ends, self.memo, self.path_ends, self.path,
+            self.slots, self.arena, self.starts, self.records, self.memo,
             self.rounded, self.best, self.second, self.ids, self.begins, self.pieces, self.stops, self.scores,
             self.heap, out, ends, self.batch, self.keys, position, sums,
         ):  # fmt: skip

@@ -7,6 +7,8 @@ CUDA graphs, checkpoints, resuming and workers. One update is
     g ← ∂ loss / ∂ w,    g ← g · min(1, clip / |g|),    w ← (1 − rate · decay) w,    w ← w − rate · g  (or by Adam),
     average ← average + share · (w − average)
 
+With L2 the gradient is g + l2 · w from the beginning.
+
 It never waits for the device, so that on a GPU the whole update can be one CUDA graph: what the host decides, rates and
 shares, is written to the device for some updates ahead. A language model passes what it remembers from one chunk of
 text to the next as plain values, through which no gradient flows (R. Williams and J. Peng, "An efficient gradient-based
@@ -49,6 +51,7 @@ from foreword.arrays import Array
 from foreword.errors import DivergedError, InputError
 from foreword.protocols import Step
 from foreword.storage.checkpoint import Checkpoint
+from foreword.training.fused import Update, can_fuse, fused_adam
 from foreword.training.gradients import (
     FlatGradients,
     Gradients,
@@ -63,8 +66,9 @@ from foreword.training.gradients import (
     views,
 )
 from foreword.training.graphs import Graphed
-from foreword.training.optimisers import optimiser
+from foreword.training.optimisers import Adam, optimiser
 from foreword.training.schedules import (
+    TwoTails,
     averaging_begins,
     hold_then_cosine,
     plateau,
@@ -95,6 +99,7 @@ class Progress:
         self.epochs = sum(stage.epochs for stage in stages)
         self.epoch = self.step = self.update = 0
         self.evaluations: list[float] = []
+        self.tails = TwoTails() if settings.two_tailed else None
         self._done_by_update = [0]
         self._averaging_from: int | None = None
         self._stage_begun = 0
@@ -176,6 +181,11 @@ class Progress:
         begun = self._averaging_from
         return 1.0 if begun is None else running_share(step + 1 - begun, tail)
 
+    def averaging_shares(self, step: int) -> list[float]:
+        """Return the share of the weights after an update in each average."""
+        shares = [self.averaging_share(step, tail) for tail in self.settings.averages]
+        return shares if self.tails is None else [*shares, *self.tails.shares(step)]
+
     def note(self, loss: float) -> None:
         """Record a loss on the held-out data, by which schedules go."""
         self.evaluations.append(loss)
@@ -204,7 +214,7 @@ class Trainer(Progress):
 
     weights: float32, all weights in one vector, changed in place. averages: one such vector for each of
     ``settings.averages``. best, best_score: the best weights on the held-out data so far, or the last ones.
-    scale: what losses are multiplied by.
+    scale: what losses are multiplied by. norm: of the last gradient, times ``scale``.
     """
 
     def __init__(
@@ -226,19 +236,21 @@ class Trainer(Progress):
         group.broadcast(self.weights)
         if group.rank:
             self.generator.manual_seed(seed + group.rank)
-        self.averages = [self.weights.clone() for _ in settings.averages]
+        self._averages = self.weights.repeat(len(settings.averages) + 2 * settings.two_tailed, 1)
+        self.averages = list(self._averages)
         self.best, self.best_score = self.weights.clone(), -math.inf
         self._random = np.random.default_rng(seed)
         self._random_before = _random_state(self._random)
-        self._optimiser = optimiser(settings.optimiser, self.weights)
+        self._optimiser = optimiser(settings.optimiser, self.weights, settings.beta1)
         self._allocate()
 
     def _allocate(self) -> None:
         """Make the working copy of the weights, their gradients, and what the device needs to know."""
         settings, device, task = self.settings, self.device, self.task
-        self._half = settings.precision == "float16" and device.type != "cpu"
-        copied = settings.precision != "float32" and device.type != "cpu" and not task.casts
-        self._working = self.weights.to(getattr(torch, settings.precision)) if copied else self.weights
+        precision = settings.precision_on(device.type)
+        self._half = precision == "float16" and device.type != "cpu"
+        copied = precision != "float32" and device.type != "cpu" and not task.casts
+        self._working = self.weights.to(getattr(torch, precision)) if copied else self.weights
         self.scale = (settings.loss_scale if self._half else 1.0) * task.scale()
         self.leaves = {name: part.detach().requires_grad_() for name, part in views(self._working, self.shapes).items()}
         sparse = task.sparse and device.type == "cpu"
@@ -258,13 +270,18 @@ class Trainer(Progress):
         self._trained = list(self.shapes)
         self._first_state = task.state(self._working[:0])
         self.state = tuple(part.clone() for part in self._first_state)
-        self._shared = torch.empty_like(self.weights if self.group.size > 1 else self.weights[:0])
+        gathered = self.group.size > 1 or (sparse and settings.l2 > 0)
+        self._shared = torch.empty_like(self.weights if gathered else self.weights[:0])
         self._row = torch.zeros((), dtype=torch.int64, device=device)
         self._width = len(self._optimiser.plan(0.0, 1))
         columns = 1 + self._width * len(self._groups) + len(self.averages)
         self._plan = torch.zeros(PLANNED, columns, device=device)
         self._losses = torch.zeros((), dtype=torch.float32, device=device)
-        self._norm = torch.zeros((), dtype=torch.float32, device=device)
+        self.norm = torch.zeros((), dtype=torch.float32, device=device)
+        self._fused: Update | None = None
+        if isinstance(self._optimiser, Adam) and len(self._groups) == 1 and can_fuse(self.weights):
+            copy = self._working if copied else None
+            self._fused = fused_adam(self.weights, self._averages, copy, self._optimiser, settings.weight_decay)
         # A CUDA graph has one shape, and no exchange with other workers in it.
         recorded = device.type == "cuda" and task.recordable() and self.group.size == 1
         self._go: Callable[[], None] = Graphed(self._one_update, self.generator) if recorded else self._one_update
@@ -291,7 +308,7 @@ class Trainer(Progress):
                 for group, moved in zip(self._groups, self._moved, strict=True)
                 for number in self._optimiser.plan(rate * group.factor, moved + ahead + 1)
             ]
-            rows.append([rate, *moves, *(self.averaging_share(step, tail) for tail in self.settings.averages)])
+            rows.append([rate, *moves, *self.averaging_shares(step)])
         self._plan[:count].copy_(torch.tensor(rows))
         self._row.zero_()
 
@@ -365,18 +382,8 @@ class Trainer(Progress):
         _, stage = self.stage()
         self._moved = [moved + count * (place < stage.groups) for place, moved in enumerate(self._moved)]
         loss = (self._losses / count).item()
-        self._check_finite(loss)
+        _check_finite(loss, self, skips=self._half)
         return loss
-
-    def _check_finite(self, loss: float) -> None:
-        skips = self._half  # there an update whose gradient overflows is left out
-        if loss <= self.task.limit and math.isfinite(loss) and (skips or math.isfinite(self._norm.item())):
-            return
-        what = f"the loss is {loss:.3g}"
-        if math.isfinite(loss) and loss <= self.task.limit:
-            bad = (name for name, part in self.gradients.items() if not bool(torch.isfinite(part).all()))
-            what = f"the gradient of {next(bad, 'all weights together')} is not a finite number"
-        raise DivergedError(_divergence(what, self.step, self.settings))
 
     def _one_update(self) -> None:
         self._gradients.clear()
@@ -395,24 +402,27 @@ class Trainer(Progress):
         plan = self._plan.index_select(0, self._row.reshape(1))[0]
         shares = plan[len(plan) - len(self.averages) :]
         pieces = list(self._gradients.pieces())
-        if self.group.size > 1:
+        if len(self._shared):
             pieces = [(slice(None), gather(pieces, self._shared))]
             self.group.average(self._shared)
+        if settings.l2:
+            pieces[0][1].add_(self.weights, alpha=settings.l2 * self.scale)
         if len(self._groups) > 1:
             _, stage = self.stage()
             pieces = [(each, pieces[0][1][each]) for each in self._slices[: stage.groups]]
         if settings.clip_value:
             for _, piece in pieces:
                 clamp(piece, settings.clip_value * self.scale)
-        (norm_of if self.task.blocked_norm else plain_norm)([piece for _, piece in pieces], self._norm)
-        factor = torch.ones_like(self._norm)
-        if settings.clip:
-            factor = clip_factor(self._norm / self.scale, settings.clip)
-        factor = factor / self.scale
+        (norm_of if self.task.blocked_norm else plain_norm)([piece for _, piece in pieces], self.norm)
+        factor = clip_factor(self.norm / self.scale, settings.clip) / self.scale
         if self._half:  # a gradient that overflows counts as none
+            factor = torch.where(torch.isfinite(self.norm), factor, 0.0)
+        if self._fused is not None:
+            self._fused(pieces[0][1], factor, plan, shares)
+            return
+        if self._half:
             for _, piece in pieces:
                 piece.nan_to_num_(0.0, 0.0, 0.0)
-            factor = torch.where(torch.isfinite(self._norm), factor, 0.0)
         if settings.weight_decay:
             self.weights.mul_(1 - plan[0] * settings.weight_decay)
         for place, (where, piece) in enumerate(pieces):
@@ -437,6 +447,8 @@ class Trainer(Progress):
         if best > self.best_score or (self.task.later_wins and best == self.best_score):
             self.best_score = best
             self.best.copy_(candidates[scores.index(best)])
+        if self.tails is not None and self.tails.switch(scores[-2], scores[-1], self.step):
+            self.averages[-2].copy_(self.averages[-1])
 
     # Checkpoints
 
@@ -461,6 +473,8 @@ class Trainer(Progress):
         }
         if not self.task.reseeded:
             found["order"] = self._random_before
+        if self.tails is not None:
+            found["tails"] = np.array([self.tails.long, self.tails.short], np.int64)
         if self._staged:
             found["stage"] = np.array([self._stage_begun, *self._moved], np.int64)
         return found
@@ -496,9 +510,22 @@ class Trainer(Progress):
         if self._staged:
             self._stage_begun, *self._moved = arrays["stage"].tolist()
         self._averaging_from = None if begun < 0 else begun
+        if self.tails is not None:
+            self.tails.long, self.tails.short = arrays["tails"].tolist()
         self.evaluations = [loss for loss in arrays["looks"].tolist() if loss == loss]
         self.best_score = float(arrays["score"][0])
         self._seconds_before, self._began = float(arrays["seconds"][0]), time.monotonic()
+
+
+def _check_finite(loss: float, run: Trainer, *, skips: bool) -> None:
+    """Raise where the run has diverged. skips: an update whose gradient overflows is left out."""
+    if loss <= run.task.limit and math.isfinite(loss) and (skips or math.isfinite(run.norm.item())):
+        return
+    what = f"the loss is {loss:.3g}"
+    if math.isfinite(loss) and loss <= run.task.limit:
+        bad = (name for name, part in run.gradients.items() if not bool(torch.isfinite(part).all()))
+        what = f"the gradient of {next(bad, 'all weights together')} is not a finite number"
+    raise DivergedError(_divergence(what, run.step, run.settings))
 
 
 WHOLE_EPOCH = -1

@@ -187,8 +187,11 @@ def clamp(gradient: Tensor, limit: float) -> None:
 
 
 def clip_factor(norm: Tensor, clip: float) -> Tensor:
-    """Return what a gradient of that norm is multiplied by: its direction stays, its norm becomes at most ``clip``."""
-    return (clip / norm).clamp(max=1.0)
+    """Return what a gradient of that norm is multiplied by: its direction stays, its norm becomes at most ``clip``.
+
+    1 where ``clip`` is 0.
+    """
+    return (clip / norm).clamp(max=1.0) if clip else torch.ones_like(norm)
 
 
 def norm_of(pieces: list[Tensor], out: Tensor) -> None:

@@ -4,6 +4,8 @@
     adam    m ← β₁ m + (1 − β₁) g,    v ← β₂ v + (1 − β₂) g²,
             w ← w − rate · (m / (1 − β₁ᵗ)) / (√(v / (1 − β₂ᵗ)) + ε)
 
+With β₁ = 0 the mean m is the gradient itself and is not stored.
+
 D. Kingma and J. Ba, "Adam: a method for stochastic optimization" (2015).
 """
 
@@ -66,26 +68,30 @@ class SGD:
 class Adam:
     """Adam. planned: rate / (1 − β₁ᵗ), 1 / √(1 − β₂ᵗ)."""
 
-    def __init__(self, weights: Tensor) -> None:
-        self.moments = {"first": torch.zeros_like(weights), "second": torch.zeros_like(weights)}
+    def __init__(self, weights: Tensor, beta1: float = BETAS[0]) -> None:
+        self.beta1 = beta1
+        first = {"first": torch.zeros_like(weights)} if beta1 else {}
+        self.moments = {**first, "second": torch.zeros_like(weights)}
         self._workspace = torch.empty_like(weights if weights.device.type != "cpu" else weights[:BLOCK])
 
     def plan(self, rate: float, step: int) -> tuple[float, ...]:
         """Return the two factors of update ``step``, counted from 1."""
-        return rate / (1 - BETAS[0] ** step), (1 - BETAS[1] ** step) ** -0.5
+        return rate / (1 - self.beta1**step), (1 - BETAS[1] ** step) ** -0.5
 
     def update(
         self, weights: Tensor, gradient: Tensor, factor: Tensor | float, planned: Tensor, at: slice = ALL
     ) -> None:
         """Update the moments and move the weights."""
         gradient = gradient.to_dense().view(-1) if gradient.is_sparse else gradient
-        first, second = self.moments["first"][at], self.moments["second"][at]
+        first = self.moments["first"][at] if self.beta1 else gradient
+        second = self.moments["second"][at]
         for begin in range(0, len(weights), len(self._workspace)):
             part = slice(begin, begin + len(self._workspace))
             g, m, v = gradient[part], first[part], second[part]
             buffer = self._workspace[: len(g)]
             g.mul_(factor)
-            m.lerp_(g, 1 - BETAS[0])
+            if self.beta1:
+                m.lerp_(g, 1 - self.beta1)
             v.mul_(BETAS[1]).addcmul_(g, g, value=1 - BETAS[1])
             torch.add(v, NEVER_DENORMAL, out=buffer)
             buffer.sqrt_().mul_(planned[1]).add_(EPSILON)
@@ -93,6 +99,6 @@ class Adam:
             weights[part].addcmul_(buffer, planned[0].expand_as(buffer), value=-1)
 
 
-def optimiser(name: str, weights: Tensor) -> Optimiser:
-    """Return the optimiser of that name for these weights."""
-    return Adam(weights) if name == "adam" else SGD()
+def optimiser(name: str, weights: Tensor, beta1: float = BETAS[0]) -> Optimiser:
+    """Return the optimiser of that name for these weights; beta1: of Adam."""
+    return Adam(weights, beta1) if name == "adam" else SGD()

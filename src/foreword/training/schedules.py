@@ -72,6 +72,30 @@ def running_share(step: int, tail: float) -> float:
     return (tail + 1) / (step + tail)
 
 
+class TwoTails:
+    """Where a long and a short plain average of the weights begin, in updates: averaging without a trigger to tune.
+
+    Both run; whenever the short one, of the more recent weights, scores at least as well on the held-out data, it
+    becomes the long one and a new short one begins. So the long one covers what the held-out data wants, at any time
+    and at any rate. G. Melis, "Two-tailed averaging: anytime, adaptive, once-in-a-while optimal weight averaging for
+    better generalization" (2022).
+    """
+
+    def __init__(self, long: int = 0, short: int = 0) -> None:
+        self.long, self.short = long, short
+
+    def shares(self, step: int) -> tuple[float, float]:
+        """Return the shares of the weights after an update in the long and the short average."""
+        return 1 / (step + 1 - self.long), 1 / (step + 1 - self.short)
+
+    def switch(self, long_score: float, short_score: float, step: int) -> bool:
+        """Note the scores of both, higher is better; return whether the long average becomes the short one."""
+        if short_score < long_score:
+            return False
+        self.long, self.short = self.short, step
+        return True
+
+
 def linear_truth(step: int, *, first: float, slope: float, least: float = 0.0) -> float:
     """Return the probability of teacher forcing after ``step`` batches: max(least, first − slope · step)."""
     _check_step(step)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypedDict
 
 from foreword.checks import check_choice, check_numbers
@@ -18,7 +18,7 @@ from foreword.protocols import Json
 
 OPTIMISERS = ("sgd", "adam")
 SCHEDULES = ("constant", "step", "cosine", "plateau", "nt-asgd", "slanted")
-PRECISIONS = ("float32", "float16", "bfloat16")
+PRECISIONS = ("float32", "float16", "bfloat16", "auto")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Training:
     steps: words between two updates of a language model, and how far gradients go back. vary: draw that number for each
         update, around ``steps``, so that no two epochs are cut at the same words; on a GPU this is far slower.
     shuffle: read the documents in another order in each epoch.
-    optimiser: "sgd" or "adam".
+    optimiser: "sgd" or "adam". beta1: how much of Adam's mean of gradients an update keeps; 0 for the last one alone.
     rate: the learning rate. warm_up: updates at the beginning through which it rises.
     schedule: how the rate goes on. constant; step, times ``decay`` with each epoch after ``full_epochs``; cosine,
         constant for ``hold`` of the run, then falling to ``last_rate`` of itself; plateau, times ``decay`` after
@@ -40,15 +40,21 @@ class Training:
     full_epochs: epochs before the rate falls, for step. decay: factor of the rate, for step and plateau. wait:
         evaluations without a new best before the rate falls, for plateau.
     clip: the largest norm of a gradient; clip_value: the largest number in it; 0 for none.
-    weight_decay: the share of a weight that is lost at each update, times the rate.
+    weight_decay: the share of a weight that is lost at each update, times the rate. l2: what is added to the gradient
+        of each weight, times the weight, before it is clipped.
+    reset: the probability that a row of a language model's text begins an update from an empty state.
     activation, change: penalties on a language model's last layer: of large values, and of changes between steps.
     averages: running averages of the weights, see ``running_share``; held-out data choose among them, or the first is
-        taken; none: the weights themselves.
+        taken; none: the weights themselves. two_tailed: two more averages, a long and a short one, whose beginnings
+        follow the held-out loss, see ``TwoTails``.
+    tempered: choose weights by their held-out loss at the best temperature of a language model's softmax, which the
+        model then has; without held-out text that is 1.
     evaluate_every: epochs between two evaluations on held-out data.
     patience: evaluations without a new best after which training stops; 0 for never.
     seconds: after which training stops; the rate then follows the clock instead of the epochs; 0 for no limit.
     precision: of matrix products; the weights themselves stay in float32. "float16" is for GPUs only; "bfloat16" is, on
-        a CPU, the precision of the output layer's products, which are most of the work.
+        a CPU, the precision of the output layer's products, which are most of the work; "auto" is float16 on a GPU and
+        float32 on a CPU.
     sampled: on a CPU, words that are drawn to stand for the whole vocabulary in the softmax of an update, see
         ``nn/sampled.py``; 0 for all words.
     loss_scale: what the loss is multiplied by in float16, so that small gradients do not vanish.
@@ -85,13 +91,19 @@ class Training:
     sampled: int = 0
     loss_scale: float = 8192.0
     unknown: float = 0.0
+    beta1: float = 0.9
+    l2: float = 0.0
+    reset: float = 0.0
+    two_tailed: bool = False
+    tempered: bool = False
 
     def __post_init__(self) -> None:
         check_numbers(self, "epochs", "batch", "steps", "evaluate_every", "wait", whole=True, least=1)
         check_numbers(self, "warm_up", "full_epochs", "patience", "sampled", whole=True)
         check_numbers(self, "rate", "decay", "loss_scale", above=0)
-        check_numbers(self, "weight_decay", "activation", "change", "last_rate", "clip", "clip_value", "seconds")
-        check_numbers(self, "hold", "unknown", most=1)
+        check_numbers(self, "weight_decay", "activation", "change", "last_rate", "clip", "clip_value", "seconds", "l2")
+        check_numbers(self, "hold", "reset", "unknown", most=1)
+        check_numbers(self, "beta1", most=0.999)
         for name, choices in (("optimiser", OPTIMISERS), ("schedule", SCHEDULES), ("precision", PRECISIONS)):
             check_choice(self, name, choices)
         if any(not math.isfinite(tail) or tail < 0 for tail in self.averages):
@@ -102,7 +114,27 @@ class Training:
     @property
     def needs_held_out(self) -> bool:
         """Whether something here needs held-out data."""
-        return self.schedule in ("plateau", "nt-asgd") or self.patience > 0
+        return self.schedule in ("plateau", "nt-asgd") or self.patience > 0 or self.two_tailed
+
+    def precision_on(self, device: str) -> str:
+        """Return the precision of products on a device, "cpu" or "cuda"."""
+        if self.precision != "auto":
+            return self.precision
+        return "float32" if device == "cpu" else "float16"
+
+
+LATER = ("beta1", "l2", "reset", "two_tailed", "tempered", "state", "fresh")
+"""Fields that older versions do not have; at their defaults they are not stored, and fingerprints stay as they were."""
+
+
+def json_of(settings: Training | Dropout) -> dict[str, Json]:
+    """Return the fields for JSON."""
+    found: dict[str, Json] = {}
+    for each in fields(settings):
+        value = getattr(settings, each.name)
+        if each.name not in LATER or value != each.default:
+            found[each.name] = list(value) if isinstance(value, tuple) else value
+    return found
 
 
 def options_from(defaults: Mapping[str, Any], given: Mapping[str, Any], *others: str) -> dict[str, Any]:
@@ -139,9 +171,14 @@ class TrainingSettings(TypedDict, total=False):
     every: int
     patience: int
     seconds: float
-    precision: Literal["float32", "float16", "bfloat16"]
+    precision: Literal["float32", "float16", "bfloat16", "auto"]
     sampled: int
     loss_scale: float
+    beta1: float
+    l2: float
+    reset: float
+    two_tailed: bool
+    tempered: bool
 
 
 OTHER_NAMES = {"every": "evaluate_every", "average": "averages"}
@@ -182,7 +219,8 @@ def dropout_from(usual: Dropout, dropout: Dropout | float | None, places: Collec
     if isinstance(dropout, int | float):
         if not 0 <= dropout < 1:
             raise SettingError(f"dropout={dropout!r} must be a number of at least 0 and below 1")
-        dropout = replace(NO_DROPOUT, **{place: dropout for place in PLACES if place in places})
+        shares: dict[str, Any] = {place: dropout for place in PLACES if place in places}
+        dropout = replace(NO_DROPOUT, **shares)
     chosen = usual if dropout is None else dropout
     unknown = [each.name for each in fields(Dropout) if getattr(chosen, each.name) and each.name not in places]
     if unknown:
@@ -193,7 +231,7 @@ def dropout_from(usual: Dropout, dropout: Dropout | float | None, places: Collec
 def dropout_of(dropout: Dropout, places: Collection[str]) -> Json:
     """Return dropout for JSON: one number where that says it all."""
     first = getattr(dropout, next(place for place in PLACES if place in places))
-    return first if dropout == dropout_from(NO_DROPOUT, first, places) else dict[str, Json](asdict(dropout))
+    return first if dropout == dropout_from(NO_DROPOUT, first, places) else json_of(dropout)
 
 
 def settings_of(training: Training, usual: Training, names: Sequence[str]) -> dict[str, Json]:
@@ -202,7 +240,7 @@ def settings_of(training: Training, usual: Training, names: Sequence[str]) -> di
     for name in names:
         found[name] = average_of(training) if name == "average" else getattr(training, OTHER_NAMES.get(name, name))
     if training_from(usual, None, found) != training:
-        found["training"] = {**asdict(training), "averages": list(training.averages)}
+        found["training"] = json_of(training)
     return found
 
 

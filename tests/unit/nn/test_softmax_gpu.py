@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from foreword.nn.plain import linear_cross_entropy as plain_linear_cross_entropy
-from foreword.nn.softmax import linear_cross_entropy
+from foreword.nn.softmax import linear_cross_entropy, tempered_losses
 from foreword.nn.softmax_gpu import BLOCK, WORDS, can_fuse, loss_and_gradients
 
 HERE = torch.cuda.is_available() and find_spec("triton") is not None
@@ -79,6 +79,34 @@ def test_the_kernel_in_triton_s_interpreter() -> None:
     if "only 0-dimensional arrays can be converted" in done.stderr:
         pytest.skip("the interpreter of this Triton (3.6 and before) cannot run a loop up to an argument")
     assert done.returncode == 0, done.stderr
+
+
+TEMPERED = """
+import torch
+from foreword.nn.softmax_gpu import losses_at
+random = torch.Generator().manual_seed(0)
+logits, targets, temperatures = torch.randn(3, 20_000, generator=random), torch.tensor([0, 19_999, 77]), [0.9, 1.0, 1.2]
+found = losses_at(logits, targets, torch.tensor(temperatures))
+for row, t in zip(found, temperatures):
+    exact = torch.nn.functional.cross_entropy(logits.double() / t, targets, reduction="none")
+    torch.testing.assert_close(row.double(), exact, rtol=1e-5, atol=0)
+"""
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
+def test_losses_at_temperatures_in_triton_s_interpreter() -> None:
+    env = os.environ | {"TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-c", TEMPERED], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_tempered_losses_are_cross_entropies() -> None:
+    h, w, b, targets = drawn(9, 5, 30, "cpu")
+    found = tempered_losses(h, w, b, targets, torch.tensor([0.8, 1.0]))
+    logits = torch.nn.functional.linear(h, w, b)
+    for row, temperature in zip(found, (0.8, 1.0), strict=True):
+        wanted = torch.nn.functional.cross_entropy(logits / temperature, targets, reduction="none")
+        torch.testing.assert_close(row, wanted)
 
 
 def test_without_a_gpu_nothing_is_fused() -> None:

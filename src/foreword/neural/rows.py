@@ -1,0 +1,174 @@
+"""Reading many rows of text with one set of weights: losses at several temperatures, with dropout or without.
+
+On a GPU a chunk of all rows is one CUDA graph, in half precision, so that a pass over the held-out text takes a tenth
+of a second. Two uses: choosing weights and the softmax's temperature on held-out text during training, and Monte Carlo
+dropout, where every row is a sample of the same text with masks of its own,
+
+    p(w_(t+1) | w_≤t) ≈ 1/S Σ_s p(w_(t+1) | w_≤t, masks_s),
+
+which is what a network trained with dropout was trained to be, and better than dropping nothing (Y. Gal and
+Z. Ghahramani, "A theoretically grounded application of dropout in recurrent neural networks", 2016; G. Melis,
+T. Kočiský and P. Blunsom, "Mogrifier LSTM", 2020).
+
+Shapes: n words to predict, R rows, K temperatures, T words of a chunk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from foreword.arrays import Ids
+from foreword.errors import InputError
+from foreword.nn.dropout import Dropout
+from foreword.nn.network import BIAS, Network, output_weight
+from foreword.nn.recurrent_network import RecurrentNetwork
+from foreword.nn.softmax import tempered_losses
+from foreword.tokens.corpus import Corpus
+from foreword.training.gradients import new_flat, views
+from foreword.training.graphs import Graphed
+
+if TYPE_CHECKING:
+    from foreword.neural.model import NeuralLM
+
+TEMPERATURES = tuple(round(1 + 0.02 * step, 2) for step in range(-2, 14))
+"""Temperatures that are tried on held-out text: 0.96, 0.98, … 1.26."""
+
+ROWS, CHUNK, CONTEXT = 64, 70, 140
+"""Rows of a pass, words that they read at a time, and words that a row reads before its own in a held-out text."""
+
+
+class RowReader:
+    """Reads rows of text. dropout: masks are drawn for each row and chunk; None for none.
+
+    ``use`` sets the weights. precision: of products, "float32" or on a GPU "float16" or "bfloat16".
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        device: torch.device,
+        *,
+        rows: int = ROWS,
+        temperatures: Sequence[float] = (1.0,),
+        precision: str = "float32",
+        dropout: Dropout | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.network, self.device, self.dropout = network, device, dropout
+        self.shapes = network.tensors()
+        self._flat = new_flat(self.shapes, device, getattr(torch, precision))
+        self._weights = views(self._flat, self.shapes)
+        self._temperatures = torch.tensor(temperatures, dtype=torch.float32, device=device)
+        self._ids = torch.zeros(CHUNK + 1, rows, dtype=torch.int64, device=device)
+        self._state = tuple(part.clone() for part in network.start(rows, self._flat))
+        self._losses = torch.zeros(len(temperatures), CHUNK * rows, device=device)
+        self._generator = torch.Generator(device).manual_seed(seed)
+        self._step = self._chunk if device.type == "cpu" else Graphed(self._chunk, self._generator)
+
+    def use(self, flat: Tensor) -> None:
+        """Read with these weights from now on."""
+        self._flat.copy_(flat)
+
+    @torch.no_grad()
+    def losses(self, ids: Tensor) -> Tensor:
+        """Read (n + 1, R) words from an empty state; return (K, n, R) minus the logs of all but the first."""
+        count, rows = len(ids) - 1, ids.shape[1]
+        found = torch.empty(len(self._temperatures), count, rows, device=self.device)
+        for part in self._state:
+            part.zero_()
+        for begin in range(0, count, CHUNK):
+            here = ids[begin : begin + CHUNK + 1]
+            self._ids[: len(here)].copy_(here)
+            self._step()
+            found[:, begin : begin + CHUNK] = self._losses.view(-1, CHUNK, rows)[:, : len(here) - 1]
+        return found
+
+    @torch.no_grad()
+    def _chunk(self) -> None:
+        weights, network = self._weights, self.network
+        inputs, targets = self._ids[:-1], self._ids[1:].reshape(-1)
+        masks = None
+        if self.dropout is not None and isinstance(network, RecurrentNetwork):
+            masks = network.masks(
+                self.dropout, inputs.shape[1], self._flat[:0], self._generator, steps=CHUNK, per_text=True
+            )
+        hidden, state = network.read(weights, inputs, self._state, masks)
+        hidden = hidden if masks is None else hidden * masks.output
+        layer = (hidden.flatten(0, 1), output_weight(weights), weights[BIAS])
+        self._losses.copy_(tempered_losses(*layer, targets, self._temperatures))
+        for kept, new in zip(self._state, state, strict=True):
+            kept.copy_(new)
+
+
+class TemperedScore:
+    """Scores weights on a held-out text at their best temperature.
+
+    The text is read in rows, each of which begins with some words of context that do not count.
+    """
+
+    def __init__(self, network: Network, valid: Corpus, device: torch.device, precision: str) -> None:
+        ids = torch.from_numpy(np.asarray(valid.ids, np.int64)).to(device)
+        rows = max(1, min(ROWS, len(ids) // CONTEXT))
+        length = -(-len(ids) // rows)
+        steps = torch.arange(-CONTEXT, length, device=device)[:, None]
+        at = steps + torch.arange(rows, device=device) * length  # of the words to predict
+        self._counts = (steps >= 0) & (at < len(ids))
+        inputs = torch.cat((at - 1, at[-1:])).clamp(-1, len(ids) - 1)  # before the first word stands the last, an end
+        self._words = ids[inputs]
+        self._reader = RowReader(network, device, rows=rows, temperatures=TEMPERATURES, precision=precision)
+        self._found: dict[float, float] = {}
+
+    def score(self, weights: Tensor) -> float:
+        """Return the mean log-probability of a word at the best temperature."""
+        self._reader.use(weights)
+        losses = self._reader.losses(self._words)
+        means = ((losses * self._counts).sum((1, 2), dtype=torch.float64) / self._counts.sum()).tolist()
+        best = min(range(len(means)), key=means.__getitem__)
+        self._found[-means[best]] = TEMPERATURES[best]
+        return -means[best] if math.isfinite(means[best]) else -math.inf
+
+    def temperature(self, weights: Tensor, score: float) -> float:
+        """Return the temperature that gave these weights their score."""
+        if score not in self._found:  # they come from a checkpoint
+            score = self.score(weights)
+        return self._found.get(score, 1.0)
+
+
+def monte_carlo_losses(
+    model: NeuralLM,
+    ids: Ids,
+    *,
+    samples: int = 192,
+    scale: float = 0.7,
+    temperatures: Sequence[float] = (1.0,),
+    seed: int = 0,
+) -> Tensor:
+    """Return (K, n): minus the log of each word's probability, the mean over ``samples`` networks with dropout.
+
+    The document is read from its first word to its last, the state carried; samples are rows of a batch. scale: of the
+    rates with which the model was trained. On a GPU products are in float16.
+    """
+    network = model.network(model.vocab)
+    if not isinstance(network, RecurrentNetwork) or network.softmaxes > 1:
+        raise InputError("Monte Carlo dropout is for recurrent models with one softmax")
+    flat = model.flat_weights()
+    device = flat.device
+    rows = min(ROWS, samples)
+    precision = "float32" if device.type == "cpu" else "float16"
+    dropout = model.dropout.scaled(scale)
+    reader = RowReader(
+        network, device, rows=rows, temperatures=temperatures, precision=precision, dropout=dropout, seed=seed
+    )
+    reader.use(flat)
+    words = torch.from_numpy(np.append(model.vocab.end, np.asarray(ids, np.int64))).to(device)
+    total = torch.zeros(len(temperatures), len(ids), dtype=torch.float64, device=device)
+    passes = -(-samples // rows)
+    for _ in range(passes):
+        total += torch.exp(-reader.losses(words[:, None].expand(-1, rows))).double().sum(2)
+    return -torch.log(total / (passes * rows))

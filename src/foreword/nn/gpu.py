@@ -1,0 +1,53 @@
+"""Triton where it is installed: the language of our GPU kernels, and whether a device can run them.
+
+PyTorch for CUDA brings Triton; PyTorch for a CPU does not, and everything falls back to the plain layers. With
+``TRITON_INTERPRET=1`` in the environment kernels run on a CPU without being compiled, which is how they are tested.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+
+__all__ = ["INTERPRETED", "jit", "launches_dependents", "runs_kernels", "tl", "triton"]
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:
+    triton = tl = None
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+OLDEST = (8, 0)
+"""The compute capability that kernels need: matrix units for float16 and bfloat16 with float32 sums."""
+
+DEPENDENT_LAUNCH = (9, 0)
+"""The compute capability from which a kernel may be launched while the one that it depends on still runs."""
+
+
+def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Mark a function as a Triton kernel; it stays a plain function where there is no Triton."""
+
+    def mark(function: Callable[..., Any]) -> Any:
+        return function if triton is None else triton.jit(function, **options)
+
+    return mark
+
+
+@cache
+def runs_kernels(kind: str, index: int | None = None) -> bool:
+    """Return whether a device of this kind, "cuda" or "cpu", runs Triton's kernels."""
+    if triton is None or kind != "cuda":
+        return False
+    return torch.cuda.get_device_capability(index) >= OLDEST
+
+
+@cache
+def launches_dependents(kind: str, index: int | None = None) -> bool:
+    """Return whether kernels may be launched ahead of those they wait for (programmatic dependent launch)."""
+    return kind == "cuda" and not INTERPRETED and torch.cuda.get_device_capability(index) >= DEPENDENT_LAUNCH

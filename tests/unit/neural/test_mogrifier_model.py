@@ -1,0 +1,228 @@
+"""The Mogrifier model and the options of its recipe, on a CPU."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose, assert_array_equal
+
+from foreword.errors import InputError, SettingError
+from foreword.neural.bengio import BengioLM
+from foreword.neural.mogrifier import RECIPE, Mogrifier
+from foreword.neural.rows import TemperedScore, monte_carlo_losses
+from foreword.nn.dropout import NO_DROPOUT, Dropout
+from foreword.nn.network import TEMPERATURE, next_logs
+from foreword.nn.recurrent_network import RecurrentNetwork, Variant
+from foreword.storage.checkpoint import Checkpoint
+from foreword.storage.folder import load, save
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.vocab import Vocab
+from foreword.training.gradients import new_flat, views
+from foreword.training.schedules import TwoTails
+from foreword.training.settings import Training
+
+torch.set_num_threads(1)
+VOCAB = Vocab(["<unk>", "</s>", "a", "b", "c", "d"])
+CORPUS = Corpus.from_ids([[2, 3, 4, 5] * 2 for _ in range(12)], VOCAB)
+QUICK = replace(RECIPE, epochs=2, batch=4, steps=6, evaluate_every=1)
+LIKE = torch.empty(0)
+
+
+def small(**settings: Any) -> Mogrifier:
+    return Mogrifier(6, 2, **{"rounds": 3, "rank": 2, "training": QUICK, "device": "cpu", **settings})
+
+
+def drawn(network: RecurrentNetwork) -> dict[str, torch.Tensor]:
+    weights = views(new_flat(network.tensors(), torch.device("cpu")), network.tensors())
+    network.initialise(weights, torch.Generator().manual_seed(0))
+    return weights
+
+
+def test_thin_matrices_are_their_products() -> None:
+    """Few words go through both thin matrices, many through their product, and a full matrix may hold it."""
+    thin = RecurrentNetwork(6, 5, 5, 2, mogrify=3, variant=Variant(rank=2, round_bias=True))
+    full = replace(thin, variant=Variant(round_bias=True))
+    weights = drawn(thin)
+    whole = {name: weights[name] for name in full.tensors() if name in weights}
+    for name in full.tensors():
+        if name not in whole:
+            whole[name] = weights[f"{name}.left"] @ weights[f"{name}.right"]
+    ids = torch.randint(6, (9, 2), generator=torch.Generator().manual_seed(1))
+    for words in (ids[:2], ids):
+        mine, _ = thin.read(weights, words, thin.start(2, LIKE))
+        theirs, _ = full.read(whole, words, full.start(2, LIKE))
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_a_capped_gate_keeps_the_cell_within_one_and_the_sum_is_the_sum() -> None:
+    network = RecurrentNetwork(6, 5, 5, 2, variant=Variant(capped=True, summed=True))
+    weights = {name: 9 * part for name, part in drawn(network).items()}
+    out, (h0, c0, h1, c1) = network.read(weights, torch.randint(6, (30, 3)), network.start(3, LIKE))
+    assert max(float(c.abs().max()) for c in (c0, c1)) <= 1
+    torch.testing.assert_close(out[-1], h0 + h1)
+    uncapped = replace(network, variant=Variant(summed=True))
+    _, (_, c, *_) = uncapped.read(weights, torch.randint(6, (30, 3)), network.start(3, LIKE))
+    assert float(c.abs().max()) > 1
+
+
+def test_initial_weights_have_the_variance_of_their_fan_in() -> None:
+    network = RecurrentNetwork(300, 64, 64, 1, mogrify=2, forget_bias=1.0, variant=Variant(8, True, truncated=True))
+    weights = drawn(network)
+    assert float(weights["embedding"].std()) == pytest.approx(64**-0.5, rel=0.05)
+    assert float(weights["layer0.input"].std()) == pytest.approx(128**-0.5, rel=0.05)
+    product = weights["layer0.mogrify1.left"] @ weights["layer0.mogrify1.right"]
+    assert float(product.std()) == pytest.approx(64**-0.25 * 8**-0.25, rel=0.15)
+    assert float(weights["layer0.input_bias"][64:128].mean()) == pytest.approx(1.0, abs=0.1)
+
+
+def test_masks_are_fresh_at_every_step_or_of_every_text() -> None:
+    network, random = small().network(VOCAB), torch.Generator().manual_seed(0)
+    masks = network.masks(small().dropout, 3, LIKE, random, steps=5)
+    assert masks.input.shape == masks.output.shape == masks.between[0].shape == (5, 3, 6)
+    assert not torch.equal(masks.input[0], masks.input[1])
+    assert [mask.shape for mask in masks.state] == [(3, 6)] * 2
+    dropout = Dropout(words=0.5, recurrent=0.5)
+    own = network.masks(dropout, 40, LIKE, random, per_text=True)
+    assert own.words.shape == (40, 6)
+    assert not own.recurrent
+    assert not torch.equal(own.words[0], own.words[1])
+
+
+def test_state_dropout_multiplies_what_the_next_step_sees() -> None:
+    network = RecurrentNetwork(6, 4, 4, 1, mogrify=1)
+    weights = drawn(network)
+    ids = torch.randint(6, (3, 2))
+    masks = replace(network.masks(NO_DROPOUT, 2, LIKE, None), state=(torch.zeros(2, 4),))
+    out, _ = network.read(weights, ids, network.start(2, LIKE), masks)
+    state = network.start(2, LIKE)
+    for step in range(3):
+        one, (_, c) = network.read(weights, ids[step : step + 1], (torch.zeros(2, 4), state[1]))
+        state = (torch.zeros(2, 4), c)
+        torch.testing.assert_close(out[step], one[0])
+
+
+def test_adam_without_a_mean_is_torch_s_and_l2_is_in_the_gradient() -> None:
+    """Three updates by the engine against torch's Adam on the same losses."""
+    plain = replace(QUICK, l2=0.1, clip=0.0, reset=0.0, averages=(), precision="float32")
+    model = small(training=plain, dropout=NO_DROPOUT)
+    trainer = model.trainer(CORPUS)
+    trainer.begin_epoch(1)
+    weights = trainer.weights.clone().requires_grad_()
+    peer = torch.optim.Adam([weights], lr=plain.rate, betas=(0.0, 0.999), weight_decay=0.1)
+    inputs, targets, state = trainer.task.inputs, trainer.task.targets, trainer.state  # type: ignore[attr-defined]
+    network = model.network(VOCAB)
+    for update in range(3):
+        rows = slice(6 * update, 6 * update + 6)
+        named = views(weights, network.tensors())
+        hidden, state = network.read(named, inputs[rows], tuple(part.detach() for part in state))
+        loss = -next_logs(named, hidden.flatten(0, 1)).gather(1, targets[rows].reshape(-1, 1)).mean()
+        peer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        peer.step()
+    trainer.run(3)
+    torch.testing.assert_close(trainer.weights, weights.detach(), rtol=1e-3, atol=1e-4)
+
+
+def test_a_state_that_is_always_reset_is_never_read() -> None:
+    task = small(training=replace(QUICK, reset=1.0)).task(CORPUS, None)
+    state = task._forgetful((torch.ones(4, 6), torch.ones(4, 6)), torch.Generator())
+    assert not any(part.any() for part in state)
+    kept = small(training=replace(QUICK, reset=0.5)).task(CORPUS, None)
+    (some,) = kept._forgetful((torch.ones(400, 6),), torch.Generator().manual_seed(0))
+    assert 120 < int(some[:, 0].sum()) < 280
+
+
+def test_two_tails_follow_the_held_out_score() -> None:
+    tails = TwoTails()
+    assert tails.shares(0) == (1.0, 1.0)
+    assert not tails.switch(long_score=2.0, short_score=1.0, step=10)
+    assert tails.switch(long_score=1.0, short_score=1.0, step=20)
+    assert (tails.long, tails.short) == (0, 20)
+    assert tails.shares(20) == (1 / 21, 1.0)
+    assert tails.switch(1.0, 2.0, 30)
+    assert (tails.long, tails.short) == (20, 30)
+    with pytest.raises(SettingError, match="held-out"):
+        small(training=replace(QUICK, two_tailed=True)).fit(CORPUS)
+
+
+def test_the_temperature_is_chosen_stored_and_applied(tmp_path: Path) -> None:
+    model = small(training=replace(QUICK, two_tailed=True)).fit(CORPUS, valid=CORPUS[:6])
+    model.temperature_ = 1.2
+    logs = model.logprobs(CORPUS[:2])
+    weights = {name: part for name, part in model.weights_.items() if name != TEMPERATURE}
+    hidden, targets = next(model.hidden_states(CORPUS[:1].ids))
+    scores = torch.nn.functional.linear(hidden, weights["embedding"], weights["bias"]) / 1.2
+    wanted = torch.log_softmax(scores, 1).gather(1, targets[:, None])[:, 0]
+    assert_allclose(logs[: len(targets)], wanted.numpy(), rtol=1e-5)
+    save(model, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.temperature_ == pytest.approx(1.2)
+    assert_array_equal(again.logprobs(CORPUS[:2]), logs)
+    stepping = again.stepping()
+    state, found = stepping.start(1), []
+    for word in CORPUS[:1].ids.tolist():
+        found.append(stepping.next_logprobs(state)[0, word])
+        state = stepping.advance(state, np.array([word]))
+    assert_allclose(found, logs[: len(found)], rtol=1e-4)
+
+
+def test_a_confident_model_gets_a_temperature_above_one() -> None:
+    """Logits three times as large as they should be: dividing them by the highest temperature helps most."""
+    model = small().fit(CORPUS)
+    score = TemperedScore(model.network(VOCAB), CORPUS, torch.device("cpu"), "float32")
+    weights = model.flat_weights().clone()
+    views(weights, model.shapes())["bias"].copy_(torch.tensor([-9.0, 9, 9, -9, 9, 9]))
+    at = score.score(weights)
+    assert score.temperature(weights, at) == 1.26
+    assert math.isfinite(at)
+
+
+def test_monte_carlo_without_dropout_is_the_model_and_with_it_an_average() -> None:
+    model = small(dropout=replace(Mogrifier.DROPOUT, words=0.1)).fit(CORPUS)
+    ids = CORPUS[:1].ids
+    exact = model.logprobs(CORPUS[:1])
+    none = monte_carlo_losses(model, ids, samples=2, scale=0.0)
+    assert_allclose(-none[0].numpy(), exact, rtol=1e-4)
+    some = [monte_carlo_losses(model, ids, samples=8, scale=0.7, seed=seed) for seed in (0, 0, 1)]
+    assert torch.equal(some[0], some[1])
+    assert not torch.equal(some[0], some[2])
+    with pytest.raises(InputError, match="recurrent"):
+        monte_carlo_losses(BengioLM(3, 4, 5, device="cpu", training=Training(epochs=1)).fit(CORPUS), ids)
+
+
+def test_a_stopped_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
+    training = replace(QUICK, epochs=4, two_tailed=True)
+    whole = small(training=training).fit(CORPUS, valid=CORPUS[:6])
+    checkpoint = Checkpoint(tmp_path / "run", every=0.0)
+    for number, _ in enumerate(small(training=training).train(CORPUS, valid=CORPUS[:6], checkpoint=checkpoint)):
+        if number == 5:
+            break
+    resumed = small(training=training)
+    for _ in resumed.train(CORPUS, valid=CORPUS[:6], checkpoint=Checkpoint(tmp_path / "run")):
+        pass
+    assert torch.equal(resumed.flat_weights(), whole.flat_weights())
+    assert resumed.temperature_ == whole.temperature_
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"rounds": -1}, "rounds"),
+        ({"rank": -1}, "rank"),
+        ({"training": replace(RECIPE, precision="float16")}, "needs a GPU"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        small(**settings).fit(CORPUS)
+
+
+def test_state_dropout_is_refused_where_there_is_none() -> None:
+    with pytest.raises(SettingError, match="dropout of state"):
+        BengioLM(3, 4, 5, dropout=Dropout(0.0, 0.0, 0.0, 0.0, 0.0, state=0.5))

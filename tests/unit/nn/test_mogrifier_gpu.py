@@ -1,0 +1,148 @@
+"""The Triton kernels of a stack of Mogrifier LSTM layers against autograd through the plain layers.
+
+In float32 in Triton's interpreter, which needs no GPU, within 1e-6 of float64; in half precision on a GPU.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from foreword.nn.layers import mogrifier_lstm
+from foreword.nn.mogrifier_gpu import Stack, kernels_apply, run_stack
+
+HERE = torch.cuda.is_available() and find_spec("triton") is not None
+on_gpu = pytest.mark.skipif(not HERE, reason="needs a GPU and Triton, and torch finds none here")
+
+CASES = {
+    "five rounds, everything": (2, 3, 16, 64, 5, True),
+    "four rounds, padded sizes": (2, 3, 5, 20, 4, True),
+    "no rounds": (2, 4, 16, 64, 0, True),
+    "one layer, one round, nothing dropped": (1, 3, 3, 33, 1, False),
+    "three layers": (3, 2, 17, 10, 2, True),
+}
+"""Layers, steps, texts, units, rounds, and whether there are biases in the rounds, masks and a capped gate."""
+
+
+def drawn(case: tuple[int, int, int, int, int, bool], device: str = "cpu") -> tuple[Tensor, Tensor, Tensor, Stack]:
+    layers, steps, texts, units, rounds, whole = case
+    random = torch.Generator().manual_seed(units + rounds)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=random, dtype=torch.float64).to(device)
+
+    def mask(*shape: int) -> Tensor | None:
+        return (normal(*shape) > -0.5).double() * 1.5 if whole else None
+
+    size = units**-0.5
+    stack = Stack(
+        normal(layers, 4 * units, units) * size,
+        normal(layers, 4 * units, units) * size,
+        normal(layers, 4 * units) / 2,
+        normal(rounds, layers, units, units) * 2 * size if rounds else None,
+        normal(rounds, layers, units) / 2 if rounds and whole else None,
+        mask(layers, texts, units),
+        mask(layers - 1, steps, texts, units) if layers > 1 else None,
+        whole,
+    )
+    return normal(steps, texts, units), normal(layers, texts, units) / 2, normal(layers, texts, units), stack
+
+
+def plain(x: Tensor, h: Tensor, c: Tensor, stack: Stack) -> tuple[Tensor, Tensor, Tensor]:
+    """Run the stack layer by layer as ``nn/layers.py`` does."""
+    outs, lasts = [], []
+    for layer in range(len(stack.w_x)):
+        bias = stack.bias[layer]
+        rounds = [] if stack.rounds is None else list(stack.rounds[:, layer])
+        biases = [] if stack.round_bias is None else list(stack.round_bias[:, layer])
+        kept = None if stack.state_mask is None else stack.state_mask[layer]
+        weights = [stack.w_x[layer], stack.w_h[layer], bias, torch.zeros_like(bias)]
+        out, _, last = mogrifier_lstm(
+            x, h[layer], c[layer], weights, rounds, biases, capped=stack.capped, state_mask=kept
+        )
+        outs.append(out)
+        lasts.append(last)
+        x = out if stack.between is None or layer == len(stack.w_x) - 1 else out * stack.between[layer]
+    out = torch.stack(outs)
+    return out, out[:, -1], torch.stack(lasts)
+
+
+LEARNT = ("w_x", "w_h", "bias", "rounds", "round_bias")
+
+
+def leaves(x: Tensor, h: Tensor, c: Tensor, stack: Stack, kind: torch.dtype) -> tuple[list[Tensor], Stack]:
+    """Return copies of everything that has a gradient, and the stack made of them."""
+    states = [part.to(kind).detach().requires_grad_() for part in (x, h, c)]
+    learnt = {name: getattr(stack, name) for name in LEARNT if getattr(stack, name) is not None}
+    learnt = {name: part.to(kind).detach().requires_grad_() for name, part in learnt.items()}
+    masks = {name: getattr(stack, name) for name in ("state_mask", "between")}
+    masks = {name: None if mask is None else mask.to(kind) for name, mask in masks.items()}
+    return [*states, *learnt.values()], replace(stack, **learnt, **masks)
+
+
+def compared(case: tuple[int, int, int, int, int, bool], kind: torch.dtype, device: str) -> list[float]:
+    """Return the relative errors of output, states and gradients, the loss weighing every number of the outputs."""
+    given = drawn(case, device)
+    exact, plain_stack = leaves(*given, torch.float64)
+    ours, stack = leaves(*given, kind)
+    wanted = plain(exact[0], exact[1], exact[2], plain_stack)
+    found = run_stack(ours[0], ours[1], ours[2], stack)
+    weights = [torch.randn_like(part) for part in wanted]
+    errors = [error(mine, theirs) for mine, theirs in zip(found, wanted, strict=True)]
+    wanted_sum = torch.stack([(a * b).sum() for a, b in zip(wanted, weights, strict=True)]).sum()
+    found_sum = torch.stack([(a * b.to(a.dtype)).sum() for a, b in zip(found, weights, strict=True)]).sum()
+    theirs, mine = torch.autograd.grad(wanted_sum, exact), torch.autograd.grad(found_sum, ours)
+    return [*errors, *(error(a, b) for a, b in zip(mine, theirs, strict=True))]
+
+
+def error(ours: Tensor, exact: Tensor) -> float:
+    return float((ours.detach().double() - exact.detach()).norm() / exact.norm().detach())
+
+
+QUICK = ["four rounds, padded sizes", "no rounds"]
+
+INTERPRETED = """
+import sys, torch
+from test_mogrifier_gpu import CASES, compared
+torch.set_num_threads(1)
+for name in sys.argv[1:]:
+    worst = max(compared(CASES[name], torch.float32, "cpu"))
+    assert worst < 1e-6, (name, worst)
+"""
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
+@pytest.mark.parametrize(
+    "names",
+    [QUICK, pytest.param([name for name in CASES if name not in QUICK], marks=pytest.mark.long)],
+    ids=["quick", "all"],
+)
+def test_every_gradient_in_triton_s_interpreter(names: list[str]) -> None:
+    """Forward and backward, in a process of its own: Triton reads the setting when it is imported."""
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    env = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": path}
+    command = [sys.executable, "-c", INTERPRETED, *names]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@on_gpu
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    ("kind", "bound"), [(torch.float32, 1e-5), (torch.float16, 2e-2), (torch.bfloat16, 6e-2)], ids=str
+)
+def test_half_precision_on_a_gpu(name: str, kind: torch.dtype, bound: float) -> None:
+    """Outputs are within a thousandth in float16; a capped gate whose tie rounding decides changes its gradient."""
+    assert max(compared(CASES[name], kind, "cuda")) < bound
+
+
+def test_without_a_gpu_the_plain_layers_run() -> None:
+    assert not kernels_apply(torch.zeros(2, 3, 4))
