@@ -22,6 +22,7 @@ import numpy as np
 from foreword.arrays import Array, Ints
 from foreword.checks import check_choice, check_numbers
 from foreword.errors import ForewordError, InputError
+from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.bpe import DEFAULT_MEMORY
@@ -61,7 +62,7 @@ class Piece(NamedTuple):
     text: str
 
 
-class SentencePieceTokenizer:
+class SentencePieceTokenizer(ShownInNotebook):
     """A tokenizer of a sentencepiece model: ``foreword.load("en.sp.model")`` makes one, and ``fit`` learns one.
 
     vocab_size: the number of pieces that ``fit`` learns, ``<unk>``, ``<s>`` and ``</s>`` included.
@@ -92,6 +93,9 @@ class SentencePieceTokenizer:
         check_numbers(self, "coverage", above=0, most=1)
         check_numbers(self, "vocab_size", whole=True, least=4)
         self._encoders: SimpleQueue[_Encoder] = SimpleQueue()
+
+    def __repr__(self) -> str:
+        return f"SentencePieceTokenizer({self.vocab_size}, normalisation={self.normalisation!r})"
 
     # Learning
 

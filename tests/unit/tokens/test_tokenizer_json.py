@@ -70,7 +70,9 @@ def foreign(*learnt: str, **changes: Any) -> dict[str, Any]:
 def read(facts: object, folder: Path) -> BPETokenizer:
     path = folder / "tokenizer.json"
     path.write_text(json.dumps(facts), "utf-8")
-    return read_tokenizer_json(path)
+    found = read_tokenizer_json(path)
+    assert isinstance(found, BPETokenizer)
+    return found
 
 
 def tokens(tokenizer: BPETokenizer, text: str) -> list[str]:
