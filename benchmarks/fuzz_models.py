@@ -291,6 +291,9 @@ PLAIN: dict[str, Callable[[], Any]] = {
     "sentencepiece-bpe": lambda: SentencePieceTokenizer.from_model(piece_model("bpe")),
     "bpe-characters": lambda: foreword.BPETokenizer(vocab_size=60, kind="characters").fit(TEXTS),
     "corpus": _corpus,
+    "one-vs-rest": lambda: foreword.OneVsRest(foreword.NaiveBayes()).fit(
+        foreword.BagOfWords().fit_transform(TEXTS), [[label] for label in LABELS]
+    ),
     "bag-of-words": lambda: foreword.BagOfWords(ngrams=(1, 2)).fit(TEXTS),
     "one-hot": lambda: foreword.OneHot().fit(TEXTS),
     "tf-idf": lambda: foreword.TfIdf(split="characters", ngrams=(2, 3)).fit(TEXTS),
@@ -347,6 +350,7 @@ NEURAL: dict[str, Callable[[], Any]] = {
     "recurrent": lambda: _neural_lm("RecurrentLM", "gru", 4, 6, 1).fit(_corpus()),
     "text-lm-recurrent": lambda: _text_lm(_neural_lm("RecurrentLM", "lstm", 4, 6, 2)),
     "awd-lstm": lambda: _neural_lm("AWDLSTM", 4, 6, 2).fit(_corpus()),
+    "mogrifier": lambda: _neural_lm("Mogrifier", 4, 2, 2, 2).fit(_corpus()),
     "transformer": lambda: _neural_lm("TransformerLM", 4, 2, 2, 3).fit(_corpus()),
     "neural-cache": _neural_cache,
     "bilstm-tagger": lambda: foreword.BiLSTMTagger(

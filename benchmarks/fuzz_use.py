@@ -83,5 +83,5 @@ def _use_classifier(model: Any) -> None:
     """One that takes counts: of as many columns as it says."""
     from scipy.sparse import csr_matrix
 
-    columns = int(np.asarray(model.weights_).shape[-1]) if hasattr(model, "weights_") else 3
+    columns = model.n_features_in_ if hasattr(model, "n_features_in_") else 3
     model.predict_log_proba(csr_matrix(np.arange(2 * columns).reshape(2, columns) % 3))

@@ -62,9 +62,9 @@ def test_language_models_and_vectors(foreword: Foreword, text: Path, tmp_path: P
 
 def test_the_vocabulary_suits_the_kind() -> None:
     assert "rare" in package.train("ngram", TEXTS).vocab
-    assert "rare" not in package.train("lstm", TEXTS, **QUICK, device="cpu").vocab
+    assert "rare" in package.train("lstm", TEXTS, **QUICK, device="cpu").vocab
     assert "hen" not in package.train("word2vec", TEXTS).vectors
-    assert "rare" not in package.TextLM(None, package.RecurrentLM("lstm", device="cpu")).tokenizer.fit(TEXTS).vocab
+    assert "rare" in package.TextLM(None, package.RecurrentLM("lstm", device="cpu")).tokenizer.fit(TEXTS).vocab
 
 
 @pytest.mark.parametrize("name", ["nb-logistic", "naive-bayes", "logistic"])

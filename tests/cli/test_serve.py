@@ -109,7 +109,7 @@ def test_a_model_that_cannot_be_loaded_ends_it_with_one_line(tmp_path: Path) -> 
         (["nowhere", "--host", "0.0.0.0", "--token", "short"], 2, "too short"),
         (["nowhere", "--token", "пароль-из-букв"], 2, "expected letters, digits"),
         ([], 2, "Missing argument"),
-        (["a", "--batch", "0"], 2, "batch="),
+        (["a", "--batch", "0"], 2, "batch is 0"),
     ],
 )
 def test_what_is_refused_before_it_begins(arguments: list[str], status: int, told: str) -> None:

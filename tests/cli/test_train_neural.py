@@ -22,6 +22,7 @@ from .conftest import TEXT, Foreword
 
 SMALL = ("--set", "epochs=2", "--set", "batch=4", "--set", "steps=5", "--device", "cpu")
 SIZES = {
+    "mogrifier": ("--set", "units=4", "--set", "layers=1", "--set", "rounds=2", "--set", "rank=2"),
     "bengio": ("--set", "embedding=4", "--set", "hidden=5", "--set", "order=3"),
     "transformer": ("--set", "units=4", "--set", "layers=1", "--set", "heads=2", "--set", "context=6"),
 }

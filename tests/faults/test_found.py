@@ -125,7 +125,7 @@ def test_words_of_two_dimensions_are_refused(place: Path) -> None:
     saved = Saved.of(FastTextClassifier(4, buckets=50).fit(TEXTS, LABELS), place / "model")
     saved.arrays["word_offsets"] = saved.arrays["word_offsets"].reshape(-1, 1)
     saved.write(place / "changed")
-    with pytest.raises(InputError, match="one dimension"):
+    with pytest.raises(InputError, match=r"int64 \(13, 1\)"):
         load(place / "changed")
 
 

@@ -84,6 +84,11 @@ class OneVsRest(Estimator):
         tags.classifier_tags.multi_label = True
         return tags
 
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features of a document."""
+        return int(self._models()[0].n_features_in_)
+
     def _models(self) -> list[Any]:
         if not hasattr(self, "models_"):
             raise EstimatorNotFittedError(self, "X, y")
@@ -106,6 +111,8 @@ class OneVsRest(Estimator):
         for model in models:
             if not isinstance(model, Classifier) or list(model.classes_) != [False, True]:
                 raise ValueError(f"a {type(model).__name__} is not a classifier of one label")
+        if len({model.n_features_in_ for model in models}) != 1:
+            raise ValueError("the classifiers of its labels have other features each")
         made = cls(models[0], threshold=settings["threshold"])
         made._check_settings()
         made.classes_, made.models_ = classes, models

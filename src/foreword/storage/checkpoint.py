@@ -100,6 +100,13 @@ class Checkpoint:
         """Return whether it should be written now."""
         return self.asked or time.monotonic() - self._last >= self.every
 
+    def stored_run(self) -> str | None:
+        """Return the fingerprint of the run that wrote the file; None if there is no such file."""
+        try:
+            return str(json.loads(read_arrays(self.path)[ABOUT].tobytes())["run"])
+        except (InputError, LookupError, ValueError, TypeError):
+            return None
+
     def write(self, arrays: Mapping[str, Array], kind: str, run: str, facts: Mapping[str, Json] | None = None) -> None:
         """Write the arrays of a run in place of the previous checkpoint."""
         write_checkpoint(self.path, arrays, kind=kind, run=run, facts=facts)

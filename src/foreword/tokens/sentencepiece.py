@@ -67,7 +67,7 @@ class SentencePieceTokenizer(ShownInNotebook):
 
     vocab_size: the number of pieces that ``fit`` learns, ``<unk>``, ``<s>`` and ``</s>`` included.
     normalisation: "nmt_nfkc", or "identity" to leave characters as they are. coverage: the share of the text whose
-    characters become pieces; rarer ones are unknown, or bytes with ``byte_fallback``.
+    characters become pieces; rarer ones are unknown. byte_fallback: whether they are spelled as bytes instead.
     special_tokens: control symbols, which no text contains. user_symbols: pieces that are never cut.
     """
 

@@ -132,15 +132,22 @@ class NeuralModel(ShownInNotebook, Generic[Data]):
         self, trainer: Trainer, data: Data, valid: Data | None, checkpoint: Checkpoint | None
     ) -> Iterator[Step]:  # fmt: skip
         run = "" if checkpoint is None else self.run_id(data, valid, trainer.group.size)
+        if checkpoint is not None:
+            earlier = self.run_id(data, valid, trainer.group.size, with_length=True)
+            run = earlier if checkpoint.stored_run() == earlier else run  # 0.1.0 wrote it
         for step in trainer.steps(checkpoint, type(self).__name__, run):
             self.valid_score_ = trainer.best_score
             yield step
         self.valid_score_ = trainer.best_score
 
-    def run_id(self, data: Data, valid: Data | None, workers: int = 1) -> str:
-        """Return the fingerprint of a run: settings, data and the number of workers."""
+    def run_id(self, data: Data, valid: Data | None, workers: int = 1, *, with_length: bool = False) -> str:
+        """Return the fingerprint of a run: settings, data and the number of workers.
+
+        with_length: count epochs and seconds among the settings, as 0.1.0 did.
+        """
         held_out = [] if valid is None else self.fingerprinted(valid)
-        run = fingerprint(without_length(self.settings()), *self.fingerprinted(data), *held_out)
+        settings = self.settings() if with_length else without_length(self.settings())
+        run = fingerprint(settings, *self.fingerprinted(data), *held_out)
         return run if workers == 1 else f"{run} by {workers}"
 
     def restore_best(self, arrays: Mapping[str, Array]) -> Self:

@@ -123,7 +123,7 @@ class Training:
         return "float32" if device == "cpu" else "float16"
 
 
-LATER = ("beta1", "l2", "reset", "two_tailed", "tempered", "state", "fresh")
+LATER = ("unknown", "beta1", "l2", "reset", "two_tailed", "tempered", "state", "fresh")
 """Fields that older versions do not have; at their defaults they are not stored, and fingerprints stay as they were."""
 
 

@@ -149,7 +149,7 @@ class GloVe(ShownInNotebook, LearntVocab):
         A text is counted before this returns; ``meter`` reports that.
         """
         self._check_settings()
-        return self._steps(self.count(source, meter) if isinstance(source, Corpus) else source)
+        return self._steps(source if isinstance(source, Cooccurrence) else self.count(source, meter))
 
     def _steps(self, X: Cooccurrence) -> Iterator[Step]:
         check_pairs(X)

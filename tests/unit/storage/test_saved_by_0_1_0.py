@@ -224,9 +224,9 @@ def run(*arguments: str) -> None:
 
 
 def go_on_with_network(kind: str, *settings: str) -> Any:
-    """Train a language model to its end, and use it."""
-    given = [word for setting in settings for word in ("--set", setting)]
-    how = ["--valid", "valid.txt", "--device", "cpu", "--threads", "1", "--resume", "--quiet"]
+    """Train a language model to its end, and use it: with the vocabulary that was the default of 0.1.0."""
+    given = [word for setting in (*settings, "unknown=0") for word in ("--set", setting)]
+    how = ["--min-count", "2", "--valid", "valid.txt", "--device", "cpu", "--threads", "1", "--resume", "--quiet"]
     run("train", kind, "text.txt", "-o", "model", *given, *how)
     assert not Path("model.checkpoint").exists()
     return ask_text_model(foreword.load("model"))
