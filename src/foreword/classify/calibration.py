@@ -155,6 +155,8 @@ class Calibrated(Estimator):
         if not (isinstance(temperature, int | float) and COLDEST <= temperature <= HOTTEST):
             raise ValueError(f"temperature {temperature} must lie between {COLDEST:g} and {HOTTEST:g}")
         made.model_, made.temperature_ = model, float(temperature)
+        if hasattr(model, "n_features_in_"):
+            made.n_features_in_ = model.n_features_in_
         return made
 
     def _check_settings(self) -> None:

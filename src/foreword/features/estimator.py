@@ -63,7 +63,8 @@ class Estimator(ShownInNotebook):
     def __repr__(self) -> str:
         """Show the settings that differ from the defaults."""
         defaults = self.__signature__.parameters
-        changed = ((name, value) for name, value in self.get_params().items() if value != defaults[name].default)
+        given = self.get_params(deep=False)
+        changed = ((name, value) for name, value in given.items() if value != defaults[name].default)
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed)})"
 
     def __sklearn_tags__(self) -> Any:

@@ -162,3 +162,7 @@ def test_class_weights_are_saved(given: Any, tmp_path: Path) -> None:
 def test_wrong_class_weights(given: Any, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         TextClassifier(model=NBLogistic(class_weight=given)).fit(TEXTS, ["spam", "spam", "ham", "ham"] * 6)
+
+
+def test_an_estimator_in_another_one_is_shown_with_its_own_settings() -> None:
+    assert repr(Calibrated(NaiveBayes(alpha=0.5), folds=3)) == "Calibrated(model=NaiveBayes(alpha=0.5), folds=3)"
