@@ -80,7 +80,7 @@ def test_an_address_that_others_reach_needs_a_token() -> None:
         check_address("0.0.0.0", None)
     with pytest.raises(SettingError, match="too short"):
         check_address("0.0.0.0", "abc")
-    check_address("0.0.0.0", "a long enough one")
+    check_address("0.0.0.0", "a-long-enough-one")
     check_address("127.0.0.1", None)
 
 

@@ -81,6 +81,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "train glove many.txt -o large --min-count 1 --set epochs=1 --set dimensions=16",
         "nearest skip-gram cat",
         "nearest subwords cat",
+        "nearest subwords catlike",
         "analogy skip-gram cat dog house",
         "evaluate skip-gram questions.txt",
         "convert skip-gram vectors.vec",
@@ -119,6 +120,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "generate hmm --max-tokens 5",
         "train hmm text.txt -o single --set states=4 --set iterations=2 --set dtype=float32",
         "score single text.txt",
+        "compare text.txt --models unigram,bigram,5-gram,hmm --report report.html",
     ),
     "taggers": (
         "tag train tree.conllu -o hmm --kind hmm",

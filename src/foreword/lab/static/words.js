@@ -3,8 +3,8 @@
 import { ask, every, field, h, latest, later, picture, readable, s, select, trouble } from "lab/dom";
 
 export async function start(view) {
-  const { sentence } = await ask("/api/examples");
-  const now = { model: null, method: "pca", around: "", word: "", sentence, centre: 3 };
+  const { sentence: example } = await ask("/api/examples");
+  const now = { model: null, method: "pca", around: "", word: "", sentence: example, centre: 3 };
   const model = select("words-model", [], (value) => { now.model = value; begin(); });
   const method = select("words-method", [["pca", "principal components"], ["t-sne", "t-SNE"]], (value) => { now.method = value; drawMap(); });
   const text = (id, value, change, more = {}) => {
