@@ -370,8 +370,8 @@ def encode_pieces(
             key = word * 4
             start, stop = batch[key + 1], batch[key + 2]
             if start < stop and stop - start <= LONGEST_WORD:
-                number = max(np.int64(slots[batch[key + 3] + 3] & ID_BITS) - 1, 0)
-                prefetch(memo, np.int64(records[4 * number]))
+                record = np.int64(slots[batch[key + 3] + 3] & ID_BITS) * 4 - 4
+                prefetch(memo, np.int64(records[record if record > 0 else 0]))
         for word in range(filled):
             key = word * 4
             start, stop = batch[key + 1], batch[key + 2]
