@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+pytest.importorskip("fasttext", reason="fasttext is not installed (it needs a C++ compiler)")
+
+import fasttext as theirs
 from tests.against.test_fasttext import LANGUAGES, ODD, lines
 
 from foreword.compat import fasttext as ours
-
-theirs = pytest.importorskip("fasttext", reason="fasttext is not installed (it needs a C++ compiler)")
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-fasttext = pytest.importorskip("fasttext", reason="fasttext is not installed (it needs a C++ compiler)")
+pytest.importorskip("fasttext", reason="fasttext is not installed (it needs a C++ compiler)")
 
+import fasttext
 from tests.against.test_fasttext import LANGUAGES, lines
 
 from foreword.fasttext.classifier import FastTextClassifier
