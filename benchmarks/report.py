@@ -127,7 +127,8 @@ def keep(measured: dict[str, Section], order: Sequence[str]) -> None:
 
 def _document(sections: dict[str, Section]) -> str:
     newest = max(sections.values(), key=lambda section: section["date"])
-    verdicts = [row["met"] for section in sections.values() for row in section["rows"] if row["met"] is not None]
+    rows = [row for section in sections.values() for row in section["rows"]]
+    verdicts = [row["met"] for row in rows if row["met"] is not None and row["bar"] not in ("", "–")]
     head = _HEAD.format(
         date=newest["date"], machine=newest["machine"], met=sum(map(bool, verdicts)), bars=len(verdicts)
     )

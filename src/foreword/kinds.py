@@ -37,7 +37,7 @@ TrainingOption: TypeAlias = Literal["resume", "ray", "memory", "valid", "meter"]
 SCORING = ("score", "surprisal", "next", "generate", "tokenize")
 WORD_VECTORS = ("embed", "nearest", "analogy")
 MOST_WORDS = 50_000
-"""Words of a network's vocabulary, unless told otherwise: its last layer has a row for each."""
+"""Default limit of a network's vocabulary: its last layer has one row per word."""
 
 NETWORK: tuple[TrainingOption, ...] = ("resume", "ray")
 """What the training of every neural language model supports."""

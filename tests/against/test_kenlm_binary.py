@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from foreword import load
+from foreword.ngram.arpa import read_log10
 from foreword.ngram.kenlm import KenlmLM
+from foreword.ngram.kenlm_writing import write_kenlm
 from foreword.ngram.plain_kenlm import PlainKenlm
 from foreword.tokens.corpus import Corpus
 
@@ -55,6 +57,12 @@ def test_scores_are_those_that_kenlm_wrote_down(file: Path, expected: Any) -> No
     model = KenlmLM.open(file)
     scores = expected["models"][file.name]["score"]
     assert model.totals(of_sentences(model, expected["sentences"])).tolist() == np.float32(scores).tolist()
+
+
+def test_a_trie_written_from_an_arpa_file_is_the_one_that_kenlm_wrote(tmp_path: Path) -> None:
+    (tmp_path / "model.arpa").write_bytes(unpacked("model.arpa"))
+    write_kenlm(read_log10(tmp_path / "model.arpa"), tmp_path / "model.bin", "trie")
+    assert (tmp_path / "model.bin").read_bytes() == unpacked("trie.bin")
 
 
 def test_full_scores_are_those_that_kenlm_wrote_down(file: Path, expected: Any) -> None:

@@ -36,24 +36,28 @@ def test_the_list_of_commands_is_whole() -> None:
     assert all(each in COMMANDS for each in (["filter"], ["lab"], ["lab", "export"], ["tag", "evaluate"]))
 
 
-def fastest(command: list[str]) -> float:
-    """CPU seconds, the best of three: whatever else the machine does only makes it slower."""
+def fastest(*commands: list[str]) -> list[float]:
+    """CPU seconds of each, in turn, the best of five: whatever else the machine does only makes it slower."""
 
-    def seconds() -> float:
+    def seconds(command: list[str]) -> float:
         began = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(command, check=True, capture_output=True)
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         return ended.ru_utime + ended.ru_stime - began.ru_utime - began.ru_stime
 
-    return min(seconds() for _ in range(3))
+    return [min(times) for times in zip(*([seconds(command) for command in commands] for _ in range(5)), strict=True)]
 
 
-def test_help_answers_within_half_a_second() -> None:
-    assert fastest([sys.executable, "-m", "foreword", "--help"]) < 0.5
+def test_help_takes_little_more_than_the_library_that_prints_it() -> None:
+    """0.22 s, of which 0.14 are Typer and Rich; a ratio, because a busy machine counts twice the seconds."""
+    ours, library = fastest(
+        [sys.executable, "-m", "foreword", "--help"], [sys.executable, "-c", "import typer.rich_utils"]
+    )
+    assert ours < 2.5 * library
 
 
 def test_the_package_is_imported_within_three_tenths_of_a_second() -> None:
-    assert fastest([sys.executable, "-c", "import foreword"]) < 0.3
+    assert fastest([sys.executable, "-c", "import foreword"])[0] < 0.3
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,8 @@ def as_object(row: Mapping[str, Any], found: Mapping[str, Any]) -> str:
     try:
         # Parquet holds dates, bytes and decimals, which JSON has no form for.
         line = json.dumps(whole, ensure_ascii=False, allow_nan=False, default=str) + "\n"
-        line.encode()
+        if not line.isascii():
+            line.encode()
     except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can write
         return json.dumps(whole, default=str) + "\n"
     except ValueError:  # NaN and infinity, which JSON does not have

@@ -294,7 +294,7 @@ class SentencePieceProcessor:
 
 
 def nbest_paths(tokenizer: SentencePieceTokenizer, text: str, count: int) -> list[list[Piece]]:
-    """Return the best paths through a text, the best first: the ``count`` best ways to every position are kept."""
+    """Return the best paths through a text, the best first: of ``count`` ways to every position."""
     model = tokenizer.model_
     if model.algorithm != "unigram":
         raise ForewordError("only unigram models have several ways to cut a text")

@@ -107,7 +107,7 @@ class BagOfWords(Transformer):
         return self._output(self.learn_counts(texts), texts)
 
     def learn_counts(self, texts: Texts) -> Counts:
-        """Learn the vocabulary and return the texts' rows as a matrix, whatever ``set_output`` says."""
+        """Learn the vocabulary and return the texts' rows as a matrix, regardless of ``set_output``."""
         memory = self._new_memory()
         rows = memory.learn_rows(texts)
         memory.finish()
@@ -126,7 +126,7 @@ class BagOfWords(Transformer):
         return self._output(self.counts(texts), texts)
 
     def counts(self, texts: Texts) -> Counts:
-        """Return one row per text as a matrix, whatever ``set_output`` says."""
+        """Return one row per text as a matrix, regardless of ``set_output``."""
         memory = self._new_memory() if self.columns and not self._needs_fit() else self._learnt()
         return self._weighted(memory.rows(texts))
 

@@ -1,4 +1,4 @@
-"""Statistics of texts, for blocks of documents; ``plain.py`` says what each one is.
+"""Statistics of texts, for blocks of documents; ``plain.py`` defines each one.
 
 Words, lines and n-grams are compared by 64-bit hashes: of a million different n-grams two are taken for equal once in
 thirty million times.
@@ -58,7 +58,7 @@ def make_text_workspace(longest: int) -> TextWorkspace:
 
 @inlined
 def clear_slots(work: TextWorkspace, items: int) -> int:
-    """Empty a table that has room for ``items``, and return its mask."""
+    """Clear a table with a capacity of ``items``, and return its mask."""
     size = 16
     while size < 2 * items:
         size *= 2

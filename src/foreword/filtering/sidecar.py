@@ -99,7 +99,7 @@ class SidecarTable:
 
 
 class SidecarLines:
-    """Dolma's attributes as lines of JSON, plain or compressed as the name of the file says."""
+    """Dolma's attributes as lines of JSON, compressed according to the suffix of the file."""
 
     def __init__(self, stream: BinaryIO, name: str, filtering: Filtering) -> None:
         self._stream, self._compressor, self._id = stream, compressor_for(name), filtering.id

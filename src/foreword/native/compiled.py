@@ -78,9 +78,11 @@ class CompiledKernel:
         return None if folder is None else str(folder)
 
     def enable(self) -> None:
+        """Read and write files again."""
         self.enabled = True
 
     def disable(self) -> None:
+        """Neither read nor write files."""
         self.enabled = False
 
     def flush(self) -> None:
@@ -193,7 +195,7 @@ def _folders() -> list[Path]:
 
 @cache
 def local_folder() -> Path | None:
-    """Return the first folder that machine code can be written to; None where there is none, and it is not kept."""
+    """Return the first folder that machine code can be written to; None where there is none."""
     return next(filter(_is_writable, _folders()), None)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from foreword.arrays import Bytes, Doubles, Floats, Ids, Ints, Logs, Longs
 from foreword.checks import check_ids
 from foreword.errors import ForewordError, InputError, SettingError
+from foreword.measures.perplexity import MeanScore
 from foreword.native.parallel import cores, ordered_map
 from foreword.ngram import kernels_kenlm as kernels
 from foreword.ngram.kenlm_format import TYPES, read_layout
@@ -30,7 +31,7 @@ from foreword.tokens.vocab import Vocab
 LOG10 = math.log(10)
 
 
-class KenlmLM:
+class KenlmLM(MeanScore):
     """A KenLM binary file. words: its vocabulary, which is also a tokenizer. threads: for scoring; None is all cores.
 
     data: uint8, the mapped file. name: of the file, for messages.
@@ -151,12 +152,6 @@ class KenlmLM:
         """Return the natural log-probability of every id, and the length of the n-gram that matched."""
         logs, lengths = self.full_log10(corpus)
         return logs.astype(np.float64) * LOG10, lengths
-
-    def score(self, corpus: Corpus) -> float:
-        """Return the mean log-probability of an id; perplexity is exp(-score)."""
-        if len(corpus.ids) == 0:
-            raise ForewordError("there is nothing to score: the corpus is empty")
-        return float(self.logprobs(corpus).mean())
 
     def next_logprobs(self, state: Ints) -> Logs:
         """Return (n, words). Every word is looked up, for a file has no list of the words that follow a context."""

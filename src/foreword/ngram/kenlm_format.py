@@ -66,7 +66,7 @@ HASHED_WORD = 12
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a file says about itself. kind: an index of TYPES; counts: n-grams of each order; end: where parts begin."""
+    """The header of a file. kind: an index of TYPES; counts: n-grams of each order; end: where parts begin."""
 
     order: int
     multiplier: float

@@ -47,7 +47,7 @@ def forward_round(
     BIAS: tl.constexpr, H: tl.constexpr, B: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):  # fmt: skip
-    """One round: after = 2 σ(source Wᵀ + b) · before. weight (L, H, H), bias (L, H); sigma: the gate, kept."""
+    """One round: after = 2 σ(source Wᵀ + b) · before. weight (L, H, H), bias (L, H); sigma: the gate."""
     await_previous(DEPENDENT)
     depth = tl.program_id(2)
     t = wave - depth

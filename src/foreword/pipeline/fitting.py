@@ -179,7 +179,7 @@ def run_steps(model: Any, steps: Iterator[Step], output: Output | None, meter: M
 def run_network(
     model: Any, begin: Callable[[Checkpoint | None], Iterator[Step]], output: Output | None, meter: Meter | None
 ) -> None:
-    """Train a network of any task to the end; with ``output`` the run is kept in a checkpoint file on the way.
+    """Train a network of any task to the end; with ``output`` the run is saved in a checkpoint file.
 
     begin: starts the training, which resumes from the checkpoint that it is given. Ctrl-C stops after the current
     updates, writes that file, and reports how to resume.

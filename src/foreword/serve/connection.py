@@ -142,12 +142,12 @@ def too_large(limits: Limits) -> Response:
 
 
 class Connection(asyncio.Protocol):
-    """One client. connections: the set of open connections, to which this one adds itself."""
+    """One client. connections: the open ones, to which this one adds itself. most: how many may be open."""
 
     transport: asyncio.Transport
 
-    def __init__(self, app: Application, connections: set[Connection]) -> None:
-        self.app, self.limits, self.connections = app, app.limits, connections
+    def __init__(self, app: Application, connections: set[Connection], most: int) -> None:
+        self.app, self.limits, self.connections, self.most = app, app.limits, connections, most
         self.parser: Any = httptools.HttpRequestParser(self)
         self.queue: deque[Request] = deque()
         self.active: Request | None = None
@@ -174,7 +174,7 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.connections.add(self)
-        over = len(self.connections) - self.limits.connections
+        over = len(self.connections) - self.most
         self.crowded = over > 0
         if over > RESERVED:
             waiting = (each for each in self.connections if each.crowded and each.active is None and each is not self)

@@ -64,7 +64,10 @@ Handler = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method at one path. body, answer: types of the request and of its answer; tag: its group in the schema."""
+    """One method at one path. body, answer: types of the request and of its answer; tag: its group in the schema.
+
+    large: whether a short request can have a long answer, which is then encoded off the event loop.
+    """
 
     method: str
     path: str
@@ -74,6 +77,7 @@ class Route:
     tag: str = ""
     description: str = ""
     content_type: str = JSON
+    large: bool = False
 
     async def call(self, request: Request, seconds: float) -> Response:
         """Check the body and call the handler: on the event loop if it is a coroutine function, else in a thread."""
@@ -84,7 +88,7 @@ class Route:
             found = await asyncio.to_thread(self.handler, *asked)
         if isinstance(found, Response):
             return found
-        if self.tag == "vectors" or request.size > SMALL_BODY:  # the answer may be large
+        if self.large or request.size > SMALL_BODY:
             return await asyncio.to_thread(_encode_large, found, request.began, seconds)
         return json_response(found)
 
@@ -274,7 +278,10 @@ def _add_model_routes(service: Service) -> None:
         return ask
 
     for ability, body, answer, tag, description in MODEL_ROUTES:
-        service.post(f"/api/{ability}", body, batched(ability), answer=answer, tag=tag, description=description)
+        service.post(
+            f"/api/{ability}", body, batched(ability), answer=answer, tag=tag, description=description,
+            large=ability == "embed",
+        )  # fmt: skip
 
     async def generate(asked: AskGenerate) -> Any:
         stream = generated(batcher, registry[asked.model], asked)

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -46,10 +45,10 @@ class Server:
         reload_every: float | None = RELOAD_EVERY,
     ) -> None:
         self.service, self.reloader, self.grace, self.reload_every = service, reloader, grace, reload_every
-        service.limits = replace(service.limits, connections=min(service.limits.connections, _affordable_connections()))
         self.started = self.should_exit = self.impatient = False
         self.failed: BaseException | None = None
         self.connections: set[Connection] = set()
+        self.most_connections = min(service.limits.connections, _affordable_connections())
         self.cut_off = 0  # requests that had not ended after ``grace`` seconds
 
     def run(self, bound: socket.socket) -> None:
@@ -59,7 +58,7 @@ class Server:
 
     async def _serve(self, bound: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        accepting = await loop.create_server(lambda: Connection(self.service, self.connections), sock=bound)
+        accepting = await loop.create_server(self._connection, sock=bound)
         loading = None if self.reloader is None else asyncio.create_task(self._load(self.reloader))
         self.started = True
         while not self.should_exit:
@@ -71,6 +70,9 @@ class Server:
         await self._finish()
         self.service.access_log.flush()
         self.service.batcher.close()
+
+    def _connection(self) -> Connection:
+        return Connection(self.service, self.connections, self.most_connections)
 
     async def _tick(self) -> None:
         await asyncio.sleep(TICK)

@@ -22,7 +22,7 @@ OBJECT_BYTES = 64
 """Memory of a small Python object in a container."""
 
 MEMORY_PER_BYTE, MEMORY_BASE = 10, 64 << 20
-"""Most memory of a parsed text: so many times its bytes, plus a base."""
+"""Memory limit of a parsed text: a factor of its size, plus a base."""
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
 _STEP = np.zeros(256, np.int8)

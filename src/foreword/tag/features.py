@@ -21,7 +21,7 @@ Shapes: T = tags, M = templates, F = features, N = words, A = attributes.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from typing import Any, Literal, NamedTuple, Self
 
@@ -261,17 +261,8 @@ class FeatureTagger(WordTagger):
         new: dict[str, int] = {}
         for at in np.flatnonzero(codes < 0).tolist():
             codes[at] = new.setdefault(words[at], len(self._known) + len(new))
-        return codes, offsets, self._finder._replace(new=self._attribute_rows(new)) if new else self._finder
-
-    def _attribute_rows(self, words: Iterable[str]) -> Ints:
-        rows = [
-            [
-                ABSENT if value is None else ids.get(value, ABSENT)
-                for ids, value in zip(self._values, shown, strict=True)
-            ]
-            for shown in (attributes_of(word, self._lexicon) for word in words)
-        ]
-        return np.array(rows, np.int32)
+        rows = _attribute_rows(new, self._lexicon, self._values)
+        return codes, offsets, self._finder._replace(new=rows) if new else self._finder
 
     def _workspace(self, offsets: Longs) -> tuple[ULongs, kernels.Workspace]:
         templates = len(self._finder.templates)
@@ -378,6 +369,15 @@ class FeatureTagger(WordTagger):
         check_column(self.column)
         if self.scheme is not None:
             letters_of(self.scheme)
+
+
+def _attribute_rows(words: Iterable[str], lexicon: Mapping[str, str], values: Sequence[Mapping[str, int]]) -> Ints:
+    """Return (words, A): the number of each attribute's value, ``ABSENT`` for a value without one."""
+    rows = [
+        [ABSENT if value is None else ids.get(value, ABSENT) for ids, value in zip(values, shown, strict=True)]
+        for shown in (attributes_of(word, lexicon) for word in words)
+    ]
+    return np.array(rows, np.int32)
 
 
 def _number_features(

@@ -14,8 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -26,8 +25,9 @@ from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
 from foreword.tokens.characters import REPLACEMENT, character_ids, printable, spelling_of
-from foreword.tokens.corpus import Encoded, EncodesBlocks, encode_text, max_ids
+from foreword.tokens.corpus import Encoded, encode_text, max_ids
 from foreword.tokens.counting import Counted, count_pieces_of, pieces_of
+from foreword.tokens.encoder_pool import EncoderPool
 from foreword.tokens.kernels import encode_bpe
 from foreword.tokens.merges import Kind, Merge, learn_from_counts, merge_table
 from foreword.tokens.pieces import CL100K, GPT2, QWEN2, SPACE_BEFORE, WHOLE, character_classes
@@ -48,10 +48,9 @@ ENDS = (END, "<|endoftext|>", "<|end_of_text|>", "<eos>", "<|im_end|>")
 
 
 _SETTINGS = ("vocab_size", "kind", "pattern", "min_frequency", "prefix_space", "ignore_merges")
-_CACHED = ("merge_table", "first_ids", "whole_pieces", "_special_finder")
 
 
-class BPETokenizer(ShownInNotebook, EncodesBlocks):
+class BPETokenizer(ShownInNotebook, EncoderPool["_Encoder"]):
     """A byte-pair encoding tokenizer.
 
     vocab_size: the number of tokens, special ones and the alphabet included.
@@ -64,6 +63,8 @@ class BPETokenizer(ShownInNotebook, EncodesBlocks):
     prefix_space: put a blank before each text, so that its first word looks like any other.
     ignore_merges: a piece that is a token as a whole is that token, whatever the merges make of it (Llama 3).
     """
+
+    CACHED: ClassVar[tuple[str, ...]] = ("merge_table", "first_ids", "whole_pieces", "_special_finder")
 
     def __init__(
         self,
@@ -92,18 +93,10 @@ class BPETokenizer(ShownInNotebook, EncodesBlocks):
         self.cleaning = Cleaning(form, lowercase)
         self.prefix_space = prefix_space
         self.ignore_merges = ignore_merges
-        self._encoders: SimpleQueue[_Encoder] = SimpleQueue()
+        self.drop_derived()
 
     def __repr__(self) -> str:
         return f"BPETokenizer({self.vocab_size}, kind={self.kind!r}, pattern={self.pattern!r})"
-
-    def __getstate__(self) -> dict[str, object]:
-        """Return the state for a copy in another process, which makes encoders of its own."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_encoders", *_CACHED)}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-        self._encoders = SimpleQueue()
 
     # Learning
 
@@ -171,12 +164,7 @@ class BPETokenizer(ShownInNotebook, EncodesBlocks):
         merges = record[sorted(pairs.values()), :3].astype(np.int32)
         standing = [self.vocab_.id(token) for token in self.standing if token in self.vocab_]
         self.merges_ = merges[~np.isin(merges[:, 2], standing)]
-        self._forget()
-
-    def _forget(self) -> None:
-        self._encoders = SimpleQueue()
-        for name in _CACHED:
-            self.__dict__.pop(name, None)
+        self.drop_derived()
 
     def merge_names(self) -> Iterator[tuple[str, str]]:
         """Yield the merges as pairs of tokens, in the order they are applied."""
@@ -204,7 +192,7 @@ class BPETokenizer(ShownInNotebook, EncodesBlocks):
         self.vocab_ = Vocab(
             [*self.vocab, *new], unknown=None if self.vocab.unknown is None else UNKNOWN, end=self.vocab[self.vocab.end]
         )
-        self._forget()
+        self.drop_derived()
         return self
 
     # Encoding
@@ -242,13 +230,14 @@ class BPETokenizer(ShownInNotebook, EncodesBlocks):
     def encode_block(self, block: Block) -> Encoded:
         """Encode a block of documents; several threads may do so at once."""
         block = self.prepare(block)
-        try:
-            encoder = self._encoders.get_nowait()
-        except Empty:
-            encoder = _Encoder(self)
+        encoder = self.take_encoder(block)
         encoded = encoder.encode(block)
-        self._encoders.put(encoder)
+        self.give_back(encoder)
         return encoded
+
+    def new_encoder(self, block: Block) -> _Encoder:
+        """Make an encoder."""
+        return _Encoder(self)
 
     @cached_property
     def first_ids(self) -> Ints:

@@ -45,7 +45,7 @@ class CharacterMap:
 
     @classmethod
     def parse(cls, compiled: bytes) -> Self:
-        """Parse and check ``precompiled_charsmap``; an InputError says what is wrong."""
+        """Parse and check ``precompiled_charsmap``; raise an InputError if it is invalid."""
         if not compiled:
             return cls(np.empty(0, np.uint32), np.empty(0, np.uint8))
         size = int.from_bytes(compiled[:4], "little")

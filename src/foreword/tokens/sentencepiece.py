@@ -14,8 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -27,8 +26,9 @@ from foreword.protocols import Json, Meter, Parts
 from foreword.text.block import Block, blocks_of
 from foreword.tokens.bpe import DEFAULT_MEMORY
 from foreword.tokens.characters import REPLACEMENT
-from foreword.tokens.corpus import Encoded, encode_text, encode_texts
+from foreword.tokens.corpus import Encoded, encode_text
 from foreword.tokens.counting import count_pieces_of
+from foreword.tokens.encoder_pool import EncoderPool
 from foreword.tokens.kernels_sentencepiece import DOUBLE, SINGLE, bpe_spans, encode_pieces, unigram_spans
 from foreword.tokens.normalisation_rules import Rules, normalisation_of
 from foreword.tokens.normaliser import Normaliser
@@ -52,8 +52,6 @@ from foreword.tokens.strings import BATCH, empty_rows
 from foreword.tokens.unigram_training import learn_pieces
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
-_CACHED = ("tables", "normaliser", "_denormaliser", "_plain")
-
 
 class Piece(NamedTuple):
     """A piece of a text: its id, and its own text, which for an unknown piece is what stood there."""
@@ -62,7 +60,7 @@ class Piece(NamedTuple):
     text: str
 
 
-class SentencePieceTokenizer(ShownInNotebook):
+class SentencePieceTokenizer(ShownInNotebook, EncoderPool["_Encoder"]):
     """A tokenizer of a sentencepiece model: ``foreword.load("en.sp.model")`` makes one, and ``fit`` learns one.
 
     vocab_size: the number of pieces that ``fit`` learns, ``<unk>``, ``<s>`` and ``</s>`` included.
@@ -70,6 +68,8 @@ class SentencePieceTokenizer(ShownInNotebook):
     characters become pieces; rarer ones are unknown. byte_fallback: whether they are spelled as bytes instead.
     special_tokens: control symbols, which no text contains. user_symbols: pieces that are never cut.
     """
+
+    CACHED: ClassVar[tuple[str, ...]] = ("tables", "normaliser", "_denormaliser", "_plain")
 
     model_: PieceModel
 
@@ -92,7 +92,7 @@ class SentencePieceTokenizer(ShownInNotebook):
         check_choice(self, "normalisation", ("nmt_nfkc", "identity"))
         check_numbers(self, "coverage", above=0, most=1)
         check_numbers(self, "vocab_size", whole=True, least=4)
-        self._encoders: SimpleQueue[_Encoder] = SimpleQueue()
+        self.drop_derived()
 
     def __repr__(self) -> str:
         return f"SentencePieceTokenizer({self.vocab_size}, normalisation={self.normalisation!r})"
@@ -139,14 +139,6 @@ class SentencePieceTokenizer(ShownInNotebook):
             )
         )
 
-    def __getstate__(self) -> dict[str, object]:
-        """Return the state for a copy in another process, which makes tables and encoders of its own."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("_encoders", *_CACHED)}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-        self._encoders = SimpleQueue()
-
     @classmethod
     def from_model(cls, model: PieceModel) -> Self:
         """Make the tokenizer of a model."""
@@ -164,20 +156,11 @@ class SentencePieceTokenizer(ShownInNotebook):
             end = END
             if end not in pieces:
                 pieces.append(end)
-        for name in _CACHED:
-            self.__dict__.pop(name, None)
-        self._encoders = SimpleQueue()
+        self.drop_derived()
         self.model_ = model
         self.vocab_ = Vocab(pieces, unknown=model.pieces[model.unknown], end=end)
         self.tables  # noqa: B018  a damaged character map is found here
         return self
-
-    @property
-    def vocab(self) -> Vocab:
-        """The vocabulary; an error before there is a model."""
-        if not hasattr(self, "vocab_"):
-            raise ForewordError("this SentencePieceTokenizer has no model yet: call fit(texts) or load a .model file")
-        return self.vocab_
 
     @cached_property
     def normaliser(self) -> Normaliser:
@@ -196,21 +179,18 @@ class SentencePieceTokenizer(ShownInNotebook):
         """Return the ids of a text, or of UTF-8."""
         return encode_text(self, text)
 
-    def encode_batch(self, texts: Iterable[str], *, threads: int | None = 1) -> list[Ints]:
-        """Return the ids of many texts, far faster than one by one."""
-        return encode_texts(self, texts, threads)
-
     def encode_block(self, block: Block) -> Encoded:
         """Encode a block of documents; several threads may do so at once."""
         if self.tables.symbols.splits_unused:
             return self._encode_plainly(block)
-        try:
-            encoder = self._encoders.get_nowait()
-        except Empty:
-            encoder = _Encoder(self.tables, self.vocab.end, self.model_.normalisation.escape, block.text_bytes())
+        encoder = self.take_encoder(block)
         encoded = encoder.encode(self.normaliser.block(block))
-        self._encoders.put(encoder)
+        self.give_back(encoder)
         return encoded
+
+    def new_encoder(self, block: Block) -> _Encoder:
+        """Make an encoder, with a cache of words that fits the size of the block."""
+        return _Encoder(self.tables, self.vocab.end, self.model_.normalisation.escape, block.text_bytes())
 
     def _encode_plainly(self, block: Block) -> Encoded:
         """Encode with the plain version. Only it splits unused pieces, which hardly any BPE model has."""

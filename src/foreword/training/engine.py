@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -53,13 +53,13 @@ from foreword.protocols import Step
 from foreword.storage.checkpoint import Checkpoint
 from foreword.training.fused import Update, can_fuse, fused_adam
 from foreword.training.gradients import (
-    FlatGradients,
-    Gradients,
+    Shapes,
     SparseGradients,
     clamp,
     clip_factor,
     gather,
     new_flat,
+    new_gradients,
     norm_of,
     plain_norm,
     slices_of,
@@ -77,7 +77,7 @@ from foreword.training.schedules import (
     step_decay,
 )
 from foreword.training.settings import Training
-from foreword.training.task import Stage, Task
+from foreword.training.task import Group, Stage, Task
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 
 PLANNED = 50
@@ -254,17 +254,9 @@ class Trainer(Progress):
         self.scale = (settings.loss_scale if self._half else 1.0) * task.scale()
         self.leaves = {name: part.detach().requires_grad_() for name, part in views(self._working, self.shapes).items()}
         sparse = task.sparse and device.type == "cpu"
-        self._gradients: Gradients = (
-            SparseGradients(self.shapes, self.leaves)
-            if sparse
-            else FlatGradients(self.weights, self.shapes, self.leaves)
-        )
+        self._gradients = new_gradients(self.weights, self.shapes, self.leaves, sparse=sparse)
         self._groups = task.groups()
-        slices = slices_of(self.shapes)
-        self._slices = [
-            slice(min(slices[name].start for name in each.names), max(slices[name].stop for name in each.names))
-            for each in self._groups
-        ]
+        self._slices = _group_slices(self._groups, self.shapes)
         self._moved = [0] * len(self._groups)  # updates of each group
         self._staged = len(self._groups) > 1 or len(self._stages) > 1
         self._trained = list(self.shapes)
@@ -556,3 +548,12 @@ def _set_random_state(random: np.random.Generator, words: Array) -> None:
     high, low, inc_high, inc_low, has, value = (int(word) for word in words.tolist())
     inner = {"state": high << 64 | low, "inc": inc_high << 64 | inc_low}
     random.bit_generator.state = {"bit_generator": "PCG64", "state": inner, "has_uint32": has, "uinteger": value}
+
+
+def _group_slices(groups: Sequence[Group], shapes: Shapes) -> list[slice]:
+    """Return the slice of the flat weights from each group's first tensor to its last."""
+    slices = slices_of(shapes)
+    return [
+        slice(min(slices[name].start for name in each.names), max(slices[name].stop for name in each.names))
+        for each in groups
+    ]

@@ -215,3 +215,8 @@ def norm_of(pieces: list[Tensor], out: Tensor) -> None:
 def plain_norm(pieces: list[Tensor], out: Tensor) -> None:
     """Write the joint norm of dense pieces to ``out`` as torch computes it."""
     torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(piece) for piece in pieces]), out=out)
+
+
+def new_gradients(weights: Tensor, shapes: Shapes, leaves: Leaves, *, sparse: bool) -> Gradients:
+    """Allocate the gradients of some leaves; sparse: only those that a loss computes."""
+    return SparseGradients(shapes, leaves) if sparse else FlatGradients(weights, shapes, leaves)

@@ -132,9 +132,9 @@ class NeuralModel(ShownInNotebook, Generic[Data]):
         self, trainer: Trainer, data: Data, valid: Data | None, checkpoint: Checkpoint | None
     ) -> Iterator[Step]:  # fmt: skip
         run = "" if checkpoint is None else self.run_id(data, valid, trainer.group.size)
-        if checkpoint is not None:
+        if checkpoint is not None and checkpoint.stored_run() not in (None, run):  # 0.1.0 may have written it
             earlier = self.run_id(data, valid, trainer.group.size, with_length=True)
-            run = earlier if checkpoint.stored_run() == earlier else run  # 0.1.0 wrote it
+            run = earlier if checkpoint.stored_run() == earlier else run
         for step in trainer.steps(checkpoint, type(self).__name__, run):
             self.valid_score_ = trainer.best_score
             yield step

@@ -309,7 +309,7 @@ MANY_WORDS, WORDS_READ, FEWEST_EPOCHS, MOST_EPOCHS = 10_000_000, 5_000_000, 5, 3
 
 
 def sample_for(sample: float | None, words: int) -> float:
-    """Return the threshold of frequent words: the one given, or the one that suits a text of so many words.
+    """Return the threshold of frequent words: the one given, or the default for a text with that number of words.
 
     word2vec's 1e-4 is for large texts. Of Tiny Shakespeare, 296,000 tokens, it leaves so little that in five epochs all
     vectors stay alike: the mean cosine of two words is 0.99; with 1e-3 and the epochs below it is 0.3.

@@ -73,7 +73,7 @@ def describe(
     test_share: float,
     tokens: str,
 ) -> TextFacts:
-    """Count a text as it came, and its three parts as the models are given them; ``tokens`` says what a token is."""
+    """Count a text as it came, and its three parts as the models read them; ``tokens`` names the unit of a token."""
     train, valid, test = parts
     spaceless = written_without_spaces(texts)
     counted = (CharacterTokenizer() if spaceless else WordTokenizer()).fit(texts).vocab

@@ -35,7 +35,7 @@ MOST_UNKNOWN = 0.033
 may be a little more in another Python, novels have 0.035 to 0.1."""
 
 FEWEST_MERGED, MOST_MERGED, BYTES_PER_TOKEN = 1000, 8000, 250
-"""Size of a byte-pair vocabulary: one token for so many bytes of the text, within these limits."""
+"""Size of a byte-pair vocabulary: bytes of text per token, and the limits of the size."""
 
 TOKENISED_COMMAS, TOKENISED_ENDS = 0.005, 0.1
 """Shares of words that end in a comma or the like, and of documents that end in a full stop without a space before it,
