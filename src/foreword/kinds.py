@@ -256,6 +256,7 @@ _ENTRIES = (
         "sentencepiece", "foreword.tokens.sentencepiece:SentencePieceTokenizer", "tokenizer", ("tokenize",),
         names={"unigram": {}}, training=("memory",), quick=True,
     ),
+    Kind("steps", "foreword.tokens.steps.tokenizer:StepTokenizer", "tokenizer", ("tokenize",), quick=True),
     # Features and data
     Kind("bag-of-words", "foreword.features.bag:BagOfWords", "features", names={"bag-of-words": {}}),
     Kind("tf-idf", "foreword.features.tfidf:TfIdf", "features", names={"tf-idf": {}}),

@@ -30,15 +30,15 @@ from foreword.tokens.counting import Counted, count_pieces_of, pieces_of
 from foreword.tokens.encoder_pool import EncoderPool
 from foreword.tokens.kernels import encode_bpe
 from foreword.tokens.merges import Kind, Merge, learn_from_counts, merge_table
-from foreword.tokens.pieces import CL100K, GPT2, QWEN2, SPACE_BEFORE, WHOLE, character_classes
+from foreword.tokens.pieces import CL100K, GPT2, O200K, QWEN2, SPACE_BEFORE, WHOLE, character_classes
 from foreword.tokens.strings import BATCH, add_strings, empty_rows
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 if TYPE_CHECKING:
     from foreword.tokens.plain import Replay
 
-Pattern = Literal["gpt2", "cl100k", "qwen2", "none"]
-_PATTERNS: dict[str, int] = {"gpt2": GPT2, "cl100k": CL100K, "qwen2": QWEN2, "none": WHOLE}
+Pattern = Literal["gpt2", "cl100k", "o200k", "qwen2", "none"]
+_PATTERNS: dict[str, int] = {"gpt2": GPT2, "cl100k": CL100K, "o200k": O200K, "qwen2": QWEN2, "none": WHOLE}
 
 DEFAULT_MEMORY = 1 << 30
 """Bytes that training may take by default."""
@@ -54,8 +54,8 @@ class BPETokenizer(ShownInNotebook, EncoderPool["_Encoder"]):
     """A byte-pair encoding tokenizer.
 
     vocab_size: the number of tokens, special ones and the alphabet included.
-    pattern: the pieces that bytes are merged within: "gpt2", "cl100k" (GPT-4, Llama 3), "qwen2" (cl100k with single
-    digits) or "none". Characters have their own rule.
+    pattern: the pieces that bytes are merged within: "gpt2", "cl100k" (GPT-4, Llama 3), "o200k" (GPT-4o), "qwen2"
+    (cl100k with single digits) or "none". Characters have their own rule.
     special_tokens: tokens that stand for themselves and come first; ``</s>`` must be among them, and ``<unk>`` is
     added for characters.
     added_tokens: tokens that stand for themselves too, but are part of the text: decoding never leaves them out.
@@ -380,7 +380,8 @@ class _Encoder:
         ends = np.empty(len(block), np.int64)
         position = np.array([0, 0, 0, self.size, 0], np.int64)
         while need := encode_bpe(
-            block.data, block.starts, block.stops, block.open, tokenizer.piece_pattern, character_classes(),
+            block.data, block.starts, block.stops, block.open,
+            tokenizer.piece_pattern, character_classes(tokenizer.piece_pattern),
             self.slots, self.arena, self.starts, self.memo_ends, self.memo,
             tokenizer.kind == "characters", tokenizer.first_ids, tokenizer.merge_table, tokenizer.vocab.end,
             self.symbols, self.following, self.preceding, self.heap,
