@@ -91,10 +91,10 @@ def train(
 ) -> None:
     """Learn a tokenizer from a text.
 
-    BPE has the settings pattern (gpt2, cl100k, o200k, qwen2 or none: tokens do not cross its matches), min_frequency (do
-    not merge rarer pairs), lowercase and form (NFC, NFD, NFKC or NFKD). Words have split (space or punctuation), lowercase
-    and form. Unigram has normalisation (nmt_nfkc or identity), coverage and byte_fallback; a name in .model is a file
-    for sentencepiece.
+    BPE has the settings pattern (gpt2, cl100k, o200k, qwen2 or none: tokens do not cross its matches), min_frequency
+    (do not merge rarer pairs), lowercase and form (NFC, NFD, NFKC or NFKD). Words have split (space or punctuation),
+    lowercase and form. Unigram has normalisation (nmt_nfkc or identity), coverage and byte_fallback; a name in .model
+    is a file for sentencepiece.
 
     Ctrl-C stops counting, and --resume continues: the counts are kept in TOKENIZER.partial until the tokenizer is
     saved. With --ray, the tasks of a Ray cluster count, and the tokenizer is the same; all nodes must be able to read

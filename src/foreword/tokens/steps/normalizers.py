@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from foreword.errors import InputError
 from foreword.protocols import Json
+from foreword.storage.strict_json import shown
 from foreword.tokens.character_map import CharacterMap
 from foreword.tokens.json_facts import described
 from foreword.tokens.steps.characters import SPACES, characters_of
@@ -60,8 +61,8 @@ def normalizer_of(facts: Json) -> Normalizer:
             return lambda text: text.translate(_NMT)
         case {"type": "Precompiled", "precompiled_charsmap": str(encoded)}:
             return _precompiled(encoded)
-        case {"type": "BertNormalizer"}:
-            return _bert(facts)
+        case {"type": "BertNormalizer", **rest}:
+            return _bert(rest)
     raise InputError(f"the normalizer is {described(facts)}, expected {NAMES}")
 
 
@@ -81,9 +82,9 @@ def _form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     return "".join(part if index % 2 else unicodedata.normalize(form, part) for index, part in enumerate(parts))
 
 
-def _bert(facts: dict[str, Json]) -> Normalizer:
+def _bert(settings: dict[str, Json]) -> Normalizer:
     """Clean, put blanks around Chinese characters, remove accents (as a rule where it lowers), and lower."""
-    match facts:
+    match settings:
         case {
             "clean_text": bool(clean), "handle_chinese_chars": bool(chinese), "lowercase": bool(lowercase),
             "strip_accents": bool() | None as accents,
@@ -98,7 +99,7 @@ def _bert(facts: dict[str, Json]) -> Normalizer:
                 steps.append(partial(_form, "NFD"))
                 steps.append(partial(compiled(f"[{characters_of('accent')}]").sub, ""))
             return partial(_in_turn, [*steps, _lower] if lowercase else steps)
-    raise InputError(f"the normalizer is {described(facts)}, expected its four settings")
+    raise InputError(f"the settings of the BertNormalizer are {shown(settings)}, expected four of true and false")
 
 
 def _precompiled(encoded: str) -> Normalizer:

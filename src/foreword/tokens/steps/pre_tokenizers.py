@@ -40,15 +40,15 @@ def pre_tokenizer_of(facts: Json, *, first: bool = True) -> PreTokenizer:
             return _matches(f"[{marks}]|[^{marks}{SPACES}]+")
         case {"type": "Digits", "individual_digits": bool(individual)}:
             return _split(compiled(translated(r"\p{N}")), "Isolated" if individual else "Contiguous")
-        case {"type": "Punctuation"}:
-            behavior = of_type(facts.get("behavior", "Isolated"), str, "the behavior")
+        case {"type": "Punctuation", **rest}:
+            behavior = of_type(rest.get("behavior", "Isolated"), str, "the behavior")
             return _split(compiled(f"[{characters_of('punctuation')}]"), behavior)
         case {"type": "CharDelimiterSplit", "delimiter": str(delimiter)}:
             return _split(pattern_of({"String": delimiter}), "Removed")
         case {"type": "Split", "pattern": pattern, "behavior": str(behavior), "invert": bool(invert)}:
             return _split(pattern_of(pattern), behavior, invert)
-        case {"type": "Metaspace", "replacement": str(mark)}:
-            return _metaspace(facts, mark, first)
+        case {"type": "Metaspace", "replacement": str(mark), **rest}:
+            return _metaspace(rest, mark, first)
         case {"type": "ByteLevel", "add_prefix_space": bool(prefix), **rest}:
             return _byte_level(prefix, of_type(rest.get("use_regex", True), bool, "use_regex"))
     raise InputError(f"the pre_tokenizer is {described(facts)}, expected {NAMES}")
@@ -110,11 +110,11 @@ _JOINED: dict[str, Callable[[Spans], list[str]]] = {
 }
 
 
-def _metaspace(facts: dict[str, Json], mark: str, first: bool) -> PreTokenizer:
-    scheme = facts.get("prepend_scheme", "always" if facts.get("add_prefix_space", True) else "never")
+def _metaspace(settings: dict[str, Json], mark: str, first: bool) -> PreTokenizer:
+    scheme = settings.get("prepend_scheme", "always" if settings.get("add_prefix_space", True) else "never")
     if scheme not in ("always", "never", "first") or (scheme == "first" and not first):
         raise InputError(f"prepend_scheme is {scheme!r} after another pre_tokenizer, expected 'always' or 'never'")
-    split = _split(pattern_of({"String": mark}), "MergedWithNext") if facts.get("split", True) is True else list
+    split = _split(pattern_of({"String": mark}), "MergedWithNext") if settings.get("split", True) is True else list
 
     def pre_tokenize(pieces: list[str]) -> list[str]:
         marked = [piece.replace(" ", mark) for piece in pieces if piece]
