@@ -29,6 +29,7 @@ import torch
 
 from foreword import BPETokenizer, Seq2Seq, TextTranslator, save
 from foreword.pipeline.translator import measure_translations, read_pairs
+from foreword.storage.checkpoint import Checkpoint
 from foreword.text.datasets import find
 
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -73,10 +74,10 @@ def tell(line: str) -> None:
     sys.stderr.flush()
 
 
-def learn(translator: TextTranslator, train: Texts, valid: Texts) -> float:
-    """Tell every ten seconds how far it is; how many seconds it took."""
+def learn(translator: TextTranslator, train: Texts, valid: Texts, checkpoint: Checkpoint | None = None) -> float:
+    """Tell every ten seconds how far it is; how many seconds it took, of a run that is resumed only since then."""
     began, told = time.perf_counter(), 0.0
-    for step in translator.train(*train, valid=valid, by_bleu=True):
+    for step in translator.train(*train, valid=valid, by_bleu=True, checkpoint=checkpoint):
         seconds = time.perf_counter() - began
         if seconds - told > 10:
             told = seconds
