@@ -32,7 +32,7 @@ Task: TypeAlias = Literal[
     "features",
     "data",
 ]
-TrainingOption: TypeAlias = Literal["resume", "ray", "memory", "valid", "meter"]
+TrainingOption: TypeAlias = Literal["resume", "ray", "memory", "valid", "meter", "veto"]
 
 SCORING = ("score", "surprisal", "next", "generate", "tokenize")
 WORD_VECTORS = ("embed", "nearest", "analogy")
@@ -238,7 +238,7 @@ _ENTRIES = (
     Kind(
         "bpe", "foreword.tokens.bpe:BPETokenizer", "tokenizer", ("tokenize",), quick=True,
         names={"bpe": {"kind": "bytes"}, "bpe-characters": {"kind": "characters"}},
-        training=("resume", "ray", "memory"),
+        training=("resume", "ray", "memory", "veto"),
     ),
     Kind(
         "word", "foreword.tokens.words:WordTokenizer", "tokenizer", ("tokenize",), names={"word": {}},

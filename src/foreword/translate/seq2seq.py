@@ -380,8 +380,8 @@ class Seq2Seq(NeuralModel[Pairs]):
 
     def _network_of(self, source: Vocab, target: Vocab) -> TranslationNetwork:
         sizes = (len(source), len(target), source == target, self.words, self.units, self.encoder or self.units)
-        options = (self.layers, self.cell, self.both_ways, self.attention, self.feed, self.tied, self.one_network)
-        return TranslationNetwork(*sizes, *options)
+        options = (self.layers, self.cell, self.both_ways, self.attention, self.feed, self.tied)
+        return TranslationNetwork(*sizes, *options, one_network=self.one_network)
 
     def _known_vocabs(self) -> tuple[Vocab, Vocab]:
         if self._vocabs is None:
