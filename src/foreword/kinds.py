@@ -261,6 +261,8 @@ _ENTRIES = (
     Kind("tf-idf", "foreword.features.tfidf:TfIdf", "features", names={"tf-idf": {}}),
     Kind("one-hot", "foreword.features.bag:OneHot", "features"),
     Kind("lsa", "foreword.features.lsa:LSA", "features"),
+    Kind("plsa", "foreword.features.topics:PLSA", "features"),
+    Kind("lda", "foreword.features.topics:LDA", "features"),
     Kind("corpus", "foreword.tokens.corpus:Corpus", "data"),
 )  # fmt: skip
 

@@ -193,8 +193,8 @@ def learn(
         from foreword.cluster.counting import fit_tokenizer
 
         with ray_output_to_stderr():
-            options = {"address": how.ray or None, "memory": how.memory, "veto": how.vetoed(), "meter": meter}
-            return fit_tokenizer(tokenizer, files_in(texts, meter), reading, **options)
+            options: dict[str, Any] = {"memory": how.memory, "veto": how.vetoed(), "meter": meter}
+            return fit_tokenizer(tokenizer, files_in(texts, meter), reading, address=how.ray or None, **options)
     text = Tally(blocks_in(texts, reading, meter))
     kind = kinds.of(tokenizer)
     if kind.name != "bpe":

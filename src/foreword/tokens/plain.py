@@ -19,7 +19,7 @@ def learn_merges(
     *,
     least: int = 1,
     reserved: int = 0,
-    veto: Veto = lambda left, right: False,
+    veto: Veto | None = None,
 ) -> Iterator[Merge]:
     """Learn merges until there are ``size`` tokens, as ``merges.py`` describes it.
 
@@ -33,7 +33,7 @@ def learn_merges(
         for word, count in zip(rewritten, counts, strict=True):
             for pair in itertools.pairwise(word):
                 parts = spellings[pair[0]], spellings[pair[1]]
-                if b"".join(parts) not in spellings[:reserved] and not veto(*parts):
+                if b"".join(parts) not in spellings[:reserved] and not (veto and veto(*parts)):
                     pairs[pair] += count
         if not pairs:
             return

@@ -19,13 +19,13 @@ def fast(
     size: int,
     least: int = 1,
     reserved: int = 0,
-    **veto: Veto,
+    veto: Veto | None = None,
 ) -> tuple[list[Merge], list[bytes]]:
     spellings = list(spellings)
     symbols = np.array([symbol for word in words for symbol in word], np.int32)
     begins = np.cumsum([0, *map(len, words)], dtype=np.int64)
     found = merges_of(
-        symbols, begins, np.array(counts, np.int64), spellings, size, least=least, reserved=reserved, **veto
+        symbols, begins, np.array(counts, np.int64), spellings, size, least=least, reserved=reserved, veto=veto
     )
     return list(found), spellings
 
@@ -37,10 +37,10 @@ def plain(
     size: int,
     least: int = 1,
     reserved: int = 0,
-    **veto: Veto,
+    veto: Veto | None = None,
 ) -> tuple[list[Merge], list[bytes]]:
     spellings = list(spellings)
-    return list(learn_merges(words, counts, spellings, size, least=least, reserved=reserved, **veto)), spellings
+    return list(learn_merges(words, counts, spellings, size, least=least, reserved=reserved, veto=veto)), spellings
 
 
 def test_the_example_of_gage() -> None:

@@ -7,13 +7,12 @@ the code, the seed, the machine and the seconds.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from foreword.lessons.claims.proofs import this_machine, today
+from foreword.lessons.claims.proofs import this_commit, this_machine, today
 from foreword.storage.atomic import atomic_file
 
 PROVENANCE = ("command", "commit", "seed", "machine", "seconds")
@@ -24,10 +23,8 @@ LOCAL = ("--data", "--out", "--commit", "--save", "--checkpoint")
 
 def provenance(seed: int, seconds: float, *, commit: str | None = None) -> dict[str, Any]:
     """Describe this run: what it takes to repeat it, and the date. commit: where this is no checkout of the code."""
-    script = Path(sys.argv[0]).resolve()
-    shown = Path(script.parent.name, script.name).as_posix()
     return {
-        "command": f"python {' '.join([shown, *_repeatable(sys.argv[1:])])}",
+        "command": " ".join(["python", _program(), *_repeatable(sys.argv[1:])]),
         "commit": commit or this_commit(),
         "date": today(),
         "seed": seed,
@@ -36,11 +33,11 @@ def provenance(seed: int, seconds: float, *, commit: str | None = None) -> dict[
     }
 
 
-def this_commit() -> str:
-    """Return the commit of the checkout that this package runs from, or "unknown"."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+def _program() -> str:
+    """Return the script that runs, from its folder on, or the module with -m."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    script = Path(sys.argv[0]).resolve()
+    return f"-m {spec.name}" if spec is not None else Path(script.parent.name, script.name).as_posix()
 
 
 def _repeatable(arguments: Sequence[str]) -> list[str]:
