@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -190,8 +191,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="where the section goes, as JSON")
     given = parser.parse_args()
     torch.manual_seed(0)
+    began = time.perf_counter()
     card = f"one {torch.cuda.get_device_name()}, torch {torch.__version__}"
-    section = section_of(TITLE, HOW, rows()) | {"machine": card}
+    section = section_of(TITLE, HOW, rows(), began) | {"machine": card}
     given.out.write_text(json.dumps({"gpu_recurrent": section}, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 

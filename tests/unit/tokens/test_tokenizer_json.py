@@ -16,8 +16,9 @@ from foreword.storage.folder import load, save
 from foreword.tokens import tokenizer_json
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.characters import CHARACTER_OF
+from foreword.tokens.pieces import CL100K_REGEX
 from foreword.tokens.steps.tokenizer import StepTokenizer
-from foreword.tokens.tokenizer_json import CL100K_REGEX, REGEXES, read_tokenizer_json, write_tokenizer_json
+from foreword.tokens.tokenizer_json import REGEXES, read_tokenizer_json, write_tokenizer_json
 
 TEXTS = ["the cat sat on the mat", "the then there", "größer 漢字 😀", "a\tb  c\r\n", "12345 don't"]
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}

@@ -10,9 +10,9 @@ import base64
 import binascii
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from foreword.errors import InputError
 from foreword.protocols import Json
@@ -82,7 +82,7 @@ def _form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     return "".join(part if index % 2 else unicodedata.normalize(form, part) for index, part in enumerate(parts))
 
 
-def _bert(settings: dict[str, Json]) -> Normalizer:
+def _bert(settings: Mapping[Any, Any]) -> Normalizer:
     """Clean, put blanks around Chinese characters, remove accents (as a rule where it lowers), and lower."""
     match settings:
         case {

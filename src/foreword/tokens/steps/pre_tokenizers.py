@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import groupby
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from foreword.errors import InputError
 from foreword.protocols import Json
@@ -110,7 +110,7 @@ _JOINED: dict[str, Callable[[Spans], list[str]]] = {
 }
 
 
-def _metaspace(settings: dict[str, Json], mark: str, first: bool) -> PreTokenizer:
+def _metaspace(settings: Mapping[Any, Any], mark: str, first: bool) -> PreTokenizer:
     scheme = settings.get("prepend_scheme", "always" if settings.get("add_prefix_space", True) else "never")
     if scheme not in ("always", "never", "first") or (scheme == "first" and not first):
         raise InputError(f"prepend_scheme is {scheme!r} after another pre_tokenizer, expected 'always' or 'never'")

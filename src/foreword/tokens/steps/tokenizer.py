@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from foreword.arrays import Ints
-from foreword.errors import InputError
+from foreword.errors import InputError, SettingError
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Parts
 from foreword.storage.strict_json import parse_json_object
@@ -72,6 +72,10 @@ class StepTokenizer(ShownInNotebook, EncodesBlocks):
 
     def __reduce__(self) -> tuple[type[Self], tuple[bytes]]:
         return type(self), (self.json,)
+
+    def fit(self, texts: Iterable[str]) -> Self:
+        """Refuse: the steps come from a file."""
+        raise SettingError("a StepTokenizer cannot be fitted: it is read from a tokenizer.json")
 
     # Encoding
 
