@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import unicodedata
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -109,13 +110,11 @@ def test_normalizers_on_every_code_point(name: str) -> None:
     """Alone, and before and after a letter. Lower case has the capitals of the running Python's Unicode."""
     ours, theirs = normalizer_of(facts_of(NORMALIZERS[name])), NORMALIZERS[name]
     for first in range(0, sys.maxunicode, 0x1000):
-        points = [point for point in range(first, first + 0x1000) if not 0xD800 <= point < 0xE000]
-        text = "".join(f"\n{chr(point)}a{chr(point)}\u0301" for point in points)
-        found, expected = ours(text), theirs.normalize_str(text)
-        if name not in ("Lowercase", "Bert", "Bert with accents"):
-            assert found == expected, hex(first)
-        else:
-            assert found.lower() == expected.lower(), hex(first)
+        points = [chr(point) for point in range(first, first + 0x1000) if not 0xD800 <= point < 0xE000]
+        if name in ("Lowercase", "Bert", "Bert with accents"):
+            points = [point for point in points if unicodedata.category(point) != "Cn"]
+        text = "".join(f"\n{point}a{point}\u0301" for point in points)
+        assert ours(text) == theirs.normalize_str(text), hex(first)
 
 
 @quietly
