@@ -31,7 +31,7 @@ from foreword.tokens.encoder_pool import EncoderPool
 from foreword.tokens.kernels import encode_bpe
 from foreword.tokens.merges import Kind, Merge, Veto, learn_from_counts, merge_table
 from foreword.tokens.pieces import CL100K, GPT2, O200K, QWEN2, SPACE_BEFORE, WHOLE, character_classes
-from foreword.tokens.strings import BATCH, add_strings, empty_rows
+from foreword.tokens.strings import BATCH, add_strings, empty_rows, longer, rehash
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 if TYPE_CHECKING:
@@ -430,6 +430,12 @@ class _Encoder:
 
     def _grow(self) -> None:
         """Enlarge the cache, or empty it at the limit: what is frequent is soon cached again."""
-        if self.room < self.LARGEST:
-            self.room *= 4
-        self._forget()
+        if self.room >= self.LARGEST:
+            self._forget()
+            return
+        self.room *= 4
+        slots = empty_rows(2 * self.room)
+        rehash(self.slots, slots)
+        self.slots, self.arena = slots, longer(self.arena, len(self.arena) + 12 * self.room)
+        self.starts, self.memo_ends = longer(self.starts, self.room + 2), longer(self.memo_ends, self.room + 2)
+        self.memo = longer(self.memo, 8 * self.room)

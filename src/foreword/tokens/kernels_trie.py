@@ -108,7 +108,7 @@ def build_trie(keys: Mapping[bytes, int]) -> Ints:
     offsets = np.zeros(len(ordered) + 1, np.int64)
     np.cumsum([len(key) for key in ordered], out=offsets[1:])
     values = np.array([keys[key] for key in ordered], np.int32)
-    data = np.array(list(b"".join(ordered)), np.uint8)
+    data = np.frombuffer(b"".join(ordered), np.uint8).copy()
     stack, labels = np.empty(4 * (len(ordered) + 2), np.int64), np.empty(2 * 257, np.int64)
     nodes = 512 + int(offsets[-1]) // 2
     while True:

@@ -49,7 +49,7 @@ from foreword.tokens.sentencepiece_file import (
     read_model,
     write_model,
 )
-from foreword.tokens.strings import BATCH, empty_rows
+from foreword.tokens.strings import BATCH, empty_rows, longer, rehash
 from foreword.tokens.unigram_training import learn_pieces
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
@@ -370,7 +370,7 @@ class _Encoder:
 
     def __init__(self, tables: PieceTables, end: int, escape: bool, expected: int) -> None:
         self.tables, self.end, self.escape = tables, end, escape
-        self.room = 1 << min(max(12, (expected // 32).bit_length()), 17)
+        self.room = 1 << min(max(12, (expected // 16).bit_length()), 18)
         self._forget()
         self._scratch(256)
         self.batch, self.keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
@@ -412,6 +412,12 @@ class _Encoder:
 
     def _grow(self) -> None:
         """Enlarge the cache, or empty it at the limit: what is frequent is soon cached again."""
-        if self.room < self.LARGEST:
-            self.room *= 4
-        self._forget()
+        if self.room >= self.LARGEST:
+            self._forget()
+            return
+        self.room *= 2
+        slots = empty_rows(2 * self.room)
+        rehash(self.slots, slots)
+        self.slots, self.arena = slots, longer(self.arena, 16 * self.room)
+        self.starts, self.records = longer(self.starts, self.room + 2), longer(self.records, 4 * (self.room + 2))
+        self.memo = longer(self.memo, 6 * self.room)
