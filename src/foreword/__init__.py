@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from foreword.features.lsa import LSA
     from foreword.features.tfidf import TfIdf
     from foreword.hmm.model import HMM
+    from foreword.infinigram.model import InfiniGramLM
     from foreword.lessons.cloud import word_cloud
     from foreword.measures.perplexity import Measures, measure, perplexity
     from foreword.mix.combine import cached, interpolate
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from foreword.ngram.unigram import UnigramLM
     from foreword.pipeline.classifier import TextClassifier
     from foreword.pipeline.fitting import train
+    from foreword.pipeline.index import TextIndex
     from foreword.pipeline.language import TextLM
     from foreword.pipeline.search import TextSearch
     from foreword.pipeline.translator import TextTranslator
@@ -85,6 +87,7 @@ _HOME = {
     "ForewordError": "foreword.errors",
     "HMM": "foreword.hmm.model",
     "HMMTagger": "foreword.tag.hmm",
+    "InfiniGramLM": "foreword.infinigram.model",
     "LSA": "foreword.features.lsa",
     "LogisticRegression": "foreword.classify.logistic",
     "NBLogistic": "foreword.classify.logistic",
@@ -99,6 +102,7 @@ _HOME = {
     "Seq2Seq": "foreword.translate.seq2seq",
     "Streaming": "foreword.neural.streaming",
     "TextClassifier": "foreword.pipeline.classifier",
+    "TextIndex": "foreword.pipeline.index",
     "TextLM": "foreword.pipeline.language",
     "TextSearch": "foreword.pipeline.search",
     "TextTranslator": "foreword.pipeline.translator",
@@ -146,6 +150,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "GloVe",
     "HMM",
     "HMMTagger",
+    "InfiniGramLM",
     "LSA",
     "LogisticRegression",
     "Measures",
@@ -162,6 +167,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "Seq2Seq",
     "Streaming",
     "TextClassifier",
+    "TextIndex",
     "TextLM",
     "TextSearch",
     "TextTranslator",
