@@ -165,7 +165,10 @@ _ENTRIES = (
     ),
     Kind(
         "recurrent", "foreword.neural.recurrent:RecurrentLM", "language-model",
-        names={cell: {"cell": cell} for cell in ("rnn", "irnn", "gru", "lstm", "min-gru")},
+        names={
+            cell: {"cell": cell}
+            for cell in ("rnn", "irnn", "gru", "lstm", "min-gru", "cifg", "peephole", "ln-lstm", "slstm", "gru-before")
+        },
         training=NETWORK, max_words=MOST_WORDS, network=True,
         rungs=(
             _recurrent_rung("rnn", "RNN", 3e-3, 7),
