@@ -137,7 +137,8 @@ def store(rows: list[dict[str, Any]], other: Path, seconds: int) -> None:
         "other": commit(other),
         "pairs": PAIRS,
         "machine": machine(),
-        "seconds_of_last_run": seconds,
+        "seed": 0,
+        "seconds": seconds,
         "rows": kept + rows,
     }
     STORED.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

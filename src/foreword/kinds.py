@@ -32,7 +32,7 @@ Task: TypeAlias = Literal[
     "features",
     "data",
 ]
-TrainingOption: TypeAlias = Literal["resume", "ray", "memory", "valid", "meter"]
+TrainingOption: TypeAlias = Literal["resume", "ray", "memory", "valid", "meter", "veto"]
 
 SCORING = ("score", "surprisal", "next", "generate", "tokenize")
 WORD_VECTORS = ("embed", "nearest", "analogy")
@@ -244,7 +244,7 @@ _ENTRIES = (
     Kind(
         "bpe", "foreword.tokens.bpe:BPETokenizer", "tokenizer", ("tokenize",), quick=True,
         names={"bpe": {"kind": "bytes"}, "bpe-characters": {"kind": "characters"}},
-        training=("resume", "ray", "memory"),
+        training=("resume", "ray", "memory", "veto"),
     ),
     Kind(
         "word", "foreword.tokens.words:WordTokenizer", "tokenizer", ("tokenize",), names={"word": {}},
@@ -262,11 +262,14 @@ _ENTRIES = (
         "sentencepiece", "foreword.tokens.sentencepiece:SentencePieceTokenizer", "tokenizer", ("tokenize",),
         names={"unigram": {}}, training=("memory",), quick=True,
     ),
+    Kind("steps", "foreword.tokens.steps.tokenizer:StepTokenizer", "tokenizer", ("tokenize",), quick=True),
     # Features and data
     Kind("bag-of-words", "foreword.features.bag:BagOfWords", "features", names={"bag-of-words": {}}),
     Kind("tf-idf", "foreword.features.tfidf:TfIdf", "features", names={"tf-idf": {}}),
     Kind("one-hot", "foreword.features.bag:OneHot", "features"),
     Kind("lsa", "foreword.features.lsa:LSA", "features"),
+    Kind("plsa", "foreword.features.topics:PLSA", "features"),
+    Kind("lda", "foreword.features.topics:LDA", "features"),
     Kind("corpus", "foreword.tokens.corpus:Corpus", "data"),
 )  # fmt: skip
 
