@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from foreword.features.bag import BagOfWords, OneHot
     from foreword.features.lsa import LSA
     from foreword.features.tfidf import TfIdf
+    from foreword.features.topics import LDA, PLSA
     from foreword.hmm.model import HMM
     from foreword.infinigram.model import InfiniGramLM
     from foreword.lessons.cloud import word_cloud
@@ -88,6 +89,7 @@ _HOME = {
     "HMM": "foreword.hmm.model",
     "HMMTagger": "foreword.tag.hmm",
     "InfiniGramLM": "foreword.infinigram.model",
+    "LDA": "foreword.features.topics",
     "LSA": "foreword.features.lsa",
     "LogisticRegression": "foreword.classify.logistic",
     "NBLogistic": "foreword.classify.logistic",
@@ -96,6 +98,7 @@ _HOME = {
     "NgramLM": "foreword.ngram.model",
     "OneHot": "foreword.features.bag",
     "OneVsRest": "foreword.classify.one_vs_rest",
+    "PLSA": "foreword.features.topics",
     "Pairs": "foreword.translate.pairs",
     "RecurrentClassifier": "foreword.classify.recurrent",
     "RecurrentLM": "foreword.neural.recurrent",
@@ -151,6 +154,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "HMM",
     "HMMTagger",
     "InfiniGramLM",
+    "LDA",
     "LSA",
     "LogisticRegression",
     "Measures",
@@ -161,6 +165,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "NgramLM",
     "OneHot",
     "OneVsRest",
+    "PLSA",
     "Pairs",
     "RecurrentClassifier",
     "RecurrentLM",
