@@ -51,6 +51,7 @@ class Rung:
     position: where it stands on the ladder of ``compare``, the oldest idea first; None if it is not there.
     lab: its name in the lab; None if the lab does not offer it.
     gpu: whether ``compare`` trains it only where it is told to use a GPU, by the recipe that is its default.
+    optional: whether ``compare`` trains it only where it is named.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Rung:
     position: int | None = None
     lab: str | None = None
     gpu: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +124,10 @@ _ENTRIES = (
     Kind("kenlm", "foreword.ngram.kenlm:KenlmLM", "language-model", quick=True),
     Kind(
         "infini-gram", "foreword.infinigram.model:InfiniGramLM", "language-model", names={"infini-gram": {}},
-        training=("meter",), quick=True,
+        training=("meter",), quick=True, rungs=(Rung("infini-gram", "∞-gram, Kneser-Ney", position=4, optional=True),),
     ),
     Kind("mixture", "foreword.mix.combine:Mixture", "language-model"),
+    Kind("matched-mixture", "foreword.mix.matched:MatchedMixture", "language-model"),
     Kind("cached", "foreword.mix.combine:Cached", "language-model"),
     Kind("neural-cache", "foreword.mix.neural_cache:NeuralCache", "language-model", network=True),
     Kind(

@@ -13,6 +13,7 @@ from foreword import kinds
 from foreword.classify.calibration import Calibrated
 from foreword.classify.naive_bayes import NaiveBayes
 from foreword.classify.one_vs_rest import OneVsRest
+from foreword.infinigram.model import InfiniGramLM
 from foreword.mix.combine import cached, interpolate
 from foreword.mix.neural_cache import NeuralCache
 from foreword.ngram.model import NgramLM
@@ -92,6 +93,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 COMPOSED: dict[str, Callable[..., Any]] = {
     "mixture": lambda: interpolate([UnigramLM(), NgramLM(3)]),
+    "matched-mixture": lambda: interpolate([NgramLM(3), InfiniGramLM(2)], by_length=True),
     "cached": lambda: cached(NgramLM(3), size=3),
     "neural-cache": lambda: NeuralCache(built("recurrent", {"layers": 1}), size=3, theta=1.0, weight=0.3),
     "calibrated": lambda: Calibrated(NaiveBayes(), folds=2),
@@ -115,6 +117,7 @@ VARIANTS = [
     Model("infini-gram-zeros", "infini-gram", {"order": 0}),
     Model("hmm-float32", "hmm", {"dtype": "float32"}, 1e-4),
     Model("mixture", "mixture", {}, 1e-6),
+    Model("matched-mixture", "matched-mixture", {}, 1e-6),
     Model("cached", "cached", {}, 1e-6),
     Model("neural-cache", "neural-cache", {}, 1e-4),
     Model("lstm-untied", "recurrent", {"cell": "lstm", "layers": 1, "tied": False}, 1e-4),

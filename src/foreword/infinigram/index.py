@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from foreword.arrays import Ids, Ints, Longs
+from foreword.arrays import Bools, Ids, Ints, Longs
 from foreword.checks import check_corpus, check_ids
 from foreword.errors import InputError, SettingError
 from foreword.infinigram import kernels_matching as kernels
@@ -123,6 +123,14 @@ class Matches:
         """How often each run occurs, int64 (n,)."""
         counts: Longs = (self.ranges[:, 1] - self.ranges[:, 0]).sum(axis=0)
         return counts
+
+    def covered(self, least: int) -> Bools:
+        """Return which positions are part of a run of at least ``least`` tokens that occurs: bool (n,)."""
+        ends = np.flatnonzero(self.lengths >= least)
+        changes = np.bincount(self.begins[ends], minlength=len(self.begins) + 1)
+        changes -= np.bincount(ends + 1, minlength=len(changes))
+        inside: Bools = changes[:-1].cumsum() > 0
+        return inside
 
     def spans(self, least: int = 1) -> list[tuple[int, int]]:
         """Return the runs of at least ``least`` tokens that no longer run contains, as (begin, end)."""

@@ -47,6 +47,12 @@ class InfiniGramState:
     def __len__(self) -> int:
         return len(self.contexts)
 
+    @property
+    def lengths(self) -> Longs:
+        """The number of tokens of each context, int64 (n,)."""
+        lengths: Longs = np.count_nonzero(self.contexts >= 0, axis=1)
+        return lengths
+
     def __getitem__(self, rows: Rows) -> InfiniGramState:
         return InfiniGramState(self.contexts[rows], None if self.of_ngram is None else self.of_ngram[rows])
 

@@ -247,6 +247,17 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
             hidden, after = read
             return NeuralState(hidden[0].cpu().numpy(), tuple(part.cpu().numpy() for part in after))
 
+    def read_ahead(self, state: NeuralState, ids: Ids) -> tuple[Logs, NeuralState]:
+        """Read several tokens of one text at once; return the log-probabilities after each, (k, V), and the state."""
+        check_ids(np.asarray(ids), len(self.vocab))
+        device = self.flat_weights().device
+        with exact():
+            before = tuple(torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in state.parts)
+            words = torch.from_numpy(np.asarray(ids, np.int64)).to(device)
+            hidden, after = self.network(self.vocab).read(self.weights_, words[:, None], before)
+            logs: Logs = next_logs(self.weights_, hidden[:, 0]).cpu().numpy()
+        return logs, NeuralState(hidden[-1].cpu().numpy(), tuple(part.cpu().numpy() for part in after))
+
     # Saving
 
     def to_parts(self) -> Parts:

@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-from foreword.arrays import Bools, Ids, Longs
+from foreword.arrays import Bools, Doubles, Ids, Longs
 from foreword.checks import check_not_string, saveable
 from foreword.errors import InputError
 from foreword.infinigram.index import Matches, SuffixIndex
@@ -208,6 +208,24 @@ class TextIndex(ShownInNotebook):
         matches = self.index.match(ids, borders)
         matches.begins[unknown] = np.flatnonzero(unknown) + 1
         return ids, matches
+
+    def coverage(self, texts: Block, least: int) -> Doubles:
+        """Return the share of each text that stands verbatim in the index, in runs of at least ``least`` tokens.
+
+        Float64 (documents,), NaN for a text without a token. A word that the index has not ends a run.
+        """
+        encoded = self.tokenizer.encode_block(texts)
+        ids, ends = np.asarray(encoded.ids, np.int64), encoded.ends
+        outside = (ids == self.vocab.end) | (ids == (-1 if self.vocab.unknown is None else self.vocab.unknown))
+        places = np.flatnonzero(outside)
+        borders = np.unique(np.concatenate(([0, len(ids)], places, places + 1)))
+        inside = self.index.match(ids, borders).covered(least) & ~outside
+        starts = np.concatenate((np.zeros(1, np.int64), ends))[:-1]
+        covered = np.concatenate((np.zeros(1, np.int64), inside.cumsum()))
+        tokens = ends - starts - 1  # without </s>
+        with np.errstate(invalid="ignore"):
+            shares: Doubles = (covered[ends] - covered[starts]) / tokens
+        return shares
 
     def document(self, number: int) -> str:
         """Return the text of a document, decoded from its tokens."""
