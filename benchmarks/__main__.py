@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
@@ -92,7 +93,8 @@ def main() -> int:
 
 def _measure(name: str, quick: bool) -> Section:
     subject = cast(Subject, import_module(f"benchmarks.{name}"))
-    return section_of(subject.TITLE, subject.HOW, subject.run(quick))
+    began = time.perf_counter()
+    return section_of(subject.TITLE, subject.HOW, subject.run(quick), began)
 
 
 def _options() -> argparse.Namespace:

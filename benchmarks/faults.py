@@ -17,7 +17,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from benchmarks.fault_kills import WORKS, kill_at_random
 from benchmarks.fuzz import Target, fuzz
 from benchmarks.progress import say
 from benchmarks.report import machine
+from foreword.lessons.claims.results import provenance
 
 _DOCS = Path(__file__).parent.parent / "docs"
 RESULTS = _DOCS / "results" / "faults.json"
@@ -44,11 +44,12 @@ Row = dict[str, Any]
 def main() -> int:
     options = _options()
     stored: dict[str, Any] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
-    wrong = 0
+    wrong, began = 0, time.perf_counter()
     with scratch(options.keep) as folder:
         for part, row in _measured(options, stored, folder):
             before = [old for old in stored.get(part, {}).get("rows", []) if old["name"] != row["name"]]
-            stored[part] = {"date": date.today().isoformat(), "machine": machine(PACKAGES), "rows": [*before, row]}
+            facts = {**provenance(seed=0, seconds=time.perf_counter() - began), "machine": machine(PACKAGES)}
+            stored[part] = {**facts, "rows": [*before, {**row, "commit": facts["commit"]}]}
             wrong += len(row["found"])
             if not options.quick:  # after each, so that an interrupted run leaves what it has
                 RESULTS.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", "utf-8")

@@ -197,9 +197,28 @@ def _vectors(folder: Path) -> list[Target]:
     ]
 
 
+STEPS = json.dumps(
+    {
+        "added_tokens": [{"id": 1, "content": "[SEP]", "special": True, "lstrip": True}],
+        "normalizer": {
+            "type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None,
+            "lowercase": True,
+        },
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+            {"type": "BertPreTokenizer"},
+            {"type": "Split", "pattern": {"Regex": r"\p{N}{1,3}|[a-c]+"}, "behavior": "Isolated", "invert": False},
+        ]},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {"type": "WordPiece", "unk_token": "[UNK]", "vocab": {"[UNK]": 0, "[SEP]": 1, "the": 2, "##t": 3}},
+    }
+).encode()  # fmt: skip
+"""A tokenizer.json that is taken step by step."""
+
+
 def _tokenizer(folder: Path) -> Target:
     kinds = [BPETokenizer(280), BPETokenizer(60, kind="characters")]
     seeds = [written(partial(write_tokenizer_json, each.fit(TEXTS)), folder, "t.json") for each in kinds]
+    seeds.append(STEPS)
     words = [b"null", b"true", b"[]", b"{}", b'"\\ud800"', b'"Split"', b'"(?:"', b"\\\\p{L}", b"-1", b"1e5"]
     return one_file("tokenizer.json", "tokenizer.json", seeds, opened_and_used, words, weight=2)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 import foreword
 from benchmarks.fuzz import NUMBERS, Target, damaged
-from benchmarks.fuzz_files import LABELS, TEXTS, one_file, piece_model, written
+from benchmarks.fuzz_files import LABELS, STEPS, TEXTS, one_file, piece_model, written
 from benchmarks.fuzz_use import SENTENCES, use
 from foreword.arrays import Array
 from foreword.errors import ForewordError
@@ -29,6 +29,7 @@ from foreword.protocols import Json
 from foreword.storage.folder import ARRAYS, VOCAB, _file_facts, _render_manifest, _sha256, load, save
 from foreword.storage.safetensors import read_arrays, write_arrays
 from foreword.tokens.sentencepiece import SentencePieceTokenizer
+from foreword.tokens.steps.tokenizer import StepTokenizer
 
 TAGS = [["DET", "NOUN"], ["NOUN", "X", "NUM"]]
 NAME = "model"
@@ -289,6 +290,7 @@ PLAIN: dict[str, Callable[[], Any]] = {
     "bpe": lambda: foreword.BPETokenizer(vocab_size=280).fit(TEXTS),
     "sentencepiece": lambda: SentencePieceTokenizer.from_model(piece_model("unigram")),
     "sentencepiece-bpe": lambda: SentencePieceTokenizer.from_model(piece_model("bpe")),
+    "steps": lambda: StepTokenizer(STEPS),
     "bpe-characters": lambda: foreword.BPETokenizer(vocab_size=60, kind="characters").fit(TEXTS),
     "corpus": _corpus,
     "one-vs-rest": lambda: foreword.OneVsRest(foreword.NaiveBayes()).fit(

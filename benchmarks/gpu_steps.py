@@ -198,12 +198,13 @@ def main() -> None:
     options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.allow_tf32 = True
+    began = time.perf_counter()
     rows = []
     for job in JOBS:
         rows.append(compared_on(job))
         print(rows[-1], flush=True)
     card, library = torch.cuda.get_device_name(), f"torch {torch.__version__}"
-    section = section_of(TITLE, HOW, rows) | {"machine": f"one {card}, {library}"}
+    section = section_of(TITLE, HOW, rows, began) | {"machine": f"one {card}, {library}"}
     options.out.write_text(json.dumps({"gpu_steps": section}, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 

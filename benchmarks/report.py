@@ -6,12 +6,14 @@ import json
 import os
 import platform
 import statistics
+import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from benchmarks.measure import Pairs
 
@@ -82,6 +84,8 @@ class Section(TypedDict):
     how: str
     date: str
     machine: str
+    commit: NotRequired[str]
+    seconds: NotRequired[float]
     rows: list[dict[str, object]]
 
 
@@ -110,9 +114,19 @@ def _pace(taken: float, size: float | None) -> str:
     return f"{taken:.3g} s" if size is None else f"{taken:.3g} s, {size / taken:.3g} MB/s"
 
 
-def section_of(title: str, how: str, rows: list[Row]) -> Section:
-    today = date.today().isoformat()
-    return Section(title=title, how=how, date=today, machine=machine(), rows=[asdict(row) for row in rows])
+def section_of(title: str, how: str, rows: list[Row], began: float) -> Section:
+    """Describe what was measured since ``began``, of ``time.perf_counter``: where, when and by which commit."""
+    return Section(
+        title=title, how=how, date=date.today().isoformat(), machine=machine(), commit=commit(),
+        seconds=round(time.perf_counter() - began, 1), rows=[asdict(row) for row in rows],
+    )  # fmt: skip
+
+
+def commit(checkout: Path | None = None) -> str:
+    """Return the commit of a checkout, of this one by default; "unknown" outside of one."""
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    asked = subprocess.run(command, cwd=checkout or _DOCS.parent, capture_output=True, text=True, check=False)
+    return asked.stdout.strip() or "unknown"
 
 
 def keep(measured: dict[str, Section], order: Sequence[str]) -> None:
@@ -138,9 +152,10 @@ def _document(sections: dict[str, Section]) -> str:
 def section_text(section: Section, newest: Section | None = None) -> str:
     """A heading, a table and notes; what ``newest`` says of the machine is not said again."""
     elsewhere = "" if newest and newest["machine"] == section["machine"] else f" on {section['machine']}"
+    at_commit = f", commit {section['commit']}, {section['seconds']:.0f} s" if "commit" in section else ""
     lines = [
         f"## {section['title']}\n",
-        f"{section['how']} Measured {section['date']}{elsewhere}.\n",
+        f"{section['how']} Measured {section['date']}{at_commit}{elsewhere}.\n",
         "| job | ours | peer | ratio | of medians | bar | met |",
         "|---|---|---|---|---|---|---|",
         *map(_table_line, section["rows"]),

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.__main__ import ONE_THREAD, SUBJECTS
-from benchmarks.report import machine
+from benchmarks.report import commit, machine
 
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "docs" / "results" / "versions.json"
@@ -137,14 +137,11 @@ def store(rows: list[dict[str, Any]], other: Path, seconds: int) -> None:
         "other": commit(other),
         "pairs": PAIRS,
         "machine": machine(),
-        "seconds_of_last_run": seconds,
+        "seed": 0,
+        "seconds": seconds,
         "rows": kept + rows,
     }
     STORED.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def commit(checkout: Path) -> str:
-    return subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=checkout, text=True).strip()
 
 
 if __name__ == "__main__":

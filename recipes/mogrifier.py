@@ -15,21 +15,18 @@ import argparse
 import json
 import math
 import os
-import subprocess
-import sys
 import time
 from dataclasses import asdict, dataclass, replace
-from datetime import date
 from pathlib import Path
 
 import torch
 from awd_lstm import corpora, talk
 from torch import Tensor
 
+from foreword.lessons.claims.results import provenance, write_result
 from foreword.neural.mogrifier import RECIPE, Mogrifier
 from foreword.neural.rows import TEMPERATURES, RowReader, monte_carlo_losses
 from foreword.nn.dropout import Dropout
-from foreword.storage.atomic import atomic_file
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import save
 from foreword.tokens.corpus import Corpus
@@ -160,30 +157,11 @@ def sampled(model: Mogrifier, mark: Mark, data: dict[str, Corpus], samples: int,
 def record(path: Path, row: Row, given: argparse.Namespace, parameters: int) -> None:
     """Add a row to the results, with what it takes to repeat it."""
     results = json.loads(path.read_text("utf-8")) if path.exists() else {"measure": MEASURE, "rows": []}
-    card = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
-    run = {
-        "text": "ptb", "model": "mogrifier" if given.rounds else "plain LSTM", "rounds": given.rounds,
-        "parameters": parameters, "seed": given.seed, "date": date.today().isoformat(),
-        "machine": f"one {card}, torch {torch.__version__}", "commit": given.commit or commit(),
-        "command": f"python {' '.join(['recipes/mogrifier.py', *repeatable(sys.argv[1:])])}",
-    }  # fmt: skip
+    model = "mogrifier" if given.rounds else "plain LSTM"
+    run = {"text": "ptb", "model": model, "rounds": given.rounds, "parameters": parameters}
     figures = {name: round(value, 4) for name, value in asdict(row).items() if value is not None}
-    results["rows"].append(run | figures)
-    with atomic_file(path) as new:
-        new.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
-
-
-def repeatable(arguments: list[str]) -> list[str]:
-    """Return the command line without what is a matter of one machine."""
-    local = ("--data", "--out", "--commit", "--save")
-    dropped = {at + more for at, name in enumerate(arguments) if name in local for more in (0, 1)}
-    return [each for at, each in enumerate(arguments) if at not in dropped]
-
-
-def commit() -> str:
-    """Return the commit of this checkout."""
-    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+    results["rows"].append(run | provenance(given.seed, row.seconds, commit=given.commit) | figures)
+    write_result(path, results)
 
 
 def options() -> argparse.Namespace:

@@ -25,10 +25,10 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from foreword import BPETokenizer, Seq2Seq, TextTranslator, save
+from foreword.lessons.claims.results import provenance
 from foreword.pipeline.translator import measure_translations, read_pairs
+from foreword.storage.checkpoint import Checkpoint
 from foreword.text.datasets import find
 
 ROWS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -73,10 +73,10 @@ def tell(line: str) -> None:
     sys.stderr.flush()
 
 
-def learn(translator: TextTranslator, train: Texts, valid: Texts) -> float:
-    """Tell every ten seconds how far it is; how many seconds it took."""
+def learn(translator: TextTranslator, train: Texts, valid: Texts, checkpoint: Checkpoint | None = None) -> float:
+    """Tell every ten seconds how far it is; how many seconds it took, of a run that is resumed only since then."""
     began, told = time.perf_counter(), 0.0
-    for step in translator.train(*train, valid=valid, by_bleu=True):
+    for step in translator.train(*train, valid=valid, by_bleu=True, checkpoint=checkpoint):
         seconds = time.perf_counter() - began
         if seconds - told > 10:
             told = seconds
@@ -130,8 +130,7 @@ def run(row: str, given: argparse.Namespace, tokenizers: dict[str, BPETokenizer]
     on_test = searched(translator, test)
     if given.save:
         save(translator, given.save / f"{row}.model")
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-    facts = {"row": row, "language": language, "seed": given.seed, "seconds": seconds, "device": device}
+    facts = {"row": row, "language": language, **provenance(given.seed, seconds, commit=given.commit)}
     facts |= {"parameters": translator.model.parameter_count, "settings": translator.model.settings()}
     facts |= {"chosen": chosen, "bleu": on_test[chosen]["bleu"], "chrf": on_test[chosen]["chrf"]}
     return {**facts, "valid": _without_samples(on_valid), "test": on_test}
@@ -164,6 +163,7 @@ def main() -> None:
     parser.add_argument("--pieces", type=int, default=PIECES, help="of the joint BPE")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="a setting of the model")
+    parser.add_argument("--commit", help="of the code, where this is no checkout")
     parser.add_argument("--tiny", action="store_true", help="a few hundred pairs and a small network")
     given = parser.parse_args()
     wanted = given.rows.split(",")

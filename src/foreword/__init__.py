@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from foreword.features.bag import BagOfWords, OneHot
     from foreword.features.lsa import LSA
     from foreword.features.tfidf import TfIdf
+    from foreword.features.topics import LDA, PLSA
     from foreword.hmm.model import HMM
     from foreword.lessons.cloud import word_cloud
     from foreword.measures.perplexity import Measures, measure, perplexity
@@ -85,6 +86,7 @@ _HOME = {
     "ForewordError": "foreword.errors",
     "HMM": "foreword.hmm.model",
     "HMMTagger": "foreword.tag.hmm",
+    "LDA": "foreword.features.topics",
     "LSA": "foreword.features.lsa",
     "LogisticRegression": "foreword.classify.logistic",
     "NBLogistic": "foreword.classify.logistic",
@@ -93,6 +95,7 @@ _HOME = {
     "NgramLM": "foreword.ngram.model",
     "OneHot": "foreword.features.bag",
     "OneVsRest": "foreword.classify.one_vs_rest",
+    "PLSA": "foreword.features.topics",
     "Pairs": "foreword.translate.pairs",
     "RecurrentClassifier": "foreword.classify.recurrent",
     "RecurrentLM": "foreword.neural.recurrent",
@@ -146,6 +149,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "GloVe",
     "HMM",
     "HMMTagger",
+    "LDA",
     "LSA",
     "LogisticRegression",
     "Measures",
@@ -156,6 +160,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "NgramLM",
     "OneHot",
     "OneVsRest",
+    "PLSA",
     "Pairs",
     "RecurrentClassifier",
     "RecurrentLM",

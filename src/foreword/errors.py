@@ -7,6 +7,7 @@ makes no sense rather than work that failed.
     ForewordError
       InputError            a text, file or folder that cannot be read
         DivergedError       training diverged
+        GpuMemoryError      a GPU too small for a training
       SettingError          a setting, or a combination of settings, that makes no sense
         NoGpuError          device='cuda' without a GPU
         NotSaveableError    save() of something that is not Saveable
@@ -43,6 +44,16 @@ class InputError(ForewordError):
 
 class DivergedError(InputError):
     """Training diverged: the loss or a gradient is infinite, NaN or far above that of an untrained model."""
+
+
+class GpuMemoryError(InputError):
+    """A GPU has not enough memory for a training. batch, steps: the settings to lower."""
+
+    def __init__(self, batch: int, steps: int) -> None:
+        super().__init__(
+            f"the GPU has not enough memory for this training: expected a batch below {batch}, "
+            f"fewer steps than {steps} or a smaller model"
+        )
 
 
 class SettingError(ForewordError):

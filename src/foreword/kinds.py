@@ -32,7 +32,7 @@ Task: TypeAlias = Literal[
     "features",
     "data",
 ]
-TrainingOption: TypeAlias = Literal["resume", "ray", "memory", "valid", "meter"]
+TrainingOption: TypeAlias = Literal["resume", "ray", "memory", "valid", "meter", "veto"]
 
 SCORING = ("score", "surprisal", "next", "generate", "tokenize")
 WORD_VECTORS = ("embed", "nearest", "analogy")
@@ -50,6 +50,7 @@ class Rung:
     title: its name in tables. settings: of its constructor.
     position: where it stands on the ladder of ``compare``, the oldest idea first; None if it is not there.
     lab: its name in the lab; None if the lab does not offer it.
+    gpu: whether ``compare`` trains it only where it is told to use a GPU, by the recipe that is its default.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Rung:
     settings: Settings = field(default_factory=dict)
     position: int | None = None
     lab: str | None = None
+    gpu: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,10 @@ _ENTRIES = (
     ),
     Kind(
         "recurrent", "foreword.neural.recurrent:RecurrentLM", "language-model",
-        names={cell: {"cell": cell} for cell in ("rnn", "irnn", "gru", "lstm", "min-gru")},
+        names={
+            cell: {"cell": cell}
+            for cell in ("rnn", "irnn", "gru", "lstm", "min-gru", "cifg", "peephole", "ln-lstm", "slstm", "gru-before")
+        },
         training=NETWORK, max_words=MOST_WORDS, network=True,
         rungs=(
             _recurrent_rung("rnn", "RNN", 3e-3, 7),
@@ -174,11 +179,12 @@ _ENTRIES = (
     ),
     Kind(
         "awd-lstm", "foreword.neural.awd_lstm:AWDLSTM", "language-model", names={"awd-lstm": {}}, training=NETWORK,
-        max_words=MOST_WORDS, network=True,
+        max_words=MOST_WORDS, network=True, rungs=(Rung("awd-lstm", "AWD-LSTM", position=12, gpu=True),),
     ),
     Kind(
         "mogrifier", "foreword.neural.mogrifier:Mogrifier", "language-model", names={"mogrifier": {}}, training=NETWORK,
         aliases={"hidden": "units"}, max_words=MOST_WORDS, network=True,
+        rungs=(Rung("mogrifier", "Mogrifier LSTM", position=13, gpu=True),),
     ),
     Kind(
         "transformer", "foreword.neural.transformer:TransformerLM", "language-model", names={"transformer": {}},
@@ -238,7 +244,7 @@ _ENTRIES = (
     Kind(
         "bpe", "foreword.tokens.bpe:BPETokenizer", "tokenizer", ("tokenize",), quick=True,
         names={"bpe": {"kind": "bytes"}, "bpe-characters": {"kind": "characters"}},
-        training=("resume", "ray", "memory"),
+        training=("resume", "ray", "memory", "veto"),
     ),
     Kind(
         "word", "foreword.tokens.words:WordTokenizer", "tokenizer", ("tokenize",), names={"word": {}},
@@ -256,11 +262,14 @@ _ENTRIES = (
         "sentencepiece", "foreword.tokens.sentencepiece:SentencePieceTokenizer", "tokenizer", ("tokenize",),
         names={"unigram": {}}, training=("memory",), quick=True,
     ),
+    Kind("steps", "foreword.tokens.steps.tokenizer:StepTokenizer", "tokenizer", ("tokenize",), quick=True),
     # Features and data
     Kind("bag-of-words", "foreword.features.bag:BagOfWords", "features", names={"bag-of-words": {}}),
     Kind("tf-idf", "foreword.features.tfidf:TfIdf", "features", names={"tf-idf": {}}),
     Kind("one-hot", "foreword.features.bag:OneHot", "features"),
     Kind("lsa", "foreword.features.lsa:LSA", "features"),
+    Kind("plsa", "foreword.features.topics:PLSA", "features"),
+    Kind("lda", "foreword.features.topics:LDA", "features"),
     Kind("corpus", "foreword.tokens.corpus:Corpus", "data"),
 )  # fmt: skip
 

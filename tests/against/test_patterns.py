@@ -20,6 +20,7 @@ from foreword.tokens.pieces import (
     LETTER,
     MARK,
     NUMBER,
+    O200K,
     PUNCTUATION,
     QWEN2,
     SPACE,
@@ -33,7 +34,7 @@ from foreword.tokens.tokenizer_json import CHARACTERS_REGEX, REGEXES
 
 peer = pytest.importorskip("tokenizers")
 
-PATTERNS = {"gpt2": GPT2, "cl100k": CL100K, "qwen2": QWEN2}
+PATTERNS = {"gpt2": GPT2, "cl100k": CL100K, "o200k": O200K, "qwen2": QWEN2}
 SURROGATES = range(0xD800, 0xE000)
 EVERYTHING = "".join(chr(point) for point in range(0x110000) if point not in SURROGATES)
 
@@ -86,6 +87,7 @@ def test_every_code_point_is_cut_alike_wherever_it_stands(name: str) -> None:
 @example(text="'ſ 'S't'LL'lL'vE'RE'M'd''s")
 @example(text=" \n \r\n\n x\n")
 @example(text="...\n\n\r x..\n")
+@example(text="HTTPServer XMLHttp ʰA\u0301BC \u0301ABC \u0301Ab 漢A字b ǅaǅ A'S a'LL x//\n _Ab")
 @example(text=" 1234567 ١٢٣٤ a1b2")
 @example(text="\u00a0a \u00a0\u3000 a\t\tb ")
 @pytest.mark.parametrize("name", PATTERNS)

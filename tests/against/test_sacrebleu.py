@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foreword.measures.translation import bleu, chrf, sentence_bleu, sentence_chrf, tokens_13a
+from foreword.measures.translation import (
+    bleu,
+    bleu_interval,
+    chrf,
+    chrf_interval,
+    sentence_bleu,
+    sentence_chrf,
+    tokens_13a,
+)
 
 sacrebleu = pytest.importorskip("sacrebleu")
 tokenizer_13a = pytest.importorskip("sacrebleu.tokenizers.tokenizer_13a").Tokenizer13a()
@@ -105,3 +113,17 @@ def test_q02_real_lines() -> None:
     assert close(chrf(lines, german).score, sacrebleu.corpus_chrf(lines, [german]).score)
     theirs = sacrebleu.corpus_chrf(lines, [german, french], word_order=2)
     assert close(chrf(lines, german, french, word_order=2).score, theirs.score)
+
+
+def test_q02_intervals_are_close_to_sacrebleus() -> None:
+    """Q02: sacreBLEU draws lines with other random numbers, so the ends agree to a part of the interval."""
+    random = np.random.default_rng(0)
+    truth = [" ".join(random.choice(list("abcdefgh"), 12)) for _ in range(300)]
+    lines = [" ".join(word if random.random() < 0.8 else "z" for word in line.split()) for line in truth]
+    for interval, score, peer in (
+        (bleu_interval(lines, truth), bleu(lines, truth).score, sacrebleu.BLEU()),
+        (chrf_interval(lines, truth), chrf(lines, truth).score, sacrebleu.CHRF()),
+    ):
+        theirs = peer.corpus_score(lines, [truth], n_bootstrap=1000)
+        assert interval[0] < score < interval[1]
+        assert (interval[1] - interval[0]) / 2 == pytest.approx(theirs._ci, rel=0.15)

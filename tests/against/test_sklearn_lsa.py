@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.decomposition import TruncatedSVD
+from sklearn.decomposition import LatentDirichletAllocation, TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from threadpoolctl import threadpool_limits
 
 from foreword.features.lsa import LSA
+from foreword.features.topics import LDA, PLSA
 from foreword.text.datasets import labelled
 from foreword.text.embedded import embedded_text
 
@@ -73,10 +74,11 @@ def test_t09_the_randomised_method_comes_to_the_same(matrix: Any) -> None:
     assert_allclose(cosines, 1, atol=1e-6)
 
 
-def test_it_passes_scikit_learn_s_own_checks() -> None:
+@pytest.mark.parametrize("model", [LSA(1), PLSA(1), LDA(1)], ids=["LSA", "PLSA", "LDA"])
+def test_it_passes_scikit_learn_s_own_checks(model: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = check_estimator(LSA(1), on_skip=None, on_fail=None)
+        results = check_estimator(model, on_skip=None, on_fail=None)
     assert [result["check_name"] for result in results if result["status"] == "failed"] == []
     assert sum(result["status"] == "passed" for result in results) > 40
 
@@ -101,3 +103,22 @@ def test_t09_on_20_newsgroups() -> None:
     theirs = TruncatedSVD(100, algorithm="arpack", tol=0.0, random_state=0).fit(counted)
     assert_allclose(ours.singular_values_, theirs.singular_values_, rtol=1e-12)
     assert_allclose(ours.components_, theirs.components_, atol=1e-6)
+
+
+def test_g08_lda_equals_scikit_learn() -> None:
+    """G08: from the same topics, the same documents' topics, the same topics after one more pass, no worse a result."""
+    counts = sparse.csr_array(CountVectorizer(max_features=300).fit_transform(texts()), dtype=np.float64)
+    theirs = LatentDirichletAllocation(5, max_iter=30, max_doc_update_iter=500, mean_change_tol=1e-9, random_state=0)
+    theirs.fit(counts)
+    ours = LDA(5, iterations=1).fit(counts)
+    ours._learnt_ = theirs.components_
+    documents = np.ones((counts.shape[0], 5))
+    for _ in range(500):
+        documents = ours._documents(counts, documents, theirs.components_)
+    assert_allclose(documents / documents.sum(1, keepdims=True), theirs.transform(counts), atol=1e-5)
+    assert_allclose(ours.transform(counts), theirs.transform(counts), atol=0.01)
+    again = LatentDirichletAllocation(5, max_iter=1, max_doc_update_iter=500, mean_change_tol=1e-9)
+    again.fit(counts)
+    again.components_, again.exp_dirichlet_component_ = theirs.components_, theirs.exp_dirichlet_component_
+    again._em_step(counts, total_samples=counts.shape[0], batch_update=True)
+    assert_allclose(ours._topics(counts, documents, theirs.components_), again.components_, rtol=1e-4, atol=1e-4)

@@ -114,12 +114,13 @@ def test_saved_it_is_the_same(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": ""}}, "Precompiled"),
-        ({"pre_tokenizer": {"type": "BertPreTokenizer"}}, "BertPreTokenizer"),
-        ({"model": {"type": "WordPiece", "vocab": {}}}, "WordPiece"),
+        ({"normalizer": {"type": "Precompiled", "precompiled_charsmap": "!"}}, "precompiled_charsmap is not base64"),
+        ({"normalizer": {"type": "Phonetic"}}, "the normalizer is 'Phonetic', expected NFC, .* or Sequence"),
+        ({"pre_tokenizer": {"type": "UnicodeScripts"}}, "the pre_tokenizer is 'UnicodeScripts', expected ByteLevel"),
+        ({"decoder": {"type": "CTC"}, "pre_tokenizer": {"type": "Whitespace"}}, "the decoder is 'CTC'"),
+        ({"model": {"type": "Markov", "vocab": {}}}, "the model's type is 'Markov', expected WordPiece"),
         ({"model": {"type": "Unigram", "vocab": [["a", "b"]], "unk_id": 0}}, "expected a text and its score"),
         ({"model": {"type": "Unigram", "vocab": [["a", 0.0]], "unk_id": None}, "added_tokens": []}, "unk_id is None"),
-        ({"added_tokens": [{"id": 0, "content": "<unk>", "special": False}]}, "is not special"),
     ],
 )
 def test_what_would_differ_is_refused_by_name(change: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the sources say of LSA: row T09."""
+"""What the sources say of LSA and of the topic models after it: rows T09 and G08."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from foreword.evaluate.topics import coherence, completion_perplexity
 from foreword.evaluate.vectors import measure_analogies, read_questions
+from foreword.features.bag import BagOfWords
 from foreword.features.lsa import LSA
-from foreword.text.datasets import find
+from foreword.features.topics import LDA, PLSA
+from foreword.text.datasets import find, labelled
 from foreword.text.sources import read_documents
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
@@ -117,3 +120,31 @@ def _lowered_words(words: int) -> Corpus:
         if words <= 0:
             break
     return Corpus.from_texts(texts, WordTokenizer(min_count=5).fit(texts))
+
+
+@pytest.mark.data
+def test_g08_topics_of_newsgroups_next_to_lsa(record_property: Report) -> None:
+    """G08: a quarter of 20 Newsgroups, 20 topics. The words of a topic of pLSA or LDA belong together more than those
+    of a dimension of LSA, and both predict held-back words of new texts better than their frequencies do.
+    """
+    if not os.environ.get("FOREWORD_DATA"):
+        pytest.skip("reads 20 Newsgroups from $FOREWORD_DATA, which is not set")
+    train, test = (
+        [text.partition("\n\n")[2] for _, text in islice(labelled(f"20newsgroups:{split}"), 0, None, every)]
+        for split, every in (("train", 4), ("test", 8))
+    )
+    bag = BagOfWords(min_documents=20, max_documents=0.1)
+    counts, held = bag.fit_transform(train), bag.transform(test)
+    found = {"LSA": coherence(np.abs(LSA(20).fit(counts).components_), counts).mean()}
+    perplexity = {"word frequencies": completion_perplexity(PLSA(1).fit(counts), held)}
+    for kind in (PLSA, LDA):
+        model = kind(20).fit(counts)
+        found[kind.__name__] = coherence(model.components_, counts).mean()
+        perplexity[kind.__name__] = completion_perplexity(model, held)
+    for name, value in found.items():
+        record_property(f"G08 coherence (NPMI), {name}", round(float(value), 3))
+    for name, value in perplexity.items():
+        record_property(f"G08 perplexity of held-back words, {name}", round(value))
+    assert min(found["PLSA"], found["LDA"]) > found["LSA"]
+    assert max(perplexity["PLSA"], perplexity["LDA"]) < perplexity["word frequencies"]
+    assert perplexity["LDA"] < perplexity["PLSA"]

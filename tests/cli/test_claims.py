@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import foreword as package
+from foreword.lessons.claims import proofs
+from foreword.lessons.claims.proofs import StoredRun
 from foreword.lessons.claims.table import CLAIMS
 
 from .conftest import Foreword
@@ -36,7 +39,7 @@ def test_json(foreword: Foreword) -> None:
     told = json.loads(foreword("claims", "--json").stdout)
     assert [row["id"] for row in told] == [claim.id for claim in CLAIMS]
     assert set(told[0]) == {"id", "says", "verdict", "why", "found", "measured", "stored", "tests"}
-    assert {"test", "outcome", "seconds", "date", "machine"} == set(told[0]["tests"][0])
+    assert {"test", "outcome", "seconds", "date", "machine", "commit"} == set(told[0]["tests"][0])
     measured = next(row for row in told if row["id"] == "K02")["measured"]
     assert 4 < float(measured["characters for each word"]) < 8
 
@@ -47,6 +50,25 @@ def test_fast_ones_are_run(foreword: Foreword) -> None:
     assert result.exit_code == 0, result.stderr
     assert "2 tests ran now: 2 passed" in result.stderr
     assert "differ" not in result.stderr
+
+
+def test_a_run_fails_on_numbers_that_are_old_or_differ(foreword: Foreword, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = "tests/claims/test_recurrent_claims.py::test_r12_powers"
+    now = StoredRun(["R12"], "passed", 0.1, "2026-01-01", "here", "3ef93fa", "0a1b", {"R12": {"a": "1"}})
+    monkeypatch.setattr(proofs, "find_proofs", lambda root: {test: proofs.Proof(["R12"], "0a1b")})
+    monkeypatch.setattr(
+        proofs, "run_tests", lambda root, tests, meter: {test: proofs.ProofRun("passed", 0.1, now.measured)}
+    )
+    for stored, fault in (
+        ({test: now}, None),
+        ({}, "1 tests are newer than the stored numbers"),
+        ({test: replace(now, digest="else")}, "1 tests are newer than the stored numbers"),
+        ({test: replace(now, measured={"R12": {"a": "2"}})}, f"differ from the stored ones in {test}"),
+    ):
+        monkeypatch.setattr(proofs, "read_stored", lambda stored=stored: stored)
+        result = foreword("claims", "R12", "--run", "--json")
+        assert result.exit_code == (fault is not None)
+        assert fault is None or fault in result.stderr
 
 
 def test_unknown_ids_are_one_line(foreword: Foreword) -> None:

@@ -97,6 +97,7 @@ def test_no_command_shows_the_help(foreword: Foreword) -> None:
         (["tokenize", "train", "text.txt"], "--out"),
         (["train", "nonsense", "text.txt", "-o", "model"], "expected unigram"),
         (["train", "unigram", "text.txt", "-o", "model", "--set", "order=5"], "expected add"),
+        (["train", "unigram", "text.txt", "-o", "model", "--set", "ad=1"], "did you mean add?"),
         (["train", "unigram", "text.txt", "-o", "model", "--set", "add=much"], "expected a number"),
         (["train", "unigram", "text.txt", "-o", "model", "--set", "add"], "NAME=VALUE"),
         (["train", "unigram", "text.txt", "-o", "model", "--resume"], "nothing to resume"),

@@ -54,6 +54,18 @@ def test_the_options_reach_the_tokenizer(foreword: Foreword, text: Path, tmp_pat
     assert tokenizer.cleaning.form == "NFC"
 
 
+def test_vetoed_tokens_are_not_made(foreword: Foreword, text: Path, tmp_path: Path) -> None:
+    learn = ["tokenize", "train", text, "--vocab", 270, "--quiet"]
+    assert foreword(*learn, "-o", tmp_path / "free").exit_code == 0
+    merged = [load(tmp_path / "free").vocab[merge.merged] for merge in load(tmp_path / "free").steps()]
+    (tmp_path / "veto.txt").write_text("\n".join(merged[:2]), encoding="utf-8")
+    assert foreword(*learn, "-o", tmp_path / "out", "--veto", tmp_path / "veto.txt").exit_code == 0
+    assert not set(merged[:2]) & set(load(tmp_path / "out").vocab)
+    refused = foreword(*learn, "-o", tmp_path / "words", "--kind", "word", "--veto", tmp_path / "veto.txt")
+    assert refused.exit_code == 2
+    assert "--veto" in refused.stderr
+
+
 def test_word_options_reach_the_tokenizer(foreword: Foreword, text: Path, tmp_path: Path) -> None:
     options = ["--kind", "word", "--vocab", 6, "--min-count", 2, "--split", "punctuation"]
     assert foreword("tokenize", "train", text, "-o", tmp_path / "out", *options).exit_code == 0

@@ -13,8 +13,10 @@ from foreword.storage.folder import load, pack, save, unpack, verify
 
 from .models import CLASSIFIERS, COMPOSED, LANGUAGE_MODELS, RANKERS, TAGGERS, TOKENIZERS, VECTORS
 
-OF_OTHER_TOOLS = {"kenlm", "hashed-words"}
-"""Kinds that are read from files of other tools, never trained: ``tests/against/test_kenlm_binary.py`` tests them."""
+OF_OTHER_TOOLS = {"kenlm", "hashed-words", "steps"}
+"""Kinds that are read from files of other tools, never trained: ``tests/against/test_kenlm_binary.py`` and
+``test_tokenizers_steps.py`` test them.
+"""
 
 FROZEN = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 

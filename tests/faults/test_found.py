@@ -5,14 +5,20 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import multiprocessing
 import os
+import re
+import signal
 import struct
 import subprocess
 import sys
+import threading
+import time
+import warnings
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -26,9 +32,10 @@ from foreword.fasttext.files import MOST_PRUNED, write_fasttext
 from foreword.fasttext.kernels_lines import make_line_workspace
 from foreword.fasttext.model import _kept_buckets
 from foreword.fasttext.quantize import quantize
-from foreword.filtering import Filtering, filter_files
+from foreword.filtering import Filtering, filter_files, run, worker
 from foreword.filtering.ledger import FOLDER, Ledger
 from foreword.filtering.models import fingerprint
+from foreword.filtering.shards import OpenFilter
 from foreword.filtering.tables import read_table
 from foreword.filtering.worker import Done
 from foreword.ngram.arpa import write_arpa
@@ -37,10 +44,12 @@ from foreword.pipeline.language import TextLM
 from foreword.storage import folder as folder_module
 from foreword.storage.folder import load, save
 from foreword.text import lines as lines_module
+from foreword.text.encodings import Decoding
 from foreword.text.labelled import read_labelled
 from foreword.text.parquet import _rows_per_batch
 from foreword.text.rows import RowReading, read_rows
 from foreword.text.sources import Reading, read_blocks, read_lines
+from foreword.text.unicode import Errors
 from foreword.tokens.words import WordTokenizer
 
 TEXTS = ["the cat sat", "a dog and a cat", "on the mat"] * 4
@@ -338,3 +347,66 @@ def test_a_line_that_only_a_compressed_file_can_hold_is_refused(place: Path, mon
 def test_a_scored_row_is_json_whatever_it_holds(row: dict[str, Any], line: str) -> None:
     """Half of a surrogate pair raised an error of Python's, and ``Infinity`` was printed."""
     assert as_object(row, {"score": -1.5}) == line
+
+
+def shards(place: Path, text: str = "\n".join(TEXTS)) -> tuple[str, Filtering]:
+    """A folder of three files, and what is to be done with them."""
+    (place / "web").mkdir()
+    for number in range(3):
+        (place / "web" / f"{number}.txt").write_bytes(text.encode("latin-1"))
+    save(TextLM(WordTokenizer(), NgramLM(2)).fit(TEXTS), place / "lm")
+    return str(place / "web"), Filtering([("", str(place / "lm"))], score_only=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="there is no such call")
+def test_a_stopped_worker_is_reported(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run once waited for it in silence."""
+    source, filtering = shards(place)
+    monkeypatch.setattr(worker, "SILENCE", 0.4)
+
+    def stop_and_continue() -> None:
+        while not (children := multiprocessing.active_children()):
+            time.sleep(0.01)
+        os.kill(children[0].pid or 0, signal.SIGSTOP)
+        while not seen:
+            time.sleep(0.01)
+        os.kill(children[0].pid or 0, signal.SIGCONT)
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        stopping = threading.Thread(target=stop_and_continue)
+        stopping.start()
+        assert filter_files(source, place / "out", filtering, processes=2).shards == 3
+        stopping.join()
+    line = r"no progress for \d+ s: worker process (\d+) is stopped; kill -CONT \1 resumes it"
+    assert re.fullmatch(line, str(seen[0].message))
+
+
+def test_a_model_moved_away_before_a_worker_opens_it_is_one_line(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The worker printed a traceback, and the run blamed the memory."""
+    source, filtering = shards(place)
+
+    def open_and_move(filtering: Filtering) -> OpenFilter:
+        opened = OpenFilter(filtering)
+        (place / "lm").rename(place / "moved")
+        return opened
+
+    monkeypatch.setattr(run, "OpenFilter", open_and_move)
+    with pytest.raises(InputError, match="lm: no such file or folder"):
+        filter_files(source, place / "out", filtering, processes=2)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_run_in_another_encoding_is_not_resumed(place: Path) -> None:
+    source, filtering = shards(place, "gr\xfc\xdfe\n")
+
+    def filter_as(encoding: str) -> None:
+        errors = cast(Errors, Decoding("strict", encoding))
+        filter_files(source, place / "out", replace(filtering, errors=errors), processes=1)
+
+    filter_as("latin-1")
+    filter_as("iso8859_1")  # the same by another name
+    with pytest.raises(InputError, match="a run with another encoding"):
+        filter_as("cp1251")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from foreword.lessons.claims.proofs import StoredRun
+    from foreword.lessons.claims.proofs import Proof, StoredRun
     from foreword.lessons.claims.table import ClaimRow
 
 EXAMPLES = examples(
@@ -22,8 +22,12 @@ EXAMPLES = examples(
     "foreword claims R13 Z01",
     "foreword claims --fast",
     "foreword claims L10 --run",
+    "foreword claims --stale --write",
     "foreword claims --json | jq '.[] | select(.verdict != \"holds\")'",
 )
+
+TOLD = ("outcome", "seconds", "date", "machine", "commit")
+"""Facts of a run that are shown."""
 
 FAST = 1.0
 """Seconds that a test may take, when it last ran, to be one of the fast ones."""
@@ -36,28 +40,39 @@ def claims(
     *,
     fast: Annotated[bool, typer.Option("--fast", help=f"Run the tests that take at most {FAST:.0f} second.")] = False,
     run: Annotated[bool, typer.Option("--run", help="Run all tests of these claims, which may take minutes.")] = False,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Run the tests that are new or have changed since they last ran.")
+    ] = False,
     write: Annotated[bool, typer.Option("--write", help="Store the measurements, and write docs/CLAIMS.md.")] = False,
     output: OutputOptions,
 ) -> None:
     """Compare the statements of the teaching sources with what was measured.
 
-    Without --fast or --run the numbers are those of the last stored run. Running needs a checkout of the repository
-    with what make test installs; the exit status is 1 if a test fails.
+    Without --fast, --run or --stale the numbers are those of the last stored run. Running needs a checkout of the
+    repository with what make test installs. The exit status is 1 if a test fails and, without --write, if stored
+    numbers are older than their tests or differ from what is measured now.
     """
     from foreword.cli.printing import print_message, write_json
-    from foreword.lessons.claims.proofs import checkout, find_proofs, needed_checkout, read_stored
+    from foreword.lessons.claims.proofs import checkout, find_proofs, needed_checkout, outdated, read_stored
     from foreword.lessons.claims.table import rows_of, select_claims
 
     asked = select_claims(ids or [])
     stored = read_stored()
     new: dict[str, StoredRun] = {}
-    if fast or run:
+    faults: list[str] = []
+    if fast or run or stale:
         root = needed_checkout()
-        proofs = find_proofs(root)
-        wanted = [test for test, proved in proofs.items() if any(claim.id in proved for claim in asked)]
-        if not run:
-            wanted = [test for test in wanted if test in stored and stored[test].seconds <= FAST]
-        new = _run(root, wanted, proofs, output.quiet)
+        proofs = {
+            test: proof for test, proof in find_proofs(root).items() if any(claim.id in proof.claims for claim in asked)
+        }
+        old = outdated(stored, proofs)
+        wanted = {
+            test: proof
+            for test, proof in proofs.items()
+            if run or (stale and test in old) or (fast and test in stored and stored[test].seconds <= FAST)
+        }
+        new = _run(root, wanted, output.quiet)
+        faults = _faults(stored, new, old if run else [], write)
     # A test that was skipped, for want of data or of a browser, says nothing against what it measured elsewhere.
     runs = {**stored, **{test: ran for test, ran in new.items() if ran.outcome != "skipped" or test not in stored}}
     if write:
@@ -65,26 +80,50 @@ def claims(
     rows = rows_of(asked, runs)
     write_json([facts(row) for row in rows]) if output.as_json else _print(rows, in_full=bool(ids))
     if not output.quiet:
-        print_message(_closing(rows, stored, new, checkout() is not None))
-    failed = [test for test, ran in new.items() if ran.outcome == "failed"]
-    if failed:
-        raise ForewordError(f"{len(failed)} of {len(new)} tests failed: {', '.join(failed)}")
+        print_message(_closing(rows, new, checkout() is not None))
+    if faults:
+        raise ForewordError("; ".join(faults))
 
 
-def _run(root: Path, tests: Sequence[str], proofs: Mapping[str, list[str]], quiet: bool) -> dict[str, StoredRun]:
+def _run(root: Path, tests: Mapping[str, Proof], quiet: bool) -> dict[str, StoredRun]:
     from foreword.cli.progress import progress
-    from foreword.lessons.claims.proofs import StoredRun, run_tests, this_machine, today
+    from foreword.lessons.claims.proofs import StoredRun, run_tests, this_commit, this_machine, today
 
     if not tests:
         return {}
     with progress(quiet) as meter:
-        found = run_tests(root, tests, meter)
-    date, machine = today(), this_machine()
+        found = run_tests(root, list(tests), meter)
+    where = today(), this_machine(), this_commit()
     return {
-        test: StoredRun(proofs[test], each.outcome, each.seconds, date, machine, each.measured)
+        test: StoredRun(
+            tests[test].claims, each.outcome, each.seconds, *where, digest=tests[test].digest, measured=each.measured
+        )
         for test, each in found.items()
-        if test in proofs
+        if test in tests
     }
+
+
+def _faults(
+    stored: Mapping[str, StoredRun], new: Mapping[str, StoredRun], old: Sequence[str], write: bool
+) -> list[str]:
+    """Return what is wrong with the runs and, unless they replace what is stored, with the stored ones."""
+    failed = [test for test, ran in new.items() if ran.outcome == "failed"]
+    faults = [f"{len(failed)} of {len(new)} tests failed: {', '.join(failed)}"] if failed else []
+    if write:
+        return faults
+    if old:
+        faults.append(f"{len(old)} tests are newer than the stored numbers, store them by --write: {', '.join(old)}")
+    if differ := _differing(stored, new):
+        faults.append(f"recorded numbers differ from the stored ones in {', '.join(differ)}")
+    return faults
+
+
+def _differing(stored: Mapping[str, StoredRun], new: Mapping[str, StoredRun]) -> list[str]:
+    return [
+        test
+        for test, ran in new.items()
+        if ran.outcome == "passed" and test in stored and stored[test].measured != ran.measured
+    ]
 
 
 def _write(root: Path, runs: Mapping[str, StoredRun]) -> None:
@@ -94,7 +133,7 @@ def _write(root: Path, runs: Mapping[str, StoredRun]) -> None:
     from foreword.storage.atomic import atomic_file
 
     there = find_proofs(root)
-    kept = {test: replace(ran, claims=there[test]) for test, ran in runs.items() if test in there}
+    kept = {test: replace(ran, claims=there[test].claims) for test, ran in runs.items() if test in there}
     write_stored(kept)
     with atomic_file(root / "docs" / "CLAIMS.md") as new:
         new.write_text(write_page(rows_of(CLAIMS, dict(sorted(kept.items())))), encoding="utf-8")
@@ -114,10 +153,7 @@ def facts(row: ClaimRow) -> dict[str, Any]:
         "found": claim.found,
         "measured": row.measured,
         "stored": None if claim.stored is None else asdict(claim.stored),
-        "tests": [
-            {"test": test, "outcome": ran.outcome, "seconds": ran.seconds, "date": ran.date, "machine": ran.machine}
-            for test, ran in row.tests.items()
-        ],
+        "tests": [{"test": test, **{name: getattr(ran, name) for name in TOLD}} for test, ran in row.tests.items()],
     }
 
 
@@ -144,14 +180,14 @@ def _told(row: ClaimRow) -> dict[str, str]:
         told["stored"] = (
             f"{stored.found}\n{stored.where}; {stored.date}; seed: {stored.seed}; machine: {stored.machine}"
         )
-    tests = (f"{test}: {ran.outcome}, {ran.seconds:.2f} s, {ran.date}" for test, ran in row.tests.items())
+    tests = (
+        f"{test}: {ran.outcome}, {ran.seconds:.2f} s, {ran.date}, {ran.commit[:7]}" for test, ran in row.tests.items()
+    )
     told["proved by"] = "\n".join(tests) or "no test has run"
     return told
 
 
-def _closing(
-    rows: Sequence[ClaimRow], stored: Mapping[str, StoredRun], new: Mapping[str, StoredRun], in_checkout: bool
-) -> str:
+def _closing(rows: Sequence[ClaimRow], new: Mapping[str, StoredRun], in_checkout: bool) -> str:
     from foreword.lessons.claims.table import VERDICTS
 
     verdicts = [row.claim.verdict for row in rows]
@@ -160,8 +196,6 @@ def _closing(
         dates = sorted({ran.date for row in rows for ran in row.tests.values()})
         where = "" if in_checkout else "; this package came without its tests, so nothing can be run here"
         return f"{counted}; numbers stored on {' and '.join(dates) or 'no day'}{where}"
-    others = [test for test, ran in new.items() if test in stored and stored[test].measured != ran.measured]
-    differ = f"; recorded numbers differ from the stored ones in {', '.join(others)}" if others else ""
     outcomes = [ran.outcome for ran in new.values()]
     told = ", ".join(f"{outcomes.count(name)} {name}" for name in ("passed", "failed", "skipped"))
-    return f"{counted}; {len(new)} tests ran now: {told}{differ}"
+    return f"{counted}; {len(new)} tests ran now: {told}"

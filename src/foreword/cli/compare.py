@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from foreword.cli.options import TEXT_HELP, OutputOptions, ReadingOptions, Seed, VocabularyOptions, examples
+from foreword.cli.options import (
+    TEXT_HELP,
+    DeviceOption,
+    OutputOptions,
+    ReadingOptions,
+    Seed,
+    VocabularyOptions,
+    examples,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,6 +54,7 @@ class LadderOptions:
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Train all models again, also those that a stopped run had finished.")
     ] = False
+    device: DeviceOption = None
     seed: Seed = 0
 
 
@@ -63,7 +72,7 @@ def compare(
     documents 18 are for training, one for validation and one for the test.
 
     Networks share the time that the other models leave of --time-budget, and stop earlier when the validation part
-    improves no more. Without torch they are left out.
+    improves no more. Without torch they are left out. --device cuda adds AWD-LSTM and the Mogrifier, which need a GPU.
 
     A run that was stopped is resumed when the same command is given again: until then, what was finished is kept in
     the user's cache folder.
@@ -99,6 +108,7 @@ def _events(
         max_size=vocabulary.vocab,
         time_budget=ladder.time_budget,
         seed=ladder.seed,
+        device=ladder.device,
         most_bytes=max(1, round(1e6 * ladder.sample)),
         keep=kept_runs(),
         resume=not ladder.fresh,

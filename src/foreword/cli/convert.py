@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from foreword.pipeline.language import TextLM
     from foreword.tokens.bpe import BPETokenizer
     from foreword.tokens.sentencepiece import SentencePieceTokenizer
+    from foreword.tokens.steps.tokenizer import StepTokenizer
     from foreword.vectors.wordvectors import WordVectors
 
 EXAMPLES = examples(
@@ -104,13 +105,14 @@ def _convert(found: Any, source: str, out: str, store: Stored | None) -> dict[st
     from foreword.pipeline.language import TextLM
     from foreword.tokens.bpe import BPETokenizer
     from foreword.tokens.sentencepiece import SentencePieceTokenizer
+    from foreword.tokens.steps.tokenizer import StepTokenizer
 
     to_json = is_tokenizer_json(out)
     if out.endswith(ONNX):
         return _convert_to_onnx(found, source, out)
     if isinstance(found, TextLM) and isinstance(found.model, NgramLM | KenlmLM) and not to_json:
         return _convert_ngrams(found, found.model, out)
-    if isinstance(found, BPETokenizer) and not out.endswith(ARPA):
+    if isinstance(found, BPETokenizer | StepTokenizer) and not out.endswith(ARPA):
         return _convert_tokenizer(found, out)
     if isinstance(found, SentencePieceTokenizer) and not to_json and not out.endswith(ARPA):
         return _convert_tokenizer(found, out)
@@ -165,7 +167,7 @@ def _convert_to_onnx(found: object, source: str, out: str) -> dict[str, int]:
     return {"vocabulary": len(model.vocab), "parameters": model.parameter_count}
 
 
-def _convert_tokenizer(tokenizer: BPETokenizer | SentencePieceTokenizer, out: str) -> dict[str, int]:
+def _convert_tokenizer(tokenizer: BPETokenizer | SentencePieceTokenizer | StepTokenizer, out: str) -> dict[str, int]:
     from foreword.cli.models import save_tokenizer
     from foreword.tokens.bpe import BPETokenizer
 

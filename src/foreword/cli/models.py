@@ -174,9 +174,10 @@ def _write_json(tokenizer: TextTokenizer, out: str) -> None:
     from foreword.cli.printing import write_bytes
     from foreword.storage.folder import kind_of
     from foreword.tokens.bpe import BPETokenizer
+    from foreword.tokens.steps.tokenizer import StepTokenizer
     from foreword.tokens.tokenizer_json import write_tokenizer_json
 
-    if not isinstance(tokenizer, BPETokenizer):
+    if not isinstance(tokenizer, BPETokenizer | StepTokenizer):
         raise InputError(
             f"cannot write {out}: tokenizer.json holds BPE tokenizers, and this one is {kind_of(tokenizer)}"
         )

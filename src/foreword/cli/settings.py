@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from difflib import get_close_matches
 from inspect import signature
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, Unpack, get_args, get_origin, get_type_hints
@@ -81,8 +82,10 @@ def _parse(setting: str, kind: str, allowed: dict[str, Any], aliases: dict[str, 
         raise typer.BadParameter(f"{setting!r} is not NAME=VALUE", param_hint=HINT)
     if name not in allowed:
         shared = {own: each for each, own in aliases.items()}
-        known = ", ".join(shared.get(each, each) for each in allowed) or "none"
-        raise typer.BadParameter(f"{kind} has no setting {name!r}: expected {known}", param_hint=HINT)
+        known = [shared.get(each, each) for each in allowed]
+        meant = "".join(f" (did you mean {each}?)" for each in get_close_matches(name, known, 1))
+        listed = ", ".join(known) or "none"
+        raise typer.BadParameter(f"{kind} has no setting {name!r}{meant}: expected {listed}", param_hint=HINT)
     value = _value(text)
     if not fits(value, allowed[name]):
         raise typer.BadParameter(f"{name} cannot be {text!r}: expected {spelled(allowed[name])}", param_hint=HINT)

@@ -53,7 +53,7 @@ SIZES = ("vocab_size", "max_size")
 
 @dataclass(frozen=True, slots=True)
 class CountingOptions:
-    """How the text is counted."""
+    """How the text is counted, and which merges are refused."""
 
     memory: Annotated[
         int,
@@ -65,6 +65,15 @@ class CountingOptions:
     resume: Annotated[bool, typer.Option("--resume", help="Resume counting that was stopped, for bpe.")] = False
     overwrite: Overwrite = False
     ray: RayOption = None
+    veto: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Never make these tokens, one per line, for bpe.")
+    ] = None
+
+    def vetoed(self) -> list[str] | None:
+        """Return the tokens that must not be made."""
+        from foreword.text.sources import read_lines
+
+        return None if self.veto is None else list(read_lines(str(self.veto)))
 
 
 def train(
@@ -91,10 +100,10 @@ def train(
 ) -> None:
     """Learn a tokenizer from a text.
 
-    BPE has the settings pattern (gpt2, cl100k, qwen2 or none: tokens do not cross its matches), min_frequency (do not
-    merge rarer pairs), lowercase and form (NFC, NFD, NFKC or NFKD). Words have split (space or punctuation), lowercase
-    and form. Unigram has normalisation (nmt_nfkc or identity), coverage and byte_fallback; a name in .model is a file
-    for sentencepiece.
+    BPE has the settings pattern (gpt2, cl100k, o200k, qwen2 or none: tokens do not cross its matches), min_frequency
+    (do not merge rarer pairs), lowercase and form (NFC, NFD, NFKC or NFKD). Words have split (space or punctuation),
+    lowercase and form. Unigram has normalisation (nmt_nfkc or identity), coverage and byte_fallback; a name in .model
+    is a file for sentencepiece.
 
     Ctrl-C stops counting, and --resume continues: the counts are kept in TOKENIZER.partial until the tokenizer is
     saved. With --ray, the tasks of a Ray cluster count, and the tokenizer is the same; all nodes must be able to read
@@ -128,7 +137,11 @@ def new_tokenizer(
             option = option.removesuffix("_tokens").replace("_", "-")
             raise typer.BadParameter(f"means nothing to --kind {kind}", param_hint=f"'--{option}'")
         arguments[name] = value
-    for option, asked in (("resume", counting.resume), ("ray", counting.ray is not None)):
+    for option, asked in (
+        ("resume", counting.resume),
+        ("ray", counting.ray is not None),
+        ("veto", counting.veto is not None),
+    ):
         if asked and option not in chosen.training:
             raise typer.BadParameter(f"means nothing to --kind {kind}", param_hint=f"'--{option}'")
     if counting.resume and counting.ray is not None:
@@ -180,9 +193,8 @@ def learn(
         from foreword.cluster.counting import fit_tokenizer
 
         with ray_output_to_stderr():
-            return fit_tokenizer(
-                tokenizer, files_in(texts, meter), reading, address=how.ray or None, memory=how.memory, meter=meter
-            )
+            options: dict[str, Any] = {"memory": how.memory, "veto": how.vetoed(), "meter": meter}
+            return fit_tokenizer(tokenizer, files_in(texts, meter), reading, address=how.ray or None, **options)
     text = Tally(blocks_in(texts, reading, meter))
     kind = kinds.of(tokenizer)
     if kind.name != "bpe":
@@ -191,7 +203,7 @@ def learn(
         return text.bytes
     counting = Counting(tuple(texts), reading, out, how.resume, how.threads, how.memory)
     with counting.kept():
-        tokenizer.fit_counted(counting.count(tokenizer, text), memory=how.memory, meter=meter)
+        tokenizer.fit_counted(counting.count(tokenizer, text), memory=how.memory, veto=how.vetoed(), meter=meter)
         save_tokenizer(tokenizer, out)
     return text.bytes
 

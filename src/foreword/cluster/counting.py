@@ -18,7 +18,7 @@ from foreword.protocols import Meter
 from foreword.text.block import Block
 from foreword.text.segments import SEGMENT_BYTES, Segment, read_segment, segments_of
 from foreword.text.sources import Reading, no_text
-from foreword.tokens.bpe import DEFAULT_MEMORY, BPETokenizer
+from foreword.tokens.bpe import DEFAULT_MEMORY, BPETokenizer, Vetoed
 from foreword.tokens.counting import Counted, count_pieces_of, merge_counted
 from foreword.tokens.words import WordTokenizer
 
@@ -48,6 +48,7 @@ def fit_tokenizer(
     address: str | None = None,
     memory: int = DEFAULT_MEMORY,
     segment_bytes: int = SEGMENT_BYTES,
+    veto: Vetoed | None = None,
     meter: Meter | None = None,
 ) -> int:
     """Do what ``fit_blocks`` does, from files that the cluster at ``address`` counts; return the bytes of text."""
@@ -57,7 +58,7 @@ def fit_tokenizer(
     if not counted.counts[0]:
         raise no_text(list(names))
     if isinstance(tokenizer, BPETokenizer):
-        tokenizer.fit_counted(counted, memory=memory, meter=meter)
+        tokenizer.fit_counted(counted, memory=memory, veto=veto, meter=meter)
     else:
         tokenizer.fit_counted(counted)
     return size

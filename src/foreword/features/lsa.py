@@ -65,7 +65,7 @@ class LSA(Transformer):
     def fit_transform(self, X: Counts, y: Any = None) -> Doubles:
         """Decompose a matrix and return U Σ, (documents, k)."""
         self._check_settings()
-        matrix = _matrix(X)
+        matrix = as_matrix(X)
         if self.dimensions > min(matrix.shape):
             raise SettingError(f"dimensions={self.dimensions} is more than a matrix of {_by(matrix)} has")
         wide = matrix.shape[0] < matrix.shape[1]
@@ -88,7 +88,7 @@ class LSA(Transformer):
     def transform(self, X: Counts) -> Doubles:
         """Return X V, (documents, k)."""
         width = self._components().shape[1]
-        matrix = _matrix(X)
+        matrix = as_matrix(X)
         if matrix.shape[1] != width:
             raise MatrixError(f"X has {matrix.shape[1]} features, but LSA is expecting {width} features as input")
         transformed: Doubles = matrix @ self.components_.T
@@ -238,7 +238,7 @@ class MatrixError(InputError, ValueError):
     """A matrix that cannot be decomposed; scikit-learn's pipelines and searches expect a ValueError."""
 
 
-def _matrix(X: Counts) -> Counts:
+def as_matrix(X: Counts) -> Counts:
     """Return X as a sparse float64 matrix; raise a MatrixError unless all of it is finite."""
     X = without_frame(X)
     if not sparse.issparse(X):

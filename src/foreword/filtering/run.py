@@ -27,6 +27,7 @@ from foreword.native.parallel import cores
 from foreword.ngram.kenlm_format import looks_like_kenlm
 from foreword.protocols import Meter
 from foreword.storage.folder import load, save
+from foreword.text.encodings import UTF8, encoding_of
 from foreword.text.files import ADDRESS, find_files
 from foreword.text.rows import LineRows
 
@@ -105,6 +106,8 @@ def _settings(filtering: Filtering) -> dict[str, Any]:
     for each in fields(filtering):  # so that a run is resumed that began before there were such settings
         if each.name in SINCE_0_2 and settings[each.name] == each.default:
             del settings[each.name]
+    if encoding_of(filtering.errors) != UTF8:
+        settings["encoding"] = encoding_of(filtering.errors)
     settings["models"] = [[name, fingerprint(path)] for name, path in filtering.models]
     settings["table"] = read_table(filtering.table) if filtering.table else None
     return settings

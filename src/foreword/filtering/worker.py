@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -31,6 +32,9 @@ NOT_BEGUN = (
 
 POLL = 0.2
 """Seconds between two reports of progress."""
+
+SILENCE = 60.0
+"""Seconds without progress after which the user is told, and again after twice, four times ... as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,7 @@ def _in_parallel(
     counter, begun = context.Value("q", 0), context.Value("b", 0)
     coming, running = iter(tasks), set[Future[Done]]()
     own: Future[Done] | None = None
+    silence = _Silence()
     with (
         ProcessPoolExecutor(processes - 1, context, _start, (opened.filtering, counter, begun)) as pool,
         ThreadPoolExecutor(1) as thread,
@@ -134,12 +139,51 @@ def _in_parallel(
                     return
                 finished, running = wait(running, POLL, FIRST_COMPLETED)
                 report(counter.value)
+                silence.poll(counter.value, bool(finished))
                 for future in finished:
                     yield future.result()
         except BrokenProcessPool as error:
             raise ForewordError(KILLED if begun.value else NOT_BEGUN) from error
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+class StalledWarning(UserWarning):
+    """A run waits for processes that make no progress."""
+
+
+class _Silence:
+    """Warns of a run without progress. Polls are counted, not seconds: the run itself may have been stopped."""
+
+    def __init__(self) -> None:
+        self._read = self._polls = 0
+
+    def poll(self, read: int, finished: bool) -> None:
+        """Take note of the bytes read so far, and of whether a task has finished since the last call."""
+        self._polls = 0 if finished or read != self._read else self._polls + 1
+        self._read = read
+        times, rest = divmod(self._polls, round(SILENCE / POLL))
+        if rest == 0 and times.bit_count() == 1:
+            warnings.warn(_stalled(self._polls * POLL), StalledWarning, stacklevel=2)
+
+
+def _stalled(seconds: float) -> str:
+    """Describe a run that has read nothing for so long, and what can be done."""
+    processes = sorted(child.pid for child in multiprocessing.active_children() if child.pid)
+    stopped = " ".join(str(process) for process in processes if _is_stopped(process))
+    if stopped:
+        return f"no progress for {seconds:.0f} s: worker process {stopped} is stopped; kill -CONT {stopped} resumes it"
+    return (
+        f"no progress for {seconds:.0f} s: worker process {' '.join(map(str, processes))} waits for a slow disk or "
+        "model, or hangs; Ctrl-C ends the run, and the same command resumes it"
+    )
+
+
+def _is_stopped(process: int) -> bool:
+    """Return whether a child process is stopped, as by SIGSTOP; False where the system cannot say."""
+    if not hasattr(os, "waitid"):
+        return False
+    return os.waitid(os.P_PID, process, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def end_if_imported() -> None:
@@ -169,12 +213,18 @@ def _start(filtering: Filtering, counter: Any, begun: Any) -> None:
     warnings.simplefilter("ignore", UserWarning)  # the first process, which opens the same models, has reported them
     choose_allocator()
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _here[:] = [OpenFilter(filtering), _adding(counter)]
+    _here[:] = [filtering, _adding(counter)]
     report_cut_files()
 
 
 def _perform_here(task: Task) -> Done:
-    return perform(_here[0], task, _here[1])
+    return perform(_opened(_here[0]), task, _here[1])
+
+
+@lru_cache(maxsize=1)
+def _opened(filtering: Filtering) -> OpenFilter:
+    """Map the models with the first task: an error reaches the first process, where one of ``_start`` would not."""
+    return OpenFilter(filtering)
 
 
 def _end_with_parent() -> None:

@@ -76,6 +76,9 @@ class HMM(ShownInNotebook, MeanScore):
     start_ (S,), transition_ (S, S), emission_ (S, K): the parameters; each row sums to one; read-only.
     objectives_: for each round of EM the log-likelihood of the text, plus the log-prior where there is smoothing, under
         the parameters that the round began with; it never falls. valid_score_: the score of the validation text.
+    ended_: why the last training ended: "tolerance", the gains shrank below it; "plateau", a gain was below it but the
+        next would be larger, as in the first rounds after a random initialisation; "validation", that text became no
+        likelier; "last round"; "" while it runs, or if the caller stopped it. converged_: whether by tolerance.
     """
 
     states: int = 32
@@ -90,6 +93,7 @@ class HMM(ShownInNotebook, MeanScore):
     def __post_init__(self) -> None:
         self.objectives_: list[float] = []
         self.valid_score_ = math.nan
+        self.ended_: Literal["", "tolerance", "plateau", "validation", "last round"] = ""
         self._state: _Fitted | None = None
 
     def __repr__(self) -> str:
@@ -188,7 +192,7 @@ class HMM(ShownInNotebook, MeanScore):
 
     def _rounds(self, corpus: Corpus, valid: Corpus | None) -> Iterator[Step]:
         tokens = len(corpus.ids)
-        self.objectives_, self.valid_score_ = [], math.nan
+        self.objectives_, self.valid_score_, self.ended_ = [], math.nan, ""
         best: tuple[float, int, Parameters] | None = None
         for number in range(1, self.iterations + 1):
             before = self._fitted.parameters
@@ -201,11 +205,29 @@ class HMM(ShownInNotebook, MeanScore):
                     best = self.valid_score_, number, self._fitted.parameters
             yield Step(number * tokens, self.iterations * tokens, -log_likelihood / tokens, 0.0)
             if number > 1 and self.objectives_[-1] - self.objectives_[-2] < self.tolerance * tokens:
+                self.ended_ = "tolerance" if self._gains_shrink(corpus) else "plateau"
                 break
             if best is not None and number - best[1] >= PATIENCE:
+                self.ended_ = "validation"
                 break
+        else:
+            self.ended_ = "last round"
         if best is not None:
             self._set(best[2], self.vocab)
+
+    def _gains_shrink(self, corpus: Corpus) -> bool:
+        """Return whether the next round would gain no more than the last one did: near an optimum EM's gains fall by a
+        constant factor, and while it leaves a saddle point they grow.
+        """
+        objective = learning.expected_counts(self._fitted.parameters, corpus, self.threads)[1]
+        objective += learning.log_prior(self._fitted.parameters, self.smoothing)
+        before, last = self.objectives_[-2:]
+        return objective - last <= last - before + NOISE[self.dtype] * abs(last)
+
+    @property
+    def converged_(self) -> bool:
+        """Whether training ended because its gains shrank below the tolerance."""
+        return self.ended_ == "tolerance"
 
     def _add_objective(self, objective: float) -> None:
         last = self.objectives_[-1] if self.objectives_ else -math.inf

@@ -1,4 +1,4 @@
-"""How sure a perplexity is: the bootstrap over documents.
+"""How sure a measure is: the bootstrap over documents.
 
 The test documents are drawn again, with replacement, as many as there are; the perplexity of each draw is computed, and
 the middle 95 % of a thousand of them is the interval (B. Efron, "Bootstrap methods: another look at the jackknife",
@@ -13,7 +13,7 @@ Shapes: T tokens, D documents, M models, S draws.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -49,6 +49,20 @@ def resampled_means(logs: Sequence[Doubles], offsets: Longs, *, seed: int = 0) -
     return means
 
 
+def resampled_sums(rows: Doubles, *, seed: int = 0) -> Iterator[Doubles]:
+    """Yield the sum of each draw of statistics (D, …) that add up over documents."""
+    random = np.random.default_rng(seed)
+    even = np.full(len(rows), 1 / len(rows))
+    for _ in range(DRAWS):
+        yield np.tensordot(random.multinomial(len(rows), even).astype(np.float64), rows, 1)
+
+
+def interval(values: Sequence[float] | Doubles) -> tuple[float, float]:
+    """Return the quantiles that enclose ``LEVEL``."""
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
+
+
 def perplexity_interval(logs: Doubles, offsets: Longs, *, seed: int = 0) -> tuple[float, float]:
     """Return the 95 % interval of the perplexity; infinite where a token was given no probability."""
     if not len(logs) or not np.isfinite(logs).all():
@@ -67,5 +81,5 @@ def ratio_interval(logs: Doubles, other: Doubles, offsets: Longs, *, seed: int =
 def _middle(nats: Doubles) -> tuple[float, float]:
     """Return exp of the quantiles that enclose ``LEVEL``."""
     with np.errstate(over="ignore"):
-        low, high = np.exp(np.quantile(nats, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+        low, high = np.exp(interval(nats))
     return float(low), float(high)

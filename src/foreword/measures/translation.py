@@ -27,8 +27,11 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import foreword
 from foreword.errors import InputError, SettingError
+from foreword.measures.bootstrap import interval, resampled_sums
 
 ORDER = 4
 """BLEU's longest n-grams."""
@@ -117,6 +120,23 @@ def sentence_chrf(translation: str, *references: str, word_order: int = 0, lower
     _check_word_order(word_order)
     _check_references(references)
     return _chrf(_best_counts(translation, references, word_order, lowercase), len(references), word_order, lowercase)
+
+
+def bleu_interval(translations: Lines, *references: Lines, seed: int = 0) -> tuple[float, float]:
+    """Return the 95 % interval of BLEU, by the bootstrap over lines."""
+    matches = [_matches(line, *others, lowercase=False) for line, *others in _aligned(translations, references)]
+    rows = np.array([[each.length, each.reference_length, *each.right, *each.total] for each in matches], np.float64)
+    scores = []
+    for length, reference_length, *counts in (draw.astype(int).tolist() for draw in resampled_sums(rows, seed=seed)):
+        drawn = _Matches(length, reference_length, tuple(counts[:ORDER]), tuple(counts[ORDER:]))
+        scores.append(_bleu(drawn, len(references), lowercase=False, effective=False).score)
+    return interval(scores)
+
+
+def chrf_interval(translations: Lines, *references: Lines, seed: int = 0) -> tuple[float, float]:
+    """Return the 95 % interval of chrF, by the bootstrap over lines."""
+    rows = [_best_counts(line, others, 0, False) for line, *others in _aligned(translations, references)]
+    return interval([_f_score(draw.tolist()) for draw in resampled_sums(np.array(rows, np.float64), seed=seed)])
 
 
 # BLEU

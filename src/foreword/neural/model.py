@@ -213,11 +213,10 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
 
     def stepping(self) -> NextToken[Any]:
         """Return the model for one token at a time; on a CPU recurrent networks do without torch, which is faster."""
-        from foreword.neural.streaming import Streaming
-        from foreword.nn.recurrent_network import RecurrentNetwork
+        from foreword.neural.streaming import Streaming, streams
 
-        recurrent = isinstance(self.network(self.vocab), RecurrentNetwork)
-        return Streaming(self) if recurrent and self.flat_weights().device.type == "cpu" else self
+        fast = self.flat_weights().device.type == "cpu" and streams(self.network(self.vocab))
+        return Streaming(self) if fast else self
 
     def start(self, n: int = 1) -> NeuralState:
         """Return the state of n texts of which one ``</s>`` has been read."""

@@ -7,6 +7,7 @@ PyTorch for CUDA brings Triton; PyTorch for a CPU does not, and everything falls
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -41,10 +42,14 @@ def jit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 @cache
 def runs_kernels(kind: str, index: int | None = None) -> bool:
-    """Return whether a device of this kind, "cuda" or "cpu", runs Triton's kernels."""
-    if triton is None or kind != "cuda":
+    """Return whether a device of this kind, "cuda" or "cpu", runs Triton's kernels; warn, once, if a GPU does not."""
+    if kind != "cuda":
         return False
-    return torch.cuda.get_device_capability(index) >= OLDEST
+    old = torch.cuda.get_device_capability(index) < OLDEST
+    if triton is None or old:
+        reason = "compute capability 8.0 or more is needed" if old else "Triton is not installed"
+        warnings.warn(f"layers run by PyTorch, which is slower: {reason}", UserWarning, stacklevel=2)
+    return triton is not None and not old
 
 
 @cache

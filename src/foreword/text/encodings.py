@@ -57,6 +57,11 @@ class Decoding(str):
         return str(self), self.encoding
 
 
+def encoding_of(errors: str) -> str:
+    """Return the name of the encoding: a ``Decoding`` names it; plain strings stand for UTF-8."""
+    return getattr(errors, "encoding", UTF8)
+
+
 def _checked_name(encoding: str) -> str:
     try:
         return codecs.lookup(encoding).name
@@ -65,8 +70,8 @@ def _checked_name(encoding: str) -> str:
 
 
 def as_utf8(chunks: Iterator[Chunk], name: str, errors: str) -> Iterator[Chunk]:
-    """Yield the same text as UTF-8. errors: a ``Decoding`` names the encoding; plain strings stand for UTF-8."""
-    encoding = getattr(errors, "encoding", UTF8)
+    """Yield the same text as UTF-8. errors: see ``encoding_of``."""
+    encoding = encoding_of(errors)
     if encoding == UTF8:
         return chunks
     if encoding == GUESS:

@@ -12,7 +12,7 @@ Ties go to the pair with the smaller ids. ``merges.py`` learns the merges; here 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -29,16 +29,19 @@ from foreword.tokens.corpus import Encoded, encode_text, max_ids
 from foreword.tokens.counting import Counted, count_pieces_of, pieces_of
 from foreword.tokens.encoder_pool import EncoderPool
 from foreword.tokens.kernels import encode_bpe
-from foreword.tokens.merges import Kind, Merge, learn_from_counts, merge_table
-from foreword.tokens.pieces import CL100K, GPT2, QWEN2, SPACE_BEFORE, WHOLE, character_classes
+from foreword.tokens.merges import Kind, Merge, Veto, learn_from_counts, merge_table
+from foreword.tokens.pieces import CL100K, GPT2, O200K, QWEN2, SPACE_BEFORE, WHOLE, character_classes
 from foreword.tokens.strings import BATCH, add_strings, empty_rows
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 if TYPE_CHECKING:
     from foreword.tokens.plain import Replay
 
-Pattern = Literal["gpt2", "cl100k", "qwen2", "none"]
-_PATTERNS: dict[str, int] = {"gpt2": GPT2, "cl100k": CL100K, "qwen2": QWEN2, "none": WHOLE}
+Vetoed = Callable[[str, str], bool] | Collection[str]
+"""Merges that are refused: by a function of two tokens, or by the tokens they would make."""
+
+Pattern = Literal["gpt2", "cl100k", "o200k", "qwen2", "none"]
+_PATTERNS: dict[str, int] = {"gpt2": GPT2, "cl100k": CL100K, "o200k": O200K, "qwen2": QWEN2, "none": WHOLE}
 
 DEFAULT_MEMORY = 1 << 30
 """Bytes that training may take by default."""
@@ -54,8 +57,8 @@ class BPETokenizer(ShownInNotebook, EncoderPool["_Encoder"]):
     """A byte-pair encoding tokenizer.
 
     vocab_size: the number of tokens, special ones and the alphabet included.
-    pattern: the pieces that bytes are merged within: "gpt2", "cl100k" (GPT-4, Llama 3), "qwen2" (cl100k with single
-    digits) or "none". Characters have their own rule.
+    pattern: the pieces that bytes are merged within: "gpt2", "cl100k" (GPT-4, Llama 3), "o200k" (GPT-4o), "qwen2"
+    (cl100k with single digits) or "none". Characters have their own rule.
     special_tokens: tokens that stand for themselves and come first; ``</s>`` must be among them, and ``<unk>`` is
     added for characters.
     added_tokens: tokens that stand for themselves too, but are part of the text: decoding never leaves them out.
@@ -100,9 +103,13 @@ class BPETokenizer(ShownInNotebook, EncoderPool["_Encoder"]):
 
     # Learning
 
-    def fit(self, texts: Iterable[str]) -> Self:
-        """Learn from texts."""
-        return self.fit_blocks(blocks_of(texts), threads=1)
+    def fit(self, texts: Iterable[str], *, veto: Vetoed | None = None) -> Self:
+        """Learn from texts.
+
+        veto: which merges are refused, each passed over for the next most frequent pair: a function of the two tokens,
+        as they are named in the vocabulary, or the tokens that must not be made.
+        """
+        return self.fit_blocks(blocks_of(texts), threads=1, veto=veto)
 
     def fit_blocks(
         self,
@@ -110,10 +117,12 @@ class BPETokenizer(ShownInNotebook, EncoderPool["_Encoder"]):
         *,
         threads: int | None = None,
         memory: int = DEFAULT_MEMORY,
+        veto: Vetoed | None = None,
         meter: Meter | None = None,
     ) -> Self:
         """Learn from a stream of documents: count its pieces on all cores, then merge."""
-        return self.fit_counted(self.count(blocks, threads=threads, memory=memory), memory=memory, meter=meter)
+        counted = self.count(blocks, threads=threads, memory=memory)
+        return self.fit_counted(counted, memory=memory, veto=veto, meter=meter)
 
     def count(self, blocks: Iterable[Block], *, threads: int | None = None, memory: int = DEFAULT_MEMORY) -> Counted:
         """Count every distinct piece, in bounded memory: the first half of learning."""
@@ -124,17 +133,43 @@ class BPETokenizer(ShownInNotebook, EncoderPool["_Encoder"]):
         """The pattern that cuts a text into pieces, see ``pieces.py``."""
         return SPACE_BEFORE if self.kind == "characters" else _PATTERNS[self.pattern]
 
-    def fit_counted(self, counted: Counted, *, memory: int = DEFAULT_MEMORY, meter: Meter | None = None) -> Self:
+    def fit_counted(
+        self,
+        counted: Counted,
+        *,
+        memory: int = DEFAULT_MEMORY,
+        veto: Vetoed | None = None,
+        meter: Meter | None = None,
+    ) -> Self:
         """Learn merges from counted pieces. Those that do not fit in memory are left out, rarest first; ``left_out_``
         is their number, 0 for all but enormous texts.
         """
         names = self.standing
         learnt = learn_from_counts(
-            counted, self.kind, names, self.vocab_size, least=self.min_frequency, memory=memory // 2, meter=meter
+            counted,
+            self.kind,
+            names,
+            self.vocab_size,
+            least=self.min_frequency,
+            memory=memory // 2,
+            veto=self._veto(veto),
+            meter=meter,
         )
         self.left_out_ = learnt.left_out
         self._set_merges([*names, *map(self._name, learnt.spellings)], learnt.record)
         return self
+
+    def _veto(self, vetoed: Vetoed | None) -> Veto | None:
+        """Return the refused merges as a function of spellings."""
+        if vetoed is None:
+            return None
+        if isinstance(vetoed, str):
+            raise SettingError(f"veto={vetoed!r}: expected a function of two tokens, or a collection of tokens")
+        if callable(vetoed):
+            refuses = vetoed
+            return lambda left, right: refuses(self._name(left), self._name(right))
+        refused = frozenset(vetoed)
+        return lambda left, right: self._name(left + right) in refused
 
     @property
     def _specials(self) -> list[str]:
@@ -380,7 +415,8 @@ class _Encoder:
         ends = np.empty(len(block), np.int64)
         position = np.array([0, 0, 0, self.size, 0], np.int64)
         while need := encode_bpe(
-            block.data, block.starts, block.stops, block.open, tokenizer.piece_pattern, character_classes(),
+            block.data, block.starts, block.stops, block.open,
+            tokenizer.piece_pattern, character_classes(tokenizer.piece_pattern),
             self.slots, self.arena, self.starts, self.memo_ends, self.memo,
             tokenizer.kind == "characters", tokenizer.first_ids, tokenizer.merge_table, tokenizer.vocab.end,
             self.symbols, self.following, self.preceding, self.heap,

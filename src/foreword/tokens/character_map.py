@@ -75,6 +75,13 @@ class CharacterMap:
                 found = end - index, self.strings[value:stop].tobytes()
         return found
 
+    def shortest(self, text: str) -> str | None:
+        """Return the replacement of the shortest key that a text begins with, None if there is none."""
+        for _, _, value in self._steps(text.encode(), 0):
+            if value >= 0:
+                return self.strings[value:].tobytes().partition(b"\0")[0].decode()
+        return None
+
     def bytes_after(self, prefix: bytes) -> Bools:
         """Return which bytes follow a prefix in any key, bool (256,)."""
         found = np.zeros(256, np.bool_)

@@ -344,22 +344,39 @@ def token_of(
 
 
 @inlined
+def best_pair(pairs: Longs, heap: Longs, sizes: Longs, least: int) -> int:
+    """Bring the pair with the highest count to the top of the heap and return its key; 0 if none has ``least``."""
+    while sizes[0] > 0:
+        count, pair = heap[0], heap[1]
+        now = pairs[find_slot(pairs, pair) + 1]
+        if now == count:
+            return pair if count >= least else np.int64(0)
+        heap[0] = now
+        sift_down(heap, 0, sizes[0])
+    return np.int64(0)
+
+
+@inlined
 def pop_best(pairs: Longs, heap: Longs, sizes: Longs, least: int) -> tuple[int, int, int]:
     """Remove the pair with the highest count from the heap: its count, key and entry; count 0 if none has ``least``."""
-    while sizes[0] > 0:
-        count, pair, entry = heap[0], heap[1], heap[2]
-        now = pairs[find_slot(pairs, pair) + 1]
-        if now != count:
-            heap[0] = now
-            sift_down(heap, 0, sizes[0])
-            continue
-        if count < least:
-            break
-        sizes[0] -= 1
-        swap(heap, 0, sizes[0])
-        sift_down(heap, 0, sizes[0])
-        return count, pair, entry
-    return np.int64(0), np.int64(0), np.int64(0)
+    pair = best_pair(pairs, heap, sizes, least)
+    if pair == 0:
+        return np.int64(0), np.int64(0), np.int64(0)
+    count, entry = heap[0], heap[2]
+    sizes[0] -= 1
+    swap(heap, 0, sizes[0])
+    sift_down(heap, 0, sizes[0])
+    return count, pair, entry
+
+
+@kernel
+def next_pair(pairs: Longs, heap: Longs, sizes: Longs, least: int, drop: bool) -> int:
+    """Return the key of the pair that would be merged next, 0 if there is none. drop: of the one after it, which is
+    passed over for good.
+    """
+    if drop:
+        pop_best(pairs, heap, sizes, least)
+    return best_pair(pairs, heap, sizes, least)
 
 
 @allocating

@@ -12,7 +12,7 @@ just that; ``kernels.py`` explains what makes the fast version fast.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -23,10 +23,13 @@ from foreword.errors import SettingError
 from foreword.protocols import Meter
 from foreword.tokens.characters import ALPHABET, CODE_POINTS
 from foreword.tokens.counting import Counted
-from foreword.tokens.kernels import fill_merges, initial_pairs, learn_merges, symbols_of_characters
+from foreword.tokens.kernels import fill_merges, initial_pairs, learn_merges, next_pair, symbols_of_characters
 from foreword.tokens.strings import add_strings, empty_rows
 
 Kind = Literal["bytes", "characters"]
+
+Veto = Callable[[bytes, bytes], bool]
+"""Whether a pair of tokens, by their spellings, must not be merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +62,13 @@ def learn_from_counts(
     *,
     least: int,
     memory: int,
+    veto: Veto | None = None,
     meter: Meter | None = None,
 ) -> Learnt:
     """Learn merges from counted pieces until there are ``size`` tokens, ``names``, which stand for themselves,
     included.
 
-    Pieces that do not fit in ``memory`` bytes are left out, rarest first.
+    Pieces that do not fit in ``memory`` bytes are left out, rarest first. Pairs that ``veto`` refuses are passed over.
     """
     numbers, left_out = _most_frequent(counted, np.arange(1, len(counted)), memory)
     spellings, symbols, begins = _first_symbols(kind, names, *counted.gather(numbers))
@@ -78,7 +82,7 @@ def learn_from_counts(
     # bytes; characters are free to go round it.
     reserved = first if kind == "characters" else 0
     counts = counted.counts[numbers]
-    found = merges_of(symbols, begins, counts, spellings, size, least=least, reserved=reserved, meter=meter)
+    found = merges_of(symbols, begins, counts, spellings, size, least=least, reserved=reserved, veto=veto, meter=meter)
     record = np.array([[m.left, m.right, m.merged, m.count] for m in found], np.int64).reshape(-1, 4)
     return Learnt(spellings[first:], record, left_out)
 
@@ -137,6 +141,7 @@ def merges_of(
     *,
     least: int = 1,
     reserved: int = 0,
+    veto: Veto | None = None,
     meter: Meter | None = None,
 ) -> Iterator[Merge]:
     """Yield the merges of words until there are ``size`` tokens; arguments as in ``plain.learn_merges``.
@@ -148,19 +153,26 @@ def merges_of(
     least = max(1, least)
     pairs, heap, entries, sizes, pool = initial_pairs(symbols, begins, lengths, counts)
     slots, arena, starts = _spelling_table(spellings, size)
-    tokens = len(spellings)
+    tokens, first = len(spellings), spellings[:reserved]
     found = np.empty((MERGES_A_CALL, 4), np.int64)
     made = 0
     while tokens < size and made >= 0:
+        if veto is not None:  # one merge per call, of a pair that was asked about
+            refused = False
+            while pair := next_pair(pairs, heap, sizes, least, refused):
+                left, right = (spellings[id] for id in divmod(pair - 1, 1 << 32))
+                refused = left + right in first or veto(left, right)
+                if not refused:
+                    break
         pairs, heap, entries, pool, arena, tokens, made = learn_merges(
-            size, MERGES_A_CALL, least, reserved, symbols, begins, lengths, counts,
+            size, MERGES_A_CALL if veto is None else 1, least, reserved, symbols, begins, lengths, counts,
             pairs, heap, entries, sizes, pool, slots, arena, starts, tokens, found,
         )  # fmt: skip
         for left, right, merged, count in found[: made if made >= 0 else -1 - made].tolist():
             if merged == len(spellings):
                 spellings.append(arena[starts[merged] : starts[merged + 1]].tobytes())
             yield Merge(left, right, merged, count)
-        if meter is not None:
+        if meter is not None and (veto is None or tokens % MERGES_A_CALL == 0):
             meter("merging", tokens, size)
 
 

@@ -3,15 +3,11 @@
 They become a ``SentencePieceTokenizer``, whose kernels cut texts the same way, with three differences to a ``.model``:
 BPE has a list of merges, scores are added in double precision, and with a Metaspace that splits no piece holds a ▁ but
 at its start. How a blank becomes ▁ is in the normalizer (Prepend and Replace) or in the pre-tokenizer (Metaspace).
-
-What is refused, by name: other normalizers (Precompiled among them: ``tokenizers`` applies it to graphemes, not to the
-longest match as sentencepiece does), other pre-tokenizers, and added tokens that are not special where each part of a
-text between them would get a prefix of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,6 +15,7 @@ from foreword.arrays import Ints
 from foreword.errors import InputError
 from foreword.protocols import Json
 from foreword.storage.strict_json import shown
+from foreword.tokens.json_facts import described
 from foreword.tokens.sentencepiece import SentencePieceTokenizer
 from foreword.tokens.sentencepiece_file import (
     BYTE,
@@ -42,9 +39,10 @@ _SPLIT_AFTER: Json = {"type": "Split", "pattern": {"String": " "}, "behavior": "
 
 
 def piece_tokenizer(
-    facts: Mapping[str, Json],
     names: Sequence[str],
     algorithm: Algorithm,
+    how: Normalisation,
+    splits: bool,
     *,
     unknown: str,
     special: Sequence[str],
@@ -53,8 +51,10 @@ def piece_tokenizer(
     merges: Ints | None = None,
     byte_fallback: bool,
 ) -> SentencePieceTokenizer:
-    """Make the tokenizer of a ``tokenizer.json``. names: all tokens in the order of their ids."""
-    how, splits = _white_space(facts.get("normalizer"), facts.get("pre_tokenizer"))
+    """Make the tokenizer of a ``tokenizer.json``.
+
+    names: all tokens in the order of their ids. how, splits: how blanks become ▁, and whether every ▁ begins a piece.
+    """
     if added and how.dummy_prefix:
         raise InputError(
             f"{shown(added[0])} is an added token that is not special, expected none where a ▁ is prepended"
@@ -82,7 +82,7 @@ def piece_tokenizer(
     )
 
 
-def _white_space(normalizer: Json, pre_tokenizer: Json) -> tuple[Normalisation, bool]:
+def white_space_of(normalizer: Json, pre_tokenizer: Json) -> tuple[Normalisation, bool]:
     """Return how blanks become ▁, and whether every ▁ begins a piece."""
     match normalizer:
         case {"type": "Sequence", "normalizers": [*steps]}:
@@ -102,16 +102,5 @@ def _white_space(normalizer: Json, pre_tokenizer: Json) -> tuple[Normalisation, 
                 splits = rest.get("split", True) is True
                 return Normalisation(b"", scheme != "never", False, prefix_once=True), splits
     expected = "Prepend ▁ and Replace of blanks without a pre_tokenizer, or Metaspace without a normalizer"
-    raise InputError(
-        f"the normalizer is {_types(normalizer)} and the pre_tokenizer {_types(pre_tokenizer)}, expected {expected}"
-    )
-
-
-def _types(found: Json) -> str:
-    match found:
-        case {"type": "Sequence", **rest}:
-            steps = next((value for value in rest.values() if isinstance(value, list)), [])
-            return " then ".join(_types(step) for step in steps[:4])
-        case {"type": str(name)}:
-            return shown(name)
-    return shown(found)
+    found = f"the normalizer is {described(normalizer)} and the pre_tokenizer {described(pre_tokenizer)}"
+    raise InputError(f"{found}, expected {expected}")

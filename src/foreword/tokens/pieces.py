@@ -18,33 +18,57 @@ from foreword.arrays import Bytes
 from foreword.native.jit import inlined
 from foreword.native.memory import load_unaligned, lowest_one
 
-OTHER, LETTER, NUMBER, SPACE, MARK = range(5)
+OTHER, LETTER, NUMBER, SPACE, MARK, UPPER, LOWER = range(7)
+"""Classes of characters. UPPER and LOWER are letters with a case, which only O200K tells apart."""
+
+_CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+GPT2_REGEX = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+CL100K_REGEX = _CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}" + _REST
+QWEN2_REGEX = _CONTRACTIONS + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}" + _REST
+_UPPER, _LOWER, _BEFORE = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", r"[^\r\n\p{L}\p{N}]?"
+O200K_REGEX = (
+    rf"{_BEFORE}{_UPPER}*{_LOWER}+{_CONTRACTIONS}?|{_BEFORE}{_UPPER}+{_LOWER}*{_CONTRACTIONS}?|\p{{N}}{{1,3}}"
+    + _REST.replace(r"]*", r"/]*", 1)
+)
 
 WORDS = 0  # what str.split gives
 PUNCTUATION = 1  # \w+|[^\w\s] inside those words
-GPT2 = 2  # 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-CL100K = 3  # (?i:'s|…)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-QWEN2 = 4  # the same with one digit at a time
+GPT2 = 2  # GPT2_REGEX
+CL100K = 3  # CL100K_REGEX
+QWEN2 = 4  # QWEN2_REGEX, the same with one digit at a time
 SPACE_BEFORE = 5  # a white-space character and what follows it up to the next one: the teaching sources' rule
 WHOLE = 6  # no cut at all
 BLANK_BEFORE = 7  # blanks and what follows them up to the next blank: normalised text of sentencepiece
+O200K = 8  # O200K_REGEX, which cuts before capitals inside words
+
+
+def character_classes(pattern: int = WHOLE) -> Bytes:
+    """Return the class of every code point that a pattern tells apart, uint8 (0x110000,)."""
+    return _classes(pattern == O200K)
 
 
 @cache
-def character_classes() -> Bytes:
-    """Return the class of every code point, uint8 (0x110000,), from the table that comes with the package."""
+def _classes(cased: bool) -> Bytes:
+    """Read the table that comes with the package. cased: whether letters have UPPER and LOWER, and "_" is no MARK."""
+    names = {"L": LETTER, "N": NUMBER, "M": MARK, "Pc": MARK}
+    if cased:
+        names |= {"Lu": UPPER, "Lt": UPPER, "Ll": LOWER, "Pc": OTHER}
     classes = np.zeros(0x110000, np.uint8)
-    names = {"L": LETTER, "N": NUMBER, "S": SPACE, "M": MARK}
     table = files("foreword.tokens").joinpath("unicode_classes.txt").read_text("ascii")
-    for line in table.splitlines():
-        if not line.startswith("#"):
-            first, last, name = line.split()
-            classes[int(first, 16) : int(last, 16) + 1] = names[name]
+    for name, *spans in (line.split() for line in table.splitlines() if not line.startswith("#")):
+        for span in spans:
+            first, _, last = span.partition("-")
+            classes[int(first, 16) : int(last or first, 16) + 1] = names.get(name, names.get(name[0], OTHER))
+    classes[[ord(sign) for sign in WHITE_SPACE]] = SPACE
     classes.flags.writeable = False
     return classes
 
 
-_QUOTE, _BLANK, _NEWLINE, _RETURN = 0x27, 0x20, 0x0A, 0x0D
+WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""White space of Unicode; ``str.isspace`` adds four control characters."""
+
+_QUOTE, _BLANK, _NEWLINE, _RETURN, _SLASH = 0x27, 0x20, 0x0A, 0x0D, 0x2F
 
 
 @inlined
@@ -99,7 +123,7 @@ def run_of_others(data: Bytes, index: int, stop: int, classes: Bytes) -> int:
     while index < stop:
         point, length = character(data, index, stop)
         found = classes[point]
-        if found in (LETTER, NUMBER, SPACE):
+        if found not in (OTHER, MARK):
             break
         index += length
     return index
@@ -163,9 +187,9 @@ def gpt2_piece(data: Bytes, index: int, stop: int, classes: Bytes) -> int:
 
 
 @inlined
-def line_ends(data: Bytes, index: int, stop: int) -> int:
-    """Return the end of a run of line ends."""
-    while index < stop and (data[index] == _NEWLINE or data[index] == _RETURN):
+def line_ends(data: Bytes, index: int, stop: int, slash: bool) -> int:
+    """Return the end of a run of line ends, or of slashes."""
+    while index < stop and (data[index] == _NEWLINE or data[index] == _RETURN or (slash and data[index] == _SLASH)):
         index += 1
     return index
 
@@ -183,24 +207,42 @@ def cl100k_piece(data: Bytes, index: int, stop: int, classes: Bytes, digits: int
     if found == LETTER:
         return run_of(data, index + length, stop, classes, LETTER)
     if found == NUMBER:
-        end = index + length
-        for _ in range(digits - 1):
-            if end >= stop:
-                break
-            point, length = character(data, end, stop)
-            if classes[point] != NUMBER:
-                break
-            end += length
-        return end
+        return few_digits(data, index + length, stop, classes, digits - 1)
     after = index + length
     if after < stop and byte != _NEWLINE and byte != _RETURN:
         following, width = character(data, after, stop)
         if classes[following] == LETTER:
             return run_of(data, after + width, stop, classes, LETTER)
-        if byte == _BLANK and classes[following] != NUMBER and classes[following] != SPACE:
-            return line_ends(data, run_of_others(data, after, stop, classes), stop)
-    if found != SPACE:
-        return line_ends(data, run_of_others(data, index, stop, classes), stop)
+    return other_piece(data, index, stop, classes, False)
+
+
+@inlined
+def few_digits(data: Bytes, end: int, stop: int, classes: Bytes, most: int) -> int:
+    """Return the end of a run of at most ``most`` digits."""
+    for _ in range(most):
+        if end >= stop:
+            break
+        point, length = character(data, end, stop)
+        if classes[point] != NUMBER:
+            break
+        end += length
+    return end
+
+
+@inlined
+def other_piece(data: Bytes, index: int, stop: int, classes: Bytes, slash: bool) -> int:
+    """Return the end of the piece at ``index`` that is neither letter nor number: the last four branches of cl100k.
+
+    slash: slashes may stand among the line ends that follow.
+    """
+    point, length = character(data, index, stop)
+    body = index
+    if point == _BLANK and index + length < stop:
+        following, _ = character(data, index + length, stop)
+        if classes[following] in (OTHER, MARK):
+            body = index + length
+    if body > index or classes[point] != SPACE:
+        return line_ends(data, run_of_others(data, body, stop, classes), stop, slash)
     end = index
     newline = -1
     while end < stop:
@@ -213,6 +255,55 @@ def cl100k_piece(data: Bytes, index: int, stop: int, classes: Bytes, digits: int
     if newline >= 0:
         return newline
     return white_space(data, index, stop, classes)
+
+
+@inlined
+def cased_word(data: Bytes, index: int, stop: int, classes: Bytes) -> tuple[int, int]:
+    """Return the ends of ``U*L+`` and ``U+L*`` at ``index``, each -1 if it does not match.
+
+    U: UPPER, LETTER and MARK, L: LOWER, LETTER and MARK. Where no LOWER follows the run of U, the expression gives back
+    characters until one of them is in L too.
+    """
+    end, both = index, -1
+    while end < stop:
+        point, length = character(data, end, stop)
+        found = classes[point]
+        if found not in (UPPER, LETTER, MARK):
+            break
+        end += length
+        if found != UPPER:
+            both = end
+    lower = end
+    while lower < stop:
+        point, length = character(data, lower, stop)
+        if classes[point] not in (LOWER, LETTER, MARK):
+            break
+        lower += length
+    return lower if lower > end else both, end if end > index else -1
+
+
+@inlined
+def o200k_piece(data: Bytes, index: int, stop: int, classes: Bytes) -> int:
+    """Return the end of the piece at ``index`` by the pattern of o200k."""
+    byte = data[index]
+    point, length = character(data, index, stop)
+    found = classes[point]
+    if found == NUMBER:
+        return few_digits(data, index + length, stop, classes, 2)
+    lower = upper = -1
+    if found in (OTHER, MARK, SPACE) and byte != _NEWLINE and byte != _RETURN:
+        lower, upper = cased_word(data, index + length, stop, classes)
+    if lower < 0:
+        alone_lower, alone_upper = cased_word(data, index, stop, classes)
+        lower = alone_lower
+        if upper < 0:
+            upper = alone_upper
+    end = lower if lower >= 0 else upper
+    if end < 0:
+        return other_piece(data, index, stop, classes, True)
+    if end < stop and data[end] == _QUOTE:
+        end += contraction(data, end, stop, True)
+    return end
 
 
 @inlined
@@ -320,6 +411,8 @@ def piece_end(data: Bytes, index: int, stop: int, pattern: int, classes: Bytes) 
         return punctuation_piece(data, index, stop, classes)
     if pattern == QWEN2:
         return cl100k_piece(data, index, stop, classes, 1)
+    if pattern == O200K:
+        return o200k_piece(data, index, stop, classes)
     if pattern == SPACE_BEFORE:
         return space_before_piece(data, index, stop)
     if pattern == BLANK_BEFORE:

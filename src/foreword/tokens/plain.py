@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypedDict
 
 from foreword.tokens.bpe import BPETokenizer
-from foreword.tokens.merges import Merge
+from foreword.tokens.merges import Merge, Veto
 
 
 def learn_merges(
@@ -19,18 +19,21 @@ def learn_merges(
     *,
     least: int = 1,
     reserved: int = 0,
+    veto: Veto | None = None,
 ) -> Iterator[Merge]:
     """Learn merges until there are ``size`` tokens, as ``merges.py`` describes it.
 
     spellings: the bytes of each id; the new tokens are added to it. Pairs seen less than ``least`` times are left
-    alone, and so are pairs that spell one of the first ``reserved`` tokens, which no text may reach.
+    alone, and so are pairs that spell one of the first ``reserved`` tokens, which no text may reach, and pairs that
+    ``veto`` refuses.
     """
     rewritten = [list(word) for word in words]
     while len(spellings) < size:
         pairs: Counter[tuple[int, int]] = Counter()
         for word, count in zip(rewritten, counts, strict=True):
             for pair in itertools.pairwise(word):
-                if spellings[pair[0]] + spellings[pair[1]] not in spellings[:reserved]:
+                parts = spellings[pair[0]], spellings[pair[1]]
+                if b"".join(parts) not in spellings[:reserved] and not (veto and veto(*parts)):
                     pairs[pair] += count
         if not pairs:
             return

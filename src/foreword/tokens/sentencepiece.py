@@ -9,6 +9,7 @@ The token that ends a document is the model's ``</s>``; where it has none, one i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -29,7 +30,7 @@ from foreword.tokens.characters import REPLACEMENT
 from foreword.tokens.corpus import Encoded, encode_text
 from foreword.tokens.counting import count_pieces_of
 from foreword.tokens.encoder_pool import EncoderPool
-from foreword.tokens.kernels_sentencepiece import DOUBLE, SINGLE, bpe_spans, encode_pieces, unigram_spans
+from foreword.tokens.kernels_sentencepiece import CUT_BEFORE, DOUBLE, SINGLE, bpe_spans, encode_pieces, unigram_spans
 from foreword.tokens.normalisation_rules import Rules, normalisation_of
 from foreword.tokens.normaliser import Normaliser
 from foreword.tokens.piece_tables import PieceTables, tables_of
@@ -208,7 +209,7 @@ class SentencePieceTokenizer(ShownInNotebook, EncoderPool["_Encoder"]):
         data = self.normaliser.text(text)
         found: list[Piece] = []
         start, unknown, fallback = 0, self.model_.unknown, self.model_.byte_fallback
-        for id, stop in self._spans(data):
+        for id, stop in self._spans(data) if self.tables.scores.dtype == np.float32 else self._spans_of_words(data):
             text = self.normaliser.outer(data[start:stop])
             if id == unknown and fallback:
                 bytes_of = [int(self.tables.byte_ids[byte]) for byte in text.encode()]
@@ -219,6 +220,13 @@ class SentencePieceTokenizer(ShownInNotebook, EncoderPool["_Encoder"]):
                 found.append(Piece(id, text))
             start = stop
         return found
+
+    def _spans_of_words(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """Yield what ``_spans`` does with sums that begin at zero for each word (``tokenizers``)."""
+        words = [match.span() for match in re.finditer(rb" *[^ ]*", data)] if self.tables.cut == CUT_BEFORE else []
+        for start, stop in words or [(0, len(data))]:
+            for id, end in self._spans(data[start:stop]):
+                yield id, start + end
 
     def _spans(self, data: bytes) -> Iterator[tuple[int, int]]:
         """Yield the id of each piece of a normalised text, and where it ends."""

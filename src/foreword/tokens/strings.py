@@ -378,7 +378,7 @@ class StringTable:
         position = np.array([0, 0, 0, self.size], np.int64)
         batch, keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
         while need := count_pieces(
-            block.data, block.starts, block.stops, block.open, pattern, character_classes(),
+            block.data, block.starts, block.stops, block.open, pattern, character_classes(pattern),
             self.slots, self.arena, self.starts, self._counts, self._firsts, base, ids, batch, keys, position,
         ):  # fmt: skip
             self.grow(int(position[3]), need)

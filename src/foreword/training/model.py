@@ -17,7 +17,7 @@ import numpy as np
 
 from foreword.arrays import Array
 from foreword.checks import check_weights
-from foreword.errors import MissingExtraError, NotFittedError
+from foreword.errors import GpuMemoryError, MissingExtraError, NotFittedError
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Json, Meter, Step
 
@@ -135,9 +135,12 @@ class NeuralModel(ShownInNotebook, Generic[Data]):
         if checkpoint is not None and checkpoint.stored_run() not in (None, run):  # 0.1.0 may have written it
             earlier = self.run_id(data, valid, trainer.group.size, with_length=True)
             run = earlier if checkpoint.stored_run() == earlier else run
-        for step in trainer.steps(checkpoint, type(self).__name__, run):
-            self.valid_score_ = trainer.best_score
-            yield step
+        try:
+            for step in trainer.steps(checkpoint, type(self).__name__, run):
+                self.valid_score_ = trainer.best_score
+                yield step
+        except torch.cuda.OutOfMemoryError as error:
+            raise GpuMemoryError(self.training.batch, self.training.steps) from error
         self.valid_score_ = trainer.best_score
 
     def run_id(self, data: Data, valid: Data | None, workers: int = 1, *, with_length: bool = False) -> str:

@@ -6,6 +6,8 @@
     a_t = softmax_j score(s_t, h_j),    c_t = Σ_j a_tj h_j
     r_t = tanh(W_r [c_t; s_t] + b_r),   p(d_t | d_<t, e) = softmax(D r_t + b)
 
+With ``one_network`` there is no encoder: s_0 = 0, and one RNN reads e_1 … e_S, then ``<start>``, then its own words.
+
 Without feeding, and shown the truth, all target words are read by one call, and attention is two matrix products for
 all of them: that is what makes it quick on a GPU. With feeding each step waits for the one before.
 
@@ -95,7 +97,8 @@ NOTHING_DROPPED = Drop()
 @dataclass(frozen=True, slots=True)
 class TranslationNetwork:
     """source, target: words of the vocabularies, ``shared`` where they are one. words: E; units: H; encoder: K, half of
-    it for each way to read. tied: whether the output layer is the table of target words.
+    it for each way to read. tied: whether the output layer is the table of target words. one_network: the decoder reads
+    the source as well.
     """
 
     source: int
@@ -110,6 +113,7 @@ class TranslationNetwork:
     attention: str
     feed: bool
     tied: bool
+    one_network: bool = False
 
     def __post_init__(self) -> None:
         if self.attention in ("dot", "scaled") and self.encoder != self.units:
@@ -140,11 +144,13 @@ class TranslationNetwork:
         for layer in range(self.layers):
             for way in self.directions:
                 inputs = self.encoder if layer else self.words
-                shapes |= self._cell_shapes(f"encoder{layer}.{way}", inputs, each)
+                if not self.one_network:
+                    shapes |= self._cell_shapes(f"encoder{layer}.{way}", inputs, each)
             inputs = self.units if layer else self.words * (2 if self.feed else 1)
             shapes |= self._cell_shapes(f"decoder{layer}", inputs, self.units)
-        begin = self.layers * self.states * self.units
-        shapes |= {"bridge": (begin, self.encoder), "bridge_bias": (begin,)}
+        if not self.one_network:
+            begin = self.layers * self.states * self.units
+            shapes |= {"bridge": (begin, self.encoder), "bridge_bias": (begin,)}
         if self.attention == "additive":
             shapes |= {"query": (self.units, self.units), "key": (self.units, self.encoder), "score": (self.units,)}
         if self.attention == "general":
@@ -191,6 +197,10 @@ class TranslationNetwork:
     def encode(self, weights: Weights, source: Tensor, lengths: Tensor, drop: Drop = NOTHING_DROPPED) -> Memory:
         """Source (S, B), lengths (B,), at least 1. A sentence's memory does not depend on the others in its batch."""
         x = self._vectors(weights["target" if self.shared else "source"], source)
+        mask = torch.arange(len(source), device=source.device) < lengths[:, None]
+        if self.one_network:
+            values = x.new_zeros(x.shape[1], len(x), 0)
+            return Memory(values, values, mask, self._state_after(weights, x, lengths - 1, drop))
         back = reversing(lengths, len(source))
         for layer in range(self.layers):
             x = drop.between(x) if layer else drop.input(x)
@@ -206,8 +216,18 @@ class TranslationNetwork:
         if self.feed:
             state = (*state, x.new_zeros(x.shape[1], self.words))
         values = drop.between(x).transpose(0, 1)
-        mask = torch.arange(len(source), device=source.device) < lengths[:, None]
         return Memory(values, self._keys(weights, values), mask, tuple(part.contiguous() for part in state))
+
+    def _state_after(self, weights: Weights, x: Tensor, lengths: Tensor, drop: Drop) -> State:
+        """Return the decoder's state after the first words of each source, (S, B, E), one step at a time: a source that
+        has ended keeps its state. Its ``</s>`` is left to the decoder, which reads it as ``<start>``.
+        """
+        state: State = (x.new_zeros(x.shape[1], self.units),) * (self.layers * self.states)
+        for step, words in enumerate(drop.input(x)):
+            reading = (step < lengths)[:, None]
+            new = self._layers(weights, words[None], state, drop)[1]
+            state = tuple(torch.where(reading, after, before) for after, before in zip(new, state, strict=True))
+        return state
 
     def _keys(self, weights: Weights, values: Tensor) -> Tensor:
         """Products with the source are the same at every step of the target, so they are made once."""

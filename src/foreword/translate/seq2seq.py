@@ -72,7 +72,7 @@ TRAINED = ("epochs", "batch", "rate", "clip", "average", "every", "patience", "s
 
 OPTIONS: dict[str, Any] = {
     "encoder": None, "both_ways": True, "feed": False, "tied": True,
-    "smoothing": 0.1, "teacher": True, "sampling": "none", "truth": 0.7,
+    "smoothing": 0.1, "teacher": True, "sampling": "none", "truth": 0.7, "one_network": False,
 }  # fmt: skip
 
 
@@ -87,6 +87,7 @@ class TranslatorOptions(TrainingSettings, total=False):
     teacher: bool
     sampling: Literal["none", "linear", "exponential", "inverse-sigmoid"]
     truth: float
+    one_network: bool
 
 
 class Seq2Seq(NeuralModel[Pairs]):
@@ -103,6 +104,7 @@ class Seq2Seq(NeuralModel[Pairs]):
         layer is the table of target words. Languages with one vocabulary share one table.
     smoothing: of labels. teacher: False, and the decoder reads its own words in training. sampling: "linear",
         "exponential" or "inverse-sigmoid": how the probability of the true word falls; to ``truth`` at the end.
+    one_network: no encoder; the decoder reads the source itself before it writes. It takes ``attention="none"``.
     valid_score_: the best score on held-out pairs.
     """
 
@@ -135,6 +137,7 @@ class Seq2Seq(NeuralModel[Pairs]):
         self.both_ways, self.feed, self.tied = chosen["both_ways"], chosen["feed"], chosen["tied"]
         self.smoothing, self.teacher = chosen["smoothing"], chosen["teacher"]
         self.sampling, self.truth = chosen["sampling"], chosen["truth"]
+        self.one_network: bool = chosen["one_network"]
         self._vocabs: tuple[Vocab, Vocab] | None = None
         self._network: TranslationNetwork
         _check(self)
@@ -275,7 +278,8 @@ class Seq2Seq(NeuralModel[Pairs]):
 
         A width of 1 is greedy, for which LSTMs on a CPU have a faster implementation.
         """
-        if width == 1 and self._known_vocabs() and self.cell == "lstm" and self.flat_weights().device.type == "cpu":
+        on_cpu = bool(self._known_vocabs()) and self.flat_weights().device.type == "cpu"
+        if width == 1 and self.cell == "lstm" and on_cpu and not self.one_network:
             return self._greedy(sources, **settings)
         return [np.array(texts[0].ids, np.int64) for texts in self.search(sources, width=width, **settings)]
 
@@ -343,6 +347,8 @@ class Seq2Seq(NeuralModel[Pairs]):
         own = ("units", "layers", "cell", "words", "attention", *OPTIONS, "seed")
         found: dict[str, Json] = {name: getattr(self, name) for name in own}
         found["dropout"] = dropout_of(self.dropout, self.PLACES)
+        if not self.one_network:  # 0.1.0 did not have it, and the fingerprints of its runs stay as they were
+            del found["one_network"]
         return found | settings_of(self.training, self.TRAINING, TRAINED)
 
     def to_parts(self) -> Parts:
@@ -375,7 +381,7 @@ class Seq2Seq(NeuralModel[Pairs]):
     def _network_of(self, source: Vocab, target: Vocab) -> TranslationNetwork:
         sizes = (len(source), len(target), source == target, self.words, self.units, self.encoder or self.units)
         options = (self.layers, self.cell, self.both_ways, self.attention, self.feed, self.tied)
-        return TranslationNetwork(*sizes, *options)
+        return TranslationNetwork(*sizes, *options, one_network=self.one_network)
 
     def _known_vocabs(self) -> tuple[Vocab, Vocab]:
         if self._vocabs is None:
@@ -403,9 +409,11 @@ def _check(model: Seq2Seq) -> None:
         ("attention", ATTENTIONS),
         ("sampling", SCHEDULES),
         ("device", (None, "cuda", "cpu")),
-        *((name, (True, False)) for name in ("both_ways", "feed", "tied", "teacher")),
+        *((name, (True, False)) for name in ("both_ways", "feed", "tied", "teacher", "one_network")),
     ):
         check_choice(model, name, choices)
+    if model.one_network and (model.attention != "none" or model.feed or model.encoder is not None):
+        raise SettingError("one_network=True has no encoder: expected attention='none', feed=False and encoder=None")
     if model.both_ways and (model.encoder or model.units) % 2:
         raise SettingError(f"encoder={model.encoder or model.units} must be even: half of it for each way to read")
     if model.attention in ("dot", "scaled") and model.encoder not in (None, model.units):

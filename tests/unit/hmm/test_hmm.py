@@ -281,6 +281,37 @@ def test_training_ends_when_the_text_to_tune_on_becomes_no_likelier() -> None:
     scores = [model.valid_score_ for _ in model.train(corpus, valid=valid)]
     assert 1 + hmm.PATIENCE < len(scores) < 300
     assert max(scores) == scores[-1 - hmm.PATIENCE] == model.score(valid)
+    assert model.ended_ == "validation"
+
+
+def test_it_says_why_training_ended() -> None:
+    corpus = random_corpus()
+    model = HMM(3, iterations=1000, tolerance=1e-6).fit(corpus)
+    assert (model.ended_, model.converged_) == ("tolerance", True)
+    assert list(model.improve(corpus))
+    assert model.converged_, "one that has converged stays so"
+    model = HMM(3, iterations=5, tolerance=0).fit(corpus)
+    assert (model.ended_, model.converged_) == ("last round", False)
+    next(model.train(corpus))
+    assert model.ended_ == ""
+
+
+def test_a_saddle_point_is_a_plateau_and_not_convergence() -> None:
+    """Two states that are almost one: gains are tiny and grow, until the states part and far more is gained."""
+    documents = [[2 + (start + place) % 2 for place in range(8)] for start in (0, 1) * 20]
+    corpus = Corpus.from_ids(documents, VOCAB)
+    words = np.full((2, len(VOCAB)), 1 / len(VOCAB))
+    words[:, 2] += (0.01, -0.01)
+    words[:, 3] += (-0.01, 0.01)
+    moves = np.array([[0.49, 0.51], [0.51, 0.49]])
+    settings: dict[str, Any] = {"smoothing": 0.0, "iterations": 500}
+    stopped = HMM.from_parameters((0.5, 0.5), moves, words, VOCAB, tolerance=1e-4, **settings)
+    assert len(list(stopped.improve(corpus))) < 10
+    assert stopped.ended_ == "plateau"
+    patient = HMM.from_parameters((0.5, 0.5), moves, words, VOCAB, tolerance=1e-9, **settings)
+    list(patient.improve(corpus))
+    assert patient.converged_
+    assert patient.score(corpus) > stopped.score(corpus) + 0.1
 
 
 def test_improving_goes_on_from_where_the_model_is() -> None:

@@ -11,15 +11,19 @@ import pytest
 
 from foreword.errors import InputError
 from foreword.lessons.claims.proofs import (
+    Proof,
     StoredRun,
     find_proofs,
     ids_of,
+    outdated,
+    proofs_in,
     read_report,
     read_stored,
     run_tests,
     this_machine,
     write_stored,
 )
+from foreword.lessons.claims.results import missing_provenance
 from foreword.lessons.claims.table import (
     CLAIMS,
     SECTIONS,
@@ -43,7 +47,7 @@ def stored() -> dict[str, StoredRun]:
 
 
 @pytest.fixture(scope="module")
-def proofs() -> dict[str, list[str]]:
+def proofs() -> dict[str, Proof]:
     return find_proofs(ROOT)
 
 
@@ -64,13 +68,13 @@ def test_the_ids_are_those_of_the_list_they_come_from() -> None:
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
-def test_every_claim_has_a_verdict_and_its_reason(claim: Claim, proofs: dict[str, list[str]]) -> None:
+def test_every_claim_has_a_verdict_and_its_reason(claim: Claim, proofs: dict[str, Proof]) -> None:
     assert claim.verdict in VERDICTS
     assert claim.says.strip()
     assert claim.found.strip()
     assert bool(claim.why) == (claim.verdict != "holds")
     if claim.verdict != "not checked yet":
-        assert any(claim.id in ids for ids in proofs.values()), "a verdict needs a test"
+        assert any(claim.id in proof.claims for proof in proofs.values()), "a verdict needs a test"
 
 
 @pytest.mark.parametrize("claim", STORED, ids=lambda claim: claim.id)
@@ -96,13 +100,52 @@ def test_stored_numbers_stand_where_they_are_said_to(claim: Claim) -> None:
     assert not missing, f"{claim.id}: not in {result.where}"
 
 
+NOT_RECORDED = {"awd_lstm.json", "ptb_ladder.json", "faults.json", "versions.json"}
+"""Results of runs that did not record all of it; the commands that write them do so now."""
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(file, id=file.name, marks=[pytest.mark.xfail(strict=False)] * (file.name in NOT_RECORDED))
+        for file in sorted((ROOT / "docs" / "results").glob("*.json"))
+    ],
+)
+def test_every_stored_result_says_how_it_was_made(file: Path) -> None:
+    """Command, commit, seed, machine and seconds: of the whole file, or of each row or part of it."""
+    result = json.loads(file.read_text(encoding="utf-8"))
+    parts = [result] if missing_provenance(result) == [] or "rows" in result else result.values()
+    assert [(missing_provenance(part), list(part)[:3]) for part in parts if missing_provenance(part)] == []
+
+
+@pytest.mark.long
+def test_every_proof_is_stored_and_none_is_newer_than_its_number(
+    stored: dict[str, StoredRun], proofs: dict[str, Proof]
+) -> None:
+    assert outdated(stored, proofs) == [], "foreword claims --stale --write"
+
+
+def test_a_changed_test_or_helper_is_outdated_and_another_test_is_not() -> None:
+    source = "import os\n\n@mark\ndef test_t01_a():\n    assert 1\n\ndef test_t02_b():\n    assert 2\n"
+    before = proofs_in(source, "tests/test_a.py")
+    runs = {test: StoredRun(proof.claims, "passed", 0, "", "", "", proof.digest) for test, proof in before.items()}
+    assert outdated(runs, proofs_in(source.replace("assert 2", "assert 3"), "tests/test_a.py")) == [
+        "tests/test_a.py::test_t02_b"
+    ]
+    assert outdated(runs, proofs_in(source.replace("@mark", "@skip"), "tests/test_a.py")) == [
+        "tests/test_a.py::test_t01_a"
+    ]
+    assert len(outdated(runs, proofs_in(source.replace("import os", "import re"), "tests/test_a.py"))) == 2
+    assert outdated({}, before) == list(before)
+
+
 def test_every_test_that_was_stored_exists_and_none_failed(
-    stored: dict[str, StoredRun], proofs: dict[str, list[str]]
+    stored: dict[str, StoredRun], proofs: dict[str, Proof]
 ) -> None:
     assert len(stored) > 250
     assert stored.keys() <= proofs.keys(), "foreword claims --write forgets tests that are gone"
     assert [test for test, ran in stored.items() if ran.outcome == "failed"] == []
-    assert all(ran.date and ran.machine for ran in stored.values())
+    assert all(ran.date and ran.machine and ran.commit and ran.digest for ran in stored.values())
 
 
 def test_every_verdict_rests_on_a_test_that_has_passed(stored: dict[str, StoredRun]) -> None:
@@ -147,7 +190,7 @@ def test_ids_are_read_from_names_and_docstrings() -> None:
 def test_what_was_stored_comes_back(tmp_path: Path) -> None:
     runs = {
         "tests/a.py::test": StoredRun(
-            ["T01"], "passed", 0.25, "2026-01-01", this_machine(), {"T01": {"π": "3.14 “so”"}}
+            ["T01"], "passed", 0.25, "2026-01-01", this_machine(), "3ef93fa", "0a1b", {"T01": {"π": "3.14 “so”"}}
         )
     }
     write_stored(runs, tmp_path / "measured.json")
@@ -175,7 +218,7 @@ def test_t03_is_skipped():
 def test_tests_are_run_and_their_report_is_read(tmp_path: Path) -> None:
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_some.py").write_text(TESTS)
-    assert find_proofs(tmp_path) == {
+    assert {test: proof.claims for test, proof in find_proofs(tmp_path).items()} == {
         "tests/test_some.py::test_t01_of_two": ["T01"],
         "tests/test_some.py::test_t02_half_of_it_fails": ["T02"],
         "tests/test_some.py::test_t03_is_skipped": ["T03"],

@@ -63,6 +63,23 @@ def test_the_record_tells_every_step() -> None:
     assert steps == [("l", "o", "lo", 3), ("lo", "w", "low", 3), ("Ġ", "low", "Ġlow", 2)]
 
 
+def test_a_merge_can_be_refused_by_a_function_or_a_list() -> None:
+    """No token of a vetoed merge is made, others take its place, and the vocabulary is as large as asked."""
+    texts = ["the theme of the thesis", "then there they are"] * 5
+    free = BPETokenizer(266).fit(texts)
+    assert {"Ġthe", "the"} <= set(free.vocab)
+    listed = BPETokenizer(266).fit(texts, veto=["the", "Ġthe"])
+    asked = BPETokenizer(266).fit(texts, veto=lambda left, right: left + right in ("the", "Ġthe"))
+    assert not {"Ġthe", "the"} & set(listed.vocab)
+    assert list(listed.vocab) == list(asked.vocab)
+    assert len(listed.vocab) == len(free.vocab)
+    short = BPETokenizer(400).fit(texts, veto=lambda left, right: len(left + right) > 3)
+    assert max(len(token) for token in short.vocab if token != "</s>") == 3
+    assert short.decode(short.encode(texts[0])) == texts[0]
+    with pytest.raises(SettingError, match="expected a function of two tokens"):
+        BPETokenizer(266).fit(texts, veto="the")
+
+
 def test_characters_have_unk_and_only_the_letters_seen() -> None:
     tokenizer = BPETokenizer(8, kind="characters").fit(["ab ab b"])
     assert tokenizer.vocab.tokens == ["<unk>", "</s>", " ", "a", "b", "ab", " b", " ab"]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from foreword.tokens.merges import MERGES_A_CALL, Merge, merges_of
+from foreword.tokens.merges import MERGES_A_CALL, Merge, Veto, merges_of
 from foreword.tokens.plain import learn_merges
 
 LETTERS = [b"a", b"b", b"c"]
@@ -13,20 +13,34 @@ words = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), min_size=
 
 
 def fast(
-    words: list[list[int]], counts: list[int], spellings: list[bytes], size: int, least: int = 1, reserved: int = 0
+    words: list[list[int]],
+    counts: list[int],
+    spellings: list[bytes],
+    size: int,
+    least: int = 1,
+    reserved: int = 0,
+    veto: Veto | None = None,
 ) -> tuple[list[Merge], list[bytes]]:
     spellings = list(spellings)
     symbols = np.array([symbol for word in words for symbol in word], np.int32)
     begins = np.cumsum([0, *map(len, words)], dtype=np.int64)
-    found = merges_of(symbols, begins, np.array(counts, np.int64), spellings, size, least=least, reserved=reserved)
+    found = merges_of(
+        symbols, begins, np.array(counts, np.int64), spellings, size, least=least, reserved=reserved, veto=veto
+    )
     return list(found), spellings
 
 
 def plain(
-    words: list[list[int]], counts: list[int], spellings: list[bytes], size: int, least: int = 1, reserved: int = 0
+    words: list[list[int]],
+    counts: list[int],
+    spellings: list[bytes],
+    size: int,
+    least: int = 1,
+    reserved: int = 0,
+    veto: Veto | None = None,
 ) -> tuple[list[Merge], list[bytes]]:
     spellings = list(spellings)
-    return list(learn_merges(words, counts, spellings, size, least=least, reserved=reserved)), spellings
+    return list(learn_merges(words, counts, spellings, size, least=least, reserved=reserved, veto=veto)), spellings
 
 
 def test_the_example_of_gage() -> None:
@@ -34,6 +48,25 @@ def test_the_example_of_gage() -> None:
     found, spellings = plain([[0, 0, 0, 1, 3, 0, 0, 0, 1, 0, 2]], [1], [b"a", b"b", b"c", b"d"], 7)
     assert spellings[4:] == [b"aa", b"ab", b"aaab"]
     assert found == [Merge(0, 0, 4, 4), Merge(0, 1, 5, 2), Merge(4, 5, 6, 2)]
+
+
+def no_repeats(left: bytes, right: bytes) -> bool:
+    """A veto: the right token may not begin as the left one ends."""
+    return left[-1:] == right[:1]
+
+
+@settings(max_examples=150, deadline=None)
+@given(words, st.integers(3, 12), st.integers(0, 1))
+def test_a_veto_is_asked_before_each_merge_and_both_versions_agree(
+    words: list[list[int]], size: int, reserved: int
+) -> None:
+    counts = [1 + 2 * place for place in range(len(words))]
+    expected = plain(words, counts, LETTERS, size, reserved=reserved, veto=no_repeats)
+    assert fast(words, counts, LETTERS, size, reserved=reserved, veto=no_repeats) == expected
+    for merge in expected[0]:
+        assert not no_repeats(expected[1][merge.left], expected[1][merge.right])
+    assert fast(words, counts, LETTERS, size, veto=lambda left, right: False) == fast(words, counts, LETTERS, size)
+    assert fast(words, counts, LETTERS, size, veto=lambda left, right: True)[0] == []
 
 
 def test_ties_go_to_the_smaller_ids() -> None:

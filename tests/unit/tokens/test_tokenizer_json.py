@@ -16,7 +16,9 @@ from foreword.storage.folder import load, save
 from foreword.tokens import tokenizer_json
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.characters import CHARACTER_OF
-from foreword.tokens.tokenizer_json import CL100K_REGEX, GPT2_REGEX, REGEXES, read_tokenizer_json, write_tokenizer_json
+from foreword.tokens.pieces import CL100K_REGEX
+from foreword.tokens.steps.tokenizer import StepTokenizer
+from foreword.tokens.tokenizer_json import REGEXES, read_tokenizer_json, write_tokenizer_json
 
 TEXTS = ["the cat sat on the mat", "the then there", "größer 漢字 😀", "a\tb  c\r\n", "12345 don't"]
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
@@ -237,13 +239,11 @@ def changed(path: str, value: object) -> dict[str, Any]:
 
 REFUSED: list[tuple[str, object, str]] = [
     ("model", None, "the model is None, expected an object"),
-    ("model.type", "WordPiece", "'WordPiece', expected BPE"),
+    ("model.type", "WordPiece", "unk_token is None"),
     ("model.type", "Unigram", "expected a list"),
-    ("model.type", "WordLevel", "'WordLevel', expected BPE"),
+    ("model.type", "Markov", "the model's type is 'Markov', expected WordPiece"),
     ("model.dropout", 0.1, "dropout is 0.1"),
-    ("model.byte_fallback", True, "unk_token is None"),
-    ("model.continuing_subword_prefix", "##", "continuing_subword_prefix is '##'"),
-    ("model.end_of_word_suffix", "</w>", "end_of_word_suffix is '</w>'"),
+    ("model.byte_fallback", 1, "byte_fallback is 1, expected true or false"),
     ("model.ignore_merges", "yes", "ignore_merges is 'yes', expected true or false"),
     ("model.vocab", [], "vocab is .*expected an object"),
     ("model.vocab.th", "257", "the id of 'th' is '257', expected a whole number"),
@@ -268,27 +268,13 @@ REFUSED: list[tuple[str, object, str]] = [
     ("added_tokens.0.id", 1.5, "the id of '<|endoftext|>' is 1.5"),
     ("added_tokens.0.id", 400, "the id of '<|endoftext|>' is 400, expected 258"),
     ("added_tokens.0.special", 1, "special is 1, expected true or false"),
-    ("added_tokens.0.lstrip", True, "lstrip of the added token '<|endoftext|>' is True, expected false"),
-    ("added_tokens.0.single_word", True, "single_word of the added token"),
-    ("normalizer", {"type": "BertNormalizer"}, "the normalizer is .'BertNormalizer'.*expected one of NFC"),
-    ("normalizer", {"type": "Sequence", "normalizers": [{"type": "Lowercase"}, {"type": "NFC"}]}, "in this order"),
-    ("normalizer", {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "NFD"}]}, "the normalizer is"),
-    ("normalizer", "NFC", "a normalizer is 'NFC', expected an object"),
-    ("pre_tokenizer", None, "the pre_tokenizer is None, expected ByteLevel"),
-    ("pre_tokenizer", {"type": "Whitespace"}, "the pre_tokenizer is 'Whitespace'"),
-    ("pre_tokenizer", {"type": "ByteLevel"}, "ByteLevel with {}"),
+    ("normalizer", "NFC", "the normalizer is 'NFC', expected NFC"),
+    ("pre_tokenizer", {"type": "ByteLevel"}, "the pre_tokenizer is 'ByteLevel', expected"),
     ("pre_tokenizer", {**BYTE_LEVEL, "use_regex": 1}, "use_regex is 1"),
-    ("pre_tokenizer", split_by(r"\w+"), r"Split by .*\\w\+"),
-    ("pre_tokenizer", split_by(CL100K_REGEX), "Split by"),
-    ("pre_tokenizer", sequence(split_by(r"\d"), NO_REGEX), "Sequence of Split by"),
-    ("pre_tokenizer", sequence(split_by(GPT2_REGEX), BYTE_LEVEL), "Sequence of Split by .*, ByteLevel with"),
-    ("pre_tokenizer", sequence(split_by(GPT2_REGEX), {**NO_REGEX, "add_prefix_space": True}), "Sequence of Split"),
-    ("pre_tokenizer", sequence(split_by(GPT2_REGEX, behavior="MergedWithNext"), NO_REGEX), "Sequence of Split"),
-    ("pre_tokenizer", sequence(split_by(GPT2_REGEX, invert=True), NO_REGEX), "Sequence of Split"),
-    ("pre_tokenizer", sequence({"type": "Digits", "individual_digits": True}, BYTE_LEVEL), "Sequence of 'Digits'"),
-    ("pre_tokenizer", sequence(), "Sequence of"),
-    ("decoder", {"type": "WordPiece"}, "the decoder is 'WordPiece', expected ByteLevel or none"),
-    ("decoder", 7, "the decoder is 7, expected an object"),
+    ("pre_tokenizer", split_by(r"[[:alpha:]]+"), r"'\[' of the regular expression"),
+    ("pre_tokenizer", sequence(split_by(r"\d"), NO_REGEX), r"'\\\\d' of the regular expression"),
+    ("decoder", {"type": "WordPiece"}, "the decoder is 'WordPiece', expected ByteLevel"),
+    ("decoder", 7, "the decoder is 7, expected ByteLevel"),
 ]
 
 
@@ -302,33 +288,6 @@ def test_what_would_be_encoded_differently_is_refused_in_one_line(
     assert line.startswith(f"{tmp_path / 'tokenizer.json'}: ")
     assert "\n" not in line
     assert len(line) < 700 + len(str(tmp_path))
-
-
-def test_tokens_looked_for_in_normalized_text_are_refused_where_that_matters(tmp_path: Path) -> None:
-    facts = foreign()
-    facts["added_tokens"][0]["normalized"] = True
-    assert read(facts, tmp_path).special_tokens == ("<|endoftext|>",)
-    with pytest.raises(InputError, match="normalized of the added token"):
-        read(facts | {"normalizer": {"type": "Lowercase"}}, tmp_path)
-
-
-def test_a_byte_s_own_token_cannot_be_special(tmp_path: Path) -> None:
-    facts = foreign()
-    facts["added_tokens"].append({"id": facts["model"]["vocab"]["Ġ"], "content": "Ġ", "special": True})
-    with pytest.raises(InputError, match="no token for the byte 'Ġ'"):
-        read(facts, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [({"unk_token": None}, "unk_token is None, expected <unk>"), ({"fuse_unk": True}, "fuse_unk is True")],
-)
-def test_characters_need_their_unknown_token(change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    write_tokenizer_json(BPETokenizer(60, kind="characters").fit(TEXTS), tmp_path / "good")
-    facts = json.loads((tmp_path / "good").read_bytes())
-    facts["model"] |= change
-    with pytest.raises(InputError, match=message):
-        read(facts, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -382,11 +341,13 @@ def test_any_value_anywhere_is_read_or_refused(data: st.DataObject, tmp_path: Pa
         place = place[key]
     scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
     place[key] = data.draw(st.recursive(scalars, lambda s: st.lists(s) | st.dictionaries(st.text(), s), max_leaves=5))
+    (tmp_path / "tokenizer.json").write_text(json.dumps(facts), "utf-8")
     try:
-        tokenizer = read(facts, tmp_path)
+        tokenizer = read_tokenizer_json(tmp_path / "tokenizer.json")
     except InputError:
         return
-    assert tokenizer.decode(tokenizer.encode("the cat")) == "the cat"
+    decoded = tokenizer.decode(tokenizer.encode("the cat"))
+    assert decoded == "the cat" or isinstance(tokenizer, StepTokenizer)
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,16 @@ import torch
 from tests.unit.training.test_together import Member, Threads
 
 from foreword.classify.recurrent import RecurrentClassifier
-from foreword.errors import DivergedError, InputError
+from foreword.errors import DivergedError, GpuMemoryError, InputError
 from foreword.neural.recurrent import RecurrentLM
 from foreword.nn.dropout import NO_DROPOUT
+from foreword.protocols import Step
 from foreword.speech.recogniser import Recogniser
 from foreword.storage.checkpoint import Checkpoint
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
+from foreword.training.engine import Trainer
 from foreword.training.model import NeuralModel
 from foreword.translate.pairs import Pairs
 from foreword.translate.seq2seq import Seq2Seq
@@ -132,4 +134,15 @@ def test_training_that_diverges_says_so(name: str) -> None:
     model, data, _ = built(name)
     model.training = replace(model.training, rate=1e38, clip=0.0, optimiser="sgd", epochs=50)
     with pytest.raises(DivergedError, match=r"training diverged.*lower rate than 1e\+38"):
+        list(model.train(data))
+
+
+def test_a_gpu_that_is_too_small_names_the_settings_to_lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, data, _ = built(next(iter(NETWORKS)))
+
+    def full(*_: object) -> Iterator[Step]:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Trainer, "steps", full)
+    with pytest.raises(GpuMemoryError, match=f"expected a batch below {model.training.batch}"):
         list(model.train(data))

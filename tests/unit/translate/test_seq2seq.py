@@ -20,7 +20,7 @@ from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.training.engine import Trainer
 from foreword.training.gradients import new_flat, views
-from foreword.translate.network import ATTENTIONS, TranslationNetwork
+from foreword.translate.network import ATTENTIONS, NOTHING_DROPPED, TranslationNetwork
 from foreword.translate.pairs import Pairs, batch_of, bucketed, documents_of
 from foreword.translate.seq2seq import Seq2Seq
 from foreword.translate.training import TranslationTask, truth_after
@@ -38,6 +38,9 @@ KINDS = [
         ("gru", "none", 1, True, True),
         ("lstm", "none", 2, False, False),
     )
+] + [
+    {"cell": cell, "attention": "none", "layers": layers, "one_network": True}
+    for cell, layers in (("lstm", 2), ("gru", 1))
 ]
 
 
@@ -97,6 +100,45 @@ def test_neighbours_in_a_batch_change_nothing(kind: dict[str, Any]) -> None:
     if model.attention != "none":
         for weights in model.attend(pairs):
             assert_allclose(weights.sum(1), 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_g09_one_network_reads_the_source_then_start_then_its_own_words(cell: str) -> None:
+    """Row G09: the probabilities are those of one network that reads e, ``<start>``, d in a single pass from zeros."""
+    pairs = reversed_pairs(10)
+    model = trained(pairs, cell=cell, attention="none", one_network=True, layers=2)
+    network, weights = model.network_, model.weights_
+    assert not any(name.startswith(("encoder", "bridge")) for name in weights)
+    for source, target, logs in zip(
+        pairs.sources.documents(), pairs.targets.documents(), model.logprobs(pairs), strict=True
+    ):
+        words = torch.tensor([*source.tolist(), *target[:-1].tolist()])[:, None]  # the source's </s> is <start>
+        nothing = (torch.zeros(1, model.units),) * (2 * network.states)
+        with torch.no_grad():
+            read, _ = network._layers(weights, network._vectors(weights["target"], words), nothing, NOTHING_DROPPED)
+            out = torch.tanh(linear(read[len(source) - 1 :, 0], weights["readout"], weights["readout_bias"]))
+            expected = torch.log_softmax(linear(out, network.table(weights), weights["bias"]), 1)
+        assert_allclose(expected[range(len(target)), target.tolist()], logs, atol=2e-5)
+
+
+def test_g09_one_network_learns_saves_and_refuses_what_it_has_not(tmp_path: Path) -> None:
+    """Row G09: short sequences are reversed by one network fed with its own words."""
+    pairs = reversed_pairs(400, longest=3)
+    settings: dict[str, Any] = {"attention": "none", "one_network": True, "dropout": 0.0, "device": "cpu"}
+    model = Seq2Seq(32, words=16, epochs=30, batch=150, rate=1e-2, **settings).fit(pairs)
+    save(model, tmp_path / "one")
+    again = load(tmp_path / "one")
+    for width in (1, 3):
+        said = again.translate(pairs.sources[:60], width=width)
+        assert [each.tolist() for each in said] == [
+            each.tolist() for each in model.translate(pairs.sources[:60], width=width)
+        ]
+        right = [
+            each.tolist() == true[:-1].tolist() for each, true in zip(said, pairs.targets.documents(), strict=False)
+        ]
+        assert np.mean(right) > 0.9
+    with pytest.raises(SettingError, match="has no encoder"):
+        Seq2Seq(one_network=True)
 
 
 def test_attention_is_that_of_the_formulas() -> None:

@@ -85,6 +85,12 @@ class Policy:
             seconds=seconds,
         )
 
+    def own_recipe(self, model: Any, seconds: float, text: PreparedText) -> Any:
+        """Return the ``Training`` of a network that has a recipe of its own, until the clock stops it."""
+        updates = max(1, len(text.train.ids) // (model.training.batch * model.training.steps))
+        every = max(model.training.evaluate_every, self.evaluate_after // updates)
+        return replace(model.training, epochs=10**6, evaluate_every=every, seconds=seconds)
+
 
 POLICY = Policy()
 

@@ -49,17 +49,19 @@ from foreword.tokens.corpus import Corpus
 class LadderModel:
     """One rung of the ladder: a short name for the command line, a title for people, and how to build the model.
 
-    neural: whether it needs torch, and learns for as long as it is given.
+    neural: whether it needs torch, and learns for as long as it is given. gpu: whether it is large, trained by its own
+    recipe, and there by default only where a GPU is asked for.
     """
 
     name: str
     title: str
     build: Callable[[], Any]
     neural: bool = False
+    gpu: bool = False
 
 
 LADDER = [
-    LadderModel(rung.name, rung.title, partial(kinds.build, kind, rung.settings), neural=kind.network)
+    LadderModel(rung.name, rung.title, partial(kinds.build, kind, rung.settings), kind.network, rung.gpu)
     for rung, kind in kinds.rungs().values()
     if rung.position is not None
 ]
@@ -79,6 +81,7 @@ def compare(
     max_size: int | None = None,
     time_budget: float = TIME_BUDGET,
     seed: int = 0,
+    device: str | None = None,
     most_bytes: int = MOST_BYTES,
     keep: Path | None = None,
     resume: bool = True,
@@ -94,12 +97,14 @@ def compare(
         tokens where too many words would be unknown, the words as they are where the text is split into tokens
         already, or characters where it is written without spaces (``vocabulary.py``). ``min_count`` and ``max_size``
         ask for words. A word seen once counts as ``<unk>``, so that every model learns what an unknown word is.
+    device: "cuda" or "cpu", where networks learn; by default the GPU, where there is one. "cuda" adds the large
+        networks of the ladder, which learn by their own recipes; they can also be named in ``models``.
     most_bytes: of a larger text every second document is taken, or every fourth, and so on; an event reports it.
     keep: a folder that caches finished models until all are: a run that was stopped resumes when it is asked for again
         with the same text and settings, unless ``resume`` is False.
     wordlists: also learn byte-pair merges and the nearest words, for the report.
     """
-    rungs = _rungs(models)
+    rungs = _rungs(models, device)
     if tokenizer is not None and (min_count is not None or max_size is not None):
         raise SettingError("min_count and max_size are for the tokenizer made here: set them on the one you give")
     if seed < 0:
@@ -112,17 +117,22 @@ def compare(
         raise SettingError(f"most_bytes={most_bytes} must be at least 1")
     left_out = () if models is not None or _has_torch() else tuple(rung.name for rung in rungs if rung.neural)
     rungs = [rung for rung in rungs if rung.name not in left_out]
+    if device is not None and any(rung.neural for rung in rungs):
+        from foreword.training.gradients import choose_device
+
+        choose_device(device)  # refuses one that is not there, before any work
     policy = replace(POLICY, time_budget=time_budget)
-    settings = _Settings(name, tokenizer, min_count, max_size, seed, policy, left_out, most_bytes, wordlists)
+    settings = _Settings(name, tokenizer, min_count, max_size, seed, policy, left_out, most_bytes, wordlists, device)
     return _run(texts, rungs, settings, keep, resume=resume)
 
 
-def _rungs(names: Sequence[str] | None) -> list[LadderModel]:
+def _rungs(names: Sequence[str] | None, device: str | None) -> list[LadderModel]:
     known = {rung.name: rung for rung in LADDER}
     for name in names or ():
         if name not in known:
             raise SettingError(f"no model {name!r} on the ladder: expected {', '.join(known)}")
-    return LADDER if names is None else [known[name] for name in names]
+    usual = [rung for rung in LADDER if device == "cuda" or not rung.gpu]
+    return usual if names is None else [known[name] for name in names]
 
 
 def _has_torch() -> bool:
@@ -143,6 +153,7 @@ class _Settings:
     left_out: tuple[str, ...]
     most_bytes: int
     wordlists: bool
+    device: str | None = None
 
 
 def _run(
@@ -201,6 +212,7 @@ def _run_name(rungs: Sequence[LadderModel], text: PreparedText, settings: _Setti
         "models": [rung.name for rung in rungs],
         "seed": settings.seed,
         "time_budget": settings.policy.time_budget,
+        **({} if settings.device is None else {"device": settings.device}),
         "text": text.facts.to_json(),
     }
     return run_name(depends, *(part.ids for part in (text.train, text.valid or text.test, text.test)))
@@ -243,13 +255,15 @@ class _Ladder:
         text, steps, began = self.text, 3 + 2 * len(self.rungs), time.perf_counter()
         progress = TrainingProgress(f"training {rung.title}", 2 + 2 * index, steps, index)
         yield progress.report()
-        _warm_up(rung, text.train)
+        _warm_up(rung, text.train, self.settings.device)
         model = rung.build()
         if rung.neural:
+            model.device = self.settings.device
             sharing = sum(rung.neural for rung in self.rungs[index:])
             wanted = self.settings.policy.network_seconds(time.perf_counter() - self.began, sharing, self.overhead)
             given = self.cache.seconds(rung.name, wanted)
-            model.training = self.settings.policy.training_of(model, given, text)
+            training_of = self.settings.policy.own_recipe if rung.gpu else self.settings.policy.training_of
+            model.training = training_of(model, given, text)
             learnt = yield from learn(rung.name, model, text, self.cache, progress)
         else:
             learnt = yield from self._fit(model, progress)
@@ -313,10 +327,10 @@ class _Ladder:
         return Lead(best.name, other.name, other.measures.perplexity / best.measures.perplexity, interval)
 
 
-def _warm_up(rung: LadderModel, train: Corpus) -> None:
+def _warm_up(rung: LadderModel, train: Corpus, device: str | None) -> None:
     """Compile the kernels, which happens once on every machine and is not what learning a text takes."""
     first = rung.build()
     few = Corpus.from_ids([train.ids[:WARM_UP_TOKENS]], train.vocab)
     if rung.neural:
-        first.training = replace(first.training, epochs=1)
+        first.training, first.device = replace(first.training, epochs=1), device
     first.fit(few).score(few)

@@ -9,6 +9,7 @@ pass.
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import os
 import platform
@@ -16,11 +17,11 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import foreword
@@ -53,17 +54,41 @@ def needed_checkout() -> Path:
     return root
 
 
-def find_proofs(root: Path) -> dict[str, list[str]]:
-    """Find each test that proves something, as file::name from the root, with the ids of its claims."""
+class Proof(NamedTuple):
+    """A test. claims: the ids it proves. digest: of its source and of what else its file has but other tests."""
+
+    claims: list[str]
+    digest: str
+
+
+def find_proofs(root: Path) -> dict[str, Proof]:
+    """Find each test that proves something, as file::name from the root."""
     proofs = {}
     for path in sorted((root / "tests").rglob("test_*.py")):
-        file = path.relative_to(root).as_posix()
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
-                ids = ids_of(node.name, ast.get_docstring(node) or "")
-                if ids:
-                    proofs[f"{file}::{node.name}"] = ids
+        proofs.update(proofs_in(path.read_text(encoding="utf-8"), path.relative_to(root).as_posix()))
     return proofs
+
+
+def proofs_in(source: str, file: str) -> dict[str, Proof]:
+    """Find the tests of one file that prove something."""
+    lines, tests, shared = source.splitlines(), [], ""
+    for node in ast.parse(source).body:
+        decorators = getattr(node, "decorator_list", [])
+        text = "\n".join(lines[min([node.lineno, *(each.lineno for each in decorators)]) - 1 : node.end_lineno])
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test"):
+            tests.append((node, text))
+        else:
+            shared += text
+    found = {}
+    for node, text in tests:
+        if ids := ids_of(node.name, ast.get_docstring(node) or ""):
+            found[f"{file}::{node.name}"] = Proof(ids, hashlib.sha256((shared + text).encode()).hexdigest()[:12])
+    return found
+
+
+def outdated(stored: Mapping[str, StoredRun], proofs: Mapping[str, Proof]) -> list[str]:
+    """Return the tests that never ran, or have changed since they last did."""
+    return [test for test, proof in proofs.items() if test not in stored or stored[test].digest != proof.digest]
 
 
 def ids_of(name: str, docstring: str) -> list[str]:
@@ -139,13 +164,17 @@ def _outcome(case: ElementTree.Element) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A test as it last ran. claims: those it proves. measured: by claim and name; seeds are fixed in the test."""
+    """A test as it last ran. claims: those it proves. digest: see ``Proof``. commit: of the code that it tested.
+    measured: by claim and name; seeds are fixed in the test.
+    """
 
     claims: list[str]
     outcome: str
     seconds: float
     date: str
     machine: str
+    commit: str
+    digest: str
     measured: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
@@ -172,6 +201,13 @@ def _facts(run: StoredRun) -> dict[str, object]:
 def today() -> str:
     """Return the date in UTC."""
     return datetime.now(UTC).date().isoformat()
+
+
+def this_commit() -> str:
+    """Return the commit of the checkout that this package runs from, or "unknown"."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
 
 
 def this_machine() -> str:

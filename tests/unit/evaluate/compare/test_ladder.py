@@ -8,14 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
-from foreword.errors import InputError, SettingError
+from foreword.errors import InputError, NoGpuError, SettingError
 from foreword.evaluate.compare import ladder as module
+from foreword.evaluate.compare.budget import POLICY
 from foreword.evaluate.compare.inspection import draw_sample, weigh
 from foreword.evaluate.compare.ladder import LADDER, LadderModel, compare
 from foreword.evaluate.compare.results import Comparison, Event, Plan, Progress, Row, TextFacts
-from foreword.evaluate.compare.setup import Splits
+from foreword.evaluate.compare.setup import Splits, prepare, read_text
 from foreword.measures.perplexity import measure
+from foreword.neural.mogrifier import Mogrifier
 from foreword.ngram.unigram import UnigramLM
 from foreword.storage.folder import save
 from foreword.tokens.characters import ByteTokenizer
@@ -35,7 +38,8 @@ DOCUMENTS = [
 
 
 COUNTED = [rung.name for rung in LADDER if not rung.neural]
-NEURAL = [rung.name for rung in LADDER if rung.neural]
+NEURAL = [rung.name for rung in LADDER if rung.neural and not rung.gpu]
+USUAL = [rung for rung in LADDER if not rung.gpu]
 
 
 def run(texts: list[str] | Splits, **settings: object) -> Comparison:
@@ -65,8 +69,8 @@ def test_the_events_tell_a_story_in_order() -> None:
 def test_nothing_is_done_before_it_is_asked_for() -> None:
     read: list[str] = []
     events: Iterator[Event] = compare(read.append(text) or text for text in DOCUMENTS)  # type: ignore[func-returns-value]
-    assert next(events) == Plan(tuple(rung.title for rung in LADDER))
-    assert next(events) == Progress("reading the text", 0, 3 + 2 * len(LADDER))
+    assert next(events) == Plan(tuple(rung.title for rung in USUAL))
+    assert next(events) == Progress("reading the text", 0, 3 + 2 * len(USUAL))
     assert read == []
     next(events)
     assert read == DOCUMENTS
@@ -284,3 +288,23 @@ def test_each_row_has_its_interval_and_the_lead_is_measured() -> None:
     assert 1 < lead.interval[0] <= lead.ratio <= lead.interval[1]
     assert comparison.to_json()["lead"]["best"] == "5-gram"  # type: ignore[index,call-overload]
     assert run(DOCUMENTS).lead is None
+
+
+def test_a_gpu_adds_the_large_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They learn by the recipe that is their default, until the clock stops them."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    plan = next(compare(DOCUMENTS, device="cuda"))
+    assert plan == Plan(tuple(rung.title for rung in LADDER))
+    assert {rung.name for rung in LADDER if rung.gpu} == {"awd-lstm", "mogrifier"}
+    model = Mogrifier()
+    text = prepare("text", read_text(DOCUMENTS, 10**6), None, None, None, None)
+    training = POLICY.own_recipe(model, 60.0, text)
+    assert dataclasses.replace(training, epochs=310, seconds=0.0, evaluate_every=12) == model.training
+    assert (training.seconds, training.epochs) == (60.0, 10**6)
+
+
+def test_a_gpu_that_is_not_there_is_refused_before_any_work() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    with pytest.raises(NoGpuError):
+        compare(DOCUMENTS, device="cuda")

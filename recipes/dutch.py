@@ -1,0 +1,113 @@
+"""English to Dutch by an encoder and decoder, with and without attention, and by one network that reads, then writes.
+
+    python recipes/dutch.py --data FOLDER --out FOLDER                  every row, on a GPU
+    python recipes/dutch.py --data FOLDER --rows attention              some of them
+    python recipes/dutch.py --data FOLDER --tiny                        a few hundred pairs on a CPU: does it run?
+
+FOLDER has train.tsv.xz, valid.tsv.xz and test.tsv.xz, English and Dutch with a tab between: sentences of Tatoeba,
+divided so that no English sentence is in two parts. One BPE for both languages, learnt from the training part. The
+validation part chooses the epoch and the search; the test part is translated once by each search and measured as
+sacreBLEU does, cased, one reference per pair, with 95 % intervals. A row that is in the folder already is not run
+again, and one that was stopped resumes from its checkpoint. dutch.json has all rows: it is docs/results/dutch.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from multi30k import SEARCHES, best_search, first, learn, searched, tell
+
+from foreword import BPETokenizer, Seq2Seq, TextTranslator, save
+from foreword.lessons.claims.results import provenance, write_result
+from foreword.measures.translation import bleu_interval, chrf_interval
+from foreword.picture.heat import attention
+from foreword.picture.picture import write_standalone
+from foreword.pipeline.translator import read_table_of_pairs
+from foreword.storage.checkpoint import Checkpoint
+
+ROWS: dict[str, dict[str, Any]] = {
+    "attention": {"encoder": 1024},
+    "no-attention": {"encoder": 1024, "attention": "none"},
+    "one-network": {"attention": "none", "one_network": True},
+}
+SETTINGS: dict[str, Any] = {
+    "units": 512, "words": 512, "attention": "general", "dropout": 0.4, "smoothing": 0.1,
+    "epochs": 40, "every": 2, "batch": 2048, "rate": 1e-3,
+}  # fmt: skip
+TINY: dict[str, Any] = {"units": 64, "words": 64, "epochs": 2, "batch": 1000}
+PIECES = 8000
+EXAMPLE = "I have read the book."
+"""Dutch puts the second verb last (Ik heb het boek gelezen): the whole sentence must be read before it is written."""
+
+MEASURE = (
+    "BLEU and chrF as sacreBLEU: cased, detokenised, 13a, one reference; 95 % intervals by the bootstrap over lines"
+)
+
+
+def run(row: str, given: argparse.Namespace) -> dict[str, Any]:
+    """Train one row, translate both parts with every search, and measure."""
+    parts = [read_table_of_pairs(given.data / f"{part}.tsv.xz") for part in ("train", "valid", "test")]
+    settings = {**SETTINGS, "seconds": given.seconds, "seed": given.seed, **ROWS[row]}
+    if given.tiny:
+        settings |= TINY | ({"encoder": 64} if "encoder" in settings else {})
+        parts = [first(part, size) for part, size in zip(parts, (400, 20, 20), strict=True)]
+    train, valid, test = parts
+    tokenizer = BPETokenizer(1000 if given.tiny else PIECES, prefix_space=True).fit([*train[0], *train[1]])
+    translator = TextTranslator(tokenizer, tokenizer, Seq2Seq(**settings))
+    checkpoint = None if given.out is None else Checkpoint(given.out / f"{row}.checkpoint", every=30.0)
+    seconds = learn(translator, train, valid, checkpoint)
+    tell(f"{row}: trained in {seconds:.0f} s, greedy BLEU on valid {translator.model.valid_score_:.2f}")
+    on_valid, on_test = searched(translator, valid), searched(translator, test)
+    chosen = best_search(on_valid)
+    said = translator.translate(test[0], **SEARCHES[chosen])
+    facts = {"row": row, **provenance(given.seed, seconds, commit=given.commit), "pairs": len(train[0])}
+    facts |= {"parameters": translator.model.parameter_count, "settings": translator.model.settings(), "chosen": chosen}
+    facts |= {"bleu": on_test[chosen]["bleu"], "bleu_interval": bleu_interval(said, test[1])}
+    facts |= {"chrf": on_test[chosen]["chrf"], "chrf_interval": chrf_interval(said, test[1])}
+    facts |= {"example": {"source": EXAMPLE, "said": translator.translate([EXAMPLE], **SEARCHES[chosen])[0]}}
+    if given.out is not None:
+        save(translator, given.out / f"{row}.model")
+        if translator.model.attention != "none":
+            looked = translator.look(EXAMPLE)
+            write_standalone(attention(looked.source, looked.target, looked.weights), given.out / "attention.svg")
+    return {**facts, "valid": bleus(on_valid), "test": bleus(on_test), "samples": on_test[chosen]["samples"]}
+
+
+def bleus(found: dict[str, Any]) -> dict[str, float]:
+    return {name: each["bleu"] for name, each in found.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("FOREWORD_DATA", "."), "tatoeba_nld_eng"))
+    parser.add_argument("--out", type=Path, help="a folder: rows, models, checkpoints and the attention map")
+    parser.add_argument("--rows", default=",".join(ROWS), help=f"some of {', '.join(ROWS)}, with commas between")
+    parser.add_argument("--seconds", type=float, default=150.0, help="of training, for each row")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--commit", help="of the code, where this is no checkout")
+    parser.add_argument("--tiny", action="store_true", help="a few hundred pairs and a small network")
+    given = parser.parse_args()
+    if unknown := [row for row in given.rows.split(",") if row not in ROWS]:
+        parser.error(f"there is no row {unknown[0]!r}: expected {', '.join(ROWS)}")
+    if given.out is not None:
+        given.out.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for row in given.rows.split(","):
+        file = None if given.out is None else given.out / f"{row}.json"
+        if file is not None and file.exists():
+            rows.append(json.loads(file.read_text("utf-8")))
+            continue
+        rows.append(run(row, given))
+        if file is not None:
+            write_result(file, rows[-1])
+        tell(f"{row}: BLEU {rows[-1]['bleu']:.2f} {rows[-1]['bleu_interval']}, chrF {rows[-1]['chrf']:.2f}")
+    if given.out is not None:
+        write_result(given.out / "dutch.json", {"text": "Tatoeba, English to Dutch", "measure": MEASURE, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()

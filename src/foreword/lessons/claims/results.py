@@ -1,0 +1,67 @@
+"""Stored results: JSON files of docs/results, each written by the command that it names.
+
+A result is a JSON object. It, or every row of its ``rows``, says what it takes to repeat it: the command, the commit of
+the code, the seed, the machine and the seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from foreword.lessons.claims.proofs import this_commit, this_machine, today
+from foreword.storage.atomic import atomic_file
+
+PROVENANCE = ("command", "commit", "seed", "machine", "seconds")
+
+LOCAL = ("--data", "--out", "--commit", "--save", "--checkpoint")
+"""Options, each with a value, that are a matter of one machine and not of the result."""
+
+
+def provenance(seed: int, seconds: float, *, commit: str | None = None) -> dict[str, Any]:
+    """Describe this run: what it takes to repeat it, and the date. commit: where this is no checkout of the code."""
+    return {
+        "command": " ".join(["python", _program(), *_repeatable(sys.argv[1:])]),
+        "commit": commit or this_commit(),
+        "date": today(),
+        "seed": seed,
+        "machine": _machine(),
+        "seconds": round(seconds, 1),
+    }
+
+
+def _program() -> str:
+    """Return the script that runs, from its folder on, or the module with -m."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    script = Path(sys.argv[0]).resolve()
+    return f"-m {spec.name}" if spec is not None else Path(script.parent.name, script.name).as_posix()
+
+
+def _repeatable(arguments: Sequence[str]) -> list[str]:
+    dropped = {at + more for at, name in enumerate(arguments) if name in LOCAL for more in (0, 1)}
+    return [each for at, each in enumerate(arguments) if at not in dropped]
+
+
+def _machine() -> str:
+    """Name the GPU where torch has one, else the processor."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        return f"one {torch.cuda.get_device_name()}, torch {torch.__version__}"
+    return this_machine()
+
+
+def write_result(file: Path, facts: dict[str, Any]) -> None:
+    """Write a result."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(file) as new:
+        new.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def missing_provenance(result: Any) -> list[str]:
+    """Return what a result, or else its rows, do not say of how they were made."""
+    missing = [name for name in PROVENANCE if result.get(name) in (None, "", "unknown")]
+    rows = result.get("rows", [])
+    return [name for name in missing if not rows or any(row.get(name) in (None, "", "unknown") for row in rows)]
