@@ -47,7 +47,8 @@ zipf(
 
 
 # %%
-def vocabulary(texts, size): ...
+def vocabulary(texts, size):
+    return ...  # your turn
 
 
 check("1.1", vocabulary)
@@ -60,7 +61,8 @@ check("1.1", vocabulary)
 
 
 # %%
-def unknown_share(train, test, min_count): ...
+def unknown_share(train, test, min_count):
+    return ...  # your turn
 
 
 check("1.2", unknown_share)

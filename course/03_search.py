@@ -45,7 +45,8 @@ reasons(
 
 
 # %%
-def idf(word, documents): ...
+def idf(word, documents):
+    return ...  # your turn
 
 
 check("3.1", idf)
@@ -57,7 +58,8 @@ check("3.1", idf)
 
 
 # %%
-def bm25(query, documents, k1, b): ...
+def bm25(query, documents, k1, b):
+    return ...  # your turn
 
 
 check("3.2", bm25)

@@ -46,7 +46,8 @@ curves(
 
 
 # %%
-def bigram(texts, before, word): ...
+def bigram(texts, before, word):
+    return ...  # your turn
 
 
 check("4.1", bigram)
@@ -62,7 +63,8 @@ equation("p(w | c) = (n(c w) + T(c) · lower) / (N(c) + T(c))")
 
 
 # %%
-def witten_bell(texts, before, word, lower): ...
+def witten_bell(texts, before, word, lower):
+    return ...  # your turn
 
 
 check("4.2", witten_bell)
@@ -74,7 +76,8 @@ check("4.2", witten_bell)
 
 
 # %%
-def perplexity(logs): ...
+def perplexity(logs):
+    return ...  # your turn
 
 
 check("4.3", perplexity)

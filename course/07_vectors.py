@@ -38,7 +38,8 @@ word_map(vectors, {"frequent words": (frequent * 3)[: max(3, min(14, len(frequen
 
 
 # %%
-def context_pairs(words, window): ...
+def context_pairs(words, window):
+    return ...  # your turn
 
 
 check("7.1", context_pairs)
@@ -51,7 +52,8 @@ check("7.1", context_pairs)
 
 
 # %%
-def nearest(vectors, row, k): ...
+def nearest(vectors, row, k):
+    return ...  # your turn
 
 
 check("7.2", nearest)
@@ -63,7 +65,8 @@ check("7.2", nearest)
 
 
 # %%
-def negative_sampling(centre, context, negatives): ...
+def negative_sampling(centre, context, negatives):
+    return ...  # your turn
 
 
 check("7.3", negative_sampling)

@@ -41,7 +41,8 @@ curves([str(at * tenth) for at in range(len(means))], {"loss": means}, "Loss by 
 
 
 # %%
-def bengio(words, E, H, d, U, b): ...
+def bengio(words, E, H, d, U, b):
+    return ...  # your turn
 
 
 check("8.1", bengio)
@@ -53,7 +54,8 @@ check("8.1", bengio)
 
 
 # %%
-def softmax(scores): ...
+def softmax(scores):
+    return ...  # your turn
 
 
 check("8.2", softmax)
@@ -66,7 +68,8 @@ check("8.2", softmax)
 
 
 # %%
-def output_error(scores, target): ...
+def output_error(scores, target):
+    return ...  # your turn
 
 
 check("8.3", output_error)

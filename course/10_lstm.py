@@ -39,7 +39,8 @@ gates(traces.tokens, traces.gates)
 
 
 # %%
-def lstm_step(x, h, c, W_x, W_h, b): ...
+def lstm_step(x, h, c, W_x, W_h, b):
+    return ...  # your turn
 
 
 check("10.1", lstm_step)
@@ -54,7 +55,8 @@ equation("r, z = σ(W x + U h + b),    n = tanh(W x + r · (U h) + b),    h ← 
 
 
 # %%
-def gru_step(x, h, W_x, W_h, b): ...
+def gru_step(x, h, W_x, W_h, b):
+    return ...  # your turn
 
 
 check("10.2", gru_step)
@@ -66,7 +68,8 @@ check("10.2", gru_step)
 
 
 # %%
-def half_life(forget): ...
+def half_life(forget):
+    return ...  # your turn
 
 
 check("10.3", half_life)

@@ -50,7 +50,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **kwargs: Any) -> str:
-    """Typeset equations, and rewrite links between docs/ and the root: on the site the pages of both are in one folder."""
+    """Typeset equations; rewrite links between docs/ and the root, whose pages are in one folder on the site."""
     markdown = typeset(markdown)
     if page.file.src_uri in ROOT_PAGES:
         return markdown.replace("](docs/", "](")
