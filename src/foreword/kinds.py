@@ -120,6 +120,10 @@ _ENTRIES = (
         ),
     ),
     Kind("kenlm", "foreword.ngram.kenlm:KenlmLM", "language-model", quick=True),
+    Kind(
+        "infini-gram", "foreword.infinigram.model:InfiniGramLM", "language-model", names={"infini-gram": {}},
+        training=("meter",), quick=True,
+    ),
     Kind("mixture", "foreword.mix.combine:Mixture", "language-model"),
     Kind("cached", "foreword.mix.combine:Cached", "language-model"),
     Kind("neural-cache", "foreword.mix.neural_cache:NeuralCache", "language-model", network=True),
@@ -240,6 +244,7 @@ _ENTRIES = (
     Kind("text-classifier", "foreword.pipeline.classifier:TextClassifier", "classifier", ("classify",), quick=True),
     Kind("text-translator", "foreword.pipeline.translator:TextTranslator", "translator", ("translate",), network=True),
     Kind("text-search", "foreword.pipeline.search:TextSearch", "search", ("search",)),
+    Kind("text-index", "foreword.pipeline.index:TextIndex", "search", ("index",)),
     # Tokenizers
     Kind(
         "bpe", "foreword.tokens.bpe:BPETokenizer", "tokenizer", ("tokenize",), quick=True,
@@ -271,6 +276,7 @@ _ENTRIES = (
     Kind("plsa", "foreword.features.topics:PLSA", "features"),
     Kind("lda", "foreword.features.topics:LDA", "features"),
     Kind("corpus", "foreword.tokens.corpus:Corpus", "data"),
+    Kind("suffix-index", "foreword.infinigram.index:SuffixIndex", "data"),
 )  # fmt: skip
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ENTRIES}

@@ -111,6 +111,8 @@ VARIANTS = [
     Model("ngram-trie", "ngram", {"order": 4, "layout": "trie"}, 1e-6),
     Model("ngram-5-pruned", "ngram", {"order": 5, "prune": (0, 0, 1)}, 1e-6),
     *(Model(f"ngram-{name}", "ngram", {"order": 3, "smoothing": name}, 1e-6) for name in SMOOTHINGS),
+    Model("infini-gram-2", "infini-gram", {"order": 2, "strength": 0.5}, 1e-6),
+    Model("infini-gram-zeros", "infini-gram", {"order": 0}),
     Model("hmm-float32", "hmm", {"dtype": "float32"}, 1e-4),
     Model("mixture", "mixture", {}, 1e-6),
     Model("cached", "cached", {}, 1e-6),
@@ -121,7 +123,7 @@ VARIANTS = [
     Model("bengio-direct", "bengio", {"order": 4, "direct": True}, 1e-4),
 ]
 
-FLOAT32 = ("ngram",)
+FLOAT32 = ("ngram", "infini-gram")
 """Kinds without a network that compute in float32."""
 
 

@@ -26,6 +26,7 @@ from foreword.cli import (
     evaluate,
     filter,
     generate,
+    index,
     lab,
     score,
     search,
@@ -96,6 +97,7 @@ add_command(app, vectors.nearest, vectors.NEAREST_EXAMPLES)
 add_command(app, vectors.analogy, vectors.ANALOGY_EXAMPLES)
 app.add_typer(classify.app, context_settings=SETTINGS)
 app.add_typer(search.app, context_settings=SETTINGS)
+app.add_typer(index.app, context_settings=SETTINGS)
 app.add_typer(tag.app, context_settings=SETTINGS)
 app.add_typer(tokenize.app, context_settings=SETTINGS)
 app.add_typer(translate.app, context_settings=SETTINGS)
