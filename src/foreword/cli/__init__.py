@@ -20,6 +20,7 @@ from foreword.cli import (
     cloud,
     compare,
     convert,
+    course,
     data,
     doctor,
     evaluate,
@@ -103,6 +104,8 @@ app.add_typer(translate.app, context_settings=SETTINGS)
 add_command(app, claims.claims, claims.EXAMPLES)
 add_command(app, convert.convert, convert.EXAMPLES)
 add_command(app, cloud.cloud, cloud.EXAMPLES)
+add_command(app, course.course, course.COURSE_EXAMPLES)
+add_command(app, course.check, course.CHECK_EXAMPLES)
 app.add_typer(lab.app, context_settings=SETTINGS)
 add_command(app, serve.serve, serve.EXAMPLES)
 add_command(app, data.data, data.EXAMPLES)
