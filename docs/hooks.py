@@ -14,11 +14,16 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 import foreword
+from foreword.lessons.course.notebooks import SOURCES, page, read_notebook
+from foreword.picture import mathml
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "foreword"
 ROOT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 FOLDER = re.compile(r"^\| \d \| `(\w+)(/|\.py)` \| (.+) \|$", re.MULTILINE)
+EQUATION = re.compile(r"(?<=\n\n)(?:    \S.*\n?)+(?=\n|\Z)")
+"""Lines that are set off by four blanks, between empty lines."""
+
 MACHINERY = {"cli", "lab", "native", "kinds", "arrays"}
 """Folders and modules that readers of the reference do not call."""
 
@@ -28,6 +33,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     pages: list[Any] = ["reference/index.md", {"Interfaces": "reference/interfaces.md"}]
     pages += [{f"{name}/": f"reference/{name}.md"} for name, _ in reference_folders()]
     assert config.nav is not None
+    config.nav.insert(3, {"Course": [f"course/{source.stem}.md" for source in sorted(SOURCES.glob("*.py"))]})
     config.nav.append({"Reference": pages})
     return config
 
@@ -36,16 +42,27 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     for name in ROOT_PAGES:
         if (ROOT / name).is_file():
             files.append(File.generated(config, name, abs_src_path=str(ROOT / name)))
+    for source in SOURCES.glob("*.py"):
+        files.append(File.generated(config, f"course/{source.stem}.md", content=page(read_notebook(source))))
     for name, text in reference_pages().items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Any, **kwargs: Any) -> str:
-    """Rewrite links between docs/ and the root: on the site the pages of both are in one folder."""
+    """Typeset equations; rewrite links between docs/ and the root, whose pages are in one folder on the site."""
+    markdown = typeset(markdown)
     if page.file.src_uri in ROOT_PAGES:
         return markdown.replace("](docs/", "](")
     return re.sub(rf"\]\(\.\./({'|'.join(map(re.escape, ROOT_PAGES))})", r"](\1", markdown)
+
+
+def typeset(markdown: str) -> str:
+    """Replace blocks that are set off by four blanks, outside code and lists, by MathML."""
+    parts = re.split(r"(^```.*?^```$)", markdown, flags=re.DOTALL | re.MULTILINE)
+    for at in range(0, len(parts), 2):
+        parts[at] = EQUATION.sub(lambda found: mathml.block(found[0].strip("\n").splitlines()) + "\n", parts[at])
+    return "".join(parts)
 
 
 def reference_folders() -> list[tuple[str, str]]:

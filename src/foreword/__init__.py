@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from foreword.features.tfidf import TfIdf
     from foreword.features.topics import LDA, PLSA
     from foreword.hmm.model import HMM
+    from foreword.infinigram.model import InfiniGramLM
     from foreword.lessons.cloud import word_cloud
     from foreword.measures.perplexity import Measures, measure, perplexity
     from foreword.mix.combine import cached, interpolate
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from foreword.ngram.unigram import UnigramLM
     from foreword.pipeline.classifier import TextClassifier
     from foreword.pipeline.fitting import train
+    from foreword.pipeline.index import TextIndex
     from foreword.pipeline.language import TextLM
     from foreword.pipeline.search import TextSearch
     from foreword.pipeline.translator import TextTranslator
@@ -86,6 +88,7 @@ _HOME = {
     "ForewordError": "foreword.errors",
     "HMM": "foreword.hmm.model",
     "HMMTagger": "foreword.tag.hmm",
+    "InfiniGramLM": "foreword.infinigram.model",
     "LDA": "foreword.features.topics",
     "LSA": "foreword.features.lsa",
     "LogisticRegression": "foreword.classify.logistic",
@@ -102,6 +105,7 @@ _HOME = {
     "Seq2Seq": "foreword.translate.seq2seq",
     "Streaming": "foreword.neural.streaming",
     "TextClassifier": "foreword.pipeline.classifier",
+    "TextIndex": "foreword.pipeline.index",
     "TextLM": "foreword.pipeline.language",
     "TextSearch": "foreword.pipeline.search",
     "TextTranslator": "foreword.pipeline.translator",
@@ -149,6 +153,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "GloVe",
     "HMM",
     "HMMTagger",
+    "InfiniGramLM",
     "LDA",
     "LSA",
     "LogisticRegression",
@@ -167,6 +172,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "Seq2Seq",
     "Streaming",
     "TextClassifier",
+    "TextIndex",
     "TextLM",
     "TextSearch",
     "TextTranslator",

@@ -22,7 +22,7 @@ import numpy as np
 from foreword.arrays import Bools, Doubles, Logs, Longs
 from foreword.checks import check_choice, check_number, check_numbers
 from foreword.errors import ForewordError, SettingError
-from foreword.protocols import Covering, NextToken, S, Shortlisting, Tokenizer
+from foreword.protocols import Covering, Drafter, NextToken, ReadsAhead, S, Shortlisting, Tokenizer
 from foreword.tokens.vocab import Vocab
 
 INCOMPLETE = "\ufffd"
@@ -43,6 +43,8 @@ def generate(
     top_k: int | None = None,
     top_p: float | None = None,
     seed: int = 0,
+    drafter: Drafter | None = None,
+    acceptance: Acceptance | None = None,
 ) -> Iterator[int]:
     """Yield token ids until the model ends the document (``</s>`` itself is not yielded) or after ``max_tokens``.
 
@@ -50,6 +52,9 @@ def generate(
     likeliest tokens: a low temperature favours likely tokens, and zero always takes the likeliest (the lowest id among
     equals). Of these, ``top_p`` keeps the nucleus: the fewest tokens that together have at
     least that probability (Holtzman et al., 2020). The same seed gives the same text.
+
+    A ``drafter`` guesses the next tokens, which a model that reads ahead checks in one step: each is sampled as ever,
+    and the first that differs from the guess ends the step. The text is the same, up to rounding. acceptance: filled.
     """
     check_number("max_tokens", max_tokens, whole=True)
     _check_sampling(temperature, top_k, top_p, seed)
@@ -57,6 +62,8 @@ def generate(
     random = np.random.Generator(np.random.PCG64(seed))
     pick = partial(choose, random=random, temperature=temperature, top_k=top_k, top_p=top_p)
     count = 1 if temperature == 0 else top_k
+    if drafter is not None and isinstance(model, ReadsAhead):
+        return _sample_drafts(model, prompt, max_tokens, drafter, acceptance or Acceptance(), pick)
     if count is not None and isinstance(model, Shortlisting):
         return _sample_shortlist(model, prompt, max_tokens, count, pick)
     # The checks are outside the generator so that they are raised by the call, not by the first token.
@@ -86,6 +93,59 @@ def _sample_shortlist(
             return
         yield id
         state = model.advance(state, np.array([id]))
+
+
+DRAFTED = 8
+"""Tokens of a draft. Longer ones are seldom right to their end."""
+
+
+@dataclass(slots=True)
+class Acceptance:
+    """How far drafts were right. steps: calls of the model; tokens: what was sampled in them, ``</s>`` included."""
+
+    steps: int = 0
+    tokens: int = 0
+
+    @property
+    def length(self) -> float:
+        """The number of tokens per step of the model; 1 without drafts."""
+        return self.tokens / max(self.steps, 1)
+
+
+def _sample_drafts(
+    model: Any, prompt: Sequence[int], max_tokens: int, drafter: Drafter, acceptance: Acceptance,
+    pick: Callable[[Logs], int],
+) -> Iterator[int]:  # fmt: skip
+    """Sample from what the model says after each token of a draft, as long as the draft is what was sampled."""
+    # Tokens are read again until a draft was right to its end, since only then is the state after them known.
+    text, state, unread = list(prompt), _read(model, prompt[:-1]), list(prompt[-1:])
+    logs = None if unread else model.next_logprobs(state)
+    written = 0
+    while written < max_tokens:
+        draft: list[int] = []
+        if unread:
+            drafts = len(unread) <= 2 * DRAFTED
+            draft = list(drafter.propose(text, min(DRAFTED, max_tokens - written - 1))) if drafts else []
+            read, after = model.read_ahead(state, np.array(unread + draft))
+            logs = read[len(unread) - 1 :]
+        assert logs is not None
+        acceptance.steps += 1
+        sampled: list[int] = []
+        for row, guess in zip(logs, [*draft, None], strict=True):
+            id = pick(row)
+            acceptance.tokens += 1
+            written += 1
+            if id == model.vocab.end:
+                return
+            yield id
+            text.append(id)
+            sampled.append(id)
+            if id != guess or written == max_tokens:
+                break
+        if unread and len(sampled) == len(draft) + 1:
+            state, unread = after, sampled[-1:]
+        else:
+            unread += sampled
 
 
 def _read(model: NextToken[S], prompt: Sequence[int]) -> S:

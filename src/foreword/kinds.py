@@ -51,6 +51,7 @@ class Rung:
     position: where it stands on the ladder of ``compare``, the oldest idea first; None if it is not there.
     lab: its name in the lab; None if the lab does not offer it.
     gpu: whether ``compare`` trains it only where it is told to use a GPU, by the recipe that is its default.
+    optional: whether ``compare`` trains it only where it is named.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Rung:
     position: int | None = None
     lab: str | None = None
     gpu: bool = False
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,12 @@ _ENTRIES = (
         ),
     ),
     Kind("kenlm", "foreword.ngram.kenlm:KenlmLM", "language-model", quick=True),
+    Kind(
+        "infini-gram", "foreword.infinigram.model:InfiniGramLM", "language-model", names={"infini-gram": {}},
+        training=("meter",), quick=True, rungs=(Rung("infini-gram", "∞-gram, Kneser-Ney", position=4, optional=True),),
+    ),
     Kind("mixture", "foreword.mix.combine:Mixture", "language-model"),
+    Kind("matched-mixture", "foreword.mix.matched:MatchedMixture", "language-model"),
     Kind("cached", "foreword.mix.combine:Cached", "language-model"),
     Kind("neural-cache", "foreword.mix.neural_cache:NeuralCache", "language-model", network=True),
     Kind(
@@ -165,7 +172,10 @@ _ENTRIES = (
     ),
     Kind(
         "recurrent", "foreword.neural.recurrent:RecurrentLM", "language-model",
-        names={cell: {"cell": cell} for cell in ("rnn", "irnn", "gru", "lstm", "min-gru")},
+        names={
+            cell: {"cell": cell}
+            for cell in ("rnn", "irnn", "gru", "lstm", "min-gru", "cifg", "peephole", "ln-lstm", "slstm", "gru-before")
+        },
         training=NETWORK, max_words=MOST_WORDS, network=True,
         rungs=(
             _recurrent_rung("rnn", "RNN", 3e-3, 7),
@@ -237,6 +247,7 @@ _ENTRIES = (
     Kind("text-classifier", "foreword.pipeline.classifier:TextClassifier", "classifier", ("classify",), quick=True),
     Kind("text-translator", "foreword.pipeline.translator:TextTranslator", "translator", ("translate",), network=True),
     Kind("text-search", "foreword.pipeline.search:TextSearch", "search", ("search",)),
+    Kind("text-index", "foreword.pipeline.index:TextIndex", "search", ("index",)),
     # Tokenizers
     Kind(
         "bpe", "foreword.tokens.bpe:BPETokenizer", "tokenizer", ("tokenize",), quick=True,
@@ -268,6 +279,7 @@ _ENTRIES = (
     Kind("plsa", "foreword.features.topics:PLSA", "features"),
     Kind("lda", "foreword.features.topics:LDA", "features"),
     Kind("corpus", "foreword.tokens.corpus:Corpus", "data"),
+    Kind("suffix-index", "foreword.infinigram.index:SuffixIndex", "data"),
 )  # fmt: skip
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ENTRIES}

@@ -113,6 +113,24 @@ class Shortlisting(Protocol):
 
 
 @runtime_checkable
+class ReadsAhead(Protocol):
+    """A NextToken that reads several tokens of one text in one step, as networks do.
+
+    ``read_ahead`` takes a state of one row and ids (k,). It returns what ``next_logprobs`` would after each of them,
+    (k, V), up to rounding, and the state after all of them.
+    """
+
+    def read_ahead(self, state: Any, ids: Ids, /) -> tuple[Logs, Any]: ...
+
+
+@runtime_checkable
+class Drafter(Protocol):
+    """Guesses how a text continues, so that a model that reads ahead checks several tokens in one step."""
+
+    def propose(self, ids: Sequence[int], count: int) -> Sequence[int]: ...  # at most count ids; none is a fair guess
+
+
+@runtime_checkable
 class Covering(Protocol):
     """A model that attends to a source. coverage: (n,) Σ_i log min(attention paid to i, 1), for ``beam_search``."""
 

@@ -43,7 +43,7 @@ def test_every_kind_is_trained_evaluated_scored_and_generates(
     sizes = SIZES.get(kind, LAYERS)
     trained = foreword("train", kind, poem, "-o", tmp_path / "model", *SMALL, *sizes, "--valid", poem)
     assert trained.exit_code == 0, trained.stderr
-    assert trained.stderr.startswith(f"{kind}: 190 tokens, a vocabulary of 12")
+    assert trained.stderr.splitlines()[-1].startswith(f"{kind}: 190 tokens, a vocabulary of 12")
     assert "model.checkpoint" not in listing(tmp_path)
     told = json.loads(foreword("evaluate", tmp_path / "model", poem, "--json").stdout)
     assert 1 < told["perplexity"] < 30

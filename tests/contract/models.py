@@ -13,6 +13,7 @@ from foreword import kinds
 from foreword.classify.calibration import Calibrated
 from foreword.classify.naive_bayes import NaiveBayes
 from foreword.classify.one_vs_rest import OneVsRest
+from foreword.infinigram.model import InfiniGramLM
 from foreword.mix.combine import cached, interpolate
 from foreword.mix.neural_cache import NeuralCache
 from foreword.ngram.model import NgramLM
@@ -92,6 +93,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 COMPOSED: dict[str, Callable[..., Any]] = {
     "mixture": lambda: interpolate([UnigramLM(), NgramLM(3)]),
+    "matched-mixture": lambda: interpolate([NgramLM(3), InfiniGramLM(2)], by_length=True),
     "cached": lambda: cached(NgramLM(3), size=3),
     "neural-cache": lambda: NeuralCache(built("recurrent", {"layers": 1}), size=3, theta=1.0, weight=0.3),
     "calibrated": lambda: Calibrated(NaiveBayes(), folds=2),
@@ -111,8 +113,11 @@ VARIANTS = [
     Model("ngram-trie", "ngram", {"order": 4, "layout": "trie"}, 1e-6),
     Model("ngram-5-pruned", "ngram", {"order": 5, "prune": (0, 0, 1)}, 1e-6),
     *(Model(f"ngram-{name}", "ngram", {"order": 3, "smoothing": name}, 1e-6) for name in SMOOTHINGS),
+    Model("infini-gram-2", "infini-gram", {"order": 2, "strength": 0.5}, 1e-6),
+    Model("infini-gram-zeros", "infini-gram", {"order": 0}),
     Model("hmm-float32", "hmm", {"dtype": "float32"}, 1e-4),
     Model("mixture", "mixture", {}, 1e-6),
+    Model("matched-mixture", "matched-mixture", {}, 1e-6),
     Model("cached", "cached", {}, 1e-6),
     Model("neural-cache", "neural-cache", {}, 1e-4),
     Model("lstm-untied", "recurrent", {"cell": "lstm", "layers": 1, "tied": False}, 1e-4),
@@ -121,7 +126,7 @@ VARIANTS = [
     Model("bengio-direct", "bengio", {"order": 4, "direct": True}, 1e-4),
 ]
 
-FLOAT32 = ("ngram",)
+FLOAT32 = ("ngram", "infini-gram")
 """Kinds without a network that compute in float32."""
 
 

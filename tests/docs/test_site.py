@@ -101,6 +101,7 @@ def test_no_text_was_taken_for_markup(pages: dict[Path, Page]) -> None:
         r"html|head|meta|link|title|style|script|body|header|footer|main|nav|article|aside|div|span|p|a|ul|ol|li|h[1-6]"
         r"|table|thead|tbody|tr|th|td|pre|code|em|strong|img|hr|br|input|label|form|button|svg|path|dialog|noscript"
         r"|blockquote|details|summary|dl|dt|dd|sup|sub|small|mark|abbr|rect|circle|g|line|text|wbr|kbd|figure|figcaption"
+        r"|math|mrow|mi|mn|mo|mspace|msub|msup|msubsup|munder|mover|munderover|mfrac|msqrt"
     )
     strange = {tag for page in pages.values() for tag in page.tags if not known.fullmatch(tag)}
     assert strange == set()

@@ -20,11 +20,13 @@ from foreword.cli import (
     cloud,
     compare,
     convert,
+    course,
     data,
     doctor,
     evaluate,
     filter,
     generate,
+    index,
     lab,
     score,
     search,
@@ -95,12 +97,15 @@ add_command(app, vectors.nearest, vectors.NEAREST_EXAMPLES)
 add_command(app, vectors.analogy, vectors.ANALOGY_EXAMPLES)
 app.add_typer(classify.app, context_settings=SETTINGS)
 app.add_typer(search.app, context_settings=SETTINGS)
+app.add_typer(index.app, context_settings=SETTINGS)
 app.add_typer(tag.app, context_settings=SETTINGS)
 app.add_typer(tokenize.app, context_settings=SETTINGS)
 app.add_typer(translate.app, context_settings=SETTINGS)
 add_command(app, claims.claims, claims.EXAMPLES)
 add_command(app, convert.convert, convert.EXAMPLES)
 add_command(app, cloud.cloud, cloud.EXAMPLES)
+add_command(app, course.course, course.COURSE_EXAMPLES)
+add_command(app, course.check, course.CHECK_EXAMPLES)
 app.add_typer(lab.app, context_settings=SETTINGS)
 add_command(app, serve.serve, serve.EXAMPLES)
 add_command(app, data.data, data.EXAMPLES)

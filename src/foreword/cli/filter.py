@@ -38,6 +38,7 @@ EXAMPLES = examples(
     "foreword filter -m quality=quality.bin web/ attributes/ --sidecar dolma",
     'foreword filter model s3://bucket/web s3://bucket/kept --keep "perplexity<500"',
     "foreword filter -m lid=lid.176.ftz -m wiki=5gram.arpa web/ scored/ --score-only",
+    'foreword filter test-sets-index web/ clean/ --keep "contaminated<0.1" --span 13',
     'foreword filter -m lid=lid.176.ftz -m wiki=ngram web/ kept/ --keep "wiki_perplexity<table" --table t.tsv',
     "foreword filter -m lid=lid.176.ftz -m wiki=ngram web/ out/ --buckets 30,60 --each-label",
     'zcat web.jsonl.gz | foreword filter lid.176.ftz - - --keep "label=en" | gzip > english.jsonl.gz',
@@ -156,6 +157,16 @@ class ScoreOptions:
             help="Score KENLM+SENTENCEPIECE models exactly as this tool does.",
         ),
     ] = None
+    span: Annotated[
+        int,
+        typer.Option(
+            "--span",
+            metavar="K",
+            min=1,
+            rich_help_panel=SCORES,
+            help="Of an index: runs of at least K tokens count as contaminated.",
+        ),
+    ] = 13
     sidecar: Annotated[
         Literal["parquet", "dolma"] | None,
         typer.Option(
@@ -280,7 +291,7 @@ def filter(
         rules.table, rules.score_only, rules.with_scores, rows.field, rows.format, rows.errors,
         _size(rows.longest, "--longest"), _size(rows.piece, "--piece"), tuple(scores.column or ()), scores.top,
         [(name, labels.split(",")) for name, labels in _by_model(scores.labels, models)], scores.restrict,
-        _cleaning(scores.clean, models), scores.like, scores.sidecar, scores.id,
+        _cleaning(scores.clean, models), scores.like, scores.span, scores.sidecar, scores.id,
     )  # fmt: skip
     _check_models(filtering)
     with warnings.catch_warnings():

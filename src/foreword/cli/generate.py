@@ -13,11 +13,13 @@ from foreword.cli.options import ModelFolder, OutputOptions, Seed, examples
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
+    from foreword.infinigram.index import SuffixIndex
     from foreword.pipeline.language import TextLM
 
 EXAMPLES = examples(
     "foreword generate model --prompt 'the market' --max-tokens 50",
     "foreword generate model --temperature 0.7 --top-k 40 -n 5 --seed 1",
+    "foreword generate lstm --prompt 'the market' --draft index --json",
     "echo 'once upon a time' | foreword generate model --prompt - --json",
 )
 
@@ -52,10 +54,15 @@ def generate(
     beam: Annotated[
         int | None, typer.Option(min=1, help="Search for likely texts with a beam of this width, instead of sampling.")
     ] = None,
+    draft: Annotated[
+        str | None,
+        typer.Option(metavar="INDEX", help="Draft tokens from this index and the text so far: the same text in fewer "
+                     "steps of a network. An index of the same vocabulary: index build --tokenizer MODEL."),
+    ] = None,
     seed: Seed = 0,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of texts, each with the next seed.")] = 1,
     output: OutputOptions,
-) -> None:
+) -> None:  # fmt: skip
     """Generate text with a language model, after a prompt or from nothing.
 
     The prompt is printed too, so that the two read as one text. With --json each text is an object with both.
@@ -72,16 +79,30 @@ def generate(
             else:
                 write_text(f"{start}{text}\n")
         return
+    drafts = {} if draft is None else drafting(loaded, draft)
     for number in range(seed, seed + count):
-        pieces = loaded.stream(start, **sampling.arguments(), seed=number)
+        pieces = loaded.stream(start, **sampling.arguments(), seed=number, **drafts)
         if output.as_json:
-            write_json({"prompt": start, "text": "".join(pieces), "seed": number})
+            facts = {"prompt": start, "text": "".join(pieces), "seed": number}
+            write_json(facts | ({"acceptance_length": drafts["acceptance"].length} if drafts else {}))
             continue
         write_text(start)
         for piece in pieces:
             write_text(piece)
             flush()
         write_text("\n")
+
+
+def drafting(model: TextLM, index: str) -> dict[str, Any]:
+    """Return the arguments of ``stream`` for drafts from an index."""
+    from foreword.cli.models import load_able
+    from foreword.decode import Acceptance
+    from foreword.infinigram.draft import IndexDrafter
+
+    found: SuffixIndex = load_able(index, "index").index
+    if found.vocab != model.vocab:
+        raise InputError(f"{index}: the index has another vocabulary than the model: build it with --tokenizer MODEL")
+    return {"drafter": IndexDrafter(found), "acceptance": Acceptance()}
 
 
 def search(model: TextLM, prompt: str, max_tokens: int, width: int, count: int) -> Iterator[str]:

@@ -28,6 +28,7 @@ MAKERS = {
     "tag": ("a tagger", "foreword tag train"),
     "translate": ("text-translator", "foreword translate train"),
     "search": ("text-search", "foreword search index"),
+    "index": ("text-index", "foreword index build"),
 }
 """What a model is called that has an ability, and the command that makes one."""
 
@@ -49,7 +50,8 @@ def checked(found: Any, path: str, ability: str) -> Any:
 def load_tokenizer(path: str) -> TextTokenizer:
     """Load a tokenizer from its folder, from a tokenizer.json or .model file, or from a model."""
     found = load_any(path)
-    tokenizer: TextTokenizer = found.tokenizer if "score" in kinds.of(found).abilities else found
+    holds_one = {"score", "index"} & set(kinds.of(found).abilities)
+    tokenizer: TextTokenizer = found.tokenizer if holds_one else found
     if kinds.of(tokenizer).task != "tokenizer":
         raise InputError(
             f"{path}: its kind is {kinds.of(found).name}, not a tokenizer: foreword tokenize train makes one"

@@ -114,6 +114,16 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "search query index 'cat house' --explain",
         "cloud text.txt -o cloud.svg",
     ),
+    "indexes": (
+        "index build text.txt -o runs",
+        "index count runs 'the cat'",
+        "index find runs 'the cat'",
+        "index context runs 'the cat'",
+        "index spans runs 'the cat house'",
+        "train infini-gram text.txt -o unbounded",
+        "score unbounded text.txt",
+        "generate unbounded --max-tokens 5",
+    ),
     "hidden Markov models": (
         "train hmm text.txt -o hmm --set states=4 --set iterations=2",
         "score hmm text.txt",

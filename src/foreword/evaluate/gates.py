@@ -88,7 +88,8 @@ def has_layers(model: Any) -> bool:
     )
     if other:  # of which the cells here know nothing
         return False
-    return f"{layer_name(0)}.recurrent" in weights or getattr(model, "cell", "") == "min-gru"
+    cell = getattr(model, "cell", "") or "lstm"
+    return cell == "min-gru" or (f"{layer_name(0)}.recurrent" in weights and cell in ("rnn", "irnn", "lstm", "gru"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ import numpy as np
 from foreword.arrays import Array, Bools, Doubles
 from foreword.errors import InputError
 
-LABEL, PROBABILITY, PERPLEXITY = "label", "probability", "perplexity"
-LOWER_IS_BETTER = ("perplexity", "oov")
+LABEL, PROBABILITY, PERPLEXITY, CONTAMINATED = "label", "probability", "perplexity", "contaminated"
+LOWER_IS_BETTER = ("perplexity", "oov", "contaminated")
 
 COUNTS = ("characters", "words", "lines", "stop_words")
 """Statistics of the text that are whole numbers, and 0 for an empty text."""
@@ -133,7 +133,9 @@ def label_of(name: str) -> tuple[str, str] | None:
 
 def is_share(name: str) -> bool:
     """Return whether a column has values from 0 to 1."""
-    return name in SHARES or label_of(name) is not None or name.rstrip("_0123456789").endswith(PROBABILITY)
+    return (
+        name in SHARES or label_of(name) is not None or name.rstrip("_0123456789").endswith((PROBABILITY, CONTAMINATED))
+    )
 
 
 def lower_is_better(name: str) -> bool:

@@ -18,17 +18,18 @@ import numpy as np
 
 from foreword import kinds
 from foreword.errors import InputError, SettingError
-from foreword.filtering.columns import PERPLEXITY, Column
+from foreword.filtering.columns import CONTAMINATED, PERPLEXITY, Column
 from foreword.filtering.labels import NETWORK_BYTES, ClassScorer, FastTextScorer, NetworkClassScorer
 from foreword.filtering.models import is_pair
 from foreword.filtering.pieces import batches_of, cut
-from foreword.filtering.settings import PIECE_BYTES, LabelSettings, Like
+from foreword.filtering.settings import PIECE_BYTES, SPAN, LabelSettings, Like
 from foreword.pipeline.scoring import DocumentScores, score_documents
 from foreword.storage.folder import load
 from foreword.text.block import Block
 from foreword.text.cleaning import Cleaner
 
 if TYPE_CHECKING:
+    from foreword.pipeline.index import TextIndex
     from foreword.pipeline.language import TextLM
 
 
@@ -46,19 +47,21 @@ def open_scorer(
     piece_bytes: int = PIECE_BYTES,
     labels: LabelSettings | None = None,
     like: Like | None = None,
+    span: int = SPAN,
 ) -> Scorer:
     """Load a model that reads text, or a pair; ``prefix`` is put before the names of its columns."""
     if is_pair(str(path)):
         from foreword.filtering.pairs import PairScorer
 
         return PairScorer.open(str(path), prefix, like)
-    return scorer_of(load(path), str(path), prefix, piece_bytes, labels)
+    return scorer_of(load(path), str(path), prefix, piece_bytes, labels, span)
 
 
 def scorer_of(
-    model: Any, name: str, prefix: str, piece_bytes: int = PIECE_BYTES, labels: LabelSettings | None = None
-) -> Scorer:
-    """Wrap a model; ``name`` is its path, for messages. labels: what is asked of a classifier."""
+    model: Any, name: str, prefix: str, piece_bytes: int = PIECE_BYTES, labels: LabelSettings | None = None,
+    span: int = SPAN,
+) -> Scorer:  # fmt: skip
+    """Wrap a model; ``name`` is its path, for messages. labels: what is asked of a classifier. span: of an index."""
     # The cores are busy with other shards, and torch adds in another order with more threads.
     if (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(1)
@@ -70,6 +73,8 @@ def scorer_of(
         if counting:
             model.model.threads = 1
         return LanguageScorer(model, prefix, piece_bytes, counting)
+    if "index" in kind.abilities:
+        return IndexScorer(model, prefix, span)
     if "classify" not in kind.abilities:
         raise InputError(f"{name}: its kind is {kind.name}, which neither scores a text nor labels one")
     if kind.network:
@@ -89,6 +94,22 @@ class CleanedScorer:
     def columns(self, texts: Block) -> list[Column]:
         """Score the texts after cleaning."""
         return self.scorer.columns(self.clean(texts))
+
+
+# --- indexes
+
+
+@dataclass(frozen=True)
+class IndexScorer:
+    """An index of texts. span: tokens of the shortest run that counts."""
+
+    index: TextIndex
+    prefix: str
+    span: int
+
+    def columns(self, texts: Block) -> list[Column]:
+        """Return the share of each text that stands verbatim in the index."""
+        return [Column(self.prefix + CONTAMINATED, self.index.coverage(texts, self.span))]
 
 
 # --- language models

@@ -23,6 +23,9 @@ LONGEST = 16 << 20
 PIECE_BYTES = 1 << 20
 """Documents up to a megabyte are scored whole."""
 
+SPAN = 13
+"""Tokens: the length of the runs that GPT-3's authors looked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class LabelSettings:
@@ -53,6 +56,7 @@ class Filtering:
     labels: pairs of a model's name, or "" for all classifiers, and the labels that can be the best; restrict: whether
     the others are left out before or after the softmax. clean: pairs of a model's name, or "" for all classifiers, and
     a cleaning step. like: whose way of scoring a KenLM model with its sentencepiece model is followed.
+    span: tokens of the shortest run that an index counts as copied.
     sidecar: write ids and scores instead of the rows; id: the field of the ids.
     """
 
@@ -76,6 +80,7 @@ class Filtering:
     restrict: Literal["before", "after"] = "after"
     clean: Sequence[tuple[str, CleanStep]] = ()
     like: Like | None = None
+    span: int = SPAN
     sidecar: Literal["parquet", "dolma"] | None = None
     id: str = "id"
 
@@ -104,8 +109,9 @@ class Filtering:
                 raise SettingError(f"{option} {wrong}=…: no model is named {wrong}")
         if self.like and not any("+" in path for _, path in self.models):
             raise SettingError(f"--like {self.like}: no model is a KenLM file with its sentencepiece file, KENLM+MODEL")
-        if self.top < 1:
-            raise SettingError(f"--top {self.top}: expected at least 1")
+        for option, number in (("--top", self.top), ("--span", self.span)):
+            if number < 1:
+                raise SettingError(f"{option} {number}: expected at least 1")
         if self.restrict == "before" and not self.labels:
             raise SettingError("--restrict before: to which labels? Give them by --labels")
 

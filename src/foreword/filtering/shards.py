@@ -142,7 +142,7 @@ class OpenFilter:
         """Open a model, with the step that cleans texts for it."""
         settings, prefix = self.filtering, f"{name}_" if name else ""
         labels = settings.labels_of(name, self._asked)
-        scorer = open_scorer(path, prefix, settings.piece_bytes, labels, settings.like)
+        scorer = open_scorer(path, prefix, settings.piece_bytes, labels, settings.like, settings.span)
         step = self.filtering.cleaning_of(name, isinstance(scorer, ClassScorer))
         return scorer if step == "none" else CleanedScorer(scorer, Cleaner(step))
 

@@ -57,8 +57,17 @@ FAINTEST = 1e-12
 """Lower bound of learnt weights, so that one that a long step has taken too low can rise again."""
 
 
-def interpolate(models: Sequence[LanguageModel[Any]], weights: Sequence[float] | None = None) -> Mixture:
-    """Mix models that share a vocabulary. Without weights they are equal until ``learn_weights`` or ``fit``."""
+def interpolate(
+    models: Sequence[LanguageModel[Any]], weights: Sequence[float] | None = None, *, by_length: bool = False
+) -> Mixture:
+    """Mix models that share a vocabulary. Without weights they are equal until ``learn_weights`` or ``fit``.
+
+    by_length: learn weights for each length that an ∞-gram model among them has matched (``matched.py``).
+    """
+    if by_length:
+        from foreword.mix.matched import MatchedMixture
+
+        return MatchedMixture(models, weights)
     return Mixture(models, weights)
 
 

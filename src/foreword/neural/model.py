@@ -213,11 +213,10 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
 
     def stepping(self) -> NextToken[Any]:
         """Return the model for one token at a time; on a CPU recurrent networks do without torch, which is faster."""
-        from foreword.neural.streaming import Streaming
-        from foreword.nn.recurrent_network import RecurrentNetwork
+        from foreword.neural.streaming import Streaming, streams
 
-        recurrent = isinstance(self.network(self.vocab), RecurrentNetwork)
-        return Streaming(self) if recurrent and self.flat_weights().device.type == "cpu" else self
+        fast = self.flat_weights().device.type == "cpu" and streams(self.network(self.vocab))
+        return Streaming(self) if fast else self
 
     def start(self, n: int = 1) -> NeuralState:
         """Return the state of n texts of which one ``</s>`` has been read."""
@@ -247,6 +246,17 @@ class NeuralLM(LearntVocab, MeanScore, NeuralModel[Corpus]):
             read = self.network(self.vocab).read(self.weights_, torch.from_numpy(words).to(device)[None], before)
             hidden, after = read
             return NeuralState(hidden[0].cpu().numpy(), tuple(part.cpu().numpy() for part in after))
+
+    def read_ahead(self, state: NeuralState, ids: Ids) -> tuple[Logs, NeuralState]:
+        """Read several tokens of one text at once; return the log-probabilities after each, (k, V), and the state."""
+        check_ids(np.asarray(ids), len(self.vocab))
+        device = self.flat_weights().device
+        with exact():
+            before = tuple(torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in state.parts)
+            words = torch.from_numpy(np.asarray(ids, np.int64)).to(device)
+            hidden, after = self.network(self.vocab).read(self.weights_, words[:, None], before)
+            logs: Logs = next_logs(self.weights_, hidden[:, 0]).cpu().numpy()
+        return logs, NeuralState(hidden[-1].cpu().numpy(), tuple(part.cpu().numpy() for part in after))
 
     # Saving
 

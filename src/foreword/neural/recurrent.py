@@ -53,10 +53,11 @@ class RecurrentOptions(TypedDict, total=False):
 class RecurrentLM(NeuralLM):
     """A language model of stacked recurrent layers.
 
-    cell: "rnn", "irnn" (ReLU, beginning with the identity), "lstm", "gru" or "min-gru".
+    cell: "rnn", "irnn" (ReLU, beginning with the identity), "lstm", "gru" or "min-gru"; or one of ``nn/gated.py``:
+        "cifg", "peephole", "ln-lstm", "slstm" or "gru-before".
     embedding: units of the embedding. hidden: units of a layer.
     tied: embedding and output layer are one tensor, and the last layer has as many units as the embedding.
-    forget_bias: what an LSTM's forget gates begin with.
+    forget_bias: what forget gates begin with.
     mogrify: rounds in which a layer's input and state gate each other before the cell, an LSTM, sees them: 5 in the
         paper, 0 for none; slow, see ``nn/layers.py``.
     softmaxes: how many are mixed to tell the next word (15 in the paper), see ``nn/mixture.py``.

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -50,6 +50,15 @@ REMEMBERED = 1 << 28
 """Bytes that the first layer's products with words may take; where all words would take more, none are kept."""
 
 
+STREAMED = ("rnn", "irnn", "lstm", "gru", "min-gru")
+"""Cells of which there are kernels for one step."""
+
+
+def streams(network: object) -> TypeGuard[RecurrentNetwork]:
+    """Return whether ``Streaming`` can run a network."""
+    return isinstance(network, RecurrentNetwork) and network.cell in STREAMED
+
+
 class Streaming:
     """A trained recurrent model as a NextToken. A state is float32 (n, Σ units): h, and c, of every layer.
 
@@ -60,9 +69,10 @@ class Streaming:
         if int8 and int16:
             raise SettingError("int8 and int16 are both true: expected one of them")
         network = model.network(model.vocab)
-        if not isinstance(network, RecurrentNetwork):
+        if not streams(network):
             raise InputError(
-                f"{type(model).__name__} is not recurrent: expected a RecurrentLM, an AWDLSTM or a Mogrifier"
+                f"{model!r} has no kernels for single steps: expected a RecurrentLM of {', '.join(STREAMED)}, an "
+                "AWDLSTM or a Mogrifier"
             )
         weights = {name: _on_host(part) for name, part in model.weights_.items()}
         self.int8, self.int16 = int8, int16

@@ -1,7 +1,8 @@
 """Stacked recurrent layers between an embedding and a softmax, for any cell.
 
-DropConnect masks a weight before it is passed on; ``nn/layers.py`` does the rest, and on a GPU ``nn/mogrifier_gpu.py``
-for LSTMs that cuDNN does not have: with rounds, a capped gate or a dropped state.
+DropConnect masks a weight before it is passed on; ``nn/layers.py`` and ``nn/gated.py`` do the rest, and on a GPU
+``nn/mogrifier_gpu.py`` and ``nn/gated_gpu.py`` for what cuDNN does not have: rounds, a capped gate, a dropped state,
+and the cells of ``nn/gated.py``.
 Shapes: T steps, a batch of B texts, V words, D units of the embedding, H units of a layer.
 """
 
@@ -15,6 +16,8 @@ from torch import Tensor
 
 from foreword.nn.dropout import Dropout, draw_mask
 from foreword.nn.fused import only_read, read_words
+from foreword.nn.gated import GATED
+from foreword.nn.gated_gpu import gated_layer
 from foreword.nn.layers import Round, gru, lstm, min_gru, mogrifier_lstm, rnn, round_shapes
 from foreword.nn.mogrifier_gpu import Stack, kernels_apply, run_stack
 from foreword.nn.network import (
@@ -29,7 +32,7 @@ from foreword.nn.network import (
     word_tensors,
 )
 
-GATES = {"rnn": 1, "irnn": 1, "lstm": 4, "gru": 3, "min-gru": 2}
+GATES = {"rnn": 1, "irnn": 1, "lstm": 4, "gru": 3, "min-gru": 2} | {name: cell.gates for name, cell in GATED.items()}
 """The cells, and how many rows of W_x each unit has; ``irnn`` is a ReLU network initialised with W_h = IDENTITY · 1."""
 
 IDENTITY = 0.1
@@ -113,8 +116,13 @@ class RecurrentNetwork:
             shapes |= dict(zip(layer_names(layer), sizes, strict=True))
             if self.cell == "min-gru":  # its gates do not see the state
                 del shapes[layer_names(layer)[1]], shapes[layer_names(layer)[3]]
-            shapes |= self._round_shapes(layer, read, written)
+            shapes |= self._round_shapes(layer, read, written) | self._extra_shape(layer, written)
         return shapes
+
+    def _extra_shape(self, layer: int, units: int) -> dict[str, tuple[int, ...]]:
+        """Return the further weight of a gated cell, if it has one."""
+        extra = GATED[self.cell].extra if self.cell in GATED else None
+        return {} if extra is None else {f"layer{layer}.{extra[0]}": (extra[1], units)}
 
     def _round_shapes(self, layer: int, read: int, written: int) -> dict[str, tuple[int, ...]]:
         """Return the matrices of a layer's rounds, or two thin ones for each, and their biases."""
@@ -145,9 +153,14 @@ class RecurrentNetwork:
                 weights[w_h].copy_(IDENTITY * torch.eye(units))
                 weights[b_x].zero_()
                 weights[b_h].zero_()
-            if self.cell == "lstm" and self.forget_bias is not None:
-                weights[b_x][units : 2 * units] = self.forget_bias
-                weights[b_h][units : 2 * units] = 0.0
+            forget = GATED[self.cell].forget if self.cell in GATED else 1 if self.cell == "lstm" else None
+            if forget is not None and self.forget_bias is not None:
+                weights[b_x][forget * units : (forget + 1) * units] = self.forget_bias
+                weights[b_h][forget * units : (forget + 1) * units] = 0.0
+            for name in self._extra_shape(layer, units):
+                weights[name].zero_()
+                if name.endswith(".norm"):
+                    weights[name][:-1] = 1.0  # gains; the last row is a bias
         last = self.layer_sizes()[-1][1]
         for name in mixture_tensors(self.softmaxes, last):
             weights[name].uniform_(-(last**-0.5), last**-0.5, generator=generator)
@@ -173,11 +186,12 @@ class RecurrentNetwork:
                     _draw_truncated(weights[name], fan_in**-0.25, generator)
 
     def start(self, texts: int, like: Tensor) -> State:
-        """Return zeros for the first layer's h, and c if it is an LSTM, then the second's, …; each (B, units)."""
+        """Return zeros for the first layer's h, and c if it has one, …, then the second's, …; each (B, units)."""
         return tuple(like.new_zeros(texts, units) for _, units in self.layer_sizes() for _ in range(self._parts()))
 
     def _parts(self) -> int:
-        return 2 if self.cell == "lstm" else 1
+        """Return how many states a layer has."""
+        return GATED[self.cell].states if self.cell in GATED else 2 if self.cell == "lstm" else 1
 
     def masks(
         self,
@@ -259,7 +273,8 @@ class RecurrentNetwork:
 
     def _weights_of(self, weights: Weights, layer: int, masks: Masks | None) -> list[Tensor]:
         """Return a layer's weights, those between states dropped where there is a mask for them."""
-        of_layer = [weights[name] for name in layer_names(layer) if name in weights]
+        names = (*layer_names(layer), *self._extra_shape(layer, self.layer_sizes()[layer][1]))
+        of_layer = [weights[name] for name in names if name in weights]
         if masks is not None and masks.recurrent:
             of_layer[1] = of_layer[1] * masks.recurrent[layer]
         return of_layer
@@ -326,6 +341,8 @@ class RecurrentNetwork:
         return plain and only_read(weights[EMBEDDING], state[0], state[1], of_layer)
 
     def _layer(self, x: Tensor, state: State, weights: list[Tensor], lengths: Tensor | None) -> tuple[Tensor, ...]:
+        if self.cell in GATED:
+            return gated_layer(self.cell, x, state, weights)
         h = state[0]
         match self.cell:
             case "lstm":

@@ -37,6 +37,9 @@ class Picture:
     title: str
     caption: str
 
+    def _repr_html_(self) -> str:
+        return f"<figure>{self.markup}<figcaption>{escape(self.caption)}</figcaption></figure>"
+
 
 def svg(title: str, height: float, shapes: Iterable[str]) -> str:
     """Return shapes, already markup, as one drawing that is as wide as its container."""

@@ -11,14 +11,14 @@ from typing import Any, Self
 
 from foreword import kinds
 from foreword.checks import check_not_string, saveable
-from foreword.decode import INCOMPLETE, generate, pieces
+from foreword.decode import INCOMPLETE, Acceptance, generate, pieces
 from foreword.measures.perplexity import Measures, measure, surprisal
 from foreword.ngram.arpa import read_arpa
 from foreword.ngram.kenlm import KenlmLM
 from foreword.ngram.model import NgramLM
 from foreword.notebook import ShownInNotebook
 from foreword.pipeline.scoring import score_corpus
-from foreword.protocols import LanguageModel, Parts, QuickSteps, TextTokenizer
+from foreword.protocols import Drafter, LanguageModel, Parts, QuickSteps, TextTokenizer
 from foreword.storage.folder import nest, unnest
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
@@ -82,11 +82,14 @@ class TextLM(ShownInNotebook):
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int = 0,
+        drafter: Drafter | None = None,
+        acceptance: Acceptance | None = None,
     ) -> str:
         """Generate text after the prompt, which is not repeated: the two joined read as one text."""
         stream = self.stream(
-            prompt, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
-        )
+            prompt, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
+            drafter=drafter, acceptance=acceptance,
+        )  # fmt: skip
         return "".join(stream)
 
     def stream(
@@ -98,11 +101,16 @@ class TextLM(ShownInNotebook):
         top_k: int | None = None,
         top_p: float | None = None,
         seed: int = 0,
+        drafter: Drafter | None = None,
+        acceptance: Acceptance | None = None,
     ) -> Iterator[str]:
         """Yield what ``generate`` returns piece by piece."""
         read = self.tokenizer.encode(prompt).tolist()
-        model = self.model.stepping() if isinstance(self.model, QuickSteps) else self.model
-        ids = generate(model, read, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+        model = self.model.stepping() if drafter is None and isinstance(self.model, QuickSteps) else self.model
+        ids = generate(
+            model, read, max_tokens=max_tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
+            drafter=drafter, acceptance=acceptance,
+        )  # fmt: skip
         return filter(None, pieces(self.tokenizer, ids, after=read))
 
     def to_parts(self) -> Parts:

@@ -88,12 +88,7 @@ class TextSearch(ShownInNotebook):
         if not self._has_vocab() and not isinstance(self.tokenizer, WordTokenizer):
             texts = list(texts)
             self.tokenizer.fit(texts)
-        given = None
-        if names is not None:
-            given = Names()
-            for name in names:
-                given.add(str(name))
-        return self.fit_blocks(blocks_of(texts), given, threads=1)
+        return self.fit_blocks(blocks_of(texts), Names.of(names), threads=1)
 
     def fit_blocks(
         self,
@@ -123,12 +118,7 @@ class TextSearch(ShownInNotebook):
 
         The result is the index of all documents, as if they had been indexed together: see ``add_blocks``.
         """
-        given = None
-        if names is not None:
-            given = Names()
-            for name in names:
-                given.add(str(name))
-        return self.add_blocks(blocks_of(texts), given, threads=1)
+        return self.add_blocks(blocks_of(texts), Names.of(names), threads=1)
 
     def add_blocks(
         self, blocks: Iterable[Block], names: Names | None = None, *, threads: int | None = None,
@@ -281,8 +271,7 @@ class TextSearch(ShownInNotebook):
         if self.texts_ is not None:
             parts.arrays |= {"texts": self.texts_.data, "text_offsets": self.texts_.offsets}
         if self.names_ is not None:
-            strings = self.names_.strings
-            parts.arrays |= {"names": strings.data, "name_offsets": strings.offsets, "name_firsts": self.names_.firsts}
+            parts.arrays |= self.names_.to_arrays()
         return parts
 
     @classmethod
@@ -301,9 +290,7 @@ class TextSearch(ShownInNotebook):
             search.texts_.check("texts")
             if len(search.texts_) != len(search):
                 raise ValueError(f"{len(search.texts_)} texts for {len(search)} documents")
-        if "names" in arrays:
-            search.names_ = NameTable(Strings(arrays["names"], arrays["name_offsets"]), arrays["name_firsts"])
-            search.names_.check(len(search))
+        search.names_ = NameTable.from_arrays(arrays, len(search))
         return search
 
 

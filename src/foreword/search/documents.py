@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 
-from foreword.arrays import Bytes, Longs
+from foreword.arrays import Array, Bytes, Longs
 from foreword.storage.joined import check_joined, encoded
 from foreword.text.block import Block
 from foreword.tokens.strings import gather_strings
@@ -79,6 +79,16 @@ class Names:
         self._firsts: list[int] = []
         self._documents = 0
 
+    @classmethod
+    def of(cls, names: Iterable[str] | None) -> Self | None:
+        """Name documents one by one; None if no names are given."""
+        if names is None:
+            return None
+        given = cls()
+        for name in names:
+            given.add(str(name))
+        return given
+
     def add(self, name: str, documents: int = 1) -> None:
         """Name the next documents."""
         if documents:
@@ -112,6 +122,25 @@ class NameTable:
 
     strings: Strings
     firsts: Longs
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Return the arrays to save."""
+        return {"names": self.strings.data, "name_offsets": self.strings.offsets, "name_firsts": self.firsts}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array], documents: int) -> Self | None:
+        """Rebuild the names of so many documents from what was saved; None if they have none."""
+        if "names" not in arrays:
+            return None
+        table = cls(Strings(arrays["names"], arrays["name_offsets"]), arrays["name_firsts"])
+        table.check(documents)
+        return table
+
+    def followed_by(self, other: NameTable) -> NameTable:
+        """Return these names and then those of further documents."""
+        offsets = np.concatenate((self.strings.offsets, self.strings.offsets[-1] + other.strings.offsets[1:]))
+        strings = Strings(np.concatenate((self.strings.data, other.strings.data)), offsets)
+        return NameTable(strings, np.concatenate((self.firsts, self.firsts[-1] + other.firsts[1:])))
 
     def __getitem__(self, document: int) -> str:
         name = int(np.searchsorted(self.firsts, document, side="right")) - 1

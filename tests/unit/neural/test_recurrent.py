@@ -17,6 +17,7 @@ from foreword.neural.awd_lstm import AWDLSTM
 from foreword.neural.recurrent import RecurrentLM
 from foreword.neural.training import UnknownWords
 from foreword.nn.dropout import NO_DROPOUT, Dropout
+from foreword.nn.gated import GATED
 from foreword.nn.recurrent_network import CELLS, GATES, IDENTITY, RecurrentNetwork, layer_names
 from foreword.pipeline.language import TextLM
 from foreword.protocols import Parts
@@ -86,7 +87,9 @@ def test_r05_the_number_of_parameters_is_that_of_the_equations(cell: str) -> Non
     assert short.parameter_count == long.parameter_count
     biases, recurrent = (1, 0) if cell == "min-gru" else (2, 1)
     layers = sum(GATES[cell] * units * (inputs + recurrent * units + biases) for inputs, units in ((8, 10), (10, 8)))
-    assert short.parameter_count == 6 * 8 + 6 + layers
+    further = GATED[cell].extra if cell in GATED else None
+    rows = 0 if further is None else further[1]
+    assert short.parameter_count == 6 * 8 + 6 + layers + rows * (10 + 8)
 
 
 @pytest.mark.parametrize("cell", CELLS)

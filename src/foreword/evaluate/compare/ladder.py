@@ -60,12 +60,19 @@ class LadderModel:
     gpu: bool = False
 
 
-LADDER = [
-    LadderModel(rung.name, rung.title, partial(kinds.build, kind, rung.settings), kind.network, rung.gpu)
-    for rung, kind in kinds.rungs().values()
-    if rung.position is not None
-]
+def _rungs_of_kinds(*, optional: bool) -> list[LadderModel]:
+    return [
+        LadderModel(rung.name, rung.title, partial(kinds.build, kind, rung.settings), kind.network, rung.gpu)
+        for rung, kind in kinds.rungs().values()
+        if rung.position is not None and rung.optional == optional
+    ]
+
+
+LADDER = _rungs_of_kinds(optional=False)
 """From the oldest idea to the newest."""
+
+OPTIONAL = _rungs_of_kinds(optional=True)
+"""Models that are trained only where they are named."""
 
 TIME_BUDGET = POLICY.time_budget
 """Seconds for all models together, about."""
@@ -127,7 +134,7 @@ def compare(
 
 
 def _rungs(names: Sequence[str] | None, device: str | None) -> list[LadderModel]:
-    known = {rung.name: rung for rung in LADDER}
+    known = {rung.name: rung for rung in (*LADDER, *OPTIONAL)}
     for name in names or ():
         if name not in known:
             raise SettingError(f"no model {name!r} on the ladder: expected {', '.join(known)}")

@@ -1,0 +1,251 @@
+"""``foreword index``: every run of words in a corpus: how often, where, what follows, and what is copied from it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from foreword.cli.options import (
+    Group,
+    OutputOptions,
+    Overwrite,
+    ReadingOptions,
+    Texts,
+    Threads,
+    VocabularyOptions,
+    add_command,
+    examples,
+    memory_size,
+)
+from foreword.cli.search import IdField
+
+if TYPE_CHECKING:
+    from foreword.pipeline.index import Place, TextIndex
+
+BUILD_EXAMPLES = examples(
+    "foreword index build wiki.txt -o index",
+    "foreword index build web/*.jsonl.zst -o index --tokenizer tokenizer.json --id-field url",
+    "foreword index build huge.txt -o index --memory 2G",
+    "foreword index count index 'to be or not to be'",
+    "foreword index spans index --file essay.txt --least 8",
+)
+APPEND_EXAMPLES = examples("foreword index append index more.txt")
+COUNT_EXAMPLES = examples(
+    "foreword index count index 'to be or not to be' --json", "foreword index count index 'to be' --with other"
+)
+FIND_EXAMPLES = examples("foreword index find index 'to be or not to be' -k 20")
+CONTEXT_EXAMPLES = examples("foreword index context index 'to be or not' -k 5")
+DOCUMENT_EXAMPLES = examples("foreword index document index 'to be or not to be' -k 1")
+SPANS_EXAMPLES = examples(
+    "foreword index spans index 'whether to be or not to be' --least 3", "foreword index spans index --file essay.txt"
+)
+
+IndexFolder: TypeAlias = Annotated[
+    str, typer.Argument(metavar="INDEX", help="A folder that foreword index build saved.")
+]
+Words: TypeAlias = Annotated[str, typer.Argument(metavar="WORDS", help="Words, or any text.", show_default=False)]
+With: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--with", metavar="INDEX", help="Ask this index too, built with the same tokenizer; may be repeated."),
+]
+
+app = typer.Typer(
+    cls=Group, name="index", help="Count and find any run of words of a corpus.", no_args_is_help=True,
+    epilog=BUILD_EXAMPLES,
+)  # fmt: skip
+
+
+def build(
+    texts: Texts,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="INDEX", help="Folder to save the index in.")],
+    *,
+    vocabulary: VocabularyOptions,
+    id_field: IdField = None,
+    memory: Annotated[
+        int | None,
+        typer.Option("--memory", parser=memory_size, metavar="SIZE", show_default="no limit",
+                     help="Memory limit of sorting; the rest goes to INDEX.checkpoint until the index is saved."),
+    ] = None,
+    overwrite: Overwrite = False,
+    threads: Threads = None,
+    reading: ReadingOptions,
+    output: OutputOptions,
+) -> None:  # fmt: skip
+    """Index a text: sort all its suffixes, so that any run of words is counted and found at once.
+
+    By default a document is a line, and words are separated by white space. With a byte tokenizer any string is found.
+    With --memory the text is sorted in chunks, with the same result; the same command resumes a build that was stopped.
+    """
+    from foreword.cli.models import check_output
+    from foreword.cli.progress import job
+    from foreword.cli.search_reading import named_blocks
+    from foreword.pipeline.fitting import Output
+    from foreword.pipeline.index import TextIndex
+    from foreword.pipeline.language import word_tokenizer
+    from foreword.storage.folder import save
+
+    check_output(out, folder=True, kind="text-index", overwrite=overwrite)
+    tokenizer = vocabulary.load() or word_tokenizer(None, vocabulary.min_count, vocabulary.vocab)
+    with job(output, out) as work:
+        blocks, names = named_blocks(texts, reading.reading(), id_field, work.meter)
+        target = Output(out)
+        folder = None if memory is None else target.checkpoint
+        index = TextIndex(tokenizer).fit_blocks(
+            blocks, names, threads=threads, memory=memory, folder=folder, meter=work.meter
+        )
+        save(index, out)
+        target.discard_checkpoint()
+        work.facts |= _facts(index)
+        work.summary = SUMMARY
+
+
+def append(
+    index: IndexFolder,
+    texts: Texts,
+    *,
+    id_field: IdField = None,
+    threads: Threads = None,
+    reading: ReadingOptions,
+    output: OutputOptions,
+) -> None:
+    """Add a text to an index, as a segment of its own; new words get new ids."""
+    from foreword.cli.progress import job
+    from foreword.cli.search_reading import named_blocks
+    from foreword.storage.folder import save
+
+    with job(output, index) as work:
+        found = _load(index)
+        blocks, names = named_blocks(texts, reading.reading(), id_field, work.meter)
+        save(found.append_blocks(blocks, names, threads=threads), index)
+        work.facts |= _facts(found)
+        work.summary = SUMMARY
+
+
+SUMMARY = "{tokens:,} tokens of {documents:,} documents, {segments} segments"
+
+
+def _facts(index: TextIndex) -> dict[str, int]:
+    return {
+        "tokens": index.index.tokens,
+        "documents": len(index),
+        "segments": len(index.index.segments),
+        "vocabulary": len(index.vocab),
+    }
+
+
+def count(index: IndexFolder, words: Words, *, also: With = None, output: OutputOptions) -> None:
+    """Count how often words stand in the corpus, one after another."""
+    from foreword.cli.printing import write_json, write_text
+
+    found = _load(index, also).count(words)
+    if output.as_json:
+        write_json({"text": words, "count": found})
+    else:
+        write_text(f"{found}\n")
+
+
+Most: TypeAlias = Annotated[int, typer.Option("-k", min=1, help="Number of results to show.")]
+
+
+def find(index: IndexFolder, words: Words, *, k: Most = 10, also: With = None, output: OutputOptions) -> None:
+    """Find where words stand: documents, the offset in tokens, and what stands around them.
+
+    Lines have the name of the document, the offset, and the text before, the words, and the text after, separated by
+    tabs.
+    """
+    from foreword.cli.printing import write_json
+
+    asked = _load(index, also)
+    places = asked.find(words, k)
+    if output.as_json:
+        write_json({"text": words, "count": asked.count(words), "places": [asdict(place) for place in places]})
+    else:
+        for place in places:
+            _write_cells(*_cells(place))
+
+
+def context(index: IndexFolder, words: Words, *, k: Most = 10, also: With = None, output: OutputOptions) -> None:
+    """Show what follows the longest end of the words that the corpus has: next words, counts and shares."""
+    from foreword.cli.printing import print_message, write_json
+
+    found = _load(index, also).context(words, k)
+    following = [{"token": word, "count": n, "probability": n / found.count} for word, n in found.words]
+    if output.as_json:
+        write_json({**asdict(found), "words": following})
+        return
+    if not output.quiet:
+        print_message(f"matched {found.length} tokens, {found.matched!r}, {found.count:,} times")
+    for each in following:
+        _write_cells(each["token"], each["count"], f"{each['probability']:.4f}")
+
+
+def document(index: IndexFolder, words: Words, *, k: Most = 1, also: With = None, output: OutputOptions) -> None:
+    """Show the documents in which words stand, each with its name in front, separated by a tab."""
+    from foreword.cli.printing import write_json
+
+    asked = _load(index, also)
+    numbers = dict.fromkeys(place.document for place in asked.find(words, None))
+    for number in list(numbers)[:k]:
+        found = {"document": number, "name": asked.name(number), "text": asked.document(number)}
+        if output.as_json:
+            write_json(found)
+        else:
+            _write_cells(found["name"], found["text"])
+
+
+def spans(
+    index: IndexFolder,
+    words: Annotated[str | None, typer.Argument(metavar="TEXT", help="The text.", show_default=False)] = None,
+    *,
+    file: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Read the text from a file; - is standard input.")
+    ] = None,
+    least: Annotated[int, typer.Option(min=1, help="Number of tokens of the shortest span to show.")] = 1,
+    also: With = None,
+    output: OutputOptions,
+) -> None:
+    """Show which parts of a text stand verbatim in the corpus, how often, and where first; longest ones only.
+
+    Lines have the first token of the span, the one after its last, the count, the name of the document, the offset
+    there and the span, separated by tabs.
+    """
+    from foreword.cli.printing import write_json
+    from foreword.text.sources import read_documents
+
+    if (words is None) == (file is None):
+        raise typer.BadParameter("give a text or a file", param_hint="'--file'")
+    text = words if words is not None else "\n".join(read_documents(file or "-"))
+    found = _load(index, also).spans(text, least)
+    if output.as_json:
+        write_json({"spans": [asdict(span) for span in found]})
+        return
+    for span in found:
+        _write_cells(span.begin, span.end, span.count, span.place.name, span.place.offset, span.text)
+
+
+for command, epilog in (
+    (build, BUILD_EXAMPLES), (append, APPEND_EXAMPLES), (count, COUNT_EXAMPLES), (find, FIND_EXAMPLES),
+    (context, CONTEXT_EXAMPLES), (document, DOCUMENT_EXAMPLES), (spans, SPANS_EXAMPLES),
+):  # fmt: skip
+    add_command(app, command, epilog)
+
+
+def _load(index: str, also: list[str] | None = None) -> TextIndex:
+    """Load an index, and others to be asked with it."""
+    from foreword.cli.models import load_able
+    from foreword.pipeline.index import TextIndex
+
+    found: list[TextIndex] = [load_able(path, "index") for path in (index, *(also or []))]
+    return found[0] if len(found) == 1 else TextIndex.joined(found)
+
+
+def _cells(place: Place) -> tuple[Any, ...]:
+    return place.name, place.offset, place.before, place.text, place.after
+
+
+def _write_cells(*cells: object) -> None:
+    from foreword.cli.printing import write_text
+
+    write_text("\t".join(" ".join(str(cell).split()) for cell in cells) + "\n")

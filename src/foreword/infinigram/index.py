@@ -1,0 +1,334 @@
+"""An index of every run of tokens in a corpus, of any length: the text and its suffix array.
+
+All occurrences of a run are neighbours in the suffix array, so that counting them, finding them and listing what
+follows takes a few binary searches, whatever the length and the corpus. The text begins with ``</s>`` and every
+document ends in it, so that ``</s>`` in front of a run stands for the beginning of a document.
+
+An index may have several *segments*, each a text with a suffix array of its own: parts that were appended, other
+indexes that are asked as one, or what exceeds the 2³¹ tokens of one suffix array. Counts add up over them.
+
+J. Liu, S. Min, L. Zettlemoyer, Y. Choi and H. Hajishirzi, "Infini-gram: scaling unbounded n-gram language models to a
+trillion tokens", COLM 2024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from foreword.arrays import Bools, Ids, Ints, Longs
+from foreword.checks import check_corpus, check_ids
+from foreword.errors import InputError, SettingError
+from foreword.infinigram import kernels_matching as kernels
+from foreword.infinigram.chunks import ChunkedSort
+from foreword.infinigram.suffixes import suffix_array, token_counts
+from foreword.notebook import ShownInNotebook
+from foreword.protocols import Meter, Parts
+from foreword.storage.atomic import nearest_existing
+from foreword.storage.scratch import Scratch
+from foreword.tokens.corpus import Corpus, id_type
+from foreword.tokens.vocab import Vocab
+
+LONGEST_SEGMENT = (1 << 31) - 2
+"""Tokens of a segment: positions are int32, and one token goes in front."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A text and its suffix array.
+
+    text: uint16 or int32 (n,). suffixes: int32 (n,). firsts: int32 (tokens + 1,), see ``kernels_matching``.
+    offsets: int64 (documents + 1,); document i is ``text[offsets[i]:offsets[i + 1]]``.
+    """
+
+    text: Ids
+    suffixes: Ints
+    firsts: Ints
+    offsets: Longs
+
+    def __post_init__(self) -> None:
+        for array in (self.text, self.suffixes, self.firsts):
+            array.flags.writeable = False  # as a mapped one is, so that the kernels are compiled once
+
+    @classmethod
+    def build(cls, corpus: Corpus, scratch: Scratch, folder: Path | None = None, meter: Meter | None = None) -> Self:
+        """Sort the suffixes of a corpus: see ``SuffixIndex.build``."""
+        tokens = len(corpus.vocab)
+        text: Ids = scratch.empty(len(corpus.ids) + 1, id_type(tokens))
+        text[0], text[1:] = corpus.vocab.end, corpus.ids
+        firsts = np.concatenate((np.zeros(1, np.int32), token_counts(text, tokens).cumsum(dtype=np.int32)))
+        if scratch.memory is not None and folder is not None:
+            suffixes = ChunkedSort(text, tokens, scratch.memory, folder, meter).sorted()
+        else:
+            suffixes = suffix_array(text, tokens)
+        return cls(text, suffixes, firsts, corpus.offsets + 1)
+
+    def check(self, tokens: int) -> None:
+        """Raise a ValueError unless the arrays fit together; text and suffixes, which may be large, are not read."""
+        n, firsts, offsets = len(self.text), self.firsts, self.offsets
+        if self.text.dtype not in (np.uint16, np.int32) or self.suffixes.dtype != np.int32:
+            raise ValueError("the text or the suffixes are of another type")
+        if self.text.ndim != 1 or self.suffixes.shape != (n,) or n < 1:
+            raise ValueError("the suffixes do not fit the text")
+        if firsts.dtype != np.int32 or firsts.shape != (tokens + 1,) or (np.diff(firsts) < 0).any():
+            raise ValueError("the first suffixes of the tokens do not rise")
+        if (firsts[0], firsts[-1]) != (0, n):
+            raise ValueError("the first suffixes of the tokens do not fit the text")
+        if offsets.dtype != np.int64 or offsets.ndim != 1 or (np.diff(offsets) < 1).any():
+            raise ValueError("the offsets of the documents do not rise")
+        if len(offsets) < 1 or (offsets[0], offsets[-1]) != (1, n):
+            raise ValueError("the offsets of the documents do not fit the text")
+
+    def extended(self, tokens: int) -> Segment:
+        """Return the segment for a vocabulary that has grown to ``tokens``."""
+        more = np.full(tokens + 1 - len(self.firsts), self.firsts[-1], np.int32)
+        return replace(self, firsts=np.concatenate((self.firsts, more)))
+
+    def find(self, run: Ids) -> tuple[int, int]:
+        """Return the range of the suffixes that begin with a run of tokens."""
+        if len(run) == 0:
+            return 0, len(self.suffixes)
+        low, high = kernels.find(self.text, self.suffixes, self.firsts, run)
+        return low, max(low, high)
+
+    def match(self, query: Ids, borders: Longs) -> tuple[Longs, Longs, Longs]:
+        """Return where the longest run that ends at each position begins, and its range: see ``kernels.match``."""
+        begins, lows, highs = np.empty((3, len(query)), np.int64)
+        kernels.match(self.text, self.suffixes, self.firsts, query, borders, begins, lows, highs)
+        return begins, lows, highs
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """For each position of a query, the longest run of its tokens that ends there and occurs in the index.
+
+    begins: int64 (n,), where the run begins; position + 1 if it is empty.
+    ranges: int64 (segments, 2, n), its occurrences in the suffix array of each segment.
+    """
+
+    begins: Longs
+    ranges: Longs
+
+    @property
+    def lengths(self) -> Longs:
+        """The number of tokens of each run, int64 (n,)."""
+        return np.arange(1, len(self.begins) + 1) - self.begins
+
+    @property
+    def counts(self) -> Longs:
+        """How often each run occurs, int64 (n,)."""
+        counts: Longs = (self.ranges[:, 1] - self.ranges[:, 0]).sum(axis=0)
+        return counts
+
+    def covered(self, least: int) -> Bools:
+        """Return which positions are part of a run of at least ``least`` tokens that occurs: bool (n,)."""
+        ends = np.flatnonzero(self.lengths >= least)
+        changes = np.bincount(self.begins[ends], minlength=len(self.begins) + 1)
+        changes -= np.bincount(ends + 1, minlength=len(changes))
+        inside: Bools = changes[:-1].cumsum() > 0
+        return inside
+
+    def spans(self, least: int = 1) -> list[tuple[int, int]]:
+        """Return the runs of at least ``least`` tokens that no longer run contains, as (begin, end)."""
+        ends = np.arange(1, len(self.begins) + 1)
+        longest = np.append(self.begins[1:] > self.begins[:-1], True) & (ends - self.begins >= least)
+        return list(zip(self.begins[longest].tolist(), ends[longest].tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """Where a run of tokens occurs. document: its number, from 0. offset: of the run in the document, in tokens."""
+
+    document: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Continuations:
+    """What follows a context in the index.
+
+    length: tokens of the context that were matched, its last ones. tokens: int32 (n,), rising; counts: int64 (n,).
+    """
+
+    length: int
+    tokens: Ints
+    counts: Longs
+
+    def likeliest(self, k: int) -> list[tuple[int, int]]:
+        """Return the k most frequent tokens with their counts; the lowest ids among equals."""
+        order = np.lexsort((self.tokens, -self.counts))[:k]
+        return list(zip(self.tokens[order].tolist(), self.counts[order].tolist(), strict=True))
+
+
+class SuffixIndex(ShownInNotebook):
+    """An index of every run of tokens in a corpus; runs are arrays of ids."""
+
+    def __init__(self, segments: Sequence[Segment], vocab: Vocab) -> None:
+        self.segments = list(segments)
+        self.vocab = vocab
+        self._firsts = np.cumsum([0, *(len(segment.offsets) - 1 for segment in self.segments)])
+
+    def __repr__(self) -> str:
+        return f"SuffixIndex({self.tokens:,} tokens, {len(self):,} documents, {len(self.segments)} segments)"
+
+    def __len__(self) -> int:
+        """Return the number of documents."""
+        return int(self._firsts[-1])
+
+    @property
+    def tokens(self) -> int:
+        """The number of tokens, ``</s>`` after each document included."""
+        return sum(len(segment.text) - 1 for segment in self.segments)
+
+    @classmethod
+    def build(
+        cls, corpus: Corpus, *, memory: int | None = None, folder: Path | None = None, meter: Meter | None = None
+    ) -> Self:
+        """Index a corpus.
+
+        memory: limit of the working memory in bytes; the text and its suffixes are then in files, those of the suffixes
+        in ``folder``. A build that was killed resumes there; the caller deletes the folder once the index is saved.
+        """
+        if (memory is None) != (folder is None):
+            raise SettingError("a limit of memory needs a folder for what does not fit, and the other way round")
+        check_corpus(corpus)
+        if len(corpus.ids) == 0:
+            raise InputError("there is nothing to index: the corpus is empty")
+        corpus.check_ids()
+        parts = -(-len(corpus.ids) // LONGEST_SEGMENT)
+        scratch = Scratch(memory, None if folder is None else nearest_existing(folder))
+        folders = [None if folder is None else folder / str(number) for number in range(parts)]
+        segments = [Segment.build(corpus.shard(n, parts), scratch, own, meter) for n, own in enumerate(folders)]
+        return cls(segments, corpus.vocab)
+
+    @classmethod
+    def joined(cls, indexes: Sequence[SuffixIndex]) -> Self:
+        """Return indexes of one vocabulary as one; their documents are numbered one after another."""
+        if any(index.vocab != indexes[0].vocab for index in indexes):
+            raise InputError("the indexes must share one vocabulary, but these do not")
+        return cls([segment for index in indexes for segment in index.segments], indexes[0].vocab)
+
+    # Queries
+
+    def count(self, run: Ids) -> int:
+        """Return how often a run of tokens occurs."""
+        run = self._checked(run)
+        ranges = (segment.find(run) for segment in self.segments)
+        return sum(high - low for low, high in ranges)
+
+    def find(self, run: Ids, limit: int | None = None) -> list[Occurrence]:
+        """Return where a run of tokens occurs, the first ``limit`` of it in the order of the text."""
+        run = self._checked(run)
+        found: list[Occurrence] = []
+        for segment, first in zip(self.segments, self._firsts.tolist(), strict=False):
+            low, high = segment.find(run)
+            positions = np.sort(segment.suffixes[low:high])[: None if limit is None else limit - len(found)]
+            documents = np.searchsorted(segment.offsets[1:], positions, side="right")
+            if len(documents) and documents[-1] >= len(segment.offsets) - 1:
+                raise InputError("the index is damaged: a suffix is not in its text")
+            offsets = positions - segment.offsets[documents]
+            found += map(Occurrence, (documents + first).tolist(), offsets.tolist())
+        return found
+
+    def document(self, number: int) -> Ids:
+        """Return the ids of a document, without ``</s>``."""
+        if not 0 <= number < len(self):
+            raise InputError(f"document {number}: expected 0 to {len(self) - 1}")
+        place = int(np.searchsorted(self._firsts, number, side="right")) - 1
+        segment = self.segments[place]
+        begin, end = segment.offsets[number - self._firsts[place] :][:2].tolist()
+        return segment.text[begin : end - 1]
+
+    def match(self, query: Ids, borders: Longs | None = None) -> Matches:
+        """Return the longest run that ends at each position of a query and occurs; none crosses one of the borders."""
+        query = self._checked(query)
+        if borders is None:
+            borders = np.array([0, len(query)])
+        found = [segment.match(query, borders) for segment in self.segments]
+        begins = np.min([begins for begins, _, _ in found], axis=0)
+        ranges = np.array([[lows, highs] for _, lows, highs in found])
+        for (own, _, _), range in zip(found, ranges, strict=True):
+            range[:, own > begins] = 0  # this segment has shorter runs only
+        return Matches(begins, ranges)
+
+    def context(self, context: Ids) -> Continuations:
+        """Return what follows the longest end of a context that occurs and is followed by anything."""
+        context = self._checked(context)
+        length, ranges = 0, np.array([[0, len(segment.text)] for segment in self.segments])
+        if len(context):
+            matches = self.match(context)
+            length, ranges = int(matches.lengths[-1]), matches.ranges[:, :, -1]
+        found = self._continuations(length, ranges)
+        while length and len(found.tokens) == 0:  # only the last suffix of a text, which ends in </s>
+            length -= 1
+            tail = context[len(context) - length :]
+            ranges = np.array([segment.find(tail) for segment in self.segments])
+            found = self._continuations(length, ranges)
+        return found
+
+    def _continuations(self, length: int, ranges: Longs) -> Continuations:
+        counts = np.zeros(0, np.int64)
+        tokens = np.zeros(0, np.int32)
+        for segment, (low, high) in zip(self.segments, ranges.tolist(), strict=True):
+            if length == 0:
+                each = np.diff(segment.firsts).astype(np.int64)
+                each[self.vocab.end] -= 1  # the one in front of the text
+                more = np.flatnonzero(each).astype(np.int32)
+                each = each[more]
+            else:
+                more = np.empty(min(high - low, len(self.vocab)), np.int32)
+                each = np.empty(len(more), np.int64)
+                number = kernels.next_tokens(
+                    segment.text, segment.suffixes, low, high, length, len(self.vocab), more, each
+                )
+                more, each = more[:number], each[:number]
+            tokens, counts = _added(tokens, counts, more, each) if len(tokens) else (more, each)
+        return Continuations(length, tokens, counts)
+
+    def count_next(self, matches: Matches, tokens: Ids) -> tuple[Longs, Longs]:
+        """For each position of a query return how often its run is followed by any token, and by one of ``tokens``."""
+        contexts, counts = np.zeros((2, len(tokens)), np.int64)
+        lengths = matches.lengths
+        for segment, (lows, highs) in zip(self.segments, matches.ranges, strict=True):
+            kernels.count_next(segment.text, segment.suffixes, lows, highs, lengths, tokens, contexts, counts)
+        contexts[lengths == 0] -= len(self.segments)  # the token in front of each text follows nothing
+        counts[(lengths == 0) & (tokens == self.vocab.end)] -= len(self.segments)
+        return contexts, counts
+
+    def _checked(self, run: Ids) -> Ids:
+        run = np.asarray(run, np.int64)
+        check_ids(run, len(self.vocab))
+        return run
+
+    # Saving
+
+    def to_parts(self) -> Parts:
+        """Return the arrays of all segments and the vocabulary to save."""
+        arrays = {
+            f"{number}.{name}": getattr(segment, name)
+            for number, segment in enumerate(self.segments)
+            for name in Segment.__slots__
+        }
+        return Parts({"segments": len(self.segments)}, arrays, self.vocab)
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """Rebuild the index from what was saved."""
+        number = parts.settings["segments"]
+        if type(number) is not int or parts.vocab is None:
+            raise ValueError("expected a number of segments, and a vocabulary")
+        parts.check_counts("segments")
+        segments = [Segment(*(parts.arrays[f"{each}.{name}"] for name in Segment.__slots__)) for each in range(number)]
+        for segment in segments:
+            segment.check(len(parts.vocab))
+        return cls(segments, parts.vocab)
+
+
+def _added(tokens: Ints, counts: Longs, more: Ints, each: Longs) -> tuple[Ints, Longs]:
+    """Add two lists of counted tokens."""
+    together, where = np.unique(np.concatenate((tokens, more)), return_inverse=True)
+    return together, np.bincount(where, np.concatenate((counts, each))).astype(np.int64)

@@ -1,0 +1,124 @@
+"""Gated cells that neither cuDNN nor oneDNN has, in PyTorch: one layer through time, step by step, to be read.
+
+With ``a = W_x x + b_x + W_h h + b_h``, one part of it for each gate, σ of the gates and tanh of g and n:
+
+    cifg        f, g, o         c = f·c + (1 − f)·g                                      h = o·tanh(c)
+    peephole    i, f, g, o      i, f = σ(a + p·c),  c = f·c + i·g,  o = σ(a + p·c)       h = o·tanh(c)
+    ln-lstm     i, f, g, o      a = N(W_x x) + N(W_h h) + b,  c = f·c + i·g              h = o·tanh(N(c))
+    slstm       i, f, g, o      i = eᵃ,  c = f·c + i·g,  n = f·n + i                     h = o·c / n
+    gru-before  r, z, n         n = tanh(W_x x + W_h (r·h) + b)                          h = (1 − z)·n + z·h
+
+N subtracts the mean over the units of all gates, divides by the standard deviation, and multiplies by a gain per unit;
+that of c has a bias too. An sLSTM keeps e⁻ᵐ c and e⁻ᵐ n with m the largest exponent so far, so that nothing overflows;
+m cancels in c / n, and no gradient goes through it.
+
+``nn/gated_gpu.py`` has the same in Triton kernels. K. Greff et al., "LSTM: a search space odyssey" (2017); F. Gers and
+J. Schmidhuber, "Recurrent nets that time and count" (2000); J. Ba, J. Kiros and G. Hinton, "Layer normalization"
+(2016); M. Beck et al., "xLSTM: extended long short-term memory" (2024); K. Cho et al., "Learning phrase representations
+using RNN encoder-decoder" (2014).
+
+Shapes: T steps, B texts, I inputs, H units, G gates. x (T, B, I), states (B, H), weights [W_x (G·H, I), W_h (G·H, H),
+b_x (G·H,), b_h (G·H,), extra (rows, H) where a cell has one].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import layer_norm, linear, logsigmoid
+
+States = tuple[Tensor, ...]
+Step = Callable[[Tensor, States, Tensor, Tensor], States]
+
+EPSILON = 1e-5
+"""Added to a variance before its root is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatedCell:
+    """One cell. states: how many it carries, h first. forget: which gate forgets, None where none does.
+
+    extra: the name and the rows of its further weight. step: from what comes of x, states, W_h and extra to states.
+    """
+
+    gates: int
+    states: int
+    forget: int | None
+    step: Step
+    extra: tuple[str, int] | None = None
+
+
+def run_gated(cell: str, x: Tensor, states: States, weights: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Run one layer: every h (T, B, H), then the states after the last step."""
+    from_x, w_h, extra = from_inputs(cell, x, weights)
+    outputs = []
+    for step in from_x:
+        states = GATED[cell].step(step, states, w_h, extra)
+        outputs.append(states[0])
+    return torch.stack(outputs), *states
+
+
+def from_inputs(cell: str, x: Tensor, weights: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return what all steps need of the inputs (T, B, G·H), W_h, and the cell's further weight, W_h if it has none."""
+    w_x, w_h, b_x, b_h, *others = weights
+    products = linear(x, w_x)
+    if cell == "ln-lstm":
+        products = normalised(products) * others[0][:4].flatten()
+    return products + (b_x + b_h), w_h, others[0] if others else w_h
+
+
+def normalised(values: Tensor) -> Tensor:
+    """Return values of mean 0 and variance 1 in every row."""
+    return layer_norm(values, values.shape[-1:], eps=EPSILON)
+
+
+def _cifg(from_x: Tensor, states: States, w_h: Tensor, _: Tensor) -> States:
+    h, c = states
+    f, g, o = (from_x + linear(h, w_h)).chunk(3, 1)
+    f = torch.sigmoid(f)
+    c = f * c + (1 - f) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(c), c
+
+
+def _peephole(from_x: Tensor, states: States, w_h: Tensor, seen: Tensor) -> States:
+    h, c = states
+    i, f, g, o = (from_x + linear(h, w_h)).chunk(4, 1)
+    new = torch.sigmoid(f + seen[1] * c) * c + torch.sigmoid(i + seen[0] * c) * torch.tanh(g)
+    return torch.sigmoid(o + seen[2] * new) * torch.tanh(new), new
+
+
+def _ln_lstm(from_x: Tensor, states: States, w_h: Tensor, norm: Tensor) -> States:
+    h, c = states
+    i, f, g, o = (from_x + normalised(linear(h, w_h)) * norm[4:8].flatten()).chunk(4, 1)
+    c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+    return torch.sigmoid(o) * torch.tanh(normalised(c) * norm[8] + norm[9]), c
+
+
+def _slstm(from_x: Tensor, states: States, w_h: Tensor, _: Tensor) -> States:
+    h, c, n, m = states
+    i, f, g, o = (from_x + linear(h, w_h)).chunk(4, 1)
+    log_f = logsigmoid(f)
+    largest = torch.maximum(log_f + m, i).detach()
+    keep, write = torch.exp(log_f + m.detach() - largest), torch.exp(i - largest)
+    c, n = keep * c + write * torch.tanh(g), keep * n + write
+    return torch.sigmoid(o) * c / n, c, n, largest
+
+
+def _gru_before(from_x: Tensor, states: States, w_h: Tensor, _: Tensor) -> States:
+    (h,) = states
+    units = h.shape[1]
+    r, z = torch.sigmoid(from_x[:, : 2 * units] + linear(h, w_h[: 2 * units])).chunk(2, 1)
+    n = torch.tanh(from_x[:, 2 * units :] + linear(r * h, w_h[2 * units :]))
+    return ((1 - z) * n + z * h,)
+
+
+GATED = {
+    "cifg": GatedCell(3, 2, 0, _cifg),
+    "peephole": GatedCell(4, 2, 1, _peephole, ("peephole", 3)),
+    "ln-lstm": GatedCell(4, 2, 1, _ln_lstm, ("norm", 10)),
+    "slstm": GatedCell(4, 4, 1, _slstm),
+    "gru-before": GatedCell(3, 1, None, _gru_before),
+}
