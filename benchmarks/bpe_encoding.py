@@ -23,7 +23,7 @@ from foreword.tokens.vocab import END
 
 TITLE = "BPE encoding"
 HOW = (
-    "Lines in memory to ids, byte-level, GPT-2's pattern, identical ids. Our tokenizer is made anew for each run, on "
+    "Lines in memory to ids, byte-level, GPT-2's pattern, identical ids. Our tokenizer is made again for each run, on "
     "the clock, so that it remembers nothing; the peers' are made once. `tiktoken` is called a line a call, which is "
     "its quickest way."
 )

@@ -27,7 +27,7 @@ TITLE = "Classification"
 HOW = (
     "Whole jobs: JSONL read, a vocabulary learnt, multinomial naive Bayes trained, a second file read and labelled. "
     "scikit-learn reads with Python's `json` and runs CountVectorizer and MultinomialNB; words and smoothing are the "
-    "same, and so is every label. Below: accuracy of the classifier we ship as default, beside published figures, with "
+    "same, and so is every label. Below: accuracy of our default classifier, next to published figures, with "
     "Wilson's interval at 95 %. Its settings are the same for all sets and were chosen by cross-validation on training "
     "sets; SMS spam has no other."
 )

@@ -1,4 +1,4 @@
-"""Filtering JSONL by a language identifier and by perplexity, beside the loop that everybody writes first."""
+"""Filtering JSONL by a language identifier and by perplexity, next to the loop that everybody writes first."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ HOW = (
     "peer's model open already. Documents are one to twelve paragraphs of enwiki; 1 GB is the same file under ten "
     "names. The peer's loop is `json.loads`, the model's own call, and the line written if it passes; of fastText "
     "the inner `predict`, since the outer one fails under NumPy 2. The kept lines are the same. Parquet: the same "
-    "rows, by Snappy or not compressed, beside our own JSONL. Two processes: by the clock on the wall, their start "
+    "rows, by Snappy or not compressed, next to our own JSONL. Two processes: by the clock on the wall, their start "
     "included. Memory: what a process has for itself (anonymous pages); of the model's pages its share, a page that "
     "ten have mapped being a tenth for each (PSS), all stopped while it is read."
 )

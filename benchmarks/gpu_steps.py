@@ -102,7 +102,7 @@ class Plain(nn.Module):
 
 
 def their_loop(job: Job, weights: dict[str, Tensor], inputs: Tensor, targets: Tensor) -> Callable[[int], list[float]]:
-    """A function that runs so many steps and returns their losses."""
+    """Return a function that runs a number of steps and returns their losses."""
     model = Plain(job.shape, weights).cuda()
     optimiser = torch.optim.SGD(model.parameters(), lr=1.0)
     states: list[Any] = [None] * len(model.layers)

@@ -32,7 +32,7 @@ PATIENCE = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Seconds of runs that followed each other; ``disturbed`` counts pairs with other work beside them."""
+    """Seconds of runs that followed each other; ``disturbed`` counts pairs during which other work ran."""
 
     ours: list[float]
     theirs: list[float]

@@ -91,7 +91,7 @@ def opening() -> list[Row]:
 
 
 def _words(count: int) -> Iterator[str]:
-    """Words of letters, so many different ones."""
+    """Make ``count`` different words of letters."""
     for _, letters in zip(range(count), product(ascii_lowercase, repeat=5), strict=False):
         yield "".join(letters)
 

@@ -1,4 +1,4 @@
-"""What a run says while it goes on."""
+"""Progress messages of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filtering on Ray's local cluster: two workers beside one."""
+"""Filtering on Ray's local cluster: two workers against one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TITLE = "Ray"
 HOW = (
     "A folder of JSONL by lid.176.ftz, as tasks of a Ray cluster on this machine, with one (peer) and with two at a "
     "time; the cluster and its workers run already, and the results are the same. Time is that of the clock on the "
-    "wall in pairs beside which nothing else ran. Where they were few, it is CPU time: of all workers with one task at "
+    "wall in pairs during which nothing else ran. Where they were few, it is CPU time: of all workers with one task at "
     "a time, of the busiest with two, which is what the wall would show on free cores, but for what Ray itself takes."
 )
 
@@ -43,7 +43,7 @@ def run(quick: bool) -> list[Row]:
 
 
 def shards_of(web: Path) -> Path:
-    """The file in so many of about the same size, each twice: no worker waits long for the other's last one."""
+    """Split the file into parts of about the same size, each twice: no worker waits long for the other's last one."""
     folder = web.with_name("shards")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()

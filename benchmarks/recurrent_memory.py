@@ -14,7 +14,7 @@ from benchmarks.recurrent import our_trainer, our_updates, plain_loop
 
 
 def main(kind: str, vocab: int, units: int) -> int:
-    """Bytes beside the weights, the gradient among them. A first run of a small size compiles."""
+    """Bytes in addition to the weights, the gradient among them. A first run of a small size compiles."""
     torch.set_num_threads(1)
     small = our_trainer(50, 16)
     run_small = plain_loop(small)

@@ -53,7 +53,7 @@ Made by `make bench` (`python -m benchmarks`); the figures are in [benchmarks.js
 How it is measured: ours and the peer run in turn in one process, pair after pair, after one pair that is not counted
 and whose results must agree. One thread and one core on each side, CPU time, unless a section says otherwise. The
 ratio is how many times as fast we are: the median of the pairs' ratios, with the lowest and the highest in brackets;
-beside it the ratio of the medians. Times are medians. Only ratios say something about another machine.
+next to it the ratio of the medians. Times are medians. Only ratios say something about another machine.
 """
 
 
@@ -100,7 +100,7 @@ def compared(job: str, peer: str, pairs: Pairs, *, bar: float | None = None, siz
         of_medians=f"{pairs.ratio_of_medians:.2f}",
         bar="–" if bar is None else f"≥ {bar:g}",
         met=None if bar is None else pairs.ratio >= bar,
-        note=f"other work ran beside {pairs.disturbed} of {len(pairs.ours)} pairs" if pairs.disturbed else "",
+        note=f"other work ran during {pairs.disturbed} of {len(pairs.ours)} pairs" if pairs.disturbed else "",
         figures={
             "ours": pairs.ours,
             "theirs": pairs.theirs,
@@ -130,7 +130,7 @@ def commit(checkout: Path | None = None) -> str:
 
 
 def keep(measured: dict[str, Section], order: Sequence[str]) -> None:
-    """Put sections in the place of older ones, and write the document anew, its sections in the given order."""
+    """Replace older sections, and rewrite the document with its sections in the given order."""
     stored: dict[str, Section] = json.loads(_RESULTS.read_text("utf-8")) if _RESULTS.exists() else {}
     stored |= measured
     stored = {name: stored[name] for name in dict.fromkeys([*order, *stored]) if name in stored}

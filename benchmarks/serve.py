@@ -32,7 +32,7 @@ TITLE = "The server"
 HOW = (
     "One process of `foreword serve` on one core, 64 clients (wrk) on another, each with one connection, a different "
     "text of 20 words each time. Requests a second are by the server's CPU time, which other work on the machine "
-    "hardly changes; p99 is on the wall. Together: `--batch 64` beside `--batch 1`, two servers in turn, networks of "
+    "hardly changes; p99 is on the wall. Together: `--batch 64` against `--batch 1`, two servers in turn, networks of "
     "200 units; the ratio is that of requests a second."
 )
 
@@ -198,7 +198,7 @@ def together(model: Path, route: str, about: str, texts: list[str], quick: bool)
 def serving(
     model: Path, *options: str, beside: Sequence[Path] = ()
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:  # fmt: skip
-    """A server of a model, and of others beside it: its process and port."""
+    """A server of a model, and of others next to it: its process and port."""
     models = [str(model), *map(str, beside)]
     command = [sys.executable, "-m", "foreword", "serve", *models, "--port", "0", "--json", *options]
     # The log is written, as it would be.

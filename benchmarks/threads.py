@@ -52,7 +52,7 @@ def encoder_of_words() -> Work:
 
 
 def encoder_of_bpe() -> Work:
-    """A tokenizer made anew each time, for one that has seen the file encodes it faster."""
+    """Make a new tokenizer each time, because one that has seen the file encodes it faster."""
     parts = BPETokenizer(BPE_SIZE).fit_blocks(read_blocks(plain_file(WIKITEXT))).to_parts()
     return lambda path, threads: Corpus.from_blocks(read_blocks(path), BPETokenizer.from_parts(parts), threads=threads)
 

@@ -29,7 +29,7 @@ HOW = (
     "units, an LSTM decoder of 256 and words of 256 numbers, 8,000 BPE pieces, after a short training. The peer is the "
     "same network with the same weights as an nn.Module: batches of 64 sentences in the order of the file, packed for "
     "the encoder, and a loop over steps until all sentences of a batch have ended, or said 30 pieces: a network that "
-    "has learnt little goes on for ever now and then, which would only cost the peer. The same ids but for ties."
+    "has learnt little sometimes never ends a sentence, which would only cost the peer. The same ids but for ties."
 )
 
 BATCH, MAX_TOKENS = 64, 30

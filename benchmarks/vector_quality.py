@@ -1,4 +1,4 @@
-"""What word vectors are worth, ours beside gensim's: hours of work on one core, kept run by run and gone on with."""
+"""The quality of word vectors, ours next to gensim's: hours on one core, saved run by run and resumed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ HOW = (
     "100 dimensions, window 5, 5 negatives, minimum count 5, sample 1e-4, five epochs on enwiki's 16 million words, "
     "letters only and in lower case; each side with its own default rate and one thread. WordSim-353 and MEN by "
     "Spearman's ρ, Google's analogies among 30,000 words; mean and standard error of three seeds, or of as many as the "
-    "row says. GloVe: 15 iterations on the first 4 million words, beside Stanford's figures of one run there."
+    "row says. GloVe: 15 iterations on the first 4 million words, next to Stanford's figures of one run there."
 )
 
 SEEDS = (0, 1, 2)
 STANFORD = {"WordSim-353": 0.257, "analogies": 0.119}
 
 KEPT = Path(__file__).parent.parent / "build" / "vector_quality.jsonl"
-"""Runs that are done; delete it to begin anew."""
+"""Runs that are done; delete it to start over."""
 
 Scores = dict[str, float]
 Make = Callable[[int], WordVectors]

@@ -1,4 +1,4 @@
-"""What the reference shows, beside names without an underscore: mkdocs.yml asks for what is public.
+"""What the reference shows, in addition to names without an underscore: mkdocs.yml asks for what is public.
 
 Left out: a setting or field, which stands in its class's signature already; a constant that no docstring explains, a
 matter of its module; ``to_parts`` and ``from_parts``, for ``save`` and ``load`` are what a reader calls.

@@ -8,7 +8,7 @@
 The folder holds ptb.train.txt, ptb.valid.txt and ptb.test.txt, or train.txt and so on (.xz will do). The model learns
 from the first alone; the second chooses among averages and epochs; the third is read at the very end, once for each row
 of the table, from its first word to its last with batch 1 in float32. No other text is used, and nothing is adapted
-while testing. A row of the table is the model that had been chosen when so many seconds had passed since training
+while testing. A row of the table is the model that had been chosen when that many seconds had passed since training
 began, looks at the held-out text included.
 """
 
@@ -40,7 +40,7 @@ MARKS = (100.0, 200.0, 300.0, 400.0, 500.0)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The model that valid had chosen after so many seconds. epochs: read until then."""
+    """The model that valid had chosen after a number of seconds. epochs: read until then."""
 
     seconds: float
     epochs: float
@@ -50,7 +50,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A run in parts: stop after so many seconds of this part, keep it in a file. already: seconds of those before."""
+    """A run in parts: stop this part after a number of seconds and save it. already: seconds of those before."""
 
     path: Path
     seconds: float
@@ -121,7 +121,7 @@ def train(
             waiting.pop(0)
             kept.append((seconds, share * epochs, model.to_parts()))
         if checkpoint is not None and checkpoint.written:
-            talk(f"paused after {seconds:.1f} s: go on with --already {seconds:.1f}")
+            talk(f"paused after {seconds:.1f} s: resume with --already {seconds:.1f}")
             break
     else:
         kept.append((time.perf_counter() - began, float(epochs), model.to_parts()))
@@ -150,7 +150,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=320)
     parser.add_argument("--marks", type=lambda text: tuple(map(float, text.split(","))), default=MARKS)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--checkpoint", type=Path, help="keep the run here, and go on from here")
+    parser.add_argument("--checkpoint", type=Path, help="save the run here, and resume it from here")
     parser.add_argument("--pause", type=float, default=1e9, help="seconds after which to stop and keep it")
     parser.add_argument("--already", type=float, default=0.0, help="seconds that the parts before this one took")
     parser.add_argument("--save", type=Path, help="where to put the model that valid has chosen in the end")

@@ -3,8 +3,8 @@
     python recipes/elmo_classifier.py --data FOLDER --words 400000 --texts 500
 
 ELMo reads sentences of IMDB's unlabelled reviews, in lower case. The classifier learns SST-2, whether a sentence likes
-its film, from the first so many of its train part, keeps the epoch that is best on the dev part, and is scored on the
-test part: with words of its own alone, with the first layer of ELMo beside them (a vector for every word, the same
+its film, from the first N of its train part, keeps the epoch that is best on the dev part, and is scored on the
+test part: with words of its own alone, with the first layer of ELMo next to them (a vector for every word, the same
 wherever it stands), and with all layers. Several seeds of the classifier each.
 """
 

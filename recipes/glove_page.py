@@ -34,7 +34,7 @@ NEAR = ("solid", "gas", "water", "fashion", "snow", "engine", "of", "and")
 
 
 def wikipedia(words: int) -> Corpus:
-    """The first so many words, in lower case and without anything else, of those seen five times and more."""
+    """Return the first ``count`` words in lower case that were seen five times or more."""
     texts = []
     for article in read_documents(dataset("enwiki").path()):
         found = re.findall("[a-z]+", article.lower())

@@ -5,10 +5,10 @@
     python recipes/imdb_lstm.py --folder RUN --directions 2               a second model that reads from the end
     python recipes/imdb_lstm.py --folder RUN --tiny                       a minute on a CPU, to see that it runs
 
-A language model learns from the unlabelled reviews and the training part (no label is read), for so many seconds; the
+A language model learns from the unlabelled reviews and the training part (no label is read), for a fixed time; the
 classifier begins with it and learns from the training part. Every twentieth training review is kept back to watch both;
 the test part is read once, at the end. With two directions the probabilities of both classifiers are multiplied. What
-is done is kept in the folder, and a run that was stopped goes on from there.
+is done is saved in the folder, and a stopped run resumes from there.
 Data: imdb:train, imdb:test and imdb:unsup in $FOREWORD_DATA.
 
 A. Dai and Q. Le, "Semi-supervised sequence learning" (2015): 92.76 %; J. Howard and S. Ruder, "Universal language model
@@ -79,7 +79,7 @@ class Reviews:
 
 def reviews(sizes: Sizes) -> Reviews:
     def part(split: str) -> tuple[list[str], list[str]]:
-        """The first so many of each label, the labels in turn."""
+        """Return the first ``count`` of each label, the labels in turn."""
         found = [(label, text.replace("<br />", " ")) for label, text in labelled(f"imdb:{split}")]
         if sizes.reviews is not None:
             kinds = sorted({label for label, _ in found})
@@ -140,7 +140,7 @@ def language_model(
             talk(f"  {step.done / step.total:4.0%}  {step.done:,} tokens  train {math.exp(step.loss):.1f}"
                  f"  valid {math.exp(-model.valid_score_):.1f}  rate {step.rate:.2g}")  # fmt: skip
         if checkpoint.written:
-            talk(f"paused: {checkpoint.path} keeps it; the same command goes on")
+            talk(f"paused: {checkpoint.path} holds it; the same command resumes")
             return None
         if now > until:
             checkpoint.ask()
@@ -220,7 +220,7 @@ def main() -> None:
         if lm is None:
             return
         if time.monotonic() > until - CLASSIFYING:
-            talk(f"paused: {place} is there, the classifier comes next; the same command goes on")
+            talk(f"paused: {place} is there, the classifier comes next; the same command resumes")
             return
         place = given.folder / f"{direction}-classifier"
         models.append(classifier(place, lm, data, sizes, given.seed, more, from_end=from_end))

@@ -63,14 +63,14 @@ def seconds(work: Callable[[], object], times: int = 5) -> float:
 
 
 def one_after_the_other(steps: int = 1024) -> float:
-    """How much longer a text of so many words takes than as many texts of one word, which is the same arithmetic."""
+    """How much longer a text of ``words`` words takes than as many texts of one word, which is the same arithmetic."""
     read, words = layer("lstm", WIDE), torch.randn(steps, WIDE)
     with torch.inference_mode():
         return seconds(lambda: read(words[:, None])) / seconds(lambda: read(words[None]))
 
 
 def far_gradient(read: Callable[[Tensor], Tensor], steps: int = FAR) -> float:
-    """The gradient of the last output that reaches a word so many steps back, as a share of what goes one step back."""
+    """The gradient of the last output that reaches a word ``lag`` steps back, as a share of what goes one step back."""
     words = torch.randn(steps + 1, 16, UNITS, generator=torch.Generator().manual_seed(1), requires_grad=True)
     (slope,) = torch.autograd.grad(read(words)[-1].sum(), words)
     norms = slope.double().norm(dim=2).mean(1)  # in float32 the square of what is left of an RNN's is zero
@@ -78,7 +78,7 @@ def far_gradient(read: Callable[[Tensor], Tensor], steps: int = FAR) -> float:
 
 
 def remembered(words: int) -> tuple[int, int]:
-    """Numbers that an LSTM and a Transformer of two layers hold of a text of so many words."""
+    """Numbers that an LSTM and a Transformer of two layers hold of a text of a given number of words."""
     like = torch.zeros(1)
     recurrent = RecurrentNetwork(100, UNITS, UNITS, 2).start(1, like)
     looking = TransformerNetwork(100, UNITS, 2, 2, words + 1).start(1, like)[1:]

@@ -1,4 +1,4 @@
-"""How well word vectors by LSA do at analogies, beside nothing but chance (row T09).
+"""How well word vectors by LSA do at analogies, compared with chance (row T09).
 
     python recipes/lsa_analogies.py                    wikitext-2
     python recipes/lsa_analogies.py enwiki2014         another named dataset

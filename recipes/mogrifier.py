@@ -46,7 +46,7 @@ SCALES, MC_TEMPERATURES = (0.6, 0.75), (1.0, 1.02, 1.04, 1.06, 1.08, 1.1, 1.12, 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The best model on the validation text after so many seconds; perplexities."""
+    """The best model on the validation text after a number of seconds; perplexities."""
 
     seconds: float
     epochs: float
@@ -62,7 +62,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The best weights after so many seconds."""
+    """The best weights after a number of seconds."""
 
     seconds: float
     epochs: float
@@ -71,7 +71,7 @@ class Mark:
 
 
 def settings(seconds: float, hold: float, *, plain: bool) -> Training:
-    """Return the recipe for a run of so many seconds; its rate falls to 0.3 of itself after ``hold`` of them."""
+    """Return the recipe for a run of ``seconds``; its rate falls to 0.3 of itself after ``hold`` of them."""
     training = replace(RECIPE, epochs=100_000, seconds=seconds, schedule="cosine", hold=hold, last_rate=0.3)
     return replace(training, rate=3e-3, l2=3.558e-6) if plain else training
 

@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--units", type=int, default=256)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--words", type=int, help="read only the first so many words of each split")
+    parser.add_argument("--words", type=int, help="read only the first N words of each split")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)

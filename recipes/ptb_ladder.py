@@ -10,7 +10,7 @@ models read a split from end to end with state carried, as is usual there; n-gra
 Every word counts, the end of a line too.
 
 Each row leaves ROW.json and its log-probabilities, ROW.valid.npy and ROW.test.npy, in the folder; a row that is there
-already is not run again, and one that was cut short goes on from ROW.checkpoint. At the end all rows that are there are
+already is not run again, and one that was cut short resumes from ROW.checkpoint. At the end all rows that are there are
 printed as one table.
 """
 
@@ -53,7 +53,7 @@ STEADY = replace(MODEST, epochs=40, batch=32, steps=35, rate=2e-3, last_rate=0.0
 
 def zaremba(*, epochs: int, full_epochs: int, decay: float, steps: int) -> Training:
     """Plain gradient descent at rate 1 with a clip of 5. There a loss is summed over the steps, here it is their mean:
-    the rate is so many times larger and the clip smaller.
+    the rate is that many times larger and the clip smaller.
     """
     return Training(
         epochs=epochs,
@@ -146,7 +146,7 @@ MIXTURES = {"5-gram+lstm": ("5-gram", "lstm-medium"), "5-gram+awd-lstm": ("5-gra
 
 
 def read_lines(folder: Path, split: str, words: int | None) -> list[list[str]]:
-    """The lines of a split; with ``words``, the first so many."""
+    """The lines of a split; with ``words``, only the first."""
     path = folder / f"ptb.{split}.txt"
     text = path.read_text() if path.exists() else lzma.decompress(Path(f"{path}.xz").read_bytes()).decode()
     lines = [line.split() for line in text.splitlines()]
@@ -188,7 +188,7 @@ def run(name: str, data: dict[bool, dict[str, Corpus]], out: Path, epochs: int |
 
 
 def train(name: str, model: NeuralLM, texts: dict[str, Corpus], checkpoint: Checkpoint) -> float:
-    """Seconds of training, looks at valid included; of a run that goes on, only since then."""
+    """Seconds of training, looks at valid included; of a resumed run, only since then."""
     began = told = time.perf_counter()
     for step in model.train(texts["train"], valid=texts["valid"], checkpoint=checkpoint):
         now = time.perf_counter()
@@ -250,7 +250,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("FOREWORD_DATA", "."), "ptb"))
     parser.add_argument("--out", type=Path, required=True, help="where rows are kept")
     parser.add_argument("--rows", type=lambda text: text.split(","), default=[*LADDER, *MIXTURES])
-    parser.add_argument("--words", type=int, help="read only the first so many words of each split")
+    parser.add_argument("--words", type=int, help="read only the first N words of each split")
     parser.add_argument("--epochs", type=int, help="another number of epochs for every neural row")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()

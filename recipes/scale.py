@@ -55,7 +55,7 @@ TERABYTE = 10**12
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What a text of so many bytes has: tokens, distinct words, distinct windows, distinct n-grams by order."""
+    """What a text of a given size has: tokens, distinct words, distinct windows, distinct n-grams by order."""
 
     bytes: int
     tokens: int
@@ -82,7 +82,7 @@ class Law:
         return float(self.k * tokens**self.beta)
 
     def reached(self, distinct: float) -> float:
-        """After how many tokens there are so many."""
+        """Return after how many tokens there are that many."""
         return float((distinct / self.k) ** (1 / self.beta))
 
 
@@ -153,7 +153,7 @@ def _first(size: int) -> list[Block]:
 
 
 def _until(blocks: object, size: int) -> list[Block]:
-    """Documents from the beginning, of so many bytes together."""
+    """Yield documents from the beginning, up to a total size."""
     found, held = [], 0
     for block in blocks:  # type: ignore[attr-defined]
         ends = held + np.cumsum(block.stops - block.starts)

@@ -55,7 +55,7 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--seconds", type=float, default=300.0, help="of training, at most")
-    parser.add_argument("--characters", type=int, help="read only the first so many")
+    parser.add_argument("--characters", type=int, help="read only the first N")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     texts = split(read(given.data)[: given.characters])

@@ -81,9 +81,7 @@ def main() -> None:
     parser.add_argument("--vectors", help="word vectors in any format that foreword reads")
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument(
-        "--sentences", type=int, help="learn from the first so many only, and leave the test part alone"
-    )
+    parser.add_argument("--sentences", type=int, help="learn from the first N only, and leave the test part alone")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="a setting of the tagger")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save", type=Path, help="keep the tagger in this folder")

@@ -1,4 +1,4 @@
-"""Two workers that share every batch, on one device and without Ray, beside one that has it alone.
+"""Two workers that share every batch, on one device and without Ray, compared with one worker.
 
     python recipes/workers_on_one_gpu.py --data FOLDER
     python recipes/workers_on_one_gpu.py --data FOLDER --words 3000 --device cpu
@@ -54,7 +54,7 @@ def train(name: str, data: dict[str, Corpus], device: str, group: WorkerGroup = 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder")
-    parser.add_argument("--words", type=int, help="read so many of each split")
+    parser.add_argument("--words", type=int, help="read only the first N words of each split")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     given = parser.parse_args()
     data = corpora(given.data)

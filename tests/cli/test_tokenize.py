@@ -128,7 +128,7 @@ def test_counting_is_stopped_and_gone_on_with(
     call = ["tokenize", "train", text, "-o", out, "--threads", 1, "--quiet"]
     monkeypatch.setattr("foreword.cli.texts.read_blocks", blocks(stop=True))
     stopped = foreword(*call, "--vocab", 280)
-    assert (stopped.exit_code, stopped.stderr) == (130, "foreword: stopped; --resume goes on\n")
+    assert (stopped.exit_code, stopped.stderr) == (130, "foreword: stopped; --resume continues\n")
     assert partial.exists()
     assert not out.exists()
 
@@ -137,7 +137,7 @@ def test_counting_is_stopped_and_gone_on_with(
     assert refused.exit_code == 1
     assert "the checkpoint of another run" in refused.stderr
     too_small = foreword(*call, "--vocab", 100, "--resume")
-    assert too_small.stderr.endswith("the counts are kept, --resume goes on\n")
+    assert too_small.stderr.endswith("the counts are saved, --resume continues\n")
     assert partial.exists()
 
     gone_on = foreword(*call, "--vocab", 280, "--resume")

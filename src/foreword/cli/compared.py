@@ -17,7 +17,7 @@ BAR = 12
 """Columns of a model's progress."""
 
 ROOM = ((135, 7), (110, 4), (95, 2), (0, 1))
-"""How wide a terminal must be for so many of the numbers beside the progress; the table at the end has all."""
+"""How wide a terminal must be for each number of columns next to the progress; the final table has all."""
 
 
 def result_of(events: Iterable[Event]) -> Comparison:

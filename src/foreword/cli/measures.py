@@ -45,7 +45,7 @@ def adaptation(adapted: dict[str, Json]) -> str:
 
 MOST_CLASSES = 40
 MOST_CONFUSED = 10
-"""Beyond so many classes a table, or a square of counts, is for programs: --json has it."""
+"""The most classes for which a table or a confusion matrix is printed; --json always has them."""
 
 
 def print_confusion(measures: Confusion, title: str | None = None) -> None:

@@ -265,9 +265,9 @@ class Counting:
         try:
             yield
         except KeyboardInterrupt:
-            raise KeyboardInterrupt("stopped; --resume goes on" if self.checkpoint.exists() else "stopped") from None
+            raise KeyboardInterrupt("stopped; --resume continues" if self.checkpoint.exists() else "stopped") from None
         except ForewordError as error:
             if self.checkpoint.exists():
-                raise ForewordError(f"{error}; the counts are kept, --resume goes on") from error
+                raise ForewordError(f"{error}; the counts are saved, --resume continues") from error
             raise
         self.checkpoint.unlink(missing_ok=True)

@@ -72,7 +72,7 @@ def fit_on_ray(
     if workers > 1 and model.training.seconds:
         raise SettingError(f"seconds={model.training.seconds:g} is for one worker: the clocks of several differ")
     if where.is_file():
-        raise SettingError(f"{where} keeps a run without --ray: go on with it without, or remove it")
+        raise SettingError(f"{where} holds a run without --ray: resume it without, or remove it")
     if not resume:
         shutil.rmtree(where, ignore_errors=True)
     where.mkdir(parents=True, exist_ok=True)

@@ -33,7 +33,7 @@ from foreword.features.lsa import MatrixError, as_matrix
 from foreword.protocols import Counts, Json, Parts
 
 ROUNDS, CHANGE = 100, 1e-3
-"""Of the updates of one document's topics at most so many, and the mean change of a number below which they end."""
+"""The most updates of one document's topics, and the mean change of a topic below which they end."""
 
 AT_ONCE = 1 << 18
 """Counts whose expected values are computed together."""

@@ -69,7 +69,7 @@ def fingerprint(path: str) -> list[int | str]:
     """Identify a model by its content: by the checksums of its folders, or of its files.
 
     Files up to ``WHOLE`` bytes are read whole. Of larger ones, a megabyte at both ends and ``SAMPLES`` blocks between
-    them are read: a file that was written anew is noticed, a few bytes changed in place need not be.
+    them are read: a file that was rewritten is noticed, a few bytes changed in place need not be.
     """
     return [each for file in files_of(path) for each in _fingerprint(file)]
 

@@ -156,7 +156,7 @@ def _merges_caption(
 ) -> str:
     left, right, count = first[0]
     return (
-        f"Again and again the two tokens that stand side by side most often become one: first “{_blanks(left)}” and "
+        f"Again and again the two adjacent tokens that are most frequent become one: first “{_blanks(left)}” and "
         f"“{_blanks(right)}”, {count:,} times in this text. With {learnt:,} merges the sentence takes "
         f"{len(stages[-1][1])} tokens instead of {len(stages[0][1])}."
     )

@@ -129,7 +129,7 @@ class NameTable:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array], documents: int) -> Self | None:
-        """Rebuild the names of so many documents from what was saved; None if they have none."""
+        """Rebuild the names of ``count`` documents from their saved form; None if they have none."""
         if "names" not in arrays:
             return None
         table = cls(Strings(arrays["names"], arrays["name_offsets"]), arrays["name_firsts"])

@@ -343,7 +343,7 @@ def _in_class_folders(name: str, tell: Tell) -> list[tuple[SourceFile, str]]:
     if not found:
         raise InputError(f"{name}: no folders of texts in it; each label should have one")
     outside = len(split) - len(found)
-    left_out = f"; {outside} files beside the folders are left out" if outside else ""
+    left_out = f"; {outside} files next to the folders are left out" if outside else ""
     tell(f"{name}: its {len({label for _, label in found})} folders are the labels, each file a text{left_out}")
     return found
 

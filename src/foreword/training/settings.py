@@ -32,7 +32,7 @@ class Training:
     shuffle: read the documents in another order in each epoch.
     optimiser: "sgd" or "adam". beta1: how much of Adam's mean of gradients an update keeps; 0 for the last one alone.
     rate: the learning rate. warm_up: updates at the beginning through which it rises.
-    schedule: how the rate goes on. constant; step, times ``decay`` with each epoch after ``full_epochs``; cosine,
+    schedule: how the rate changes. constant; step, times ``decay`` with each epoch after ``full_epochs``; cosine,
         constant for ``hold`` of the run, then falling to ``last_rate`` of itself; plateau, times ``decay`` after
         ``wait`` evaluations without a new best; nt-asgd, constant, and the weights are averaged once the held-out loss
         has stalled; slanted, up for a tenth of each stage and then down.
