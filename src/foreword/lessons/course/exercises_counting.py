@@ -39,6 +39,7 @@ LETTERS = ["b a a b", "c b c", "c b a", "d"]
 
 
 def vocabulary(texts: Texts, size: int) -> list[str]:
+    """Return the most frequent words, most frequent first."""
     return list(WordTokenizer(max_size=size + 2).fit(texts).vocab)[2:]
 
 
@@ -48,6 +49,7 @@ def _by_letters(texts: Texts, size: int) -> list[str]:
 
 
 def unknown_share(train: Texts, test: Texts, min_count: int) -> float:
+    """Return the share of test words seen fewer than ``min_count`` times in training."""
     words = WordTokenizer(min_count=min_count).fit(train)
     ids = Corpus.from_texts(test, words).ids
     return float((ids[ids != words.vocab.end] == words.vocab.unknown).mean())
@@ -63,11 +65,13 @@ def _unknown_share(train: Texts, test: Texts, min_count: int, *, types: bool = F
 
 
 def bag(text: str, words: Sequence[str]) -> list[int]:
+    """Return how often each of ``words`` occurs in a text."""
     counts = bag_of(text, "space", False, (1, 1))
     return [counts.get(word, 0) for word in words]
 
 
 def word_logs(counts: Doubles, alpha: float) -> Doubles:
+    """Return log p(word | class) with add-alpha smoothing, one row per class."""
     logs: Doubles = NaiveBayes(alpha=alpha).fit(counts, list(range(len(counts)))).feature_log_prob_
     return logs
 
@@ -81,6 +85,7 @@ def _word_logs(counts: Doubles, alpha: float, smoothed_words: int) -> Doubles:
 
 
 def idf(word: str, documents: Texts) -> float:
+    """Return the smoothed inverse document frequency of a word."""
     weights = TfIdf(lowercase=False).fit(documents)
     return float(weights.idf_[list(weights.get_feature_names_out()).index(word)])
 
@@ -91,6 +96,7 @@ def _idf(word: str, documents: Texts, *, occurrences: bool) -> float:
 
 
 def bm25(query: str, documents: Texts, k1: float, b: float) -> list[float]:
+    """Return Lucene's BM25 score of every document."""
     words = WordTokenizer().fit(documents)
     ids = np.array(words.vocab.ids(query.split()))
     scores: list[float] = BM25(k1=k1, b=b).fit(Corpus.from_texts(documents, words)).scores(ids).tolist()
@@ -121,6 +127,7 @@ def _joint(texts: Texts, before: str, word: str) -> float:
 
 
 def witten_bell(texts: Texts, before: str, word: str, lower: float) -> float:
+    """Return the Witten-Bell probability of a word after another, given its unigram probability."""
     return conditional(texts, before, word, smoothing="witten-bell")
 
 
@@ -133,6 +140,7 @@ def _witten_bell(texts: Texts, before: str, word: str, lower: float, *, occurren
 
 
 def perplexity(logs: Sequence[float]) -> float:
+    """Return exp of minus the mean log-probability."""
     return float(np.exp(-np.mean(logs)))
 
 
@@ -143,10 +151,12 @@ BIGRAMS = [(PETS, "the", "cat"), (PETS, "<s>", "the"), (PETS, "ran", "</s>"), (P
 
 
 def likelihood(start: Doubles, transition: Doubles, emission: Doubles, ids: Sequence[int]) -> float:
+    """Return p(ids) of a hidden Markov model by the forward algorithm."""
     return float(hmm.filtered(start, transition, emission.T, np.array(ids))[1].prod())
 
 
 def viterbi(start: Doubles, transition: Doubles, emission: Doubles, ids: Sequence[int]) -> list[int]:
+    """Return the most likely states."""
     path: list[int] = hmm.viterbi(np.log(start), np.log(transition), np.log(emission.T), np.array(ids)).tolist()
     return path
 
@@ -197,17 +207,20 @@ def _unweighted_pair(words: dict[str, int]) -> Pair:
 
 @cache
 def learnt() -> BPETokenizer:
+    """Return a tokenizer that has learnt from the words."""
     return BPETokenizer(257 + 30, pattern="gpt2").fit(
         ["lowlow lower lowest newer newest slower slowest", "aaa aaaa low"]
     )
 
 
 def learnt_merges() -> list[Pair]:
+    """Return the merges that the library learns."""
     vocab = learnt().vocab
     return [(vocab[left], vocab[right]) for left, right, _ in learnt().merges_.tolist()]
 
 
 def segment(word: str, merges: Sequence[Pair]) -> list[str]:
+    """Apply merges to a word in the order in which they were learnt."""
     return [learnt().vocab[id] for id in learnt().encode(word)]
 
 

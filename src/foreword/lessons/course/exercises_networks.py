@@ -27,10 +27,12 @@ random = np.random.default_rng(7)
 
 
 def context_pairs(words: Sequence[str], window: int) -> list[tuple[str, str]]:
+    """Return every (centre, context) pair within a window."""
     return [(words[centre], words[context]) for centre, context in pairs(len(words), window)]
 
 
 def nearest(vectors: Array, row: int, k: int) -> list[int]:
+    """Return the rows with the highest cosine similarity to one row."""
     names = [str(number) for number in range(len(vectors))]
     return [int(name) for name, _ in WordVectors.of_words(names, vectors.astype(np.float32)).nearest(str(row), k)]
 
@@ -42,6 +44,7 @@ def _nearest(vectors: Array, row: int, k: int, *, unit: bool, own: bool) -> list
 
 
 def negative_sampling(centre: Array, context: Array, negatives: Array) -> float:
+    """Return the loss of one true pair and its negative samples."""
     rows = np.vstack([context, negatives])
     return -window_step(centre[None].copy(), rows, [0], list(range(len(rows))), [1.0] + [0.0] * len(negatives), 0.0)
 
@@ -50,6 +53,7 @@ def negative_sampling(centre: Array, context: Array, negatives: Array) -> float:
 
 
 def bengio(words: Sequence[int], E: Array, H: Array, d: Array, U: Array, b: Array) -> Array:
+    """Return the probabilities of the next word by Bengio's network."""
     return softmax(b + U @ np.tanh(d + H @ E[list(words)].ravel()))
 
 
@@ -64,6 +68,7 @@ def output_error(scores: Array, target: int) -> Array:
 
 
 def rnn_step(x: Array, h: Array, W_x: Array, W_h: Array, b: Array) -> Array:
+    """Return the next state of a simple recurrent network."""
     cell = RNNCell(len(x), len(h))
     cell.weights = {"W_x": W_x, "W_h": W_h, "b": b}
     ((new,), _) = cell.step(x[None], (h[None],))
@@ -88,6 +93,7 @@ def _gradient_back(d_h: Array, states: Array, W_h: Array, *, slope: bool, transp
 
 
 def clip(gradients: Sequence[Array], limit: float) -> list[Array]:
+    """Scale gradients so that their common norm is at most ``limit``."""
     import torch
 
     from foreword.training.gradients import clip_factor
@@ -109,6 +115,7 @@ def _always_scale(gradients: Sequence[Array], limit: float) -> list[Array]:
 
 
 def lstm_step(x: Array, h: Array, c: Array, W_x: Array, W_h: Array, b: Array) -> tuple[Array, Array]:
+    """Return the next hidden and cell state of an LSTM."""
     cell = LSTMCell(len(x), len(h))
     cell.weights = {"W_x": W_x, "W_h": W_h, "b": b}
     (new_h, new_c), _ = cell.step(x[None], (h[None], c[None]))
@@ -125,6 +132,7 @@ def _lstm_step(
 
 
 def gru_step(x: Array, h: Array, W_x: Array, W_h: Array, b: Array, *, keeps: bool = True) -> Array:
+    """Return the next state of a GRU."""
     cell = GRUCell(len(x), len(h), z_keeps=keeps)
     cell.weights = {"W_x": W_x, "W_h": W_h, "b": b, "b_h": np.zeros_like(b)}
     ((new,), _) = cell.step(x[None], (h[None],))
@@ -149,6 +157,7 @@ def half_life(forget: float) -> float:
 
 
 def spans(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Return (type, start, end) of every span of BIO tags."""
     return [(span.kind, span.start, span.stop) for span in read_spans(tags)]
 
 
@@ -165,6 +174,7 @@ def _spans(tags: Sequence[str], *, last_included: bool = False, b_begins: bool =
 
 
 def collapse(symbols: Sequence[int], blank: int) -> list[int]:
+    """Merge repeated symbols, then remove blanks."""
     return collapsed(symbols, blank)
 
 
@@ -176,6 +186,7 @@ def _blanks_first(symbols: Sequence[int], blank: int) -> list[int]:
 
 
 def attention(query: Array, keys: Array, values: Array, *, scaled: bool = True) -> Array:
+    """Return scaled dot-product attention: a weighted mean of the values for each query."""
     import torch
 
     from foreword.nn.attention import attend, dot_scores, scaled_scores
@@ -185,6 +196,7 @@ def attention(query: Array, keys: Array, values: Array, *, scaled: bool = True) 
 
 
 def causal_weights(scores: Array) -> Array:
+    """Return attention weights in which no position sees a later one."""
     import torch
 
     from foreword.nn.attention import attend
