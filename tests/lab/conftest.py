@@ -155,5 +155,5 @@ def exported_page(running: Running, tmp_path_factory: pytest.TempPathFactory) ->
     from foreword.lab.page import write_exported
 
     file = tmp_path_factory.mktemp("export") / "cells.html"
-    write_exported(file, running.lab.cells)
+    write_exported(file, "cells_panel", {"/api/cells": running.lab.cells})
     return file

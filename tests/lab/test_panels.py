@@ -11,6 +11,7 @@ import pytest
 
 from foreword.decode import beam_search
 from foreword.evaluate.gates import NAMES
+from foreword.lab.page import PANELS as LISTED
 from foreword.lab.translating import MOST_TOKENS, beam_tree
 from foreword.pipeline.language import TextLM
 from foreword.tokens.bpe import BPETokenizer
@@ -19,7 +20,7 @@ from foreword.translate.network import ATTENTIONS
 
 from .conftest import Running, Visit
 
-PANELS = ("cells_panel", "next_word", "tokens", "words", "tags", "translate", "train", "reference")
+PANELS = tuple(panel.name for panel in LISTED)
 
 
 @pytest.mark.parametrize("panel", PANELS)

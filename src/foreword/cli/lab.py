@@ -1,4 +1,4 @@
-"""``foreword lab``: a page to play with, on this machine; ``foreword lab export``: its first panel as one file."""
+"""``foreword lab``: a page to play with, on this machine; ``foreword lab export``: one panel as one file."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ EXAMPLES = examples(
     "foreword lab --model my-model --model enwiki.vec --port 9000",
     "foreword lab --text notes.txt",
     "foreword lab export cells.html",
+    "foreword lab export ngrams.html --panel ngrams --text notes.txt",
 )
 
 app = typer.Typer(cls=Group, name="lab", epilog=f"{EXAMPLES}\n\n{COMMON_HELP}", invoke_without_command=True)
@@ -77,34 +78,36 @@ def lab(
 def export(
     out: Annotated[str, typer.Argument(metavar="FILE.html", help="File to write; - prints it.")],
     *,
-    text: Annotated[str, typer.Option(metavar="TEXT", help="Text to train the cells on.")] = "embedded",
+    panel: Annotated[str, typer.Option(metavar="PANEL", help="Panel to write.")] = "cells_panel",
+    text: Annotated[str, typer.Option(metavar="TEXT", help="Text to train on.")] = "embedded",
     seconds: Annotated[
-        float, typer.Option(min=0, max=600, help="Training time of each of the three cells; 0 for no training.")
+        float, typer.Option(min=0, max=600, help="Training time of each network; 0 for no training.")
     ] = 4.0,
     output: OutputOptions,
 ) -> None:
-    """Write the panel of recurrent cells as one file that needs no server and no network."""
+    """Write one panel as one file that needs no server and no network.
+
+    The page of foreword lab has a button that saves any panel as it is shown.
+    """
     from foreword.cli.models import check_output
     from foreword.cli.printing import print_message, write_json, write_text
     from foreword.cli.texts import documents_in
-    from foreword.lab.cells import page_data, trained_cells
-    from foreword.lab.page import exported, write_exported
+    from foreword.lab.page import answers_of, exported, write_exported
     from foreword.text.sources import Reading
 
     if output.as_json and out == "-":
         raise typer.BadParameter("standard output is taken by the page", param_hint="'--json'")
     check_output(out, folder=False)
     with_torch = find_spec("torch") is not None
-    trained = trained_cells(list(documents_in([text], Reading())), seconds) if seconds and with_torch else None
-    data = page_data(trained)
+    answers = answers_of(panel, list(documents_in([text], Reading())), seconds if with_torch else 0)
     if out == "-":
-        write_text(exported(data))
+        write_text(exported(panel, answers))
         return
-    write_exported(out, data)
+    write_exported(out, panel, answers)
     if output.as_json:
-        write_json({"output": out, "bytes": Path(out).stat().st_size, "trained": trained is not None})
+        write_json({"output": out, "bytes": Path(out).stat().st_size, "trained": bool(seconds and with_torch)})
     elif not output.quiet:
-        left_out = "" if with_torch else ", without trained cells, which need torch"
+        left_out = "" if with_torch else ", without trained networks, which need torch"
         print_message(f"the page is in {out}{left_out}")
 
 

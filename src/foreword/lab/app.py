@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 import webbrowser
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from pydantic import Field
 
-from foreword.lab import reference, tags, tokens, translating, words
-from foreword.lab.cells import SENTENCE, page_data, trained_cells
-from foreword.lab.page import PANELS, STATIC, page
+from foreword.lab import tokens, translating
+from foreword.lab.cells import page_data
+from foreword.lab.page import PANELS, STATIC, exported, page
 from foreword.lab.trainings import KINDS, Job, Jobs, LearningText, start_starters, start_training
 from foreword.protocols import Step
 from foreword.serve.bodies import Asked
@@ -55,7 +56,9 @@ class Lab:
             self._learn_merges()
             start_starters(self.jobs, registry, text, folder)
             translating.start_translators(self.jobs, registry)
-            self._train_cells()
+            for module in panel_modules():
+                if hasattr(module, "prepare"):
+                    module.prepare(self)
 
     def _learn_merges(self) -> None:
         """Learn the merges of the lab's text, which also compiles the kernels for any other text."""
@@ -68,19 +71,6 @@ class Lab:
 
         self.jobs.add("Byte-pair merges", work, lambda: None, starter=True)
 
-    def _train_cells(self) -> None:
-        """Train the three cells of the first panel, after the models that other panels need."""
-        if find_spec("torch") is None:
-            return
-
-        def work(_: Job) -> Iterator[Step]:
-            yield Step(0, 1)
-            sentence = self.text.examples["sentence"] if self.text.own else SENTENCE
-            self.cells = page_data(trained_cells(self.text.documents), sentence)
-            yield Step(1, 1)
-
-        self.jobs.add("Cells of eight units", work, lambda: None, starter=True)
-
     def close(self) -> None:
         """Stop the trainings."""
         self.jobs.close()
@@ -91,12 +81,14 @@ def lab_service(lab: Lab, *, token: str | None = None) -> Service:
     service = Service(lab.registry, title="Foreword lab", token=token)
     _add_pages(service, lab)
     _add_training(service, lab)
-    tokens.add_routes(service, lab.merges)
-    words.add_routes(service, lambda: lab.text.documents)
-    tags.add_routes(service)
-    translating.add_routes(service)
-    reference.add_routes(service)
+    for module in panel_modules():
+        module.add_routes(service, lab)
     return service
+
+
+def panel_modules() -> list[Any]:
+    """Return the modules that answer panels."""
+    return [import_module(f"foreword.lab.{panel.module}") for panel in PANELS if panel.module]
 
 
 TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
@@ -116,7 +108,8 @@ def _add_pages(service: Service, lab: Lab) -> None:
     for file in STATIC.iterdir():
         service.get(f"/static/{file.name}", constant(file.read_bytes(), TYPES[file.suffix]))
     service.get("/api/panels", lambda: [{"name": panel.name, "title": panel.title} for panel in PANELS])
-    service.get("/api/cells", lambda: lab.cells)
+    for panel in PANELS:
+        service.get(f"/saved/{panel.name}", constant(exported(panel.name, {}).encode(), HTML))
     service.get("/api/examples", lambda: lab.text.examples)
 
 

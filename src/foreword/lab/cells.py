@@ -7,14 +7,21 @@ letters, so that any word has some; trained ones read the embedding that was lea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from foreword.arrays import Doubles
 from foreword.nn.cells import Cell, GRUCell, LSTMCell, RNNCell
-from foreword.protocols import Json
+from foreword.protocols import Json, Step
+
+if TYPE_CHECKING:
+    from foreword.lab.app import Lab
+    from foreword.lab.trainings import Job
+    from foreword.serve.routes import Service
 
 UNITS = 8
 """Of each cell, and numbers that a word is read as: as many as can be shown one by one."""
@@ -92,3 +99,28 @@ def trained_cells(texts: Sequence[str], seconds: float = TRAINED_SECONDS, seed: 
 def inputs_of(words: Iterable[str]) -> Doubles:
     """Return (T, 1, UNITS), a sentence as the random cells read it."""
     return np.array([[word_input(word)] for word in words])
+
+
+def prepare(lab: Lab) -> None:
+    """Train the three cells, after the models that other panels need."""
+    if find_spec("torch") is None:
+        return
+
+    def work(_: Job) -> Iterator[Step]:
+        yield Step(0, 1)
+        sentence = lab.text.examples["sentence"] if lab.text.own else SENTENCE
+        lab.cells = page_data(trained_cells(lab.text.documents), sentence)
+        yield Step(1, 1)
+
+    lab.jobs.add("Cells of eight units", work, lambda: None, starter=True)
+
+
+def add_routes(service: Service, lab: Lab) -> None:
+    """Add the route of the panel."""
+    service.get("/api/cells", lambda: lab.cells)
+
+
+def answers(texts: Sequence[str], seconds: float) -> dict[str, Json]:
+    """Return what the panel asks for; the cells are trained for some seconds each."""
+    trained = trained_cells(texts, seconds) if seconds else None
+    return {"/api/cells": page_data(trained)}

@@ -10,7 +10,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from foreword.lab.translating import dates
 from foreword.nn.cells import LSTMCell, MinGRUCell, parameters, run
 from foreword.serve.registry import Registry
 from foreword.serve.routes import Service
+
+if TYPE_CHECKING:
+    from foreword.lab.app import Lab
 
 STEPS = 200
 """Length of the texts that limits are shown with."""
@@ -176,7 +179,7 @@ class Tables:
         return self._tables.setdefault(make.__name__, self._tables.get(make.__name__) or make())
 
 
-def add_routes(service: Service) -> None:
+def add_routes(service: Service, lab: Lab) -> None:
     """Add the route of the panel."""
     tables = Tables(service.registry)
     service.get("/api/reference", lambda: [table.to_json() for table in tables.all()])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -14,6 +14,9 @@ from foreword.serve.registry import Entry
 from foreword.serve.routes import Service
 from foreword.tag.hmm import HMMTagger, Trellis, hmm_trellis, tagger_trellis
 from foreword.tokens.words import WordTokenizer
+
+if TYPE_CHECKING:
+    from foreword.lab.app import Lab
 
 MOST_WORDS = 40
 
@@ -55,7 +58,7 @@ def words_of(text: str) -> list[str]:
     return words
 
 
-def add_routes(service: Service) -> None:
+def add_routes(service: Service, lab: Lab) -> None:
     """Add the routes of the panel."""
     registry = service.registry
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from foreword.serve.bodies import Asked
 from foreword.serve.routes import Service
 from foreword.tokens.bpe import BPETokenizer
+
+if TYPE_CHECKING:
+    from foreword.lab.app import Lab
 
 Source = Literal["text", "corpus"]
 
@@ -74,6 +77,6 @@ class Merges:
             return self._learnt
 
 
-def add_routes(service: Service, merges: Merges) -> None:
+def add_routes(service: Service, lab: Lab) -> None:
     """Add the route of the panel."""
-    service.post("/api/merges", AskMerges, lambda asked: merges.replay(asked.text, asked.source, asked.merges))
+    service.post("/api/merges", AskMerges, lambda asked: lab.merges.replay(asked.text, asked.source, asked.merges))

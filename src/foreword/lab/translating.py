@@ -25,6 +25,7 @@ from foreword.serve.routes import Service
 from foreword.tokens.corpus import Corpus
 
 if TYPE_CHECKING:
+    from foreword.lab.app import Lab
     from foreword.pipeline.translator import TextTranslator
 
 DATES, SECONDS = 3000, 30.0
@@ -186,7 +187,7 @@ def date_translator(attention: Attention, seconds: float = SECONDS) -> TextTrans
     return TextTranslator(CharacterTokenizer(), CharacterTokenizer(), model)
 
 
-def add_routes(service: Service) -> None:
+def add_routes(service: Service, lab: Lab) -> None:
     """Add the route of the panel."""
 
     def translate(asked: AskTranslation) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -22,6 +22,9 @@ from foreword.serve.routes import Service
 from foreword.text.block import blocks_of
 from foreword.vectors.word2vec import Word2Vec
 from foreword.vectors.wordvectors import WordVectors
+
+if TYPE_CHECKING:
+    from foreword.lab.app import Lab
 
 Listed = Annotated[list[str], Field(max_length=100)]
 
@@ -151,8 +154,8 @@ def _spelled(vectors: WordVectors, word: str) -> str:
     return found
 
 
-def add_routes(service: Service, texts: Callable[[], Sequence[str]]) -> None:
-    """Add the routes of the panel. texts: the lab's own text."""
+def add_routes(service: Service, lab: Lab) -> None:
+    """Add the routes of the panel."""
     registry = service.registry
 
     def word_map(asked: AskMap) -> dict[str, Any]:
@@ -176,7 +179,7 @@ def add_routes(service: Service, texts: Callable[[], Sequence[str]]) -> None:
 
     @lru_cache(maxsize=1)
     def own_cloud(words: int) -> Picture:
-        return cloud_of("\n".join(texts()), words)
+        return cloud_of("\n".join(lab.text.documents), words)
 
     def cloud(asked: AskCloud) -> dict[str, str]:
         text = asked.text.strip()

@@ -2,7 +2,7 @@
 
 import { KINDS, adjusted, gradientByLag, run, wordInput } from "lab/cells";
 import { lineChart } from "lab/chart";
-import { ask, field, fixed, h, icon, readable, s, say, select, shade, slider, trouble } from "lab/dom";
+import { ask, field, fixed, h, icon, isSaved, readable, s, say, select, shade, slider, trouble } from "lab/dom";
 
 const TITLES = { rnn: "RNN", lstm: "LSTM", gru: "GRU" };
 const COLOURS = { rnn: "var(--c1)", lstm: "var(--c2)", gru: "var(--c3)" };
@@ -38,8 +38,7 @@ const EQUATIONS = {
 };
 
 export async function start(view) {
-  const kept = document.getElementById("cells-data");
-  let data = kept ? JSON.parse(kept.textContent) : await ask("/api/cells");
+  let data = await ask("/api/cells");
   const now = {
     sentence: data.sentence, source: "drawn", word: 0, operation: 4, slow: false, playing: null, length: 0,
     scale: { recurrent: 1, input: 1, forget: 1 }, hand: null, edited: "lstm", matrix: "W_h",
@@ -263,7 +262,7 @@ export async function start(view) {
   new ResizeObserver(drawGradients).observe(chart);
 
   // The trained cells come later: they are learnt behind the page.
-  if (!kept && !data.trained) {
+  if (!isSaved && !data.trained) {
     const timer = setInterval(async () => {
       if (!view.isConnected) return;
       const fresh = await ask("/api/cells").catch(() => null);

@@ -38,8 +38,26 @@ export function icon(name) {
     s("path", { d: ICONS[name], fill: "currentColor" }));
 }
 
+// A saved panel holds the answers that it needs; a panel of the server remembers them, so that it can be saved.
+const saved = document.getElementById("answers");
+const known = new Map(saved ? Object.entries(JSON.parse(saved.textContent)) : []);
+const REMEMBERED = 400;
+
+/** Whether this page is a saved panel, which has no server. */
+export const isSaved = saved !== null;
+
+/** What the server has told this panel, for saving it. */
+export const answersOf = (panel) => Object.fromEntries(
+  [...known].filter(([, { panel: asker }]) => asker === panel).map(([question, { told }]) => [question, told]));
+
 /** Ask the server. What goes wrong is an Error whose message is the server's sentence. */
 export async function ask(path, body) {
+  const question = body === undefined ? path : `${path} ${JSON.stringify(body)}`;
+  if (isSaved) {
+    if (!known.has(question)) throw new Error("this file holds what was shown when it was saved: foreword lab answers the rest");
+    return known.get(question);
+  }
+  const panel = location.hash.slice(1);
   const how = body === undefined ? {} : {
     method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
   };
@@ -51,6 +69,9 @@ export async function ask(path, body) {
   }
   const told = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
   if (!answer.ok) throw new Error(told.error ?? `the server answered ${answer.status}`);
+  known.delete(question);
+  known.set(question, { panel, told });
+  if (known.size > REMEMBERED) known.delete(known.keys().next().value);
   return told;
 }
 

@@ -1,6 +1,6 @@
 // The frame: tabs that keys can use, one panel at a time, light or dark.
 
-import { h, say, trouble } from "lab/dom";
+import { answersOf, h, isSaved, say, trouble } from "lab/dom";
 
 const panels = JSON.parse(document.getElementById("panels").textContent);
 const list = document.getElementById("tabs");
@@ -38,6 +38,7 @@ async function show(name) {
     try {
       const panel = await import(`lab/${name}`);
       await panel.start(view);
+      if (isSaved) restore(view);
     } catch (error) {
       made.delete(name);
       view.replaceChildren(trouble(error));
@@ -55,6 +56,35 @@ document.getElementById("theme").addEventListener("click", () => {
   root.dataset.theme = dark ? "light" : "dark";
   try { localStorage.setItem("theme", root.dataset.theme); } catch { /* a file has no storage in some browsers */ }
 });
+
+// A saved panel is the page of the server with its answers in it, and the values of its controls.
+
+const CONTROLS = "input[id], select[id], textarea[id]";
+const valueOf = (control) => (control.type === "checkbox" ? control.checked : control.value);
+
+document.getElementById("save").hidden = isSaved;
+document.getElementById("save").addEventListener("click", async () => {
+  const name = tabs.find((tab) => tab.tabIndex === 0).id.slice(4);
+  const controls = [...made.get(name).querySelectorAll(CONTROLS)].map((control) => [control.id, valueOf(control)]);
+  const inside = (value) => JSON.stringify(value).replaceAll("<", "\\u003c");
+  const page = await (await fetch(`/saved/${name}`)).text();
+  const answers = `id="answers">${inside(answersOf(name))}</script><script type="application/json" id="controls">${inside(controls)}</script>`;
+  const link = h("a", { download: `foreword-${name}.html`, href: URL.createObjectURL(
+    new Blob([page.replace('id="answers">{}</script>', () => answers)], { type: "text/html" })) });
+  link.click();
+  URL.revokeObjectURL(link.href);
+  say(`${link.download} is saved`);
+});
+
+function restore(view) {
+  const values = JSON.parse(document.getElementById("controls")?.textContent ?? "[]");
+  for (const [id, value] of values) {
+    const control = view.querySelector(`#${CSS.escape(id)}`);
+    if (!control || valueOf(control) === value) continue;
+    if (control.type === "checkbox") control.checked = value; else control.value = value;
+    for (const name of ["input", "change"]) control.dispatchEvent(new Event(name, { bubbles: true }));
+  }
+}
 
 if (panels.length === 1) list.parentElement.hidden = true;
 const asked = location.hash.slice(1);
