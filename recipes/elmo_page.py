@@ -174,10 +174,10 @@ def at_word(model: Embedder, some: Sequence[Occurrence]) -> Floats:
 
 def around_word(model: Embedder, some: Sequence[Occurrence]) -> Floats:
     """The mean of the other words' vectors: what a bag of static vectors knows of the context."""
-    rows = model.embed([each.words for each in some])
-    return np.stack(
-        [np.delete(row, each.place, 0)[max(0, each.place - 5) : each.place + 5].mean(0) for row, each in zip(rows, some, strict=True)]
-    )  # fmt: skip
+    found = []
+    for row, each in zip(model.embed([each.words for each in some]), some, strict=True):
+        found.append(np.delete(row, each.place, 0)[max(0, each.place - 5) : each.place + 5].mean(0))
+    return np.stack(found)
 
 
 def right(known: Floats, senses: Sequence[int], asked: Floats, wanted: Sequence[int]) -> list[bool]:
@@ -268,7 +268,7 @@ def one_seed(seed: int, train: list[list[str]], held: list[list[str]], data: Any
     """Train everything with one seed, and measure."""
     began = time.perf_counter()
     static, model = static_vectors(train, seed), trained(train, given.epochs, seed)
-    facts = {"perplexity of held-out sentences": round(math.exp(-model.score(held)), 1)}
+    facts: dict[str, Any] = {"perplexity of held-out sentences": round(math.exp(-model.score(held)), 1)}
     facts |= {"senses": senses(model, static, data), "banks": banks(model, train), "static banks": banks(static, train)}
     talk(f"{facts}")
     facts |= {"tags": gains(model, static, given.sentences, given.tagger_epochs, seed)}

@@ -75,6 +75,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
     ),
     "word vectors": (
         "train word2vec text.txt -o skip-gram --set epochs=1 --set dimensions=16",
+        "train word2vec text.txt -o softmax --set epochs=1 --set dimensions=16 --set loss=softmax --set window=fixed",
         "train word2vec text.txt -o cbow --set epochs=1 --set dimensions=16 --set model=cbow",
         "train fasttext text.txt -o subwords --set epochs=1 --set dimensions=16 --set buckets=1000",
         "train glove text.txt -o glove --set epochs=1 --set dimensions=16",

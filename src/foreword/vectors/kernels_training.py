@@ -7,6 +7,8 @@ al. 2016). With inputs H (m, d), outputs W (n, d) and labels y (n,)::
 
     G = rate · (y − σ(H Wᵀ))        H += G W        W += Gᵀ H         all three from the old H and W
 
+The full softmax (``train_softmax``) predicts from one vector at a time, for every word a row of the output matrix.
+
 Matrices are flat, one row per ``stride`` floats, a multiple of sixteen. Outputs come in groups of six: six rows and
 their six changes stay in registers while the inputs of the window are read.
 """
@@ -264,11 +266,13 @@ def read_sentence(
 
 @inlined
 def window_rows(
-    sentence: Ints, length: int, centre: int, window: int, stride: int, random: ULongs,
+    sentence: Ints, length: int, centre: int, window: int, fixed: bool, stride: int, random: ULongs,
     rows: Longs,
 ) -> int:  # fmt: skip
-    """List the rows of the words around ``centre``, up to a distance drawn from 1 to ``window``; return how many."""
-    reach = 1 + below(next_random(random), window)
+    """List the rows of the words around ``centre``, up to ``window`` away, or a distance drawn from 1 to ``window`` if
+    it is not fixed; return how many.
+    """
+    reach = window if fixed else 1 + below(next_random(random), window)
     m = 0
     for place in range(max(0, centre - reach), min(length, centre + reach + 1)):
         if place != centre:
@@ -301,7 +305,7 @@ def pass_back(inputs: Floats, rows: Longs, m: int, stride: int, hidden: Floats) 
 
 @kernel
 def train_windows(
-    ids: Any, begin: int, stop: int, end: int, keep: UInts, window: int, cbow: bool,
+    ids: Any, begin: int, stop: int, end: int, keep: UInts, window: int, fixed: bool, cbow: bool,
     negatives: int, noise: AliasTable, paths: Paths, inputs: Floats, outputs: Floats, stride: int, rate: np.float32,
     random: ULongs, work: WindowWorkspace, report: Doubles,
 ) -> None:  # fmt: skip
@@ -331,7 +335,7 @@ def train_windows(
                 continue
             if centre + window + 1 < length:
                 prefetch_row(inputs, np.int64(sentence[centre + window + 1]) * stride, stride)
-            m = window_rows(sentence, length, centre, window, stride, random, rows)
+            m = window_rows(sentence, length, centre, window, fixed, stride, random, rows)
             if m == 0:
                 continue
             if cbow:
@@ -348,6 +352,91 @@ def train_windows(
                     report[1] += m * n
             if cbow:
                 pass_back(inputs, rows, m, stride, hidden)
+            report[2] += 1
+
+
+@inlined
+def dot_row(matrix: Floats, place: int, vector: Floats, stride: int) -> np.float32:
+    """Return the product of a row and a vector."""
+    sums = simd.zeros()
+    for k in range(0, stride, 16):
+        sums = simd.multiply_add(simd.load(matrix, place + k), simd.load(vector, k), sums)
+    return simd.total(sums)
+
+
+@inlined
+def softmax_step(
+    outputs: Floats, keep: UInts, stride: int, hidden: Floats, targets: Longs, n: int, rate: np.float32, scores: Floats
+) -> float:
+    """Make a step of ``outputs`` for n words, each predicted from ``hidden[:stride]`` by a softmax over all; leave the
+    gradient for hidden in ``hidden[stride:]`` and return the log-likelihood before the step.
+    """
+    greatest = np.float32(-np.inf)
+    for word in range(len(keep)):
+        if keep[word]:
+            scores[word] = dot_row(outputs, word * stride, hidden, stride)
+            greatest = max(greatest, scores[word])
+    total, likelihood = 0.0, 0.0
+    for word in range(len(keep)):
+        if keep[word]:
+            total += np.exp(np.float64(scores[word] - greatest))
+    for i in range(n):
+        likelihood += np.float64(scores[targets[i] // stride] - greatest) - np.log(total)
+    for word in range(len(keep)):
+        scores[word] = np.float32(n * np.exp(np.float64(scores[word] - greatest)) / total) if keep[word] else 0
+    for i in range(n):
+        scores[targets[i] // stride] -= np.float32(1)
+    for k in range(0, stride, 16):
+        simd.store(hidden, stride + k, simd.zeros())
+    for word in range(len(keep)):
+        if keep[word]:
+            error, down = scores[word], -rate * scores[word]
+            for k in range(0, stride, 16):
+                row = simd.load(outputs, word * stride + k)
+                simd.store(hidden, stride + k, simd.scaled_add(error, row, simd.load(hidden, stride + k)))
+                simd.store(outputs, word * stride + k, simd.scaled_add(down, simd.load(hidden, k), row))
+    return likelihood
+
+
+@inlined
+def add_scaled(inputs: Floats, rows: Longs, m: int, stride: int, hidden: Floats, scale: np.float32) -> None:
+    """Add ``hidden[stride:]``, scaled, to every row."""
+    for i in range(m):
+        for k in range(0, stride, 16):
+            row = simd.load(inputs, rows[i] + k)
+            simd.store(inputs, rows[i] + k, simd.scaled_add(scale, simd.load(hidden, stride + k), row))
+
+
+@kernel
+def train_softmax(
+    ids: Any, begin: int, stop: int, end: int, keep: UInts, window: int, fixed: bool, cbow: bool, inputs: Floats,
+    outputs: Floats, stride: int, rate: np.float32, random: ULongs, work: WindowWorkspace, scores: Floats,
+    report: Doubles,
+) -> None:  # fmt: skip
+    """Train on ``ids[begin:stop]`` with the softmax over all words that are read; scores: a buffer (V,).
+
+    CBOW: the mean of the window predicts the centre. Skip-gram: the centre predicts each word of the window.
+    """
+    sentence, rows, group, hidden = work.sentence, work.rows, work.group, work.hidden
+    at = begin
+    while at < stop:
+        at = read_sentence(ids, at, stop, end, keep, random, sentence, group)
+        length = group[0]
+        for centre in range(length):
+            m = window_rows(sentence, length, centre, window, fixed, stride, random, rows)
+            if m == 0:
+                continue
+            group[0] = np.int64(sentence[centre]) * stride
+            if cbow:
+                mean_row(inputs, rows, m, stride, hidden)
+                report[0] += softmax_step(outputs, keep, stride, hidden, group, 1, rate, scores)
+                report[1] += 1
+                add_scaled(inputs, rows, m, stride, hidden, -rate / np.float32(m))
+            else:
+                mean_row(inputs, group, 1, stride, hidden)
+                report[0] += softmax_step(outputs, keep, stride, hidden, rows, m, rate, scores)
+                report[1] += m
+                add_scaled(inputs, group, 1, stride, hidden, -rate)
             report[2] += 1
 
 

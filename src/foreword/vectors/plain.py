@@ -111,7 +111,7 @@ class SplitMix:
 
 def train_windows(
     document: list[int], keep: Array, window: int, cbow: bool, negatives: int, noise: AliasTable, paths: Paths,
-    E: Reals, U: Reals, rate: float, random: SplitMix,
+    E: Reals, U: Reals, rate: float, random: SplitMix, fixed: bool = False,
 ) -> float:  # fmt: skip
     """Train word2vec on one document, E and U in place; return the log-likelihood of all predictions."""
     sentence = [word for word in document if random.next() & 0xFFFFFFFF < keep[word]]
@@ -129,7 +129,7 @@ def train_windows(
         outputs, wanted = waiting
         if centre + 1 < len(sentence):
             waiting = outputs_of(sentence[centre + 1])  # the kernel draws ahead, so that rows can be fetched in time
-        reach = 1 + random.below(window)
+        reach = window if fixed else 1 + random.below(window)
         around = sentence[max(0, centre - reach) : centre] + sentence[centre + 1 : centre + reach + 1]
         if around and cbow:
             total += cbow_step(E, U, around, outputs, wanted, rate)

@@ -62,9 +62,13 @@ _FULL = 1 << 32
 
 
 class Rounds:
-    """The pieces of each thread, round by round. tokens: those of all epochs; total: how many rounds."""
+    """The pieces of each thread, round by round. tokens: those of all epochs; total: how many rounds.
 
-    def __init__(self, corpus: Corpus, epochs: int, threads: int) -> None:
+    whole: whether pieces end where documents do, so that no window is cut.
+    """
+
+    def __init__(self, corpus: Corpus, epochs: int, threads: int, *, whole: bool = False) -> None:
+        self._begins = corpus.offsets if whole else None
         self._edges = np.linspace(0, len(corpus.ids), threads + 1).astype(np.int64)
         share = int(np.diff(self._edges).max(initial=1))
         self._piece = max(1, min(PIECE, share * epochs // STEPS + 1))
@@ -89,7 +93,8 @@ class Rounds:
             for thread, (begin, stop) in enumerate(zip(self._edges[:-1], self._edges[1:], strict=True))
         ]
         if pool is None:
-            work(*pieces[0], rate)
+            thread, begin, stop = pieces[0]
+            work(thread, self._edge(begin), self._edge(stop), rate)
             return
         waiting = deque(part for _, begin, stop in pieces for part in _parts(begin, stop))
 
@@ -99,10 +104,16 @@ class Rounds:
                     begin, stop = waiting.popleft()
                 except IndexError:
                     return
-                work(thread, begin, stop, rate)
+                work(thread, self._edge(begin), self._edge(stop), rate)
 
         for _ in pool.map(work_until_empty, range(self._threads)):
             pass
+
+    def _edge(self, place: int) -> int:
+        """Return where a piece really begins: there, or at the next beginning of a document."""
+        if self._begins is None:
+            return place
+        return int(self._begins[np.searchsorted(self._begins, place)])
 
     @contextmanager
     def pool(self) -> Iterator[ThreadPoolExecutor | None]:

@@ -1,10 +1,12 @@
 """word2vec: vectors of words from the words around them.
 
-Skip-gram asks each word of a window to predict the centre, CBOW asks the mean of them. With inputs E (V, d) and outputs
+Skip-gram asks each word of a window to predict the centre (with the full softmax the centre predicts each word, which
+is the same pairs turned around), CBOW asks the mean of them. With inputs E (V, d) and outputs
 U (V, d), for a centre w, an input h (a row of E, or the mean of several) and k words n drawn as noise::
 
     negative sampling       maximise  log σ(u_w·h) + Σ_k log σ(−u_n·h),     n ~ count^0.75
     hierarchical softmax    maximise  Σ log σ(±u_node·h)                    over the nodes of w's path in a Huffman tree
+    softmax                 maximise  log softmax(U h)_w                    over all words: exact, and slow
 
 Both matrices are retained: ``inputs_`` is the embedding, ``outputs_`` the other half of the model.
 
@@ -23,13 +25,21 @@ from typing import Literal, Self, get_args
 import numpy as np
 
 from foreword.arrays import Array, Floats, Longs
-from foreword.checks import check_choice
-from foreword.errors import InputError
+from foreword.checks import check_choice, check_number
+from foreword.errors import InputError, SettingError
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Meter, Parts, Step
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import LearntVocab
-from foreword.vectors.kernels_training import CONTEXTS, OUTPUTS, AliasTable, Paths, make_workspace, train_windows
+from foreword.vectors.kernels_training import (
+    CONTEXTS,
+    OUTPUTS,
+    AliasTable,
+    Paths,
+    make_workspace,
+    train_softmax,
+    train_windows,
+)
 from foreword.vectors.training import (
     SENTENCE,
     Rounds,
@@ -54,7 +64,7 @@ from foreword.vectors.training import (
 from foreword.vectors.wordvectors import WordVectors
 
 Model = Literal["skip-gram", "cbow"]
-Loss = Literal["negative-sampling", "hierarchical-softmax"]
+Loss = Literal["negative-sampling", "hierarchical-softmax", "softmax"]
 
 RATES: dict[str, float] = {"skip-gram": 0.025, "cbow": 0.05}
 """The first learning rates of word2vec; the rate then falls linearly to a ten-thousandth."""
@@ -64,6 +74,9 @@ RATES: dict[str, float] = {"skip-gram": 0.025, "cbow": 0.05}
 class Word2Vec(ShownInNotebook, LearntVocab):
     """Word vectors by skip-gram or CBOW.
 
+    loss: "softmax" takes time in proportion to the vocabulary: for small texts, and to learn from.
+    window: words on either side at most: a distance from 1 to ``window`` is drawn for each centre. "fixed:5" takes all
+    five always, and cuts no document of up to 10,000 words; "fixed" is "fixed:5".
     sample: words with a larger share of the text than this are read less often; 0 reads everything. None: 1e-4 for a
     text of ten million words and more, 1e-3 for a smaller one.
     epochs: times the text is read. None: 5, or more for a text of less than a million words, at most 30.
@@ -78,7 +91,7 @@ class Word2Vec(ShownInNotebook, LearntVocab):
     _: KW_ONLY
     model: Model = "skip-gram"
     loss: Loss = "negative-sampling"
-    window: int = 5
+    window: int | str = 5
     negatives: int = 5
     sample: float | None = None
     epochs: int | None = None
@@ -119,7 +132,8 @@ class Word2Vec(ShownInNotebook, LearntVocab):
         counts = counts_to_train(corpus, self._vocab, self.threads)
         if self._vocab is None:
             self._initialise(corpus, counts)
-        rounds = Rounds(corpus, epochs_for(self.epochs, int(counts.sum())), self.threads)
+        epochs = epochs_for(self.epochs, int(counts.sum()))
+        rounds = Rounds(corpus, epochs, self.threads, whole=isinstance(self.window, str))
         yield from self._state.steps(rounds, self._work(corpus, counts), self.rate or RATES[self.model])
 
     def _initialise(self, corpus: Corpus, counts: Longs) -> None:
@@ -139,23 +153,29 @@ class Word2Vec(ShownInNotebook, LearntVocab):
         paths = Paths(np.zeros(1, np.int32), np.zeros(1, np.uint8), np.zeros(len(counts) + 1, np.int64))
         if self.loss == "negative-sampling":
             noise = alias_table(counts**0.75)
-        else:
+        elif self.loss == "hierarchical-softmax":
             paths, negatives = huffman_paths(counts), 0
             if np.diff(paths.offsets).max() > OUTPUTS:
                 raise InputError(f"the counts are so uneven that a path in their tree has over {OUTPUTS} turns")
         workspaces = [make_workspace(self._inputs.shape[1], SENTENCE) for _ in range(self.threads)]
+        scores = np.empty((self.threads, len(counts) if self.loss == "softmax" else 0), np.float32)
+        window, cbow = _reach(self.window), self.model == "cbow"
+        weights = (self._inputs.reshape(-1), self._outputs.reshape(-1), self._inputs.shape[1])
 
         def work(thread: int, begin: int, stop: int, rate: float) -> None:
-            train_windows(
-                corpus.ids, begin, stop, corpus.vocab.end, keep, self.window, self.model == "cbow", negatives, noise,
-                paths, self._inputs.reshape(-1), self._outputs.reshape(-1), self._inputs.shape[1], np.float32(rate),
-                self._state.random[thread], workspaces[thread], self._state.report[thread],
-            )  # fmt: skip
+            text = (corpus.ids, begin, stop, corpus.vocab.end, keep, *window, cbow)
+            own = (np.float32(rate), self._state.random[thread], workspaces[thread])
+            report = self._state.report[thread]
+            if self.loss == "softmax":
+                train_softmax(*text, *weights, *own, scores[thread], report)
+            else:
+                train_windows(*text, negatives, noise, paths, *weights, *own, report)
 
         return work
 
     def _check_settings(self) -> None:
-        check_training(self, window=CONTEXTS // 2, negatives=OUTPUTS - 1)
+        check_training(self, negatives=OUTPUTS - 1)
+        check_number("window", _reach(self.window)[0], whole=True, least=1, most=CONTEXTS // 2)
         check_choice(self, "model", get_args(Model))
         check_choice(self, "loss", get_args(Loss))
         check_rates(self)
@@ -182,6 +202,16 @@ class Word2Vec(ShownInNotebook, LearntVocab):
         model._outputs = widened(checked(parts.arrays, "outputs", np.float32, shape))
         model._state = TrainingState.from_arrays(number, parts.arrays, model.threads)
         return model
+
+
+def _reach(window: int | str) -> tuple[int, bool]:
+    """Return the words on either side, and whether all of them are taken always."""
+    if not isinstance(window, str):
+        return window, False
+    name, _, size = window.partition(":")
+    if name != "fixed" or not (size or "5").isdecimal():
+        raise SettingError(f"window is {window!r}: expected a whole number, 'fixed' or 'fixed:' and a whole number")
+    return int(size or 5), True
 
 
 _SETTINGS = (

@@ -42,8 +42,8 @@ def farm(times: int = 60) -> Corpus:
 
 
 @pytest.mark.parametrize("cbow", [False, True])
-@pytest.mark.parametrize("negatives", [0, 5, 9])
-def test_kernel_and_plain_twin_take_the_same_steps(cbow: bool, negatives: int) -> None:
+@pytest.mark.parametrize(("negatives", "fixed"), [(0, False), (5, False), (5, True), (9, False)])
+def test_kernel_and_plain_twin_take_the_same_steps(cbow: bool, negatives: int, fixed: bool) -> None:
     """Row E06: negative sampling, hierarchical softmax and subsampling, fast and plain."""
     rng = np.random.default_rng(1)
     words, d = 60, 20
@@ -57,12 +57,12 @@ def test_kernel_and_plain_twin_take_the_same_steps(cbow: bool, negatives: int) -
     ids = np.array([id for document in documents for id in (*document, 1)], np.uint16)
     report, random = np.zeros(3), np.array([7], np.uint64)
     train_windows(
-        ids, 0, len(ids), 1, keep, 4, cbow, negatives, noise, paths, inputs.reshape(-1), outputs.reshape(-1),
+        ids, 0, len(ids), 1, keep, 4, fixed, cbow, negatives, noise, paths, inputs.reshape(-1), outputs.reshape(-1),
         padded(d), np.float32(0.05), random, make_workspace(padded(d), 100), report,
     )  # fmt: skip
     twin = plain.SplitMix(7)
     total = sum(
-        plain.train_windows(document, keep, 4, cbow, negatives, noise, paths, E, U, 0.05, twin)
+        plain.train_windows(document, keep, 4, cbow, negatives, noise, paths, E, U, 0.05, twin, fixed)
         for document in documents
     )
     np.testing.assert_allclose(inputs[:, :d], E, atol=2e-6)
@@ -82,7 +82,7 @@ def test_pairs_of_a_window_follow_the_formula() -> None:
 
 @pytest.mark.parametrize("model", ["skip-gram", "cbow"])
 def test_full_softmax_has_the_gradients_of_autograd(model: str) -> None:
-    """Rows E03, E04: CBOW and skip-gram with the full softmax; both matrices are there to see (Z10)."""
+    """Rows E03, E04, by the equations in NumPy; both matrices are there to see (Z10)."""
     torch = pytest.importorskip("torch")
     rng = np.random.default_rng(2)
     E, U, centre, contexts = rng.normal(size=(9, 4)), rng.normal(size=(9, 4)), 3, np.array([1, 5, 5, 8])
@@ -100,25 +100,84 @@ def test_full_softmax_has_the_gradients_of_autograd(model: str) -> None:
     np.testing.assert_allclose(of_u, u.grad.numpy(), atol=1e-12)
 
 
+@pytest.mark.parametrize("model", ["skip-gram", "cbow"])
+def test_a_full_softmax_is_trained_by_the_steps_of_autograd(model: str) -> None:
+    """Rows E03, E04, E05: ``Word2Vec(loss="softmax", window="fixed:3")`` takes PyTorch's steps of gradient descent,
+    window after window, over the pairs of the formula. Words repeat, also within a window.
+    """
+    torch = pytest.importorskip("torch")
+    texts = [" ".join(np.random.default_rng(5).choice(FARM, 60))]
+    corpus = Corpus.from_texts(texts, WordTokenizer().fit(texts))
+    settings: Any = {"model": model, "loss": "softmax", "window": "fixed:3", "sample": 0, "epochs": 1, "rate": 0.1}
+    trained, start = Word2Vec(10, **settings), Word2Vec(10, **settings)
+    losses = [step.loss for step in trained.train(corpus)]
+    start._initialise(corpus, word_counts(corpus))
+    words = np.flatnonzero(word_counts(corpus))  # <unk> and </s> are no words: nothing predicts them
+    e, u = (
+        torch.tensor(each[words].astype(np.float64), requires_grad=True) for each in (start.inputs_, start.outputs_)
+    )
+    ids = np.searchsorted(words, corpus.ids[:-1])
+    total, count = 0.0, 0
+    for centre in range(len(ids)):
+        around = ids[[other for at, other in plain.pairs(len(ids), 3) if at == centre]]
+        one = e[around].mean(0) if model == "cbow" else e[ids[centre]]
+        wanted = [ids[centre]] if model == "cbow" else around
+        loss = -torch.log_softmax(u @ one, 0)[wanted].sum()
+        loss.backward()
+        with torch.no_grad():
+            for matrix in (e, u):
+                matrix -= 0.1 * matrix.grad
+                matrix.grad = None
+        total, count = total + loss.item(), count + len(wanted)
+    np.testing.assert_allclose(trained.inputs_[words], e.detach(), atol=2e-6)
+    np.testing.assert_allclose(trained.outputs_[words], u.detach(), atol=2e-6)
+    assert losses[0] == pytest.approx(total / count, rel=1e-5)
+    assert count == (60 if model == "cbow" else 2 * (3 * 60 - 6))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_pairs_that_are_trained_are_those_of_the_formula(threads: int) -> None:
+    """Row E05: M = 5 in documents of several lengths, at any number of threads; a drawn window has fewer."""
+    rng = np.random.default_rng(6)
+    lengths = rng.integers(1, 30, 40).tolist()
+    texts = [" ".join(rng.choice(FARM, length)) for length in lengths]
+    corpus = Corpus.from_texts(texts, WordTokenizer().fit(texts))
+    formula = sum(1 for length in lengths for _ in plain.pairs(length, 5))
+    counts = {}
+    for window in ("fixed", 5):
+        model = Word2Vec(8, loss="softmax", window=window, sample=0, epochs=2, threads=threads).fit(corpus)
+        counts[window] = model._state.report[:, 1].sum()
+    assert counts["fixed"] == 2 * formula
+    assert counts[5] < 1.6 * formula
+
+
+@pytest.mark.parametrize("model", ["skip-gram", "cbow"])
+def test_a_full_softmax_learns_which_words_are_alike(model: Any, tmp_path: Path) -> None:
+    """Rows E03, E04: words that stand in the same contexts get like vectors; the model is saved and resumed."""
+    rng = np.random.default_rng(7)
+    forms = [(["cow", "goat"], "eats green grass"), (["king", "queen"], "rules wide land")]
+    texts = [f"the {rng.choice(form[0])} {form[1]}" for form in forms for _ in range(100)]
+    texts = [texts[at] for at in rng.permutation(len(texts))]
+    corpus = Corpus.from_texts(texts, WordTokenizer().fit(texts))
+    settings: Any = {"model": model, "loss": "softmax", "window": "fixed:3", "sample": 0, "rate": 0.1, "epochs": 20}
+    losses = [(step.done, step.loss) for step in Word2Vec(8, **settings).train(corpus)]
+    assert losses[-1][1] < losses[0][1] - 0.5
+    stopped = Word2Vec(8, **settings)
+    for _ in zip(range(30), stopped.train(corpus), strict=False):
+        pass
+    foreword.save(stopped, tmp_path / "model")
+    found = foreword.load(tmp_path / "model").fit(corpus)
+    np.testing.assert_array_equal(found.inputs_, Word2Vec(8, **settings).fit(corpus).inputs_)
+    near = found.vectors.similarity
+    assert min(near("cow", "goat"), near("king", "queen")) > max(near("cow", "king"), near("goat", "queen")) + 0.3
+
+
 def test_skip_gram_gives_every_offset_the_same_distribution() -> None:
     """Row E04: the loss does not change when the contexts change places."""
     rng = np.random.default_rng(3)
     E, U, contexts = rng.normal(size=(7, 3)), rng.normal(size=(7, 3)), np.array([1, 2, 4, 6])
     losses = [plain.skip_gram_softmax(E, U, 0, rng.permutation(contexts))[0] for _ in range(5)]
     np.testing.assert_allclose(losses, losses[0], rtol=1e-14)
-
-
-def test_a_lookup_is_a_product_with_a_one_hot_vector() -> None:
-    """Row E01: bit for bit, and the gradient of the product is the gradient of the row."""
-    torch = pytest.importorskip("torch")
-    E = np.random.default_rng(4).normal(size=(5, 3)).astype(np.float32)
-    one_hot = np.zeros(5, np.float32)
-    one_hot[2] = 1
-    np.testing.assert_array_equal(one_hot @ E, E[2])
-    by_product, by_row = (torch.tensor(E, requires_grad=True) for _ in range(2))
-    (torch.tensor(one_hot) @ by_product).square().sum().backward()
-    by_row[2].square().sum().backward()
-    np.testing.assert_array_equal(by_product.grad.numpy(), by_row.grad.numpy())
 
 
 def test_alias_table_draws_in_proportion() -> None:
@@ -216,6 +275,8 @@ def test_counts_leave_out_what_is_no_word() -> None:
         ({"dimensions": 0}, "dimensions is 0"),
         ({"window": 0}, "window is 0"),
         ({"window": 1000}, "window is 1000"),
+        ({"window": "wide"}, "window is 'wide': expected a whole number, 'fixed'"),
+        ({"window": "fixed:0"}, "window is 0"),
         ({"negatives": 0}, "negatives is 0"),
         ({"negatives": 500}, "negatives is 500"),
         ({"epochs": 0}, "epochs is 0"),
