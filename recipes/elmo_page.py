@@ -1,6 +1,6 @@
 """What docs/elmo.md shows: words of two senses in Wikipedia, the two banks, and a tagger that reads with ELMo.
 
-    python recipes/elmo_page.py --words 500000 --seeds 3
+    python recipes/elmo_page.py --words 300000 --seeds 3
 
 Text: enwiki2014. Its first three quarters are known: from them ELMo learns, from the same sentences Word2Vec learns
 the static vectors that ELMo is compared with, and in them stand the labelled neighbours. Sentences of the last quarter
@@ -99,28 +99,27 @@ def sentences(documents: Iterable[str], words: int) -> Iterator[list[str]]:
                 return
 
 
-def occurrences(lines: Sequence[str], word: str) -> list[Occurrence]:
-    """Sentences that have the word once, with the sense that their surroundings tell."""
-    cues = [set(each.split()) for each in CUES[word]]
-    pattern = re.compile(rf"\b{word}\b", re.IGNORECASE)
-    found = []
+def occurrences(lines: Sequence[str]) -> dict[str, list[Occurrence]]:
+    """Sentences that have a word of two senses once, with the sense that their surroundings tell."""
+    pattern = re.compile(rf"\b({'|'.join(CUES)})\b", re.IGNORECASE)
+    cues = {word: [set(each.split()) for each in some] for word, some in CUES.items()}
+    found: dict[str, list[Occurrence]] = {word: [] for word in CUES}
     for number, line in enumerate(lines):
-        if not pattern.search(line):
+        here = {each.lower() for each in pattern.findall(line)}
+        if not here:
             continue
-        around = [*lines[max(0, number - NEAR) : number], *lines[number + 1 : number + NEAR + 1]]
+        near = [*lines[max(0, number - NEAR) : number], *lines[number + 1 : number + NEAR + 1]]
+        around = Counter(each for paragraph in near for each in set(re.findall(r"\w+", paragraph.lower())))
         inside = [PIECES.findall(each) for each in STOPS.split(line)]
-        for words in inside:
-            low = [each.lower() for each in words]
-            if low.count(word) != 1 or not 6 <= len(words) <= 60:
-                continue
-            others = Counter(each.lower() for other in inside if other is not words for each in other)
-            for paragraph in around:
-                others.update(set(re.findall(r"\w+", paragraph.lower())))
-            scores = [sum(others[cue] for cue in some) for some in cues]
-            if max(scores) >= 2 and min(scores) == 0:
-                place = low.index(word)
-                spelled = [*words[:place], word, *words[place + 1 :]]  # a capital would tell the company from the fruit
-                found.append(Occurrence(spelled, place, scores.index(max(scores))))
+        low = [[each.lower() for each in words] for words in inside]
+        for at, words in enumerate(inside):
+            others = around + Counter(each for other in low[:at] + low[at + 1 :] for each in other)
+            for word in here:
+                scores = [sum(others[cue] for cue in some) for some in cues[word]]
+                if low[at].count(word) == 1 and 6 <= len(words) <= 60 and max(scores) >= 2 and min(scores) == 0:
+                    place = low[at].index(word)
+                    spelled = [*words[:place], word, *words[place + 1 :]]  # a capital would tell Apple from the fruit
+                    found[word].append(Occurrence(spelled, place, scores.index(max(scores))))
     return found
 
 
@@ -278,7 +277,7 @@ def one_seed(seed: int, train: list[list[str]], held: list[list[str]], data: Any
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="the folder of data sets; FOREWORD_DATA where it is not given")
-    parser.add_argument("--words", type=int, default=500_000, help="of Wikipedia")
+    parser.add_argument("--words", type=int, default=300_000, help="of Wikipedia")
     parser.add_argument("--epochs", type=int, default=1, help="of ELMo")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=200, help="that the tagger learns from")
@@ -292,7 +291,8 @@ def main() -> None:
     lines = list(read_documents(find("enwiki")))
     cut = len(lines) * 3 // 4
     parts = lines[: cut - NEAR], lines[cut + NEAR :]
-    data: Any = {word: tuple(balanced(occurrences(part, word)) for part in parts) for word in CUES}
+    seen = [occurrences(part) for part in parts]
+    data: Any = {word: tuple(balanced(part[word]) for part in seen) for word in CUES}
     talk(str({word: (len(known), len(asked)) for word, (known, asked) in data.items()}))
     about = [each.words for known, _ in data.values() for each in known]
     some = list(sentences(parts[0][:: max(1, 12_000_000 // given.words)], given.words - sum(map(len, about))))
