@@ -94,7 +94,7 @@ class Kind:
     rungs: tuple[Rung, ...] = ()
 
 
-def _recurrent_rung(cell: str, title: str, rate: float, position: int) -> Rung:
+def _recurrent_rung(cell: str, title: str, rate: float, position: int | None) -> Rung:
     sizes = {"embedding": 128, "hidden": 128, "layers": 1}
     return Rung(cell, title, {"cell": cell, **sizes, "rate": rate}, position, lab=title)
 
@@ -181,6 +181,7 @@ _ENTRIES = (
             _recurrent_rung("rnn", "RNN", 3e-3, 7),
             _recurrent_rung("lstm", "LSTM", 8e-3, 8),
             _recurrent_rung("gru", "GRU", 6e-3, 9),
+            _recurrent_rung("gru-before", "GRU, reset before", 6e-3, None),
             _recurrent_rung("min-gru", "Minimal GRU", 1e-2, 11),
         ),
     ),

@@ -10,7 +10,7 @@ import pytest
 
 from foreword.evaluate.gradients import gradient_by_lag
 from foreword.lab.cells import UNITS, drawn_cells, inputs_of, word_input
-from foreword.nn.cells import Cell, run
+from foreword.nn.cells import Cell, GRUCell, run
 
 from .conftest import Running, Visit
 
@@ -26,6 +26,8 @@ PLACES = {
 def cells_of(weights: dict[str, Any]) -> dict[str, Cell]:
     """Return cells with weights from JSON, which tests compare the page with."""
     cells = drawn_cells()
+    if weights["gru"].pop("sources", False):
+        cells["gru"] = GRUCell(UNITS, UNITS, reset="before", z_keeps=False)
     for kind, cell in cells.items():
         cell.weights = {name: np.array(weight, np.float64) for name, weight in weights[kind].items()}
     return cells
@@ -92,6 +94,23 @@ def test_f05_sliders_and_trained_weights_are_pythons_too(running: Running, visit
     row = trained["words"].index("the")
     assert told["gru"]["inputs"][0] == trained["gru"]["embedding"][row]
     assert told["gru"]["inputs"][2] == trained["gru"]["embedding"][0]  # a word it does not know
+    assert visit.complaints == []
+
+
+def test_l07_the_gru_of_the_sources_is_pythons(running: Running, visit: Visit) -> None:
+    """L07, F05: reset before the product, z replaces; with random weights, which the trained GRU has not."""
+    page = visit.open(running.address)
+    slide(page, "cells-recurrent", 2)
+    one = found(page)["gru"]["norms"]
+    page.select_option("#cells-gru", "sources")
+    told = found(page)
+    assert told["gru"]["weights"]["sources"]
+    assert told["gru"]["norms"] != one
+    hold_to_python(told)
+    assert "(1 − z)·h + z·n" in page.locator("#cell-gru").inner_text()
+    page.select_option("#cells-source", "trained")
+    assert page.locator("#cells-gru").is_disabled()
+    hold_to_python(found(page))
     assert visit.complaints == []
 
 

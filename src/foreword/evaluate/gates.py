@@ -52,7 +52,7 @@ class Layers:
 
     @classmethod
     def of(cls, model: Any) -> Layers:
-        """Read any model whose ``weights_`` have the usual names; its ``cell``, if it has one, marks an IRNN's ReLU."""
+        """Read any model whose ``weights_`` have the usual names; its ``cell`` tells IRNN from RNN, and two GRUs."""
         if not has_layers(model):
             raise InputError(f"{type(model).__name__} has no recurrent layers: expected an RNN, GRU or LSTM")
         cell = getattr(model, "cell", "")
@@ -89,7 +89,8 @@ def has_layers(model: Any) -> bool:
     if other:  # of which the cells here know nothing
         return False
     cell = getattr(model, "cell", "") or "lstm"
-    return cell == "min-gru" or (f"{layer_name(0)}.recurrent" in weights and cell in ("rnn", "irnn", "lstm", "gru"))
+    known = cell in ("rnn", "irnn", "lstm", "gru", "gru-before")
+    return cell == "min-gru" or (known and f"{layer_name(0)}.recurrent" in weights)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def _cell_of(weights: Mapping[str, Reals], layer: int, kind: str) -> tuple[str, 
     if len(w_h) == units:
         found, made = "rnn", RNNCell(inputs, units, activation="relu" if kind == "irnn" else "tanh")
     elif len(w_h) == 3 * units:
-        found, made = "gru", GRUCell(inputs, units)
+        found, made = "gru", GRUCell(inputs, units, reset="before" if kind == "gru-before" else "after")
     elif len(w_h) == 4 * units:
         found, made = "lstm", LSTMCell(inputs, units)
     else:

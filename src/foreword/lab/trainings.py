@@ -353,7 +353,9 @@ def build(kind: str, seconds: float, units: int) -> Any:
         RecurrentLM.TRAINING, rate=NEURAL[kind], steps=20, sampled=500, hold=0.3, last_rate=0.01, epochs=100,
         seconds=seconds,
     )  # fmt: skip
-    return RecurrentLM(kind, units, units, layers=1, tied=kind != "gru", training=training, device="cpu")
+    return RecurrentLM(
+        kind, units, units, layers=1, tied=kind not in ("gru", "gru-before"), training=training, device="cpu"
+    )
 
 
 def train_steps(model: Any, text: LearningText, checkpoint: Checkpoint | None) -> Iterator[Step]:

@@ -7,8 +7,11 @@ Ours are named ``layer{l}.input`` (gates · H, I), ``layer{l}.recurrent`` (gates
     ours, torch  (gates · H, I), rows          i, f, g, o     r, z, n; z keeps          two, added
     Keras        (I, gates · H), columns       i, f, c, o     z, r, h; z keeps          LSTM one; GRU (2, 3H)
 
-Keras' GRU is this one only with ``reset_after=True``, its default: with ``False`` the reset gate is applied before
-the product, which is another cell (``GRUCell(reset="before")``), and no order of weights makes one of the other.
+There are two GRUs. "gru" applies the reset gate after the product, r·(W_h h + b): PyTorch, cuDNN and Keras with
+``reset_after=True``, its default. "gru-before" applies it before, W_h (r·h) + b: the paper, and Keras with
+``reset_after=False``, whose bias is one (3H,). No order and no sign of weights makes one of the other, so "gru-before"
+has no weights for PyTorch. In either, where z = 1 replaces the old state and does not keep it, ``flip_update_gate``
+makes the same function of the other sense: σ(−a) = 1 − σ(a).
 """
 
 from __future__ import annotations
@@ -24,10 +27,11 @@ from foreword.errors import InputError
 Named = dict[str, Reals]
 
 _OURS = ("input", "recurrent", "input_bias", "recurrent_bias")
+_CELL = ("W_x", "W_h", "b", "b_h")
 _TORCH = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
-_GATES = {"rnn": 1, "gru": 3, "lstm": 4}
-_KERAS_ORDER = {"rnn": (0,), "gru": (1, 0, 2), "lstm": (0, 1, 2, 3)}
+_GATES = {"rnn": 1, "gru": 3, "gru-before": 3, "lstm": 4}
+_KERAS_ORDER = {"rnn": (0,), "gru": (1, 0, 2), "gru-before": (1, 0, 2), "lstm": (0, 1, 2, 3)}
 """The index of our gate at each position in Keras; each order is its own inverse."""
 
 
@@ -39,8 +43,30 @@ def layer_count(weights: Mapping[str, Any]) -> int:
     return count
 
 
-def to_torch(weights: Mapping[str, Reals]) -> Named:
-    """Return the state dictionary of an nn.RNN, nn.GRU or nn.LSTM of as many layers; other weights are left out."""
+def flip_update_gate(weights: Mapping[str, Reals]) -> Named:
+    """Return the weights of a GRU that is the same function with the other sense of z: those of z negated.
+
+    weights: of ``GRUCell`` or of layers as above, reset before or after; further weights are returned as they are.
+    """
+    named = {name: np.asarray(part) for name, part in weights.items()}
+    for name, part in named.items():
+        if name in _CELL or name.partition(".")[2] in _OURS:
+            if len(part) % 3:
+                raise InputError(f"{name} has {len(part)} rows: expected the three gates of a GRU")
+            units = len(part) // 3
+            named[name] = np.concatenate((part[:units], -part[units : 2 * units], part[2 * units :]))
+    return named
+
+
+def to_torch(weights: Mapping[str, Reals], cell: str = "") -> Named:
+    """Return the state dictionary of an nn.RNN, nn.GRU or nn.LSTM of as many layers; other weights are left out.
+
+    cell: raises an InputError for one that PyTorch does not have.
+    """
+    if cell and (cell not in _GATES or cell == "gru-before"):
+        raise InputError(
+            f"PyTorch has no {cell}: expected rnn, gru or lstm; no weights of those make the same function"
+        )
     if not layer_count(weights):
         raise InputError("there is no recurrent layer among the weights: expected 'layer0.recurrent'")
     return {
@@ -73,7 +99,10 @@ def from_torch(state: Mapping[str, Any]) -> Named:
 
 
 def to_keras(weights: Mapping[str, Reals], cell: str, layer: int = 0) -> list[Reals]:
-    """Return [kernel, recurrent_kernel, bias] for ``set_weights`` of SimpleRNN, GRU(reset_after=True) or LSTM."""
+    """Return [kernel, recurrent_kernel, bias] for ``set_weights`` of SimpleRNN, GRU or LSTM.
+
+    cell: "gru" for GRU(reset_after=True), "gru-before" for GRU(reset_after=False).
+    """
     w_x, w_h, b_x, b_h = (np.asarray(weights[f"layer{layer}.{name}"]) for name in _OURS)
     w_x, w_h, b_x, b_h = (_reordered(part, cell) for part in (w_x, w_h, b_x, b_h))
     bias = np.stack((b_x, b_h)) if cell == "gru" else b_x + b_h
@@ -90,7 +119,7 @@ def from_keras(parts: Sequence[Reals], cell: str, layer: int = 0) -> Named:
     expected = (2, wide) if cell == "gru" else (wide,)
     if kernel.shape[1:] != (wide,) or recurrent.shape[1:] != (wide,) or bias.shape != expected:
         shapes = f"kernels {kernel.shape} and {recurrent.shape}, bias {bias.shape}"
-        also = "; a GRU must be one with reset_after=True" if cell == "gru" else ""
+        also = "; one made with reset_after=False is a gru-before" if cell == "gru" else ""
         raise InputError(f"{shapes} of a {cell}: expected (I, {wide}), ({len(recurrent)}, {wide}) and {expected}{also}")
     two = bias if cell == "gru" else (bias, np.zeros_like(bias))
     ours = (_reordered(part, cell) for part in (kernel.T, recurrent.T, *two))

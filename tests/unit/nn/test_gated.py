@@ -140,7 +140,7 @@ for cell in GATED:
 
 @pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: torch brings it where there is a GPU")
 def test_every_gradient_in_triton_s_interpreter() -> None:
-    """Forward and backward, in a process of its own: Triton reads the setting when it is imported."""
+    """L07 and others: forward and backward, in a process of its own: Triton reads the setting when it is imported."""
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     env = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": path}
     done = subprocess.run([sys.executable, "-c", INTERPRETED], env=env, capture_output=True, text=True, check=False)

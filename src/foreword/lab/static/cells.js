@@ -54,7 +54,9 @@ const lstm = {
   },
 };
 
-/** r, z = σ(…), n = tanh(W_x x + r·(W_h h + b_h) + b), h = (1 − z)·n + z·h; rows in the order r, z, n. */
+/** r, z = σ(…); rows in the order r, z, n. Two conventions:
+ *  PyTorch's:                n = tanh(W_x x + r·(W_h h + b_h) + b),   h = (1 − z)·n + z·h
+ *  the sources', w.sources:  n = tanh(W_x x + W_h (r·h) + b_h + b),   h = z·n + (1 − z)·h */
 const gru = {
   start: (size) => ({ h: zeros(size) }),
   step(w, x, { h }) {
@@ -62,18 +64,21 @@ const gru = {
     const part = (vector, n) => vector.slice(n * size, (n + 1) * size);
     const r = sigmoids(add(part(from_x, 0), part(from_h, 0)));
     const z = sigmoids(add(part(from_x, 1), part(from_h, 1)));
-    const inner = part(from_h, 2), n = tanhs(add(part(from_x, 2), mul(r, inner)));
-    const kept = mul(z, h), written = z.map((keep, unit) => (1 - keep) * n[unit]);
-    return { x, before: { h }, r, z, inner, n, kept, written, h: add(written, kept) };
+    const inner = w.sources ? mul(r, h) : part(from_h, 2);
+    const seen = w.sources ? add(times(w.W_h.slice(2 * size), inner), part(w.b_h, 2)) : mul(r, inner);
+    const n = tanhs(add(part(from_x, 2), seen)), keep = w.sources ? z.map((each) => 1 - each) : z;
+    const kept = mul(keep, h), written = keep.map((share, unit) => (1 - share) * n[unit]);
+    return { x, before: { h }, r, z, keep, inner, n, kept, written, h: add(written, kept) };
   },
-  back(w, d, { before, r, z, inner, n }) {
-    const size = r.length;
-    const d_z = d.h.map((value, u) => value * (before.h[u] - n[u]) * z[u] * (1 - z[u]));
-    const d_n = d.h.map((value, u) => value * (1 - z[u]) * (1 - n[u] ** 2));
-    const d_r = d_n.map((value, u) => value * inner[u] * r[u] * (1 - r[u]));
-    const d_a = [...d_r, ...d_z, ...mul(d_n, r)];
-    const direct = d.h.map((value, u) => value * z[u]);
-    return { h: add(direct, back(w.W_h.slice(0, 3 * size), d_a)) };
+  back(w, d, { before, r, z, keep, inner, n }) {
+    const size = r.length, candidate = w.W_h.slice(2 * size), sign = w.sources ? -1 : 1;
+    const d_z = d.h.map((value, u) => sign * value * (before.h[u] - n[u]) * z[u] * (1 - z[u]));
+    const d_n = d.h.map((value, u) => value * (1 - keep[u]) * (1 - n[u] ** 2));
+    const d_inner = w.sources ? back(candidate, d_n) : mul(d_n, r);
+    const d_reset = w.sources ? mul(d_inner, before.h) : mul(d_n, inner);
+    const d_r = d_reset.map((value, u) => value * r[u] * (1 - r[u]));
+    const through = w.sources ? mul(d_inner, r) : back(candidate, d_inner);
+    return { h: add(mul(d.h, keep), through, back(w.W_h.slice(0, 2 * size), [...d_r, ...d_z])) };
   },
 };
 
@@ -103,12 +108,13 @@ export function gradientByLag(kind, weights, steps) {
   return norms;
 }
 
-/** The weights with what the sliders say: both matrices scaled, a number added to the LSTM's forget bias. */
-export function adjusted(kind, weights, { recurrent = 1, input = 1, forget = 0 }) {
+/** The weights with what the controls say: both matrices scaled, a number added to the LSTM's forget bias, the GRU's
+ *  convention. */
+export function adjusted(kind, weights, { recurrent = 1, input = 1, forget = 0, sources = false }) {
   const scaled = (matrix, by) => matrix.map((row) => row.map((weight) => weight * by));
   const size = weights.W_h[0].length;
   const b = weights.b.map((bias, n) => (kind === "lstm" && n >= size && n < 2 * size ? bias + forget : bias));
-  return { ...weights, W_x: scaled(weights.W_x, input), W_h: scaled(weights.W_h, recurrent), b };
+  return { ...weights, W_x: scaled(weights.W_x, input), W_h: scaled(weights.W_h, recurrent), b, ...(kind === "gru" ? { sources } : {}) };
 }
 
 /** Numbers from −1 to 1 that a word's letters decide: FNV-1a over its bytes, then xorshift32. */

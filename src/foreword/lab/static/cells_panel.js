@@ -31,6 +31,15 @@ const OPERATIONS = {
   ],
 };
 
+// The GRU as the sources print it.
+const SOURCES = [
+  ["Reset", [["r", "r", "how much of the past the candidate sees"]]],
+  ["Candidate", [["n", "n", "tanh(Wₓx + Wₕ(r·h)): the candidate"]]],
+  ["Update", [["z", "z", "how much of the state is replaced"], ["kept", "(1−z)·h", "what is kept of it"],
+    ["written", "z·n", "what is written"]]],
+  ["Mix", [["h", "h", "(1−z)·h + z·n: the new state"]]],
+];
+
 const EQUATIONS = {
   rnn: "h = tanh(Wₓx + Wₕh + b)",
   lstm: "c = f·c + i·g,  h = o·tanh(c)",
@@ -41,7 +50,7 @@ export async function start(view) {
   let data = await ask("/api/cells");
   const now = {
     sentence: data.sentence, source: "drawn", word: 0, operation: 4, slow: false, playing: null, length: 0,
-    scale: { recurrent: 1, input: 1, forget: 1 }, hand: null, edited: "lstm", matrix: "W_h",
+    scale: { recurrent: 1, input: 1, forget: 1, sources: false }, hand: null, edited: "lstm", matrix: "W_h",
   };
   let found = {};
 
@@ -59,9 +68,10 @@ export async function start(view) {
   };
   const inputsOf = (kind, list) => list.map((word) =>
     now.source === "trained" ? data.trained[kind].embedding[rowOf(word)] : wordInput(word, data.units));
+  const printed = () => now.scale.sources && now.source !== "trained"; // it was trained as PyTorch's
   const weightsOf = (kind) => {
     const from = now.source === "trained" ? data.trained[kind].weights : now.source === "hand" ? now.hand[kind] : data.drawn[kind];
-    return adjusted(kind, from, now.scale);
+    return adjusted(kind, from, { ...now.scale, sources: printed() });
   };
 
   function compute() {
@@ -83,9 +93,12 @@ export async function start(view) {
   const source = select("cells-source", sources(), (value) => {
     now.source = value;
     now.scale.forget = value === "trained" ? 0 : 1;
+    convention.disabled = value === "trained";
     forget.set(now.scale.forget);
     refresh();
   }, now.source);
+  const convention = select("cells-gru", [["torch", "reset after the product, z keeps (PyTorch)"], ["sources", "reset before it, z replaces (the sources)"]],
+    (value) => { now.scale.sources = value === "sources"; refresh(); }, "torch");
   const change = (name) => (value) => { now.scale[name] = value; refresh(); };
   const times = (value) => `× ${readable(value)}`;
   const plus = (value) => `${value < 0 ? "−" : "+"}${readable(Math.abs(value), 1)}`;
@@ -145,7 +158,8 @@ export async function start(view) {
   function card(kind) {
     const step = found[kind].steps[now.word];
     const largest = (name) => Math.max(1, ...(["c", "a", "from_x", "from_h", "kept"].includes(name) ? step[name].map(Math.abs) : []));
-    const rows = OPERATIONS[kind].map(([title, quantities], n) => {
+    const operations = kind === "gru" && printed() ? SOURCES : OPERATIONS[kind];
+    const rows = operations.map(([title, quantities], n) => {
       const state = n + 1 < now.operation ? "done" : n + 1 === now.operation ? "now" : "ahead";
       return h("section", { class: `operation ${now.slow ? state : "done"}`, "data-operation": n + 1 },
         h("h4", {}, h("span", {}, n + 1), ` ${title}`),
@@ -153,7 +167,7 @@ export async function start(view) {
           h("div", { class: "sign" }, h("b", {}, sign), " ", h("small", {}, meaning)),
           strip(name, sign, step[name], largest(name), now.slow && state === "ahead"))));
     });
-    return [h("h3", {}, h("i", { style: `background:${COLOURS[kind]}` }), TITLES[kind], h("code", {}, EQUATIONS[kind])),
+    return [h("h3", {}, h("i", { style: `background:${COLOURS[kind]}` }), TITLES[kind], h("code", {}, kind === "gru" && printed() ? "h = (1 − z)·h + z·n" : EQUATIONS[kind])),
       unrolled(kind), ...rows];
   }
 
@@ -246,7 +260,7 @@ export async function start(view) {
   view.replaceChildren(
     h("div", { class: "lead" }, h("h2", {}, "Recurrent cells"),
       h("p", {}, "Three cells read one sentence, word by word. Each carries eight numbers from step to step; what differs is how the next eight are made of the last.")),
-    h("div", { class: "controls" }, field("Your sentence", sentence, { class: "wide" }), field("Weights", source)),
+    h("div", { class: "controls" }, field("Your sentence", sentence, { class: "wide" }), field("Weights", source), field("GRU", convention)),
     h("div", { class: "controls" }, recurrent, input, forget, length),
     buttons, chips, h("div", { class: "cells" }, KINDS.map((kind) => cards[kind])),
     h("section", { class: "card" }, h("h3", {}, "Gradient by lag"), chart, told), editor);

@@ -4,7 +4,7 @@ import { lineChart } from "lab/chart";
 import { ask, every, field, h, select, slider, trouble } from "lab/dom";
 
 const WORDS = { waiting: "waits", running: "learning", stopped: "stopped", done: "done", failed: "failed", cancelled: "cancelled" };
-const NEURAL = ["rnn", "lstm", "gru", "min-gru"];
+const NEURAL = ["rnn", "lstm", "gru", "gru-before", "min-gru"];
 
 export async function start(view) {
   const now = { kind: "lstm", seconds: 10, units: 64 };
