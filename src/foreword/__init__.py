@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from foreword.pipeline.index import TextIndex
     from foreword.pipeline.language import TextLM
     from foreword.pipeline.search import TextSearch
+    from foreword.pipeline.speech import SpeechRecogniser
     from foreword.pipeline.translator import TextTranslator
     from foreword.search.bm25 import BM25
     from foreword.search.cosine import CosineSearch
@@ -103,6 +104,7 @@ _HOME = {
     "RecurrentClassifier": "foreword.classify.recurrent",
     "RecurrentLM": "foreword.neural.recurrent",
     "Seq2Seq": "foreword.translate.seq2seq",
+    "SpeechRecogniser": "foreword.pipeline.speech",
     "Streaming": "foreword.neural.streaming",
     "TextClassifier": "foreword.pipeline.classifier",
     "TextIndex": "foreword.pipeline.index",
@@ -170,6 +172,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "RecurrentClassifier",
     "RecurrentLM",
     "Seq2Seq",
+    "SpeechRecogniser",
     "Streaming",
     "TextClassifier",
     "TextIndex",

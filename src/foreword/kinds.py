@@ -28,6 +28,7 @@ Task: TypeAlias = Literal[
     "tagger",
     "tokenizer",
     "translator",
+    "speech",
     "search",
     "features",
     "data",
@@ -236,10 +237,15 @@ _ENTRIES = (
         "bilstm-tagger", "foreword.tag.bilstm:BiLSTMTagger", "tagger", ("tag",), names={"bilstm": {}},
         training=("valid", "resume"), aliases={"hidden": "units", "embedding": "words"}, network=True,
     ),
-    # Translation and search
+    # Translation, speech and search
     Kind(
         "seq2seq", "foreword.translate.seq2seq:Seq2Seq", "translator",
         aliases={"hidden": "units", "embedding": "words"}, network=True,
+    ),
+    Kind(
+        "recogniser", "foreword.speech.recogniser:Recogniser", "speech",
+        names={"ctc": {"units": 96, "layers": 2, "dropout": 0.2, "augment": True}}, training=("valid", "resume"),
+        aliases={"hidden": "units"}, network=True,
     ),
     Kind("bm25", "foreword.search.bm25:BM25", "search"),
     Kind("cosine-search", "foreword.search.cosine:CosineSearch", "search"),
@@ -247,6 +253,9 @@ _ENTRIES = (
     Kind("text-lm", "foreword.pipeline.language:TextLM", "language-model", SCORING),
     Kind("text-classifier", "foreword.pipeline.classifier:TextClassifier", "classifier", ("classify",), quick=True),
     Kind("text-translator", "foreword.pipeline.translator:TextTranslator", "translator", ("translate",), network=True),
+    Kind(
+        "speech-recogniser", "foreword.pipeline.speech:SpeechRecogniser", "speech", ("transcribe",), network=True
+    ),
     Kind("text-search", "foreword.pipeline.search:TextSearch", "search", ("search",)),
     Kind("text-index", "foreword.pipeline.index:TextIndex", "search", ("index",)),
     # Tokenizers

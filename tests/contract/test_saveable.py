@@ -21,6 +21,9 @@ OF_OTHER_TOOLS = {"kenlm", "hashed-words", "steps"}
 INDEXES = {"suffix-index", "text-index"}
 """Kinds that are neither models nor rankers: ``tests/unit/infinigram`` tests them."""
 
+SPEECH = {"recogniser", "speech-recogniser"}
+"""Kinds that read sound: ``tests/unit/pipeline/test_speech_recogniser.py`` tests them."""
+
 FROZEN = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 
 
@@ -36,7 +39,7 @@ def model(request: pytest.FixtureRequest) -> Any:
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_every_kind_is_held_to_a_contract(kind: str) -> None:
     cases = (LANGUAGE_MODELS, TOKENIZERS, TAGGERS, CLASSIFIERS, RANKERS, VECTORS)
-    tested = {case.kind for each in cases for case in each} | COMPOSED.keys() | OF_OTHER_TOOLS | INDEXES
+    tested = {case.kind for each in cases for case in each} | COMPOSED.keys() | OF_OTHER_TOOLS | INDEXES | SPEECH
     assert kind in tested or (FROZEN / kind).exists()
 
 

@@ -31,6 +31,7 @@ from foreword.cli import (
     score,
     search,
     serve,
+    speech,
     tag,
     tokenize,
     train,
@@ -98,6 +99,7 @@ add_command(app, vectors.analogy, vectors.ANALOGY_EXAMPLES)
 app.add_typer(classify.app, context_settings=SETTINGS)
 app.add_typer(search.app, context_settings=SETTINGS)
 app.add_typer(index.app, context_settings=SETTINGS)
+app.add_typer(speech.app, context_settings=SETTINGS)
 app.add_typer(tag.app, context_settings=SETTINGS)
 app.add_typer(tokenize.app, context_settings=SETTINGS)
 app.add_typer(translate.app, context_settings=SETTINGS)

@@ -27,6 +27,7 @@ MAKERS = {
     "classify": ("text-classifier", "foreword classify train"),
     "tag": ("a tagger", "foreword tag train"),
     "translate": ("text-translator", "foreword translate train"),
+    "transcribe": ("speech-recogniser", "foreword speech train"),
     "search": ("text-search", "foreword search index"),
     "index": ("text-index", "foreword index build"),
 }
@@ -50,7 +51,7 @@ def checked(found: Any, path: str, ability: str) -> Any:
 def load_tokenizer(path: str) -> TextTokenizer:
     """Load a tokenizer from its folder, from a tokenizer.json or .model file, or from a model."""
     found = load_any(path)
-    holds_one = {"score", "index"} & set(kinds.of(found).abilities)
+    holds_one = {"score", "index", "transcribe"} & set(kinds.of(found).abilities)
     tokenizer: TextTokenizer = found.tokenizer if holds_one else found
     if kinds.of(tokenizer).task != "tokenizer":
         raise InputError(

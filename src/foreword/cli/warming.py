@@ -12,6 +12,7 @@ import os
 import shlex
 import sys
 import warnings
+import wave
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -153,6 +154,8 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "score transformer text.txt",
         "translate train source.txt target.txt -o translator --set units=16 --set words=16 --set epochs=1",
         "translate predict translator source.txt",
+        "speech train said.tsv -o speech --set units=16 --set epochs=1",
+        "speech evaluate speech said.tsv",
     ),
 }
 """Commands by what they use, the longest first, so that no process is left alone with it at the end."""
@@ -212,10 +215,14 @@ def write_sample(lines: int = 120) -> None:
         "rows.jsonl": [json.dumps({"text": text}) for text in texts],
         "labels.tsv": [f"{'good' if 'cat' in sentence else 'bad'}\t{' '.join(sentence)}" for sentence in sentences],
         "questions.txt": [": capital", "cat dog house mat", "the a sat on"],
+        "said.tsv": ["said.wav\tone two"] * 2,
         "tree.conllu": [_treebank_sentence(sentence) for sentence in sentences],
     }
     for name, rows in files.items():
         Path(name).write_text("\n".join(rows) + "\n", encoding="utf-8")
+    with wave.open("said.wav", "wb") as sound:
+        sound.setparams((1, 2, 8000, 0, "NONE", ""))
+        sound.writeframes(random.randbytes(8000))
 
 
 def _treebank_sentence(words: list[str]) -> str:

@@ -56,3 +56,33 @@ def normalised(frames: Floats) -> Floats:
     """Every band with mean 0 and variance 1 over the sound: how loud it is, or through which microphone, is gone."""
     even: Floats = (frames - frames.mean(0)) / (frames.std(0) + 1e-3)
     return even.astype(np.float32)
+
+
+STRETCH, WARP, MASK = 0.25, 0.15, 4
+"""Greatest change of speed and of the length of the vocal tract, as logarithms; the largest mask is 1 / MASK."""
+
+
+def augmented(frames: Floats, random: np.random.Generator) -> Floats:
+    """Return normalised frames as another speaker might have said them: (F, M) → (F′, M).
+
+    Faster or slower, by a longer or shorter vocal tract, which scales all formants, with a stretch of time and a few
+    bands missing. N. Jaitly and G. Hinton, "Vocal tract length perturbation (VTLP) improves speech recognition"
+    (2013); D. Park et al., "SpecAugment" (2019).
+    """
+    count, bands = frames.shape
+    speed, tract = np.exp(random.uniform((-STRETCH, -WARP), (STRETCH, WARP)))
+    found = _between(frames, np.linspace(0, count - 1, max(2, round(count * speed))))
+    found = _between(found.T, np.clip(np.arange(bands) * tract, 0, bands - 1)).T.copy()
+    for part in (found, found.T):
+        width = int(random.integers(0, len(part) // MASK + 1))
+        begin = int(random.integers(0, len(part) - width + 1))
+        part[begin : begin + width] = 0
+    return found.astype(np.float32)
+
+
+def _between(rows: Reals, places: Doubles) -> Doubles:
+    """Return the rows at these places, those between two rows on the line between them."""
+    low = np.minimum(places.astype(np.int64), len(rows) - 1)
+    share = (places - low)[:, None]
+    found: Doubles = rows[low] * (1 - share) + rows[np.minimum(low + 1, len(rows) - 1)] * share
+    return found

@@ -9,7 +9,8 @@ Shapes: T frames, B recordings, M bands, V symbols and the blank after them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Unpack
+from itertools import pairwise
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 import torch
@@ -19,21 +20,23 @@ from torch.nn.functional import linear, log_softmax
 from foreword.arrays import Array, Doubles, Floats
 from foreword.checks import check_numbers
 from foreword.errors import InputError
+from foreword.measures.recognition import edits
 from foreword.nn.ctc import ctc_loss
 from foreword.nn.dropout import NO_DROPOUT, Dropout, locked_mask
 from foreword.nn.layers import lstm, reversing, turned
 from foreword.nn.network import Weights
-from foreword.protocols import Json, NextToken
+from foreword.protocols import Json, NextToken, Parts
+from foreword.speech.features import augmented
 from foreword.speech.search import greedy, prefix_search
 from foreword.training.batches import bucketed, longs, padded_ids, padded_vectors
 from foreword.training.engine import Trainer
 from foreword.training.gradients import Shapes, new_flat
 from foreword.training.model import NeuralModel, exact
-from foreword.training.settings import Training, TrainingSettings, dropout_of, options_from, settings_of
+from foreword.training.settings import Training, TrainingSettings, dropout_of, options_from, saved_settings, settings_of
 from foreword.training.task import BatchTask, Loss
 
 PARTS = ("input", "recurrent", "input_bias", "recurrent_bias")
-SIZES = ("symbols", "bands", "units", "layers")
+SIZES = ("bands", "units", "layers")
 TRAINED = ("epochs", "batch", "rate", "clip")
 
 Recordings = tuple[Sequence[Floats], Sequence[Sequence[int]]]
@@ -43,9 +46,10 @@ Recordings = tuple[Sequence[Floats], Sequence[Sequence[int]]]
 class Recogniser(NeuralModel[Recordings]):
     """A speech recogniser: frames in, symbols out.
 
-    symbols: how many can be said, the ids of a vocabulary. units: of each direction. bands: of a frame.
-    dropout: of each layer's outputs. training: its ``batch`` is in recordings; fields may also be given by name, as in
-    ``epochs=6``. device: "cpu" or "cuda"; None for the GPU, where there is one.
+    symbols: size of the vocabulary; None to set it before training, by ``set_symbols``. bands: of a frame.
+    units: of each direction. dropout: of each layer's outputs. augment: distort the recordings in training, each time
+    in another way, see ``features.augmented``. training: its ``batch`` is in recordings; fields may also be given by
+    name, as in ``epochs=6``. device: "cpu" or "cuda"; None for the GPU, where there is one.
     """
 
     TRAINING: ClassVar[Training] = Training(
@@ -54,16 +58,18 @@ class Recogniser(NeuralModel[Recordings]):
     )  # fmt: skip
     DROPOUT: ClassVar[Dropout] = Dropout(words=0.0, input=0.0, between=0.1, output=0.1, recurrent=0.0)
     PLACES: ClassVar[tuple[str, ...]] = ("between", "output")
+    DROPOUT_PLACES = PLACES
     NEEDS: ClassVar[str] = "(sounds, labels)"
 
     def __init__(
         self,
-        symbols: int,
+        symbols: int | None = None,
         *,
         bands: int = 26,
         units: int = 48,
         layers: int = 1,
         dropout: Dropout | float | None = None,
+        augment: bool = False,
         training: Training | None = None,
         seed: int = 0,
         device: str | None = "cpu",
@@ -71,15 +77,22 @@ class Recogniser(NeuralModel[Recordings]):
     ) -> None:
         options_from({}, settings, *TrainingSettings.__annotations__)
         super().__init__(training, dropout, seed, device, settings)
-        self.symbols, self.bands, self.units, self.layers = symbols, bands, units, layers
+        self.symbols, self.bands, self.units, self.layers, self.augment = 0, bands, units, layers, augment
         check_numbers(self, *SIZES, whole=True, least=1)
+        if symbols is not None:
+            self.set_symbols(symbols)
+
+    def set_symbols(self, symbols: int) -> None:
+        """Set the size of the vocabulary and draw the weights."""
+        self.symbols = symbols
+        check_numbers(self, "symbols", whole=True, least=1)
         self._flat = new_flat(self.shapes(), self.torch_device())
-        generator = torch.Generator(self._flat.device).manual_seed(seed)
+        generator = torch.Generator(self._flat.device).manual_seed(self.seed)
         for name, part in self.weights_.items():
-            reach = units**-0.5 if part.dim() > 1 else 0.0
+            reach = self.units**-0.5 if part.dim() > 1 else 0.0
             part.uniform_(-reach, reach, generator=generator)
             if name.endswith("input_bias"):
-                part[units : 2 * units] = 1.0
+                part[self.units : 2 * self.units] = 1.0
 
     @property
     def blank(self) -> int:
@@ -98,7 +111,7 @@ class Recogniser(NeuralModel[Recordings]):
 
     def settings(self) -> dict[str, Json]:
         """Return all settings but the device."""
-        found: dict[str, Json] = {name: getattr(self, name) for name in (*SIZES, "seed")}
+        found: dict[str, Json] = {name: getattr(self, name) for name in ("symbols", *SIZES, "augment", "seed")}
         found["dropout"] = dropout_of(self.dropout, self.PLACES)
         return found | settings_of(self.training, self.TRAINING, TRAINED)
 
@@ -112,6 +125,12 @@ class Recogniser(NeuralModel[Recordings]):
                     f"{len(sounds)} sounds and {len(labels)} texts: expected a text for each, and at least one"
                 )
             self._check(sounds)
+            for index, (sound, text) in enumerate(zip(sounds, labels, strict=True)):
+                needed = len(text) + sum(one == other for one, other in pairwise(text))
+                if len(sound) < needed:
+                    raise InputError(f"sound {index} has {len(sound)} frames: its text needs {needed} or more")
+        if not self.symbols:
+            self.set_symbols(1 + max((max(labels, default=0) for labels in data[1]), default=0))
         task = RecogniserTask(self, *data)
         if valid is not None:
             task.evaluate = self.evaluator(lambda: -error_rate(self.hear(valid[0]), valid[1]))
@@ -143,6 +162,25 @@ class Recogniser(NeuralModel[Recordings]):
             best = prefix_search(logs, blank=self.blank, width=width, model=model, weight=weight)[0]
             found.append(list(best.ids))
         return found
+
+    # Saving
+
+    def to_parts(self) -> Parts:
+        """Return settings and weights to be saved."""
+        return Parts(self.settings(), dict(self.weight_arrays()))
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """Build a recogniser from saved parts, all of them checked."""
+        parts.check_counts("layers")
+        parts.check_flags("augment")
+        settings = saved_settings(parts.settings)
+        symbols = settings.pop("symbols")
+        model = cls(**settings)
+        model.symbols = symbols
+        check_numbers(model, "symbols", whole=True, least=1)
+        model.load_weights(model.shapes(), parts.arrays)
+        return model
 
     def _check(self, sounds: Sequence[Floats]) -> None:
         for index, sound in enumerate(sounds):
@@ -190,27 +228,22 @@ class RecogniserTask(BatchTask):
             weights[name].copy_(part)
 
     def batches(self, random: np.random.Generator) -> list[list[int]]:
-        """Draw batches of recordings of similar length."""
+        """Draw batches of recordings of similar length, and the seed of the epoch's distortions."""
+        self.seed = int(random.integers(1 << 31)) if self.model.augment else 0
         return bucketed([len(each) for each in self.sounds], self.batch, random)
 
     def batch_loss(self, weights: Weights, examples: list[int], run: Trainer) -> Loss:
         """Return the mean loss of a recording, each divided by the number of its symbols."""
         wanted, sizes = padded_ids([np.asarray(self.labels[k], np.int64) for k in examples], self.device)
         sounds = [self.sounds[k] for k in examples]
+        if self.model.augment:
+            sounds = [augmented(self.sounds[k], np.random.default_rng((self.seed, k))) for k in examples]
         logs, frames = self.model.frame_logs(weights, sounds, self.model.dropout, run.generator)
         losses = ctc_loss(logs, wanted.t(), frames, sizes, blank=self.model.blank)
+        losses = losses.where(losses.isfinite(), 0)  # a distorted recording may be too short for its text
         return Loss((losses / sizes.clamp(min=1)).mean() * run.scale)
 
 
 def error_rate(said: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> float:
     """Return the edit distance to the true symbols per true symbol."""
-    return sum(map(_distance, said, wanted)) / max(1, sum(map(len, wanted)))
-
-
-def _distance(one: Sequence[int], other: Sequence[int]) -> int:
-    row = list(range(len(other) + 1))
-    for place, symbol in enumerate(one, 1):
-        before, row = row, [place]
-        for column, wanted in enumerate(other, 1):
-            row.append(min(row[-1] + 1, before[column] + 1, before[column - 1] + (symbol != wanted)))
-    return row[-1]
+    return sum(sum(edits(*pair)) for pair in zip(said, wanted, strict=True)) / max(1, sum(map(len, wanted)))

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,18 +68,40 @@ def prefix_search(
     With a model the symbols are its vocabulary's ids and the blank comes after them, ``blank=len(vocab)``; ``</s>`` is
     no label, but the model scores the end of a text. A beam wide enough to drop nothing finds the best text.
     """
-    _check(logs, blank)
-    _check_settings(width, weight, bonus)
-    listener = _Listener(model, weight, bonus)
-    labels = listener.labels(logs.shape[1], blank)
-    beam: dict[Prefix, Ways] = {(): (0.0, -math.inf)}
-    for row in logs.tolist():
-        beam = listener.best(_read(beam, row, labels, blank), width)
+    listener, beam = deque(_beams(logs, blank, width, _Listener(model, weight, bonus)), maxlen=1).pop()
     found = [
         Transcript(prefix, _added(*ways), _added(*ways) + listener.end(prefix) + listener.share(prefix))
         for prefix, ways in beam.items()
     ]
     return sorted(found, key=lambda text: -text.score)
+
+
+def prefix_beams(
+    logs: Logs,
+    *,
+    blank: int = 0,
+    width: int = 16,
+    model: NextToken[Any] | None = None,
+    weight: float = 1.0,
+    bonus: float = 0.0,
+) -> Iterator[list[tuple[Prefix, float]]]:
+    """Yield the beam of ``prefix_search`` after each frame: texts with their scores, their ends not yet scored."""
+    beams = _beams(logs, blank, width, _Listener(model, weight, bonus))
+    next(beams)
+    for listener, beam in beams:
+        yield [(prefix, _added(*ways) + listener.share(prefix)) for prefix, ways in beam.items()]
+
+
+def _beams(logs: Logs, blank: int, width: int, listener: _Listener) -> Iterator[tuple[_Listener, dict[Prefix, Ways]]]:
+    """Yield the beam before the first frame and after each."""
+    _check(logs, blank)
+    check_number("width", width, whole=True, least=1)
+    labels = listener.labels(logs.shape[1], blank)
+    beam: dict[Prefix, Ways] = {(): (0.0, -math.inf)}
+    yield listener, beam
+    for row in logs.tolist():
+        beam = listener.best(_read(beam, row, labels, blank), width)
+        yield listener, beam
 
 
 Ways = tuple[float, float]
@@ -108,6 +131,8 @@ class _Listener:
     """The language model's scores of the texts in the beam; without a model, only the bonus."""
 
     def __init__(self, model: NextToken[Any] | None, weight: float, bonus: float) -> None:
+        check_number("weight", weight)
+        check_number("bonus", bonus, least=-sys.float_info.max)
         self._model, self._weight, self._bonus = model, weight, bonus
         # Of each text: the model's state, its log-probability, and those of what may follow.
         self._heard: dict[Prefix, tuple[Any, float, Logs]] = {}
@@ -175,9 +200,3 @@ def _check(logs: Logs, blank: int) -> None:
         raise SettingError(f"blank={blank} must be one of the symbols 0 to {logs.shape[1] - 1}")
     if np.isnan(logs).any():
         raise InputError("the log-probabilities hold NaN")
-
-
-def _check_settings(width: int, weight: float, bonus: float) -> None:
-    check_number("width", width, whole=True, least=1)
-    check_number("weight", weight)
-    check_number("bonus", bonus, least=-sys.float_info.max)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Place: TypeAlias = Literal["data folder", "cache", "not here"]
 
-Task: TypeAlias = Literal["lm", "classification", "tagging", "translation", "analogy", "similarity", "bias"]
+Task: TypeAlias = Literal["lm", "classification", "tagging", "translation", "analogy", "similarity", "bias", "speech"]
 
 Format: TypeAlias = Literal[
     "lines",  # one sentence, paragraph or article per line; the languages of a translation set match line by line
@@ -47,6 +47,7 @@ Format: TypeAlias = Literal[
     "json",
     "csv",
     "zip",
+    "recordings",  # a tar archive of WAV files whose names begin with what is said
 ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -10,8 +12,10 @@ from numpy.typing import NDArray
 
 from foreword.errors import InputError, SettingError
 from foreword.ngram.model import NgramLM
-from foreword.speech.features import log_mel, mel_bands, mfcc, normalised
+from foreword.speech.features import augmented, log_mel, mel_bands, mfcc, normalised
 from foreword.speech.recogniser import Recogniser, error_rate
+from foreword.storage.checkpoint import Checkpoint
+from foreword.storage.folder import load, save
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
@@ -118,3 +122,68 @@ def test_bad_input() -> None:
         next(Recogniser(3).train(([np.zeros((2, 26), np.float32)] * 2, [[1]])))
     with pytest.raises(InputError, match="expected frames of 26 bands"):
         Recogniser(3).hear([np.zeros((2, 5), np.float32)])
+
+
+def test_frames_are_those_of_the_formula() -> None:
+    """Hann window, discrete Fourier transform, triangles on the mel scale, logarithm: each written out by hand."""
+    sound, size, step, points, bands = np.random.default_rng(3).normal(size=700), 200, 80, 256, 8
+    corners = [700 * (10 ** (k * 2595 * np.log10(1 + 4000 / 700) / (bands + 1) / 2595) - 1) for k in range(bands + 2)]
+    frames = log_mel(sound, RATE, bands=bands)
+    assert frames.shape == (7, bands)
+    for frame in (0, 6):
+        windowed = [sound[frame * step + n] * 0.5 * (1 - np.cos(2 * np.pi * n / (size - 1))) for n in range(size)]
+        energies = np.zeros(bands)
+        for k in range(points // 2 + 1):
+            turns = np.exp(-2j * np.pi * k * np.arange(size) / points)
+            power, pitch = abs(np.dot(windowed, turns)) ** 2 / size, k * RATE / points
+            for band in range(bands):
+                low, middle, high = corners[band : band + 3]
+                share = (pitch - low) / (middle - low) if pitch <= middle else (high - pitch) / (high - middle)
+                energies[band] += power * max(0.0, share)
+        assert_allclose(frames[frame], np.log(energies + 1e-8), rtol=1e-4, atol=1e-4)
+
+
+def test_augmented_frames_differ_each_time_and_stay_in_range() -> None:
+    frames = melody([0, 1, 2, 3], np.random.default_rng(0))
+    one, same, other = (augmented(frames, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    assert np.array_equal(one, same)
+    assert one.shape != other.shape or not np.allclose(one, other)
+    for each in (one, other):
+        assert each.dtype == np.float32
+        assert each.shape[1] == frames.shape[1]
+        assert 0.75 * len(frames) < len(each) < 1.35 * len(frames)
+        assert min(frames.min(), 0) - 1e-5 <= each.min() <= each.max() <= frames.max() + 1e-5
+
+
+def test_a_training_with_distortions_resumes_to_the_bit(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    said = [[0, 1], [2], [3, 0], [1, 1]]
+    data = ([melody(each, random) for each in said], said)
+    whole = Recogniser(4, units=6, augment=True, epochs=4, batch=2).fit(data)
+    stopped = Recogniser(4, units=6, augment=True, epochs=4, batch=2)
+    checkpoint = Checkpoint(tmp_path / "run")
+    for step in stopped.train(data, checkpoint=checkpoint):
+        if step.done == 6:
+            checkpoint.ask()
+        if step.done == 10:
+            break
+    resumed = Recogniser(4, units=6, augment=True, epochs=4, batch=2)
+    first = next(steps := resumed.train(data, checkpoint=Checkpoint(tmp_path / "run")))
+    assert first.done > 6
+    for _ in steps:
+        pass
+    assert torch.equal(resumed.flat_weights(), whole.flat_weights())
+
+
+def test_a_text_that_needs_more_frames_is_refused() -> None:
+    frames = np.zeros((3, 26), np.float32)
+    with pytest.raises(InputError, match="sound 0 has 3 frames: its text needs 4 or more"):
+        Recogniser(4).fit(([frames], [[1, 1, 2]]))
+
+
+def test_a_saved_recogniser_hears_the_same(tmp_path: Path) -> None:
+    sounds = [melody([0, 1], np.random.default_rng(0))]
+    model = Recogniser(units=5, layers=2, epochs=1).fit((sounds, [[3, 1]]))
+    assert model.symbols == 4
+    save(model, tmp_path / "model")
+    assert np.array_equal(model.logs(sounds)[0], load(tmp_path / "model").logs(sounds)[0])

@@ -1,0 +1,217 @@
+"""``foreword speech``: learn to recognise speech, transcribe recordings, measure the word error rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+import typer
+
+from foreword import kinds
+from foreword.cli.options import (
+    DeviceOption,
+    Group,
+    ModelFolder,
+    Out,
+    OutputOptions,
+    Overwrite,
+    SetOption,
+    add_command,
+    examples,
+)
+from foreword.errors import InputError
+
+if TYPE_CHECKING:
+    from foreword.pipeline.speech import SpeechRecogniser
+    from foreword.protocols import Meter
+    from foreword.speech.recordings import Recording
+
+TRAIN_EXAMPLES = examples(
+    "foreword speech train spoken_digits:train -o digits",
+    "foreword speech train recordings.tsv -o speech --tokens character --valid others.tsv --set units=128",
+)
+TRANSCRIBE_EXAMPLES = examples(
+    "foreword speech transcribe digits one.wav two.wav",
+    "foreword train ngram numbers.txt -o numbers --tokenizer digits --set order=3",
+    "foreword speech transcribe digits *.wav --language-model numbers --json",
+)
+EVALUATE_EXAMPLES = examples(
+    "foreword speech evaluate digits spoken_digits:test",
+    "foreword speech evaluate digits strings.tsv --language-model numbers --beam 32 --json | jq .wer",
+)
+RECORDINGS_HELP = (
+    "A table with a WAV file, a tab and its text in each line; a folder or tar archive of WAV files whose names begin "
+    "with their text; or [bold]spoken_digits:train[/]."
+)
+RecordingsArgument: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="RECORDINGS", help=RECORDINGS_HELP, show_default=False)
+]
+
+app = typer.Typer(
+    cls=Group, name="speech", help="Learn to recognise speech; transcribe.", no_args_is_help=True, epilog=TRAIN_EXAMPLES
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How texts are searched for."""
+
+    beam: Annotated[
+        int, typer.Option("--beam", min=0, help="Beam width; 0 takes the likeliest symbol of each frame.")
+    ] = 16
+    language_model: Annotated[
+        str | None,
+        typer.Option("--language-model", metavar="MODEL", help="Language model of the texts, in the same symbols."),
+    ] = None
+    weight: Annotated[float, typer.Option("--weight", min=0, help="Weight of the language model.")] = 0.5
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the options as keyword arguments of ``transcribe``."""
+        from foreword.cli.models import load_able
+
+        if self.language_model and not self.beam:
+            raise typer.BadParameter("a language model needs a beam", param_hint="'--beam'")
+        model = self.language_model and load_able(self.language_model, "score")
+        return {"width": self.beam, "language_model": model or None, "weight": self.weight}
+
+
+def train(
+    files: RecordingsArgument,
+    *,
+    out: Out,
+    tokens: Annotated[
+        Literal["word", "character"], typer.Option(help="Symbols that the network predicts: words where they are few.")
+    ] = "word",
+    rate: Annotated[int, typer.Option(min=1000, help="Samples a second that recordings are converted to.")] = 8000,
+    settings: SetOption = None,
+    valid: Annotated[
+        str | None, typer.Option(metavar="RECORDINGS", help="Recordings on which the best epoch is chosen.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume a training that was stopped.")] = False,
+    overwrite: Overwrite = False,
+    device: DeviceOption = "cpu",
+    output: OutputOptions,
+) -> None:
+    """Learn to recognise speech from recordings and their texts, and save the recogniser.
+
+    Ctrl-C saves what was learnt in MODEL.checkpoint, and the same command with --resume continues, with more epochs or
+    seconds if asked.
+    """
+    from foreword.cli.models import check_output, nothing_to_resume
+    from foreword.cli.progress import job
+    from foreword.cli.settings import parse_settings
+
+    kind = kinds.KINDS["recogniser"]
+    check_output(out, folder=True, kind=kind.name, overwrite=overwrite or resume)
+    given = {**kind.names["ctc"], **parse_settings(settings, "speech", kind.home, without=["device", "symbols"])}
+
+    from foreword.pipeline.fitting import Output, run_network
+    from foreword.pipeline.speech import SpeechRecogniser
+    from foreword.storage.folder import save
+
+    target = Output(out, resume)
+    if nothing_to_resume(target, kind):
+        return
+    symbols = kinds.resolve(kinds.KINDS[tokens].home)()
+    recogniser = SpeechRecogniser(symbols, kinds.build(kind, {**given, "device": device}), rate=rate)
+    with job(output, out, kind="speech-recogniser") as work:
+        recordings = read_all(files, work.meter)
+        held_out = None if valid is None else read_all([valid], work.meter)
+        run_network(
+            recogniser.model,
+            lambda run: recogniser.train(recordings, valid=held_out, checkpoint=run),
+            target,
+            work.meter,
+        )
+        save(recogniser, out)
+        target.discard_checkpoint()
+        work.facts |= sizes_of(recogniser, recordings)
+        work.summary = "recogniser: {recordings:,} recordings, {seconds_of_sound:,.0f} s, {symbols} symbols"
+        if held_out is not None:
+            errors = recogniser.measure(held_out, width=0)
+            work.facts["valid"] = errors.to_json()
+            work.measured = f", word error rate {errors.rate:.2%} on {valid}"
+
+
+def transcribe(
+    model: ModelFolder,
+    files: Annotated[list[str], typer.Argument(metavar="WAV", help="Recordings, WAV files.", show_default=False)],
+    *,
+    search: SearchOptions,
+    output: OutputOptions,
+) -> None:
+    """Print what is said in each recording: one line per file.
+
+    With --json every line is an object with file, seconds and text.
+    """
+    import json
+
+    from foreword.cli.models import load_able
+    from foreword.cli.printing import flush, write_text
+    from foreword.speech.wav import read_wav
+
+    recogniser: SpeechRecogniser = load_able(model, "transcribe")
+    arguments = search.arguments()
+    for file in files:
+        sound = read_wav(file)
+        text = recogniser.transcribe([sound], **arguments)[0]
+        facts = {"file": file, "seconds": round(sound.seconds, 3), "text": text}
+        write_text((json.dumps(facts, ensure_ascii=False) if output.as_json else text) + "\n")
+        flush()
+
+
+def evaluate(model: ModelFolder, files: RecordingsArgument, *, search: SearchOptions, output: OutputOptions) -> None:
+    """Transcribe recordings and compare with their texts: the word error rate, with its 95 % interval.
+
+    With --json the keys are wer, interval, accuracy, substitutions, deletions, insertions, words, texts and right.
+    """
+    from foreword.cli.models import load_able
+    from foreword.cli.printing import print_facts, write_json
+    from foreword.cli.progress import progress
+
+    with progress(output.quiet) as meter:
+        recogniser: SpeechRecogniser = load_able(model, "transcribe")
+        errors = recogniser.measure(read_all(files, meter), **search.arguments(), meter=meter)
+    if output.as_json:
+        write_json(errors.to_json())
+        return
+    print_facts(
+        {
+            "word error rate": f"{errors.rate:.2%} (95 % between {errors.low:.2%} and {errors.high:.2%})",
+            "errors": f"{errors.substitutions:,} substitutions, {errors.deletions:,} deletions, "
+            f"{errors.insertions:,} insertions in {errors.words:,} words",
+            "recordings": f"{errors.texts:,}, {errors.right:,} without an error ({errors.right / errors.texts:.2%})",
+        }
+    )
+
+
+add_command(app, train, TRAIN_EXAMPLES, lambda _: ("speech", kinds.KINDS["recogniser"]))
+add_command(app, transcribe, TRANSCRIBE_EXAMPLES)
+add_command(app, evaluate, EVALUATE_EXAMPLES)
+
+
+def read_all(names: list[str], meter: Meter | None = None) -> list[Recording]:
+    """Read recordings of files, folders and data sets."""
+    from foreword.cli.texts import is_dataset
+    from foreword.speech.recordings import read_recordings, spoken_digits
+    from foreword.text.datasets import lookup
+
+    found: list[Recording] = []
+    for name in names:
+        if not is_dataset(name):
+            found += read_recordings(name, meter=meter)
+        elif (file := lookup(name)[1]).format == "recordings":
+            found += spoken_digits(file.split, meter=meter)
+        else:
+            raise InputError(f"{name}: its format is {file.format}: expected recordings, as spoken_digits:train")
+    return found
+
+
+def sizes_of(recogniser: SpeechRecogniser, recordings: list[Recording]) -> dict[str, float]:
+    """Return the sizes of a training set and of a recogniser."""
+    return {
+        "recordings": len(recordings),
+        "seconds_of_sound": round(sum(each.sound.seconds for each in recordings), 3),
+        "symbols": len(recogniser.tokenizer.vocab),
+        "parameters": recogniser.model.parameter_count,
+    }

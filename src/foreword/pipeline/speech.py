@@ -1,0 +1,179 @@
+"""Sound in, text out: log-mel frames, a network that predicts symbols, and the search for the text they spell.
+
+    recording → ``log_mel`` → ``normalised`` → ``Recogniser`` → ``prefix_search``, with a language model or without
+
+The symbols are the tokens of a tokenizer: words where there are few, as of digits, or else characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from foreword import kinds
+from foreword.arrays import Doubles, Floats
+from foreword.checks import check_numbers, saveable
+from foreword.errors import InputError
+from foreword.measures.recognition import WordErrors, word_errors
+from foreword.notebook import ShownInNotebook
+from foreword.pipeline.language import TextLM
+from foreword.protocols import Meter, Parts, Step, TextTokenizer
+from foreword.speech.features import log_mel, normalised
+from foreword.speech.recogniser import Recogniser, Recordings
+from foreword.speech.recordings import Recording
+from foreword.speech.search import Prefix, prefix_beams
+from foreword.speech.wav import Sound
+from foreword.storage.checkpoint import Checkpoint
+from foreword.storage.folder import nest, unnest
+
+BEAM = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What was made of a recording.
+
+    frames: (T, M), normalised; hop: seconds between two of them. symbols: V and, the last, the blank;
+    shares: (T, V + 1), their probabilities at each frame. beams: after each frame the texts in the beam and the share
+    of each, best first.
+    """
+
+    text: str
+    frames: Floats
+    hop: float
+    symbols: list[str]
+    shares: Doubles
+    beams: list[list[tuple[str, float]]]
+
+
+class SpeechRecogniser(ShownInNotebook):
+    """A recogniser of speech that takes sounds and gives text.
+
+    tokenizer: of the symbols. rate: samples a second that sounds are converted to. hop: seconds between two frames.
+    """
+
+    def __init__(
+        self, tokenizer: TextTokenizer, model: Recogniser | None = None, *, rate: int = 8000, hop: float = 0.015
+    ) -> None:
+        self.tokenizer, self.rate, self.hop = tokenizer, rate, hop
+        self.model: Recogniser = model or kinds.build(kind := kinds.KINDS["recogniser"], kind.names["ctc"])
+        check_numbers(self, "rate", whole=True, least=1000)
+        check_numbers(self, "hop", above=0, most=0.1)
+
+    def __repr__(self) -> str:
+        return f"SpeechRecogniser({self.tokenizer!r}, {self.model!r}, rate={self.rate}, hop={self.hop})"
+
+    # Learning
+
+    def fit(
+        self, recordings: Sequence[Recording], *, valid: Sequence[Recording] | None = None, meter: Meter | None = None
+    ) -> Self:
+        """Learn the symbols, then the network."""
+        for step in self.train(recordings, valid=valid):
+            if meter is not None:
+                meter(f"training, loss {step.loss:.3f}", step.done, step.total)
+        return self
+
+    def train(
+        self,
+        recordings: Sequence[Recording],
+        *,
+        valid: Sequence[Recording] | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> Iterator[Step]:
+        """Train, yielding progress. valid: recordings on which the best epoch is chosen."""
+        if not hasattr(self.tokenizer, "vocab_"):
+            self.tokenizer.fit([each.text for each in recordings])
+        if self.model.symbols != len(self.tokenizer.vocab):
+            self.model.set_symbols(len(self.tokenizer.vocab))
+        held_out = None if valid is None else self._data(valid)
+        yield from self.model.train(self._data(recordings), valid=held_out, checkpoint=checkpoint)
+
+    def _data(self, recordings: Sequence[Recording]) -> Recordings:
+        texts = [self.tokenizer.encode(each.text).tolist() for each in recordings]
+        return [self.frames(each.sound) for each in recordings], texts
+
+    # Recognising
+
+    def frames(self, sound: Sound) -> Floats:
+        """Return normalised log-mel frames, (T, M)."""
+        samples = sound.at_rate(self.rate).samples
+        return normalised(log_mel(samples, self.rate, bands=self.model.bands, hop=self.hop))
+
+    def transcribe(
+        self,
+        sounds: Sequence[Sound],
+        *,
+        width: int = BEAM,
+        language_model: TextLM | None = None,
+        weight: float = 0.5,
+        meter: Meter | None = None,
+    ) -> list[str]:
+        """Return what is said in each recording.
+
+        width: of the beam; 0 takes the likeliest symbol of each frame. language_model: of texts in the same symbols,
+        whose log-probabilities count ``weight`` times.
+        """
+        found = []
+        for done, sound in enumerate(sounds, 1):
+            model = None if language_model is None else self._checked(language_model).model
+            ids = self.model.hear([self.frames(sound)], width=width, model=model, weight=weight)[0]
+            found.append(self.tokenizer.decode(ids))
+            if meter:
+                meter("transcribing", done, len(sounds))
+        return found
+
+    def measure(self, recordings: Sequence[Recording], **search: object) -> WordErrors:
+        """Return the word error rate of ``transcribe``, which takes the same options."""
+        said = self.transcribe([each.sound for each in recordings], **search)  # type: ignore[arg-type]
+        return word_errors([text.split() for text in said], [each.text.split() for each in recordings])
+
+    def look(self, sound: Sound, *, width: int = BEAM, language_model: TextLM | None = None) -> Heard:
+        """Return the frames, the probabilities of symbols and the beam while a recording is transcribed."""
+        frames = self.frames(sound)
+        logs = self.model.logs([frames])[0]
+        model = None if language_model is None else self._checked(language_model).model
+        beams = [
+            [(self.tokenizer.decode(prefix), share) for prefix, share in _shares(beam)]
+            for beam in prefix_beams(logs, blank=self.model.blank, width=width, model=model, weight=0.5)
+        ]
+        symbols = [self.tokenizer.vocab[id] for id in range(len(self.tokenizer.vocab))]
+        text = self.transcribe([sound], width=width, language_model=language_model)[0]
+        return Heard(text, frames, self.hop, [*symbols, "blank"], np.exp(logs), beams)
+
+    def _checked(self, language_model: TextLM) -> TextLM:
+        if language_model.vocab != self.tokenizer.vocab:
+            raise InputError(
+                f"the language model has other symbols, {len(language_model.vocab)} of them: expected the recogniser's "
+                f"{len(self.tokenizer.vocab)}, as from a model that was trained with its tokenizer"
+            )
+        return language_model
+
+    # Saving
+
+    def to_parts(self) -> Parts:
+        """Return settings, the symbols and the network to be saved."""
+        parts = Parts({"rate": self.rate, "hop": self.hop})
+        nest("tokenizer", saveable(self.tokenizer), parts)
+        nest("model", self.model, parts)
+        return parts
+
+    @classmethod
+    def from_parts(cls, parts: Parts) -> Self:
+        """Build a recogniser from saved parts, all of them checked."""
+        tokenizer, model = unnest("tokenizer", parts), unnest("model", parts)
+        if not isinstance(model, Recogniser) or not isinstance(tokenizer, TextTokenizer):
+            raise ValueError(f"a {type(tokenizer).__name__} and a {type(model).__name__} make no recogniser of speech")
+        if model.symbols != len(tokenizer.vocab):
+            raise ValueError(f"{model.symbols} symbols, but {len(tokenizer.vocab)} tokens: expected as many")
+        rate, hop = parts.settings["rate"], parts.settings["hop"]
+        return cls(tokenizer, model, rate=rate, hop=hop)  # type: ignore[arg-type]
+
+
+def _shares(beam: list[tuple[Prefix, float]]) -> list[tuple[Prefix, float]]:
+    """Return the texts of a beam and their shares of its probability."""
+    odds = np.exp(np.array([score for _, score in beam]) - beam[0][1])
+    return [(prefix, float(share)) for (prefix, _), share in zip(beam, odds / odds.sum(), strict=True)]
