@@ -22,7 +22,7 @@ from foreword.neural.mogrifier import RECIPE, Mogrifier
 from foreword.nn.gated import run_gated
 from foreword.nn.gated_gpu import by_kernels
 from foreword.nn.layers import mogrifier_lstm
-from foreword.nn.mogrifier_gpu import Buffers, Launcher, Stack, run_stack
+from foreword.nn.mogrifier_gpu import Buffers, Stack, StackLauncher, run_stack
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
@@ -95,7 +95,7 @@ def recurrence(rounds: int, units: int = UNITS) -> tuple[float, float]:
     for part in (*buffers.x, *buffers.h, buffers.c):
         part.zero_()
     buffers.x[0][0].copy_(x)
-    launcher, out = Launcher(buffers, stack), torch.empty_like(buffers.x[0])
+    launcher, out = StackLauncher(buffers, stack), torch.empty_like(buffers.x[0])
     d_out, d_c = torch.randn_like(out), torch.zeros_like(buffers.c[:, 0])
     forward = timed(lambda: launcher.forward(out))
     backward = timed(lambda: launcher.backward(d_out, d_c))

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from foreword.cli.compared import Scene, drawn, remark
 from foreword.evaluate.compare.ladder import compare
-from foreword.evaluate.compare.results import Event, Plan, Progress, Resumed, Row, TextFacts
+from foreword.evaluate.compare.results import ComparisonProgress, Event, Plan, Resumed, Row, TextFacts
 from foreword.hmm.model import HMM
 
 from .conftest import TEXT, Foreword, Process
@@ -151,7 +151,7 @@ def test_the_table_shows_what_is_done_what_is_learning_and_what_waits() -> None:
     scene = scene_of(compare(DOCUMENTS[:40], models=["unigram", "bigram", "5-gram"], wordlists=False))
     done = scene.rows.pop()
     scene.rows.pop()
-    scene.now = Progress("training Bigram, Kneser-Ney, loss 3.20", 4, 9, 1, 0.25, 12.0)
+    scene.now = ComparisonProgress("training Bigram, Kneser-Ney, loss 3.20", 4, 9, 1, 0.25, 12.0)
     lines = shown(scene)
     [unigram] = [line for line in lines if "Unigram" in line]
     [bigram] = [line for line in lines if "Bigram" in line and "training" not in line]
@@ -160,16 +160,16 @@ def test_the_table_shows_what_is_done_what_is_learning_and_what_waits() -> None:
     assert re.search(r"━+ *.* 25% 12 s left", bigram)
     assert waiting.strip() == done.title
     assert lines[-1].startswith("training Bigram, Kneser-Ney, loss 3.20 · ")
-    scene.now = Progress("testing Bigram", 5, 9, 1, 1.0)
+    scene.now = ComparisonProgress("testing Bigram", 5, 9, 1, 1.0)
     assert any(re.search(r"Bigram.* testing", line) for line in shown(scene))
-    scene.now = Progress("training Bigram", 4, 9, 1)
+    scene.now = ComparisonProgress("training Bigram", 4, 9, 1)
     assert any(re.search(r"Bigram.* learning", line) for line in shown(scene))
 
 
 def test_a_narrow_terminal_shows_fewer_numbers_and_breaks_no_line() -> None:
     scene = scene_of(compare(DOCUMENTS[:40], models=["unigram", "5-gram"], wordlists=False), width=80)
     scene.rows.pop()
-    scene.now = Progress("training", 4, 9, 1, 0.25, 75.0)
+    scene.now = ComparisonProgress("training", 4, 9, 1, 0.25, 75.0)
     lines = shown(scene, 80)
     assert any(re.search(r"5-gram, Kneser-Ney .* 25% 1 min 15 s left", line) for line in lines)
     assert "on disk" not in "".join(lines)

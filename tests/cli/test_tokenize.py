@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from foreword import BPETokenizer, Corpus, load
 from foreword.cli.options import memory_size
-from foreword.cli.tokenize import Lines
+from foreword.cli.tokenize import DocumentLines
 from foreword.text.block import Block
 from foreword.tokens.corpus import Encoded
 
@@ -249,7 +249,7 @@ def test_lines_do_not_depend_on_where_blocks_end(
     end = 10
     flat = [id for document in documents for id in [*document, end]]
     cuts = sorted(data.draw(st.lists(st.integers(0, len(flat)), max_size=4)))
-    lines = Lines([str(id) for id in range(11)], as_json)
+    lines = DocumentLines([str(id) for id in range(11)], as_json)
     written = ""
     for start, stop in zip([0, *cuts], [*cuts, len(flat)], strict=True):
         piece = flat[start:stop]

@@ -97,6 +97,18 @@ def test_public_functions_are_documented() -> None:
     assert share >= DOCUMENTED, f"{share:.1%} are documented; these are not:\n" + "\n".join(missing)
 
 
+def test_class_names_are_used_once() -> None:
+    """Drop-in modules have the names of the originals, and so may share them with ours."""
+    owners: dict[str, list[str]] = {}
+    for path, tree in sources():
+        if path.parts[0] != "compat":
+            for node in ast.walk(tree):
+                if isinstance(node, ast.ClassDef):
+                    owners.setdefault(node.name, []).append(f"{path}:{node.lineno}")
+    shared = {name: places for name, places in owners.items() if len(places) > 1}
+    assert not shared, shared
+
+
 def test_array_types_are_defined_once() -> None:
     """``Floats`` means one thing in the whole package."""
     alias = re.compile(r"^\w+(?:: TypeAlias)? = NDArray\[", re.MULTILINE)

@@ -22,7 +22,7 @@ WIDEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SparseRows:
     """A checked matrix in the form that the kernels read.
 
     starts: int64 (rows + 1,), columns: int32 and values: (entries,), no column twice in a row.
@@ -100,21 +100,21 @@ class LinearModel(Estimator):
         self.bias_ = bias
         self.n_features_in_ = len(table)
 
-    def _read(self, X: Counts) -> Rows:
+    def _read(self, X: Counts) -> SparseRows:
         if not hasattr(self, "_table"):
             raise EstimatorNotFittedError(self, "X, y")
         rows = rows_of(X, self, counts=self._counts_only, distinct=self._presence)
         self._check_width(rows)
         return rows
 
-    def _check_width(self, rows: Rows) -> None:
+    def _check_width(self, rows: SparseRows) -> None:
         if rows.width != self.n_features_in_:
             raise DataError(
                 f"X has {rows.width} features, but {type(self).__name__} is expecting {self.n_features_in_} features "
                 "as input"
             )
 
-    def _scores(self, rows: Rows) -> Doubles:
+    def _scores(self, rows: SparseRows) -> Doubles:
         scores = np.tile(self.bias_, (len(rows), 1))
         kernels.add_scores(rows.starts, rows.columns, rows.values, self._presence, self._table, scores)
         return scores
@@ -124,14 +124,14 @@ class LinearModel(Estimator):
         return np.full(len(self.classes_), -np.log(len(self.classes_)))
 
 
-def rows_of(X: Counts, reader: object, *, counts: bool = False, distinct: bool = True) -> Rows:
+def rows_of(X: Counts, reader: object, *, counts: bool = False, distinct: bool = True) -> SparseRows:
     """Read a sparse or dense matrix; raise a DataError unless all of it is finite.
 
     counts: refuse negative numbers. distinct: duplicate entries, which sparse matrices may have, are added up
     beforehand; to sums over a row it makes no difference.
     """
     matrix = _csr(X)
-    rows = Rows(
+    rows = SparseRows(
         matrix.indptr.astype(np.int64, copy=False),
         matrix.indices.astype(np.int32, copy=False),
         _values(matrix.data),
@@ -152,7 +152,7 @@ def rows_of(X: Counts, reader: object, *, counts: bool = False, distinct: bool =
     return rows
 
 
-def _has_repeats(rows: Rows) -> bool:
+def _has_repeats(rows: SparseRows) -> bool:
     """Return whether a row has a column twice. SciPy would sort to find out, which takes ten times as long."""
     return not kernels.is_sorted(rows.starts, rows.columns) and bool(
         kernels.has_repeats(rows.starts, rows.columns, np.zeros(rows.width, np.int32))

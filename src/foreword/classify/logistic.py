@@ -52,7 +52,7 @@ from foreword.classify.labels import (
     saved_classes,
     weights_of_classes,
 )
-from foreword.classify.linear import LinearModel, Rows, check_array, rows_of
+from foreword.classify.linear import LinearModel, SparseRows, check_array, rows_of
 from foreword.classify.solver import Problem, Search, solve
 from foreword.errors import SettingError
 from foreword.protocols import Counts, Json, Meter, Parts
@@ -197,13 +197,13 @@ class NBLogistic(LogisticRegression):
             raise SettingError("alpha=0 makes the ratio of a word that only one class has infinite: expected alpha > 0")
 
 
-def _real_rows(X: Counts, reader: object) -> Rows:
+def _real_rows(X: Counts, reader: object) -> SparseRows:
     """Read a matrix as float64."""
     rows = rows_of(X, reader)
     return replace(rows, values=rows.values.astype(np.float64, copy=False))
 
 
-def presence_counts(rows: Rows, labels: Any, classes: int) -> Doubles:
+def presence_counts(rows: SparseRows, labels: Any, classes: int) -> Doubles:
     """Count the documents of each class that have each feature, (features, classes)."""
     counts = np.zeros((rows.width, classes))
     kernels.add_up(rows.starts, rows.columns, rows.values, labels, True, counts)
@@ -227,7 +227,7 @@ def squared_ratios(counts: Doubles, alpha: float, floor: float, documents: int) 
     return counts
 
 
-def _mean_squared_length(rows: Rows) -> float:
+def _mean_squared_length(rows: SparseRows) -> float:
     """Return the mean squared length of the documents that are not empty; 1 if all are."""
     squares, filled = float(np.vdot(rows.values, rows.values)), int((np.diff(rows.starts) > 0).sum())
     return squares / filled if squares > 0 else 1.0

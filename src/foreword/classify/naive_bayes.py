@@ -38,7 +38,7 @@ from foreword.classify.labels import (
     read_labels,
     saved_classes,
 )
-from foreword.classify.linear import LinearModel, Rows, check_array, rows_of
+from foreword.classify.linear import LinearModel, SparseRows, check_array, rows_of
 from foreword.errors import SettingError
 from foreword.protocols import Counts, Json, Meter, Parts
 
@@ -129,7 +129,7 @@ class NaiveBayes(LinearModel):
         logs: Doubles = (_log(self._counts + self.alpha) - np.log(self.class_count_ + 2 * self.alpha)).T
         return logs
 
-    def _count(self, rows: Rows, numbers: Any, classes: Labels, counts: Doubles, documents: Doubles) -> Self:
+    def _count(self, rows: SparseRows, numbers: Any, classes: Labels, counts: Doubles, documents: Doubles) -> Self:
         """Add the rows to the counts, and learn from them."""
         kernels.add_up(rows.starts, rows.columns, rows.values, numbers, self._presence, counts)
         return self._learn(classes, counts, documents + np.bincount(numbers, minlength=len(classes)))
@@ -162,7 +162,7 @@ class NaiveBayes(LinearModel):
         self._set_weights(classes, table, bias)
         return self
 
-    def _scores(self, rows: Rows) -> Doubles:
+    def _scores(self, rows: SparseRows) -> Doubles:
         scores = super()._scores(rows)
         if self._must is not None:
             found = np.zeros_like(scores)

@@ -46,7 +46,7 @@ import numpy as np
 
 from foreword.arrays import Array, Doubles, Ints, Longs
 from foreword.classify import kernels
-from foreword.classify.linear import Rows, log_softmax
+from foreword.classify.linear import SparseRows, log_softmax
 from foreword.native.simd import LANES
 from foreword.protocols import Meter
 
@@ -70,7 +70,7 @@ TINY = 1e-300
 class Problem(NamedTuple):
     """What to minimise. strengths: C_i, float64 (documents,). scales: float64 (features, classes), s²; None for 1."""
 
-    rows: Rows
+    rows: SparseRows
     labels: Ints
     classes: int
     strengths: Doubles
@@ -279,7 +279,7 @@ class _RankedRows:
         kernels.weigh(self.single_starts, self.singles, self.single_values, duals, flat, table)
 
 
-def _ranked(rows: Rows, precision: type[np.float32 | np.float64], roots: Doubles | None = None) -> _RankedRows:
+def _ranked(rows: SparseRows, precision: type[np.float32 | np.float64], roots: Doubles | None = None) -> _RankedRows:
     """Renumber the features of rows. roots: (features,), factors of the values."""
     counts, ranks = np.zeros(rows.width, np.int32), np.empty(rows.width, np.int32)
     kernels.count_columns(rows.columns, counts)

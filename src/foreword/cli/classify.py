@@ -16,8 +16,8 @@ from foreword import kinds
 from foreword.cli.classify_predict import PREDICT_EXAMPLES, predict
 from foreword.cli.labelled import ClassifierFolder, Data, LabelledFormatOption, LabelledOptions
 from foreword.cli.options import (
+    CommandGroup,
     ErrorsOption,
-    Group,
     OutputOptions,
     Overwrite,
     SetOption,
@@ -56,7 +56,7 @@ KIND_HELP = f"{', '.join(kinds.trained_as('classifier'))}."
 FASTTEXT = "fasttext"
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     name="classify",
     help="Learn labels from labelled texts; label texts; explain labels.",
     no_args_is_help=True,
@@ -65,7 +65,7 @@ app = typer.Typer(
 
 
 @dataclass(frozen=True, slots=True)
-class ClassifierOptions:
+class ClassifyOptions:
     """Which classifier is trained."""
 
     kind: Annotated[str, kind_option("classifier", KIND_HELP)] = "nb-logistic"
@@ -141,7 +141,7 @@ def train(
         typer.Option("--out", "-o", metavar="MODEL", help="Folder to save the model in; not needed with --folds."),
     ] = None,
     *,
-    classifier: ClassifierOptions,
+    classifier: ClassifyOptions,
     evaluation: EvaluationOptions,
     fasttext: FastTextOptions,
     labelled: LabelledOptions,
@@ -169,7 +169,7 @@ def train(
 class _Training:
     """One call of ``foreword classify train``."""
 
-    classifier: ClassifierOptions
+    classifier: ClassifyOptions
     evaluation: EvaluationOptions
     fasttext: FastTextOptions
     reading: LabelledReading

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from foreword.evaluate.compare.results import Comparison, Event, Mixed, Progress, Row, TextFacts
+    from foreword.evaluate.compare.results import Comparison, ComparisonProgress, Event, Mixed, Row, TextFacts
 
 NUMBERS = ("perplexity", "95 %", "bits/byte", "parameters", "epochs", "learns tok/s", "scores tok/s")
 BAR = 12
@@ -83,7 +83,7 @@ def drawn(events: Iterable[Event]) -> Iterator[Event]:
     from rich.console import Console
     from rich.live import Live
 
-    from foreword.evaluate.compare.results import Plan, Progress, Row, TextFacts
+    from foreword.evaluate.compare.results import ComparisonProgress, Plan, Row, TextFacts
 
     console = Console(stderr=True)
     scene = Scene(console.width)
@@ -92,7 +92,7 @@ def drawn(events: Iterable[Event]) -> Iterator[Event]:
             match event:
                 case Plan():
                     scene.titles = event.titles
-                case Progress():
+                case ComparisonProgress():
                     scene.now = event
                 case TextFacts():
                     scene.facts = event
@@ -111,7 +111,7 @@ class Scene:
         self.titles: tuple[str, ...] = ()
         self.facts: TextFacts | None = None
         self.rows: list[Row] = []
-        self.now: Progress | None = None
+        self.now: ComparisonProgress | None = None
         self.began = time.monotonic()
 
     def draw(self) -> RenderableType:

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from foreword.cli.options import Group
+from foreword.cli.options import CommandGroup
 from foreword.errors import ForewordError, NotSaveableError, SettingError, VocabularyError
 
 INTERRUPTED = 130
@@ -44,7 +44,7 @@ ARGUMENTS = {"translate train": ("--source", "--target")}
 # Contexts are typed as Any: which class they are has changed between versions of Typer.
 
 
-class Commands(Group):
+class Commands(CommandGroup):
     """The commands, with every error reported in one line unless ``--debug`` asks for the traceback."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

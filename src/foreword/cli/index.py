@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from foreword.cli.options import (
-    Group,
+    CommandGroup,
     OutputOptions,
     Overwrite,
     ReadingOptions,
@@ -52,7 +52,7 @@ With: TypeAlias = Annotated[
 ]
 
 app = typer.Typer(
-    cls=Group, name="index", help="Count and find any run of words of a corpus.", no_args_is_help=True,
+    cls=CommandGroup, name="index", help="Count and find any run of words of a corpus.", no_args_is_help=True,
     epilog=BUILD_EXAMPLES,
 )  # fmt: skip
 

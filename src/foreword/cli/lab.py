@@ -10,7 +10,7 @@ import typer
 
 from foreword.cli.options import (
     COMMON_HELP,
-    Group,
+    CommandGroup,
     OutputOptions,
     add_command,
     examples,
@@ -25,7 +25,7 @@ EXAMPLES = examples(
     "foreword lab export ngrams.html --panel ngrams --text notes.txt",
 )
 
-app = typer.Typer(cls=Group, name="lab", epilog=f"{EXAMPLES}\n\n{COMMON_HELP}", invoke_without_command=True)
+app = typer.Typer(cls=CommandGroup, name="lab", epilog=f"{EXAMPLES}\n\n{COMMON_HELP}", invoke_without_command=True)
 
 HOST, PORT = "127.0.0.1", 8765
 

@@ -10,7 +10,7 @@ from foreword.text.unicode import Errors
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class FileLines:
     """Consecutive lines of a file, blank ones included. first: the number of the first, counted from 1."""
 
     name: str
@@ -22,7 +22,7 @@ class Batch:
         return f"{self.name}: line {self.first + line}"
 
 
-def line_batches(name: str, errors: Errors = "strict") -> Iterator[Batch]:
+def line_batches(name: str, errors: Errors = "strict") -> Iterator[FileLines]:
     """Yield the lines of a file, a folder, a glob or standard input, as many at a time as are there."""
     found = read_line_batches(name, errors, prompt=True)  # at once, so that a wrong name is reported before work begins
-    return (Batch(file, int(lines.numbers[0]), lines.strings()) for file, lines in found)
+    return (FileLines(file, int(lines.numbers[0]), lines.strings()) for file, lines in found)

@@ -199,7 +199,7 @@ class PlainFlags:
         return found
 
 
-class Group(PlainFlags, TyperGroup):
+class CommandGroup(PlainFlags, TyperGroup):
     """Commands that belong together."""
 
 

@@ -53,7 +53,7 @@ def progress(quiet: bool = False) -> Iterator[Meter | None]:
 
 
 @dataclass(slots=True)
-class Job:
+class ReportedJob:
     """Work whose end is reported. facts: as ``--json`` prints them. summary: a line about them, in braces."""
 
     meter: Meter | None
@@ -63,13 +63,13 @@ class Job:
 
 
 @contextmanager
-def job(output: OutputOptions, out: str, **facts: Any) -> Iterator[Job]:
+def job(output: OutputOptions, out: str, **facts: Any) -> Iterator[ReportedJob]:
     """Show the progress of work that saves something in ``out``; then report its facts and how long it took."""
     from foreword.cli.printing import print_message, write_json
 
     began = time.perf_counter()
     with progress(output.quiet) as meter:
-        work = Job(meter, facts)
+        work = ReportedJob(meter, facts)
         yield work
     seconds = time.perf_counter() - began
     if output.as_json:

@@ -12,8 +12,8 @@ import typer
 from foreword import kinds
 from foreword.cli.options import (
     READING,
+    CommandGroup,
     ErrorsOption,
-    Group,
     MinCount,
     OutputOptions,
     Overwrite,
@@ -59,7 +59,7 @@ IdField: TypeAlias = Annotated[
 ]  # fmt: skip
 
 app = typer.Typer(
-    cls=Group, name="search", help="Index documents; search them.", no_args_is_help=True, epilog=INDEX_EXAMPLES
+    cls=CommandGroup, name="search", help="Index documents; search them.", no_args_is_help=True, epilog=INDEX_EXAMPLES
 )
 
 

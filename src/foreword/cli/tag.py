@@ -10,8 +10,8 @@ import typer
 
 from foreword import kinds
 from foreword.cli.options import (
+    CommandGroup,
     ErrorsOption,
-    Group,
     ModelFolder,
     OnErrors,
     Out,
@@ -66,7 +66,7 @@ ColumnOption: TypeAlias = Annotated[
 Scheme: TypeAlias = Literal["bio", "iob1", "bioes"]
 
 app = typer.Typer(
-    cls=Group, name="tag", help="Learn a tagger of words; tag text.", no_args_is_help=True, epilog=TRAIN_EXAMPLES
+    cls=CommandGroup, name="tag", help="Learn a tagger of words; tag text.", no_args_is_help=True, epilog=TRAIN_EXAMPLES
 )
 
 

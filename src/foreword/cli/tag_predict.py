@@ -14,7 +14,7 @@ from foreword.cli.options import READING, ErrorsOption, ModelFolder, OutputOptio
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
-    from foreword.cli.lines import Batch
+    from foreword.cli.lines import FileLines
     from foreword.protocols import TreebankTagger
     from foreword.tag.conll import Sentence
     from foreword.tag.conllu import SentenceBlock
@@ -86,7 +86,7 @@ def predict(
 
 
 def answers(
-    tagger: TreebankTagger, batches: Iterator[Batch], input_format: InputFormat | None, format: str | None
+    tagger: TreebankTagger, batches: Iterator[FileLines], input_format: InputFormat | None, format: str | None
 ) -> Iterator[str]:
     """What to write for the lines that came in, some at a time."""
     for name, lines in _files(batches):
@@ -99,7 +99,7 @@ def answers(
             yield from tagged_text(tagger, lines, format or "text")
 
 
-def _files(batches: Iterator[Batch]) -> Iterator[tuple[str, Iterator[list[str]]]]:
+def _files(batches: Iterator[FileLines]) -> Iterator[tuple[str, Iterator[list[str]]]]:
     """Each file with its lines, some at a time."""
     held = next(batches, None)
 

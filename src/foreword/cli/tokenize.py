@@ -11,7 +11,7 @@ import typer
 
 from foreword.cli.options import (
     TEXT_HELP,
-    Group,
+    CommandGroup,
     OutputOptions,
     ReadingOptions,
     Threads,
@@ -24,7 +24,7 @@ from foreword.cli.tokenize_train import TRAIN_EXAMPLES, train
 from foreword.errors import InputError
 
 if TYPE_CHECKING:
-    from foreword.cli.lines import Batch
+    from foreword.cli.lines import FileLines
     from foreword.protocols import TextTokenizer
     from foreword.text.block import Block
     from foreword.tokens.corpus import Encoded
@@ -41,7 +41,7 @@ DECODE_EXAMPLES = examples(
 )
 
 app = typer.Typer(
-    cls=Group,
+    cls=CommandGroup,
     name="tokenize",
     help="Learn a tokenizer; turn text into ids and back.",
     no_args_is_help=True,
@@ -86,7 +86,7 @@ def encode(
         if corpus is not None:
             write_corpus(blocks, loaded, corpus, threads, output)
             return
-        lines = Lines(spellings(loaded.vocab, tokens, output.as_json), output.as_json)
+        lines = DocumentLines(spellings(loaded.vocab, tokens, output.as_json), output.as_json)
         for encoded in ordered_map(loaded.encode_block, blocks, threads):
             write_text(lines.of(encoded))
 
@@ -150,7 +150,7 @@ def visible(token: str) -> str:
     return "".join("▁" if sign == " " else repr(sign)[1:-1] if sign.isspace() else sign for sign in token)
 
 
-class Lines:
+class DocumentLines:
     """A line for every document, though a long one may come in the pieces of several blocks."""
 
     def __init__(self, spellings: list[str], as_json: bool) -> None:
@@ -182,7 +182,7 @@ class Lines:
 # Decoding
 
 
-def ids_in(batch: Batch, number: int, as_json: bool, size: int) -> list[int]:
+def ids_in(batch: FileLines, number: int, as_json: bool, size: int) -> list[int]:
     """The ids on one line, each of which must be in a vocabulary of ``size`` tokens."""
     line = batch.lines[number]
     try:

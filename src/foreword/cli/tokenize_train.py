@@ -195,7 +195,7 @@ def learn(
         with ray_output_to_stderr():
             options: dict[str, Any] = {"memory": how.memory, "veto": how.vetoed(), "meter": meter}
             return fit_tokenizer(tokenizer, files_in(texts, meter), reading, address=how.ray or None, **options)
-    text = Tally(blocks_in(texts, reading, meter))
+    text = CountedBlocks(blocks_in(texts, reading, meter))
     kind = kinds.of(tokenizer)
     if kind.name != "bpe":
         bounded = {"memory": how.memory, "meter": meter} if "memory" in kind.training else {}
@@ -208,7 +208,7 @@ def learn(
     return text.bytes
 
 
-class Tally:
+class CountedBlocks:
     """Blocks that are counted as they go by."""
 
     def __init__(self, blocks: Iterable[Block]) -> None:

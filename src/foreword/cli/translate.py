@@ -10,9 +10,9 @@ import typer
 
 from foreword import kinds
 from foreword.cli.options import (
+    CommandGroup,
     DeviceOption,
     ErrorsOption,
-    Group,
     MinCount,
     ModelFolder,
     OnErrors,
@@ -49,7 +49,11 @@ SIDE_HELP = "Sentences, one per line, compressed or not, or a data set such as [
 TARGET_HELP = "Their translations, line by line."
 
 app = typer.Typer(
-    cls=Group, name="translate", help="Learn to translate; translate.", no_args_is_help=True, epilog=TRAIN_EXAMPLES
+    cls=CommandGroup,
+    name="translate",
+    help="Learn to translate; translate.",
+    no_args_is_help=True,
+    epilog=TRAIN_EXAMPLES,
 )
 
 Target: TypeAlias = Annotated[

@@ -16,7 +16,7 @@ import numpy as np
 from foreword.cluster.connect import change_folder, connected, ray_module, result_of, wait_for_all
 from foreword.protocols import Meter
 from foreword.text.block import Block
-from foreword.text.segments import SEGMENT_BYTES, Segment, read_segment, segments_of
+from foreword.text.segments import SEGMENT_BYTES, FileSegment, read_segment, segments_of
 from foreword.text.sources import Reading, no_text
 from foreword.tokens.bpe import DEFAULT_MEMORY, BPETokenizer, Vetoed
 from foreword.tokens.counting import Counted, count_pieces_of, merge_counted
@@ -65,7 +65,7 @@ def fit_tokenizer(
 
 
 def count_on_ray(
-    tokenizer: PieceTokenizer, segments: Sequence[Segment], reading: Reading, meter: Meter | None = None
+    tokenizer: PieceTokenizer, segments: Sequence[FileSegment], reading: Reading, meter: Meter | None = None
 ) -> tuple[Counted, int]:
     """Return every distinct piece of the text with its count, and the bytes of the text. Ray must be connected."""
     ray = ray_module()
@@ -90,7 +90,7 @@ def own(counted: Counted) -> Counted:
 # On a worker
 
 
-def _count(segment: Segment, tokenizer: PieceTokenizer, folder: str, reading: Reading) -> tuple[Counted, int]:
+def _count(segment: FileSegment, tokenizer: PieceTokenizer, folder: str, reading: Reading) -> tuple[Counted, int]:
     change_folder(folder)
     size = 0
 

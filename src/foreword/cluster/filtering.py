@@ -30,7 +30,7 @@ from foreword.filtering.run import OnError, Report, filter_files
 from foreword.filtering.settings import Filtering
 from foreword.filtering.shards import OpenFilter
 from foreword.filtering.summary import Tally
-from foreword.filtering.worker import Done, Task, perform
+from foreword.filtering.worker import Done, ShardTask, perform
 from foreword.protocols import Meter
 from foreword.text.files import ADDRESS
 
@@ -62,7 +62,7 @@ def filter_on_ray(
     with connected(address) as ray:
 
         def perform_all(
-            opened: OpenFilter, tasks: list[Task], several: int, report: Callable[[int], None]
+            opened: OpenFilter, tasks: list[ShardTask], several: int, report: Callable[[int], None]
         ) -> Generator[Done, None, None]:
             return _performed(opened.filtering, tasks, processes, report)
 
@@ -75,12 +75,12 @@ def filter_on_ray(
 
 
 def _performed(
-    filtering: Filtering, tasks: list[Task], processes: int | None, report: Callable[[int], None]
+    filtering: Filtering, tasks: list[ShardTask], processes: int | None, report: Callable[[int], None]
 ) -> Generator[Done, None, None]:
     ray = ray_module()
     work = ray.remote(_perform).options(num_cpus=1, scheduling_strategy="SPREAD")
     run, folder = uuid.uuid4().hex, os.getcwd()  # noqa: PTH109
-    coming, running, read = iter(tasks), dict[Any, Task](), 0
+    coming, running, read = iter(tasks), dict[Any, ShardTask](), 0
     try:
         while True:
             most = processes or AHEAD * cluster_cores(ray)
@@ -101,7 +101,7 @@ def _performed(
             ray.cancel(ref, force=True)
 
 
-def _done(ref: Any, task: Task) -> tuple[Done, int]:
+def _done(ref: Any, task: ShardTask) -> tuple[Done, int]:
     ray = ray_module()
     try:
         done, size = ray.get(ref)
@@ -115,7 +115,7 @@ def _done(ref: Any, task: Task) -> tuple[Done, int]:
     return Done(task, done.tally, done.problem, done.fatal), size
 
 
-def _is_seen(task: Task) -> bool:
+def _is_seen(task: ShardTask) -> bool:
     """Return whether the result is visible here; listing the folder makes a network file system look again."""
     return task.path.is_file() or task.path.name in os.listdir(task.path.parent)  # noqa: PTH208
 
@@ -123,7 +123,7 @@ def _is_seen(task: Task) -> bool:
 # On a worker
 
 
-def _perform(run: str, folder: str, filtering: Filtering, task: Task) -> tuple[Done, int]:
+def _perform(run: str, folder: str, filtering: Filtering, task: ShardTask) -> tuple[Done, int]:
     """Perform a task; return its result, and how many bytes it read."""
     change_folder(folder)
     sizes: list[int] = []

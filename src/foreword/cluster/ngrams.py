@@ -40,7 +40,7 @@ from foreword.ngram.merge import (
 from foreword.ngram.model import NgramLM
 from foreword.protocols import Meter, TextTokenizer
 from foreword.storage.scratch import Scratch
-from foreword.text.segments import SEGMENT_BYTES, Segment, read_segment, segments_of
+from foreword.text.segments import SEGMENT_BYTES, FileSegment, read_segment, segments_of
 from foreword.text.sources import Reading, no_text
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
@@ -96,7 +96,7 @@ def fit_ngrams(
 
 def tabulate_on_ray(
     tokenizer: TextTokenizer,
-    segments: Sequence[Segment],
+    segments: Sequence[FileSegment],
     reading: Reading,
     order: int,
     ranges: int,
@@ -150,7 +150,7 @@ def _all_seen(parts: Sequence[Seen]) -> Seen:
 
 
 def _count(
-    segment: Segment, reference: list[Any], folder: str, reading: Reading, order: int, cuts: list[int]
+    segment: FileSegment, reference: list[Any], folder: str, reading: Reading, order: int, cuts: list[int]
 ) -> tuple[Windows | Seen, ...]:
     change_folder(folder)
     tokenizer = _fetched(reference[0])

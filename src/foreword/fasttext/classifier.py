@@ -70,7 +70,7 @@ Prediction = list[tuple[str, float]]
 
 
 @dataclass(slots=True)
-class Progress:
+class TrainingPosition:
     """The state of training: the next step, and each thread's random numbers, uint64 (threads, 1)."""
 
     step: int
@@ -111,7 +111,7 @@ class FastTextClassifier(ShownInNotebook):
         self.seed = seed
         self.threads = threads
         self._model: LineModel | None = None
-        self._progress: Progress | None = None
+        self._progress: TrainingPosition | None = None
         self._resumes = False
 
     def __repr__(self) -> str:
@@ -201,10 +201,10 @@ class FastTextClassifier(ShownInNotebook):
         """Whether training has finished; a model that was stopped before can be resumed."""
         return self._model is not None and self._progress is None
 
-    def _begin_or_resume(self, dictionary: Dictionary) -> tuple[LineModel, Progress]:
+    def _begin_or_resume(self, dictionary: Dictionary) -> tuple[LineModel, TrainingPosition]:
         if not self._resumes or self._progress is None:
             random = np.random.default_rng(self.seed).integers(0, 1 << 63, (self.threads, 1), np.int64)
-            self._model, self._progress = self._untrained(dictionary), Progress(0, random.astype(np.uint64))
+            self._model, self._progress = self._untrained(dictionary), TrainingPosition(0, random.astype(np.uint64))
         else:
             if self.model.dictionary != dictionary:
                 raise InputError("the texts and labels are not those that training began with")
@@ -363,7 +363,7 @@ class FastTextClassifier(ShownInNotebook):
         self._check_settings()
         if not 0 <= step <= self.epochs * -(-STEPS // self.epochs):
             raise ValueError(f"step {step}: expected one of those that training has")
-        self._progress = Progress(step, checked(arrays, "random", np.uint64, (self.threads, 1)).copy())
+        self._progress = TrainingPosition(step, checked(arrays, "random", np.uint64, (self.threads, 1)).copy())
         self._resumes = True
 
 

@@ -38,7 +38,7 @@ from foreword.protocols import Meter, Parts, Step
 from foreword.storage.joined import separated
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import LearntVocab
-from foreword.vectors.rows import Rows
+from foreword.vectors.rows import VectorRows
 from foreword.vectors.training import (
     SENTENCE,
     Rounds,
@@ -294,7 +294,7 @@ def file_of_vectors(vectors: WordVectors) -> FastTextFile:
     table = vectors.subwords
     if table is None:
         raise InputError("these vectors have no subwords: write them as a word2vec file")
-    rows = Rows(table.matrix, table.scales).floats(slice(None))
+    rows = VectorRows(table.matrix, table.scales).floats(slice(None))
     plain = replace(table, matrix=rows, scales=None)
     words = separated(vectors.data, vectors.offsets)
     buckets, offsets = _buckets_without_end(Words(vectors.data, vectors.offsets), words, table)

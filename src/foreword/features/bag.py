@@ -22,7 +22,7 @@ from foreword.errors import InputError, SettingError
 from foreword.features.counting import Cutting, Texts, canonical
 from foreword.features.estimator import EstimatorNotFittedError, Transformer
 from foreword.features.plain import Split
-from foreword.features.vocabulary import HashedColumns, Keep, Lexicon, Memory, Terms, Vocabulary
+from foreword.features.vocabulary import HashedColumns, Keep, LearntColumns, Lexicon, Terms, Vocabulary
 from foreword.protocols import Counts, Json, Parts
 
 MOST_COLUMNS = np.iinfo(np.int32).max
@@ -150,7 +150,7 @@ class BagOfWords(Transformer):
     def _has_learnt(self) -> bool:
         return "_memory" in vars(self)
 
-    def _learnt(self) -> Memory:
+    def _learnt(self) -> LearntColumns:
         if not self._has_learnt():
             raise EstimatorNotFittedError(self, "texts")
         return self._memory
@@ -190,7 +190,7 @@ class BagOfWords(Transformer):
 
     # Settings
 
-    def _new_memory(self) -> Memory:
+    def _new_memory(self) -> LearntColumns:
         self._check_settings()
         shortest, longest = self.ngrams
         cutting = Cutting(self.split, bool(self.lowercase), (int(shortest), int(longest)))

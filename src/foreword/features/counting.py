@@ -340,7 +340,7 @@ class Entries(NamedTuple):
 
 
 def entries_of(
-    texts: Texts, cutting: Cutting, numbers: Numbers, tallies: Sequence[Tally], *, grow: bool
+    texts: Texts, cutting: Cutting, numbers: Numbers, tallies: Sequence[TermStatistics], *, grow: bool
 ) -> Iterator[list[Entries]]:
     """Yield for each block of documents the entries of all levels, in buffers that are reused.
 
@@ -355,7 +355,7 @@ def entries_of(
         ]
 
 
-class Tally:
+class TermStatistics:
     """Statistics of each number: in how many documents it occurred, and how often in all."""
 
     def __init__(self, signed: bool = False) -> None:
@@ -392,7 +392,7 @@ class Tally:
         self.tallies = np.stack((np.zeros(len(documents), np.int64), documents, totals), axis=1).ravel()
 
 
-class Rows:
+class PendingRows:
     """Buffered rows whose numbers have no columns yet."""
 
     def __init__(self) -> None:

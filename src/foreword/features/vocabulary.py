@@ -19,10 +19,10 @@ from foreword.features.counting import (
     Cutting,
     Entries,
     HashNumbers,
+    PendingRows,
     Pieces,
-    Rows,
-    Tally,
     TermNumbers,
+    TermStatistics,
     Texts,
     entries_of,
 )
@@ -115,7 +115,9 @@ class Keep:
         return kept
 
 
-def choose(numbers: TermNumbers, tallies: Sequence[Tally], seen: int, keep: Keep) -> tuple[Vocabulary, list[Ints]]:
+def choose(
+    numbers: TermNumbers, tallies: Sequence[TermStatistics], seen: int, keep: Keep
+) -> tuple[Vocabulary, list[Ints]]:
     """Return the vocabulary, and the column of each number at each level, -1 if it has none."""
     tree = _Tree(numbers)
     order = tree.alphabetical()
@@ -167,9 +169,9 @@ def _columns(terms: Longs, numbers: Ints, ending: Bools, size: int) -> Ints:
     return columns
 
 
-def tallies_of(vocabulary: Vocabulary, columns: Sequence[Ints]) -> list[Tally]:
+def tallies_of(vocabulary: Vocabulary, columns: Sequence[Ints]) -> list[TermStatistics]:
     """Return the statistics that the vocabulary has retained, level by level."""
-    tallies = [Tally() for _ in columns]
+    tallies = [TermStatistics() for _ in columns]
     for tally, indices in zip(tallies, columns, strict=True):
         documents, counts = (
             np.where(indices < 0, 0, kept[indices]) for kept in (vocabulary.documents, vocabulary.counts)
@@ -226,7 +228,7 @@ class _Tree:
         return Terms(data, offsets)
 
 
-class Memory(Protocol):
+class LearntColumns(Protocol):
     """What a bag has learnt. width: columns; seen: documents; documents: int64 (width,), how many used each column."""
 
     @property
@@ -253,7 +255,7 @@ class Learning(NamedTuple):
     """Everything seen so far: the terms, the statistics of each level, and the number of documents."""
 
     numbers: TermNumbers
-    tallies: list[Tally]
+    tallies: list[TermStatistics]
     seen: int
 
 
@@ -304,7 +306,7 @@ class Lexicon:
     def rows(self, texts: Texts) -> Counts:
         """Return the rows of texts, int64 CSR (documents, width), without learning."""
         numbers, columns = self._columns()
-        tallies = [Tally() for _ in columns]
+        tallies = [TermStatistics() for _ in columns]
         rows = _buffered(entries_of(texts, self.cutting, numbers, tallies, grow=False))
         return rows.matrix(columns, self.width)
 
@@ -341,7 +343,7 @@ class Lexicon:
             numbers, columns = self._columns()
             return Learning(numbers, tallies_of(self._vocabulary, columns), self._vocabulary.seen)
         numbers = TermNumbers(*self.cutting.runs)
-        return Learning(numbers, [Tally() for _ in numbers.sizes], 0)
+        return Learning(numbers, [TermStatistics() for _ in numbers.sizes], 0)
 
     def _columns(self) -> tuple[TermNumbers, list[Ints]]:
         """Return the numbers of terms, and the columns of numbers."""
@@ -357,7 +359,7 @@ class HashedColumns:
     def __init__(self, cutting: Cutting, columns: int, signed: bool) -> None:
         self.cutting = cutting
         self.numbers = HashNumbers(*cutting.runs, columns, signed)
-        self.tally = Tally(signed)
+        self.tally = TermStatistics(signed)
         self.seen = 0
 
     @property
@@ -383,7 +385,7 @@ class HashedColumns:
 
     def rows(self, texts: Texts) -> Counts:
         """Return the rows of texts, int64 CSR (documents, width), without learning."""
-        return self._rows(texts, Tally(self.numbers.signed))
+        return self._rows(texts, TermStatistics(self.numbers.signed))
 
     def restore(self, documents: Longs, seen: int) -> None:
         """Take over saved counts; raise a ValueError if they are malformed."""
@@ -397,15 +399,15 @@ class HashedColumns:
     def finish(self) -> None:
         """Do nothing: there are no terms to leave out."""
 
-    def _entries(self, texts: Texts, tally: Tally) -> Iterator[list[Entries]]:
+    def _entries(self, texts: Texts, tally: TermStatistics) -> Iterator[list[Entries]]:
         return entries_of(texts, self.cutting, self.numbers, [tally], grow=False)
 
-    def _rows(self, texts: Texts, tally: Tally) -> Counts:
+    def _rows(self, texts: Texts, tally: TermStatistics) -> Counts:
         return _buffered(self._entries(texts, tally)).matrix([np.zeros(0, np.int32)], self.width)
 
 
-def _buffered(blocks: Iterator[list[Entries]]) -> Rows:
-    rows = Rows()
+def _buffered(blocks: Iterator[list[Entries]]) -> PendingRows:
+    rows = PendingRows()
     for block in blocks:
         rows.add(block)
     return rows

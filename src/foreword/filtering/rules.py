@@ -45,7 +45,7 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Condition:
     """A column compared with a value, or with another column."""
 
     column: str
@@ -102,7 +102,7 @@ class Joined:
         return f" {self.how} ".join(f"({part})" if isinstance(part, Joined) else str(part) for part in self.parts)
 
 
-Expression = Comparison | Joined
+Expression = Condition | Joined
 
 
 def parse_rule(text: str) -> Expression:
@@ -166,7 +166,7 @@ def check_rule(rule: Expression, columns: Sequence[Column], table: Thresholds | 
         raise SettingError(f"--keep {rule}: expected a number or {TABLE} after {rule.sign}")
 
 
-def _column(rule: Comparison, name: str, columns: Sequence[Column]) -> Column | None:
+def _column(rule: Condition, name: str, columns: Sequence[Column]) -> Column | None:
     """Return the column of that name, or None for a field of the rows."""
     wanted = bare(name, [column.name for column in columns])
     column = next((column for column in columns if column.name == wanted), None)
@@ -179,7 +179,7 @@ def _column(rule: Comparison, name: str, columns: Sequence[Column]) -> Column | 
     return column
 
 
-def _check_columns(rule: Comparison, one: Column | None, other: Column | None) -> None:
+def _check_columns(rule: Condition, one: Column | None, other: Column | None) -> None:
     names = [column.names is not None for column in (one, other) if column is not None]
     if any(names) and rule.sign not in ("=", "!="):
         raise SettingError(f"--keep {rule}: a name can only be = or != to another")
@@ -264,15 +264,15 @@ class _Parser:
             values = [self._word("a value")]
             while self._takes(","):
                 values.append(self._word("a value"))
-            parts = tuple(Comparison(column, "=", value) for value in values)
+            parts = tuple(Condition(column, "=", value) for value in values)
             return parts[0] if len(parts) == 1 else Joined("or", parts)
         sign = next((sign for sign in (*_COMPARE, "==") if self._takes(sign)), None)
         if sign is None:
             raise self._wrong(f"expected =, !=, <, <=, >, >= or in after {column!r}")
         sign = "=" if sign == "==" else sign
         if self._applies():
-            return Comparison(column, sign, self._column(), of_column=True)
-        return Comparison(column, sign, self._word("a value"))
+            return Condition(column, sign, self._column(), of_column=True)
+        return Condition(column, sign, self._word("a value"))
 
     def _applies(self) -> bool:
         """Return whether p(…) or column(…) follows."""

@@ -22,7 +22,7 @@ from foreword.filtering.settings import Filtering
 from foreword.filtering.shards import OpenFilter, Part, Shard, check_disjoint
 from foreword.filtering.summary import Tally, best_shares, values_in
 from foreword.filtering.tables import read_table
-from foreword.filtering.worker import Done, Perform, Task, end_if_imported, perform_all
+from foreword.filtering.worker import Done, Perform, ShardTask, end_if_imported, perform_all
 from foreword.native.parallel import cores
 from foreword.ngram.kenlm_format import looks_like_kenlm
 from foreword.protocols import Meter
@@ -169,7 +169,7 @@ class _Run:
     def _thresholds(self, judge: Judge, left: list[Shard]) -> dict[str, tuple[float, ...]]:
         """Do the first of two passes: score everything, write the scores to disk, and return the thresholds."""
         tasks = [
-            Task(part, judge, self._scores(shard, part), shard.relative, first=True)
+            ShardTask(part, judge, self._scores(shard, part), shard.relative, first=True)
             for shard in left
             for part in shard.parts
             if not self._is_done(f"scores {shard.relative} {part.number}", shard, self._scores(shard, part))
@@ -194,7 +194,7 @@ class _Run:
                 path = self.ledger.parts / shard.file_of(part, "part")
                 scores = self._scores(shard, part) if self.filtering.two_passes else None
                 if not self._is_done(f"part {shard.relative} {part.number}", shard, path):
-                    tasks.append(Task(part, judge, path, self.ledger.place(shard.relative), scores))
+                    tasks.append(ShardTask(part, judge, path, self.ledger.place(shard.relative), scores))
         missing = Counter(task.part.shard for task in tasks)
         with self._placing() as put_in_place:
             for shard in self._whole(left):
@@ -213,7 +213,7 @@ class _Run:
                 if not missing[part.shard] and shard.relative not in self.problems:
                     put_in_place(shard)
 
-    def _perform(self, tasks: list[Task], phase: str) -> Iterator[Done]:
+    def _perform(self, tasks: list[ShardTask], phase: str) -> Iterator[Done]:
         """Yield what is finished. A file that cannot be read is skipped, or stops the run."""
         sizes = {shard.parts[0].shard: shard.size for shard in self.shards}
         total = sum(task.part.stop - task.part.start or sizes[task.part.shard] for task in tasks)

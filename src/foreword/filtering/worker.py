@@ -38,7 +38,7 @@ SILENCE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ShardTask:
     """One part and what is to be done with it.
 
     path: of the result; name: of the result in messages. scores: what a first pass has written. first: whether this is
@@ -57,17 +57,17 @@ class Task:
 class Done:
     """The tally of a task, or what went wrong; fatal: whether other files would fail too."""
 
-    task: Task
+    task: ShardTask
     tally: Tally
     problem: str | None = None
     fatal: bool = False
 
 
-Perform: TypeAlias = "Callable[[OpenFilter, list[Task], int, Callable[[int], None]], Generator[Done, None, None]]"
+Perform: TypeAlias = "Callable[[OpenFilter, list[ShardTask], int, Callable[[int], None]], Generator[Done, None, None]]"
 """What performs tasks, such as ``perform_all``."""
 
 
-def perform(opened: OpenFilter, task: Task, report: Callable[[int], None]) -> Done:
+def perform(opened: OpenFilter, task: ShardTask, report: Callable[[int], None]) -> Done:
     """Perform a task. A file that cannot be read or written is an answer, not an exception."""
     try:
         return Done(task, _performed(opened, task, report))
@@ -84,14 +84,14 @@ def perform(opened: OpenFilter, task: Task, report: Callable[[int], None]) -> Do
     return Done(task, Tally(), problem)
 
 
-def _performed(opened: OpenFilter, task: Task, report: Callable[[int], None]) -> Tally:
+def _performed(opened: OpenFilter, task: ShardTask, report: Callable[[int], None]) -> Tally:
     if task.first:
         return opened.write_scores(task.part, task.judge, task.path, report)
     return opened.write_part(task.part, task.judge, task.path, task.name, report, task.scores)
 
 
 def perform_all(
-    opened: OpenFilter, tasks: list[Task], processes: int, report: Callable[[int], None]
+    opened: OpenFilter, tasks: list[ShardTask], processes: int, report: Callable[[int], None]
 ) -> Generator[Done, None, None]:
     """Perform tasks, on several processes if there are several, and yield them as they finish.
 
@@ -102,7 +102,9 @@ def perform_all(
     return _in_parallel(opened, tasks, min(processes, len(tasks)), report)
 
 
-def _in_turn(opened: OpenFilter, tasks: Iterable[Task], report: Callable[[int], None]) -> Generator[Done, None, None]:
+def _in_turn(
+    opened: OpenFilter, tasks: Iterable[ShardTask], report: Callable[[int], None]
+) -> Generator[Done, None, None]:
     total = 0
 
     def more(size: int) -> None:
@@ -115,7 +117,7 @@ def _in_turn(opened: OpenFilter, tasks: Iterable[Task], report: Callable[[int], 
 
 
 def _in_parallel(
-    opened: OpenFilter, tasks: list[Task], processes: int, report: Callable[[int], None]
+    opened: OpenFilter, tasks: list[ShardTask], processes: int, report: Callable[[int], None]
 ) -> Generator[Done, None, None]:
     """One thread of this process works too: it has the models open while the others are still starting."""
     context = multiprocessing.get_context("spawn")
@@ -217,7 +219,7 @@ def _start(filtering: Filtering, counter: Any, begun: Any) -> None:
     report_cut_files()
 
 
-def _perform_here(task: Task) -> Done:
+def _perform_here(task: ShardTask) -> Done:
     return perform(_opened(_here[0]), task, _here[1])
 
 

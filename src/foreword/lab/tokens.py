@@ -30,7 +30,7 @@ class AskMerges(Asked):
     merges: int = Field(60, ge=0, le=500)
 
 
-class Learnt(NamedTuple):
+class LearntTokenizer(NamedTuple):
     """A tokenizer with the rank and the count of each merge."""
 
     tokenizer: BPETokenizer
@@ -38,7 +38,7 @@ class Learnt(NamedTuple):
     counts: dict[tuple[str, str], int]
 
     @classmethod
-    def of(cls, tokenizer: BPETokenizer) -> Learnt:
+    def of(cls, tokenizer: BPETokenizer) -> LearntTokenizer:
         """Return a tokenizer with the record of its training."""
         vocab = tokenizer.vocab
         ranks = {pair: rank for rank, pair in enumerate(tokenizer.merge_names(), 1)}
@@ -52,7 +52,7 @@ class Merges:
     def __init__(self, texts: Callable[[], Sequence[str]]) -> None:
         self._texts = texts
         self._lock = threading.Lock()
-        self._learnt: Learnt | None = None
+        self._learnt: LearntTokenizer | None = None
 
     def replay(self, text: str, source: Source, merges: int) -> dict[str, Any]:
         """Return for each step the pair, its count in the text it was learnt from, and the tokens after it."""
@@ -65,15 +65,15 @@ class Merges:
             steps.append({"merge": pair, "count": count, "tokens": step["tokens"], "vocabulary": alphabet + rank})
         return {"steps": steps, "learnt": len(learnt.ranks), "characters": len(text)}
 
-    def _from(self, text: str, merges: int) -> Learnt:
+    def _from(self, text: str, merges: int) -> LearntTokenizer:
         size = len(set(text)) + 2 + merges  # the end and the unknown one are in the vocabulary, too
-        return Learnt.of(BPETokenizer(size, kind="characters", min_frequency=2).fit([text]))
+        return LearntTokenizer.of(BPETokenizer(size, kind="characters", min_frequency=2).fit([text]))
 
-    def _from_corpus(self) -> Learnt:
+    def _from_corpus(self) -> LearntTokenizer:
         with self._lock:
             if self._learnt is None:
                 tokenizer = BPETokenizer(MERGES, kind="characters", min_frequency=2)
-                self._learnt = Learnt.of(tokenizer.fit(self._texts()))
+                self._learnt = LearntTokenizer.of(tokenizer.fit(self._texts()))
             return self._learnt
 
 

@@ -42,7 +42,7 @@ from foreword.nn.layers import gru, lstm, min_gru, rnn
 
 
 @dataclass(frozen=True, slots=True)
-class Examples:
+class TaskExamples:
     """Inputs x (T, B, I), float32, and targets ``wanted`` (n, B) of the last n steps: symbols (int64) or numbers
     (float32).
     """
@@ -60,7 +60,7 @@ class MemoryTask(Protocol):
     def inputs(self) -> int: ...
     @property
     def outputs(self) -> int: ...
-    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:
+    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> TaskExamples:
         """Draw examples, at another lag if one is given."""
         ...
 
@@ -82,13 +82,13 @@ class Recall:
         """Number of outputs."""
         return self.symbols
 
-    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:
+    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> TaskExamples:
         """Draw examples, at another lag if one is given."""
         steps = _check_lag(self.lag if lag is None else lag)
         first = random.integers(self.symbols, size=(1, examples))
         others = self.symbols + random.integers(self.symbols, size=(steps, examples))
         question = np.full((1, examples), 2 * self.symbols)
-        return Examples(one_hot(np.concatenate((first, others, question)), self.inputs), first)
+        return TaskExamples(one_hot(np.concatenate((first, others, question)), self.inputs), first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,13 @@ class Copying:
         """Number of outputs."""
         return self.symbols
 
-    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:
+    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> TaskExamples:
         """Draw examples, at another lag if one is given."""
         steps = _check_lag(self.lag if lag is None else lag)
         items = random.integers(self.symbols, size=(self.items, examples))
         blanks = np.full((steps, examples), self.symbols)
         questions = np.full((self.items, examples), self.symbols + 1)
-        return Examples(one_hot(np.concatenate((items, blanks, questions)), self.inputs), items)
+        return TaskExamples(one_hot(np.concatenate((items, blanks, questions)), self.inputs), items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Adding:
         """Number of outputs."""
         return 1
 
-    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> Examples:
+    def draw(self, examples: int, random: np.random.Generator, lag: int | None = None) -> TaskExamples:
         """Draw examples, at another lag if one is given."""
         steps = _check_lag(self.lag if lag is None else lag) + 1
         x = np.zeros((max(steps, 2), examples, 2), np.float32)
@@ -144,7 +144,7 @@ class Adding:
         second = random.integers(steps // 2, steps, size=examples)
         x[first, columns, 1] = x[second, columns, 1] = 1
         total = x[first, columns, 0] + x[second, columns, 0] - 1
-        return Examples(x, total[None].astype(np.float32))
+        return TaskExamples(x, total[None].astype(np.float32))
 
 
 def one_hot(ids: Ids, size: int) -> Floats:
@@ -351,7 +351,7 @@ def run_layer(kind: str, x: Tensor, weights: Sequence[Tensor]) -> Tensor:
 
 
 def _answer(
-    kind: str, weights: Sequence[Tensor], head: tuple[Tensor, Tensor], examples: Examples
+    kind: str, weights: Sequence[Tensor], head: tuple[Tensor, Tensor], examples: TaskExamples
 ) -> tuple[Tensor, Tensor]:
     """Return the network's answers at the scored steps (n, B, outputs), and the targets (n, B)."""
     states = run_layer(kind, torch.from_numpy(examples.x), weights)[-len(examples.wanted) :]

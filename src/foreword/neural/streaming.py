@@ -90,7 +90,7 @@ class Streaming:
             from_h = matrix(weights[w_h], weights[b_h], kind) if w_h in weights else None
             rounds = tuple(_round(weights, name, kind) for name in round_names(layer, network.mogrify))
             cell = "capped" if network.variant.capped else network.cell
-            self._layers.append(_Layer(cell, units, place, from_x, from_h, rounds))
+            self._layers.append(_StreamedLayer(cell, units, place, from_x, from_h, rounds))
             place += self._layers[-1].width
         self._width = place
         gates = len(weights[layer_names(0)[0]])
@@ -181,7 +181,7 @@ class Streaming:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
+class _StreamedLayer:
     """place: where in a state its h begins; c follows in an LSTM. A minimal GRU has no product with h. rounds: the
     matrices by which input and state gate each other first, see ``nn/layers.py``.
     """

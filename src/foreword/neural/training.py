@@ -77,7 +77,7 @@ class UnknownWords:
         return ids.index_fill(0, torch.from_numpy(chosen).to(ids.device), self.id)
 
 
-class Reading:
+class TextRing:
     """A text as B rows of L words. The text is a ring: what comes before its first word is its last, an end.
 
     In each epoch the ring is cut at another word, and each row begins at another of its words, so that no two epochs
@@ -184,7 +184,7 @@ class LanguageModelTask(Task):
         offsets = np.asarray(self.corpus.offsets) if training.shuffle else None
         share = group.rank, group.size
         unknown = UnknownWords.of(self.corpus, training.unknown)
-        self.reading = Reading(
+        self.reading = TextRing(
             ids, training.batch, training.steps, offsets=offsets, vary=training.vary, share=share, unknown=unknown
         )
         self.inputs = torch.zeros(self.reading.length, self.reading.rows, dtype=torch.int64, device=device)

@@ -38,7 +38,7 @@ WIDER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Masks:
+class BlockMasks:
     """words (V,); input and output (1, B, D); between: one (1, B, D) for each of the two halves of each layer."""
 
     words: Tensor
@@ -95,16 +95,18 @@ class TransformerNetwork:
         filled = torch.zeros(texts, dtype=torch.int64, device=like.device)
         return filled, *(like.new_zeros(texts, self.context - 1, 2 * self.units) for _ in range(self.layers))
 
-    def masks(self, dropout: Dropout, texts: int, like: Tensor, generator: torch.Generator | None) -> Masks:
+    def masks(self, dropout: Dropout, texts: int, like: Tensor, generator: torch.Generator | None) -> BlockMasks:
         """Draw the dropout masks of a chunk."""
-        return Masks(
+        return BlockMasks(
             draw_mask((self.vocab,), dropout.words, like, generator),
             locked_mask(texts, self.units, dropout.input, like, generator),
             tuple(locked_mask(texts, self.units, dropout.between, like, generator) for _ in range(2 * self.layers)),
             locked_mask(texts, self.units, dropout.output, like, generator),
         )
 
-    def read(self, weights: Weights, ids: Tensor, state: State, masks: Masks | None = None) -> tuple[Tensor, State]:
+    def read(
+        self, weights: Weights, ids: Tensor, state: State, masks: BlockMasks | None = None
+    ) -> tuple[Tensor, State]:
         """A long text is read ``context`` words at a time, so that what attention holds stays small."""
         out = []
         for piece in torch.split(ids, self.context):
@@ -112,7 +114,9 @@ class TransformerNetwork:
             out.append(hidden)
         return torch.cat(out), state
 
-    def _read_piece(self, weights: Weights, ids: Tensor, state: State, masks: Masks | None) -> tuple[Tensor, State]:
+    def _read_piece(
+        self, weights: Weights, ids: Tensor, state: State, masks: BlockMasks | None
+    ) -> tuple[Tensor, State]:
         filled, *remembered = state
         x = embed(weights, ids, masks)
         bias = self._bias(len(ids), filled, x)

@@ -38,7 +38,7 @@ from foreword.ngram.kernels_arpa import (
     ODD,
     PENDING,
     ROWS,
-    WordTable,
+    WordArrays,
     batch_of,
     read_ngrams,
     read_unigrams,
@@ -379,7 +379,7 @@ class _Section:
         lines, batch = self.lines, batch_of(self.order)
         # Of more n-grams than can exist, one is listed twice: a small compressed file cannot hold any number of them.
         enough = min(self.declared, (model.vocab_size + 1) ** self.order + 1)
-        strings = WordTable(words.table.slots, words.table.arena, words.table.starts, words.ids)
+        strings = WordArrays(words.table.slots, words.table.arena, words.table.starts, words.ids)
         status = MORE
         while status != ENOUGH:
             status = read_ngrams(

@@ -92,7 +92,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class FileLayout:
     """Where the parts of a file are.
 
     vocabulary: offset of the hashes; hashes: how many slots or sorted hashes there are; bound: all ids are below it.
@@ -118,7 +118,7 @@ def looks_like_kenlm(path: str | Path) -> bool:
         return file.read(len(FAMILY)) == FAMILY
 
 
-def read_layout(data: Bytes, name: str, size: int | None = None) -> Layout:
+def read_layout(data: Bytes, name: str, size: int | None = None) -> FileLayout:
     """Check the header and the sizes of a mapped file. name: of the file, for messages.
 
     size: of the file, if ``data`` is only its beginning.
@@ -214,7 +214,7 @@ def header_end(order: int) -> int:
 # Hash tables
 
 
-def _probing_layout(header: Header, sizes: _Sizes) -> Layout:
+def _probing_layout(header: Header, sizes: _Sizes) -> FileLayout:
     start = sizes.take(8)
     if sizes.number(start, "<I") != 0:
         raise sizes.error(f"vocabulary version {sizes.number(start, '<I')}, not 0")
@@ -230,7 +230,7 @@ def _probing_layout(header: Header, sizes: _Sizes) -> Layout:
         record = 16 + rest if k + 1 < header.order else 12
         shapes[k, :3] = sizes.take(record * slots_of(count, header.multiplier)), 0, record
         shapes[k, SIZE] = slots_of(count, header.multiplier)
-    return Layout(header, vocabulary, slots, bound, shapes, sizes.at)
+    return FileLayout(header, vocabulary, slots, bound, shapes, sizes.at)
 
 
 def slots_of(count: int, multiplier: float) -> int:
@@ -241,7 +241,7 @@ def slots_of(count: int, multiplier: float) -> int:
 # Tries
 
 
-def _trie_layout(header: Header, sizes: _Sizes) -> Layout:
+def _trie_layout(header: Header, sizes: _Sizes) -> FileLayout:
     counts = header.counts
     start = sizes.take(8 + 8 * counts[0])
     hashes = sizes.number(start, "<Q")
@@ -256,7 +256,7 @@ def _trie_layout(header: Header, sizes: _Sizes) -> Layout:
     shapes[0, :3] = sizes.take(16 * (counts[0] + 2)), counts[0] + 2, 128
     for k in range(1, header.order):
         _take_order(header, sizes, shapes, k)
-    return Layout(header, start + 8, hashes, hashes + 1, shapes, sizes.at)
+    return FileLayout(header, start + 8, hashes, hashes + 1, shapes, sizes.at)
 
 
 def _take_tables(header: Header, sizes: _Sizes, shapes: Longs) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from foreword.arrays import Bytes, Ints, Longs
 from foreword.errors import ForewordError, InputError
-from foreword.ngram.kenlm_format import COLUMNS, HASHED_WORD, PROBING, TRIE, Layout
+from foreword.ngram.kenlm_format import COLUMNS, HASHED_WORD, PROBING, TRIE, FileLayout
 from foreword.ngram.kernels_kenlm import FULL, KenlmArrays, encode_words, find_words
 from foreword.protocols import Json, Parts
 from foreword.text.block import Block
@@ -49,7 +49,7 @@ class HashedWords:
         self.vocab = Vocab.from_reader(model.bound - (self.begin > 0), read, unknown=0, end=self.end)
 
     @classmethod
-    def in_file(cls, model: KenlmArrays, layout: Layout, name: str) -> Self:
+    def in_file(cls, model: KenlmArrays, layout: FileLayout, name: str) -> Self:
         """Open the vocabulary of a mapped file."""
         words = None if layout.words is None else partial(read_words, model.data, layout.words, layout.bound, name)
         return cls(model, words, name)

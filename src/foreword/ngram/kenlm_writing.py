@@ -33,8 +33,8 @@ from foreword.ngram.kenlm_format import (
     WEIGHT_AT,
     WEIGHT_BITS,
     WORD_BITS,
+    FileLayout,
     Header,
-    Layout,
     header_end,
     read_layout,
     render_header,
@@ -166,7 +166,7 @@ def _marked_orders(model: Log10Ngrams, ids: Longs) -> Iterator[_Order]:
 # Probing
 
 
-def _fill_probing(data: Bytes, layout: Layout, hashes: ULongs, orders: Iterator[_Order]) -> None:
+def _fill_probing(data: Bytes, layout: FileLayout, hashes: ULongs, orders: Iterator[_Order]) -> None:
     table = data[layout.vocabulary : layout.vocabulary + HASHED_WORD * layout.hashes]
     ids = np.arange(1, len(hashes), dtype=np.uint32)[:, None]
     if kernels.insert_records(hashes[1:], ids, table, layout.hashes, HASHED_WORD) >= 0:
@@ -190,7 +190,7 @@ def _fill_probing(data: Bytes, layout: Layout, hashes: ULongs, orders: Iterator[
 # Trie
 
 
-def _fill_trie(data: Bytes, layout: Layout, hashes: ULongs, orders: Iterator[_Order]) -> None:
+def _fill_trie(data: Bytes, layout: FileLayout, hashes: ULongs, orders: Iterator[_Order]) -> None:
     """Write every order when the next one is known, which tells where its n-grams' children begin."""
     data[layout.vocabulary : layout.vocabulary + 8 * len(hashes)] = hashes.view(np.uint8)
     below: tuple[_Order, Longs] | None = None
@@ -215,7 +215,7 @@ def _begins(order: _Order, rank: Longs, ends: ULongs, k: int) -> ULongs:
     return np.concatenate((np.zeros(1, np.int64), np.cumsum(counts))).astype(np.uint64)
 
 
-def _write_order(data: Bytes, layout: Layout, k: int, order: _Order, rank: Longs, begins: ULongs | None) -> None:
+def _write_order(data: Bytes, layout: FileLayout, k: int, order: _Order, rank: Longs, begins: ULongs | None) -> None:
     shape = layout.shapes[k]
     start, record = int(shape[START]), int(shape[RECORD])
     logs, weights = order.logs[rank], order.weights[rank]

@@ -222,7 +222,7 @@ def read_unigrams(
     return ENOUGH
 
 
-class WordTable(NamedTuple):
+class WordArrays(NamedTuple):
     """The arrays of a ``StringTable``, and the id of each string, ``words`` for ``<s>``."""
 
     slots: ULongs
@@ -294,7 +294,7 @@ def _cut_batch(
 
 
 @inlined
-def _find_words(data: Bytes, order: int, strings: WordTable, start: int, batch: EntryBatch, filled: int) -> int:
+def _find_words(data: Bytes, order: int, strings: WordArrays, start: int, batch: EntryBatch, filled: int) -> int:
     """Set ``found`` to the words' ids; return how many entries come before one with an invalid word."""
     for entry in range(filled):
         for word in range(order * entry, order * entry + order):
@@ -332,7 +332,7 @@ def _find_contexts(order: int, tables: HashTables, batch: EntryBatch, filled: in
 
 @kernel
 def read_ngrams(
-    data: Bytes, declared: int, order: int, highest: bool, strings: WordTable, tables: HashTables,
+    data: Bytes, declared: int, order: int, highest: bool, strings: WordArrays, tables: HashTables,
     rows: ULongs, values: Floats, pending: Ints, places: Longs, batch: EntryBatch, scale: float, position: Longs,
 ) -> int:  # fmt: skip
     """Read n-grams, of two words or more, as rows to be inserted into a hash table; return why it stopped.

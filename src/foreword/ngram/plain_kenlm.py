@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from foreword.ngram import kenlm_format as form
-from foreword.ngram.kenlm_format import Layout, read_layout
+from foreword.ngram.kenlm_format import FileLayout, read_layout
 
 NO_EXTENSION = struct.pack("<f", -0.0)
 MASK = (1 << 64) - 1
 
 
 @dataclass(frozen=True)
-class Entry:
+class NgramEntry:
     """An n-gram. extends: whether it ends a longer one. place: its key, or the range of its children, for ``child``."""
 
     log: np.float32
@@ -103,7 +103,7 @@ def chained(key: int, word: int) -> int:
 
 
 class _HashTables:
-    def __init__(self, data: bytes, layout: Layout) -> None:
+    def __init__(self, data: bytes, layout: FileLayout) -> None:
         self.data = data
         self.layout = layout
 
@@ -112,11 +112,11 @@ class _HashTables:
         id = 0 if at is None else int.from_bytes(self.data[at + 8 : at + 12], "little")
         return id if id < self.layout.bound else 0
 
-    def unigram(self, word: int) -> Entry:
+    def unigram(self, word: int) -> NgramEntry:
         start, _, size = self.layout.shapes[0, :3].tolist()
         return self._entry(start + size * word, word, highest=False)
 
-    def child(self, entry: Entry, length: int, before: int) -> Entry | None:
+    def child(self, entry: NgramEntry, length: int, before: int) -> NgramEntry | None:
         key = chained(entry.place, before)
         start, slots, size = self.layout.shapes[length - 1, :3].tolist()
         at = self._find(start, slots, size, key)
@@ -132,14 +132,14 @@ class _HashTables:
                 return None
         raise ValueError("a hash table has no free slot")
 
-    def _entry(self, at: int, key: int, *, highest: bool) -> Entry:
+    def _entry(self, at: int, key: int, *, highest: bool) -> NgramEntry:
         log, weight = struct.unpack_from("<ff", self.data + bytes(4), at)
         extends = not np.signbit(log)
-        return Entry(np.float32(-abs(log)), np.float32(0 if highest else weight), bool(extends), key)
+        return NgramEntry(np.float32(-abs(log)), np.float32(0 if highest else weight), bool(extends), key)
 
 
 class _Trie:
-    def __init__(self, data: bytes, layout: Layout) -> None:
+    def __init__(self, data: bytes, layout: FileLayout) -> None:
         self.data = data
         self.layout = layout
 
@@ -148,21 +148,21 @@ class _Trie:
         index = int(np.searchsorted(hashes, np.uint64(key)))
         return index + 1 if index < len(hashes) and int(hashes[index]) == key else 0
 
-    def unigram(self, word: int) -> Entry:
+    def unigram(self, word: int) -> NgramEntry:
         log, weight = struct.unpack_from("<ff", self.data, int(self.layout.shapes[0, form.START]) + 16 * word)
         children = self._pointer(1, word), self._pointer(1, word + 1)
-        return Entry(np.float32(log), np.float32(weight), children[0] < children[1], children)
+        return NgramEntry(np.float32(log), np.float32(weight), children[0] < children[1], children)
 
-    def child(self, entry: Entry, length: int, before: int) -> Entry | None:
+    def child(self, entry: NgramEntry, length: int, before: int) -> NgramEntry | None:
         first, last = entry.place
         for index in range(first, last):
             if self._field(length, index, 0, int(self._shape(length)[form.WORD_BITS])) == before:
                 return self._entry(length, index)
         return None
 
-    def _entry(self, length: int, index: int) -> Entry:
+    def _entry(self, length: int, index: int) -> NgramEntry:
         log = self._number(length, index, form.LOG_AT, form.LOG_BITS, form.LOG_TABLE)
-        found = Entry(log, np.float32(0), False, (0, 0))
+        found = NgramEntry(log, np.float32(0), False, (0, 0))
         if length == self.layout.header.order:
             return found
         weight = self._number(length, index, form.WEIGHT_AT, form.WEIGHT_BITS, form.WEIGHT_TABLE)

@@ -48,13 +48,13 @@ def by_kernels(cell: str, x: Tensor, states: States, weights: Sequence[Tensor]) 
         pad(extra, (0, more)) if GATED[cell].extra else None,
         *(pad(part, (0, more, 0, more_texts)) for part in states),
     )
-    out, *others = cast(tuple[Tensor, ...], _Layer.apply(cell, units, *given))  # type: ignore[no-untyped-call]
+    out, *others = cast(tuple[Tensor, ...], _GatedLayer.apply(cell, units, *given))  # type: ignore[no-untyped-call]
     out = out[:, :texts, :units]
     narrow = (part[:texts, :units].to(states[0].dtype) for part in others)
     return out, out[-1], *narrow
 
 
-class Launcher:
+class LayerLauncher:
     """Launches of one layer, and what they leave for its backward pass.
 
     a (T, B, G·H): preactivations. states[k] (T + 1, B, H). gated (T, B, H): r·h of a GRU. products (T, B, 4H): W_h h
@@ -174,12 +174,12 @@ class Launcher:
         return d_w_h, d_extra
 
 
-class _Layer(torch.autograd.Function):
+class _GatedLayer(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, cell: str, units: int, from_x: Tensor, w_h: Tensor, extra: Tensor | None, *states: Tensor
     ) -> tuple[Tensor, ...]:
-        launcher = Launcher(cell, units, from_x, w_h, extra, states)
+        launcher = LayerLauncher(cell, units, from_x, w_h, extra, states)
         launcher.forward()
         ctx.launcher, ctx.kinds = launcher, (w_h.dtype, None if extra is None else extra.dtype)
         return launcher.states[0][1:].clone(), *(part[-1].clone() for part in launcher.states[1:])
@@ -187,7 +187,7 @@ class _Layer(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         d_out, *d_last = grads
-        launcher = cast(Launcher, ctx.launcher)
+        launcher = cast(LayerLauncher, ctx.launcher)
         low, carried = launcher.states[0].dtype, d_last[:2]  # what follows c and n of an sLSTM, m, has no gradient
         d_others = [part.float().contiguous().clone() for part in carried]
         d_a, d_product, d_h, d_shown = launcher.backward(d_out.to(low).contiguous(), d_others)

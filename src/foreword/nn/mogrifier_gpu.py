@@ -173,7 +173,7 @@ class Buffers:
         return self.x[number // 2 + 1] if number % 2 else self.h[number // 2]
 
 
-class Launcher:
+class StackLauncher:
     """Launches of one run: sizes, strides and options that all of them share."""
 
     def __init__(self, buffers: Buffers, stack: Stack) -> None:
@@ -288,7 +288,7 @@ class _Stack(torch.autograd.Function):
         buffers.h[0][:, 0].copy_(h if state_mask is None else h * state_mask)
         buffers.c[:, 0].copy_(c)
         out = torch.empty_like(buffers.x[0])
-        Launcher(buffers, stack).forward(out)
+        StackLauncher(buffers, stack).forward(out)
         ctx.buffers, ctx.stack = buffers, stack
         return out, buffers.c[:, -1].clone()
 
@@ -300,7 +300,7 @@ class _Stack(torch.autograd.Function):
         low = buffers.gates.dtype
         shared = d_out.stride(0) == 0 and d_out[0].is_contiguous()  # of a sum of layers
         d_out = d_out.to(low) if shared and d_out.dtype == low else d_out.to(low).contiguous()
-        d_x, d_h, inside = Launcher(buffers, stack).backward(d_out, d_c)
+        d_x, d_h, inside = StackLauncher(buffers, stack).backward(d_out, d_c)
         weights = _weight_gradients(buffers, inside, stack)
         d_before = d_h[:, 0] if stack.state_mask is None else d_h[:, 0] * stack.state_mask
         return d_x[0].to(low), d_before.to(low), d_c, *weights, None, None, None

@@ -56,7 +56,7 @@ class NextWords:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class CopiedSpan:
     """A part of a text that stands verbatim in the index, and no longer one that contains it.
 
     begin, end: in tokens of the text. count: how often it stands there; place: the first time.
@@ -190,7 +190,7 @@ class TextIndex(ShownInNotebook):
         matched = self.tokenizer.decode(ids[len(ids) - found.length :])
         return NextWords(matched, found.length, int(found.counts.sum()), words)
 
-    def spans(self, text: str, least: int = 1) -> list[Span]:
+    def spans(self, text: str, least: int = 1) -> list[CopiedSpan]:
         """Return the longest parts of a text that stand verbatim in the index, those of at least ``least`` tokens."""
         ids, matches = self.match(text)
         counts = matches.counts
@@ -198,7 +198,7 @@ class TextIndex(ShownInNotebook):
         for begin, end in matches.spans(least):
             first = self.index.find(ids[begin:end], 1)[0]
             place = self._place(first.document, first.offset, end - begin)
-            found.append(Span(begin, end, self.tokenizer.decode(ids[begin:end]), int(counts[end - 1]), place))
+            found.append(CopiedSpan(begin, end, self.tokenizer.decode(ids[begin:end]), int(counts[end - 1]), place))
         return found
 
     def match(self, text: str) -> tuple[Ids, Matches]:

@@ -120,7 +120,7 @@ class InvertedIndex:
     bounds: Floats
     _searched: kernels.Index = field(init=False, repr=False)
     _checked: Bools = field(init=False, repr=False)
-    _workspaces: SimpleQueue[kernels.Workspace] = field(init=False, repr=False)
+    _workspaces: SimpleQueue[kernels.QueryWorkspace] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         row_of = _row_of(self.row_terms, len(self.bounds))
@@ -386,11 +386,11 @@ def _row_of(row_terms: Ints, tokens: int) -> Ints:
     return row_of
 
 
-def _new_workspace(documents: int) -> kernels.Workspace:
+def _new_workspace(documents: int) -> kernels.QueryWorkspace:
     scores = np.zeros(documents, np.float32)
     touched, candidates, positions = (np.empty(documents + 1, np.int32) for _ in range(3))
     bits = scores.view(np.int32)
-    return kernels.Workspace(scores, bits, touched, candidates, positions, np.empty(0), np.empty(0, np.int64))
+    return kernels.QueryWorkspace(scores, bits, touched, candidates, positions, np.empty(0), np.empty(0, np.int64))
 
 
 class _Report:

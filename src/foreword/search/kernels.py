@@ -70,7 +70,7 @@ class Index(NamedTuple):
     bounds: Floats
 
 
-class Workspace(NamedTuple):
+class QueryWorkspace(NamedTuple):
     """Buffers for one query at a time.
 
     scores: float32 (documents,), zeros between two queries; bits: the same memory as int32.
@@ -355,7 +355,7 @@ def _sort_terms(index: Index, terms: Ints, begin: int, end: int) -> None:
 
 @kernel
 def search(
-    index: Index, terms: Ints, factors: Floats, starts: Longs, ends: Longs, k: int, work: Workspace,
+    index: Index, terms: Ints, factors: Floats, starts: Longs, ends: Longs, k: int, work: QueryWorkspace,
     found_documents: Ints, found_scores: Floats,
 ) -> None:  # fmt: skip
     """Find the ``k`` best documents of each query, ties in document order.
@@ -398,7 +398,7 @@ def _bound_terms(index: Index, terms: Ints, factors: Floats, begin: int, end: in
 
 @inlined
 def _add_lists(
-    index: Index, terms: Ints, factors: Floats, begin: int, end: int, slack: float, k: int, work: Workspace
+    index: Index, terms: Ints, factors: Floats, begin: int, end: int, slack: float, k: int, work: QueryWorkspace
 ) -> tuple[int, int, float]:
     """Add terms to the scores until no other document can enter the result, the next term has a row, or all are added.
 
@@ -430,7 +430,7 @@ def _add_lists(
 @inlined
 def _add_to_candidates(
     index: Index, terms: Ints, factors: Floats, begin: int, place: int, end: int, size: int,
-    slack: float, threshold: float, k: int, work: Workspace,
+    slack: float, threshold: float, k: int, work: QueryWorkspace,
 ) -> int:  # fmt: skip
     """Add the remaining terms to the documents that can still be among the best, and return how many those are."""
     scores, candidates = work.scores, work.candidates

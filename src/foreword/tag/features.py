@@ -264,7 +264,7 @@ class FeatureTagger(WordTagger):
         rows = _attribute_rows(new, self._lexicon, self._values)
         return codes, offsets, self._finder._replace(new=rows) if new else self._finder
 
-    def _workspace(self, offsets: Longs) -> tuple[ULongs, kernels.Workspace]:
+    def _workspace(self, offsets: Longs) -> tuple[ULongs, kernels.SentenceWorkspace]:
         templates = len(self._finder.templates)
         longest = int(np.diff(offsets).max(initial=0))
         return np.empty(templates, np.uint64), kernels.workspace_for(longest, templates, len(self._scheme.inner))

@@ -34,7 +34,7 @@ from foreword.checks import check_choice, check_numbers
 from foreword.hmm.model import HMM
 from foreword.protocols import Json, Parts, Sentences, Tags
 from foreword.tag import kernels_hmm as kernels
-from foreword.tag.kernels_hmm import Lexicon
+from foreword.tag.kernels_hmm import TagLexicon
 from foreword.tag.tagger import (
     WordTagger,
     by_sentence,
@@ -183,13 +183,13 @@ class HMMTagger(WordTagger):
     # Saving
 
     def _set_tables(
-        self, tags: list[str], weights: Doubles, moves: Doubles, lexicon: Lexicon, names: Sequence[Sequence[str]]
+        self, tags: list[str], weights: Doubles, moves: Doubles, lexicon: TagLexicon, names: Sequence[Sequence[str]]
     ) -> Self:
         """Store what was learnt. names: words, lower-cased words and endings, numbered through all three."""
         self._tags = tags
         self.weights_ = weights
         self._moves = frozen(moves)
-        self._lexicon = Lexicon(frozen(lexicon.rows), frozen(lexicon.tags), frozen(lexicon.logs))
+        self._lexicon = TagLexicon(frozen(lexicon.rows), frozen(lexicon.tags), frozen(lexicon.logs))
         self._names = names
         words, folded, endings = names
         self._codes = _Codes(self._guess)
@@ -242,7 +242,7 @@ class HMMTagger(WordTagger):
         names = [strings[: sizes[0]], strings[sizes[0] : sizes[0] + sizes[1]], strings[sizes[0] + sizes[1] :]]
         if "" not in names[2]:
             raise ValueError("the empty ending is missing")
-        lexicon = Lexicon(arrays["rows"], arrays["tags"], arrays["logs"])
+        lexicon = TagLexicon(arrays["rows"], arrays["tags"], arrays["logs"])
         return model._set_tables(tags, arrays["weights"], arrays["moves"], lexicon, names)
 
     def _check_settings(self) -> None:
@@ -328,13 +328,13 @@ def _backed_off(counts: Doubles, below: Doubles, weight: float) -> Doubles:
     return shares
 
 
-def _lexicon(rows: Iterable[Doubles], prior: Doubles) -> Lexicon:
+def _lexicon(rows: Iterable[Doubles], prior: Doubles) -> TagLexicon:
     """Return the tags worth trying of each entry."""
     table = np.array(list(rows))
     tried = (table > 0) & (table >= FAR_BEHIND * table.max(axis=1, keepdims=True))
     entries, tags = np.nonzero(tried)
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(np.bincount(entries, minlength=len(table)))))
-    return Lexicon(starts, tags.astype(np.int32), np.log(table[tried] / prior[tags]))
+    return TagLexicon(starts, tags.astype(np.int32), np.log(table[tried] / prior[tags]))
 
 
 def _capitalised(word: str) -> bool:

@@ -57,7 +57,7 @@ class FeatureWeights(NamedTuple):
     moves: Doubles
 
 
-class Workspace(NamedTuple):
+class SentenceWorkspace(NamedTuple):
     """Buffers for the longest sentence, L words. features: int32 (L, M). The rest float64: scores, forward, backward
     (L, T); moves, their exponentials, and expected, (T + 1, T); gradient (T,).
     """
@@ -71,9 +71,9 @@ class Workspace(NamedTuple):
     gradient: Doubles
 
 
-def workspace_for(longest: int, templates: int, tags: int) -> Workspace:
+def workspace_for(longest: int, templates: int, tags: int) -> SentenceWorkspace:
     """Allocate the buffers."""
-    return Workspace(
+    return SentenceWorkspace(
         np.empty((longest, templates), np.int32),
         *(np.empty((longest, tags)) for _ in range(3)),
         *(np.empty((tags + 1, tags)) for _ in range(2)),
@@ -236,7 +236,7 @@ def tag_sentences(
     codes: Longs,
     offsets: Longs,
     keys: ULongs,
-    work: Workspace,
+    work: SentenceWorkspace,
     path: Ints,
 ) -> None:
     """Fill ``path`` (N,) with the best tags; keys: (M,), workspace."""
@@ -256,7 +256,7 @@ def _exponentiate(source: Doubles, target: Doubles) -> None:
 
 
 @inlined
-def _forward(work: Workspace, count: int) -> float:
+def _forward(work: SentenceWorkspace, count: int) -> float:
     """Compute p(t_n | the words up to n) (n, T); scores become their exponentials, the largest of each word 1.
 
     Return the log of the sum over all paths.
@@ -291,7 +291,7 @@ def _forward(work: Workspace, count: int) -> float:
 
 
 @inlined
-def _backward(work: Workspace, token: int, expecting: bool) -> None:
+def _backward(work: SentenceWorkspace, token: int, expecting: bool) -> None:
     """Compute the backward factors of the tag before ``token``, the largest 1; if ``expecting``, add the probability of
     each move from there to ``expected``. ``gradient`` is workspace.
     """
@@ -316,7 +316,7 @@ def _backward(work: Workspace, token: int, expecting: bool) -> None:
 
 
 @inlined
-def _posterior(work: Workspace, token: int) -> None:
+def _posterior(work: SentenceWorkspace, token: int) -> None:
     """Write p(t_n | the sentence) to ``gradient``."""
     total = 0.0
     for tag in range(len(work.gradient)):
@@ -333,7 +333,7 @@ def tag_posteriors(
     codes: Longs,
     offsets: Longs,
     keys: ULongs,
-    work: Workspace,
+    work: SentenceWorkspace,
     posteriors: Doubles,
 ) -> None:
     """Fill ``posteriors`` (N, T); keys: (M,), workspace."""
@@ -369,7 +369,7 @@ def learn_sentences(
     move_squares: Doubles,
     rates: Doubles,
     chained: bool,
-    work: Workspace,
+    work: SentenceWorkspace,
 ) -> float:
     """Make one training step per sentence, in this order; return the sum of the losses before the steps.
 

@@ -13,7 +13,7 @@ from foreword.arrays import Doubles, Ints, Longs
 from foreword.native.jit import inlined, kernel
 
 
-class Lexicon(NamedTuple):
+class TagLexicon(NamedTuple):
     """The possible tags of each entry, a word or an ending.
 
     rows: int64 (entries + 1,); entry e has the range ``rows[e]`` to ``rows[e + 1]`` of the other two.
@@ -50,7 +50,7 @@ def lattice(longest: int, kinds: int) -> Lattice:
 
 
 @inlined
-def _lay_out(codes: Longs, first: int, tokens: int, lexicon: Lexicon, kinds: int, work: Lattice) -> None:
+def _lay_out(codes: Longs, first: int, tokens: int, lexicon: TagLexicon, kinds: int, work: Lattice) -> None:
     """Write the choices of one sentence to the work."""
     for at in range(tokens + 3):
         work.widths[at] = 1
@@ -70,7 +70,7 @@ def _lay_out(codes: Longs, first: int, tokens: int, lexicon: Lexicon, kinds: int
 def likeliest_tags(
     codes: Longs,
     offsets: Longs,
-    lexicon: Lexicon,
+    lexicon: TagLexicon,
     moves: Doubles,
     kinds: int,
     work: Lattice,
@@ -118,7 +118,7 @@ def _best_origin(work: Lattice, moves: Doubles, at: int, second: int, third: int
 def tag_posteriors(
     codes: Longs,
     offsets: Longs,
-    lexicon: Lexicon,
+    lexicon: TagLexicon,
     chances: Doubles,
     kinds: int,
     work: Lattice,

@@ -10,10 +10,10 @@ import numpy as np
 
 from foreword.arrays import Doubles, Floats, Ints, Longs
 from foreword.tag.kernels_features import STEADY, FeatureWeights
-from foreword.tag.kernels_hmm import Lexicon
+from foreword.tag.kernels_hmm import TagLexicon
 
 
-def likeliest_tags(codes: Longs, lexicon: Lexicon, moves: Doubles, kinds: int) -> list[int]:
+def likeliest_tags(codes: Longs, lexicon: TagLexicon, moves: Doubles, kinds: int) -> list[int]:
     """Return the likeliest tags of one sentence.
 
     A code is twice the entry's number, and one more if the word is capitalised; a label is a tag, plus ``kinds``

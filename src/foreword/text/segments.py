@@ -25,7 +25,7 @@ NO_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class FileSegment:
     """The lines of a file that begin from byte ``start`` to ``stop``; ``stop`` None is the whole file.
 
     number: the position among all segments of the text.
@@ -37,7 +37,7 @@ class Segment:
     stop: int | None = None
 
 
-def segments_of(names: Sequence[str], reading: Reading, size: int = SEGMENT_BYTES) -> list[Segment]:
+def segments_of(names: Sequence[str], reading: Reading, size: int = SEGMENT_BYTES) -> list[FileSegment]:
     """Cut a text into segments, in its order. Long plain files whose documents are lines are cut, others are whole."""
     found: list[tuple[str, int, int | None]] = []
     for file in find_files(names):
@@ -48,7 +48,7 @@ def segments_of(names: Sequence[str], reading: Reading, size: int = SEGMENT_BYTE
         )
         cuts = cut_points(file, size) if by_line else [0]
         found += [(file.name, *pair) for pair in itertools.pairwise(cuts)] or [(file.name, 0, None)]
-    return [Segment(number, *each) for number, each in enumerate(found)]
+    return [FileSegment(number, *each) for number, each in enumerate(found)]
 
 
 def cut_points(file: SourceFile, size: int) -> list[int]:
@@ -64,7 +64,7 @@ def _is_compressed(file: SourceFile) -> bool:
         return is_compressed(reader.read(16), file.name)
 
 
-def read_segment(segment: Segment, reading: Reading) -> Iterator[Block]:
+def read_segment(segment: FileSegment, reading: Reading) -> Iterator[Block]:
     """Yield the documents of a segment. Errors name the line and byte of the whole file."""
     (file,) = find_files(segment.name)
     with opened(file) as reader:

@@ -53,7 +53,7 @@ ENDS = (END, "<|endoftext|>", "<|end_of_text|>", "<eos>", "<|im_end|>")
 _SETTINGS = ("vocab_size", "kind", "pattern", "min_frequency", "prefix_space", "ignore_merges")
 
 
-class BPETokenizer(ShownInNotebook, EncoderPool["_Encoder"]):
+class BPETokenizer(ShownInNotebook, EncoderPool["_PieceEncoder"]):
     """A byte-pair encoding tokenizer.
 
     vocab_size: the number of tokens, special ones and the alphabet included.
@@ -270,9 +270,9 @@ class BPETokenizer(ShownInNotebook, EncoderPool["_Encoder"]):
         self.give_back(encoder)
         return encoded
 
-    def new_encoder(self, block: Block) -> _Encoder:
+    def new_encoder(self, block: Block) -> _PieceEncoder:
         """Make an encoder."""
-        return _Encoder(self)
+        return _PieceEncoder(self)
 
     @cached_property
     def first_ids(self) -> Ints:
@@ -373,7 +373,7 @@ def _check_record(record: Longs, tokens: int) -> None:
         raise InputError("a merge names a token that is not in the vocabulary")
 
 
-class _Encoder:
+class _PieceEncoder:
     """The encoder of one thread: a cache of encoded pieces, and buffers."""
 
     LARGEST = 1 << 20  # pieces cached; about 100 MB at most

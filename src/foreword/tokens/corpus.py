@@ -146,7 +146,7 @@ class Corpus:
         """
         if folder is not None:
             return cls._on_disk(blocks, tokenizer, threads, Path(folder))
-        layout = Layout()
+        layout = DocumentOffsets()
         small = id_type(len(tokenizer.vocab))
         if scratch is not None and scratch.on_disk:
             held = scratch.growing(1, small)
@@ -161,7 +161,7 @@ class Corpus:
     def _on_disk(cls, blocks: Iterable[Block], tokenizer: BlockEncoder, threads: int | None, folder: Path) -> Corpus:
         from foreword.storage.folder import load, save
 
-        layout = Layout()
+        layout = DocumentOffsets()
         small = id_type(len(tokenizer.vocab))
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder.parent) as file:
@@ -205,7 +205,7 @@ def id_type(tokens: int) -> type[np.uint16] | type[np.int32]:
     return np.uint16 if tokens <= 1 << 16 else np.int32
 
 
-class Layout:
+class DocumentOffsets:
     """The offsets of documents, collected while blocks are encoded."""
 
     def __init__(self) -> None:

@@ -42,7 +42,7 @@ class Merge:
     count: int
 
 
-class Learnt(NamedTuple):
+class LearntMerges(NamedTuple):
     """The result of training.
 
     spellings: of the alphabet and the learnt tokens. record: int64 (merges, 4), the fields of each ``Merge``.
@@ -64,7 +64,7 @@ def learn_from_counts(
     memory: int,
     veto: Veto | None = None,
     meter: Meter | None = None,
-) -> Learnt:
+) -> LearntMerges:
     """Learn merges from counted pieces until there are ``size`` tokens, ``names``, which stand for themselves,
     included.
 
@@ -84,7 +84,7 @@ def learn_from_counts(
     counts = counted.counts[numbers]
     found = merges_of(symbols, begins, counts, spellings, size, least=least, reserved=reserved, veto=veto, meter=meter)
     record = np.array([[m.left, m.right, m.merged, m.count] for m in found], np.int64).reshape(-1, 4)
-    return Learnt(spellings[first:], record, left_out)
+    return LearntMerges(spellings[first:], record, left_out)
 
 
 def _first_symbols(kind: Kind, names: Sequence[str], data: Bytes, offsets: Longs) -> tuple[list[bytes], Ints, Longs]:

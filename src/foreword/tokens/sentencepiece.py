@@ -61,7 +61,7 @@ class Piece(NamedTuple):
     text: str
 
 
-class SentencePieceTokenizer(ShownInNotebook, EncoderPool["_Encoder"]):
+class SentencePieceTokenizer(ShownInNotebook, EncoderPool["_WordEncoder"]):
     """A tokenizer of a sentencepiece model: ``foreword.load("en.sp.model")`` makes one, and ``fit`` learns one.
 
     vocab_size: the number of pieces that ``fit`` learns, ``<unk>``, ``<s>`` and ``</s>`` included.
@@ -189,9 +189,9 @@ class SentencePieceTokenizer(ShownInNotebook, EncoderPool["_Encoder"]):
         self.give_back(encoder)
         return encoded
 
-    def new_encoder(self, block: Block) -> _Encoder:
+    def new_encoder(self, block: Block) -> _WordEncoder:
         """Make an encoder, with a cache of words that fits the size of the block."""
-        return _Encoder(self.tables, self.vocab.end, self.model_.normalisation.escape, block.text_bytes())
+        return _WordEncoder(self.tables, self.vocab.end, self.model_.normalisation.escape, block.text_bytes())
 
     def _encode_plainly(self, block: Block) -> Encoded:
         """Encode with the plain version. Only it splits unused pieces, which hardly any BPE model has."""
@@ -363,7 +363,7 @@ def load_sentencepiece(path: str | Path) -> SentencePieceTokenizer:
         raise InputError(f"{path}: not a sentencepiece model that Foreword reads: {error}") from error
 
 
-class _Encoder:
+class _WordEncoder:
     """The encoder of one thread: a cache of encoded words, and buffers. expected: bytes of its first block."""
 
     LARGEST = 1 << 20  # words cached; about 130 MB at most

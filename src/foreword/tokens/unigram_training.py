@@ -69,7 +69,7 @@ class LearntPieces(NamedTuple):
 
 
 @dataclass(slots=True)
-class Words:
+class CountedWords:
     """Distinct words. points: int32 (positions,); begins: int64 (words + 1,); counts: int64 (words,)."""
 
     points: Ints
@@ -120,7 +120,7 @@ def learn_pieces(
     return LearntPieces(_final(words, arcs, alphabet, size), left_out, likelihood)
 
 
-def _words_of(counted: Counted, memory: int) -> tuple[Words, int]:
+def _words_of(counted: Counted, memory: int) -> tuple[CountedWords, int]:
     """Return the words as code points, the most frequent that fit in memory, long ones cut."""
     order = counted.by_frequency(np.arange(1, len(counted)))
     costs = np.cumsum(np.diff(counted.offsets)[order] * BYTES_A_CHARACTER)
@@ -133,11 +133,11 @@ def _words_of(counted: Counted, memory: int) -> tuple[Words, int]:
     cuts = np.repeat(begins[:-1], parts) + LONGEST_WORD * (
         np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
     )
-    words = Words(points[:used], np.append(cuts, used).astype(np.int64), np.repeat(counted.counts[kept], parts))
+    words = CountedWords(points[:used], np.append(cuts, used).astype(np.int64), np.repeat(counted.counts[kept], parts))
     return words, len(order) - len(kept)
 
 
-def _cover(words: Words, coverage: float) -> dict[int, int]:
+def _cover(words: CountedWords, coverage: float) -> dict[int, int]:
     """Return the most frequent characters that cover a share of the text, with their counts; mark all others."""
     weights = np.repeat(words.counts, np.diff(words.begins)).astype(np.float64)
     counts = np.bincount(words.points, weights) if len(words.points) else np.zeros(0)
@@ -167,7 +167,7 @@ def _script(point: int) -> int:
     return 2 + crc32(name.encode()) % (1 << 30)
 
 
-def _seed(words: Words, alphabet: dict[int, int], seeds: int) -> Arcs:
+def _seed(words: CountedWords, alphabet: dict[int, int], seeds: int) -> Arcs:
     """Find the characters and frequent substrings, and where they stand; scores are logs of count times length."""
     points, count = words.points, len(words.points)
     sizes = np.diff(words.begins)
@@ -215,7 +215,7 @@ def _first_places(nodes: Ints, size: int) -> Ints:
 
 
 def _arcs_of(
-    words: Words, levels: list[Ints], totals: list[Longs], firsts: list[Ints], maximal: list[Array], seeds: int
+    words: CountedWords, levels: list[Ints], totals: list[Longs], firsts: list[Ints], maximal: list[Array], seeds: int
 ) -> Arcs:
     """Choose the seeds, all characters and the best substrings, and write the arcs; the last piece is unknown."""
     values = [np.where(keep, total * (at + 1), 0) for at, (total, keep) in enumerate(zip(totals, maximal, strict=True))]
@@ -245,7 +245,7 @@ def _arcs_of(
     return Arcs(starts, pieces, lengths, np.concatenate(places), np.concatenate(sizes), scores)
 
 
-def _expect(words: Words, arcs: Arcs) -> float:
+def _expect(words: CountedWords, arcs: Arcs) -> float:
     """Run one step of EM; pieces that are hardly expected go, but no character. Return the log-likelihood."""
     expected = np.zeros(len(arcs.scores))
     forward, backward = (np.empty(LONGEST_WORD + 1) for _ in range(2))
@@ -260,7 +260,7 @@ def _expect(words: Words, arcs: Arcs) -> float:
     return likelihood
 
 
-def _prune(words: Words, arcs: Arcs, size: int) -> bool:
+def _prune(words: CountedWords, arcs: Arcs, size: int) -> bool:
     """Keep the ``size`` pieces whose loss is largest; return whether any has gone."""
     found, loss = np.zeros(len(arcs.scores)), np.empty(len(arcs.scores) - 1)
     best, ways = np.empty(LONGEST_WORD + 1), np.empty(2 * (LONGEST_WORD + 1), np.int64)
@@ -276,7 +276,7 @@ def _prune(words: Words, arcs: Arcs, size: int) -> bool:
     return True
 
 
-def _final(words: Words, arcs: Arcs, alphabet: dict[int, int], size: int) -> list[tuple[str, float]]:
+def _final(words: CountedWords, arcs: Arcs, alphabet: dict[int, int], size: int) -> list[tuple[str, float]]:
     """Return all characters and the most probable pieces, ``size`` together, the most probable first."""
     scores: dict[str, float] = {}
     for first, length, score in zip(

@@ -17,7 +17,7 @@ from foreword.protocols import Json, Parts
 from foreword.storage.scratch import Scratch
 from foreword.text.block import Block, blocks_of
 from foreword.text.unicode import Cleaning, Form
-from foreword.tokens.corpus import Corpus, Encoded, EncodesBlocks, Layout, id_type, max_ids
+from foreword.tokens.corpus import Corpus, DocumentOffsets, Encoded, EncodesBlocks, id_type, max_ids
 from foreword.tokens.counting import Counted, count_pieces_of, merge_tables, pieces_of, with_base
 from foreword.tokens.kernels import encode_words
 from foreword.tokens.pieces import PUNCTUATION, WORDS, character_classes
@@ -111,7 +111,7 @@ class WordTokenizer(ShownInNotebook, EncodesBlocks):
             free.put(number)
             return number, block, ids, np.flatnonzero(ids == 0) + 1
 
-        layout = Layout()
+        layout = DocumentOffsets()
         held, owners = scratch.array_list(np.int32), []
         for number, block, ids, ends in ordered_map(work, with_base(blocks), threads):
             layout.add(block, ends, len(ids))

@@ -42,7 +42,7 @@ State = tuple[Tensor, ...]
 """What the decoder remembers: of each layer h, and c of an LSTM, (B, H); with feeding the last readout, (B, E)."""
 
 
-class Memory(NamedTuple):
+class EncoderMemory(NamedTuple):
     """What the encoder leaves: values (B, S, K), what scores are made with, (B, S, …), made once for all steps; mask
     (B, S), True at words; state, what the decoder begins with.
     """
@@ -52,12 +52,12 @@ class Memory(NamedTuple):
     mask: Tensor
     state: State
 
-    def take(self, rows: Tensor) -> Memory:
+    def take(self, rows: Tensor) -> EncoderMemory:
         """Return the memory of some sources, in this order."""
         values = self.values.index_select(0, rows)
         keys = values if self.keys is self.values else self.keys.index_select(0, rows)
         state = tuple(part.index_select(0, rows) for part in self.state)
-        return Memory(values, keys, self.mask.index_select(0, rows), state)
+        return EncoderMemory(values, keys, self.mask.index_select(0, rows), state)
 
 
 class Read(NamedTuple):
@@ -194,13 +194,13 @@ class TranslationNetwork:
 
     # The source
 
-    def encode(self, weights: Weights, source: Tensor, lengths: Tensor, drop: Drop = NOTHING_DROPPED) -> Memory:
+    def encode(self, weights: Weights, source: Tensor, lengths: Tensor, drop: Drop = NOTHING_DROPPED) -> EncoderMemory:
         """Source (S, B), lengths (B,), at least 1. A sentence's memory does not depend on the others in its batch."""
         x = self._vectors(weights["target" if self.shared else "source"], source)
         mask = torch.arange(len(source), device=source.device) < lengths[:, None]
         if self.one_network:
             values = x.new_zeros(x.shape[1], len(x), 0)
-            return Memory(values, values, mask, self._state_after(weights, x, lengths - 1, drop))
+            return EncoderMemory(values, values, mask, self._state_after(weights, x, lengths - 1, drop))
         back = reversing(lengths, len(source))
         for layer in range(self.layers):
             x = drop.between(x) if layer else drop.input(x)
@@ -216,7 +216,7 @@ class TranslationNetwork:
         if self.feed:
             state = (*state, x.new_zeros(x.shape[1], self.words))
         values = drop.between(x).transpose(0, 1)
-        return Memory(values, self._keys(weights, values), mask, tuple(part.contiguous() for part in state))
+        return EncoderMemory(values, self._keys(weights, values), mask, tuple(part.contiguous() for part in state))
 
     def _state_after(self, weights: Weights, x: Tensor, lengths: Tensor, drop: Drop) -> State:
         """Return the decoder's state after the first words of each source, (S, B, E), one step at a time: a source that
@@ -241,7 +241,7 @@ class TranslationNetwork:
     # The target
 
     def decode(
-        self, weights: Weights, memory: Memory, inputs: Tensor, state: State, drop: Drop = NOTHING_DROPPED
+        self, weights: Weights, memory: EncoderMemory, inputs: Tensor, state: State, drop: Drop = NOTHING_DROPPED
     ) -> Read:
         """Inputs (T, B): the words that are read; the readout at t is of the word that follows the t-th."""
         if self.feed:
@@ -253,7 +253,7 @@ class TranslationNetwork:
     def decode_by_steps(
         self,
         weights: Weights,
-        memory: Memory,
+        memory: EncoderMemory,
         word: Callable[[int, Tensor | None], Tensor],
         steps: int,
         state: State,
@@ -271,11 +271,11 @@ class TranslationNetwork:
                 looks.append(read.weights)
         return Read(torch.stack(outs), state, torch.cat(looks, 1) if looks else None)
 
-    def step(self, weights: Weights, memory: Memory, ids: Tensor, state: State) -> Read:
+    def step(self, weights: Weights, memory: EncoderMemory, ids: Tensor, state: State) -> Read:
         """Read one word each: (B,), or (B · W,) where every source has W texts."""
         return self._step(weights, memory, self._vectors(weights["target"], ids)[None], state, NOTHING_DROPPED)
 
-    def _step(self, weights: Weights, memory: Memory, x: Tensor, state: State, drop: Drop) -> Read:
+    def _step(self, weights: Weights, memory: EncoderMemory, x: Tensor, state: State, drop: Drop) -> Read:
         if self.feed:
             state, fed = state[:-1], state[-1]
             x = torch.cat((x, fed[None]), 2)
@@ -296,7 +296,7 @@ class TranslationNetwork:
                 new.append(h)
         return x, tuple(new)
 
-    def _readout(self, weights: Weights, memory: Memory, x: Tensor, state: State) -> Read:
+    def _readout(self, weights: Weights, memory: EncoderMemory, x: Tensor, state: State) -> Read:
         seen, looked = x, None
         if self.attention != "none":
             beams = x.shape[1] != len(memory.values)  # several texts of one step look at the same source
@@ -305,7 +305,7 @@ class TranslationNetwork:
             seen = torch.cat((context.flatten(0, 1)[None] if beams else context.transpose(0, 1), x), 2)
         return Read(torch.tanh(linear(seen, weights["readout"], weights["readout_bias"])), state, looked)
 
-    def look(self, weights: Weights, memory: Memory, queries: Tensor) -> Attended:
+    def look(self, weights: Weights, memory: EncoderMemory, queries: Tensor) -> Attended:
         """Return the attention of queries (B, T, H): weights over the source, and the contexts."""
         if self.attention == "additive":
             asked = linear(queries, weights["query"])[:, :, None]

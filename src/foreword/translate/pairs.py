@@ -49,7 +49,7 @@ class Pairs:
         self.targets.check_ids()
 
 
-class Batch(NamedTuple):
+class PairBatch(NamedTuple):
     """source (S, B), padded behind the end; lengths (B,). inputs (T, B): what the decoder reads, ``</s>`` for ``<s>``
     first. targets (N,): what it should say, and places (N,): where, as t · B + b.
     """
@@ -60,11 +60,11 @@ class Batch(NamedTuple):
     targets: Tensor
     places: Tensor
 
-    def to(self, device: torch.device) -> Batch:
+    def to(self, device: torch.device) -> PairBatch:
         """Return the batch on a device."""
         if device.type == "cpu":
             return self
-        return Batch(*(part.pin_memory().to(device, non_blocking=True) for part in self))
+        return PairBatch(*(part.pin_memory().to(device, non_blocking=True) for part in self))
 
 
 def documents_of(corpus: Corpus) -> list[Longs]:
@@ -77,7 +77,7 @@ def lengths_of(documents: Sequence[Longs]) -> Longs:
     return np.array([len(each) for each in documents], np.int64)
 
 
-def batch_of(sources: Sequence[Longs], targets: Sequence[Longs], source_end: int, target_end: int) -> Batch:
+def batch_of(sources: Sequence[Longs], targets: Sequence[Longs], source_end: int, target_end: int) -> PairBatch:
     """Return a padded batch of sentence pairs."""
     source, lengths = padded_ids(sources, fill=source_end)
     wanted, sizes = padded_ids(targets, fill=target_end)
@@ -85,7 +85,7 @@ def batch_of(sources: Sequence[Longs], targets: Sequence[Longs], source_end: int
     inputs[1:] = wanted[:-1]
     there = (torch.arange(len(wanted))[:, None] < sizes).view(-1)
     places = there.nonzero()[:, 0]
-    return Batch(source, lengths, inputs, wanted.view(-1)[places], places)
+    return PairBatch(source, lengths, inputs, wanted.view(-1)[places], places)
 
 
 def bucketed(sources: Longs, targets: Longs, tokens: int, random: np.random.Generator | None = None) -> list[list[int]]:

@@ -23,7 +23,7 @@ from foreword.errors import SettingError
 from foreword.nn.network import Weights
 from foreword.protocols import Rows
 from foreword.tokens.vocab import Vocab
-from foreword.translate.network import Memory, State, TranslationNetwork
+from foreword.translate.network import EncoderMemory, State, TranslationNetwork
 
 MOSTLY_DONE = 0.75
 """Where no more of the sources than this are still searched for, the others are put away."""
@@ -51,7 +51,7 @@ class ConditionedState:
 class Conditioned:
     """p(target | these sources), a word at a time; ``start()`` has one row for each source."""
 
-    def __init__(self, network: TranslationNetwork, weights: Weights, memory: Memory, vocab: Vocab) -> None:
+    def __init__(self, network: TranslationNetwork, weights: Weights, memory: EncoderMemory, vocab: Vocab) -> None:
         self.vocab = vocab
         self._network, self._weights, self._memory = network, weights, memory
 
@@ -100,7 +100,7 @@ def _words(mask: Tensor) -> Tensor:
     return torch.cat((mask[:, 1:], torch.zeros_like(mask[:, :1])), 1)
 
 
-def search(network: TranslationNetwork, weights: Weights, memory: Memory, goal: Goal) -> list[list[Hypothesis]]:
+def search(network: TranslationNetwork, weights: Weights, memory: EncoderMemory, goal: Goal) -> list[list[Hypothesis]]:
     """The ``goal.n_best`` likeliest targets found for each source, best first; as ``decode.beam_search`` has it."""
     return _Search(network, weights, memory, goal).run()
 
@@ -110,7 +110,7 @@ class _Search:
     minus infinity where there are fewer texts.
     """
 
-    def __init__(self, network: TranslationNetwork, weights: Weights, memory: Memory, goal: Goal) -> None:
+    def __init__(self, network: TranslationNetwork, weights: Weights, memory: EncoderMemory, goal: Goal) -> None:
         if goal.coverage and network.attention == "none":
             raise SettingError("a coverage penalty needs attention, and this model has none")
         self.network, self.weights, self.goal = network, weights, goal

@@ -47,9 +47,9 @@ from foreword.training.settings import (
 from foreword.training.task import Task
 from foreword.training.workers import SINGLE_WORKER, WorkerGroup
 from foreword.translate.greedy import Greedy
-from foreword.translate.network import ATTENTIONS, Memory, Read, TranslationNetwork
+from foreword.translate.network import ATTENTIONS, EncoderMemory, Read, TranslationNetwork
 from foreword.translate.pairs import (
-    Batch,
+    PairBatch,
     Pairs,
     batch_of,
     bucketed,
@@ -59,7 +59,7 @@ from foreword.translate.pairs import (
     vocab_to_arrays,
 )
 from foreword.translate.search import Conditioned, search
-from foreword.translate.training import SCHEDULES, Objective, TranslationTask
+from foreword.translate.training import SCHEDULES, TranslationObjective, TranslationTask
 
 SEARCHED_AT_ONCE = {"cpu": 64, "cuda": 512}
 """Sources whose translations are searched for together."""
@@ -197,7 +197,7 @@ class Seq2Seq(NeuralModel[Pairs]):
         if valid is not None and (valid.sources.vocab, valid.targets.vocab) != vocabs:
             raise InputError("the held-out pairs were turned into ids with other vocabularies than the training pairs'")
         self._vocabs, self._network = vocabs, self._network_of(*vocabs)
-        objective = Objective(self.smoothing, self.teacher, self.sampling, self.truth)
+        objective = TranslationObjective(self.smoothing, self.teacher, self.sampling, self.truth)
         task = TranslationTask(self._network, data, self.training.batch, self.dropout, objective)
         if valid is not None and len(valid):
             task.evaluate = self.evaluator(lambda: self.score(valid))
@@ -236,7 +236,7 @@ class Seq2Seq(NeuralModel[Pairs]):
                 found[index] = columns[: sizes[index], column].copy()
         return found
 
-    def _decoded(self, pairs: Pairs, tokens: int) -> Iterator[tuple[list[int], Batch, Read]]:
+    def _decoded(self, pairs: Pairs, tokens: int) -> Iterator[tuple[list[int], PairBatch, Read]]:
         """Yield batches of about ``tokens`` target ids: the pairs' indices, the batch, and the decoder's outputs."""
         self._check_vocabs(pairs.sources, pairs.targets)
         sources, targets = documents_of(pairs.sources), documents_of(pairs.targets)
@@ -332,12 +332,12 @@ class Seq2Seq(NeuralModel[Pairs]):
                 meter("translating", begin + len(group), len(order))
         return found
 
-    def _memory(self, documents: Sequence[Longs]) -> Memory:
+    def _memory(self, documents: Sequence[Longs]) -> EncoderMemory:
         source, lengths = padded_ids(documents, fill=self.source_vocab.end)
         device = self.flat_weights().device
         return self._network.encode(self.weights_, source.to(device), lengths.to(device))
 
-    def _batch(self, sources: Sequence[Longs], targets: Sequence[Longs]) -> Batch:
+    def _batch(self, sources: Sequence[Longs], targets: Sequence[Longs]) -> PairBatch:
         return batch_of(sources, targets, self.source_vocab.end, self.vocab.end).to(self.flat_weights().device)
 
     # Saving

@@ -27,14 +27,14 @@ from foreword.nn.softmax import linear_cross_entropy
 from foreword.training.engine import WHOLE_EPOCH, Trainer
 from foreword.training.schedules import exponential_truth, inverse_sigmoid_truth, linear_truth
 from foreword.training.task import BatchTask, Loss, Weights
-from foreword.translate.network import NOTHING_DROPPED, Drop, Memory, TranslationNetwork
-from foreword.translate.pairs import Batch, Pairs, batch_of, bucketed, documents_of, lengths_of
+from foreword.translate.network import NOTHING_DROPPED, Drop, EncoderMemory, TranslationNetwork
+from foreword.translate.pairs import PairBatch, Pairs, batch_of, bucketed, documents_of, lengths_of
 
 SCHEDULES = ("none", "linear", "exponential", "inverse-sigmoid")
 
 
 @dataclass(frozen=True, slots=True)
-class Objective:
+class TranslationObjective:
     """What is minimised.
 
     smoothing: of labels. teacher: False, and the decoder reads its own words. sampling: how the probability of the true
@@ -55,7 +55,7 @@ class TranslationTask(BatchTask):
     network: TranslationNetwork
 
     def __init__(
-        self, network: TranslationNetwork, pairs: Pairs, batch: int, dropout: Dropout, objective: Objective
+        self, network: TranslationNetwork, pairs: Pairs, batch: int, dropout: Dropout, objective: TranslationObjective
     ) -> None:
         self.sources, self.targets = documents_of(pairs.sources), documents_of(pairs.targets)
         super().__init__(lengths_of(self.targets), batch)
@@ -72,7 +72,7 @@ class TranslationTask(BatchTask):
         sources, targets = [self.sources[k] for k in examples], [self.targets[k] for k in examples]
         return Loss(self.loss_of(weights, batch_of(sources, targets, *self.ends).to(self.device), run))
 
-    def loss_of(self, weights: Weights, batch: Batch, run: Trainer) -> Tensor:
+    def loss_of(self, weights: Weights, batch: PairBatch, run: Trainer) -> Tensor:
         """Return the mean loss of a batch, times ``run.scale``."""
         network, drop, smoothing = self.network, Drop(self.dropout, run.generator), self.objective.smoothing
         memory = network.encode(weights, batch.source, batch.lengths, drop)
@@ -91,7 +91,7 @@ class TranslationTask(BatchTask):
         objective = self.objective
         return truth_after(share, objective.sampling, objective.truth) if objective.teacher else 0.0
 
-    def _readouts(self, weights: Weights, batch: Batch, memory: Memory, drop: Drop, run: Trainer) -> Tensor:
+    def _readouts(self, weights: Weights, batch: PairBatch, memory: EncoderMemory, drop: Drop, run: Trainer) -> Tensor:
         """Return (T, B, E), read out after the true words, or in part the decoder's own."""
         network, truth = self.network, self.truth(run.share())
         if truth >= 1:

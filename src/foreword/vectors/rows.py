@@ -39,7 +39,7 @@ class NotFiniteError(InputError):
         self.what = what
 
 
-class Rows:
+class VectorRows:
     """n vectors of d dimensions.
 
     matrix: float32, float16 or int8 (n, d); it may be mapped from a file and is never written to.

@@ -21,7 +21,7 @@ from foreword.storage.folder import nest, unnest
 from foreword.storage.joined import check_joined
 from foreword.tokens.vocab import Vocab
 from foreword.vectors.kernels_words import rows_for
-from foreword.vectors.rows import NotFiniteError, Rows, Stored, unit
+from foreword.vectors.rows import NotFiniteError, Stored, VectorRows, unit
 from foreword.vectors.words import SMALL, SubwordTable, Words, check_ngrams
 
 Neighbours = list[tuple[str, float]]
@@ -39,8 +39,8 @@ MUL_EPSILON = 1e-3
 class WordVectors(ShownInNotebook):
     """n words and a vector for each.
 
-    matrix: float32 (n, d), one row per word; it may be mapped from a file and is never written to. Or ``Rows``, which
-    may also be float16 or int8.
+    matrix: float32 (n, d), one row per word; it may be mapped from a file and is never written to. Or ``VectorRows``,
+    which may also be float16 or int8.
     data, offsets: the words as bytes; word i is ``data[offsets[i]:offsets[i + 1]]``. Of equal words the first counts.
     subwords: vectors of character n-grams, for words that are not in the matrix.
     missing: what ``vectors[word]`` gives for a word without any vector.
@@ -49,7 +49,7 @@ class WordVectors(ShownInNotebook):
 
     def __init__(
         self,
-        matrix: Floats | Rows,
+        matrix: Floats | VectorRows,
         data: Bytes,
         offsets: Longs,
         subwords: SubwordTable | None = None,
@@ -57,7 +57,7 @@ class WordVectors(ShownInNotebook):
         missing: Missing = "error",
         table: Ints | None = None,
     ) -> None:
-        rows = matrix if isinstance(matrix, Rows) else Rows(matrix)
+        rows = matrix if isinstance(matrix, VectorRows) else VectorRows(matrix)
         if len(rows) != len(offsets) - 1:
             raise SettingError(f"{len(offsets) - 1} words but a matrix of shape {rows.matrix.shape}")
         check_missing(missing)
@@ -70,7 +70,7 @@ class WordVectors(ShownInNotebook):
     def of_words(
         cls,
         words: Iterable[str | bytes],
-        matrix: Floats | Rows,
+        matrix: Floats | VectorRows,
         *,
         subwords: SubwordTable | None = None,
         missing: Missing = "error",
@@ -197,7 +197,7 @@ class WordVectors(ShownInNotebook):
     def first(self, count: int) -> Self:
         """Return the first ``count`` words; in most files those are the most frequent."""
         scales = None if self.rows.scales is None else self.rows.scales[:count]
-        rows = Rows(self.rows.matrix[:count], scales)
+        rows = VectorRows(self.rows.matrix[:count], scales)
         offsets = self.offsets[: len(rows) + 1]
         return type(self)(rows, self.data[: offsets[-1]], offsets, self.subwords, missing=self.missing)
 
@@ -205,7 +205,7 @@ class WordVectors(ShownInNotebook):
         """Return the vectors in another precision, subwords too: float16 takes half the memory, int8 a quarter."""
         rows, table = self.rows.stored_as(stored), self.subwords
         if table is not None:
-            parts = Rows(table.matrix, table.scales).stored_as(stored)
+            parts = VectorRows(table.matrix, table.scales).stored_as(stored)
             table = SubwordTable(parts.matrix, table.least, table.most, table.buckets, table.used, parts.scales)
         other = copy(self)  # which shares the words and their table
         other.rows, other.subwords = rows, table
@@ -320,7 +320,7 @@ class WordVectors(ShownInNotebook):
         if norms is not None and not norms.all():
             raise ValueError("expected lengths that can be divided by")
         missing: Any = parts.settings.get("missing", "error")
-        rows = Rows(matrix, scales, norms)
+        rows = VectorRows(matrix, scales, norms)
         table = parts.arrays.get("word_table")
         if table is not None and (table.dtype != np.int32 or table.shape != (rows_for(len(matrix)),)):
             raise ValueError(f"expected a table of the words, int32 {(rows_for(len(matrix)),)}")
@@ -342,7 +342,7 @@ def _subwords_of(parts: Parts, dimensions: int) -> SubwordTable | None:
     matrix, used, scales = (parts.arrays.get(name) for name in names)
     if not isinstance(lengths, dict) or matrix is None:
         raise ValueError("expected the lengths of the subwords and their matrix")
-    checked = Rows(matrix, scales)
+    checked = VectorRows(matrix, scales)
     least, most, buckets = (lengths.get(name) for name in ("least", "most", "buckets"))
     if not (isinstance(least, int) and isinstance(most, int) and isinstance(buckets, int)):
         raise ValueError("the subwords' lengths and buckets must be whole numbers")

@@ -16,7 +16,7 @@ from scipy.special import expit
 import foreword
 from foreword.classify import kernels, solver
 from foreword.classify.labels import read_labels
-from foreword.classify.linear import Rows, rows_of
+from foreword.classify.linear import SparseRows, rows_of
 from foreword.classify.logistic import (
     LogisticRegression,
     NBLogistic,
@@ -404,7 +404,7 @@ def test_ratios_by_hand() -> None:
 @pytest.mark.parametrize("classes", [2, 4])
 def test_the_kernel_squares_the_plain_ratios(random: Random, classes: int) -> None:
     X, y = texts(random, classes=classes)
-    rows: Rows = rows_of(X, None)
+    rows: SparseRows = rows_of(X, None)
     _, labels = read_labels(y, len(rows))
     counts = presence_counts(rows, labels, classes)
     assert_array_equal(counts.sum(axis=1), np.diff(X.tocsc().indptr))

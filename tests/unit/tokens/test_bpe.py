@@ -14,7 +14,7 @@ from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Parts
 from foreword.text.block import blocks_of
 from foreword.tokens import plain
-from foreword.tokens.bpe import BPETokenizer, Pattern, _Encoder
+from foreword.tokens.bpe import BPETokenizer, Pattern, _PieceEncoder
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.kernels import SHORT
 from foreword.tokens.merges import Kind
@@ -206,8 +206,8 @@ def test_what_was_worked_out_is_remembered_and_forgotten(monkeypatch: pytest.Mon
     tokenizer = BPETokenizer(400).fit(TEXTS * 3)
     words = [f"word{number} " * (1 + number % 3) for number in range(500)]
     expected = [plain.encode(tokenizer, text) for text in words]
-    monkeypatch.setattr(_Encoder, "LARGEST", 64)
-    encoder = _Encoder(tokenizer)
+    monkeypatch.setattr(_PieceEncoder, "LARGEST", 64)
+    encoder = _PieceEncoder(tokenizer)
     encoder.room = 16
     encoder._forget()
     tokenizer._encoders.put(encoder)
@@ -218,8 +218,8 @@ def test_what_was_worked_out_is_remembered_and_forgotten(monkeypatch: pytest.Mon
 
 def test_whole_pieces_are_remembered_after_forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = BPETokenizer(400, ignore_merges=True).fit(TEXTS * 3)
-    monkeypatch.setattr(_Encoder, "LARGEST", 64)
-    encoder = _Encoder(tokenizer)
+    monkeypatch.setattr(_PieceEncoder, "LARGEST", 64)
+    encoder = _PieceEncoder(tokenizer)
     encoder.room = 1024
     encoder._forget()
     tokenizer._encoders.put(encoder)

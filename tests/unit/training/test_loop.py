@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from foreword.errors import DivergedError, SettingError
-from foreword.neural.training import LanguageModelTask, Reading
+from foreword.neural.training import LanguageModelTask, TextRing
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.nn.network import output_weight
 from foreword.nn.recurrent_network import RecurrentNetwork
@@ -111,7 +111,7 @@ def test_p02_a_run_that_would_explode_survives_when_clipped_and_says_where_when_
 
 def test_an_epoch_reads_each_word_of_its_rows_once_after_the_word_before_it() -> None:
     ids = torch.arange(23)
-    reading = Reading(ids, 4, 3)
+    reading = TextRing(ids, 4, 3)
     assert (reading.rows, reading.length, reading.steps, reading.tokens) == (4, 5, 1, 12)
     one, other = (reading.epoch(np.random.default_rng(seed)) for seed in range(2))
     for inputs, targets in (one, other):
@@ -125,7 +125,7 @@ def test_an_epoch_reads_each_word_of_its_rows_once_after_the_word_before_it() ->
 
 @pytest.mark.parametrize("tokens", [1, 2, 3, 5])
 def test_a_text_shorter_than_the_batch_is_read_in_fewer_places(tokens: int) -> None:
-    reading = Reading(torch.arange(tokens), 64, 35)
+    reading = TextRing(torch.arange(tokens), 64, 35)
     assert reading.rows == tokens
     assert reading.tokens == tokens
     assert reading.steps == 1
@@ -208,7 +208,7 @@ def test_warming_up_the_rate_rises_evenly() -> None:
 
 
 def test_stretches_of_varying_length_cover_the_text_and_scale_the_rate() -> None:
-    reading = Reading(torch.arange(4000), 2, 20, vary=True)
+    reading = TextRing(torch.arange(4000), 2, 20, vary=True)
     one, other = (reading.chunks(np.random.default_rng(seed)) for seed in range(2))
     assert sum(one) == sum(other) == 2000
     assert one != other
@@ -225,7 +225,7 @@ def test_stretches_of_varying_length_cover_the_text_and_scale_the_rate() -> None
 
 def test_documents_are_read_in_another_order_in_each_epoch() -> None:
     ids = torch.tensor([0, 1, 9, 2, 3, 4, 9, 5, 9])
-    reading = Reading(ids, 1, 3, offsets=np.array([0, 3, 7, 9]))
+    reading = TextRing(ids, 1, 3, offsets=np.array([0, 3, 7, 9]))
     whole = {"0 1 9", "2 3 4 9", "5 9"}
     orders = set()
     for seed in range(20):

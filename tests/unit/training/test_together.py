@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 
 from foreword.neural.model import NeuralLM  # noqa: E402
 from foreword.neural.recurrent import MODEST, RecurrentLM  # noqa: E402
-from foreword.neural.training import Reading  # noqa: E402
+from foreword.neural.training import TextRing  # noqa: E402
 from foreword.nn.dropout import Dropout  # noqa: E402
 
 NONE = Dropout(words=0.0, input=0.0, between=0.0, output=0.0, recurrent=0.0)
@@ -111,12 +111,12 @@ def test_workers_agree_and_draw_dropout_of_their_own(corpus: Corpus) -> None:
 
 def test_shares_of_a_batch_are_its_columns(corpus: Corpus) -> None:
     ids = torch.arange(103)
-    whole = Reading(ids, 6, 5, offsets=np.array([0, 40, 103]), vary=True)
-    parts = [Reading(ids, 6, 5, offsets=np.array([0, 40, 103]), vary=True, share=(each, 3)) for each in range(3)]
+    whole = TextRing(ids, 6, 5, offsets=np.array([0, 40, 103]), vary=True)
+    parts = [TextRing(ids, 6, 5, offsets=np.array([0, 40, 103]), vary=True, share=(each, 3)) for each in range(3)]
     inputs, targets = whole.epoch(np.random.default_rng(0))
     found = [part.epoch(np.random.default_rng(0)) for part in parts]
     assert torch.equal(torch.cat([each for each, _ in found], 1), inputs)
     assert torch.equal(torch.cat([each for _, each in found], 1), targets)
     assert {part.tokens for part in parts} == {whole.tokens}
     with pytest.raises(SettingError, match="a batch of 6 cannot be shared by 4 workers"):
-        Reading(ids, 6, 5, share=(0, 4))
+        TextRing(ids, 6, 5, share=(0, 4))

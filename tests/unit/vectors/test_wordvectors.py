@@ -13,7 +13,7 @@ import foreword
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Parts
 from foreword.vectors import words as words_module
-from foreword.vectors.rows import MANY, Rows, Stored
+from foreword.vectors.rows import MANY, Stored, VectorRows
 from foreword.vectors.words import SubwordTable
 from foreword.vectors.wordvectors import WordVectors
 
@@ -63,7 +63,7 @@ def test_many_neighbours_and_none(stored: Stored) -> None:
 @pytest.mark.parametrize("stored", STORED)
 def test_equals_stand_in_their_order(stored: Stored) -> None:
     matrix = np.tile(np.array([[1, 2, 3]], np.float32), (3000, 1))
-    places, _ = Rows(matrix).stored_as(stored).nearest(np.ones((2, 3), np.float32), 5)
+    places, _ = VectorRows(matrix).stored_as(stored).nearest(np.ones((2, 3), np.float32), 5)
     assert places.tolist() == [[0, 1, 2, 3, 4]] * 2
 
 
@@ -84,7 +84,7 @@ def test_every_float16_is_read_as_numpy_reads_it() -> None:
     finite = every[np.isfinite(every)]
     for width in (1, 3, 16, 37):
         halves = finite[: len(finite) // width * width].reshape(-1, width)
-        np.testing.assert_array_equal(Rows(halves).floats(slice(None)), halves.astype(np.float32))
+        np.testing.assert_array_equal(VectorRows(halves).floats(slice(None)), halves.astype(np.float32))
 
 
 def test_words_are_found_with_and_without_a_table(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from foreword.errors import InputError
-from foreword.evaluate.compare.results import Curve, Progress
+from foreword.evaluate.compare.results import ComparisonProgress, Curve
 from foreword.evaluate.compare.run_cache import RunCache, TolerantCheckpoint
 from foreword.evaluate.compare.setup import PreparedText
 from foreword.protocols import Step
@@ -95,7 +95,7 @@ class Policy:
 POLICY = Policy()
 
 
-class Learnt(NamedTuple):
+class TrainingResult(NamedTuple):
     """How a model was trained. tokens: how many it read, those of all epochs. curve: for networks."""
 
     seconds: float
@@ -113,15 +113,15 @@ class TrainingProgress:
     model: int
     began: float = field(default_factory=time.perf_counter)
 
-    def report(self, share: float | None = None, detail: str = "") -> Progress:
+    def report(self, share: float | None = None, detail: str = "") -> ComparisonProgress:
         """Return the event for ``share`` of the training done, with the seconds that are left by it."""
         left = None if not share else (time.perf_counter() - self.began) * (1 - share) / share
-        return Progress(f"{self.phase}{detail}", self.done, self.total, self.model, share, left)
+        return ComparisonProgress(f"{self.phase}{detail}", self.done, self.total, self.model, share, left)
 
 
 def learn(
     name: str, model: Any, text: PreparedText, cache: RunCache, progress: TrainingProgress
-) -> Generator[Progress, None, Learnt]:
+) -> Generator[ComparisonProgress, None, TrainingResult]:
     """Train a network, from its checkpoint if there is one; return how it learnt."""
     checkpoint = cache.checkpoint(name)
     before = cache.curve(name) if checkpoint is not None and checkpoint.path.exists() else Curve()
@@ -143,7 +143,7 @@ def learn(
     if model.valid_score_ > best:
         valid.append((seconds, _perplexity(-model.valid_score_)))
     every = max(1, math.ceil(len(train) / CURVE_POINTS))
-    return Learnt(seconds, tokens, Curve(tuple(train[::-every][::-1]), tuple(valid)))
+    return TrainingResult(seconds, tokens, Curve(tuple(train[::-every][::-1]), tuple(valid)))
 
 
 def _steps(model: Any, text: PreparedText, checkpoint: TolerantCheckpoint | None) -> Iterator[Step]:

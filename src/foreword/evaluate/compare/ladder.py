@@ -24,7 +24,7 @@ from foreword import kinds
 from foreword.arrays import Doubles
 from foreword.checks import check_not_string
 from foreword.errors import SettingError
-from foreword.evaluate.compare.budget import POLICY, WARM_UP_TOKENS, Learnt, Policy, TrainingProgress, learn
+from foreword.evaluate.compare.budget import POLICY, WARM_UP_TOKENS, Policy, TrainingProgress, TrainingResult, learn
 from foreword.evaluate.compare.conclusion import conclusion
 from foreword.evaluate.compare.facts import learn_merges, neighbourhoods, ngram_growth, word_corpus
 from foreword.evaluate.compare.inspection import (
@@ -35,7 +35,7 @@ from foreword.evaluate.compare.inspection import (
     score_test,
     weigh,
 )
-from foreword.evaluate.compare.results import Comparison, Event, Lead, Plan, Progress, Resumed, Row
+from foreword.evaluate.compare.results import Comparison, ComparisonProgress, Event, Lead, Plan, Resumed, Row
 from foreword.evaluate.compare.run_cache import Finished, RunCache, run_name
 from foreword.evaluate.compare.setup import MOST_BYTES, PreparedText, Splits, Streams, prepare, read_text
 from foreword.evaluate.gates import Layers, has_layers
@@ -174,12 +174,12 @@ def _run(
     began = time.perf_counter()
     steps = 3 + 2 * len(rungs)
     yield Plan(tuple(rung.title for rung in rungs))
-    yield Progress("reading the text", 0, steps)
+    yield ComparisonProgress("reading the text", 0, steps)
     read = read_text(texts, settings.most_bytes)
     sampled = read.sampled if read.sampled.kept_bytes < read.sampled.bytes else None
     if sampled is not None:
         yield sampled
-    yield Progress("making the vocabulary and lists of words", 1, steps)
+    yield ComparisonProgress("making the vocabulary and lists of words", 1, steps)
     most_scores = settings.policy.most_scores() if any(rung.neural for rung in rungs) else None
     text = prepare(settings.name, read, settings.tokenizer, settings.min_count, settings.max_size, most_scores)
     yield text.facts
@@ -194,10 +194,10 @@ def _run(
     if ladder.finished:
         yield Resumed(tuple(rung.title for rung in rungs if rung.name in ladder.finished))
     yield from ladder.climb()
-    yield Progress("counting n-grams", steps - 1, steps)
+    yield ComparisonProgress("counting n-grams", steps - 1, steps)
     growth = ngram_growth(text.train, text.test) if len(text.train.ids) <= settings.policy.most_counted else []
     cache.close()
-    yield Progress("done", steps, steps)
+    yield ComparisonProgress("done", steps, steps)
     comparison = Comparison(
         text.facts,
         tuple(ladder.rows),
@@ -274,7 +274,7 @@ class _Ladder:
             learnt = yield from learn(rung.name, model, text, self.cache, progress)
         else:
             learnt = yield from self._fit(model, progress)
-        yield Progress(f"testing {rung.title}", 3 + 2 * index, steps, index, share=1.0)
+        yield ComparisonProgress(f"testing {rung.title}", 3 + 2 * index, steps, index, share=1.0)
         row = self._test(rung, model, learnt)
         if rung.neural:
             self.overhead = max(0.0, time.perf_counter() - began - learnt.seconds)
@@ -282,20 +282,20 @@ class _Ladder:
         self.cache.finish(row, self.valid_logs[rung.name], self.test_logs[rung.name], spent)
         return row
 
-    def _fit(self, model: Any, progress: TrainingProgress) -> Generator[Event, None, Learnt]:
+    def _fit(self, model: Any, progress: TrainingProgress) -> Generator[Event, None, TrainingResult]:
         """Fit a model at once, or in rounds that end by the clock."""
         text, began, tokens = self.text, time.perf_counter(), len(self.text.train.ids)
         if not isinstance(model, Iterative):
             model.fit(text.train, valid=text.valid)
-            return Learnt(max(time.perf_counter() - began, 1e-9), tokens)  # a clock may be too coarse to see it
+            return TrainingResult(max(time.perf_counter() - began, 1e-9), tokens)  # a clock may be too coarse to see it
         number = 0
         for number, step in enumerate(model.train(text.train, valid=text.valid), 1):
             yield progress.report(step.done / step.total, f", round {number}")
             if time.perf_counter() - began > self.settings.policy.rounds_share * self.settings.policy.time_budget:
                 break
-        return Learnt(time.perf_counter() - began, number * tokens)
+        return TrainingResult(time.perf_counter() - began, number * tokens)
 
-    def _test(self, rung: LadderModel, model: LanguageModel[Any], learnt: Learnt) -> Row:
+    def _test(self, rung: LadderModel, model: LanguageModel[Any], learnt: TrainingResult) -> Row:
         text, facts = self.text, self.text.facts
         parameters, disk_bytes = weigh(model)
         measures, logs, speed = score_test(model, text.test)

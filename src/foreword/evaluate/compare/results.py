@@ -25,7 +25,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ComparisonProgress:
     """The state of a comparison: ``done`` of ``total`` steps, and the phase that begins now.
 
     model: the index in the plan of the model in question, if there is one.
@@ -350,4 +350,4 @@ class Comparison(ShownInNotebook):
         return whole | ({"left_out": list(self.left_out)} if self.left_out else {})
 
 
-Event: TypeAlias = Plan | Progress | Sampled | TextFacts | Resumed | Row | Comparison
+Event: TypeAlias = Plan | ComparisonProgress | Sampled | TextFacts | Resumed | Row | Comparison

@@ -25,14 +25,14 @@ MARK = re.compile(r"^# %%( \[markdown\])?\n", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Cell:
+class NotebookCell:
     """A cell of a lesson: text in Markdown, or code."""
 
     is_code: bool
     text: str
 
 
-def read_source(source: str) -> list[Cell]:
+def read_source(source: str) -> list[NotebookCell]:
     """Return the cells of a lesson's source."""
     _, *parts = MARK.split(source)
     cells = []
@@ -41,25 +41,25 @@ def read_source(source: str) -> list[Cell]:
         text = (
             "\n".join(lines) if mark is None else "\n".join(line.removeprefix("#").removeprefix(" ") for line in lines)
         )
-        cells.append(Cell(mark is None, text))
+        cells.append(NotebookCell(mark is None, text))
     return cells
 
 
-def read_notebook(path: Path) -> list[Cell]:
+def read_notebook(path: Path) -> list[NotebookCell]:
     """Return the cells of a notebook or of a Python file; a file without marks is one cell."""
     try:
         text = path.read_text(encoding="utf-8")
         if path.suffix != ".ipynb":
-            return read_source(text) or [Cell(True, text)]
+            return read_source(text) or [NotebookCell(True, text)]
         cells = json.loads(text)["cells"]
-        return [Cell(cell["cell_type"] == "code", "".join(cell["source"])) for cell in cells]
+        return [NotebookCell(cell["cell_type"] == "code", "".join(cell["source"])) for cell in cells]
     except FileNotFoundError:
         raise InputError(f"no such file: {path}") from None
     except (ValueError, KeyError, TypeError):
         raise InputError(f"{path}: expected a notebook (.ipynb) or a Python file") from None
 
 
-def notebook(cells: list[Cell]) -> dict[str, Any]:
+def notebook(cells: list[NotebookCell]) -> dict[str, Any]:
     """Return cells as a Jupyter notebook, format 4.5."""
     code: dict[str, Any] = {"cell_type": "code", "execution_count": None, "outputs": []}
     text = {"cell_type": "markdown"}
@@ -75,12 +75,12 @@ def notebook(cells: list[Cell]) -> dict[str, Any]:
     }
 
 
-def page(cells: list[Cell]) -> str:
+def page(cells: list[NotebookCell]) -> str:
     """Return cells as a page of the documentation; equations are set off by four blanks, as on every page."""
     return "\n\n".join(_page_cell(cell) for cell in cells) + "\n"
 
 
-def _page_cell(cell: Cell) -> str:
+def _page_cell(cell: NotebookCell) -> str:
     if not cell.is_code:
         return cell.text
     if cell.text.startswith("equation("):

@@ -17,7 +17,7 @@ from typing import Any
 
 from foreword.errors import InputError
 from foreword.lessons.course.checking import Exercise, Verdict, all_exercises, check
-from foreword.lessons.course.notebooks import Cell, read_notebook
+from foreword.lessons.course.notebooks import NotebookCell, read_notebook
 
 SECONDS = 120.0
 """Time limit of a file by default: every lesson takes a small part of it."""
@@ -53,7 +53,7 @@ def _last_line(text: str) -> str:
     return (text.strip().splitlines() or ["no message"])[-1]
 
 
-def run_cells(cells: list[Cell]) -> tuple[dict[str, Any], str]:
+def run_cells(cells: list[NotebookCell]) -> tuple[dict[str, Any], str]:
     """Run the cells of code one after another; return the names they define, and the first error if there was one."""
     names: dict[str, Any] = {"__name__": "__main__"}
     failed = ""

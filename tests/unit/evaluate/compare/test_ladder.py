@@ -15,7 +15,7 @@ from foreword.evaluate.compare import ladder as module
 from foreword.evaluate.compare.budget import POLICY
 from foreword.evaluate.compare.inspection import draw_sample, weigh
 from foreword.evaluate.compare.ladder import LADDER, LadderModel, compare
-from foreword.evaluate.compare.results import Comparison, Event, Plan, Progress, Row, TextFacts
+from foreword.evaluate.compare.results import Comparison, ComparisonProgress, Event, Plan, Row, TextFacts
 from foreword.evaluate.compare.setup import Splits, prepare, read_text
 from foreword.measures.perplexity import measure
 from foreword.neural.mogrifier import Mogrifier
@@ -52,9 +52,9 @@ def run(texts: list[str] | Splits, **settings: object) -> Comparison:
 def test_the_events_tell_a_story_in_order() -> None:
     models = [*COUNTED, "rnn"]
     events = list(compare(DOCUMENTS, name="animals", models=models, time_budget=1))
-    kinds = [type(event).__name__ for event in events if not isinstance(event, Progress)]
+    kinds = [type(event).__name__ for event in events if not isinstance(event, ComparisonProgress)]
     assert kinds == ["Plan", "TextFacts", *["Row"] * len(models), "Comparison"]
-    steps = [event for event in events if isinstance(event, Progress)]
+    steps = [event for event in events if isinstance(event, ComparisonProgress)]
     assert sorted({step.done for step in steps}) == list(range(steps[0].total + 1))
     assert [step.done for step in steps] == sorted(step.done for step in steps)
     assert {step.total for step in steps} == {3 + 2 * len(models)}
@@ -70,7 +70,7 @@ def test_nothing_is_done_before_it_is_asked_for() -> None:
     read: list[str] = []
     events: Iterator[Event] = compare(read.append(text) or text for text in DOCUMENTS)  # type: ignore[func-returns-value]
     assert next(events) == Plan(tuple(rung.title for rung in USUAL))
-    assert next(events) == Progress("reading the text", 0, 3 + 2 * len(USUAL))
+    assert next(events) == ComparisonProgress("reading the text", 0, 3 + 2 * len(USUAL))
     assert read == []
     next(events)
     assert read == DOCUMENTS

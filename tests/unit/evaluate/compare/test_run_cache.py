@@ -16,7 +16,7 @@ from foreword.evaluate.compare import ladder as module
 from foreword.evaluate.compare import run_cache as resuming
 from foreword.evaluate.compare.budget import POLICY
 from foreword.evaluate.compare.ladder import LADDER, compare
-from foreword.evaluate.compare.results import Comparison, Curve, Event, Gates, Progress, Resumed, Row
+from foreword.evaluate.compare.results import Comparison, ComparisonProgress, Curve, Event, Gates, Resumed, Row
 from foreword.evaluate.compare.run_cache import RunCache
 from foreword.measures.perplexity import Measures
 
@@ -71,13 +71,13 @@ def test_a_network_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pyte
     settings = {"models": ["rnn"], "time_budget": 4}
     stopped = 0.0
     for event in run(tmp_path, **settings):
-        if isinstance(event, Progress) and event.share is not None and event.share > 0.4:
+        if isinstance(event, ComparisonProgress) and event.share is not None and event.share > 0.4:
             stopped = event.share
             break
     [checkpoint] = tmp_path.glob("*/rnn.checkpoint")
     assert checkpoint.stat().st_size > 0
     events = list(run(tmp_path, **settings))
-    shares = [event.share for event in events if isinstance(event, Progress)]
+    shares = [event.share for event in events if isinstance(event, ComparisonProgress)]
     assert min(share for share in shares if share is not None) > 0.3, f"it was stopped at {stopped}"
     last = events[-1]
     assert isinstance(last, Comparison)
@@ -91,7 +91,7 @@ def test_a_network_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pyte
 def test_a_checkpoint_that_cannot_be_read_is_trained_again(tmp_path: Path) -> None:
     settings = {"models": ["rnn"], "time_budget": 0.5}
     for event in run(tmp_path, **settings):
-        if isinstance(event, Progress) and event.share is not None:
+        if isinstance(event, ComparisonProgress) and event.share is not None:
             break
     [folder] = tmp_path.iterdir()
     (folder / "rnn.checkpoint").write_bytes(b"no checkpoint")
