@@ -53,7 +53,7 @@ app = typer.Typer(
 
 
 @dataclass(frozen=True, slots=True)
-class SearchOptions:
+class DecodingOptions:
     """How texts are searched for."""
 
     beam: Annotated[
@@ -137,7 +137,7 @@ def transcribe(
     model: ModelFolder,
     files: Annotated[list[str], typer.Argument(metavar="WAV", help="Recordings, WAV files.", show_default=False)],
     *,
-    search: SearchOptions,
+    search: DecodingOptions,
     output: OutputOptions,
 ) -> None:
     """Print what is said in each recording: one line per file.
@@ -160,7 +160,7 @@ def transcribe(
         flush()
 
 
-def evaluate(model: ModelFolder, files: RecordingsArgument, *, search: SearchOptions, output: OutputOptions) -> None:
+def evaluate(model: ModelFolder, files: RecordingsArgument, *, search: DecodingOptions, output: OutputOptions) -> None:
     """Transcribe recordings and compare with their texts: the word error rate, with its 95 % interval.
 
     With --json the keys are wer, interval, accuracy, substitutions, deletions, insertions, words, texts and right.
