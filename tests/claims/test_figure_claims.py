@@ -23,10 +23,11 @@ LAGS = 60
 
 
 def norms_of_cells() -> dict[str, list[float]]:
-    """|∂h_T/∂h_(T−lag)| for lags 0 to 60 of the three cells, 24 units each, forget gates that begin open."""
+    """|∂s_T/∂s_(T−lag)| for lags 0 to 60 of new cells, 24 units each: weights N(0, 1/√H), the LSTM's forget bias 1."""
     x = np.random.default_rng(0).normal(size=(LAGS, 1, 8)) * 0.5
-    cells: dict[str, Cell] = {"RNN": RNNCell(8, 24), "GRU": GRUCell(8, 24), "LSTM": LSTMCell(8, 24, forget_bias=5.0)}
-    cells["RNN"].weights["W_h"] *= 0.8
+    cells: dict[str, Cell] = {"RNN": RNNCell(8, 24), "GRU": GRUCell(8, 24), "LSTM": LSTMCell(8, 24)}
+    cells["RNN, weights doubled"] = RNNCell(8, 24, activation="relu")
+    cells["RNN, weights doubled"].weights["W_h"] *= 2
     return {
         name: norms_by_lag(jacobian_products(step_jacobians(cell, run(cell, x)[2]))).tolist()
         for name, cell in cells.items()
@@ -34,18 +35,24 @@ def norms_of_cells() -> dict[str, list[float]]:
 
 
 def test_f09_gradient_norm_by_lag_on_a_logarithmic_axis(record_property: Report) -> None:
-    """F09: drawn for RNN, GRU and LSTM. The RNN's falls exponentially: a straight line through its logarithms."""
+    """F09: drawn for new cells as they are. All three fall, and from lag 10 on as a straight line through logarithms;
+    with ReLU and weights twice as large an RNN's grows so. How fast is a matter of weights, not of the cell: the GRU
+    loses most here, the LSTM least.
+    """
     norms = norms_of_cells()
     picture = gradients(norms, range(0, LAGS, 10))
     assert "logarithmic" in picture.caption
     assert all(f">{name}" in picture.markup for name in norms)
-    lags = np.arange(5, LAGS)
-    straight = float(np.corrcoef(lags, np.log(norms["RNN"][5:LAGS]))[0, 1])
-    record_property("F09 correlation of lag and log norm, RNN", round(straight, 4))
+    lags = np.arange(10, LAGS)
     for name, values in norms.items():
-        record_property(f"F09 left after {LAGS - 1} steps, {name}", f"{values[LAGS - 1] / values[0]:.2g}")
-    assert straight < -0.99
-    assert norms["LSTM"][LAGS - 1] / norms["LSTM"][0] > 1000 * norms["RNN"][LAGS - 1] / norms["RNN"][0]
+        straight = float(np.corrcoef(lags, np.log(values[10:LAGS]))[0, 1])
+        left = f"{values[LAGS - 1] / values[0]:.2g}"
+        record_property(
+            f"F09 {name}: left after {LAGS - 1} steps, correlation of lag and log norm", f"{left}, {straight:.3f}"
+        )
+        assert straight > 0.95 if "doubled" in name else straight < -0.95
+    assert norms["RNN, weights doubled"][-1] > 1e6
+    assert norms["LSTM"][-1] > norms["RNN"][-1] > norms["GRU"][-1]
 
 
 def test_f12_the_table_of_gates() -> None:

@@ -192,11 +192,15 @@ class MemoryTraining:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """right: the share of right answers at the last test. updates: until then. diverged: the loss was not finite."""
+    """right: the share of right answers at the last test. updates: until then. diverged: the loss was not finite.
+
+    weights: of the layer, W_x, W_h, b_x and b_h, as they were then.
+    """
 
     right: float
     updates: int
     diverged: bool
+    weights: tuple[Floats, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +320,7 @@ def learn(task: MemoryTask, kind: str, learning: MemoryTraining | None = None, s
             right = _tested(task, kind, weights, head, learning.tested, random)
             if right >= learning.solved:
                 break
-    return Outcome(right, update, diverged=False)
+    return Outcome(right, update, diverged=False, weights=tuple(weight.detach().numpy() for weight in weights))
 
 
 def first_weights(
