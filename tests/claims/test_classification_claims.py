@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from foreword.classify.explain import Explanation
 from foreword.classify.naive_bayes import NaiveBayes
 from foreword.evaluate.classification import confusion, measure_classifier
 from foreword.features.bag import BagOfWords
+from foreword.lessons.counting_limits import counting_limits, share_unseen, word_similarity
 from foreword.pipeline.classifier import TextClassifier
 from foreword.tag.conllu import read_conllu
 from foreword.text.datasets import find, labelled
@@ -95,6 +95,7 @@ def test_b02_a_word_without_a_column_is_told_and_says_nothing() -> None:
     words = TextClassifier(BagOfWords(), NaiveBayes()).fit(texts, labels)
     explanation = words.explain(WON)
     assert explanation.unknown == ("euros",)
+    assert explanation.label == "ham"  # without euros, which the collection does not have, won alone does not suffice
     assert explanation.probability("spam") < spam_posterior_with_euros(words, explanation)
     pairs = TextClassifier(BagOfWords(ngrams=(1, 2)), NaiveBayes()).fit(texts, labels)
     assert pairs.predict([WON]) == ["spam"]  # "have won" is worth more than all of it
@@ -205,71 +206,18 @@ def test_b04_against_scikit_learns_whole_pipeline() -> None:
 # --- T11: the table of problems
 
 
-def table_of_problems() -> list[tuple[str, str, str, float]]:
-    """Problem, what was done about it, what it cannot do, and a number measured for that."""
-    return [
-        (
-            "no meaning: words are numbers",
-            "bag of words, TF-IDF",
-            "similarity of “dog” and “puppy” (1 for a word and itself)",
-            similarity("dog", "puppy"),
-        ),
-        (
-            "only local context",
-            "n-grams",
-            "share of the trigrams of a new text that the old one never had",
-            share_never_seen(3),
-        ),
-        (
-            "hand-made features",
-            "rules and linear models over them",
-            "share of the words in -ing that are no verbs",
-            share_of_exceptions("ing", "VERB"),
-        ),
-    ]
-
-
-def similarity(one: str, other: str) -> float:
-    rows = BagOfWords().fit([one, other]).transform([one, other]).toarray()
-    return float(rows[0] @ rows[1] / np.linalg.norm(rows[0]) / np.linalg.norm(rows[1]))
-
-
-@cache
-def embedded_words(split: Literal["train", "test"]) -> list[list[str]]:
-    return [document.split() for document in embedded_text(split)]
-
-
-def share_never_seen(order: int) -> float:
-    def grams(split: Literal["train", "test"]) -> Iterator[tuple[str, ...]]:
-        for words in embedded_words(split):
-            yield from zip(*(words[start:] for start in range(order)), strict=False)
-
-    known = set(grams("train"))
-    new = [gram not in known for gram in grams("test")]
-    return sum(new) / len(new)
-
-
-def share_of_exceptions(ending: str, tag: str) -> float:
-    tagged = read_conllu(find("ud_english_ewt:train"))
-    tags = [
-        found
-        for words, found_tags in zip(tagged.sentences, tagged.tags, strict=True)
-        for word, found in zip(words, found_tags, strict=True)
-        if word.lower().endswith(ending)
-    ]
-    return sum(found != tag for found in tags) / len(tags)
-
-
 @real_data
 def test_t11_problem_solution_limitation_with_a_number_in_each_row(record_property: Report) -> None:
     """T11: three rows: no semantics, local context, hand-crafted features; each limitation is measured."""
-    rows = table_of_problems()
-    for problem, solution, limitation, number in rows:
-        print(f"\n{problem} | {solution} | {limitation}: {number:.3f}", end="")
-    meaning, context, features = (number for *_, number in rows)
-    for problem, _, limitation, number in rows:
-        record_property(f"T11 {problem}: {limitation}", round(number, 3))
-    assert meaning == 0  # no nearer than any other two words: see T04
+    tagged = read_conllu(find("ud_english_ewt:train"))
+    train, test = list(embedded_text("train")), list(embedded_text("test"))
+    rows = counting_limits(train, test, tagged)
+    assert [row.problem for row in rows] == ["no meaning", "near context only", "features made by hand"]
+    meaning, context, features = (row.measured for row in rows)
+    for row in rows:
+        record_property(f"T11 {row.problem}: {row.limitation}", round(row.measured, 3))
+    assert meaning == word_similarity("dog", "dishwasher") == 0  # by construction: see T04
     assert context > 0.5
     assert 0.1 < features < 0.5
-    assert share_never_seen(1) < share_never_seen(2) < context < share_never_seen(4)  # the longer, the sparser
+    shorter, longer = share_unseen(train, test, 2), share_unseen(train, test, 4)
+    assert share_unseen(train, test, 1) < shorter < context < longer  # the longer, the sparser

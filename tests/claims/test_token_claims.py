@@ -15,6 +15,7 @@ from types import ModuleType
 import pytest
 from numpy.testing import assert_array_equal
 
+from foreword.lessons.examples import illustrative_tokenizer
 from foreword.text.block import blocks_of
 from foreword.text.datasets import dataset
 from foreword.text.embedded import embedded_text
@@ -23,7 +24,6 @@ from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.merges import Kind, Merge
 from foreword.tokens.plain import learn_merges
-from foreword.tokens.tokenizer_json import read_tokenizer_json
 from foreword.tokens.words import WordTokenizer
 
 TESTS = Path(__file__).parents[1]
@@ -208,11 +208,11 @@ def test_k03_the_round_trip_loses_nothing(kind: Kind) -> None:
 
 
 def test_k04_the_unbelievable_refrigerator() -> None:
-    """K04: The, un, believ, able, refrig, erator, with a vocabulary made by hand for this sentence.
+    """K04: The, un, believ, able, refrig, erator, with a vocabulary made by hand and shipped.
 
     A token holds the blank before it; without the blanks these are the six of the source, with them they are the text.
     """
-    tokenizer = read_tokenizer_json(TESTS / "fixtures" / "illustrative_tokenizer.json")
+    tokenizer = illustrative_tokenizer()
     text = "The unbelievable refrigerator"
     found = tokens(tokenizer, text)
     assert [token.strip() for token in found] == ["The", "un", "believ", "able", "refrig", "erator"]

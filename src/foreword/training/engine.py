@@ -513,11 +513,17 @@ def _check_finite(loss: float, run: Trainer, *, skips: bool) -> None:
     """Raise where the run has diverged. skips: an update whose gradient overflows is left out."""
     if loss <= run.task.limit and math.isfinite(loss) and (skips or math.isfinite(run.norm.item())):
         return
-    what = f"the loss is {loss:.3g}"
     if math.isfinite(loss) and loss <= run.task.limit:
-        bad = (name for name, part in run.gradients.items() if not bool(torch.isfinite(part).all()))
-        what = f"the gradient of {next(bad, 'all weights together')} is not a finite number"
+        what = f"the gradient of {_not_finite(run.gradients) or 'all weights together'} is not a finite number"
+    else:
+        weight = _not_finite(views(run.weights, run.shapes))
+        what = f"the loss is {loss:.3g}" + (f" and {weight} is not a finite number" if weight else "")
     raise DivergedError(_divergence(what, run.step, run.settings))
+
+
+def _not_finite(parts: Mapping[str, Tensor]) -> str:
+    """Return the name of the first tensor with a number that is not finite, or nothing."""
+    return next((name for name, part in parts.items() if not bool(torch.isfinite(part).all())), "")
 
 
 WHOLE_EPOCH = -1

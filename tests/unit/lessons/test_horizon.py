@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree
 
@@ -113,12 +114,18 @@ def test_l11_a_larger_state_holds_more_items() -> None:
     assert large[0] >= 0.95
 
 
-def test_r17_random_relu_weights_diverge_where_the_identity_learns() -> None:
-    """R17: ReLU has no bound: with random weights a little too large the loss is soon no number; with W_h = 1 it is."""
+@pytest.mark.long
+def test_r17_random_relu_weights_fail_where_the_identity_learns(
+    record_property: Callable[[str, object], None],
+) -> None:
+    """R17: recall over 40 steps, five seeds: with ReLU all learn from W_h = 1 and none from random weights."""
     task, learning = Recall(40, symbols=4), MemoryTraining(hidden=16, updates=400, rate=0.003)
-    assert learn(task, "irnn", learning).right >= 0.95
-    random = learn(task, "relu", learning)
-    assert random.diverged or random.right < 0.5
+    identity, random = ([learn(task, kind, learning, seed) for seed in range(5)] for kind in ("irnn", "relu"))
+    for name, found in (("identity", identity), ("random", random)):
+        told = ", ".join("diverged" if each.diverged else f"{each.right:.2f}" for each in found)
+        record_property(f"R17 right answers of five seeds, {name}", told)
+    assert min(each.right for each in identity) >= 0.95
+    assert all(each.diverged or each.right < 0.7 for each in random)
 
 
 def test_unknown_kinds_are_named() -> None:

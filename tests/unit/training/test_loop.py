@@ -105,8 +105,28 @@ def test_p02_a_run_that_would_explode_survives_when_clipped_and_says_where_when_
     assert np.isfinite(trainer.run(4))
     unclipped = Training(epochs=4, batch=2, steps=5, rate=1e30, clip=1e38, averages=())
     trainer = trainer_of(RecurrentNetwork(7, 4, 4, 1), ids, unclipped, blow_up=1e6)
-    with pytest.raises(DivergedError, match=r"at step 4.*lower rate"):
+    with pytest.raises(
+        DivergedError, match=r"the loss is nan and embedding is not a finite number at step 4.*lower rate"
+    ):
         trainer.run(4)
+
+
+class OneBadGradient(Words):
+    """The next word, with a finite loss and an infinite gradient of one tensor."""
+
+    def loss(self, weights: Mapping[str, Tensor], run: Trainer) -> Loss:
+        weights["layer0.recurrent"].register_hook(lambda gradient: gradient + math.inf)  # type: ignore[no-untyped-call]
+        return super().loss(weights, run)
+
+
+def test_r18_the_tensor_whose_gradient_is_no_number_is_named() -> None:
+    """R18: step and tensor, while the loss is still finite."""
+    settings = Training(epochs=1, batch=2, steps=5, rate=0.5, clip=5.0, averages=())
+    shape = RecurrentNetwork(7, 4, 4, 1)
+    trainer = Trainer(OneBadGradient(shape, torch.arange(40) % 7, settings, 1.0), settings, CPU)
+    trainer.begin_epoch(1)
+    with pytest.raises(DivergedError, match=r"the gradient of layer0\.recurrent is not a finite number at step 1"):
+        trainer.run(1)
 
 
 def test_an_epoch_reads_each_word_of_its_rows_once_after_the_word_before_it() -> None:
