@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import product
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
+from foreword.classify.naive_bayes import NaiveBayes
+from foreword.classify.recurrent import RecurrentClassifier
+from foreword.features.bag import BagOfWords
 from foreword.measures.perplexity import perplexity
 from foreword.mix.combine import interpolate
 from foreword.neural.bengio import BengioLM
 from foreword.neural.recurrent import RecurrentLM
 from foreword.ngram.model import NgramLM
 from foreword.nn.dropout import NO_DROPOUT
+from foreword.pipeline.classifier import TextClassifier
 from foreword.pipeline.language import TextLM
 from foreword.text.embedded import embedded_text
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.tokens.words import WordTokenizer
+from foreword.vectors.word2vec import Word2Vec
+from foreword.vectors.wordvectors import StaticEmbedder
+
+Report = Callable[[str, object], None]
 
 torch.set_num_threads(1)
 DOCUMENTS = 800
@@ -61,6 +72,76 @@ def test_r02_what_was_learnt_of_cats_says_something_about_dogs() -> None:
     network = BengioLM(4, 16, 32, dropout=NO_DROPOUT, training=training, device="cpu").fit(train)
     counted = NgramLM(4).fit(train)
     assert network.logprobs(new).sum() > counted.logprobs(new).sum()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_n05_a_network_gives_the_slice_of_cake_more_than_the_counts_do(seed: int, record_property: Report) -> None:
+    """N05: cake is eaten, wanted and cut as bread, pizza and cheese are, but no slice of it was ever seen. The network
+    gives "i want to eat a slice of cake" more than smoothed counts do, in a text built for it.
+    """
+    foods, verbs = ("bread", "pizza", "cheese", "cake"), ("eat", "buy", "cut", "share")
+    seen = [
+        f"{who} want to {verb} a {part} of {food}"
+        for who, verb, part, food in product(("i", "we", "they"), verbs, ("piece", "plate", "slice"), foods)
+        if (part, food) != ("slice", "cake")
+    ]
+    texts = [*seen, *("the door is open", "a wall is red", "the river of stone is old") * 20]
+    tokenizer = WordTokenizer().fit(texts)
+    train, new = (Corpus.from_texts(each, tokenizer) for each in (texts, ["i want to eat a slice of cake"]))
+    training = replace(QUICK, epochs=12, batch=8, sampled=0, rate=5e-3)
+    network = BengioLM(4, 16, 32, dropout=NO_DROPOUT, training=training, device="cpu", seed=seed).fit(train)
+    place = len(new.ids) - 2  # cake, before the end
+    shares = {
+        "network": math.exp(network.logprobs(new)[place]),
+        "counts": math.exp(NgramLM(4).fit(train).logprobs(new)[place]),
+    }
+    told = f"{shares['network']:.3f}, {shares['counts']:.3f}"
+    record_property(f"N05 p(cake) after a slice of, network and Kneser-Ney 4-gram, seed {seed}", told)
+    assert shares["network"] > 1.5 * shares["counts"] > 0
+
+
+ANIMALS, MACHINES = ("cat", "feline", "dog", "horse"), ("truck", "helicopter", "engine", "tram")
+
+
+def read_before() -> list[list[str]]:
+    """Unlabelled sentences: what animals do, and what machines do."""
+    random = np.random.default_rng(0)
+    deeds = {
+        ANIMALS: ["eats", "sleeps", "breathes", "drinks", "plays"],
+        MACHINES: ["rattles", "stops", "rusts", "breaks", "runs"],
+    }
+    return [
+        ["the", str(random.choice(who)), str(random.choice(deeds[who])), "and", str(random.choice(deeds[who]))]
+        for who in (ANIMALS, MACHINES)
+        for _ in range(300)
+    ]
+
+
+def test_n09_a_model_with_embeddings_does_know_the_other_name(record_property: Report) -> None:
+    """N09: labelled sentences have cats and trucks, never felines or helicopters. To counts both new words are alike; a
+    model that reads with vectors from unlabelled text calls one alive and the other not. Rename the cat in the
+    labelled text, and the counts say the same to the last bit, the model with vectors does not.
+    """
+    texts = [" ".join(words) for words in read_before()]
+    corpus = Corpus.from_texts(texts, WordTokenizer().fit(texts))
+    vectors = Word2Vec(10, loss="softmax", window="fixed:4", sample=0, epochs=10, rate=0.1).fit(corpus).vectors
+    known = [("cat", "alive"), ("dog", "alive"), ("truck", "not"), ("engine", "not")] * 4
+    labels = [label for _, label in known]
+    said = {}
+    for cat in ("cat", "horse"):
+        named = [f"a {cat if word == 'cat' else word} here" for word, _ in known]
+        counts = TextClassifier(BagOfWords(), NaiveBayes()).fit(named, labels)
+        settings: Any = {"embedding": 4, "hidden": 8, "min_count": 9, "epochs": 30, "rate": 0.02, "dropout": 0.0}
+        reader = RecurrentClassifier(embedder=StaticEmbedder(vectors), device="cpu", **settings).fit(named, labels)
+        asked = ["a feline here", "a helicopter here", f"a {cat} here"]
+        said[cat] = counts.predict_proba(asked), reader.predict_proba(asked)
+    by_counts, by_vectors = said["cat"]
+    np.testing.assert_array_equal(by_counts[0], by_counts[1])
+    told = f"{by_vectors[0, 0]:.2f}, {by_vectors[1, 0]:.2f}; with counts {by_counts[0, 0]:.2f}, {by_counts[1, 0]:.2f}"
+    record_property("N09 probability of alive, feline and helicopter, with vectors", told)
+    assert by_vectors[0, 0] > 0.8 > 0.2 > by_vectors[1, 0]
+    np.testing.assert_array_equal(by_counts, said["horse"][0])
+    assert not np.array_equal(by_vectors, said["horse"][1])
 
 
 def words_of_classes(random: np.random.Generator, documents: int) -> Corpus:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -13,8 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
+from foreword.classify.recurrent import RecurrentClassifier
 from foreword.errors import ForewordError
 from foreword.evaluate.vectors import Question, measure_analogies, measure_similarity, read_pairs, read_questions
 from foreword.fasttext.vectors import FastText
@@ -39,14 +42,18 @@ from foreword.lessons.embedding import (
     static_embedder,
     with_pseudo_word,
 )
+from foreword.neural.recurrent import RecurrentLM
+from foreword.nn.network import embed
+from foreword.pipeline.language import TextLM
+from foreword.tag.bilstm import BiLSTMTagger
 from foreword.text.datasets import labelled, lookup
 from foreword.text.sources import read_documents
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors.glove import GloVe
 from foreword.vectors.word2vec import Word2Vec
-from foreword.vectors.word2vec_file import Form, read_vectors, write_vectors
-from foreword.vectors.wordvectors import WordVectors
+from foreword.vectors.word2vec_file import Form, write_vectors
+from foreword.vectors.wordvectors import StaticEmbedder, WordVectors
 
 Report = Callable[[str, object], None]
 
@@ -251,43 +258,66 @@ def of_length_one(row: NDArray[Any]) -> NDArray[Any]:
 # Three ways to use an embedding
 
 
-def mean_classifier_step(
-    E: NDArray[np.float64], W: NDArray[np.float64], words: Sequence[int], label: int, rate: float, adaptive: bool
-) -> float:
-    """One gradient step of a softmax over the mean of word vectors, in place; E changes only if it is adaptive."""
-    h = E[list(words)].mean(axis=0)
-    scores = W @ h
-    p = np.exp(scores - scores.max())
-    p /= p.sum()
-    error = p.copy()
-    error[label] -= 1
-    of_h = W.T @ error
-    W -= rate * np.outer(error, h)
-    if adaptive:
-        np.subtract.at(E, list(words), rate * of_h / len(words))
-    return -float(np.log(p[label]))
+def test_e01_looking_a_word_up_is_a_product_with_its_one_hot_vector() -> None:
+    """E01: the lookup of every network here, of static vectors and of Word2Vec's input, bit for bit; the gradients of
+    both forms are equal too.
+    """
+    texts = ["a b c d e f", "f e d c b a"]
+    corpus = Corpus.from_texts(texts, WordTokenizer().fit(texts))
+    model = RecurrentLM("lstm", 6, 8, 1, training=replace(RecurrentLM.TRAINING, epochs=1), device="cpu").fit(corpus)
+    ids = torch.from_numpy(corpus.ids.astype(np.int64))[:, None]
+    by_row, by_product = (model.weights_["embedding"].clone().requires_grad_() for _ in range(2))
+    looked_up = embed({"embedding": by_row}, ids)
+    one_hot = torch.eye(len(by_row))[ids]
+    product = one_hot @ by_product  # E is stored with a word in each row: this is E x with E (D, K)
+    assert torch.equal(looked_up, product)
+    looked_up.square().sum().backward()  # type: ignore[no-untyped-call]
+    product.square().sum().backward()  # type: ignore[no-untyped-call]
+    assert by_row.grad is not None
+    assert by_product.grad is not None
+    torch.testing.assert_close(by_row.grad, by_product.grad)
+    vectors = Word2Vec(6, epochs=1).fit(corpus).vectors
+    words = texts[0].split()
+    rows = StaticEmbedder(vectors).embed([words])[0]
+    np.testing.assert_array_equal(rows, np.eye(len(vectors), dtype=np.float32)[vectors.places(words)] @ vectors.matrix)
 
 
 @pytest.mark.parametrize("form", ["word2vec", "word2vec-binary", "glove"])
 def test_e02_frozen_adaptive_and_pre_trained(tmp_path: Path, form: Form) -> None:
-    """E02: a frozen E is the same after training, an adaptive one is not and fits better; any file can begin it."""
-    rng = np.random.default_rng(0)
-    words = ["good", "great", "bad", "awful", "film", "plot"]
-    write_vectors(WordVectors.of_words(words, rng.normal(size=(6, 4)).astype(np.float32)), tmp_path / "file", form)
-    pre_trained = read_vectors(tmp_path / "file").rows_of(words).astype(np.float64)
-    examples = [([0, 4], 1), ([1, 5], 1), ([2, 4], 0), ([3, 5], 0)] * 30
-    losses = {}
-    for name, adaptive in (("frozen", False), ("adaptive", True)):
-        E, W = pre_trained.copy(), np.zeros((2, 4))
-        losses[name] = [mean_classifier_step(E, W, *example, 0.1, adaptive) for example in examples][-4:]
-        assert np.array_equal(E, pre_trained) == (not adaptive)
-    assert np.mean(losses["adaptive"]) < np.mean(losses["frozen"])
-    random, W = rng.normal(size=(6, 4)), np.zeros((2, 4))
-    before = random.copy()
-    mean_classifier_step(random, W, [0, 4], 1, 0.1, adaptive=True)  # the first step of all: W is zero, E stays
-    mean_classifier_step(random, W, [0, 4], 1, 0.1, adaptive=True)
-    assert not np.array_equal(random[[0, 4]], before[[0, 4]])
-    np.testing.assert_array_equal(random[[1, 2, 3, 5]], before[[1, 2, 3, 5]])
+    """E02: a classifier on a language model's embedding, frozen: the same bits after training; adaptive: changed, and a
+    better fit. A tagger begins with vectors from a file of any format; it knows words that no label was given for.
+    """
+    texts = [f"the {word} film" for word in ["good", "great", "fine", "bad", "awful", "poor"] for _ in range(8)]
+    labels = ["+"] * 24 + ["-"] * 24
+    training = replace(RecurrentLM.TRAINING, epochs=2)
+    lm = TextLM(WordTokenizer(), RecurrentLM("lstm", 8, 8, 1, training=training, device="cpu")).fit(texts)
+    assert isinstance(lm.model, RecurrentLM)
+    before, losses = lm.model.weights_["embedding"], {}
+    for name in ("frozen", "adaptive"):
+        settings: Any = {"epochs": 8, "unfreeze": 0, "batch": 12, "rate": 0.02, "factor": 1.0, "dropout": 0.0}
+        model = RecurrentClassifier(lm, frozen=name == "frozen", device="cpu", **settings).fit(texts, labels)
+        assert torch.equal(model.weights_["embedding"], before) == (name == "frozen")
+        logs = model.predict_log_proba(texts)
+        losses[name] = -np.mean(
+            [row[list(model.classes_).index(label)] for row, label in zip(logs, labels, strict=True)]
+        )
+    assert losses["adaptive"] < losses["frozen"]
+
+    words = [f"{kind}{number}" for kind in "nv" for number in range(8)]
+    matrix = np.random.default_rng(0).normal(size=(16, 5)).astype(np.float32) + np.repeat([[3.0], [-3.0]], 8, axis=0)
+    write_vectors(WordVectors.of_words(words, matrix.astype(np.float32)), tmp_path / "file", form)
+    few: Any = {
+        "units": 6,
+        "letter_units": 3,
+        "spelling": 4,
+        "characters": "none",
+        "crf": False,
+        "epochs": 30,
+        "rate": 0.02,
+    }
+    tagger = BiLSTMTagger(**few, vectors=str(tmp_path / "file"), device="cpu")
+    tagger.fit([[word] for word in (*words[:4], *words[8:12])] * 4, [[tag] for tag in "NNNNVVVV"] * 4)
+    assert tagger.score([[word] for word in (*words[4:8], *words[12:])], [[tag] for tag in "NNNNVVVV"]) == 1.0
 
 
 # Parts of words

@@ -107,6 +107,33 @@ def test_n01_holds_for_any_text(case: Model, documents: list[list[int]]) -> None
     assert_allclose(logs, step_through(model, corpus), rtol=case.tolerance, atol=0)
 
 
+@pytest.mark.long
+def test_n01_how_exactly_each_kind_of_model_keeps_to_the_chain_rule(
+    held_out: Corpus, record_property: Callable[[str, object], None]
+) -> None:
+    """N01: 1e-12 where a model computes in float64, 1e-6 with float32 tables, 1e-4 with float32 networks: the largest
+    relative error of each group. A model of float64 may not be moved to another group.
+    """
+    groups: dict[float, list[tuple[str, float]]] = {}
+    for case in LANGUAGE_MODELS:
+        model = case.build().fit(corpus_of(TRAIN))
+        found, wanted = model.logprobs(held_out), step_through(model, held_out)
+        error = (
+            float(np.abs(found[wanted != 0] / wanted[wanted != 0] - 1).max(initial=0))
+            if np.isfinite(wanted).all()
+            else 0.0
+        )
+        groups.setdefault(case.tolerance, []).append((case.name, error))
+    assert set(groups) == {1e-12, 1e-6, 1e-4}
+    for tolerance, errors in groups.items():
+        assert max(error for _, error in errors) <= tolerance
+        record_property(
+            f"N01 largest relative error of {len(errors)} models, bound {tolerance:g}",
+            f"{max(e for _, e in errors):.1g}",
+        )
+    assert {name for name, _ in groups[1e-12]} >= {"unigram-mle", "unigram-lidstone", "hmm", "infini-gram-zeros"}
+
+
 def test_every_row_of_next_probabilities_sums_to_one(case: Model, model: LanguageModel[Any]) -> None:
     state = model.start(3)
     for ids in ([THE, CAT, UNKNOWN], [CAT, UNSEEN, MAT], [ON, ON, THE]):
