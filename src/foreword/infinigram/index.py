@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from foreword.arrays import Bools, Ids, Ints, Longs
+from foreword.arrays import Bools, Bytes, Ids, Ints, Longs
 from foreword.checks import check_corpus, check_ids
 from foreword.errors import InputError, SettingError
 from foreword.infinigram import kernels_matching as kernels
@@ -41,8 +41,8 @@ LONGEST_SEGMENT = (1 << 31) - 2
 class Segment:
     """A text and its suffix array.
 
-    text: uint16 or int32 (n,). suffixes: int32 (n,). firsts: int32 (tokens + 1,), see ``kernels_matching``.
-    offsets: int64 (documents + 1,); document i is ``text[offsets[i]:offsets[i + 1]]``.
+    text: uint16 or int32 (n,), or packed, uint8 (n, 3). suffixes: int32 (n,). firsts: int32 (tokens + 1,). All three as
+    in ``kernels_matching``. offsets: int64 (documents + 1,); document i is ``text[offsets[i]:offsets[i + 1]]``.
     """
 
     text: Ids
@@ -65,14 +65,17 @@ class Segment:
             suffixes = ChunkedSort(text, tokens, scratch.memory, folder, meter).sorted()
         else:
             suffixes = suffix_array(text, tokens)
+        if 1 << 16 < tokens <= 1 << 24:
+            text = _packed(text, scratch)
         return cls(text, suffixes, firsts, corpus.offsets + 1)
 
     def check(self, tokens: int) -> None:
         """Raise a ValueError unless the arrays fit together; text and suffixes, which may be large, are not read."""
         n, firsts, offsets = len(self.text), self.firsts, self.offsets
-        if self.text.dtype not in (np.uint16, np.int32) or self.suffixes.dtype != np.int32:
+        shapes = {"uint16": (n,), "int32": (n,), "uint8": (n, 3)}
+        if self.text.shape != shapes.get(self.text.dtype.name) or self.suffixes.dtype != np.int32:
             raise ValueError("the text or the suffixes are of another type")
-        if self.text.ndim != 1 or self.suffixes.shape != (n,) or n < 1:
+        if self.suffixes.shape != (n,) or n < 1:
             raise ValueError("the suffixes do not fit the text")
         if firsts.dtype != np.int32 or firsts.shape != (tokens + 1,) or (np.diff(firsts) < 0).any():
             raise ValueError("the first suffixes of the tokens do not rise")
@@ -88,18 +91,63 @@ class Segment:
         more = np.full(tokens + 1 - len(self.firsts), self.firsts[-1], np.int32)
         return replace(self, firsts=np.concatenate((self.firsts, more)))
 
-    def find(self, run: Ids) -> tuple[int, int]:
+    def keys(self, ids: Longs) -> Longs:
+        """Return the numbers by which ids are sorted in this segment: themselves."""
+        return ids
+
+    def ids(self, keys: Longs) -> Longs:
+        """Return the ids of such numbers."""
+        return keys
+
+    def read(self, begin: int, end: int) -> Longs:
+        """Return the ids of a part of the text."""
+        part = self.text[begin:end].astype(np.int64)
+        if part.ndim == 2:
+            part = part @ (1 << 8 * np.arange(part.shape[1])[::-1])
+        return self.ids(part)
+
+    def positions(self, low: int, high: int) -> Longs:
+        """Return where the suffixes of a range begin, in no order."""
+        return self.suffixes[low:high].astype(np.int64)
+
+    def find(self, run: Longs) -> tuple[int, int]:
         """Return the range of the suffixes that begin with a run of tokens."""
         if len(run) == 0:
             return 0, len(self.suffixes)
-        low, high = kernels.find(self.text, self.suffixes, self.firsts, run)
+        low, high = kernels.find(self.text, self.suffixes, self.firsts, self.keys(run))
         return low, max(low, high)
 
-    def match(self, query: Ids, borders: Longs) -> tuple[Longs, Longs, Longs]:
+    def match(self, query: Longs, borders: Longs) -> tuple[Longs, Longs, Longs]:
         """Return where the longest run that ends at each position begins, and its range: see ``kernels.match``."""
         begins, lows, highs = np.empty((3, len(query)), np.int64)
-        kernels.match(self.text, self.suffixes, self.firsts, query, borders, begins, lows, highs)
+        kernels.match(self.text, self.suffixes, self.firsts, self.keys(query), borders, begins, lows, highs)
         return begins, lows, highs
+
+    def next_tokens(self, low: int, high: int, length: int, tokens: int) -> tuple[Longs, Longs]:
+        """Return the ids that follow the run of a range, of ``length`` tokens, and how often each does.
+
+        tokens: the number of ids there are.
+        """
+        if length == 0 and len(self.firsts):
+            counts = np.diff(self.firsts).astype(np.int64)
+            found = np.flatnonzero(counts)
+            return found, counts[found]
+        found, counts = np.empty((2, min(high - low, tokens)), np.int64)
+        limit = 1 << 8 * self.text.shape[1] if self.text.ndim == 2 else tokens
+        number = kernels.next_tokens(self.text, self.suffixes, low, high, length, limit, found, counts)
+        return self.ids(found[:number]), counts[:number]
+
+
+PACKED_AT_ONCE = 1 << 20
+
+
+def _packed(text: Ids, scratch: Scratch) -> Bytes:
+    """Return ids in three bytes each, big-endian: uint8 (n, 3)."""
+    packed = scratch.empty((len(text), 3), np.uint8)
+    for first in range(0, len(text), PACKED_AT_ONCE):
+        part = text[first : first + PACKED_AT_ONCE].astype(">i4")
+        packed[first : first + PACKED_AT_ONCE] = part.view(np.uint8).reshape(-1, 4)[:, 1:]
+    return packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +199,11 @@ class Occurrence:
 class Continuations:
     """What follows a context in the index.
 
-    length: tokens of the context that were matched, its last ones. tokens: int32 (n,), rising; counts: int64 (n,).
+    length: tokens of the context that were matched, its last ones. tokens: int64 (n,), rising; counts: int64 (n,).
     """
 
     length: int
-    tokens: Ints
+    tokens: Longs
     counts: Longs
 
     def likeliest(self, k: int) -> list[tuple[int, int]]:
@@ -226,7 +274,7 @@ class SuffixIndex(ShownInNotebook):
         found: list[Occurrence] = []
         for segment, first in zip(self.segments, self._firsts.tolist(), strict=False):
             low, high = segment.find(run)
-            positions = np.sort(segment.suffixes[low:high])[: None if limit is None else limit - len(found)]
+            positions = np.sort(segment.positions(low, high))[: None if limit is None else limit - len(found)]
             documents = np.searchsorted(segment.offsets[1:], positions, side="right")
             if len(documents) and documents[-1] >= len(segment.offsets) - 1:
                 raise InputError("the index is damaged: a suffix is not in its text")
@@ -234,14 +282,14 @@ class SuffixIndex(ShownInNotebook):
             found += map(Occurrence, (documents + first).tolist(), offsets.tolist())
         return found
 
-    def document(self, number: int) -> Ids:
+    def document(self, number: int) -> Longs:
         """Return the ids of a document, without ``</s>``."""
         if not 0 <= number < len(self):
             raise InputError(f"document {number}: expected 0 to {len(self) - 1}")
         place = int(np.searchsorted(self._firsts, number, side="right")) - 1
         segment = self.segments[place]
         begin, end = segment.offsets[number - self._firsts[place] :][:2].tolist()
-        return segment.text[begin : end - 1]
+        return segment.read(begin, end - 1)
 
     def match(self, query: Ids, borders: Longs | None = None) -> Matches:
         """Return the longest run that ends at each position of a query and occurs; none crosses one of the borders."""
@@ -271,21 +319,12 @@ class SuffixIndex(ShownInNotebook):
         return found
 
     def _continuations(self, length: int, ranges: Longs) -> Continuations:
-        counts = np.zeros(0, np.int64)
-        tokens = np.zeros(0, np.int32)
+        tokens, counts = np.zeros((2, 0), np.int64)
         for segment, (low, high) in zip(self.segments, ranges.tolist(), strict=True):
+            more, each = segment.next_tokens(low, high, length, len(self.vocab))
             if length == 0:
-                each = np.diff(segment.firsts).astype(np.int64)
-                each[self.vocab.end] -= 1  # the one in front of the text
-                more = np.flatnonzero(each).astype(np.int32)
-                each = each[more]
-            else:
-                more = np.empty(min(high - low, len(self.vocab)), np.int32)
-                each = np.empty(len(more), np.int64)
-                number = kernels.next_tokens(
-                    segment.text, segment.suffixes, low, high, length, len(self.vocab), more, each
-                )
-                more, each = more[:number], each[:number]
+                each[more == self.vocab.end] -= 1  # the one in front of the text
+                more, each = more[each > 0], each[each > 0]
             tokens, counts = _added(tokens, counts, more, each) if len(tokens) else (more, each)
         return Continuations(length, tokens, counts)
 
@@ -294,15 +333,16 @@ class SuffixIndex(ShownInNotebook):
         contexts, counts = np.zeros((2, len(tokens)), np.int64)
         lengths = matches.lengths
         for segment, (lows, highs) in zip(self.segments, matches.ranges, strict=True):
-            kernels.count_next(segment.text, segment.suffixes, lows, highs, lengths, tokens, contexts, counts)
+            keys = segment.keys(np.asarray(tokens, np.int64))
+            kernels.count_next(segment.text, segment.suffixes, lows, highs, lengths, keys, contexts, counts)
         contexts[lengths == 0] -= len(self.segments)  # the token in front of each text follows nothing
         counts[(lengths == 0) & (tokens == self.vocab.end)] -= len(self.segments)
         return contexts, counts
 
-    def _checked(self, run: Ids) -> Ids:
-        run = np.asarray(run, np.int64)
-        check_ids(run, len(self.vocab))
-        return run
+    def _checked(self, run: Ids) -> Longs:
+        ids = np.asarray(run, np.int64)
+        check_ids(ids, len(self.vocab))
+        return ids
 
     # Saving
 
@@ -328,7 +368,7 @@ class SuffixIndex(ShownInNotebook):
         return cls(segments, parts.vocab)
 
 
-def _added(tokens: Ints, counts: Longs, more: Ints, each: Longs) -> tuple[Ints, Longs]:
+def _added(tokens: Longs, counts: Longs, more: Longs, each: Longs) -> tuple[Longs, Longs]:
     """Add two lists of counted tokens."""
     together, where = np.unique(np.concatenate((tokens, more)), return_inverse=True)
     return together, np.bincount(where, np.concatenate((counts, each))).astype(np.int64)

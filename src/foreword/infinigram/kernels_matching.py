@@ -1,8 +1,10 @@
 """Kernels that search a suffix array.
 
-text: the tokens (n,). suffixes: int32 (n,), the positions of its suffixes in sorted order. firsts: int32 (tokens + 1,);
-the suffixes that begin with token t are ``suffixes[firsts[t]:firsts[t + 1]]``. The occurrences of a *run* of tokens are
-a range of the suffix array, low to high; one more token narrows it by binary search for that token alone.
+text: the tokens (n,), or *packed*, uint8 (n, width), each token big-endian. suffixes: int32 (n,), the positions of its
+suffixes in sorted order; or packed, uint8 (n, width), each the byte where it begins in a packed text, little-endian.
+firsts: int32 (tokens + 1,); the suffixes that begin with token t are ``suffixes[firsts[t]:firsts[t + 1]]``; or (0,), if
+unknown. The occurrences of a *run* of tokens are a range of the suffix array, low to high; one more token narrows it by
+binary search for that token alone.
 
 Whatever a damaged file holds, nothing outside the arrays is read.
 """
@@ -11,13 +13,41 @@ from __future__ import annotations
 
 from foreword.arrays import Ids, Ints, Longs
 from foreword.native.jit import inlined, kernel
+from foreword.native.memory import prefetch
+
+FEW = 1 << 14
+"""Occurrences that are read one after another, which is faster than searching where most differ."""
+
+AHEAD = 16
+"""Occurrences between a prefetch and its use."""
+
+
+@inlined
+def _position(text: Ids, suffixes: Ints, index: int) -> int:
+    """Return where a suffix begins; Numba compiles one of the two branches, by the dimensions."""
+    if suffixes.ndim == 2:
+        byte = 0
+        for place in range(suffixes.shape[1] - 1, -1, -1):
+            byte = (byte << 8) | suffixes[index, place]
+        return byte // text.shape[1]
+    return suffixes[index]
+
+
+@inlined
+def _at(text: Ids, position: int) -> int:
+    if text.ndim == 2:
+        token = 0
+        for place in range(text.shape[1]):
+            token = (token << 8) | text[position, place]
+        return token
+    return text[position]
 
 
 @inlined
 def _token(text: Ids, suffixes: Ints, index: int, depth: int) -> int:
     """Return the token of a suffix at ``depth``; -1, less than any token, where the text has ended."""
-    position = suffixes[index] + depth
-    return text[position] if 0 <= position < len(text) else -1
+    position = _position(text, suffixes, index) + depth
+    return _at(text, position) if 0 <= position < len(text) else -1
 
 
 @inlined
@@ -35,6 +65,12 @@ def _first_not_less(text: Ids, suffixes: Ints, low: int, high: int, depth: int, 
 def _narrow(text: Ids, suffixes: Ints, low: int, high: int, depth: int, token: int) -> tuple[int, int]:
     """Return the range of the suffixes in a range, equal up to ``depth``, whose token there is ``token``."""
     low = _first_not_less(text, suffixes, low, high, depth, token)
+    return low, _after(text, suffixes, low, high, depth, token)
+
+
+@inlined
+def _after(text: Ids, suffixes: Ints, low: int, high: int, depth: int, token: int) -> int:
+    """Return the end of the suffixes from ``low`` on whose token at ``depth`` is ``token``."""
     # Most runs are rare: look near the beginning first.
     step, last = 1, low
     while last < high and _token(text, suffixes, last, depth) == token:
@@ -42,14 +78,17 @@ def _narrow(text: Ids, suffixes: Ints, low: int, high: int, depth: int, token: i
         last += step
         step *= 2
         if last >= high or _token(text, suffixes, last, depth) != token:
-            return low, _first_not_less(text, suffixes, low_side, min(last, high), depth, token + 1)
-    return low, low
+            return _first_not_less(text, suffixes, low_side, min(last, high), depth, token + 1)
+    return low
 
 
 @inlined
 def _find(text: Ids, suffixes: Ints, firsts: Ints, run: Ids, begin: int, end: int) -> tuple[int, int]:
     """Return the range of the suffixes that begin with ``run[begin:end]``, which is not empty."""
-    low, high = firsts[run[begin]], firsts[run[begin] + 1]
+    if len(firsts):
+        low, high = firsts[run[begin]], firsts[run[begin] + 1]
+    else:
+        low, high = _narrow(text, suffixes, 0, len(suffixes), 0, run[begin])
     for position in range(begin + 1, end):
         if low >= high:
             break
@@ -130,16 +169,25 @@ def count_next(
 
 @kernel
 def next_tokens(
-    text: Ids, suffixes: Ints, low: int, high: int, depth: int, limit: int, tokens: Ints, counts: Longs
+    text: Ids, suffixes: Ints, low: int, high: int, depth: int, limit: int, tokens: Longs, counts: Longs
 ) -> int:
     """List the tokens, less than ``limit``, that follow a run, in ascending order, with counts; return how many."""
     found = 0
     low = _continued(text, suffixes, low, high, depth)
+    few = high - low <= FEW
     while low < high and found < len(tokens):
         token = _token(text, suffixes, low, depth)
         if not 0 <= token < limit:
             break
-        _, after = _narrow(text, suffixes, low, high, depth, token)
+        if few:
+            after = low
+            while after < high and _token(text, suffixes, after, depth) == token:
+                if after + AHEAD < high:
+                    position = min(max(_position(text, suffixes, after + AHEAD) + depth, 0), len(text) - 1)
+                    prefetch(text, position * (text.size // len(text)))
+                after += 1
+        else:
+            after = _after(text, suffixes, low, high, depth, token)
         tokens[found], counts[found] = token, after - low
         found += 1
         low = max(after, low + 1)
