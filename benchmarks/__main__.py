@@ -36,6 +36,7 @@ SUBJECTS = (
     "classify",
     "logistic",
     "search",
+    "infinigram",
     "vectors",
     "vector_quality",
     "nearest",

@@ -38,6 +38,7 @@ _PACKAGES = (
     "hmmlearn",
     "nltk",
     "pytorch-crf",
+    "pydivsufsort",
     "ray",
 )
 

@@ -28,13 +28,13 @@ from foreword.infinigram.suffixes import sort_suffixes, token_counts
 from foreword.protocols import Meter
 from foreword.storage.atomic import atomic_file
 
-BYTES_PER_TOKEN = 16
+BYTES_PER_TOKEN = 10
 """Working memory for each token of a chunk."""
 
-LANES = 16
+LANES = 32
 """Independent walks over the tail, which wait for memory together."""
 
-HINTED = 256
+HINTED = 64
 """Tokens with hints, at most; each takes four bytes for every 2^SHIFT suffixes."""
 
 MERGED_AT_ONCE = 1 << 20
@@ -72,7 +72,7 @@ class ChunkedSort:
         begin, end = self.borders[chunk : chunk + 2].tolist()
         text, size, last_one = self.text, end - begin, end == len(self.text)
         greater = np.zeros(len(text) // 8 + 1, np.uint8) if last_one else self._greater(chunk + 1)
-        suffixes, ranks = np.empty(size, np.int32), np.empty(size + 1, np.int32)
+        suffixes = np.empty(size, np.int32)
         tail_rank = 0
         if last_one:
             sort_suffixes(text[begin:end], self.tokens, suffixes)
@@ -82,21 +82,23 @@ class ChunkedSort:
             tail_rank = kernels.rename(text, begin, end, greater, renamed)
             sort_suffixes(renamed, self.tokens + 2, suffixes)
             del renamed
-        after = np.empty(size, np.int32)
-        kernels.link(suffixes, ranks, after, tail_rank)
+        self.suffixes[begin:end] = suffixes
+        lanes = np.linspace(end, len(text), min(LANES, len(text) - end) + 1).astype(np.int64)
+        found = [kernels.rank_in_chunk(text, begin, end, greater, suffixes, lane) for lane in lanes[1:].tolist()]
+        ranks = np.empty(size + 1, np.int32)
+        kernels.link(suffixes, ranks, tail_rank)
         own, last_rank = int(ranks[0]), int(ranks[size - 1])
         of_chunk = np.zeros(len(text) // 8 + 1, np.uint8)
         kernels.compare_to_chunk(ranks[:size], begin, of_chunk)
         ranks[:] = 0
         if not last_one:
-            last = np.array([text[end - 1], last_rank, tail_rank])
-            self._rank_tail(begin, end, suffixes, after, last, own, ranks, greater, of_chunk)
-        self.suffixes[begin:end] = suffixes
+            last = np.array([text[end - 1], last_rank, tail_rank, own])
+            self._rank_tail(begin, end, suffixes, last, lanes, np.array(found), ranks, greater, of_chunk)
         self.gaps[begin + chunk : end + chunk + 1] = ranks
         self._finish(chunk, of_chunk)
 
     def _rank_tail(
-        self, begin: int, end: int, suffixes: Ints, after: Ints, last: Longs, own: int, gaps: Ints, greater: Bytes,
+        self, begin: int, end: int, after: Ints, last: Longs, lanes: Longs, ranks: Longs, gaps: Ints, greater: Bytes,
         of_chunk: Bytes,
     ) -> None:  # fmt: skip
         """Count the suffixes of the tail before each of the chunk, and compare them with the chunk."""
@@ -109,11 +111,7 @@ class ChunkedSort:
         rows[hinted] = np.arange(len(hinted))
         hints = np.empty((len(hinted), (size >> kernels.SHIFT) + 2), np.int32)
         kernels.make_hints(after, firsts, hinted, hints)
-        lanes = np.linspace(end, len(text), min(LANES, len(text) - end) + 1).astype(np.int64)
-        ranks = np.array(
-            [kernels.rank_in_chunk(text, begin, end, greater, suffixes, lane) for lane in lanes[1:].tolist()], np.int64
-        )
-        kernels.rank_tail(text, end, firsts, after, rows, hints, last, greater, lanes, ranks, own, gaps, of_chunk)
+        kernels.rank_tail(text, firsts, after, rows, hints, last, greater, lanes, ranks, gaps, of_chunk)
 
     def _merged(self) -> Ints:
         merged = self._file("merged", len(self.text))

@@ -341,7 +341,8 @@ class SuffixIndex(ShownInNotebook):
 
     def _checked(self, run: Ids) -> Longs:
         ids = np.asarray(run, np.int64)
-        check_ids(ids, len(self.vocab))
+        if ids.size and ids.view(np.uint64).max() >= len(self.vocab):  # a negative id is large then
+            check_ids(ids, len(self.vocab))
         return ids
 
     # Saving

@@ -11,7 +11,7 @@ from foreword.arrays import Bytes, Ids, Ints, Longs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 
-SHIFT = 10
+SHIFT = 8
 """Ranks between two hints, as a power of two."""
 
 
@@ -82,18 +82,20 @@ def rename(text: Ids, begin: int, end: int, greater: Bytes, renamed: Ids) -> int
 
 
 @kernel
-def link(suffixes: Ints, ranks: Ints, after: Ints, last: int) -> None:
-    """Compute the rank of each suffix of the chunk, and of each in sorted order the rank of the suffix after it.
+def link(suffixes: Ints, ranks: Ints, last: int) -> None:
+    """Compute the rank of each suffix of the chunk, and replace each, in sorted order, by the rank of what follows it.
 
     last: the rank of the tail, which is what follows the last suffix.
     """
     for rank in range(len(suffixes)):
+        if rank + 32 < len(suffixes):
+            prefetch(ranks, suffixes[rank + 32])
         ranks[suffixes[rank]] = rank
     for rank in range(len(suffixes)):
         if rank + 32 < len(suffixes):
             prefetch(ranks, suffixes[rank + 32])
         suffix = suffixes[rank] + 1
-        after[rank] = ranks[suffix] if suffix < len(suffixes) else last
+        suffixes[rank] = ranks[suffix] if suffix < len(suffixes) else last
 
 
 @kernel
@@ -142,8 +144,8 @@ def rank_in_chunk(text: Ids, begin: int, end: int, greater: Bytes, suffixes: Int
 
 @kernel
 def rank_tail(
-    text: Ids, end: int, firsts: Ints, after: Ints, rows: Ints, hints: Ints, last: Longs, greater: Bytes,
-    lanes: Longs, ranks: Longs, own: int, gaps: Ints, greater_than_chunk: Bytes,
+    text: Ids, firsts: Ints, after: Ints, rows: Ints, hints: Ints, last: Longs, greater: Bytes,
+    lanes: Longs, ranks: Longs, gaps: Ints, greater_than_chunk: Bytes,
 ) -> None:  # fmt: skip
     """Count, for every suffix of the chunk, the tail's suffixes that come just before it.
 
@@ -152,31 +154,28 @@ def rank_tail(
     the end of the tail to its beginning, in which every step waits for memory: so several lanes walk at once.
 
     firsts: int32 (tokens + 1,), the chunk's suffixes of each first token. rows: int32 (tokens,), the row of ``hints``
-    of a token, -1 if it has none. last: the token and the rank of the chunk's last suffix, and the rank of the tail.
-    lanes: int64 (lanes + 1,), the borders of the lanes. ranks: int64 (lanes,), the rank of the suffix at the end of
-    each. own: the rank of the chunk itself. gaps: int32 (m + 1,), which is added to. greater_than_chunk: set to
-    whether the tail's suffixes are greater than the chunk.
+    of a token, -1 if it has none. last: the token and the rank of the chunk's last suffix, the rank of the tail, and
+    that of the chunk itself. lanes: int64 (lanes + 1,), the borders of the lanes. ranks: int64 (lanes,), the rank of
+    the suffix at the end of each. gaps: int32 (m + 1,), which is added to. greater_than_chunk: set to whether the
+    suffixes of the tail are greater than the chunk.
     """
     count = len(ranks)
     longest = 0
     for lane in range(count):
         longest = max(longest, lanes[lane + 1] - lanes[lane])
-    last_token, last_rank, tail_rank = last[0], last[1], last[2]
-    for step in range(1, longest + 1):
-        for lane in range(count):
+    last_token, last_rank, tail_rank, own = last[0], last[1], last[2], last[3]
+    for step in range(longest + 1):
+        for lane in range(count):  # what the last step has found, whose memory has arrived by now
             position = lanes[lane + 1] - step
-            if position >= lanes[lane]:
-                row = rows[text[position]]
-                if row >= 0:
-                    prefetch(hints, row * hints.shape[1] + (ranks[lane] >> SHIFT))
-        for lane in range(count):
-            position = lanes[lane + 1] - step
-            if position >= lanes[lane]:
-                row = rows[text[position]]
+            if step > 0 and position >= lanes[lane]:
+                gaps[ranks[lane]] += 1
+                _set_bit(greater_than_chunk, position, ranks[lane] > own)
+            if position > lanes[lane]:
+                row = rows[text[position - 1]]
                 if row >= 0:
                     prefetch(after, hints[row, ranks[lane] >> SHIFT])
         for lane in range(count):
-            position = lanes[lane + 1] - step
+            position = lanes[lane + 1] - step - 1
             if position < lanes[lane]:
                 continue
             token, rank = text[position], ranks[lane]
@@ -194,8 +193,11 @@ def rank_tail(
             if rank == tail_rank and token == last_token and _bit(greater, position + 1):
                 low = last_rank + 1  # the tail, which follows the chunk's last suffix, is less than what follows here
             ranks[lane] = low
-            gaps[low] += 1
-            _set_bit(greater_than_chunk, position, low > own)
+            prefetch(gaps, low)
+            if position > lanes[lane]:
+                row = rows[text[position - 1]]
+                if row >= 0:
+                    prefetch(hints, row * hints.shape[1] + (low >> SHIFT))
 
 
 @kernel

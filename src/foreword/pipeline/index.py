@@ -173,7 +173,7 @@ class TextIndex(ShownInNotebook):
     def count(self, text: str) -> int:
         """Return how often a text stands in the index, as a run of tokens."""
         ids, unknown = self._encode(text)
-        return 0 if unknown.any() else self.index.count(ids)
+        return 0 if np.count_nonzero(unknown) else self.index.count(ids)
 
     def find(self, text: str, limit: int | None = 10) -> list[Place]:
         """Return where a text stands, the first ``limit`` places."""
@@ -240,9 +240,10 @@ class TextIndex(ShownInNotebook):
 
         A text may say <unk> and mean it, as the Penn Treebank does.
         """
-        ids = np.asarray(self.tokenizer.encode(text), np.int64)
-        unknown = ids == (-1 if self.vocab.unknown is None else self.vocab.unknown)
-        if np.count_nonzero(unknown) == text.split().count(UNKNOWN):
+        ids, vocab = np.asarray(self.tokenizer.encode(text), np.int64), self.vocab
+        unknown = ids == (-1 if vocab.unknown is None else vocab.unknown)
+        number = np.count_nonzero(unknown)
+        if number and number == text.split().count(UNKNOWN):
             unknown[:] = False
         return ids, unknown
 

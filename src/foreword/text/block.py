@@ -53,13 +53,14 @@ class Block:
         """Pack texts, one document each, empty ones included."""
         pieces = [text.encode() if isinstance(text, str) else text for text in texts]
         try:
-            stops = np.cumsum([len(piece) for piece in pieces], dtype=np.int64)
+            stops = np.array([len(piece) for piece in pieces], np.int64).cumsum()
             joined = b"".join(pieces)
         except TypeError:
             for text in texts:
                 check_text(text)
             raise
-        starts = np.concatenate((np.zeros(1, np.int64), stops))[: len(pieces)]
+        starts = np.zeros(len(pieces), np.int64)
+        starts[1:] = stops[:-1]
         return cls(np.frombuffer(joined, np.uint8), starts, stops, open)
 
 

@@ -1,0 +1,167 @@
+"""Suffix arrays against libdivsufsort, indexes of a gigabyte, and how long a question takes."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from pydivsufsort import divsufsort
+
+from benchmarks.data import ENWIKI, WIKITEXT, documents, plain_file, scratch_folder
+from benchmarks.measure import Pairs, interleaved, one_core, seconds
+from benchmarks.memory import run_apart
+from benchmarks.progress import say
+from benchmarks.report import Row, compared
+from foreword.arrays import Ids, Ints
+from foreword.infinigram import plain
+from foreword.infinigram.chunks import ChunkedSort
+from foreword.infinigram.suffixes import suffix_array
+from foreword.pipeline.index import TextIndex
+from foreword.storage.folder import load, save
+from foreword.text.block import blocks_of
+from foreword.tokens.characters import ByteTokenizer
+from foreword.tokens.words import WordTokenizer
+
+TITLE = "∞-grams"
+HOW = (
+    "Sorting: the suffix array of the bytes of enwiki, from an array in memory to an array in memory, or with 512 MB "
+    "of working memory to one that is mapped from a file; libdivsufsort through pydivsufsort; one pair of each. "
+    "Repeated: the first tenth ten times over. 1 GB: the command, from a file of ten enwikis, each with the words of "
+    "every line shuffled, to a saved index of bytes, two threads, by the clock on the wall. Questions: of an index of "
+    "the words of enwiki, mapped from its folder and asked before, from Python; means over many, by CPU time."
+)
+
+MEMORY = 512_000_000
+VARIANTS = 10
+
+
+def run(quick: bool) -> list[Row]:
+    text = np.fromfile(plain_file(WIKITEXT if quick else ENWIKI), np.uint8)[: 100_000_000 if not quick else 10_000_000]
+    repeated = np.tile(text[: len(text) // 10], 10)
+    with one_core():
+        sorting(text[:300_000], "warming up")
+        rows = [against_plain_python(text[:5000]), *sorting(text, "enwiki"), *sorting(repeated, "repeated")]
+        rows += [*asking(quick)]
+    return [*rows, gigabyte(quick)]
+
+
+def against_plain_python(text: Ids) -> Row:
+    """Sort slices, which is what one would write first."""
+    pairs = interleaved(
+        "suffix array, plain Python", lambda: suffix_array(text.astype(np.uint16), 256),
+        lambda: plain.suffix_array(text.tobytes()), lambda ours, theirs: ours.tolist() == theirs, pairs=3,
+    )  # fmt: skip
+    return compared("suffix array of 5 kB", "`sorted`, slices as keys", pairs)
+
+
+def sorting(text: Ids, name: str) -> list[Row]:
+    """In memory against libdivsufsort, and with a limit of memory against our own in memory.
+
+    Each takes minutes where other work runs, so the orders are compared in the pairs that count; kernels are warm.
+    """
+    size, folder = len(text) / 1e6, scratch_folder() / f"chunks-{name}"
+    kept: dict[str, Any] = {}
+
+    def timed(way: str, sort: Callable[[], Any]) -> float:
+        taken = seconds(lambda: kept.update({way: sort()}), time.process_time)
+        say(f"{name}, {way}: {taken:.1f} s")
+        return taken
+
+    def in_chunks() -> Ints:
+        shutil.rmtree(folder, ignore_errors=True)  # or it would resume
+        return ChunkedSort(text.astype(np.uint16), 256, int(MEMORY * size / 100), folder, None).sorted()
+
+    ours = timed("in memory", lambda: suffix_array(text.astype(np.uint16), 256))
+    theirs = timed("libdivsufsort", lambda: divsufsort(text))
+    chunks = timed("in chunks", in_chunks)
+    if not np.array_equal(kept["in memory"], kept["libdivsufsort"]) or not np.array_equal(*list(kept.values())[::2]):
+        raise AssertionError(f"{name}: the orders of the suffixes differ")
+    job, limit = f"{size:.0f} MB, {name}", MEMORY * size / 1e8
+    pairs, limited = Pairs([ours], [theirs]), Pairs([chunks], [ours])
+    return [
+        compared(f"suffix array of {job}", "libdivsufsort", pairs, bar=0.5, size=size),
+        compared(f"the same, {limit:.0f} MB of memory", "our own in memory", limited, bar=0.5, size=size),
+    ]
+
+
+def asking(quick: bool) -> list[Row]:
+    """Build an index of words, and ask it."""
+    lines = list(documents(plain_file(WIKITEXT if quick else ENWIKI)))
+    folder = scratch_folder() / "words"
+    save(TextIndex(WordTokenizer()).fit_blocks(blocks_of(lines), threads=1), folder)
+    index: TextIndex = load(folder)
+    tokens = index.index.tokens
+    stored = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) / tokens
+    rng = random.Random(0)
+    words = [line.split() for line in rng.sample([line for line in lines if len(line) > 200], 1000)]
+    runs = [" ".join(line[begin : begin + rng.randint(1, 6)]) for line in words for begin in (0, 3, 7)]
+    ids = [np.asarray(index.tokenizer.encode(run), np.int64) for run in runs]
+    joined = [f" {' '.join(line.split())} " for line in lines[:: 1 if quick else 20]]
+    few = TextIndex(index.tokenizer).fit_blocks(blocks_of(lines[:: 1 if quick else 20]), threads=1)
+    if any(few.count(run) != sum(_count(line, f" {run} ") for line in joined) for run in runs[:5]):
+        raise AssertionError("the counts are not those of a scan")
+    scan = mean(lambda run: [line.count(f" {run} ") for line in joined], runs[:3]) * (1 if quick else 20)
+    contexts = [run for run in ids if 5000 < index.index.count(run) <= 10_000] or ids[:1]
+    long = [" ".join(word for line in words[first : first + 40] for word in line).split()[:1000]
+            for first in range(0, 400, 40)]  # fmt: skip
+    texts = [" ".join(text) for text in long]
+    following = 1e6 * mean(index.index.context, contexts)
+    vocabulary = f"{len(index.vocab):,} kinds"
+    return [
+        limited(f"index of {tokens / 1e6:.1f} M words, {vocabulary}, bytes a token", stored, 7, "{:.2f}"),
+        limited("count a run of words, ids", 1e6 * mean(index.index.count, ids), 20, "{:.1f} µs"),
+        limited("count a string", 1e6 * mean(index.count, runs), 20, "{:.1f} µs", f"`str.count`: {1e3 * scan:.0f} ms"),
+        limited("next words of runs seen 5,000 to 10,000 times", following, 100, "{:.0f} µs"),
+        limited("spans of 1,000 words, least 8", 1e3 * mean(lambda text: index.spans(text, 8), texts), 5, "{:.2f} ms"),
+        limited("spans of 1,000 words, all", 1e3 * mean(index.spans, texts), 5, "{:.2f} ms"),
+    ]  # fmt: skip
+
+
+def _count(line: str, run: str) -> int:
+    """Count occurrences that may overlap."""
+    return sum(line.startswith(run, begin) for begin in range(len(line)))
+
+
+def mean(ask: Callable[[Any], object], questions: list[Any]) -> float:
+    """Return the mean CPU time of a question in seconds, at the best of five rounds, after one that is not counted."""
+    rounds = [seconds(lambda: [ask(question) for question in questions], time.process_time) for _ in range(6)]
+    return min(rounds[1:]) / len(questions)
+
+
+def limited(job: str, found: float, most: float, form: str, peer: str = "–") -> Row:
+    bar = f"≤ {form.format(most)}"
+    return Row(job, form.format(found), peer, bar=bar, met=found <= most, figures={"ours": found})
+
+
+def gigabyte(quick: bool) -> Row:
+    """Run the command over ten shuffled variants."""
+    path, tokenizer, out = (scratch_folder() / name for name in ("gigabyte.txt", "bytes", "gigabyte"))
+    lines = [line.split() for line in documents(plain_file(WIKITEXT if quick else ENWIKI))]
+    rng = random.Random(0)
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(1 if quick else VARIANTS):
+            for line in lines:
+                rng.shuffle(line)
+                file.write(" ".join(line) + "\n")
+    save(ByteTokenizer(), tokenizer)
+    say(f"indexing {path.stat().st_size / 1e6:.0f} MB")
+    before, began = os.times(), time.perf_counter()
+    limit = ["--memory", "1500M"] if not quick else []
+    told, peak = run_apart(["command", "index", "build", str(path), "-o", str(out), "--tokenizer", str(tokenizer),
+                            "--threads", "2", "--json", "--quiet", *limit])  # fmt: skip
+    wall, after = time.perf_counter() - began, os.times()
+    worked = after.children_user + after.children_system - before.children_user - before.children_system
+    note = f"{worked:.0f} s of CPU time, peak {peak:,.0f} MB, load {os.getloadavg()[1]:.1f} on {os.cpu_count()} cores"
+    size = path.stat().st_size / 1e6
+    path.unlink()
+    shutil.rmtree(out)
+    return Row(
+        f"index of {size:,.0f} MB of bytes, from file to folder", f"{wall:.0f} s", bar="≤ 360 s", met=wall <= 360,
+        note=note,
+        figures={"wall": wall, "cpu": worked, "peak_megabytes": peak, "tokens": told["tokens"]},
+    )  # fmt: skip
