@@ -144,6 +144,7 @@ def whole_or_absent(place: Path) -> None:
         load(place / MODEL, verify=True)
 
 
+@cache
 def texts(lines: int = 1500) -> list[str]:
     rng = random.Random(3)
     words = [f"w{int(rng.paretovariate(0.7)) % 3000}" for _ in range(12 * lines)]
@@ -173,6 +174,14 @@ def _estimating(place: Path) -> None:
     corpus = tokenizer.fit_corpus(blocks_of(texts()), threads=1)
     model = foreword.NgramLM(4, memory=1 << 20, scratch=str(place)).fit(corpus)
     save(foreword.TextLM(tokenizer, model), place / MODEL)
+
+
+def _indexing(place: Path) -> None:
+    """As ``foreword index build --memory`` does, in five chunks."""
+    folder = place / f"{MODEL}.checkpoint"
+    index = foreword.TextIndex(foreword.ByteTokenizer())
+    save(index.fit_blocks(blocks_of(texts(8000)), threads=1, memory=1 << 20, folder=folder), place / MODEL)
+    shutil.rmtree(folder)
 
 
 def _merging(place: Path) -> None:
@@ -254,6 +263,7 @@ def _whole_shards(place: Path) -> None:
 WORKS = (
     Work("saving over a model", _saving, False, _one_of_two),
     Work("n-gram estimation", _estimating, False, whole_or_absent),
+    Work("indexing in chunks", _indexing, True, whole_or_absent),
     Work("BPE training", _merging, True, whole_or_absent),
     Work("word2vec training", _embedding("Word2Vec", dimensions=8, epochs=1), True, whole_or_absent),
     Work("fastText training", _embedding("FastText", dimensions=8, epochs=1, buckets=500), True, whole_or_absent),

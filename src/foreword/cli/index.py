@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -20,6 +20,7 @@ from foreword.cli.options import (
     memory_size,
 )
 from foreword.cli.search import IdField
+from foreword.errors import InputError
 
 if TYPE_CHECKING:
     from foreword.pipeline.index import Place, TextIndex
@@ -33,7 +34,9 @@ BUILD_EXAMPLES = examples(
 )
 APPEND_EXAMPLES = examples("foreword index append index more.txt")
 COUNT_EXAMPLES = examples(
-    "foreword index count index 'to be or not to be' --json", "foreword index count index 'to be' --with other"
+    "foreword index count index 'to be or not to be' --json",
+    "foreword index count index 'to be' --with other",
+    "foreword index count infini-gram-files 'to be' --tokenizer tokenizer.json",
 )
 FIND_EXAMPLES = examples("foreword index find index 'to be or not to be' -k 20")
 CONTEXT_EXAMPLES = examples("foreword index context index 'to be or not' -k 5")
@@ -46,10 +49,39 @@ IndexFolder: TypeAlias = Annotated[
     str, typer.Argument(metavar="INDEX", help="A folder that foreword index build saved.")
 ]
 Words: TypeAlias = Annotated[str, typer.Argument(metavar="WORDS", help="Words, or any text.", show_default=False)]
-With: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option("--with", metavar="INDEX", help="Ask this index too, built with the same tokenizer; may be repeated."),
-]
+
+
+@dataclass
+class Asked:
+    """Which indexes are asked."""
+
+    also: Annotated[
+        list[str] | None,
+        typer.Option("--with", metavar="INDEX", help="Ask this index too, built with the same tokenizer; repeatable."),
+    ] = None
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(metavar="TOKENIZER", help="Tokenizer of an INDEX that the infini-gram package has built."),
+    ] = None
+
+    def load(self, index: str) -> TextIndex:
+        """Load an index, and others to be asked with it."""
+        from foreword.pipeline.index import TextIndex
+
+        found = [self._open(path) for path in (index, *(self.also or []))]
+        return found[0] if len(found) == 1 else TextIndex.joined(found)
+
+    def _open(self, path: str) -> TextIndex:
+        from foreword.cli.models import load_tokenizer
+        from foreword.infinigram.infini_gram_files import is_infini_gram
+        from foreword.pipeline.index import TextIndex
+
+        if not is_infini_gram(path):
+            return _load(path)
+        if self.tokenizer is None:
+            raise InputError(f"{path}: index files of infini-gram name no tokenizer: give it with --tokenizer")
+        return TextIndex.read_infini_gram(path, load_tokenizer(self.tokenizer))
+
 
 app = typer.Typer(
     cls=CommandGroup, name="index", help="Count and find any run of words of a corpus.", no_args_is_help=True,
@@ -135,11 +167,11 @@ def _facts(index: TextIndex) -> dict[str, int]:
     }
 
 
-def count(index: IndexFolder, words: Words, *, also: With = None, output: OutputOptions) -> None:
+def count(index: IndexFolder, words: Words, *, asked: Asked, output: OutputOptions) -> None:
     """Count how often words stand in the corpus, one after another."""
     from foreword.cli.printing import write_json, write_text
 
-    found = _load(index, also).count(words)
+    found = asked.load(index).count(words)
     if output.as_json:
         write_json({"text": words, "count": found})
     else:
@@ -149,7 +181,7 @@ def count(index: IndexFolder, words: Words, *, also: With = None, output: Output
 Most: TypeAlias = Annotated[int, typer.Option("-k", min=1, help="Number of results to show.")]
 
 
-def find(index: IndexFolder, words: Words, *, k: Most = 10, also: With = None, output: OutputOptions) -> None:
+def find(index: IndexFolder, words: Words, *, k: Most = 10, asked: Asked, output: OutputOptions) -> None:
     """Find where words stand: documents, the offset in tokens, and what stands around them.
 
     Lines have the name of the document, the offset, and the text before, the words, and the text after, separated by
@@ -157,20 +189,20 @@ def find(index: IndexFolder, words: Words, *, k: Most = 10, also: With = None, o
     """
     from foreword.cli.printing import write_json
 
-    asked = _load(index, also)
-    places = asked.find(words, k)
+    runs = asked.load(index)
+    places = runs.find(words, k)
     if output.as_json:
-        write_json({"text": words, "count": asked.count(words), "places": [asdict(place) for place in places]})
+        write_json({"text": words, "count": runs.count(words), "places": [asdict(place) for place in places]})
     else:
         for place in places:
             _write_cells(*_cells(place))
 
 
-def context(index: IndexFolder, words: Words, *, k: Most = 10, also: With = None, output: OutputOptions) -> None:
+def context(index: IndexFolder, words: Words, *, k: Most = 10, asked: Asked, output: OutputOptions) -> None:
     """Show what follows the longest end of the words that the corpus has: next words, counts and shares."""
     from foreword.cli.printing import print_message, write_json
 
-    found = _load(index, also).context(words, k)
+    found = asked.load(index).context(words, k)
     following = [{"token": word, "count": n, "probability": n / found.count} for word, n in found.words]
     if output.as_json:
         write_json({**asdict(found), "words": following})
@@ -181,14 +213,14 @@ def context(index: IndexFolder, words: Words, *, k: Most = 10, also: With = None
         _write_cells(each["token"], each["count"], f"{each['probability']:.4f}")
 
 
-def document(index: IndexFolder, words: Words, *, k: Most = 1, also: With = None, output: OutputOptions) -> None:
+def document(index: IndexFolder, words: Words, *, k: Most = 1, asked: Asked, output: OutputOptions) -> None:
     """Show the documents in which words stand, each with its name in front, separated by a tab."""
     from foreword.cli.printing import write_json
 
-    asked = _load(index, also)
-    numbers = dict.fromkeys(place.document for place in asked.find(words, None))
+    runs = asked.load(index)
+    numbers = dict.fromkeys(place.document for place in runs.find(words, None))
     for number in list(numbers)[:k]:
-        found = {"document": number, "name": asked.name(number), "text": asked.document(number)}
+        found = {"document": number, "name": runs.name(number), "text": runs.document(number)}
         if output.as_json:
             write_json(found)
         else:
@@ -203,7 +235,7 @@ def spans(
         str | None, typer.Option(metavar="FILE", help="Read the text from a file; - is standard input.")
     ] = None,
     least: Annotated[int, typer.Option(min=1, help="Number of tokens of the shortest span to show.")] = 1,
-    also: With = None,
+    asked: Asked,
     output: OutputOptions,
 ) -> None:
     """Show which parts of a text stand verbatim in the corpus, how often, and where first; longest ones only.
@@ -217,7 +249,7 @@ def spans(
     if (words is None) == (file is None):
         raise typer.BadParameter("give a text or a file", param_hint="'--file'")
     text = words if words is not None else "\n".join(read_documents(file or "-"))
-    found = _load(index, also).spans(text, least)
+    found = asked.load(index).spans(text, least)
     if output.as_json:
         write_json({"spans": [asdict(span) for span in found]})
         return
@@ -232,13 +264,11 @@ for command, epilog in (
     add_command(app, command, epilog)
 
 
-def _load(index: str, also: list[str] | None = None) -> TextIndex:
-    """Load an index, and others to be asked with it."""
+def _load(index: str) -> TextIndex:
     from foreword.cli.models import load_able
-    from foreword.pipeline.index import TextIndex
 
-    found: list[TextIndex] = [load_able(path, "index") for path in (index, *(also or []))]
-    return found[0] if len(found) == 1 else TextIndex.joined(found)
+    found: TextIndex = load_able(index, "index")
+    return found
 
 
 def _cells(place: Place) -> tuple[Any, ...]:

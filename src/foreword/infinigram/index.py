@@ -349,6 +349,8 @@ class SuffixIndex(ShownInNotebook):
 
     def to_parts(self) -> Parts:
         """Return the arrays of all segments and the vocabulary to save."""
+        if any(len(segment.firsts) == 0 for segment in self.segments):
+            raise InputError("index files of infini-gram are asked where they are: this index cannot be saved")
         arrays = {
             f"{number}.{name}": getattr(segment, name)
             for number, segment in enumerate(self.segments)

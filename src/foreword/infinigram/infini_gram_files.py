@@ -11,7 +11,7 @@ J. Liu et al., "Infini-gram", COLM 2024; the format is that of https://github.co
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,10 @@ class Shard(Segment):
                 "that the index was built with"
             )
         return ids
+
+    def extended(self, tokens: int) -> Segment:
+        """Return the shard for a vocabulary that has grown to ``tokens``."""
+        return replace(self, tokens=tokens)
 
     def positions(self, low: int, high: int) -> Longs:
         """Return where the suffixes of a range begin, in no order."""

@@ -17,6 +17,7 @@ from foreword.arrays import Bools, Doubles, Ids, Longs
 from foreword.checks import check_not_string, saveable
 from foreword.errors import InputError
 from foreword.infinigram.index import Matches, SuffixIndex
+from foreword.infinigram.infini_gram_files import read_infini_gram
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Meter, Parts, TextTokenizer
 from foreword.search.documents import Names, NameTable
@@ -161,11 +162,19 @@ class TextIndex(ShownInNotebook):
         return Corpus(ids, corpus.offsets, corpus.byte_offsets, vocab)
 
     @classmethod
+    def read_infini_gram(cls, folder: str | Path, tokenizer: TextTokenizer) -> Self:
+        """Open an index of the infini-gram package, which was built with this tokenizer."""
+        index = cls(tokenizer)
+        index.index_ = read_infini_gram(folder, tokenizer.vocab)
+        return index
+
+    @classmethod
     def joined(cls, indexes: Sequence[TextIndex]) -> TextIndex:
-        """Return indexes that were built with one tokenizer as one."""
+        """Return indexes that were built with one tokenizer as one; documents have names only if all have."""
         index = cls(indexes[0].tokenizer)
         index.index_ = SuffixIndex.joined([each.index for each in indexes])
-        index.names_ = reduce(_joined, (each.names_ for each in indexes))
+        tables = [each.names_ for each in indexes]
+        index.names_ = None if None in tables else reduce(_joined, tables)
         return index
 
     # Queries
