@@ -52,7 +52,7 @@ Words: TypeAlias = Annotated[str, typer.Argument(metavar="WORDS", help="Words, o
 
 
 @dataclass
-class Asked:
+class IndexOptions:
     """Which indexes are asked."""
 
     also: Annotated[
@@ -167,11 +167,11 @@ def _facts(index: TextIndex) -> dict[str, int]:
     }
 
 
-def count(index: IndexFolder, words: Words, *, asked: Asked, output: OutputOptions) -> None:
+def count(index: IndexFolder, words: Words, *, indexes: IndexOptions, output: OutputOptions) -> None:
     """Count how often words stand in the corpus, one after another."""
     from foreword.cli.printing import write_json, write_text
 
-    found = asked.load(index).count(words)
+    found = indexes.load(index).count(words)
     if output.as_json:
         write_json({"text": words, "count": found})
     else:
@@ -181,7 +181,7 @@ def count(index: IndexFolder, words: Words, *, asked: Asked, output: OutputOptio
 Most: TypeAlias = Annotated[int, typer.Option("-k", min=1, help="Number of results to show.")]
 
 
-def find(index: IndexFolder, words: Words, *, k: Most = 10, asked: Asked, output: OutputOptions) -> None:
+def find(index: IndexFolder, words: Words, *, k: Most = 10, indexes: IndexOptions, output: OutputOptions) -> None:
     """Find where words stand: documents, the offset in tokens, and what stands around them.
 
     Lines have the name of the document, the offset, and the text before, the words, and the text after, separated by
@@ -189,7 +189,7 @@ def find(index: IndexFolder, words: Words, *, k: Most = 10, asked: Asked, output
     """
     from foreword.cli.printing import write_json
 
-    runs = asked.load(index)
+    runs = indexes.load(index)
     places = runs.find(words, k)
     if output.as_json:
         write_json({"text": words, "count": runs.count(words), "places": [asdict(place) for place in places]})
@@ -198,11 +198,11 @@ def find(index: IndexFolder, words: Words, *, k: Most = 10, asked: Asked, output
             _write_cells(*_cells(place))
 
 
-def context(index: IndexFolder, words: Words, *, k: Most = 10, asked: Asked, output: OutputOptions) -> None:
+def context(index: IndexFolder, words: Words, *, k: Most = 10, indexes: IndexOptions, output: OutputOptions) -> None:
     """Show what follows the longest end of the words that the corpus has: next words, counts and shares."""
     from foreword.cli.printing import print_message, write_json
 
-    found = asked.load(index).context(words, k)
+    found = indexes.load(index).context(words, k)
     following = [{"token": word, "count": n, "probability": n / found.count} for word, n in found.words]
     if output.as_json:
         write_json({**asdict(found), "words": following})
@@ -213,11 +213,11 @@ def context(index: IndexFolder, words: Words, *, k: Most = 10, asked: Asked, out
         _write_cells(each["token"], each["count"], f"{each['probability']:.4f}")
 
 
-def document(index: IndexFolder, words: Words, *, k: Most = 1, asked: Asked, output: OutputOptions) -> None:
+def document(index: IndexFolder, words: Words, *, k: Most = 1, indexes: IndexOptions, output: OutputOptions) -> None:
     """Show the documents in which words stand, each with its name in front, separated by a tab."""
     from foreword.cli.printing import write_json
 
-    runs = asked.load(index)
+    runs = indexes.load(index)
     numbers = dict.fromkeys(place.document for place in runs.find(words, None))
     for number in list(numbers)[:k]:
         found = {"document": number, "name": runs.name(number), "text": runs.document(number)}
@@ -235,7 +235,7 @@ def spans(
         str | None, typer.Option(metavar="FILE", help="Read the text from a file; - is standard input.")
     ] = None,
     least: Annotated[int, typer.Option(min=1, help="Number of tokens of the shortest span to show.")] = 1,
-    asked: Asked,
+    indexes: IndexOptions,
     output: OutputOptions,
 ) -> None:
     """Show which parts of a text stand verbatim in the corpus, how often, and where first; longest ones only.
@@ -249,7 +249,7 @@ def spans(
     if (words is None) == (file is None):
         raise typer.BadParameter("give a text or a file", param_hint="'--file'")
     text = words if words is not None else "\n".join(read_documents(file or "-"))
-    found = asked.load(index).spans(text, least)
+    found = indexes.load(index).spans(text, least)
     if output.as_json:
         write_json({"spans": [asdict(span) for span in found]})
         return

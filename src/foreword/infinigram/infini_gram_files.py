@@ -26,7 +26,7 @@ WIDTHS = (1, 2, 4)
 
 
 @dataclass(frozen=True, slots=True)
-class Shard(Segment):
+class InfiniGramShard(Segment):
     """A shard: text and suffixes are packed. tokens: how many the vocabulary has; end: its id of ``</s>``."""
 
     tokens: int
@@ -85,7 +85,7 @@ def read_infini_gram(folder: str | Path, vocab: Vocab) -> SuffixIndex:
     return SuffixIndex([_shard(path, vocab) for path in names], vocab)
 
 
-def _shard(path: Path, vocab: Vocab) -> Shard:
+def _shard(path: Path, vocab: Vocab) -> InfiniGramShard:
     table, offset = (path.with_name(path.name.replace("tokenized", name)) for name in ("table", "offset"))
     text, suffixes, begins = (_mapped(file) for file in (path, table, offset))
     entry = (max(len(text) - 1, 1).bit_length() + 7) // 8
@@ -107,7 +107,7 @@ def _shard(path: Path, vocab: Vocab) -> Shard:
         raise InputError(f"{offset}: the offsets of the documents do not rise from 0 to the end of {path.name}")
     packed: Any = text.reshape(-1, width)
     entries: Any = suffixes.reshape(-1, entry)
-    return Shard(packed, entries, np.zeros(0, np.int32), offsets, len(vocab), vocab.end, str(path))
+    return InfiniGramShard(packed, entries, np.zeros(0, np.int32), offsets, len(vocab), vocab.end, str(path))
 
 
 def _mapped(path: Path) -> Bytes:
