@@ -244,8 +244,8 @@ _ENTRIES = (
     ),
     Kind(
         "recogniser", "foreword.speech.recogniser:Recogniser", "speech",
-        names={"ctc": {"units": 96, "layers": 2, "dropout": 0.2, "augment": True}}, training=("valid", "resume"),
-        aliases={"hidden": "units"}, network=True,
+        names={"ctc": {"units": 64, "layers": 2, "stack": 2, "dropout": 0.2, "augment": True}},
+        training=("valid", "resume"), aliases={"hidden": "units"}, network=True,
     ),
     Kind("bm25", "foreword.search.bm25:BM25", "search"),
     Kind("cosine-search", "foreword.search.cosine:CosineSearch", "search"),

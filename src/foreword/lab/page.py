@@ -44,6 +44,7 @@ PANELS = (
     Panel("words", "Words", "words"),
     Panel("tags", "Tags", "tags"),
     Panel("translate", "Translate", "translating"),
+    Panel("speech", "Speech", "speech"),
     Panel("train", "Train"),
     Panel("reference", "Reference", "reference"),
 )

@@ -36,14 +36,15 @@ BEAM = 16
 class Heard:
     """What was made of a recording.
 
-    frames: (T, M), normalised; hop: seconds between two of them. symbols: V and, the last, the blank;
-    shares: (T, V + 1), their probabilities at each frame. beams: after each frame the texts in the beam and the share
-    of each, best first.
+    frames: (F, M), normalised; hop: seconds between two of them; stack: how many of them are one step of the network.
+    symbols: V and, the last, the blank; shares: (T, V + 1), their probabilities at each step. beams: after each step
+    the texts in the beam and the share of each, best first.
     """
 
     text: str
     frames: Floats
     hop: float
+    stack: int
     symbols: list[str]
     shares: Doubles
     beams: list[list[tuple[str, float]]]
@@ -142,7 +143,7 @@ class SpeechRecogniser(ShownInNotebook):
         ]
         symbols = [self.tokenizer.vocab[id] for id in range(len(self.tokenizer.vocab))]
         text = self.transcribe([sound], width=width, language_model=language_model)[0]
-        return Heard(text, frames, self.hop, [*symbols, "blank"], np.exp(logs), beams)
+        return Heard(text, frames, self.hop, self.model.stack, [*symbols, "blank"], np.exp(logs), beams)
 
     def _checked(self, language_model: TextLM) -> TextLM:
         if language_model.vocab != self.tokenizer.vocab:

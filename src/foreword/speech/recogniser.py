@@ -3,7 +3,8 @@
     p_t = softmax(W [LSTM→(x)_t; LSTM←(x)_t] + b),    loss: ``nn/ctc.py``,    search: ``speech/search.py``
 
 A. Graves, A. Mohamed and G. Hinton, "Speech recognition with deep recurrent neural networks" (2013).
-Shapes: T frames, B recordings, M bands, V symbols and the blank after them.
+The network reads ``stack`` neighbouring frames at a time, which costs no information and divides the work.
+Shapes: T steps, each of ``stack`` frames, B recordings, M bands, V symbols and the blank after them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, Self, Unpack
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import linear, log_softmax
+from torch.nn.functional import linear, log_softmax, pad
 
 from foreword.arrays import Array, Doubles, Floats
 from foreword.checks import check_numbers
@@ -36,20 +37,29 @@ from foreword.training.settings import Training, TrainingSettings, dropout_of, o
 from foreword.training.task import BatchTask, Loss
 
 PARTS = ("input", "recurrent", "input_bias", "recurrent_bias")
-SIZES = ("bands", "units", "layers")
+SIZES = ("bands", "units", "layers", "stack")
+OPTIONS: dict[str, Any] = {"augment": False, "stack": 1}
 TRAINED = ("epochs", "batch", "rate", "clip")
 
 Recordings = tuple[Sequence[Floats], Sequence[Sequence[int]]]
 """Frames (length, M) of each recording, and the symbols said in it."""
 
 
+class RecogniserOptions(TrainingSettings, total=False):
+    """Options of ``Recogniser``, and training settings that may be given by name."""
+
+    augment: bool
+    stack: int
+
+
 class Recogniser(NeuralModel[Recordings]):
     """A speech recogniser: frames in, symbols out.
 
     symbols: size of the vocabulary; None to set it before training, by ``set_symbols``. bands: of a frame.
-    units: of each direction. dropout: of each layer's outputs. augment: distort the recordings in training, each time
-    in another way, see ``features.augmented``. training: its ``batch`` is in recordings; fields may also be given by
-    name, as in ``epochs=6``. device: "cpu" or "cuda"; None for the GPU, where there is one.
+    units: of each direction. dropout: of each layer's outputs. training: its ``batch`` is in recordings; fields may
+    also be given by name, as in ``epochs=6``. device: "cpu" or "cuda"; None for the GPU, where there is one.
+    augment: distort the recordings in training, each time in another way, see ``features.augmented``. stack: frames
+    that are read at a time.
     """
 
     TRAINING: ClassVar[Training] = Training(
@@ -69,15 +79,16 @@ class Recogniser(NeuralModel[Recordings]):
         units: int = 48,
         layers: int = 1,
         dropout: Dropout | float | None = None,
-        augment: bool = False,
         training: Training | None = None,
         seed: int = 0,
         device: str | None = "cpu",
-        **settings: Unpack[TrainingSettings],
+        **settings: Unpack[RecogniserOptions],
     ) -> None:
-        options_from({}, settings, *TrainingSettings.__annotations__)
+        options = options_from(OPTIONS, settings, *TrainingSettings.__annotations__)
+        self.augment: bool = options["augment"]
+        self.stack: int = options["stack"]
         super().__init__(training, dropout, seed, device, settings)
-        self.symbols, self.bands, self.units, self.layers, self.augment = 0, bands, units, layers, augment
+        self.symbols, self.bands, self.units, self.layers = 0, bands, units, layers
         check_numbers(self, *SIZES, whole=True, least=1)
         if symbols is not None:
             self.set_symbols(symbols)
@@ -99,11 +110,15 @@ class Recogniser(NeuralModel[Recordings]):
         """The id of CTC's blank, after all symbols."""
         return self.symbols
 
+    def steps(self, sound: Floats) -> int:
+        """Return the number of steps in which a recording is read."""
+        return -(-len(sound) // self.stack)
+
     def shapes(self) -> Shapes:
         """Return the names and shapes of the weights."""
         shapes: dict[str, tuple[int, ...]] = {}
         for layer in range(self.layers):
-            read = 2 * self.units if layer else self.bands
+            read = 2 * self.units if layer else self.stack * self.bands
             sizes = [(4 * self.units, read), (4 * self.units, self.units), (4 * self.units,), (4 * self.units,)]
             for way in ("ahead", "behind"):
                 shapes |= {f"layer{layer}.{way}.{part}": size for part, size in zip(PARTS, sizes, strict=True)}
@@ -127,8 +142,8 @@ class Recogniser(NeuralModel[Recordings]):
             self._check(sounds)
             for index, (sound, text) in enumerate(zip(sounds, labels, strict=True)):
                 needed = len(text) + sum(one == other for one, other in pairwise(text))
-                if len(sound) < needed:
-                    raise InputError(f"sound {index} has {len(sound)} frames: its text needs {needed} or more")
+                if self.steps(sound) < needed:
+                    raise InputError(f"sound {index} has {self.steps(sound)} frames: its text needs {needed} or more")
         if not self.symbols:
             self.set_symbols(1 + max((max(labels, default=0) for labels in data[1]), default=0))
         task = RecogniserTask(self, *data)
@@ -143,7 +158,7 @@ class Recogniser(NeuralModel[Recordings]):
     # Recognising
 
     def logs(self, sounds: Sequence[Floats]) -> list[Doubles]:
-        """Return (length, V + 1) for each recording: log-probabilities of symbols at every frame, the blank last."""
+        """Return (steps, V + 1) for each recording: log-probabilities of symbols at every step, the blank last."""
         self._check(sounds)
         found = []
         for sound in sounds:
@@ -194,10 +209,13 @@ class Recogniser(NeuralModel[Recordings]):
         dropout: Dropout = NO_DROPOUT,
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """Return log-probabilities (T, B, V + 1) of a batch, and the number of frames of each recording."""
+        """Return log-probabilities (T, B, V + 1) of a batch, and the number of steps of each recording."""
         device = weights["bias"].device
-        lengths = longs([len(each) for each in sounds], device)
+        lengths = longs([self.steps(each) for each in sounds], device)
         x = padded_vectors(sounds, device)
+        if self.stack > 1:
+            x = pad(x, (0, 0, 0, 0, 0, -len(x) % self.stack))
+            x = x.view(-1, self.stack, *x.shape[1:]).transpose(1, 2).flatten(2)
         back = reversing(lengths, len(x))
         zero = x.new_zeros(len(sounds), self.units)
         for layer in range(self.layers):

@@ -97,7 +97,7 @@ def test_c03_a_recogniser_of_tones() -> None:
 
 def test_one_sound_or_many_are_heard_the_same() -> None:
     random = np.random.default_rng(0)
-    model = Recogniser(5, units=8, layers=2)
+    model = Recogniser(5, units=8, layers=2, stack=3)
     sounds = [melody([0, 1, 2], random), melody([3], random)]
     together, frames = model.frame_logs(model.weights_, sounds)
     for column, alone in enumerate(model.logs(sounds)):
@@ -152,7 +152,7 @@ def test_augmented_frames_differ_each_time_and_stay_in_range() -> None:
         assert each.dtype == np.float32
         assert each.shape[1] == frames.shape[1]
         assert 0.75 * len(frames) < len(each) < 1.35 * len(frames)
-        assert min(frames.min(), 0) - 1e-5 <= each.min() <= each.max() <= frames.max() + 1e-5
+        assert np.abs(each).max() < np.abs(frames).max() + 3  # three cosines of a deviation of 0.3
 
 
 def test_a_training_with_distortions_resumes_to_the_bit(tmp_path: Path) -> None:

@@ -1,0 +1,214 @@
+"""Spoken digits (C03): 2,500 recordings of five speakers, recognised by a BiLSTM with CTC from log-mel frames.
+
+    python recipes/spoken_digits.py [PART…]         all parts, or those named
+
+``single``: train on recordings 5 to 49 of each digit and speaker, test on 0 to 4, the data set's own test part.
+``george``, ``jackson``, ``lucas``, ``nicolas``, ``theo``: train on the four others, test on all recordings of this one.
+``strings``: dates and times of three to eight digits, made of the recordings of one speaker with gaps of 20 to 300 ms
+between them and white noise at 10 dB; the recogniser of ``single`` learns on from strings of the training part. Decoded
+by the likeliest symbol of each frame, by a beam, and by a beam with an n-gram model of 20,000 other dates and times.
+``pictures``: a string of the test part as docs/speech.md shows it, in docs/pictures.
+
+Results are written to docs/results/spoken_digits.json, each part as soon as it is done.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from functools import partial
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+import numpy as np
+import torch
+
+from foreword import NgramLM, SpeechRecogniser, TextLM, WordTokenizer, load, save
+from foreword.arrays import Floats
+from foreword.picture.picture import Picture, write_standalone
+from foreword.picture.sound import over_time, spectrogram
+from foreword.speech.recordings import Recording, spoken_digits
+from foreword.speech.wav import Sound
+from foreword.tokens.corpus import Corpus
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "results" / "spoken_digits.json"
+SEED, RATE, DECIBELS = 0, 8000, 10.0
+TRAIN_STRINGS, TEST_STRINGS, TEXTS = 600, 200, 20_000
+STRING_EPOCHS = 8
+WEIGHTS = (0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+def learnt(recordings: Sequence[Recording], seed: int = SEED) -> tuple[SpeechRecogniser, float]:
+    """Train the usual recogniser; return it and the seconds of CPU time that took."""
+    recogniser = SpeechRecogniser(WordTokenizer())
+    recogniser.model.seed = seed
+    began = time.process_time()
+    shown = 0.0
+    for step in recogniser.train(recordings):
+        if step.done / step.total >= shown + 0.1:
+            shown += 0.1
+            sys.stderr.write(f"{step.done / step.total:4.0%}  loss {step.loss:.3f}\n")
+    return recogniser, time.process_time() - began
+
+
+def speaker_of(recording: Recording) -> str:
+    return recording.name.split("_")[1]
+
+
+# Parts
+
+
+def single(train: list[Recording], test: list[Recording]) -> dict[str, Any]:
+    """Recognise one digit at a time, by speakers that were heard in training."""
+    recogniser, seconds = learnt(train)
+    save(recogniser, kept("single"))
+    return {
+        **recogniser.measure(test).to_json(),
+        "cpu_seconds": seconds,
+        "parameters": recogniser.model.parameter_count,
+    }
+
+
+def kept(part: str) -> Path:
+    """Return the folder in which the recogniser of a part is kept for the next."""
+    return Path(gettempdir(), f"foreword-spoken-digits-{part}")
+
+
+def unseen(speaker: str, train: list[Recording], test: list[Recording]) -> dict[str, Any]:
+    """Recognise a speaker who was not heard in training, all recordings of the others being learnt from."""
+    everything = [*train, *test]
+    recogniser, seconds = learnt([each for each in everything if speaker_of(each) != speaker])
+    errors = recogniser.measure([each for each in everything if speaker_of(each) == speaker])
+    return {**errors.to_json(), "cpu_seconds": seconds}
+
+
+def strings(train: list[Recording], test: list[Recording]) -> dict[str, Any]:
+    """Recognise strings of digits in noise, with an n-gram model and without."""
+    if not kept("single").exists():
+        single(train, test)
+    recogniser: SpeechRecogniser = load(kept("single"))
+    random = np.random.default_rng(SEED)
+    heard, tuned, unheard = (
+        [spoken(moment(random), part, random) for _ in range(count)]
+        for part, count in ((train, TRAIN_STRINGS), (train, TEST_STRINGS // 2), (test, TEST_STRINGS))
+    )
+    recogniser.model.training = replace(recogniser.model.training, epochs=STRING_EPOCHS)
+    began = time.process_time()
+    recogniser.fit(heard)
+    seconds = time.process_time() - began
+    save(recogniser, kept("strings"))
+    texts = Corpus.from_texts([moment(random) for _ in range(TEXTS)], recogniser.tokenizer)
+    model = TextLM(recogniser.tokenizer, NgramLM(5, "witten-bell").fit(texts))
+    rates = {weight: recogniser.measure(tuned, language_model=model, weight=weight).rate for weight in WEIGHTS}
+    weight = min(rates, key=rates.__getitem__)
+    return {
+        "frames": recogniser.measure(unheard, width=0).to_json(),
+        "beam": recogniser.measure(unheard).to_json(),
+        "beam_and_5-grams": recogniser.measure(unheard, language_model=model, weight=weight).to_json(),
+        "weight": weight,
+        "cpu_seconds": seconds,
+        "decibels": DECIBELS,
+        "train_strings": TRAIN_STRINGS,
+    }
+
+
+def pictures(train: list[Recording], test: list[Recording]) -> dict[str, Any]:
+    """Draw a string of the test part: its spectrogram, the predictions of the network, and its beam."""
+    recogniser: SpeechRecogniser = load(kept("strings"))
+    recording = spoken("2 0 2 6", test, np.random.default_rng(SEED + 1))
+    heard = recogniser.look(recording.sound, width=8)
+    step = heard.hop * heard.stack
+    symbols = [n for n, symbol in enumerate(heard.symbols) if symbol.isdigit() or symbol == "blank"]
+    said = "The network predicts each digit for a few steps, and a blank at most others: nobody told it where they are."
+    drawn = {
+        "speech-spectrogram": spectrogram(heard.frames, heard.hop, recogniser.rate),
+        "speech-alignment": over_time(
+            [heard.symbols[n] for n in symbols], heard.shares[:, symbols].T, step, "What it predicts at each step", said
+        ),
+        "speech-beam": beam_picture(heard.beams, step),
+    }
+    for name, picture in drawn.items():
+        write_standalone(picture, ROOT / "docs" / "pictures" / f"{name}.svg")
+    return {"said": recording.text, "heard": heard.text, "speaker": recording.name}
+
+
+def beam_picture(beams: Sequence[Sequence[tuple[str, float]]], step: float) -> Picture:
+    """Draw the texts that had a share of at least a tenth of the beam at some step, in the order of their coming."""
+    shares: dict[str, Floats] = {}
+    for place, beam in enumerate(beams):
+        for text, share in beam:
+            shares.setdefault(text, np.zeros(len(beams), np.float32))[place] += share
+    texts = [text for text, each in shares.items() if each.max() >= 0.1]
+    rows = [text or "(nothing yet)" for text in texts]
+    said = "Each text's share of the beam's probability: every digit moves it to a longer text; others come and go."
+    return over_time(rows, np.stack([shares[text] for text in texts]), step, "The beam", said)
+
+
+def moment(random: np.random.Generator) -> str:
+    """Return a date or a time of three to eight digits, as ISO 8601 has them, without marks."""
+    day = date(1900, 1, 1) + timedelta(int(random.integers(55_000)))
+    second = int(random.integers(86_400))
+    clock = f"{second // 3600:02}{second // 60 % 60:02}{second % 60:02}"
+    forms = (f"{day:%j}", clock[:4], f"{day:%y%j}", clock, f"{day:%Y%j}", f"{day:%Y%m%d}")
+    return " ".join(forms[int(random.integers(len(forms)))])
+
+
+def spoken(text: str, recordings: Sequence[Recording], random: np.random.Generator) -> Recording:
+    """Join recordings of one speaker, with gaps and noise."""
+    speaker = speaker_of(recordings[int(random.integers(len(recordings)))])
+    parts: list[Floats] = []
+    for digit in text.split():
+        said = [each for each in recordings if each.text == digit and speaker_of(each) == speaker]
+        parts += [silence(random), said[int(random.integers(len(said)))].sound.at_rate(RATE).samples]
+    words, sound = np.concatenate(parts[1::2]), np.concatenate([*parts, silence(random)])
+    noise = np.sqrt((words**2).mean() / 10 ** (DECIBELS / 10))
+    return Recording(speaker, Sound((sound + noise * random.normal(size=len(sound))).astype(np.float32), RATE), text)
+
+
+def silence(random: np.random.Generator) -> Floats:
+    return np.zeros(int(RATE * random.uniform(0.02, 0.3)), np.float32)
+
+
+# Running
+
+PARTS: dict[str, Callable[[list[Recording], list[Recording]], dict[str, Any]]] = {
+    "single": single,
+    **{speaker: partial(unseen, speaker) for speaker in ("george", "jackson", "lucas", "nicolas", "theo")},
+    "strings": strings,
+    "pictures": pictures,
+}
+
+
+def main() -> None:
+    names = sys.argv[1:] or list(PARTS)
+    if unknown := [name for name in names if name not in PARTS]:
+        sys.exit(f"no part {unknown[0]!r}: expected {', '.join(PARTS)}")
+    torch.set_num_threads(1)
+    train, test = spoken_digits("train"), spoken_digits("test")
+    for name in names:
+        began = time.perf_counter()
+        found = PARTS[name](train, test)
+        git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+        facts = {
+            "command": f"python recipes/spoken_digits.py {name}",
+            "commit": git.stdout.strip(),
+            "date": f"{date.today()}",
+            "machine": f"{platform.machine()}, one core, Python {platform.python_version()}, torch {torch.__version__}",
+            "seed": SEED,
+            "seconds": round(time.perf_counter() - began, 1),
+        }
+        kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        RESULTS.write_text(json.dumps({**kept, name: {**found, **facts}}, indent=1) + "\n")
+        sys.stdout.write(json.dumps({name: found}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
