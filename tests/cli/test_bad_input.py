@@ -123,7 +123,7 @@ def test_a_vocabulary_smaller_than_the_alphabet(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ('{"model": {"type": "WordPiece", "vocab": {}}}', "WordPiece"),
+        ('{"model": {"type": "WordPiece", "vocab": {}}}', "unk_token"),
         ('{"model": {"type": "BPE", ', "t.json"),
         ('{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}', "t.json"),
         ("not JSON at all", "neither a saved model nor a file of a kind that Foreword reads"),

@@ -21,6 +21,9 @@ OF_OTHER_TOOLS = {"kenlm", "hashed-words", "steps"}
 INDEXES = {"suffix-index", "text-index"}
 """Kinds that are neither models nor rankers: ``tests/unit/infinigram`` tests them."""
 
+TOPICS = {"lda", "plsa"}
+"""Topic models, which are neither: ``tests/unit/features/test_topics.py`` tests them."""
+
 SPEECH = {"recogniser", "speech-recogniser"}
 """Kinds that read sound: ``tests/unit/pipeline/test_speech_recogniser.py`` tests them."""
 
@@ -39,8 +42,8 @@ def model(request: pytest.FixtureRequest) -> Any:
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_every_kind_is_held_to_a_contract(kind: str) -> None:
     cases = (LANGUAGE_MODELS, TOKENIZERS, TAGGERS, CLASSIFIERS, RANKERS, VECTORS)
-    tested = {case.kind for each in cases for case in each} | COMPOSED.keys() | OF_OTHER_TOOLS | INDEXES | SPEECH
-    assert kind in tested or (FROZEN / kind).exists()
+    tested = {case.kind for each in cases for case in each} | COMPOSED.keys() | OF_OTHER_TOOLS
+    assert kind in tested | INDEXES | TOPICS | SPEECH or (FROZEN / kind).exists()
 
 
 @pytest.mark.parametrize("kind", kinds.KINDS.values(), ids=lambda kind: kind.name)

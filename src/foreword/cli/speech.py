@@ -9,8 +9,8 @@ import typer
 
 from foreword import kinds
 from foreword.cli.options import (
+    CommandGroup,
     DeviceOption,
-    Group,
     ModelFolder,
     Out,
     OutputOptions,
@@ -48,7 +48,11 @@ RecordingsArgument: TypeAlias = Annotated[
 ]
 
 app = typer.Typer(
-    cls=Group, name="speech", help="Learn to recognise speech; transcribe.", no_args_is_help=True, epilog=TRAIN_EXAMPLES
+    cls=CommandGroup,
+    name="speech",
+    help="Learn to recognise speech; transcribe.",
+    no_args_is_help=True,
+    epilog=TRAIN_EXAMPLES,
 )
 
 

@@ -35,7 +35,7 @@ OnError = Literal["stop", "skip"]
 
 STREAM = "-"
 
-SINCE_0_2 = ("columns", "top", "labels", "restrict", "clean", "like", "sidecar", "id")
+SINCE_0_2 = ("columns", "top", "labels", "restrict", "clean", "like", "sidecar", "id", "span")
 """Settings that runs of version 0.1 do not have."""
 
 
