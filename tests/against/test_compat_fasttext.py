@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import sys
+import unittest
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -157,3 +162,27 @@ def test_what_is_refused(labelled: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="supervised for prediction"):
         ours.train_unsupervised(str(labelled), dim=4, epoch=1, bucket=50, minCount=1).predict("a")
     assert ours.tokenize("a b\nc") == theirs.tokenize("a b\nc") == ["a", "b", "</s>", "c"]
+
+
+def test_the_tests_of_fasttext_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the tests that come with the ``fasttext`` package on our module; half fail on theirs under NumPy 2."""
+    module: Any = ModuleType("fasttext")
+    for name in ours.__all__:
+        setattr(module, name, getattr(ours, name))
+    module.__path__, module.util = theirs.__path__, import_module("fasttext.util")
+    for name in ("fasttext", "fasttext.tests", "fasttext.tests.test_script"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "fasttext", module)
+    cases = import_module("fasttext.tests.test_script").gen_unit_tests()
+    random.seed(19)
+    found = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(cases).run(found)
+    assert found.testsRun > 80
+    assert [(str(case), trace) for case, trace in found.failures + found.errors] == []
+
+
+def test_lines_are_split_as_theirs_are(classifiers: Any) -> None:
+    ours_, theirs_ = classifiers
+    lines = ["__label__en some __label__xyz words", "", "__label__de"]
+    assert ours_.get_line(lines) == tuple(theirs_.get_line(lines))
+    assert [ours_.get_line(line) for line in lines] == [tuple(theirs_.get_line(line)) for line in lines]

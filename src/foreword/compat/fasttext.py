@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -255,11 +256,14 @@ class FastText:
         """Return the row of the input matrix that an n-gram has."""
         return self._file.number_of_words + _hashed(subword) % max(1, self._file.settings.bucket)
 
-    def get_line(self, text: str, on_unicode_error: str = "strict") -> tuple[list[str], list[str]]:
-        """Return the words of a line, with its end, and its labels."""
+    def get_line(self, text: str | list[str], on_unicode_error: str = "strict") -> tuple[Any, Any]:
+        """Return the words of a line, with its end, and its labels that the model knows; for a list a list of each."""
+        if isinstance(text, list):
+            found = [self.get_line(line) for line in text]
+            return [words for words, _ in found], [labels for _, labels in found]
         words = [*_line(text).split(), EOS]
-        prefix = PREFIX.decode()
-        return [w for w in words if not w.startswith(prefix)], [w for w in words if w.startswith(prefix)]
+        known, prefix = self.labels if self._is_supervised else [], PREFIX.decode()
+        return [w for w in words if not w.startswith(prefix)], [w for w in words if w in known]
 
     def get_input_vector(self, ind: int) -> Floats:
         """Return a row of the input matrix."""
@@ -333,10 +337,8 @@ def load_model(path: str | os.PathLike[str]) -> FastText:
     """Open a ``.bin`` or ``.ftz``."""
     if not Path(path).exists():
         raise ValueError(f"{path} cannot be opened for loading!")
-    try:
+    with _as_value_errors():
         return FastText(read_fasttext(Path(path)))
-    except ForewordError as error:
-        raise ValueError(str(error)) from error
 
 
 def tokenize(text: str) -> list[str]:
@@ -362,8 +364,9 @@ def train_supervised(
     )  # fmt: skip
     prefix = PREFIX.decode()
     labels = [[mark.removeprefix(prefix) for mark in line] for line in marks]
-    for _ in model.train(texts, labels):
-        pass
+    with _as_value_errors():
+        for _ in model.train(texts, labels):
+            pass
     return FastText(model.to_file())
 
 
@@ -383,8 +386,18 @@ def train_unsupervised(
     )  # fmt: skip
     text = [line for line in Path(input).read_text(encoding="utf-8").split("\n") if line.strip()]
     tokenizer = WordTokenizer(min_count=minCount)
-    vectors.fit(tokenizer.fit_corpus([Block.from_texts(text)], threads=1))
+    with _as_value_errors():
+        vectors.fit(tokenizer.fit_corpus([Block.from_texts(text)], threads=1))
     return FastText(vectors.to_file())
+
+
+@contextmanager
+def _as_value_errors() -> Iterator[None]:
+    """Raise faults of the input as the original does."""
+    try:
+        yield
+    except ForewordError as error:
+        raise ValueError(str(error)) from error
 
 
 _WITHOUT_EFFECT = ("verbose", "lrUpdateRate", "minCountLabel", "neg", "ws", "t", "wordNgrams", "label")

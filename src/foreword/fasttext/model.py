@@ -117,8 +117,8 @@ def count_lines(block: Block, marks: list[list[str]], min_count: int) -> tuple[D
             seen[label] = seen.get(label, 0) + 1
     names = sorted(seen, key=lambda label: -seen[label])
     for name in names:
-        if not name or any(character.isspace() for character in name):
-            raise InputError(f"the label {name!r} is empty or has a blank in it, which fastText's lines cannot hold")
+        if any(character.isspace() for character in name):
+            raise InputError(f"the label {name!r} has a blank in it, which fastText's lines cannot hold")
     number = {name: index for index, name in enumerate(names)}
     ends = offsets_of(marks)
     flat = np.array([number[label] for line in marks for label in line], np.int32)
