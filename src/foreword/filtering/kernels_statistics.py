@@ -31,8 +31,11 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
 class Wanted(NamedTuple):
-    """What is computed besides counts of words and characters. tops, duplicates: lengths of n-grams."""
+    """What is computed besides counts of words and characters. hashes: of words, for n-grams and stop words. tops,
+    duplicates: lengths of n-grams.
+    """
 
+    hashes: bool
     lines: bool
     tops: Ints
     duplicates: Ints
@@ -96,9 +99,10 @@ def is_ellipsis(data: Bytes, at: int, stop: int) -> bool:
 
 @inlined
 def measure_words(
-    data: Bytes, start: int, stop: int, classes: Bytes, stop_words: ULongs, work: TextWorkspace, row: Doubles
-) -> int:
-    """Write the counts of a text's words and characters to ``row``; their hashes and lengths to ``work``."""
+    data: Bytes, start: int, stop: int, classes: Bytes, stop_words: ULongs, hashed: bool, work: TextWorkspace,
+    row: Doubles,
+) -> int:  # fmt: skip
+    """Write the counts of a text's words and characters to ``row``; with ``hashed`` hashes and lengths to ``work``."""
     words, characters, inside, alphabetic, hashes, ellipses, seen = 0, 0, 0, 0, 0, 0, 0
     at, begin, length, letters, dots = start, -1, 0, False, 0
     while at <= stop:
@@ -117,12 +121,13 @@ def measure_words(
             length += 1
             letters |= classes[point] == LETTER
         elif begin >= 0:
-            key = mix(fold_bytes(_SEED, data, begin, at))
-            work.hashes[words], work.lengths[words] = key, length
-            if length <= LONGEST_STOP_WORD:
-                for place in range(len(stop_words)):
-                    if stop_words[place] == key:
-                        seen |= 1 << place
+            if hashed:
+                key = mix(fold_bytes(_SEED, data, begin, at))
+                work.hashes[words], work.lengths[words] = key, length
+                if length <= LONGEST_STOP_WORD:
+                    for place in range(len(stop_words)):
+                        if stop_words[place] == key:
+                            seen |= 1 << place
             words += 1
             inside += length
             alphabetic += letters
@@ -148,25 +153,49 @@ def bits(mask: int) -> int:
 
 
 @inlined
+def stripped(data: Bytes, first: int, last: int, classes: Bytes) -> tuple[int, int]:
+    """Return the ends of a line without the white space around it; two equal ones for a blank line."""
+    while first < last:
+        point, width = character(data, first, last)
+        if not is_space(point, classes):
+            break
+        first += width
+    while first < last:
+        begin = last - 1
+        while begin > first and data[begin] & 0xC0 == 0x80:
+            begin -= 1
+        point, width = character(data, begin, last)
+        if begin + width != last or not is_space(point, classes):
+            break
+        last = begin
+    return first, last
+
+
+@inlined
+def count_characters(data: Bytes, at: int, stop: int) -> int:
+    """Return the number of characters of a text."""
+    count = 0
+    while at < stop:
+        at += character(data, at, stop)[1]
+        count += 1
+    return count
+
+
+@inlined
 def measure_lines(data: Bytes, start: int, stop: int, classes: Bytes, work: TextWorkspace, row: Doubles) -> None:
     """Write the statistics of lines: how many, with bullets, with an ellipsis at their end, duplicates."""
     newlines = 1
     for at in range(start, stop):
         newlines += data[at] == _NEWLINE
     mask = clear_slots(work, min(newlines, len(work.hashes)))  # no more lines than words have any text
-    lines, bullets, ellipses, duplicates, repeated, at = 0, 0, 0, 0, 0, start
-    while at <= stop:
-        first, last, characters, length = -1, at, 0, 0
-        while at < stop and data[at] != _NEWLINE:
-            point, width = character(data, at, stop)
-            if not is_space(point, classes):
-                if first < 0:
-                    first, characters = at, 0
-                last, length = at + width, characters + 1
-            characters += 1
-            at += width
-        at += 1
-        if first < 0:
+    lines, bullets, ellipses, duplicates, repeated, begin = 0, 0, 0, 0, 0, start
+    while begin < stop:
+        end = begin
+        while end < stop and data[end] != _NEWLINE:
+            end += 1
+        first, last = stripped(data, begin, end, classes)
+        begin = end + 1
+        if first == last:
             continue
         lines += 1
         bullets += data[first] == _DASH or (
@@ -175,7 +204,7 @@ def measure_lines(data: Bytes, start: int, stop: int, classes: Bytes, work: Text
         ellipses += last - first >= 3 and is_ellipsis(data, last - 3, last)
         if count_key(work, mask, mix(fold_bytes(_SEED, data, first, last))) > 1:
             duplicates += 1
-            repeated += length
+            repeated += count_characters(data, first, last)
     row[LINES] = lines
     if lines:
         row[BULLET_LINES], row[ELLIPSIS_LINES] = bullets / lines, ellipses / lines
@@ -242,7 +271,7 @@ def measure_texts(
         row = out[text]
         for column in range(COLUMNS):
             row[column] = np.nan
-        words = measure_words(data, starts[text], stops[text], classes, stop_words, work, row)
+        words = measure_words(data, starts[text], stops[text], classes, stop_words, wanted.hashes, work, row)
         if row[CHARACTERS]:
             for place in range(len(wanted.tops)):
                 n = np.int64(wanted.tops[place])

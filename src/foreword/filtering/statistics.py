@@ -64,6 +64,7 @@ class StatisticsScorer:
 
         out = np.empty((len(texts), COLUMNS))
         wanted = Wanted(
+            any(name == "stop_words" or name.endswith(("gram", "grams")) for name in self.names),
             any(name in LINES for name in self.names),
             np.array([n for n in TOPS if f"top_{n}_gram" in self.names], np.int32),
             np.array([n for n in DUPLICATES if f"duplicate_{n}_grams" in self.names], np.int32),
