@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from foreword.arrays import Array, Ids
+from foreword.arrays import Array, Doubles, Ids
 from foreword.errors import InputError, NotSaveableError, SettingError, VocabularyError
 from foreword.protocols import Saveable
 
@@ -128,3 +128,16 @@ def check_choice(settings: object, name: str, choices: Iterable[object]) -> None
         raise SettingError(
             f"{name} is {value!r}: expected {' or '.join(str(each) for each in choices if each is not None)}"
         )
+
+
+def grades_of(labels: Iterable[str]) -> Doubles:
+    """Return labels as numbers; an InputError names one that is none."""
+    grades = []
+    for label in labels:
+        try:
+            grades.append(float(label))
+        except ValueError:
+            raise InputError(f"the label {label!r} is no number: grades are") from None
+    if not np.isfinite(grades).all():
+        raise InputError("grades have to be finite numbers")
+    return np.array(grades)

@@ -231,3 +231,29 @@ def test_predictions_of_named_labels(foreword: Foreword, quality: Path, web: Pat
         "no label of the model; it has hq, lq"
         in foreword("classify", "predict", quality, web / "a.jsonl", "--label", "xq").stderr
     )
+
+
+def test_the_expected_grade(foreword: Foreword, web: Path, tmp_path: Path) -> None:
+    """Labels that are numbers: their mean by probability, in rules, percentiles and with fewer labels."""
+    rng = random.Random(3)
+    grades = [rng.randrange(4) for _ in range(200)]
+    texts = [" ".join(rng.choices(GOOD, k=4 * grade) + rng.choices(BAD, k=12 - 4 * grade)) for grade in grades]
+    model = FastTextClassifier(8, loss="regression", epochs=10, rate=1.0).fit(texts, [str(grade) for grade in grades])
+    model.write(tmp_path / "grades.bin")
+    rows = documents(200, 1)
+    found = model.predict_grades(row["text"] for row in rows)
+    run(foreword, "-m", f"edu={tmp_path / 'grades.bin'}", web, tmp_path / "kept", "--keep", "edu_grade >= 1.5",
+        "--with-scores")  # fmt: skip
+    wanted = {row["id"]: grade for row, grade in zip(rows, found, strict=True) if grade >= 1.5}
+    assert 20 < len(wanted) < 180
+    assert {row["id"]: row["edu_grade"] for row in kept(tmp_path / "kept")} == pytest.approx(wanted, abs=1e-4)
+    run(foreword, tmp_path / "grades.bin", web, tmp_path / "best", "--keep-percentile", 10, "--by", "grade",
+        "--labels", "2,3", "--restrict", "before", "--with-scores")  # fmt: skip
+    best = kept(tmp_path / "best")
+    assert len(best) == 20
+    assert all(2 <= row["grade"] <= 3 for row in best)
+
+
+def test_a_grade_needs_numbers(foreword: Foreword, quality: Path, web: Path, tmp_path: Path) -> None:
+    told = refused(foreword, quality, web, tmp_path / "no", "--keep", "grade >= 3")
+    assert "the label 'hq' is no number" in told or "the label 'lq' is no number" in told

@@ -7,7 +7,9 @@ A. Joulin et al., "Bag of tricks for efficient text classification" (2017). It l
 that maps into memory. Rows of n-grams begin at zero, not at random numbers, so that an n-gram nobody has seen adds no
 noise. Beyond fastText, ``pooling``: "distinct" counts a word or n-gram once in a line however often it comes, "idf"
 also gives it the more weight the fewer lines have it, which is a point and a half better on film reviews;
-"mean-max-min" appends the largest and smallest value of each column to the mean.
+"mean-max-min" appends the largest and smallest value of each column to the mean. ``loss="regression"`` is for labels
+that are grades, such as 0 to 5: it minimises the squared error of the expected grade Σ p(g) g. The result is a softmax
+model all the same, which fastText opens.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack, get_args
+from typing import Any, Literal, Self, Unpack, cast, get_args
 
 import numpy as np
 
 from foreword.arrays import Array, Doubles, Floats, Ints, Longs, ULongs
-from foreword.checks import check_choice, check_number, list_of_texts
+from foreword.checks import check_choice, check_number, grades_of, list_of_texts
 from foreword.errors import DivergedError, InputError, NotFittedError
 from foreword.fasttext.files import (
     HIERARCHICAL,
@@ -55,10 +57,10 @@ from foreword.vectors.training import (
 from foreword.vectors.words import SubwordSettings, check_ngrams, ngram_lengths
 from foreword.vectors.wordvectors import WordVectors
 
-Loss = Literal["softmax", "hierarchical-softmax", "one-vs-all"]
+Loss = Literal["softmax", "hierarchical-softmax", "one-vs-all", "regression"]
 Pooling = Literal["mean", "distinct", "idf", "mean-max-min"]
 
-LOSSES = {"softmax": SOFTMAX, "hierarchical-softmax": HIERARCHICAL, "one-vs-all": ONE_VS_ALL}
+LOSSES = {"softmax": SOFTMAX, "hierarchical-softmax": HIERARCHICAL, "one-vs-all": ONE_VS_ALL, "regression": SOFTMAX}
 
 BATCH_BYTES = 1 << 18
 """Text that a thread takes at a time when it predicts."""
@@ -168,6 +170,8 @@ class FastTextClassifier(ShownInNotebook):
         rows, row_ends = model.rows_of_lines(block, workspaces[0][0])
         if self.pooling == "idf":
             model = self._model = replace(model, weights=rarity(rows, len(block), len(model.inputs)))
+        grades = standard_grades(model) if self.loss == "regression" else np.empty(0, np.float32)
+        answers = model.answers._replace(grades=grades)
         edges = np.linspace(0, len(block), self.threads + 1).astype(int)
 
         def work(thread: int, part: tuple[float, float], rates: tuple[float, float]) -> None:
@@ -175,7 +179,7 @@ class FastTextClassifier(ShownInNotebook):
             first, last = begin + int(part[0] * size), begin + int(part[1] * size)
             workspace, hidden, change = workspaces[thread]
             train_lines(
-                rows, row_ends, marks, ends, first, last, model.inputs.reshape(-1), stride, model.answers, paths,
+                rows, row_ends, marks, ends, first, last, model.inputs.reshape(-1), stride, answers, paths,
                 *rates, progress.random[thread], workspace, hidden, change, scores[thread], report[thread],
             )  # fmt: skip
 
@@ -289,6 +293,11 @@ class FastTextClassifier(ShownInNotebook):
         shares: Doubles = np.exp(self.predict_log_proba(texts))
         return shares
 
+    def predict_grades(self, texts: Iterable[str]) -> Doubles:
+        """Return the expected grade of each text, Σ p(label) · label, where all labels are numbers."""
+        grades: Doubles = self.predict_proba(texts) @ grades_of(self.classes_)
+        return grades
+
     def score(self, texts: Iterable[str], labels: Sequence[str]) -> float:
         """Return the accuracy."""
         found = self.predict(texts)
@@ -338,6 +347,8 @@ class FastTextClassifier(ShownInNotebook):
         parts = self.model.to_parts()
         if self._progress is not None:
             training: dict[str, Json] = {name: getattr(self, name) for name in OF_TRAINING}
+            if self.loss == "regression":  # in a file and a finished model it is a softmax
+                training["loss"] = self.loss
             parts.settings["training"] = {"step": self._progress.step, **training}
             parts.arrays["random"] = self._progress.random
         return parts
@@ -354,8 +365,9 @@ class FastTextClassifier(ShownInNotebook):
 
     def _restore(self, training: Json, arrays: Mapping[str, Array]) -> None:
         """Restore the state that was saved in the middle of training."""
-        if not isinstance(training, dict) or set(training) != {"step", *OF_TRAINING}:
+        if not isinstance(training, dict) or set(training) - {"loss"} != {"step", *OF_TRAINING}:
             raise ValueError(f"expected the numbers step, {', '.join(OF_TRAINING)}")
+        self.loss = cast(Loss, training.get("loss", self.loss))
         numbers: list[Any] = [training[name] for name in ("step", *OF_TRAINING)]
         step, self.rate, self.seed, self.threads, self.buckets = numbers
         if not all(type(number) is int for number in (step, *numbers[2:])) or not isinstance(self.rate, int | float):
@@ -369,6 +381,13 @@ class FastTextClassifier(ShownInNotebook):
 
 OF_TRAINING = ("rate", "seed", "threads", "buckets")
 """Settings of training only: a finished model is saved without them."""
+
+
+def standard_grades(model: LineModel) -> Floats:
+    """Return the labels as numbers whose mean is 0 and whose variance is 1 over the training set."""
+    grades, counts = grades_of(model.label_names), np.array(model.label_counts)
+    centred = grades - np.average(grades, weights=counts)
+    return np.asarray(centred / np.sqrt(np.average(centred**2, weights=counts)), np.float32)
 
 
 def open_fasttext(path: Path) -> FastTextClassifier | WordVectors:

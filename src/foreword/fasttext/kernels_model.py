@@ -34,6 +34,7 @@ class Answers(NamedTuple):
     left, right: int32 (2 · labels − 1,), the children of a node, −1 for a leaf, whose number is its label's.
     softmax: whether the scores share one distribution; else each label has its own probability.
     weighted, weights: whether rows have different weights in the mean, and the weights.
+    grades: float32 (labels,), for training by the squared error of the expected grade; empty otherwise.
     """
 
     pools: int
@@ -45,6 +46,7 @@ class Answers(NamedTuple):
     softmax: bool
     weighted: bool
     weights: Floats
+    grades: Floats
 
 
 class Question(NamedTuple):
@@ -339,6 +341,25 @@ def step_towards(hidden: Floats, outputs: Floats, row: int, width: int, gradient
 
 
 @inlined
+def grade_step(
+    hidden: Floats, answers: Answers, width: int, target: int, rate: np.float32, change: Floats, scores: Floats,
+    share: np.float32,
+) -> float:  # fmt: skip
+    """Make a step of the squared error of the expected grade, Σ p(label) · grade; return the negative error before it.
+
+    scores, share: the softmax is ``scores * share``.
+    """
+    mean = np.float32(0.0)
+    for label in range(answers.labels):
+        mean += scores[label] * share * answers.grades[label]
+    error = answers.grades[target] - mean
+    for label in range(answers.labels):
+        slope = scores[label] * share * (answers.grades[label] - mean)
+        step_towards(hidden, answers.outputs, label, width, rate * error * slope, change)
+    return -error * error
+
+
+@inlined
 def softmax_step(
     hidden: Floats, answers: Answers, width: int, target: int, rate: np.float32, change: Floats, scores: Floats
 ) -> float:
@@ -352,6 +373,8 @@ def softmax_step(
         scores[label] = np.float32(math.exp(scores[label] - highest))
         total += scores[label]
     share = np.float32(1.0 / total)
+    if len(answers.grades):
+        return grade_step(hidden, answers, width, target, rate, change, scores, share)
     likelihood = math.log(max(scores[target] / total, 1e-30))
     for label in range(answers.labels):
         wanted = np.float32(1.0) if label == target else np.float32(0.0)

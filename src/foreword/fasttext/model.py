@@ -232,7 +232,7 @@ class LineModel:
         return Answers(
             self.pools, self.outputs.reshape(-1), self.dictionary.labels, tree, np.array(left, np.int32),
             np.array(right, np.int32), self.settings.loss == SOFTMAX, self.weights is not None,
-            np.ones(1, np.float32) if self.weights is None else self.weights,
+            np.ones(1, np.float32) if self.weights is None else self.weights, np.empty(0, np.float32),
         )  # fmt: skip
 
     @property

@@ -14,6 +14,7 @@ from foreword.arrays import Array, Bools, Doubles
 from foreword.errors import InputError
 
 LABEL, PROBABILITY, PERPLEXITY, CONTAMINATED = "label", "probability", "perplexity", "contaminated"
+GRADE = "grade"
 LOWER_IS_BETTER = ("perplexity", "oov", "contaminated")
 
 COUNTS = ("characters", "words", "lines", "stop_words")

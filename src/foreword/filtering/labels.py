@@ -3,6 +3,7 @@
     label, probability          the likeliest label and its probability, rounded to six places
     label_2, probability_2 …    the next ones, where the k best are asked for
     p(hq)                       the probability of one label, whether or not it is among the best
+    grade                       the expected grade Σ p(label) · label, where all labels are numbers
 
 Labels may be restricted to some of all: after the softmax, where probabilities stay what they are and the best is one
 of those labels, or before it, where their probabilities sum to one.
@@ -22,8 +23,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from foreword.arrays import Doubles, Ints
+from foreword.checks import grades_of
 from foreword.errors import SettingError
-from foreword.filtering.columns import LABEL, PROBABILITY, Column
+from foreword.filtering.columns import GRADE, LABEL, PROBABILITY, Column
 from foreword.filtering.pieces import batches_of, cut, one_line, some
 from foreword.filtering.settings import LabelSettings
 from foreword.text.block import Block
@@ -64,8 +66,13 @@ class ClassScorer:
 
     @cached_property
     def wanted(self) -> list[int]:
-        """The labels that have a column of their own."""
-        return [self._index(label) for label in self.settings.wanted]
+        """The labels that have a column of their own; then, where the grade is asked for, those that it is made of."""
+        named = [self._index(label) for label in self.settings.wanted]
+        return named + self._graded if self.settings.grade else named
+
+    @cached_property
+    def _graded(self) -> list[int]:
+        return self.only if self.only and self.settings.before else list(range(len(self.model.classes_)))
 
     @cached_property
     def only(self) -> list[int] | None:
@@ -100,6 +107,10 @@ class ClassScorer:
             columns.append(Column(f"{self.prefix}{PROBABILITY}{after}", np.ascontiguousarray(shares[:, rank])))
         for place, label in enumerate(self.settings.wanted):
             columns.append(Column(f"{self.prefix}p({label})", np.round(found.wanted[:, place], 6)))
+        if self.settings.grade:
+            shares = found.wanted[:, len(self.settings.wanted) :]
+            grades = grades_of(names[label] for label in self._graded)
+            columns.append(Column(f"{self.prefix}{GRADE}", np.round(shares @ grades / shares.sum(axis=1), 6)))
         return columns
 
     def _all_scores(self, texts: Block) -> LabelScores:

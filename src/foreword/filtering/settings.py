@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from foreword.errors import SettingError
-from foreword.filtering.columns import label_of
+from foreword.filtering.columns import GRADE, label_of
 from foreword.text.block import BLOCK_BYTES
 from foreword.text.compression import without_suffix
 from foreword.text.rows import RowReading, format_of
@@ -33,12 +33,14 @@ class LabelSettings:
 
     top: how many of the best labels get columns; wanted: labels whose probabilities do.
     only: labels that can be the best, None for all; before: whether all others are left out before the softmax.
+    grade: whether the expected grade has a column.
     """
 
     top: int = 1
     wanted: tuple[str, ...] = ()
     only: tuple[str, ...] | None = None
     before: bool = False
+    grade: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,7 @@ class Filtering:
         named = [labels for its, labels in self.labels if its and its == name]
         chosen = [*named, *(labels for its, labels in self.labels if not its)]
         only = tuple(chosen[0]) if chosen else None
-        return LabelSettings(self.top, tuple(wanted), only, self.restrict == "before")
+        return LabelSettings(self.top, tuple(wanted), only, self.restrict == "before", prefix + GRADE in asked)
 
     def cleaning_of(self, name: str, is_classifier: bool) -> CleanStep:
         """Return the step that cleans texts for the model of that name; one without a name is for classifiers alone."""

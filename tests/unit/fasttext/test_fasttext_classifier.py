@@ -366,3 +366,35 @@ def test_a_checkpoint_that_makes_no_sense_is_refused(training: dict[str, Any]) -
     parts.settings["training"] = parts.settings["training"] | training
     with pytest.raises((ValueError, SettingError)):
         FastTextClassifier.from_parts(parts)
+
+
+def graded(n: int = 600) -> tuple[list[str], list[str]]:
+    """Texts of warm and cold words, and how many of the four are warm."""
+    rng = random.Random(9)
+    grades = [rng.randrange(5) for _ in range(n)]
+    texts = [" ".join(rng.choices(WARM, k=grade) + rng.choices(COLD, k=4 - grade)) for grade in grades]
+    return texts, [str(grade) for grade in grades]
+
+
+def test_a_regression_learns_grades_and_is_resumed(tmp_path: Path) -> None:
+    texts, grades = graded()
+    settings: Any = {"loss": "regression", "epochs": 20, "rate": 1.0}
+    model = FastTextClassifier(8, **settings)
+    losses = [step.loss for step in model.train(texts, grades)]
+    assert losses[-1] < losses[0] / 4  # the squared error, in variances of the grades
+    errors = model.predict_grades(texts) - np.array(grades, float)
+    assert np.sqrt(np.mean(errors**2)) < 0.6
+    again = FastTextClassifier(8, **settings)
+    for _, step in zip(range(30), again.train(texts, grades), strict=False):
+        assert step is not None
+    foreword.save(again, tmp_path / "stopped")
+    again = foreword.load(tmp_path / "stopped")
+    again.fit(texts, grades)
+    np.testing.assert_array_equal(again.model.outputs, model.model.outputs)
+
+
+def test_grades_are_numbers() -> None:
+    with pytest.raises(InputError, match=r"the label '(warm|cold)' is no number"):
+        small(loss="regression")
+    with pytest.raises(InputError, match=r"the label '(warm|cold)' is no number"):
+        small().predict_grades(["sun"])
