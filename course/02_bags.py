@@ -7,14 +7,14 @@
 
 # %%
 TEXT = ""  # your own text, in any language; leave it empty for the text that comes with every Python
-from foreword import NaiveBayes, TextClassifier
+from foreword import BagOfWords, NaiveBayes, TextClassifier
 from foreword.lessons import check, equation, own_text
 from foreword.picture.bars import reasons
 
 train, test = own_text(TEXT)
 half = max(1, len(train) // 2)
 labels = ["first half"] * half + ["second half"] * (len(train) - half)
-classifier = TextClassifier(model=NaiveBayes()).fit(train, labels)
+classifier = TextClassifier(BagOfWords(split="punctuation"), NaiveBayes()).fit(train, labels)
 print(classifier.predict(test[:3]))
 
 # %% [markdown]

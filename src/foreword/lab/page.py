@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import foreword
 from foreword.errors import SettingError
+from foreword.lab.formulas import typeset
 from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
 
@@ -40,6 +41,7 @@ class Panel(NamedTuple):
 PANELS = (
     Panel("cells_panel", "Recurrent cells", "cells"),
     Panel("next_word", "Next word"),
+    Panel("ngrams", "N-grams", "ngrams"),
     Panel("tokens", "Tokens", "tokens"),
     Panel("words", "Words", "words"),
     Panel("tags", "Tags", "tags"),
@@ -152,6 +154,7 @@ try {{
 <div id="said" class="sr" role="status" aria-live="polite"></div>
 <noscript>This page computes in the browser: it needs JavaScript.</noscript>
 <script type="application/json" id="panels">{listed}</script>
+<script type="application/json" id="formulas">{_inside(typeset())}</script>
 {known}
 <script type="module">import "lab/main";</script>
 </body>

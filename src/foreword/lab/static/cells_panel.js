@@ -2,11 +2,11 @@
 
 import { KINDS, adjusted, gradientByLag, run, wordInput } from "lab/cells";
 import { lineChart } from "lab/chart";
-import { ask, field, fixed, h, icon, isSaved, readable, s, say, select, shade, slider, trouble } from "lab/dom";
+import { ask, field, fixed, h, isSaved, readable, s, say, select, shade, slider, stepper, trouble } from "lab/dom";
 
 const TITLES = { rnn: "RNN", lstm: "LSTM", gru: "GRU" };
 const COLOURS = { rnn: "var(--c1)", lstm: "var(--c2)", gru: "var(--c3)" };
-const LONGEST = 60, TICK = 850;
+const LONGEST = 60;
 
 // What a cell computes at one word, in four operations. [name in cells.js, sign, what it is]
 const OPERATIONS = {
@@ -49,7 +49,7 @@ const EQUATIONS = {
 export async function start(view) {
   let data = await ask("/api/cells");
   const now = {
-    sentence: data.sentence, source: "drawn", word: 0, operation: 4, slow: false, playing: null, length: 0,
+    sentence: data.sentence, source: "drawn", word: 0, operation: 4, slow: false, length: 0,
     scale: { recurrent: 1, input: 1, forget: 1, sources: false }, hand: null, edited: "lstm", matrix: "W_h",
   };
   let found = {};
@@ -108,12 +108,7 @@ export async function start(view) {
   const length = slider({ id: "cells-length", label: "Sequence length", min: 1, max: LONGEST, step: 1, value: words().length,
     show: (value) => `${value}`, change: (value) => { now.length = value; refresh(); } });
   const slow = h("input", { id: "cells-slow", type: "checkbox", onchange: () => { now.slow = slow.checked; now.operation = now.slow ? 1 : 4; draw(); } });
-  const play = h("button", { type: "button", class: "main", id: "cells-play", onclick: () => (now.playing ? pause() : go()) }, icon("play"), " Play");
-  const buttons = h("div", { class: "buttons", role: "group", "aria-label": "Steps" },
-    h("button", { type: "button", onclick: () => { pause(); now.word = 0; now.operation = now.slow ? 1 : 4; draw(); }, "aria-label": "To the first word" }, icon("first")),
-    h("button", { type: "button", id: "cells-back", onclick: () => { pause(); move(-1); }, "aria-label": "Back" }, icon("back")),
-    play,
-    h("button", { type: "button", id: "cells-next", onclick: () => { pause(); move(1); }, "aria-label": "Next" }, icon("next")),
+  const buttons = stepper("cells", view, { move, first: () => { now.word = 0; now.operation = now.slow ? 1 : 4; draw(); } },
     h("label", { class: "check", for: "cells-slow" }, slow, " one operation at a time"));
 
   function move(by) {
@@ -128,16 +123,6 @@ export async function start(view) {
     if (now.word < 0) { now.word = last; }
     draw();
   }
-  function go() {
-    now.playing = setInterval(() => (view.isConnected ? move(1) : pause()), TICK);
-    play.replaceChildren(icon("pause"), " Pause");
-  }
-  function pause() {
-    clearInterval(now.playing);
-    now.playing = null;
-    play.replaceChildren(icon("play"), " Play");
-  }
-
   // Drawing
 
   const chips = h("div", { class: "chips", role: "group", "aria-label": "Words of the sentence" });
@@ -149,10 +134,10 @@ export async function start(view) {
   function draw() {
     chips.replaceChildren(...found.words.map((word, n) => h("button", {
       type: "button", class: `chip${n === now.word ? " here" : n < now.word ? " past" : ""}`,
-      "aria-current": n === now.word ? "step" : null, onclick: () => { pause(); now.word = n; draw(); },
+      "aria-current": n === now.word ? "step" : null, onclick: () => { buttons.pause(); now.word = n; draw(); },
     }, word)));
     for (const kind of KINDS) cards[kind].replaceChildren(...card(kind));
-    if (!now.playing) say(`word ${now.word + 1}, ${found.words[now.word]}${now.slow ? `, operation ${now.operation}` : ""}`);
+    if (!buttons.isPlaying()) say(`word ${now.word + 1}, ${found.words[now.word]}${now.slow ? `, operation ${now.operation}` : ""}`);
   }
 
   function card(kind) {
@@ -267,7 +252,7 @@ export async function start(view) {
 
   view.addEventListener("keydown", (event) => {
     if (["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName) || event.altKey || event.ctrlKey || event.metaKey) return;
-    if (event.key === "ArrowRight") { pause(); move(1); } else if (event.key === "ArrowLeft") { pause(); move(-1); } else return;
+    if (event.key === "ArrowRight") { buttons.pause(); move(1); } else if (event.key === "ArrowLeft") { buttons.pause(); move(-1); } else return;
     event.preventDefault();
   });
   compute();

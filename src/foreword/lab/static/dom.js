@@ -63,9 +63,12 @@ export async function ask(path, body) {
   };
   let answer;
   try {
+    pending += 1;
     answer = await fetch(path, how);
   } catch {
     throw new Error("the server does not answer: is foreword lab still running?");
+  } finally {
+    pending -= 1;
   }
   const told = await answer.json().catch(() => ({ error: `the server answered ${answer.status}` }));
   if (!answer.ok) throw new Error(told.error ?? `the server answered ${answer.status}`);
@@ -73,6 +76,16 @@ export async function ask(path, body) {
   known.set(question, { panel, told });
   if (known.size > REMEMBERED) known.delete(known.keys().next().value);
   return told;
+}
+
+let pending = 0;
+
+/** Wait until every question is answered, and what that leads to is drawn; not longer than a few seconds. */
+export async function settled(longest = 4000) {
+  const until = performance.now() + longest;
+  for (let quiet = 0; quiet < 3 && performance.now() < until; quiet = pending ? 0 : quiet + 1) {
+    await new Promise((go) => setTimeout(go, 25));
+  }
 }
 
 /** Call once things have been quiet for a moment. */
@@ -126,6 +139,35 @@ export function shade(value, largest = 1) {
 /** Tell readers who listen. */
 export function say(text) {
   document.getElementById("said").textContent = text;
+}
+
+const formulas = JSON.parse(document.getElementById("formulas").textContent);
+
+/** A formula, typeset ahead as MathML (formulas.py). */
+export function maths(text) {
+  const place = h("span", { class: "maths" });
+  if (formulas[text]) place.innerHTML = formulas[text]; else place.textContent = text;
+  return place;
+}
+
+/** First, back, play, next. move(by) takes a step; first() goes to the start; it plays until `over` says so. */
+export function stepper(id, view, { first, move, over = () => false, tick = 850 }, ...more) {
+  let timer = null;
+  const play = h("button", { type: "button", class: "main", id: `${id}-play`, onclick: () => (timer ? element.pause() : go()) });
+  const button = (name, label, work) => h("button", { type: "button", id: `${id}-${name}`, "aria-label": label,
+    onclick: () => { element.pause(); work(); } }, icon(name));
+  const show = () => play.replaceChildren(icon(timer ? "pause" : "play"), timer ? " Pause" : " Play");
+  const element = h("div", { class: "buttons", role: "group", "aria-label": "Steps" },
+    first && button("first", "To the start", first), button("back", "Back", () => move(-1)), play, button("next", "Next", () => move(1)), ...more);
+  const go = () => {
+    if (over()) first();
+    timer = setInterval(() => { if (!view.isConnected || over()) element.pause(); else move(1); }, tick);
+    show();
+  };
+  element.pause = () => { clearInterval(timer); timer = null; show(); };
+  element.isPlaying = () => timer !== null;
+  show();
+  return element;
 }
 
 /** A labelled slider whose value is shown; calls back while it moves. */

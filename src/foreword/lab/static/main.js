@@ -1,6 +1,6 @@
 // The frame: tabs that keys can use, one panel at a time, light or dark.
 
-import { answersOf, h, isSaved, say, trouble } from "lab/dom";
+import { answersOf, h, isSaved, say, settled, trouble } from "lab/dom";
 
 const panels = JSON.parse(document.getElementById("panels").textContent);
 const list = document.getElementById("tabs");
@@ -32,17 +32,19 @@ async function show(name) {
   tabs[number].scrollIntoView({ block: "nearest", inline: "nearest" });
   if (panels.length > 1) history.replaceState(null, "", `#${name}`);
   if (!made.has(name)) {
-    const view = h("section", { role: "tabpanel", id: `view-${name}`, "aria-labelledby": `tab-${name}`, class: "view" });
+    const view = h("section", { role: "tabpanel", id: `view-${name}`, "aria-labelledby": `tab-${name}`, class: "view loading" });
     made.set(name, view);
     place.replaceChildren(view);
     try {
       const panel = await import(`lab/${name}`);
       await panel.start(view);
       if (isSaved) restore(view);
+      await settled();
     } catch (error) {
       made.delete(name);
       view.replaceChildren(trouble(error));
     }
+    view.classList.remove("loading");
   } else {
     place.replaceChildren(made.get(name));
     made.get(name).dispatchEvent(new Event("shown"));

@@ -1,23 +1,21 @@
 // Byte-pair encoding replayed: one merge at a time on the user's own text, and how each shortens it.
 
 import { lineChart } from "lab/chart";
-import { ask, field, h, icon, later, latest, say, select, slider, trouble } from "lab/dom";
+import { ask, field, h, later, latest, say, select, slider, stepper, trouble } from "lab/dom";
 
 const TINTS = ["var(--c1)", "var(--c2)", "var(--c3)", "var(--plus)", "var(--minus)"];
 
 export async function start(view) {
   const { merges: example } = await ask("/api/examples");
-  const now = { text: example, source: "text", step: 0, told: null, playing: null };
+  const now = { text: example, source: "text", step: 0, told: null };
   const asking = latest();
 
   const text = h("textarea", { id: "tokens-text", rows: 2, maxlength: 2000, spellcheck: "false", oninput: () => { now.text = text.value; fresh(); } });
   text.value = example;
   const source = select("tokens-source", [["text", "this text alone"], ["corpus", "the lab's whole text"]], (value) => { now.source = value; load(); });
-  const at = slider({ id: "tokens-step", label: "Merges done", min: 0, max: 1, step: 1, value: 0, show: (value) => `${value}`, change: (value) => { pause(); show(value); } });
-  const play = h("button", { type: "button", class: "main", id: "tokens-play", onclick: () => (now.playing ? pause() : go()) }, icon("play"), " Play");
-  const buttons = h("div", { class: "buttons", role: "group", "aria-label": "Steps" },
-    h("button", { type: "button", id: "tokens-back", "aria-label": "One merge back", onclick: () => { pause(); show(now.step - 1); } }, icon("back")), play,
-    h("button", { type: "button", id: "tokens-next", "aria-label": "Next merge", onclick: () => { pause(); show(now.step + 1); } }, icon("next")));
+  const at = slider({ id: "tokens-step", label: "Merges done", min: 0, max: 1, step: 1, value: 0, show: (value) => `${value}`, change: (value) => { buttons.pause(); show(value); } });
+  const buttons = stepper("tokens", view, { first: () => show(0), move: (by) => show(now.step + by), tick: 700,
+    over: () => !now.told || now.step >= now.told.steps.length - 1 });
   const merge = h("p", { class: "merge" });
   const row = h("div", { class: "tokens", id: "tokens-row", role: "img", "aria-label": "no tokens yet" });
   const list = h("ol", { class: "merges", "aria-label": "Merges" });
@@ -27,7 +25,7 @@ export async function start(view) {
   const load = () => asking(() => ask("/api/merges", { text: now.text, source: now.source, merges: 200 }), (told) => {
     now.told = told;
     at.limits(0, told.steps.length - 1);
-    list.replaceChildren(...told.steps.slice(1).map((step, n) => h("li", {}, h("button", { type: "button", onclick: () => { pause(); show(n + 1); } },
+    list.replaceChildren(...told.steps.slice(1).map((step, n) => h("li", {}, h("button", { type: "button", onclick: () => { buttons.pause(); show(n + 1); } },
       h("span", {}, n + 1), h("code", {}, seen(step.merge[0]), " + ", seen(step.merge[1])), h("small", {}, step.count === null ? "" : `${step.count} ×`)))));
     show(0);
   }, (error) => { now.told = null; row.replaceChildren(trouble(error)); });
@@ -51,7 +49,7 @@ export async function start(view) {
     });
     drawCurve();
     note.textContent = `${now.told.characters} characters are ${step.tokens.length} tokens after ${now.step} merge${now.step === 1 ? "" : "s"}, ${(now.told.characters / Math.max(1, step.tokens.length)).toFixed(2)} characters a token; the vocabulary has ${step.vocabulary} entries by then.`;
-    if (!now.playing) say(note.textContent);
+    if (!buttons.isPlaying()) say(note.textContent);
   }
   function drawCurve() {
     if (!now.told) return;
@@ -59,12 +57,6 @@ export async function start(view) {
       lines: [{ name: "tokens", colour: "var(--c2)", values: now.told.steps.map((step) => [step.vocabulary, step.tokens.length]) }] });
   }
   const tint = (token) => [...token].reduce((sum, sign) => (sum * 31 + sign.codePointAt(0)) % 9973, 7) % TINTS.length;
-  function go() {
-    if (now.told && now.step === now.told.steps.length - 1) show(0);
-    now.playing = setInterval(() => { if (!view.isConnected || !now.told || now.step >= now.told.steps.length - 1) pause(); else show(now.step + 1); }, 700);
-    play.replaceChildren(icon("pause"), " Pause");
-  }
-  function pause() { clearInterval(now.playing); now.playing = null; play.replaceChildren(icon("play"), " Play"); }
 
   view.replaceChildren(
     h("div", { class: "lead" }, h("h2", {}, "Tokens"),
