@@ -105,8 +105,7 @@ def strings(train: list[Recording], test: list[Recording]) -> dict[str, Any]:
     recogniser.fit(heard)
     seconds = time.process_time() - began
     save(recogniser, kept("strings"))
-    texts = Corpus.from_texts([moment(random) for _ in range(TEXTS)], recogniser.tokenizer)
-    model = TextLM(recogniser.tokenizer, NgramLM(5, "witten-bell").fit(texts))
+    model = digit_model(recogniser, random)
     rates = {weight: recogniser.measure(tuned, language_model=model, weight=weight).rate for weight in WEIGHTS}
     weight = min(rates, key=rates.__getitem__)
     return {
@@ -118,6 +117,12 @@ def strings(train: list[Recording], test: list[Recording]) -> dict[str, Any]:
         "decibels": DECIBELS,
         "train_strings": TRAIN_STRINGS,
     }
+
+
+def digit_model(recogniser: SpeechRecogniser, random: np.random.Generator) -> TextLM:
+    """Train an n-gram model of dates and times, in the recogniser's symbols."""
+    texts = Corpus.from_texts([moment(random) for _ in range(TEXTS)], recogniser.tokenizer)
+    return TextLM(recogniser.tokenizer, NgramLM(5, "witten-bell").fit(texts))
 
 
 def pictures(train: list[Recording], test: list[Recording]) -> dict[str, Any]:

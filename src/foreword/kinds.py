@@ -244,7 +244,12 @@ _ENTRIES = (
     ),
     Kind(
         "recogniser", "foreword.speech.recogniser:Recogniser", "speech",
-        names={"ctc": {"units": 64, "layers": 2, "stack": 2, "dropout": 0.2, "augment": True}},
+        names={
+            "ctc": {
+                "units": 64, "layers": 2, "stack": 2, "dropout": 0.2, "augment": True, "epochs": 24, "batch": 16,
+                "rate": 6e-3,
+            },
+        },
         training=("valid", "resume"), aliases={"hidden": "units"}, network=True,
     ),
     Kind("bm25", "foreword.search.bm25:BM25", "search"),

@@ -1,14 +1,21 @@
-"""Q15: other uses of recurrent networks, each by the recipe that docs name."""
+"""Q15, C03: other uses of recurrent networks, each by the recipe that docs name."""
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
+from dataclasses import replace
 from importlib import util
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
+
+from foreword import SpeechRecogniser, WordTokenizer
+from foreword.speech.recordings import DIGITS, spoken_digits
+from foreword.text.datasets import availability, dataset
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 
@@ -42,14 +49,30 @@ def test_q15_dialogue_asks_what_was_not_learnt() -> None:
         assert answers.setdefault(question, answer) == answer  # what is asked has one right answer
 
 
-def test_c03_speech_is_skipped_with_a_clear_line_where_nothing_speaks(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """C03: without espeak-ng the recipe of digits says what is missing, and what runs without it."""
-    module = recipe("digits")
-    monkeypatch.setattr(sys, "argv", ["digits.py"])
-    monkeypatch.setattr(module.shutil, "which", lambda _: None)
-    module.main()
-    assert capsys.readouterr().err == (
-        "skipped: espeak-ng is not installed, so there is no speech; --tones runs without it\n"
+@pytest.mark.long
+@pytest.mark.skipif(not availability(dataset(DIGITS)).files, reason="$FOREWORD_DATA has no spoken digits")
+def test_c03_spoken_digits_and_strings_of_them(record_property: Callable[[str, Any], None]) -> None:
+    """C03: ten epochs of real recordings, then four of strings in noise; the recipe trains for longer."""
+    torch.set_num_threads(1)
+    train, test = spoken_digits("train"), spoken_digits("test")
+    recogniser = SpeechRecogniser(WordTokenizer())
+    recogniser.model.training = replace(recogniser.model.training, epochs=10)
+    digits = recogniser.fit(train).measure(test)
+    record_property("C03 accuracy of spoken digits, ten epochs", digits.right / digits.texts)
+    assert (digits.texts, digits.words) == (250, 250)
+    assert digits.right / digits.texts > 0.93
+
+    module = recipe("spoken_digits")
+    random = np.random.default_rng(1)
+    heard, unheard = (
+        [module.spoken(module.moment(random), part, random) for _ in range(count)]
+        for part, count in ((train, 150), (test, 60))
     )
+    recogniser.model.training = replace(recogniser.model.training, epochs=4)
+    recogniser.fit(heard)
+    model = module.digit_model(recogniser, random)
+    alone = recogniser.measure(unheard)
+    helped = recogniser.measure(unheard, language_model=model, weight=0.6)
+    record_property("C03 word error rate of strings at 10 dB", alone.rate)
+    record_property("C03 word error rate with 5-grams", helped.rate)
+    assert helped.rate < alone.rate < 0.5

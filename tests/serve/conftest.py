@@ -13,6 +13,7 @@ import pytest
 pytest.importorskip("httptools", reason="httptools is not installed: pip install 'foreword[lab]'")
 
 import httpx
+import numpy as np
 from tests.refusals import refused
 
 from foreword.classify.naive_bayes import NaiveBayes
@@ -23,11 +24,15 @@ from foreword.ngram.model import NgramLM
 from foreword.pipeline.classifier import TextClassifier
 from foreword.pipeline.language import TextLM
 from foreword.pipeline.search import TextSearch
+from foreword.pipeline.speech import SpeechRecogniser
 from foreword.serve.limits import Limits
 from foreword.serve.loading import Reloader, warm
 from foreword.serve.registry import Registry
 from foreword.serve.routes import Service
 from foreword.serve.running import Server, address_of, listening
+from foreword.speech.recogniser import Recogniser
+from foreword.speech.recordings import Recording
+from foreword.speech.wav import Sound
 from foreword.tag.bilstm import BiLSTMTagger
 from foreword.tag.hmm import HMMTagger
 from foreword.text.embedded import embedded_text
@@ -98,6 +103,9 @@ def until(there: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
+RECORDING = Recording("noise", Sound(np.random.default_rng(0).normal(0, 0.1, 4000).astype(np.float32), 8000), "a b")
+
+
 @pytest.fixture(scope="session")
 def texts() -> list[str]:
     return embedded_text("test")[:400]
@@ -119,8 +127,6 @@ def models(texts: list[str]) -> dict[str, Any]:
     reviews, labels = [text for text, _ in REVIEWS], [label for _, label in REVIEWS]
     named = ["man", "woman", "king", "queen", "old", "the"]
     matrix = [[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1], [0.5, 0.2, 0.1]]
-    import numpy as np
-
     fast = FastText(8, epochs=1, buckets=1000)
     return {
         "ngram": bigram,
@@ -136,6 +142,7 @@ def models(texts: list[str]) -> dict[str, Any]:
         "fasttext": fast.fit(TextLM(tokenizer, bigram.model).corpus(texts)),
         "elmo": ELMo(8, 1, epochs=1).fit([line.split() for line in texts[:20] if line.split()]),
         "dates": date_translator("general", seconds=0.5).fit(*dates(200)),
+        "tones": SpeechRecogniser(WordTokenizer(), Recogniser(units=4, epochs=1)).fit([RECORDING]),
         "search": TextSearch().fit(texts[:50]),
         "words": tokenizer,
     }

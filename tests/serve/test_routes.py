@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+from base64 import b64encode
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from foreword.kinds import KINDS
+from foreword.speech.wav import read_wav, write_wav
 
-from .conftest import Running
+from .conftest import RECORDING, Running
 
 SENTENCE = "The old man reads the book ."
 
@@ -127,6 +130,17 @@ def test_search_and_tokens(running: Running, models: dict[str, Any]) -> None:
     assert running.ask("tokenize", model="ngram", text="the list")["results"][0] == cut
 
 
+def test_recordings(running: Running, models: dict[str, Any], tmp_path: Path) -> None:
+    write_wav(RECORDING.sound, tmp_path / "noise.wav")
+    content = (tmp_path / "noise.wav").read_bytes()
+    wav = b64encode(content).decode()
+    found = running.ask("transcribe", model="tones", wav=[wav, wav], width=4)["results"]
+    said = models["tones"].transcribe([read_wav(content)], width=4)[0]
+    assert found == [{"text": said, "seconds": 0.5}] * 2
+    assert "cut short" in running.refused("transcribe", 400, model="tones", wav=b64encode(content[:-9]).decode())
+    assert "not base64" in running.refused("transcribe", 400, model="tones", wav="?")
+
+
 def test_what_a_model_cannot_do(running: Running, models: dict[str, Any]) -> None:
     paths = running.client.get("/openapi.json").json()["paths"]
     abilities = {ability for kind in KINDS.values() for ability in kind.abilities if f"/api/{ability}" in paths}
@@ -136,9 +150,9 @@ def test_what_a_model_cannot_do(running: Running, models: dict[str, Any]) -> Non
     assert {ability for each in facts.values() for ability in each["can"]} == abilities
     body = {"word": {"word": "a"}, "abc": {"a": "a", "b": "a", "c": "a"}, "prompt": {"prompt": "a"}, "text": {}}
     for ability in abilities:
-        asked = {"nearest": body["word"], "analogy": body["abc"], "generate": body["prompt"]}.get(
-            ability, {"text": "a"}
-        )
+        asked = {
+            "nearest": body["word"], "analogy": body["abc"], "generate": body["prompt"], "transcribe": {"wav": "a"}
+        }.get(ability, {"text": "a"})  # fmt: skip
         for name, each in facts.items():
             if ability not in each["can"]:
                 sentence = running.refused(ability, 400, model=name, **asked)

@@ -6,8 +6,6 @@ dropped on the page. Where it is, the lab also trains a recogniser of its own.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
@@ -17,10 +15,11 @@ import numpy as np
 from pydantic import Field
 
 from foreword.errors import InputError
+from foreword.serve.answers import decoded_wav
 from foreword.serve.bodies import Asked, Name
 from foreword.serve.routes import Service
 from foreword.speech.recordings import DIGITS, Recording, spoken_digits
-from foreword.speech.wav import Sound, read_wav
+from foreword.speech.wav import Sound
 from foreword.text.datasets import availability, dataset
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 TITLE, SECONDS = "Spoken digits, BiLSTM with CTC", 90.0
 """Name of the starter, and seconds that its training may take."""
 
-MOST_SECONDS = 20.0
 TEXTS = 12
 """Texts of the beam that are shown: those that had the largest shares."""
 
@@ -60,18 +58,10 @@ def recordings() -> dict[str, Recording]:
 def sound_of(asked: AskSpeech) -> Sound:
     """Return the recording that is asked for."""
     if asked.wav:
-        try:
-            content = base64.b64decode(asked.wav, validate=True)
-        except binascii.Error as error:
-            raise InputError(f"wav is not base64: {error}") from error
-        sound = read_wav(content, "the recording")
-    elif asked.recording in recordings():
-        sound = recordings()[asked.recording].sound
-    else:
+        return decoded_wav(asked.wav)
+    if asked.recording not in recordings():
         raise InputError(f"there is no recording {asked.recording!r} here")
-    if sound.seconds > MOST_SECONDS:
-        raise InputError(f"the recording lasts {sound.seconds:.1f} s: expected at most {MOST_SECONDS:g} s")
-    return sound
+    return recordings()[asked.recording].sound
 
 
 def answer_of(heard: Heard, sound: Sound) -> dict[str, Any]:

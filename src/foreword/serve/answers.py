@@ -6,6 +6,7 @@ Each function takes a model's entry and a list of questions, and returns an answ
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -19,6 +20,7 @@ from foreword.measures.perplexity import finite, surprisal
 from foreword.pipeline.language import TextLM
 from foreword.pipeline.scoring import score_corpus
 from foreword.serve.registry import Entry
+from foreword.speech.wav import Sound, read_wav
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
 from foreword.vectors.wordvectors import WordVectors
@@ -30,6 +32,9 @@ Work: TypeAlias = Callable[[Entry, Sequence[Any], Options, int], list[Answer]]
 
 MOST_READ = 20_000
 """Default limit of the tokens of a text."""
+
+MOST_SECONDS = 60.0
+"""Limit of the length of a recording."""
 
 MOST_NUMBERS = 1_000_000
 """Limit of the numbers in the answer to one request: vectors of many words of many texts."""
@@ -175,6 +180,27 @@ def translate(entry: Entry, texts: Sequence[str], options: Options, most: int) -
     ]
 
 
+def transcribe(entry: Entry, recordings: Sequence[str], options: Options, most: int) -> list[Answer]:
+    """Return what is said in each recording, a WAV file in base64."""
+
+    def heard(recording: str) -> dict[str, Any]:
+        sound = decoded_wav(recording)
+        return {"text": entry.model.transcribe([sound], width=options["width"])[0], "seconds": sound.seconds}
+
+    return _one_by_one(heard, recordings)
+
+
+def decoded_wav(recording: str) -> Sound:
+    """Read a WAV file in base64, of at most ``MOST_SECONDS``."""
+    try:
+        sound = read_wav(b64decode(recording, validate=True), "the recording")
+    except ValueError as error:
+        raise InputError(f"the recording is not base64: {error}") from error
+    if sound.seconds > MOST_SECONDS:
+        raise InputError(f"the recording lasts {sound.seconds:.1f} s: at most {MOST_SECONDS:g} s are read")
+    return sound
+
+
 # Vectors
 
 
@@ -311,6 +337,7 @@ WORK: dict[str, Work] = {
     "classify": classify,
     "tag": tag,
     "translate": translate,
+    "transcribe": transcribe,
     "embed": embed,
     "nearest": nearest,
     "analogy": analogy,

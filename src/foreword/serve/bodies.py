@@ -117,6 +117,21 @@ class AskTranslate(AskModel):
     max_tokens: int = Field(100, ge=1, le=MOST_GENERATED)
 
 
+class AskTranscribe(AskModel):
+    """wav: a WAV file in base64, or a list of them; width: of the beam, 0 for the likeliest symbol of each step."""
+
+    wav: Texts
+    width: int = Field(16, ge=0, le=64)
+
+    def questions(self) -> list[Any]:
+        """Return the recordings."""
+        return [self.wav] if isinstance(self.wav, str) else self.wav
+
+    def options(self) -> dict[str, Any]:
+        """Return the width."""
+        return {"width": self.width}
+
+
 class AskEmbed(AskModel):
     """pool: "words" gives a vector for each word, "mean" one for the text."""
 
@@ -253,6 +268,13 @@ class TranslateResult(AnswerBody):
     """A translation."""
 
     translation: str
+
+
+class TranscribeResult(AnswerBody):
+    """What is said in a recording, and how long it lasts."""
+
+    text: str
+    seconds: float
 
 
 class EmbedResult(AnswerBody):

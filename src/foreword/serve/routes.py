@@ -256,6 +256,7 @@ MODEL_ROUTES: tuple[tuple[str, type[AskModel], Any, str, str], ...] = (
     ("next", bodies.AskNext, bodies.NextAnswer, "text", "The likeliest next tokens after a text."),
     ("tokenize", bodies.AskTokenize, Results[bodies.TokenizeResult], "text", "Texts as tokens and their ids."),
     ("translate", bodies.AskTranslate, Results[bodies.TranslateResult], "text", "Each text in the other language."),
+    ("transcribe", bodies.AskTranscribe, Results[bodies.TranscribeResult], "text", "What is said in each recording."),
     ("search", bodies.AskSearch, Results[bodies.SearchResult], "text", "The best documents for each query."),
     ("classify", bodies.AskClassify, Results[bodies.LabelResult], "labels", "The likeliest labels of each text."),
     ("tag", bodies.AskTag, Results[bodies.TagResult], "labels", "A tag for each word of each text."),
