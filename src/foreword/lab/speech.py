@@ -73,7 +73,8 @@ def answer_of(heard: Heard, sound: Sound) -> dict[str, Any]:
     for step, beam in enumerate(heard.beams):
         for text, share in beam:
             texts.setdefault(text, [0.0] * len(heard.beams))[step] += share
-    kept = sorted(sorted(texts, key=lambda text: -max(texts[text]))[:TEXTS], key=list(texts).index)
+    likely = sorted((text for text in texts if max(texts[text]) > 0.03), key=lambda text: -max(texts[text]))
+    kept = sorted(likely[:TEXTS], key=list(texts).index)
     return {
         "text": heard.text,
         "seconds": sound.seconds,
