@@ -233,3 +233,31 @@ def test_training_is_started_watched_stopped_and_taken_up_again(running: Running
     losses = [step.loss for step in job.curve if not math.isnan(step.loss)]
     assert losses[-1] < losses[0]
     assert visit.complaints == []
+
+
+def test_longest_matches_grow_shrink_and_say_where_they_stand(running: Running, visit: Visit) -> None:
+    page = visit.open(running.address, "matches")
+    index = running.lab.matcher.index
+    text = "the name of the zebra the name of the"
+    with page.expect_response(lambda answer: "/api/matches" in answer.url):
+        page.fill("#matches-text", text)
+    visit.settle()
+    ids, matches = index.match(text)
+    shown = page.locator("#matches-strip button").evaluate_all("all => all.map(e => Number(e.dataset.length))")
+    assert shown == matches.lengths.tolist()
+    assert shown[3] > shown[4]  # nothing was seen together with a zebra
+    found = index.index.context(ids)
+    words = page.locator("#matches-next li").evaluate_all(
+        "all => all.map(e => [e.dataset.word, Number(e.dataset.count)])"
+    )
+    assert words == [[index.vocab[id], count] for id, count in found.likeliest(8)]
+    assert page.locator("#matches-strip .in").count() == found.length
+    place = index.places(np.append(ids[len(ids) - found.length :], found.likeliest(1)[0][0]), 1)[0]
+    assert page.locator("#matches-places li mark").first.inner_text() == place.text
+    with page.expect_response(lambda answer: "/api/matches" in answer.url):
+        page.locator("#matches-strip button").nth(1).click()
+    visit.settle()
+    assert page.locator("#matches-strip .here").inner_text().split() == [str(matches.lengths[1]), "name"]
+    with page.expect_response(lambda answer: "/api/matches" in answer.url):
+        page.click("#matches-add")
+    assert page.input_value("#matches-text").startswith(text + " ")

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import Field
 
-from foreword.lab import tokens, translating
+from foreword.lab import matches, tokens, translating
 from foreword.lab.cells import page_data
 from foreword.lab.page import PANELS, STATIC, exported, page
 from foreword.lab.trainings import KINDS, Job, Jobs, LearningText, start_starters, start_training
@@ -52,6 +52,7 @@ class Lab:
         self.jobs = Jobs()
         self.cells = page_data()
         self.merges = tokens.Merges(lambda: text.documents)
+        self.matcher = matches.Matcher(text)
         if starters:
             self._learn_merges()
             start_starters(self.jobs, registry, text, folder)

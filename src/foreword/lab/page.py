@@ -42,6 +42,7 @@ PANELS = (
     Panel("cells_panel", "Recurrent cells", "cells"),
     Panel("next_word", "Next word"),
     Panel("ngrams", "N-grams", "ngrams"),
+    Panel("matches", "Longest match", "matches"),
     Panel("tokens", "Tokens", "tokens"),
     Panel("words", "Words", "words"),
     Panel("tags", "Tags", "tags"),

@@ -187,8 +187,10 @@ class TextIndex(ShownInNotebook):
     def find(self, text: str, limit: int | None = 10) -> list[Place]:
         """Return where a text stands, the first ``limit`` places."""
         ids, unknown = self._encode(text)
-        if unknown.any():
-            return []
+        return [] if unknown.any() else self.places(ids, limit)
+
+    def places(self, ids: Ids, limit: int | None = 10) -> list[Place]:
+        """Return where a run of ids stands, the first ``limit`` places."""
         return [self._place(each.document, each.offset, len(ids)) for each in self.index.find(ids, limit)]
 
     def context(self, text: str, k: int = 10) -> NextWords:
@@ -205,8 +207,7 @@ class TextIndex(ShownInNotebook):
         counts = matches.counts
         found = []
         for begin, end in matches.spans(least):
-            first = self.index.find(ids[begin:end], 1)[0]
-            place = self._place(first.document, first.offset, end - begin)
+            place = self.places(ids[begin:end], 1)[0]
             found.append(CopiedSpan(begin, end, self.tokenizer.decode(ids[begin:end]), int(counts[end - 1]), place))
         return found
 
