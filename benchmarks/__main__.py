@@ -37,6 +37,7 @@ SUBJECTS = (
     "logistic",
     "search",
     "infinigram",
+    "infinigram_gigabyte",
     "vectors",
     "vector_quality",
     "nearest",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import time
@@ -14,7 +13,6 @@ from pydivsufsort import divsufsort
 
 from benchmarks.data import ENWIKI, WIKITEXT, documents, plain_file, scratch_folder
 from benchmarks.measure import Pairs, interleaved, one_core, seconds
-from benchmarks.memory import run_apart
 from benchmarks.progress import say
 from benchmarks.report import Row, compared
 from foreword.arrays import Ids, Ints
@@ -24,20 +22,17 @@ from foreword.infinigram.suffixes import suffix_array
 from foreword.pipeline.index import TextIndex
 from foreword.storage.folder import load, save
 from foreword.text.block import blocks_of
-from foreword.tokens.characters import ByteTokenizer
 from foreword.tokens.words import WordTokenizer
 
 TITLE = "∞-grams"
 HOW = (
     "Sorting: the suffix array of the bytes of enwiki, from an array in memory to an array in memory, or with 512 MB "
     "of working memory to one that is mapped from a file; libdivsufsort through pydivsufsort; one pair of each. "
-    "Repeated: the first tenth ten times over. 1 GB: the command, from a file of ten enwikis, each with the words of "
-    "every line shuffled, to a saved index of bytes, two threads, by the clock on the wall. Questions: of an index of "
-    "the words of enwiki, mapped from its folder and asked before, from Python; means over many, by CPU time."
+    "Repeated: the first tenth ten times over. Questions: of an index of the words of enwiki, mapped from its folder "
+    "and asked before, from Python; means over many, by CPU time."
 )
 
 MEMORY = 512_000_000
-VARIANTS = 10
 
 
 def run(quick: bool) -> list[Row]:
@@ -46,8 +41,7 @@ def run(quick: bool) -> list[Row]:
     with one_core():
         sorting(text[:300_000], "warming up")
         rows = [against_plain_python(text[:5000]), *sorting(text, "enwiki"), *sorting(repeated, "repeated")]
-        rows += [*asking(quick)]
-    return [*rows, gigabyte(quick)]
+        return [*rows, *asking(quick)]
 
 
 def against_plain_python(text: Ids) -> Row:
@@ -136,32 +130,3 @@ def mean(ask: Callable[[Any], object], questions: list[Any]) -> float:
 def limited(job: str, found: float, most: float, form: str, peer: str = "–") -> Row:
     bar = f"≤ {form.format(most)}"
     return Row(job, form.format(found), peer, bar=bar, met=found <= most, figures={"ours": found})
-
-
-def gigabyte(quick: bool) -> Row:
-    """Run the command over ten shuffled variants."""
-    path, tokenizer, out = (scratch_folder() / name for name in ("gigabyte.txt", "bytes", "gigabyte"))
-    lines = [line.split() for line in documents(plain_file(WIKITEXT if quick else ENWIKI))]
-    rng = random.Random(0)
-    with path.open("w", encoding="utf-8") as file:
-        for _ in range(1 if quick else VARIANTS):
-            for line in lines:
-                rng.shuffle(line)
-                file.write(" ".join(line) + "\n")
-    save(ByteTokenizer(), tokenizer)
-    say(f"indexing {path.stat().st_size / 1e6:.0f} MB")
-    before, began = os.times(), time.perf_counter()
-    limit = ["--memory", "1500M"] if not quick else []
-    told, peak = run_apart(["command", "index", "build", str(path), "-o", str(out), "--tokenizer", str(tokenizer),
-                            "--threads", "2", "--json", "--quiet", *limit])  # fmt: skip
-    wall, after = time.perf_counter() - began, os.times()
-    worked = after.children_user + after.children_system - before.children_user - before.children_system
-    note = f"{worked:.0f} s of CPU time, peak {peak:,.0f} MB, load {os.getloadavg()[1]:.1f} on {os.cpu_count()} cores"
-    size = path.stat().st_size / 1e6
-    path.unlink()
-    shutil.rmtree(out)
-    return Row(
-        f"index of {size:,.0f} MB of bytes, from file to folder", f"{wall:.0f} s", bar="≤ 360 s", met=wall <= 360,
-        note=note,
-        figures={"wall": wall, "cpu": worked, "peak_megabytes": peak, "tokens": told["tokens"]},
-    )  # fmt: skip

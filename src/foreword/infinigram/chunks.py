@@ -83,18 +83,17 @@ class ChunkedSort:
             sort_suffixes(renamed, self.tokens + 2, suffixes)
             del renamed
         self.suffixes[begin:end] = suffixes
-        lanes = np.linspace(end, len(text), min(LANES, len(text) - end) + 1).astype(np.int64)
-        found = [kernels.rank_in_chunk(text, begin, end, greater, suffixes, lane) for lane in lanes[1:].tolist()]
-        ranks = np.empty(size + 1, np.int32)
-        kernels.link(suffixes, ranks, tail_rank)
-        own, last_rank = int(ranks[0]), int(ranks[size - 1])
         of_chunk = np.zeros(len(text) // 8 + 1, np.uint8)
-        kernels.compare_to_chunk(ranks[:size], begin, of_chunk)
-        ranks[:] = 0
+        kernels.compare_to_chunk(suffixes, begin, of_chunk)
         if not last_one:
-            last = np.array([text[end - 1], last_rank, tail_rank, own])
+            lanes = np.linspace(end, len(text), min(LANES, len(text) - end) + 1).astype(np.int64)
+            found = [kernels.rank_in_chunk(text, begin, end, greater, suffixes, lane) for lane in lanes[1:].tolist()]
+            ranks = np.empty(size + 1, np.int32)
+            kernels.link(suffixes, ranks, tail_rank)
+            last = np.array([text[end - 1], ranks[size - 1], tail_rank, ranks[0]])
+            ranks[:] = 0
             self._rank_tail(begin, end, suffixes, last, lanes, np.array(found), ranks, greater, of_chunk)
-        self.gaps[begin + chunk : end + chunk + 1] = ranks
+            self.gaps[begin + chunk : end + chunk + 1] = ranks
         self._finish(chunk, of_chunk)
 
     def _rank_tail(
@@ -111,7 +110,8 @@ class ChunkedSort:
         rows[hinted] = np.arange(len(hinted))
         hints = np.empty((len(hinted), (size >> kernels.SHIFT) + 2), np.int32)
         kernels.make_hints(after, firsts, hinted, hints)
-        kernels.rank_tail(text, firsts, after, rows, hints, last, greater, lanes, ranks, gaps, of_chunk)
+        last_bytes = after.astype(np.uint8)
+        kernels.rank_tail(text, firsts, after, last_bytes, rows, hints, last, greater, lanes, ranks, gaps, of_chunk)
 
     def _merged(self) -> Ints:
         merged = self._file("merged", len(self.text))

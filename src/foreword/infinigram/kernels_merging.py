@@ -12,7 +12,7 @@ from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 
 SHIFT = 8
-"""Ranks between two hints, as a power of two."""
+"""Ranks between two hints, as a power of two: between them, ranks differ in their last byte alone."""
 
 
 @inlined
@@ -144,7 +144,7 @@ def rank_in_chunk(text: Ids, begin: int, end: int, greater: Bytes, suffixes: Int
 
 @kernel
 def rank_tail(
-    text: Ids, firsts: Ints, after: Ints, rows: Ints, hints: Ints, last: Longs, greater: Bytes,
+    text: Ids, firsts: Ints, after: Ints, last_bytes: Bytes, rows: Ints, hints: Ints, last: Longs, greater: Bytes,
     lanes: Longs, ranks: Longs, gaps: Ints, greater_than_chunk: Bytes,
 ) -> None:  # fmt: skip
     """Count, for every suffix of the chunk, the tail's suffixes that come just before it.
@@ -153,11 +153,11 @@ def rank_tail(
     chunk's suffixes with the same first token, those are less that are followed by a lower rank. That is a walk from
     the end of the tail to its beginning, in which every step waits for memory: so several lanes walk at once.
 
-    firsts: int32 (tokens + 1,), the chunk's suffixes of each first token. rows: int32 (tokens,), the row of ``hints``
-    of a token, -1 if it has none. last: the token and the rank of the chunk's last suffix, the rank of the tail, and
-    that of the chunk itself. lanes: int64 (lanes + 1,), the borders of the lanes. ranks: int64 (lanes,), the rank of
-    the suffix at the end of each. gaps: int32 (m + 1,), which is added to. greater_than_chunk: set to whether the
-    suffixes of the tail are greater than the chunk.
+    firsts: int32 (tokens + 1,), the chunk's suffixes of each first token. after: int32 (m,), see ``link``; last_bytes:
+    uint8 (m,), of its numbers. rows: int32 (tokens,), the row of ``hints`` of a token, -1 if it has none. last: the
+    token and the rank of the chunk's last suffix, the rank of the tail, and that of the chunk itself. lanes: int64
+    (lanes + 1,), the borders of the lanes. ranks: int64 (lanes,), the rank of the suffix at the end of each. gaps:
+    int32 (m + 1,), which is added to. greater_than_chunk: set to whether the suffixes of the tail are greater.
     """
     count = len(ranks)
     longest = 0
@@ -173,7 +173,7 @@ def rank_tail(
             if position > lanes[lane]:
                 row = rows[text[position - 1]]
                 if row >= 0:
-                    prefetch(after, hints[row, ranks[lane] >> SHIFT])
+                    prefetch(last_bytes, hints[row, ranks[lane] >> SHIFT])
         for lane in range(count):
             position = lanes[lane + 1] - step - 1
             if position < lanes[lane]:
@@ -181,15 +181,21 @@ def rank_tail(
             token, rank = text[position], ranks[lane]
             row = rows[token]
             if row >= 0:
-                low, high = hints[row, rank >> SHIFT], hints[row, (rank >> SHIFT) + 1]
+                low, high, last_byte = hints[row, rank >> SHIFT], hints[row, (rank >> SHIFT) + 1], rank & 255
+                while low < high:
+                    middle = (low + high) >> 1
+                    if last_bytes[middle] < last_byte:
+                        low = middle + 1
+                    else:
+                        high = middle
             else:
                 low, high = firsts[token], firsts[token + 1]
-            while low < high:
-                middle = (low + high) >> 1
-                if after[middle] < rank:
-                    low = middle + 1
-                else:
-                    high = middle
+                while low < high:
+                    middle = (low + high) >> 1
+                    if after[middle] < rank:
+                        low = middle + 1
+                    else:
+                        high = middle
             if rank == tail_rank and token == last_token and _bit(greater, position + 1):
                 low = last_rank + 1  # the tail, which follows the chunk's last suffix, is less than what follows here
             ranks[lane] = low
@@ -201,10 +207,13 @@ def rank_tail(
 
 
 @kernel
-def compare_to_chunk(ranks: Ints, begin: int, greater: Bytes) -> None:
-    """Set whether each suffix of the chunk is greater than the whole chunk."""
-    for offset in range(len(ranks)):
-        _set_bit(greater, begin + offset, ranks[offset] > ranks[0])
+def compare_to_chunk(suffixes: Ints, begin: int, greater: Bytes) -> None:
+    """Set whether each suffix of the chunk is greater than the whole chunk: if it comes later in sorted order."""
+    rank = 0
+    while suffixes[rank] != 0:
+        rank += 1
+    for later in range(rank + 1, len(suffixes)):
+        _set_bit(greater, begin + suffixes[later], True)
 
 
 @kernel
