@@ -12,7 +12,7 @@ import numpy as np
 from foreword.arrays import Doubles
 from foreword.errors import InputError, SettingError
 from foreword.picture.picture import Picture, label, percent, readable, svg
-from foreword.vectors.word2vec import Word2Vec
+from foreword.vectors.word2vec import Word2Vec, window_reach
 from foreword.vectors.wordvectors import WordVectors
 
 Point = tuple[float, float]
@@ -213,8 +213,9 @@ class _Context:
 
 
 def _window(model: Word2Vec, sentence: Sequence[str], centre: int) -> _Context:
-    before = tuple(sentence[max(0, centre - model.window) : centre])
-    return _Context(before, sentence[centre], tuple(sentence[centre + 1 : centre + 1 + model.window]))
+    reach, _ = window_reach(model.window)
+    before = tuple(sentence[max(0, centre - reach) : centre])
+    return _Context(before, sentence[centre], tuple(sentence[centre + 1 : centre + 1 + reach]))
 
 
 def _panel(model: Word2Vec, window: _Context, begin: float, height: float) -> list[str]:

@@ -159,7 +159,7 @@ class Word2Vec(ShownInNotebook, LearntVocab):
                 raise InputError(f"the counts are so uneven that a path in their tree has over {OUTPUTS} turns")
         workspaces = [make_workspace(self._inputs.shape[1], SENTENCE) for _ in range(self.threads)]
         scores = np.empty((self.threads, len(counts) if self.loss == "softmax" else 0), np.float32)
-        window, cbow = _reach(self.window), self.model == "cbow"
+        window, cbow = window_reach(self.window), self.model == "cbow"
         weights = (self._inputs.reshape(-1), self._outputs.reshape(-1), self._inputs.shape[1])
 
         def work(thread: int, begin: int, stop: int, rate: float) -> None:
@@ -175,7 +175,7 @@ class Word2Vec(ShownInNotebook, LearntVocab):
 
     def _check_settings(self) -> None:
         check_training(self, negatives=OUTPUTS - 1)
-        check_number("window", _reach(self.window)[0], whole=True, least=1, most=CONTEXTS // 2)
+        check_number("window", window_reach(self.window)[0], whole=True, least=1, most=CONTEXTS // 2)
         check_choice(self, "model", get_args(Model))
         check_choice(self, "loss", get_args(Loss))
         check_rates(self)
@@ -204,7 +204,7 @@ class Word2Vec(ShownInNotebook, LearntVocab):
         return model
 
 
-def _reach(window: int | str) -> tuple[int, bool]:
+def window_reach(window: int | str) -> tuple[int, bool]:
     """Return the words on either side, and whether all of them are taken always."""
     if not isinstance(window, str):
         return window, False
