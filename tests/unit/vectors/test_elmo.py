@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,33 +17,31 @@ from numpy.typing import NDArray
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.protocols import Embedder, Parts, Saveable
 from foreword.storage.folder import load, save
+from foreword.tokens.corpus import Corpus
+from foreword.tokens.words import WordTokenizer
 from foreword.vectors.elmo import ELMo
 from foreword.vectors.elmo_network import WIDTHS, ELMoNetwork
+from foreword.vectors.word2vec import Word2Vec
 from foreword.vectors.wordvectors import StaticEmbedder, WordVectors
 
 SMALL: dict[str, Any] = {"units": 16, "letter_units": 6, "filters": 6, "batch": 16, "device": "cpu"}
 
-SENSES = {
+TOPICS = {
     "bank": {
-        "money": ["the {} lent {} money to the firm", "she paid the {} a fee of {} dollars",
-                  "my {} account holds {} euros"],
-        "river": ["we sat on the {} of the river {} days", "boats lay by the grassy {} near {} trees",
-                  "the muddy {} slid into the water {} times"],
+        "money": ["loan", "credit", "interest", "cash", "account", "teller", "deposit", "debt", "dollars", "manager"],
+        "river": ["water", "boat", "mud", "fish", "reeds", "flood", "shore", "stream", "stones", "trees"],
     },
     "java": {
-        "code": ["the program was written in {} by {} coders", "a {} class has {} methods and fields",
-                 "compile the {} code with {} flags"],
-        "island": ["they flew to {} and saw {} volcanoes", "the island of {} has {} towns on its coast",
-                   "rice grows on {} in {} wet fields"],
+        "code": ["program", "class", "method", "compiler", "server", "field", "thread", "object", "flag", "library"],
+        "island": ["volcano", "rice", "coast", "jungle", "temple", "village", "ferry", "monsoon", "sultan", "spice"],
     },
     "porto": {
-        "harbour": ["il {} di genova ha {} navi", "il {} di napoli è uno dei più grandi con {} moli",
-                    "la nave entra nel {} con {} marinai del mediterraneo"],
-        "wine": ["dopo cena bevo un bicchiere di {} con {} amici", "prendo una bottiglia di {} e {} dolci",
-                 "un sorso di {} dopo {} piatti"],
+        "harbour": ["nave", "molo", "mare", "marinai", "gru", "genova", "mediterraneo", "barche", "faro", "traghetto"],
+        "wine": ["cena", "bicchiere", "bottiglia", "dolce", "uva", "vino", "amici", "formaggio", "brindisi", "cantina"],
     },
-}  # fmt: skip
-NUMBERS = ["two", "three", "four", "five", "six", "due", "tre", "sette"]
+}
+Case = tuple[str, str, list[str]]
+"""A word, its sense and a sentence."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,22 +49,44 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def corpus(count: int, seed: int = 0) -> list[tuple[str, str, list[str]]]:
-    """Word, sense and sentence, each as often."""
+def corpus(
+    count: int, seed: int = 0, *, places: tuple[int, ...] = (2, 3, 4), fillers: slice = slice(None)
+) -> list[Case]:
+    """Word, sense and sentence: six words of the sense's topic in any order, and the word at one of the places."""
     random = np.random.default_rng(seed)
-    kinds = [
-        (word, sense, form) for word, senses in SENSES.items() for sense, forms in senses.items() for form in forms
-    ]
-    return [
-        (word, sense, form.format(word, random.choice(NUMBERS)).split())
-        for (word, sense, form), _ in zip(itertools.cycle(kinds), range(count), strict=False)
-    ]
+    kinds = [(word, sense, topic[fillers]) for word, senses in TOPICS.items() for sense, topic in senses.items()]
+    found = []
+    for (word, sense, topic), _ in zip(itertools.cycle(kinds), range(count), strict=False):
+        words, place = random.choice(topic, 6).tolist(), int(random.choice(places))
+        found.append((word, sense, [*words[:place], word, *words[place:]]))
+    return found
+
+
+LEARNT = 600
+
+
+def held_out(count: int, fillers: slice = slice(None)) -> list[Case]:
+    """Sentences with the word at other places, none of which was learnt from."""
+    learnt = {" ".join(sentence) for _, _, sentence in corpus(LEARNT)}
+    found = corpus(count, 7, places=(1, 5), fillers=fillers)
+    assert not learnt & {" ".join(sentence) for _, _, sentence in found}
+    return found
 
 
 @pytest.fixture(scope="module")
 def elmo() -> ELMo:
     torch.set_num_threads(1)
-    return ELMo(**{**SMALL, "batch": 8}, epochs=12, rate=0.01).fit([sentence for _, _, sentence in corpus(360)])
+    return ELMo(**{**SMALL, "batch": 8}, epochs=5, rate=0.01, dropout=0.0).fit(
+        [sentence for _, _, sentence in corpus(LEARNT)]
+    )
+
+
+@pytest.fixture(scope="module")
+def static() -> StaticEmbedder:
+    """Static vectors, trained on the same sentences."""
+    texts = [" ".join(sentence) for _, _, sentence in corpus(LEARNT)]
+    read = Corpus.from_texts(texts, WordTokenizer().fit(texts))
+    return StaticEmbedder(Word2Vec(16, sample=0, epochs=10).fit(read).vectors)
 
 
 def cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
@@ -72,14 +94,16 @@ def cosine(a: NDArray[Any], b: NDArray[Any]) -> float:
 
 
 def test_c01_a_language_model_in_both_directions_is_learnt(elmo: ELMo) -> None:
-    """C01: what was read tells the next word and the one before, far better than the frequencies do."""
-    held = [sentence for _, _, sentence in corpus(90, seed=7)]
+    """C01: in sentences that were not learnt from the next word and the one before are told better than by the
+    frequencies of the training text, with one more for every word.
+    """
+    learnt, held = ([sentence for _, _, sentence in cases] for cases in (corpus(LEARNT), held_out(90)))
     assert isinstance(elmo, Embedder)
     assert isinstance(elmo, Saveable)
+    counts = Counter(word for sentence in learnt for word in [*sentence, "</s>"])
     words = [word for sentence in held for word in [*sentence, "</s>"]]
-    frequencies = np.unique(words, return_counts=True)[1] / len(words)
-    entropy = -(frequencies * np.log(frequencies)).sum()
-    assert -elmo.score(held) < 0.45 * entropy
+    unigram = -np.mean([np.log((counts[word] + 1) / (counts.total() + len(counts))) for word in words])
+    assert -elmo.score(held) < 0.85 * unigram
     both = elmo.embed(held)
     assert [each.shape for each in both] == [(len(sentence), 32) for sentence in held]
     assert all(each.dtype == np.float32 for each in both)
@@ -87,7 +111,7 @@ def test_c01_a_language_model_in_both_directions_is_learnt(elmo: ELMo) -> None:
 
 def test_c01_a_vector_depends_on_words_before_and_behind(elmo: ELMo) -> None:
     """C01: the first layer not at all; half of the others on what comes before, half on what comes after."""
-    lines = ("we sat on the bank", "we lay on the bank", "we sat on the bank account")
+    lines = ("water boat mud fish bank", "water cash mud fish bank", "water boat mud fish bank account")
     one, before, after = elmo.layered([line.split() for line in lines])
     place, half = 4, elmo.units
     assert_array_equal(one[0, place], before[0, place])
@@ -121,20 +145,20 @@ def test_c01_the_mix_of_layers_is_learnt_for_a_task(elmo: ELMo) -> None:
 @pytest.mark.parametrize(
     ("word", "one", "other"),
     [
-        ("bank", "the data bank holds three files in the account", "the bank manager lent the firm six dollars"),
-        ("java", "they flew to java and saw three towns", "a java class has two flags"),
+        ("bank", "boat water mud bank fish reeds", "cash debt loan bank teller credit"),
+        ("java", "volcano rice java coast temple", "class method java field thread"),
         ("porto", "il porto di genova è uno dei più grandi del mediterraneo", "dopo cena prendo un bicchiere di porto"),
     ],
 )
-def test_c02_static_vectors_are_one_and_contextual_ones_two(elmo: ELMo, word: str, one: str, other: str) -> None:
-    """C02: static distance 0 to the bit; contextual distance above it."""
+def test_c02_static_vectors_are_one_and_contextual_ones_two(
+    elmo: ELMo, static: StaticEmbedder, word: str, one: str, other: str
+) -> None:
+    """C02: trained static vectors have distance 0 to the bit, contextual ones not."""
     sentences = [one.split(), other.split()]
     places = [sentence.index(word) for sentence in sentences]
-    vocabulary = sorted({token for sentence in sentences for token in sentence})
-    matrix = np.random.default_rng(0).normal(size=(len(vocabulary), 8)).astype(np.float32)
-    static = StaticEmbedder(WordVectors.of_words(vocabulary, matrix))
     assert isinstance(static, Embedder)
     first, second = (rows[place] for rows, place in zip(static.embed(sentences), places, strict=True))
+    assert first.any()
     assert first.tobytes() == second.tobytes()
     letters = [rows[0, place] for rows, place in zip(elmo.layered(sentences), places, strict=True)]
     assert letters[0].tobytes() == letters[1].tobytes()
@@ -142,32 +166,36 @@ def test_c02_static_vectors_are_one_and_contextual_ones_two(elmo: ELMo, word: st
     assert cosine(*contextual) > 0.02
 
 
-def test_c02_senses_are_separable_by_their_nearest_neighbours(elmo: ELMo) -> None:
-    """C02: the given Italian sentences and others that were not learnt from, by five labelled neighbours."""
-    lines = [
-        ("porto", "harbour", "il porto di genova è uno dei più grandi del mediterraneo"),
-        ("porto", "wine", "dopo cena prendo un bicchiere di porto"),
-        ("java", "island", "we saw the island of java and its towns"),
-        ("java", "code", "compile the java class with two methods"),
-        ("bank", "money", "the bank holds my money"),
-        ("bank", "river", "boats lay by the bank of the river"),
-    ]
-    given = [(word, sense, line.split()) for word, sense, line in lines]
-    asked, known = [*given, *corpus(90, seed=11)], corpus(360)
+def test_c02_senses_are_separable_by_their_nearest_neighbours(
+    elmo: ELMo, static: StaticEmbedder, record_property: Callable[[str, object], None]
+) -> None:
+    """C02: in sentences that were not learnt from, with the word elsewhere, by five labelled neighbours that share no
+    other word with them; the word's static vector, trained on the same text, tells nothing.
+    """
+    asked, known = held_out(180, slice(5, None)), corpus(240, 11, fillers=slice(5))
+    assert not {w for _, _, s in asked for w in s} & {w for _, _, s in known for w in s} - set(TOPICS)
 
-    def at_word(triples: list[tuple[str, str, list[str]]]) -> NDArray[Any]:
-        rows = elmo.embed([sentence for _, _, sentence in triples])
-        found = np.stack([row[s.index(w)] for row, (w, _, s) in zip(rows, triples, strict=True)])
-        return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
+    def right(embed: Any) -> float:
+        def at_word(cases: list[Case]) -> NDArray[Any]:
+            rows = embed([sentence for _, _, sentence in cases])
+            found = np.stack([row[s.index(w)] for row, (w, _, s) in zip(rows, cases, strict=True)])
+            return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True))
 
-    nearness = at_word(asked) @ at_word(known).T
-    right = []
-    for row, (word, sense, _) in zip(nearness, asked, strict=True):
-        row = np.where([w == word for w, _, _ in known], row, -np.inf)
-        near = [known[place][1] for place in np.argsort(-row)[:5]]
-        right.append(max(set(near), key=near.count) == sense)
-    assert np.mean(right[: len(given)]) > 0.8
-    assert np.mean(right) > 0.97
+        nearness = at_word(asked) @ at_word(known).T
+        votes = []
+        for row, (word, sense, _) in zip(nearness, asked, strict=True):
+            row = np.where([w == word for w, _, _ in known], row, -np.inf)
+            near = [known[place][1] for place in np.argsort(-row, kind="stable")[:5]]
+            votes.append(max(set(near), key=near.count) == sense)
+        return float(np.mean(votes))
+
+    by_context, by_word = right(elmo.embed), right(static.embed)
+    told = f"{by_context:.1%}, {by_word:.1%}"
+    record_property(
+        "C02 senses right in new generated sentences, labelled neighbours of other words, ELMo and static", told
+    )
+    assert by_context > 0.9
+    assert 0.4 < by_word < 0.65
 
 
 def test_one_sentence_or_many_give_the_same_vectors(elmo: ELMo) -> None:
