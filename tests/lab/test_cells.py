@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foreword.evaluate.gradients import gradient_by_lag
+from foreword.evaluate.gradients import gradient_by_lag, input_gradient_by_lag
 from foreword.lab.cells import UNITS, drawn_cells, inputs_of, word_input
 from foreword.nn.cells import Cell, GRUCell, run
 
@@ -107,7 +107,7 @@ def test_l07_the_gru_of_the_sources_is_pythons(running: Running, visit: Visit) -
     assert told["gru"]["weights"]["sources"]
     assert told["gru"]["norms"] != one
     hold_to_python(told)
-    assert "(1 − z)·h + z·n" in page.locator("#cell-gru").inner_text()
+    assert page.locator("#cell-gru math").get_attribute("alttext") == "h = (1 − z)·h + z·n"
     page.select_option("#cells-source", "trained")
     assert page.locator("#cells-gru").is_disabled()
     hold_to_python(found(page))
@@ -164,7 +164,7 @@ def test_f07_four_operations_each_shows_what_was_computed(running: Running, visi
         lit = page.locator("#cell-lstm .operation.now")
         assert lit.get_attribute("data-operation") == str(operation)
         for name in names:
-            shown = lit.locator(f"[data-name='{name}'] span").evaluate_all(
+            shown = lit.locator(f"[data-name='{name}'] button").evaluate_all(
                 "all => all.map(e => Number(e.dataset.value))"
             )
             np.testing.assert_allclose(shown, step[name], atol=1e-12)
@@ -173,6 +173,77 @@ def test_f07_four_operations_each_shows_what_was_computed(running: Running, visi
         page.click("#cells-next")
     assert page.locator("#cell-lstm .operation.now").get_attribute("data-operation") == "1"
     assert page.locator(".chip.here").inner_text() == found(page)["words"][4]
+
+
+def test_every_number_is_the_sum_that_is_shown_for_it(running: Running, visit: Visit) -> None:
+    page = visit.open(running.address)
+    slide(page, "cells-recurrent", 1.6)
+    differences = """() => { const found = labCells.found(), worst = [];
+      for (const kind of ["rnn", "lstm", "gru"]) found[kind].steps.forEach((step, t) => {
+        const back = found[kind].gradients[t];
+        for (const [name, values] of [...Object.entries(step), ...Object.entries(back)]) {
+          if (["x", "before", "inner", "keep", "squashed"].includes(name)) continue; // not shown
+          if (name === "d_a" && kind !== "rnn") continue;
+          values.forEach((value, unit) => worst.push([kind, name,
+            Math.abs(labCells.value(labCells.made(kind, found[kind].weights, step, back, name, unit)) - value)]));
+        } });
+      return worst; }"""
+    for convention in ("torch", "sources"):
+        page.select_option("#cells-gru", convention)
+        found_ones = page.evaluate(differences)
+        assert len({(kind, name) for kind, name, _ in found_ones}) > 30
+        assert max(difference for *_, difference in found_ones) < 1e-12
+
+
+def test_hover_focus_and_tap_show_the_products_of_a_number(running: Running, visit: Visit) -> None:
+    page = visit.open(running.address)
+    box = page.locator("#cells-made")
+    assert box.is_hidden()
+    number = page.locator("#cell-lstm [data-name='f'] button").nth(2)
+    number.hover()
+    assert "row 11 of Wₓ, times x" in box.inner_text()
+    assert box.locator(".products span").count() == 16
+    assert float(box.locator("[data-made]").get_attribute("data-made")) == pytest.approx(
+        float(number.get_attribute("data-value"))
+    )
+    page.locator("h2").hover()
+    assert box.is_hidden()
+    page.locator("#cell-rnn [data-name='h'] button").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert "h, number 2" in box.inner_text()
+    assert "tanh" in page.locator("#said").inner_text()
+    page.keyboard.press("Escape")
+    assert box.is_hidden()
+    number.click()
+    page.locator("h2").hover()
+    assert box.is_visible()  # a tap keeps it
+    page.click("h2")
+    assert box.is_hidden()
+    assert visit.complaints == []
+
+
+@pytest.mark.parametrize("source", ["drawn", "trained"])
+def test_the_way_back_is_stepped_and_reaches_each_word(source: str, running: Running, visit: Visit) -> None:
+    page = visit.open(running.address)
+    page.select_option("#cells-source", source)
+    page.fill("#cells-sentence", "one two three four five")
+    page.check("#cells-way")
+    told = found(page)
+    cells = cells_of({kind: told[kind]["weights"] for kind in PLACES})
+    for kind, cell in cells.items():
+        kept = run(cell, np.array(told[kind]["inputs"])[:, None])[2]
+        norms = input_gradient_by_lag([cell], [kept], np.full((1, UNITS), UNITS**-0.5))[::-1, 0]
+        np.testing.assert_allclose(told[kind]["taught"], norms, rtol=NEAR)
+    for back in range(5):
+        assert page.locator(".chip.here").inner_text() == told["words"][4 - back]
+        shown = page.locator("#cell-gru [data-name='d_x'] button").evaluate_all(
+            "all => all.map(e => Number(e.dataset.value))"
+        )
+        np.testing.assert_allclose(np.linalg.norm(shown), told["gru"]["taught"][4 - back], rtol=NEAR)
+        assert page.locator("#cell-gru [data-taught]").count() == back + 1
+        page.click("#cells-next")
+    assert page.locator(".chip.here").inner_text() == "five"  # and from the end again
+    assert visit.complaints == []
 
 
 def test_f05_exported_page_is_one_file_without_network(exported_page: Path, running: Running, visit: Visit) -> None:

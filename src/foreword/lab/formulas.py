@@ -11,6 +11,13 @@ TEXTS = (
     "p(w | c) = (n(c w) − D(n)) / (N(c)) + b(c) p(w | c′)",
     "p(w | c) = (n(c w)) / (N(c) + T(c)) + b(c) p(w | c′)",
     "S(w | c) = (n(c w)) / (N(c)) or 0.4 S(w | c′)",
+    # a network of two weights
+    "h_t = σ(w h_(t−1) + b),   L = (h_T − 0.7)²",
+    # cells
+    "h = tanh(Wₓx + Wₕh + b)",
+    "c = f·c + i·g,   h = o·tanh(c)",
+    "h = z·h + (1 − z)·n",
+    "h = (1 − z)·h + z·n",
 )
 """As they are written in ``static/*.js``, where ``maths(text)`` draws them."""
 
@@ -18,4 +25,4 @@ TEXTS = (
 @cache
 def typeset() -> dict[str, str]:
     """Return the markup of every formula by its text."""
-    return {text: mathml.formula(text) for text in TEXTS}
+    return {text: mathml.line(text) for text in TEXTS}

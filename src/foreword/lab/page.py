@@ -49,6 +49,7 @@ PANELS = (
     Panel("translate", "Translate", "translating"),
     Panel("speech", "Speech", "speech"),
     Panel("train", "Train"),
+    Panel("landscape", "Loss landscape"),
     Panel("reference", "Reference", "reference"),
 )
 

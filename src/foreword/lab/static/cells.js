@@ -28,7 +28,7 @@ const rnn = {
   },
   back(w, d, kept) {
     const d_a = d.h.map((value, n) => value * (1 - kept.h[n] ** 2));
-    return { h: back(w.W_h, d_a) };
+    return { h: back(w.W_h, d_a), d_a };
   },
 };
 
@@ -50,7 +50,7 @@ const lstm = {
       ...d_c.map((value, n) => value * i[n] * (1 - g[n] ** 2)),
       ...d.h.map((value, n) => value * squashed[n] * o[n] * (1 - o[n])),
     ];
-    return { h: back(w.W_h, d_a), c: mul(d_c, f) };
+    return { h: back(w.W_h, d_a), c: mul(d_c, f), d_c, d_a };
   },
 };
 
@@ -78,7 +78,7 @@ const gru = {
     const d_reset = w.sources ? mul(d_inner, before.h) : mul(d_n, inner);
     const d_r = d_reset.map((value, u) => value * r[u] * (1 - r[u]));
     const through = w.sources ? mul(d_inner, r) : back(candidate, d_inner);
-    return { h: add(mul(d.h, keep), through, back(w.W_h.slice(0, 2 * size), [...d_r, ...d_z])) };
+    return { h: add(mul(d.h, keep), through, back(w.W_h.slice(0, 2 * size), [...d_r, ...d_z])), d_a: [...d_r, ...d_z, ...d_n] };
   },
 };
 
@@ -95,17 +95,90 @@ export function run(kind, weights, inputs) {
   });
 }
 
-/** |∂(u·h_T)/∂s_(T−lag)| for lag 0, 1, …, u = (1, …, 1)/√H: what the last state owes to each earlier one. */
-export function gradientByLag(kind, weights, steps) {
-  const cell = CELLS[kind], size = weights.W_h[0].length;
+const GATES = { rnn: ["a"], lstm: ["i", "f", "g", "o"], gru: ["r", "z", "n"] };
+
+/** The gradient of u·h_T, u = (1, …, 1)/√H, on its way back: for each step what arrives (d_h, d_c), what it becomes
+ *  before the squashing of each gate (d_i, …), what the word gets (d_x), and what goes on to the step before. */
+export function backward(kind, weights, steps) {
+  const cell = CELLS[kind], size = weights.W_h[0].length, found = [];
   let d = cell.start(size);
   d.h = d.h.map(() => 1 / Math.sqrt(size));
-  const norms = [];
   for (const step of [...steps].reverse()) {
-    norms.push(Math.sqrt(Object.values(d).flat().reduce((sum, value) => sum + value * value, 0)));
-    d = cell.back(weights, d, step);
+    const { h, c, d_c, d_a } = cell.back(weights, d, step), parts = {};
+    GATES[kind].forEach((gate, n) => { parts[`d_${gate}`] = d_a.slice(n * size, (n + 1) * size); });
+    found.unshift({ d_h: d.h, ...(c ? { d_later: d.c, d_c, d_kept: c } : {}), ...parts, d_a, d_x: back(weights.W_x, d_a), d_before: h });
+    d = c ? { h, c } : { h };
   }
-  return norms;
+  return found;
+}
+
+const norm = (vector) => Math.sqrt(vector.reduce((sum, value) => sum + value * value, 0));
+
+/** |∂(u·h_T)/∂s_(T−lag)| for lag 0, 1, …: what the last state owes to each earlier one. */
+export const gradientByLag = (gradients) => [...gradients].reverse().map(({ d_h, d_later = [] }) => norm([...d_h, ...d_later]));
+
+/** |∂(u·h_T)/∂x_t|: what each word is taught. */
+export const gradientByWord = (gradients) => gradients.map(({ d_x }) => norm(d_x));
+
+/** How a number came about: products of a row or a column, numbers added to them, and what the sum goes through.
+ *  {parts: [{title, pairs: [[a, b], …], times}], extras: [[sign, value]], squash}: value() of it is the number. */
+export function made(kind, w, step, gradient, name, unit) {
+  const size = w.W_h[0].length, { x, before } = step, row = (gate) => GATES[kind].indexOf(gate) * size + unit;
+  const along = (sign, matrix, at, of, vector, times) => ({ title: `row ${at + 1} of ${sign}, times ${of}`, pairs: matrix[at].map((weight, n) => [weight, vector[n]]), times });
+  const down = (sign, matrix, vector, from = 0) => ({ title: `column ${unit + 1} of ${sign}, times ∂L/∂a`, pairs: matrix.map((each, n) => [each[unit], vector[from + n]]) });
+  const factors = (title, ...values) => ({ title, factors: values });
+  const gate = (which, squash) => {
+    const at = row(which), of_x = along("Wₓ", w.W_x, at, "x", x), bias = [["b", w.b[at]]];
+    if (kind !== "gru") return { parts: [of_x, along("Wₕ", w.W_h, at, "h", before.h)], extras: bias, squash };
+    if (which !== "n") return { parts: [of_x, along("Wₕ", w.W_h, at, "h", before.h)], extras: [...bias, ["bₕ", w.b_h[at]]], squash };
+    if (w.sources) return { parts: [of_x, along("Wₕ", w.W_h, at, "r·h", step.inner)], extras: [...bias, ["bₕ", w.b_h[at]]], squash };
+    return { parts: [of_x, along("Wₕ", w.W_h, at, "h", before.h, ["r", step.r[unit]])], extras: [...bias, ["r·bₕ", step.r[unit] * w.b_h[at]]], squash };
+  };
+  const u = unit, g = gradient, of = (vector) => vector[u], slope = (value) => value * (1 - value), bent = (value) => 1 - value * value;
+  const all = {
+    from_x: () => ({ parts: [along("Wₓ", w.W_x, u, "x", x)] }),
+    from_h: () => ({ parts: [along("Wₕ", w.W_h, u, "h", before.h)] }),
+    a: () => ({ parts: [along("Wₓ", w.W_x, u, "x", x), along("Wₕ", w.W_h, u, "h", before.h)], extras: [["b", w.b[u]]] }),
+    i: () => gate("i", "σ"), f: () => gate("f", "σ"), g: () => gate("g", "tanh"), o: () => gate("o", "σ"),
+    r: () => gate("r", "σ"), z: () => gate("z", "σ"), n: () => gate("n", "tanh"),
+    kept: () => ({ parts: [kind === "lstm" ? factors("f times the old c", of(step.f), of(before.c)) : factors(w.sources ? "1 − z times the old h" : "z times the old h", of(step.keep), of(before.h))] }),
+    written: () => ({ parts: [kind === "lstm" ? factors("i times g", of(step.i), of(step.g)) : factors(w.sources ? "z times n" : "1 − z times n", 1 - of(step.keep), of(step.n))] }),
+    c: () => ({ parts: [], extras: [["f·c", of(step.kept)], ["i·g", of(step.written)]] }),
+    h: () => (kind === "lstm" ? { parts: [factors("o times tanh(c)", of(step.o), of(step.squashed))] }
+      : kind === "rnn" ? { parts: [], extras: [["a", of(step.a)]], squash: "tanh" }
+      : { parts: [], extras: [["what is kept", of(step.kept)], ["what is written", of(step.written)]] }),
+    d_h: () => ({ parts: [], extras: [["sent back by the next word", of(g.d_h)]] }),
+    d_later: () => ({ parts: [], extras: [["sent back by the next word", of(g.d_later)]] }),
+    d_c: () => ({ parts: [factors("∂L/∂h times o times 1 − tanh²(c)", of(g.d_h), of(step.o), bent(of(step.squashed)))], extras: [["sent back along the cell", of(g.d_later)]] }),
+    d_a: () => ({ parts: [factors("∂L/∂h times 1 − h²", of(g.d_h), bent(of(step.h)))] }),
+    d_i: () => ({ parts: [factors("∂L/∂c times g times i(1 − i)", of(g.d_c), of(step.g), slope(of(step.i)))] }),
+    d_f: () => ({ parts: [factors("∂L/∂c times the old c times f(1 − f)", of(g.d_c), of(before.c), slope(of(step.f)))] }),
+    d_g: () => ({ parts: [factors("∂L/∂c times i times 1 − g²", of(g.d_c), of(step.i), bent(of(step.g)))] }),
+    d_o: () => ({ parts: [factors("∂L/∂h times tanh(c) times o(1 − o)", of(g.d_h), of(step.squashed), slope(of(step.o)))] }),
+    d_z: () => ({ parts: [factors(`∂L/∂h times ${w.sources ? "n − h" : "h − n"} times z(1 − z)`, of(g.d_h), (w.sources ? -1 : 1) * (of(before.h) - of(step.n)), slope(of(step.z)))] }),
+    d_n: () => ({ parts: [factors("∂L/∂h times the share written times 1 − n²", of(g.d_h), 1 - of(step.keep), bent(of(step.n)))] }),
+    d_r: () => (w.sources
+      ? { parts: [{ ...down("Wₕ for n", w.W_h.slice(2 * size), g.d_n), times: ["h · r(1 − r)", of(before.h) * slope(of(step.r))] }] }
+      : { parts: [factors("∂L/∂n times (Wₕh + bₕ) times r(1 − r)", of(g.d_n), of(step.inner), slope(of(step.r)))] }),
+    d_x: () => ({ parts: [down("Wₓ", w.W_x, g.d_a)] }),
+    d_kept: () => ({ parts: [factors("∂L/∂c times f", of(g.d_c), of(step.f))] }),
+    d_before: () => (kind !== "gru" ? { parts: [down("Wₕ", w.W_h, g.d_a)] } : {
+      parts: [down("Wₕ for r and z", w.W_h.slice(0, 2 * size), g.d_a),
+        w.sources ? { ...down("Wₕ for n", w.W_h.slice(2 * size), g.d_n), times: ["r", of(step.r)] } : down("Wₕ for n", w.W_h.slice(2 * size), mul(g.d_n, step.r)),
+        factors("∂L/∂h times the share kept", of(g.d_h), of(step.keep))] }),
+  };
+  return { extras: [], squash: "", ...all[name]() };
+}
+
+const product = (values) => values.reduce((left, right) => left * right, 1);
+
+/** The sum of one part. */
+export const partSum = ({ pairs, factors, times }) => (factors ? product(factors) : pairs.reduce((sum, [a, b]) => sum + a * b, 0) * (times ? times[1] : 1));
+
+/** The number that all of it makes. */
+export function value({ parts, extras, squash }) {
+  const sum = [...parts.map(partSum), ...extras.map(([, each]) => each)].reduce((left, right) => left + right, 0);
+  return squash === "tanh" ? Math.tanh(sum) : squash ? sigmoid(sum) : sum;
 }
 
 /** The weights with what the controls say: both matrices scaled, a number added to the LSTM's forget bias, the GRU's

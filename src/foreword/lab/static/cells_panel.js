@@ -1,8 +1,8 @@
 // Recurrent cells side by side, stepping through a sentence: every gate and state, gradients by lag.
 
-import { KINDS, adjusted, gradientByLag, run, wordInput } from "lab/cells";
+import { KINDS, adjusted, backward, gradientByLag, gradientByWord, made, partSum, run, value, wordInput } from "lab/cells";
 import { lineChart } from "lab/chart";
-import { ask, field, fixed, h, isSaved, readable, s, say, select, shade, slider, stepper, trouble } from "lab/dom";
+import { ask, field, fixed, h, isSaved, maths, readable, s, say, select, shade, slider, stepper } from "lab/dom";
 
 const TITLES = { rnn: "RNN", lstm: "LSTM", gru: "GRU" };
 const COLOURS = { rnn: "var(--c1)", lstm: "var(--c2)", gru: "var(--c3)" };
@@ -40,16 +40,36 @@ const SOURCES = [
   ["Mix", [["h", "h", "(1−z)·h + z·n: the new state"]]],
 ];
 
+// The way back, in four operations too: what arrives at a word, and what becomes of it.
+const TO_THE_WORD = ["To the word", [["d_x", "∂L/∂x", "what this word is taught: Wₓᵀ ∂L/∂a"]]];
+const BACKWARD = {
+  rnn: [
+    ["Arrives", [["d_h", "∂L/∂h", "what the words after it send back"]]],
+    ["Through tanh", [["d_a", "∂L/∂a", "times 1 − h²"]]],
+    TO_THE_WORD, ["To the word before", [["d_before", "∂L/∂h", "of the state before: Wₕᵀ ∂L/∂a"]]],
+  ],
+  lstm: [
+    ["Arrives", [["d_h", "∂L/∂h", "what the words after it send back"], ["d_later", "∂L/∂c", "and along the cell"], ["d_c", "∂L/∂c", "all that reaches the cell"]]],
+    ["To the gates", [["d_i", "∂L/∂i", "input, before its σ"], ["d_f", "∂L/∂f", "forget"], ["d_g", "∂L/∂g", "candidate"], ["d_o", "∂L/∂o", "output"]]],
+    TO_THE_WORD, ["To the word before", [["d_before", "∂L/∂h", "of the state before: Wₕᵀ ∂L/∂a"], ["d_kept", "∂L/∂c", "of the cell before: times f"]]],
+  ],
+  gru: [
+    ["Arrives", [["d_h", "∂L/∂h", "what the words after it send back"]]],
+    ["To the gates", [["d_z", "∂L/∂z", "update, before its σ"], ["d_n", "∂L/∂n", "candidate"], ["d_r", "∂L/∂r", "reset"]]],
+    TO_THE_WORD, ["To the word before", [["d_before", "∂L/∂h", "of the state before"]]],
+  ],
+};
+
 const EQUATIONS = {
   rnn: "h = tanh(Wₓx + Wₕh + b)",
-  lstm: "c = f·c + i·g,  h = o·tanh(c)",
+  lstm: "c = f·c + i·g,   h = o·tanh(c)",
   gru: "h = z·h + (1 − z)·n",
 };
 
 export async function start(view) {
   let data = await ask("/api/cells");
   const now = {
-    sentence: data.sentence, source: "drawn", word: 0, operation: 4, slow: false, length: 0,
+    sentence: data.sentence, source: "drawn", word: 0, operation: 4, slow: false, back: false, length: 0,
     scale: { recurrent: 1, input: 1, forget: 1, sources: false }, hand: null, edited: "lstm", matrix: "W_h",
   };
   let found = {};
@@ -80,7 +100,8 @@ export async function start(view) {
     found = { words: list };
     for (const kind of KINDS) {
       const weights = weightsOf(kind), inputs = inputsOf(kind, list), steps = run(kind, weights, inputs);
-      found[kind] = { weights, inputs, steps, norms: gradientByLag(kind, weights, steps) };
+      const gradients = backward(kind, weights, steps);
+      found[kind] = { weights, inputs, steps, gradients, norms: gradientByLag(gradients), taught: gradientByWord(gradients) };
     }
   }
 
@@ -108,21 +129,24 @@ export async function start(view) {
   const length = slider({ id: "cells-length", label: "Sequence length", min: 1, max: LONGEST, step: 1, value: words().length,
     show: (value) => `${value}`, change: (value) => { now.length = value; refresh(); } });
   const slow = h("input", { id: "cells-slow", type: "checkbox", onchange: () => { now.slow = slow.checked; now.operation = now.slow ? 1 : 4; draw(); } });
-  const buttons = stepper("cells", view, { move, first: () => { now.word = 0; now.operation = now.slow ? 1 : 4; draw(); } },
-    h("label", { class: "check", for: "cells-slow" }, slow, " one operation at a time"));
+  const way = h("input", { id: "cells-way", type: "checkbox", onchange: () => { now.back = way.checked; toFirst(); } });
+  const toFirst = () => { now.word = now.back ? found.words.length - 1 : 0; now.operation = now.slow ? 1 : 4; draw(); };
+  const buttons = stepper("cells", view, { move, first: toFirst },
+    h("label", { class: "check", for: "cells-slow" }, slow, " one operation at a time"), h("label", { class: "check", for: "cells-way" }, way, " backward: the gradient"));
 
   function move(by) {
-    if (!now.slow) now.word += by;
+    const on = now.back ? -1 : 1;
+    if (!now.slow) now.word += on * by;
     else {
       now.operation += by;
-      if (now.operation > 4) { now.operation = 1; now.word += 1; }
-      if (now.operation < 1) { now.operation = 4; now.word -= 1; }
+      if (now.operation > 4) { now.operation = 1; now.word += on; }
+      if (now.operation < 1) { now.operation = 4; now.word -= on; }
     }
-    const last = found.words.length - 1;
-    if (now.word > last) { now.word = 0; if (now.slow) now.operation = 1; }
-    if (now.word < 0) { now.word = last; }
+    const count = found.words.length;
+    if (now.word >= count || now.word < 0) { now.word = (now.word + count) % count; if (now.slow && by > 0) now.operation = 1; }
     draw();
   }
+
   // Drawing
 
   const chips = h("div", { class: "chips", role: "group", "aria-label": "Words of the sentence" });
@@ -131,37 +155,81 @@ export async function start(view) {
   const told = h("p", { class: "told" });
   const numbers = h("div", {});
 
+  const isDone = (n) => (now.back ? n >= now.word : n <= now.word);
+
   function draw() {
+    hide();
     chips.replaceChildren(...found.words.map((word, n) => h("button", {
-      type: "button", class: `chip${n === now.word ? " here" : n < now.word ? " past" : ""}`,
+      type: "button", class: `chip${n === now.word ? " here" : isDone(n) ? " past" : ""}`,
       "aria-current": n === now.word ? "step" : null, onclick: () => { buttons.pause(); now.word = n; draw(); },
     }, word)));
     for (const kind of KINDS) cards[kind].replaceChildren(...card(kind));
-    if (!buttons.isPlaying()) say(`word ${now.word + 1}, ${found.words[now.word]}${now.slow ? `, operation ${now.operation}` : ""}`);
+    if (!buttons.isPlaying()) say(`word ${now.word + 1}, ${found.words[now.word]}${now.slow ? `, operation ${now.operation}` : ""}${now.back ? `; the gradient that reaches it: ${KINDS.map((kind) => `${TITLES[kind]} ${readable(found[kind].taught[now.word], 4)}`).join(", ")}` : ""}`);
   }
 
   function card(kind) {
-    const step = found[kind].steps[now.word];
-    const largest = (name) => Math.max(1, ...(["c", "a", "from_x", "from_h", "kept"].includes(name) ? step[name].map(Math.abs) : []));
-    const operations = kind === "gru" && printed() ? SOURCES : OPERATIONS[kind];
+    const step = now.back ? found[kind].gradients[now.word] : found[kind].steps[now.word];
+    const sized = now.back ? Object.keys(step) : ["c", "a", "from_x", "from_h", "kept"];
+    const largest = (name) => Math.max(now.back ? 1e-30 : 1, ...(sized.includes(name) ? step[name].map(Math.abs) : []));
+    const operations = now.back ? BACKWARD[kind] : kind === "gru" && printed() ? SOURCES : OPERATIONS[kind];
     const rows = operations.map(([title, quantities], n) => {
       const state = n + 1 < now.operation ? "done" : n + 1 === now.operation ? "now" : "ahead";
       return h("section", { class: `operation ${now.slow ? state : "done"}`, "data-operation": n + 1 },
         h("h4", {}, h("span", {}, n + 1), ` ${title}`),
         quantities.map(([name, sign, meaning]) => h("div", { class: "quantity" },
           h("div", { class: "sign" }, h("b", {}, sign), " ", h("small", {}, meaning)),
-          strip(name, sign, step[name], largest(name), now.slow && state === "ahead"))));
+          strip(kind, name, sign, step[name], largest(name), now.slow && state === "ahead"))));
     });
-    return [h("h3", {}, h("i", { style: `background:${COLOURS[kind]}` }), TITLES[kind], h("code", {}, kind === "gru" && printed() ? "h = (1 − z)·h + z·n" : EQUATIONS[kind])),
+    return [h("h3", {}, h("i", { style: `background:${COLOURS[kind]}` }), TITLES[kind], maths(kind === "gru" && printed() ? "h = (1 − z)·h + z·n" : EQUATIONS[kind])),
       unrolled(kind), ...rows];
   }
 
-  function strip(name, sign, values, largest, hidden) {
-    return h("div", { class: "strip", role: "img", "data-name": name,
-      "aria-label": hidden ? `${sign}: not computed yet` : `${sign}: ${values.map((value) => readable(value)).join(", ")}` },
-      values.map((value) => h("span", { style: hidden ? "" : shade(value, largest), "data-value": hidden ? "" : value, title: hidden ? "" : value },
-        hidden ? "·" : fixed(value))));
+  function strip(kind, name, sign, values, largest, hidden) {
+    if (hidden) return h("div", { class: "strip", role: "img", "data-name": name, "aria-label": `${sign}: not computed yet` }, values.map(() => h("span", {}, "·")));
+    return h("div", { class: "strip", role: "group", "data-name": name, "aria-label": sign }, values.map((number, unit) => h("button", {
+      type: "button", tabindex: unit ? "-1" : "0", style: shade(number, largest), "data-value": number, "data-from": `${kind} ${name} ${unit}`,
+      "aria-label": `${sign}, number ${unit + 1}: ${readable(number, 3)}` }, now.back ? tiny(number) : fixed(number))));
   }
+  const tiny = (number) => (number !== 0 && Math.abs(number) < 0.005 ? number.toExponential(0).replaceAll("-", "−") : fixed(number));
+
+  // Where a number comes from: on hover, on focus, on a tap
+
+  const box = h("div", { class: "made card", id: "cells-made", role: "tooltip", hidden: true });
+  let pinned = null;
+  function hide() {
+    box.hidden = true;
+    pinned = null;
+  }
+  function explain(button) {
+    const [kind, name, unit] = button.dataset.from.split(" "), { weights, steps, gradients } = found[kind];
+    const origin = made(kind, weights, steps[now.word], gradients[now.word], name, Number(unit));
+    const sum = value({ ...origin, squash: "" }), number = Number(button.dataset.value);
+    const list = (pairs) => h("div", { class: "products" }, pairs.map(([a, b]) => h("span", {}, `${readable(a)} × ${readable(b)} = `, h("b", {}, readable(a * b, 3)))));
+    box.replaceChildren(h("h4", {}, `${TITLES[kind]}: ${button.getAttribute("aria-label")}`),
+      ...origin.parts.map((part) => h("section", {}, h("small", {}, part.title),
+        part.factors ? h("div", {}, `${part.factors.map((each) => readable(each, 3)).join(" × ")} = `, h("b", {}, readable(partSum(part), 4))) : [list(part.pairs),
+          h("div", { class: "sum" }, part.times ? `the sum, times ${part.times[0]} ${readable(part.times[1], 3)}: ` : "the sum: ", h("b", {}, readable(partSum(part), 4)))])),
+      origin.extras.length ? h("div", {}, origin.extras.map(([sign, each]) => h("span", { class: "extra" }, `+ ${sign} `, h("b", {}, readable(each, 4))))) : "",
+      origin.squash || origin.parts.length + origin.extras.length > 1 ? h("div", { class: "sum" }, origin.squash ? `${origin.squash}(${readable(sum, 4)}) = ` : "together ", h("b", { "data-made": value(origin) }, readable(number, 4))) : "");
+    box.hidden = false;
+    const at = button.getBoundingClientRect(), base = view.getBoundingClientRect(), wide = box.offsetWidth;
+    box.style.left = `${Math.max(0, Math.min(at.left - base.left, base.width - wide))}px`;
+    box.style.top = `${at.bottom - base.top + 6}px`;
+    return origin;
+  }
+  const numberOf = (event) => event.target.closest?.(".strip button");
+  view.addEventListener("pointerover", (event) => { if (!pinned && numberOf(event)) explain(numberOf(event)); else if (!pinned && !box.contains(event.target)) hide(); });
+  view.addEventListener("focusin", (event) => {
+    if (!numberOf(event)) return;
+    const { parts, extras, squash } = explain(numberOf(event));
+    say([...parts.map((part) => `${part.title}: ${readable(partSum(part), 3)}`), ...extras.map(([sign, each]) => `${sign} ${readable(each, 3)}`), squash].filter(Boolean).join("; "));
+  });
+  view.addEventListener("focusout", (event) => { if (numberOf(event) && !pinned) hide(); });
+  view.addEventListener("click", (event) => {
+    const button = numberOf(event);
+    if (!button) { if (!box.contains(event.target)) hide(); return; }
+    if (pinned === button) hide(); else { explain(button); pinned = button; }
+  });
 
   /** One cell that feeds itself, and the same as a chain of steps: those that have been read are filled, and the pulse
    *  stands at the one that is read now. */
@@ -169,23 +237,25 @@ export async function start(view) {
     const steps = found[kind].steps, count = steps.length, wide = 400, first = 58, gap = (wide - first) / count, box = Math.min(22, gap * 0.7);
     const x = (n) => first + gap * (n + 0.5);
     const svg = s("svg", { class: "unrolled", viewBox: `0 -8 ${wide} 64`, role: "img",
-      "aria-label": `${TITLES[kind]}, one cell that reads its own state, unrolled: step ${now.word + 1} of ${count} has read ${found.words.slice(0, now.word + 1).join(" ")}` },
+      "aria-label": `${TITLES[kind]}, one cell that reads its own state, unrolled: ${now.back ? `the gradient of the last state has come back to step ${now.word + 1} of ${count}; of the words, it reaches ${found.words.map((word, n) => (isDone(n) ? `${word} with ${readable(found[kind].taught[n], 4)}` : "")).filter(Boolean).join(", ")}` : `step ${now.word + 1} of ${count} has read ${found.words.slice(0, now.word + 1).join(" ")}`}` },
       s("path", { class: "loop", d: "M30,15C50,-14 -10,-14 10,15" }), s("path", { class: "loop", d: "M6.5,10.5L10,15L11.6,9.6" }),
       s("line", { class: "loop", x1: 20, x2: 20, y1: 29, y2: 44 }),
       s("rect", { class: "compact", x: 9, y: 7, width: 22, height: 22, rx: 4, style: `stroke:${COLOURS[kind]}` }),
       s("text", { x: 20, y: 21.5, "text-anchor": "middle" }, "h"), s("text", { x: 20, y: 54, "text-anchor": "middle" }, "x"),
       s("text", { x: 47, y: 22, "text-anchor": "middle", class: "equals" }, "="));
+    const { taught } = found[kind], most = Math.max(...taught);
     for (let n = 0; n < count; n++) {
-      const read = n <= now.word;
-      const size = Math.sqrt(steps[n].h.reduce((sum, value) => sum + value * value, 0) / steps[n].h.length);
+      const read = isDone(n);
+      const size = now.back ? 1 + Math.log10(Math.max(taught[n], 1e-30) / most) / 4 : Math.sqrt(steps[n].h.reduce((sum, value) => sum + value * value, 0) / steps[n].h.length);
       if (n) svg.append(s("line", { class: read ? "wire on" : "wire", x1: x(n - 1) + box / 2, x2: x(n) - box / 2, y1: 18, y2: 18 }));
       svg.append(s("line", { class: read ? "wire on" : "wire", x1: x(n), x2: x(n), y1: 18 + box / 2, y2: 44 }));
       svg.append(s("rect", { class: `state${n === now.word ? " here" : ""}`, x: x(n) - box / 2, y: 18 - box / 2, width: box, height: box, rx: 4,
-        style: read ? `fill:color-mix(in srgb, ${COLOURS[kind]} ${Math.round(15 + 75 * Math.min(1, size))}%, var(--card))` : "" }));
+        style: read ? `fill:color-mix(in srgb, ${COLOURS[kind]} ${Math.round(15 + 75 * Math.max(0, Math.min(1, size)))}%, var(--card))` : "" }));
+      if (now.back && read && gap > 26) svg.append(s("text", { x: x(n), y: 2, "text-anchor": "middle", "data-taught": taught[n] }, tiny(taught[n])));
       if (gap > 26) svg.append(s("text", { x: x(n), y: 54, "text-anchor": "middle", class: n === now.word ? "here" : "" }, short(found.words[n], gap)));
     }
     const pulse = s("circle", { class: "pulse", r: Math.max(2.5, box / 5), cy: 18, cx: x(now.word), style: `fill:${COLOURS[kind]}` });
-    if (now.word > 0 && now.operation !== 4 - 3 * !now.slow + 3) pulse.style.setProperty("--from", `${-gap}px`);
+    if ((now.back ? now.word < count - 1 : now.word > 0) && now.operation !== 4 - 3 * !now.slow + 3) pulse.style.setProperty("--from", `${now.back ? gap : -gap}px`);
     svg.append(pulse);
     return svg;
   }
@@ -248,10 +318,17 @@ export async function start(view) {
     h("div", { class: "controls" }, field("Your sentence", sentence, { class: "wide" }), field("Weights", source), field("GRU", convention)),
     h("div", { class: "controls" }, recurrent, input, forget, length),
     buttons, chips, h("div", { class: "cells" }, KINDS.map((kind) => cards[kind])),
-    h("section", { class: "card" }, h("h3", {}, "Gradient by lag"), chart, told), editor);
+    h("section", { class: "card" }, h("h3", {}, "Gradient by lag"), chart, told), editor, box);
 
   view.addEventListener("keydown", (event) => {
     if (["INPUT", "SELECT", "TEXTAREA"].includes(event.target.tagName) || event.altKey || event.ctrlKey || event.metaKey) return;
+    const number = numberOf(event), to = { ArrowRight: "nextElementSibling", ArrowLeft: "previousElementSibling" }[event.key];
+    if (event.key === "Escape") hide();
+    if (number && to) {
+      number[to]?.focus();
+      event.preventDefault();
+      return;
+    }
     if (event.key === "ArrowRight") { buttons.pause(); move(1); } else if (event.key === "ArrowLeft") { buttons.pause(); move(-1); } else return;
     event.preventDefault();
   });
@@ -269,5 +346,5 @@ export async function start(view) {
     }, 4000);
   }
   // What is shown, for whoever wants to hold it to other numbers.
-  globalThis.labCells = { found: () => found, now, trouble };
+  globalThis.labCells = { found: () => found, now, made, value };
 }
