@@ -8,6 +8,7 @@ makes no sense rather than work that failed.
       InputError            a text, file or folder that cannot be read
         DivergedError       training diverged
         GpuMemoryError      a GPU too small for a training
+        CTCInputError       logits, labels or a folder that a CTC decoder cannot take
       SettingError          a setting, or a combination of settings, that makes no sense
         NoGpuError          device='cuda' without a GPU
         NotSaveableError    save() of something that is not Saveable
@@ -54,6 +55,10 @@ class GpuMemoryError(InputError):
             f"the GPU has not enough memory for this training: expected a batch below {batch}, "
             f"fewer steps than {steps} or a smaller model"
         )
+
+
+class CTCInputError(InputError, ValueError):
+    """Logits, labels or a folder that a CTC decoder cannot take."""
 
 
 class SettingError(ForewordError):

@@ -2,5 +2,6 @@
 
 import foreword.compat.fasttext as fasttext
 import foreword.compat.kenlm as kenlm
+import foreword.compat.pyctcdecode as pyctcdecode
 import foreword.compat.sentencepiece as sentencepiece
 """

@@ -1,0 +1,244 @@
+"""The beam search of the CTC decoder on flat arrays: what ``plain.py`` does, by ``kernels_decoding.py``.
+
+The arrays of a search start small. When one is full, nodes that no beam needs are dropped, and an array that is still
+half full is doubled: an hour of frames takes no more memory than a minute, but for its words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from foreword.arrays import Array, Doubles, Ints, Longs
+from foreword.errors import CTCInputError
+from foreword.ngram.kenlm_words import full_table
+from foreword.ngram.kernels_kenlm import FULL, KenlmArrays
+from foreword.speech import kernels_decoding as kernels
+from foreword.speech.alphabet import BPE_TOKEN, Alphabet
+from foreword.speech.kernels_decoding import Labels, Scorers
+from foreword.speech.lm import NO_TRIE, HotwordScorer, KenlmWords, LanguageModel, codes_of
+from foreword.speech.plain import OutputBeam, SearchSettings
+
+FIRST_NODES = 32
+"""Nodes of each tree for each beam at first."""
+
+Tree = TypeVar("Tree", bound=NamedTuple)
+
+_NO_MODEL = KenlmArrays(np.zeros(16, np.uint8), 0, 2, 0, 0, 0, 0, np.zeros((2, 1), np.int64))
+
+
+class LabelTable:
+    """The labels of an alphabet, as kernels take them."""
+
+    def __init__(self, alphabet: Alphabet) -> None:
+        names = alphabet.labels
+        lengths = np.cumsum([0, *map(len, names)])
+        whole = np.stack((lengths[:-1], lengths[1:]), axis=1).astype(np.int32)
+        leads = np.array([name.startswith(BPE_TOKEN) for name in names], np.uint8)
+        trails = np.array([name.endswith(BPE_TOKEN) for name in names], np.uint8)
+        clean = whole.copy()
+        clean[:, 0] += leads
+        clean[:, 1] = np.maximum(clean[:, 0], clean[:, 1] - trails)
+        kind = [kernels.BLANK if not name else kernels.SPACE if name == " " else kernels.LETTERS for name in names]
+        first: dict[str, int] = {}
+        same = np.array([first.setdefault(name, index) for index, name in enumerate(names)], np.int32)
+        self.labels = Labels(
+            np.array(kind, np.uint8), same, codes_of("".join(names)), whole, clean, leads, trails, alphabet.is_bpe
+        )
+        self.longest = max(map(len, names))
+        self.ordered = alphabet.is_bpe and bool(trails.any())
+
+
+class BeamSearch:
+    """One search. models: language models over KenLM binaries, whose scores are averaged; start: a state of each."""
+
+    def __init__(
+        self,
+        table: LabelTable,
+        models: Sequence[LanguageModel],
+        hotwords: HotwordScorer,
+        settings: SearchSettings,
+        start: Sequence[Any] | None = None,
+    ) -> None:
+        self.table, self.settings = table, settings
+        self._files = [model.scorer for model in models if isinstance(model.scorer, KenlmWords)]
+        self.scorers = _scorers(models, self._files, hotwords)
+        width = settings.beam_width
+        nodes = FIRST_NODES * width
+        size = int(self.scorers.sizes[-1])
+        self._width, self._size = width, size
+        self.beams = kernels.Beams(*(np.zeros(2 * width, np.int32) for _ in range(6)), np.zeros(2 * width))
+        columns = max(1, len(models))
+        self.words = kernels.Words(
+            *(np.zeros(nodes * table.longest, np.int32) for _ in range(4)),
+            *(np.zeros((nodes * table.longest, columns), np.int32) for _ in range(2)),
+            np.zeros(nodes * table.longest),
+            np.zeros(nodes * table.longest, np.uint64),
+        )
+        self.texts = kernels.Texts(
+            *(np.zeros(nodes, np.int32) for _ in range(3)), np.zeros(nodes), *(np.zeros(nodes, np.uint64) for _ in "ab"),
+            np.zeros(nodes * size, np.int32), _table(nodes),
+        )  # fmt: skip
+        self.chains = kernels.Chains(*(np.zeros(nodes, np.int32) for _ in range(3)))
+        self.counters = np.zeros(kernels.COUNTERS, np.int64)
+        self._spelled = np.zeros(4 * kernels.LONGEST + 8, np.uint8)
+        self._found: kernels.Candidates | None = None
+        self._begin(models, start)
+
+    def _begin(self, models: Sequence[LanguageModel], start: Sequence[Any] | None) -> None:
+        states = [model.get_start_state() for model in models] if start is None else start
+        if len(states) != len(models):
+            raise CTCInputError(f"lm_start_state holds {len(states)} states: expected one for each language model")
+        for file, state, at in zip(self._files, states, self.scorers.sizes.tolist(), strict=False):
+            row = file.row(state)[0]
+            self.texts.states[at : at + len(row)] = row
+        self.texts.hash[0] = self.texts.recent[0] = self.words.hash[0] = kernels.ROOT
+        self.words.ids[0] = kernels.FULL  # not looked up yet
+        self.beams.last[0] = self.beams.first[0] = self.beams.end[0] = -1
+        self.counters[[kernels.BEAMS, kernels.WORDS, kernels.TEXTS, kernels.CHAINS]] = 1
+
+    def _search(self, labels: int = 1) -> kernels.Search:
+        """Return all arrays, with room for candidates of frames with that many likely labels."""
+        room = self._width * labels
+        if self._found is None or len(self._found.source) < room:
+            slots = 16 << max(0, (2 * room - 1).bit_length() - 4)
+            self._found = kernels.Candidates(
+                np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.uint8), np.empty(room, np.int32),
+                np.empty(room, np.int32), np.empty(room), np.empty(2 * room), np.empty(room), np.empty(room, np.int32),
+                np.empty(room, np.int32), np.empty(slots, np.uint64), np.empty(slots, np.int32),
+                np.zeros(slots, np.int32),
+            )  # fmt: skip
+            self.counters[kernels.STAMP] = 0
+        nodes = max(len(self.words.parent), len(self.texts.parent), len(self.chains.parent))
+        return kernels.Search(
+            self.counters, self.beams, self.words, self.texts, self.chains, self._found,
+            np.empty(self._width, np.int32), self._spelled, np.empty(nodes, np.int32),
+        )  # fmt: skip
+
+    def read(self, logs: Doubles) -> None:
+        """Read frames of log-probabilities, (T, V)."""
+        likely, offsets = np.empty(logs.size, np.int32), np.empty(len(logs) + 1, np.int64)
+        kernels.likely_labels(logs, self.settings.token_min_logp, likely, offsets)
+        if self.table.ordered:
+            _order_as_sets(likely, offsets)
+        search = self._search(int(np.diff(offsets).max(initial=1)))
+        frame = 0
+        while frame < len(logs):
+            frame = kernels.advance(
+                self.table.labels, self.scorers, search, logs, likely, offsets, self.table.longest,
+                float(self.settings.beam_prune_logp), bool(self.settings.prune_history), frame,
+            )  # fmt: skip
+            if frame == FULL:
+                raise full_table(self._files[0].model.name)
+            if frame < len(logs):
+                kernels.compact(search)
+                self._grow()
+                search = self._search(len(search.found.source) // self._width)
+
+    def _grow(self) -> None:
+        """Double the trees that are still half full."""
+        counts = self.counters.tolist()
+        if 2 * counts[kernels.WORDS] > len(self.words.parent):
+            self.words = _doubled(self.words)
+        if 2 * counts[kernels.CHAINS] > len(self.chains.parent):
+            self.chains = _doubled(self.chains)
+        if 2 * counts[kernels.TEXTS] > len(self.texts.parent):
+            self.texts = _doubled(self.texts)
+            kernels.index_texts(self._search())
+
+    def finish(self, most: int | None = None) -> list[OutputBeam]:
+        """Return the beams with the ends of their texts scored, best first; the search can go on after."""
+        search, width = self._search(), self._width
+        out = kernels.Finished(
+            *(np.empty(width, np.int32) for _ in range(6)), np.empty(width), np.empty(width),
+            np.empty((width + 1) * self._size, np.int32),
+        )  # fmt: skip
+        counts = np.empty((width, 2), np.int64)
+        kept = kernels.finish(
+            self.scorers, search, float(self.settings.beam_prune_logp), width if most is None else most, out, counts
+        )
+        if kept == FULL:
+            raise full_table(self._files[0].model.name)
+        states = out.states.reshape(width + 1, self._size)[out.row[:kept]]
+        logits, scores = out.logit[:kept].tolist(), out.score[:kept].tolist()
+        found = []
+        for at, (words, spans) in enumerate(self._spelled_words(out, counts[:kept])):
+            text = " ".join(" ".join(words).split())
+            frames = list(zip(text.split(), spans, strict=False))
+            found.append(OutputBeam(text, self._state(states[at]), frames, logits[at], scores[at]))
+        return found
+
+    def _spelled_words(
+        self, out: kernels.Finished, counts: Longs
+    ) -> Iterator[tuple[list[str], list[tuple[int, int]]]]:
+        """Yield the words of each beam and their frames."""
+        rows, size = counts.sum(axis=0).tolist()
+        lengths, chars, frames = np.empty(rows, np.int32), np.empty(size, np.int32), np.empty((rows, 2), np.int32)
+        kernels.spell(self.words, self.texts, self.chains, out, counts, lengths, chars, frames)
+        whole, ends = chars.tobytes().decode("utf-32-le", "surrogatepass"), np.cumsum(lengths).tolist()
+        words = [whole[first:last] for first, last in zip([0, *ends], ends, strict=False)]
+        spans = [(first, last) for first, last in frames.tolist()]
+        first = 0
+        for last in np.cumsum(counts[:, 0]).tolist():
+            yield words[first:last], spans[first:last]
+            first = last
+
+    def _state(self, row: Ints) -> Any:
+        """Return the states of the models, one as it is, several as a list."""
+        if not self._files:
+            return None
+        sizes = self.scorers.sizes.tolist()
+        states = [tuple(row[first:last].tolist()) for first, last in zip(sizes, sizes[1:], strict=False)]
+        return states[0] if len(states) == 1 else states
+
+
+def _scorers(models: Sequence[LanguageModel], files: Sequence[KenlmWords], hotwords: HotwordScorer) -> Scorers:
+    # A kernel is compiled for each number of models: for one, four, sixteen.
+    spare = 4 ** math.ceil(math.log(max(1, len(models)), 4)) - len(models)
+    arrays = tuple(file.model.model for file in files)
+    weights = [
+        [model.alpha, model.beta, model.unk_score_offset, model.score_boundary, bool(model._unigram_set)]
+        for model in models
+    ]
+    return Scorers(
+        arrays + spare * (_NO_MODEL,),
+        tuple(model.trie for model in models) + spare * (NO_TRIE,),
+        len(models),
+        np.array(weights, np.float64).reshape(-1, 5),
+        np.cumsum([0, *(2 * file.order - 1 for file in files)]),
+        np.array([file.final for file in files], np.int64),
+        max(1, max((file.order for file in files), default=1) - 1),
+        hotwords.trie,
+        hotwords.weight,
+    )
+
+
+def _table(nodes: int) -> Longs:
+    """Return an empty table of ``native.hashing`` for so many keys."""
+    return np.zeros(4 << (nodes - 1).bit_length(), np.int64)
+
+
+def _doubled(tree: Tree) -> Tree:
+    """Return a tree with room for twice as many nodes; a table of texts comes back empty."""
+    nodes = len(tree[0])
+    parts: list[Array] = []
+    for array in tree:
+        if array.dtype == np.int64:
+            parts.append(_table(2 * nodes))
+        else:
+            parts.append(np.concatenate((array, np.zeros_like(array))))
+    return type(tree)(*parts)
+
+
+def _order_as_sets(likely: Ints, offsets: Longs) -> None:
+    """Put the labels of each frame in the order in which Python iterates over a set of them.
+
+    Where a piece makes the next one begin a word, whatever beam it is in, the order of labels matters, and this is the
+    one that pyctcdecode has.
+    """
+    for first, last in zip(offsets.tolist(), offsets[1:].tolist(), strict=False):
+        labels = likely[first:last].tolist()
+        likely[first:last] = list(set(labels) | {labels[0]})  # the union copies, which may change the order
