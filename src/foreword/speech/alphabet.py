@@ -118,7 +118,7 @@ def verify_alphabet_coverage(alphabet: Alphabet, unigrams: Collection[str]) -> N
         unspelled = sum(1 for word in unigrams if not strange.isdisjoint(word)) / len(unigrams)
         shown = "".join(sorted(strange)[:8])
         warnings.warn(
-            f"{unspelled:.1%} of the words are out of reach of the labels, which lack {shown!r}: is one side in capitals?",
+            f"{unspelled:.1%} of the words are out of reach of the labels, which lack {shown!r}: is one upper case?",
             UserWarning,
             stacklevel=3,
         )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,15 +20,15 @@ from foreword.ngram.kernels_kenlm import FULL, KenlmArrays
 from foreword.speech import kernels_decoding as kernels
 from foreword.speech.alphabet import BPE_TOKEN, Alphabet
 from foreword.speech.kernels_decoding import Labels, Scorers
-from foreword.speech.lm import NO_TRIE, HotwordScorer, KenlmWords, LanguageModel, codes_of
-from foreword.speech.plain import OutputBeam, SearchSettings
+from foreword.speech.lm import NO_TRIE, CTCLanguageModel, HotwordScorer, KenlmWords, codes_of
+from foreword.speech.plain import BeamSettings, OutputBeam
 
 FIRST_NODES = 32
 """Nodes of each tree for each beam at first."""
 
-Tree = TypeVar("Tree", bound=NamedTuple)
+Tree = TypeVar("Tree", kernels.PartNodes, kernels.TextNodes, kernels.FrameNodes)
 
-_NO_MODEL = KenlmArrays(np.zeros(16, np.uint8), 0, 2, 0, 0, 0, 0, np.zeros((2, 1), np.int64))
+_NO_MODEL = KenlmArrays(np.frombuffer(bytes(16), np.uint8), 0, 2, 0, 0, 0, 0, np.zeros((2, 1), np.int64))
 
 
 class LabelTable:
@@ -58,9 +59,9 @@ class BeamSearch:
     def __init__(
         self,
         table: LabelTable,
-        models: Sequence[LanguageModel],
+        models: Sequence[CTCLanguageModel],
         hotwords: HotwordScorer,
-        settings: SearchSettings,
+        settings: BeamSettings,
         start: Sequence[Any] | None = None,
     ) -> None:
         self.table, self.settings = table, settings
@@ -70,25 +71,22 @@ class BeamSearch:
         nodes = FIRST_NODES * width
         size = int(self.scorers.sizes[-1])
         self._width, self._size = width, size
-        self.beams = kernels.Beams(*(np.zeros(2 * width, np.int32) for _ in range(6)), np.zeros(2 * width))
-        columns = max(1, len(models))
-        self.words = kernels.Words(
-            *(np.zeros(nodes * table.longest, np.int32) for _ in range(4)),
-            *(np.zeros((nodes * table.longest, columns), np.int32) for _ in range(2)),
-            np.zeros(nodes * table.longest),
-            np.zeros(nodes * table.longest, np.uint64),
+        letters, columns = nodes * table.longest, max(1, len(models))
+        self.beams = kernels.Beams._make(_zeros(2 * width, [*6 * [np.int32], np.float64]))
+        self.words = kernels.PartNodes._make(
+            _zeros(letters, 4 * [np.int32])
+            + _zeros((letters, columns), 2 * [np.int32])
+            + _zeros(letters, [np.float64, np.uint64])
         )
-        self.texts = kernels.Texts(
-            *(np.zeros(nodes, np.int32) for _ in range(3)), np.zeros(nodes), *(np.zeros(nodes, np.uint64) for _ in "ab"),
-            np.zeros(nodes * size, np.int32), _table(nodes),
-        )  # fmt: skip
-        self.chains = kernels.Chains(*(np.zeros(nodes, np.int32) for _ in range(3)))
+        kinds = [np.int32, np.int32, np.int32, np.float64, np.uint64, np.uint64]
+        self.texts = kernels.TextNodes._make([*_zeros(nodes, kinds), np.zeros(nodes * size, np.int32), _table(nodes)])
+        self.chains = kernels.FrameNodes._make(_zeros(nodes, 3 * [np.int32]))
         self.counters = np.zeros(kernels.COUNTERS, np.int64)
         self._spelled = np.zeros(4 * kernels.LONGEST + 8, np.uint8)
         self._found: kernels.Candidates | None = None
         self._begin(models, start)
 
-    def _begin(self, models: Sequence[LanguageModel], start: Sequence[Any] | None) -> None:
+    def _begin(self, models: Sequence[CTCLanguageModel], start: Sequence[Any] | None) -> None:
         states = [model.get_start_state() for model in models] if start is None else start
         if len(states) != len(models):
             raise CTCInputError(f"lm_start_state holds {len(states)} states: expected one for each language model")
@@ -96,11 +94,11 @@ class BeamSearch:
             row = file.row(state)[0]
             self.texts.states[at : at + len(row)] = row
         self.texts.hash[0] = self.texts.recent[0] = self.words.hash[0] = kernels.ROOT
-        self.words.ids[0] = kernels.FULL  # not looked up yet
+        self.words.ids[0] = FULL  # not looked up yet
         self.beams.last[0] = self.beams.first[0] = self.beams.end[0] = -1
         self.counters[[kernels.BEAMS, kernels.WORDS, kernels.TEXTS, kernels.CHAINS]] = 1
 
-    def _search(self, labels: int = 1) -> kernels.Search:
+    def _search(self, labels: int = 1) -> kernels.SearchArrays:
         """Return all arrays, with room for candidates of frames with that many likely labels."""
         room = self._width * labels
         if self._found is None or len(self._found.source) < room:
@@ -113,7 +111,7 @@ class BeamSearch:
             )  # fmt: skip
             self.counters[kernels.STAMP] = 0
         nodes = max(len(self.words.parent), len(self.texts.parent), len(self.chains.parent))
-        return kernels.Search(
+        return kernels.SearchArrays(
             self.counters, self.beams, self.words, self.texts, self.chains, self._found,
             np.empty(self._width, np.int32), self._spelled, np.empty(nodes, np.int32),
         )  # fmt: skip
@@ -152,10 +150,8 @@ class BeamSearch:
     def finish(self, most: int | None = None) -> list[OutputBeam]:
         """Return the beams with the ends of their texts scored, best first; the search can go on after."""
         search, width = self._search(), self._width
-        out = kernels.Finished(
-            *(np.empty(width, np.int32) for _ in range(6)), np.empty(width), np.empty(width),
-            np.empty((width + 1) * self._size, np.int32),
-        )  # fmt: skip
+        states = np.empty((width + 1) * self._size, np.int32)
+        out = kernels.FinishedBeams._make([*_zeros(width, [*6 * [np.int32], np.float64, np.float64]), states])
         counts = np.empty((width, 2), np.int64)
         kept = kernels.finish(
             self.scorers, search, float(self.settings.beam_prune_logp), width if most is None else most, out, counts
@@ -172,7 +168,7 @@ class BeamSearch:
         return found
 
     def _spelled_words(
-        self, out: kernels.Finished, counts: Longs
+        self, out: kernels.FinishedBeams, counts: Longs
     ) -> Iterator[tuple[list[str], list[tuple[int, int]]]]:
         """Yield the words of each beam and their frames."""
         rows, size = counts.sum(axis=0).tolist()
@@ -191,18 +187,20 @@ class BeamSearch:
         if not self._files:
             return None
         sizes = self.scorers.sizes.tolist()
-        states = [tuple(row[first:last].tolist()) for first, last in zip(sizes, sizes[1:], strict=False)]
+        states = [file.state(row[first:last]) for file, (first, last) in zip(self._files, pairwise(sizes), strict=True)]
         return states[0] if len(states) == 1 else states
 
 
-def _scorers(models: Sequence[LanguageModel], files: Sequence[KenlmWords], hotwords: HotwordScorer) -> Scorers:
+def _scorers(models: Sequence[CTCLanguageModel], files: Sequence[KenlmWords], hotwords: HotwordScorer) -> Scorers:
     # A kernel is compiled for each number of models: for one, four, sixteen.
     spare = 4 ** math.ceil(math.log(max(1, len(models)), 4)) - len(models)
-    arrays = tuple(file.model.model for file in files)
+    arrays = tuple(file.arrays for file in files)
     weights = [
         [model.alpha, model.beta, model.unk_score_offset, model.score_boundary, bool(model._unigram_set)]
         for model in models
     ]
+    if not np.isfinite([hotwords.weight, *(weight for row in weights for weight in row)]).all():
+        raise CTCInputError("a weight of a language model or of hotwords is not finite")
     return Scorers(
         arrays + spare * (_NO_MODEL,),
         tuple(model.trie for model in models) + spare * (NO_TRIE,),
@@ -214,6 +212,10 @@ def _scorers(models: Sequence[LanguageModel], files: Sequence[KenlmWords], hotwo
         hotwords.trie,
         hotwords.weight,
     )
+
+
+def _zeros(shape: int | tuple[int, int], types: Sequence[Any]) -> list[Any]:
+    return [np.zeros(shape, kind) for kind in types]
 
 
 def _table(nodes: int) -> Longs:
@@ -230,7 +232,7 @@ def _doubled(tree: Tree) -> Tree:
             parts.append(_table(2 * nodes))
         else:
             parts.append(np.concatenate((array, np.zeros_like(array))))
-    return type(tree)(*parts)
+    return type(tree)._make(parts)
 
 
 def _order_as_sets(likely: Ints, offsets: Longs) -> None:
@@ -239,6 +241,6 @@ def _order_as_sets(likely: Ints, offsets: Longs) -> None:
     Where a piece makes the next one begin a word, whatever beam it is in, the order of labels matters, and this is the
     one that pyctcdecode has.
     """
-    for first, last in zip(offsets.tolist(), offsets[1:].tolist(), strict=False):
+    for first, last in pairwise(offsets.tolist()):
         labels = likely[first:last].tolist()
         likely[first:last] = list(set(labels) | {labels[0]})  # the union copies, which may change the order

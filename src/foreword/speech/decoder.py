@@ -32,14 +32,14 @@ from foreword.speech.alphabet import Alphabet, verify_alphabet_coverage
 from foreword.speech.beam_search import BeamSearch, LabelTable
 from foreword.speech.lm import (
     AbstractLanguageModel,
+    CTCLanguageModel,
     HotwordScorer,
     KenlmWords,
-    LanguageModel,
     MultiLanguageModel,
     opened,
     words_of,
 )
-from foreword.speech.plain import Frames, OutputBeam, PlainSearch, SearchSettings
+from foreword.speech.plain import BeamSettings, Frames, OutputBeam, PlainSearch
 
 BatchBeam: TypeAlias = tuple[str, list[tuple[str, Frames]], float, float]
 """An ``OutputBeam`` without its state, as ``decode_beams_batch`` returns them."""
@@ -48,7 +48,7 @@ Result = TypeVar("Result")
 
 
 class BeamSearchDecoderCTC:
-    """A decoder of logit matrices. language_model: a ``LanguageModel``, several, or a class of your own.
+    """A decoder of logit matrices. language_model: a ``CTCLanguageModel``, several, or a class of your own.
 
     Decoders keep their language models in ``model_container``, so that processes forked by a pool find them there;
     ``cleanup`` and ``clear_class_models`` free them.
@@ -106,7 +106,7 @@ class BeamSearchDecoderCTC:
 
         Beams that differ only in words that the language model has forgotten are dropped, as only one text is wanted.
         """
-        settings = SearchSettings(beam_width, beam_prune_logp, token_min_logp, True)
+        settings = BeamSettings(beam_width, beam_prune_logp, token_min_logp, True)
         return self._best(HotwordScorer.build_scorer(hotwords, hotword_weight), settings, lm_start_state, logits)
 
     def decode_beams(
@@ -122,12 +122,12 @@ class BeamSearchDecoderCTC:
     ) -> list[OutputBeam]:
         """Return the best texts, best first, with language model state, frames of words and scores.
 
-        beam_width, beam_prune_logp, token_min_logp, prune_history: see ``SearchSettings``. hotwords: words and phrases
+        beam_width, beam_prune_logp, token_min_logp, prune_history: see ``BeamSettings``. hotwords: words and phrases
         that are likelier than the language model knows; hotword_weight: added for each. lm_start_state: the state of an
         earlier beam, if this text follows that one.
         """
         stream = self.stream(
-            SearchSettings(beam_width, beam_prune_logp, token_min_logp, prune_history),
+            BeamSettings(beam_width, beam_prune_logp, token_min_logp, prune_history),
             hotwords=hotwords, hotword_weight=hotword_weight, lm_start_state=lm_start_state,
         )  # fmt: skip
         stream.read(self.log_probabilities(logits))
@@ -144,7 +144,7 @@ class BeamSearchDecoderCTC:
         hotword_weight: float = 10.0,
     ) -> list[str]:
         """Return the best text of each matrix: on all cores by threads if ``pool`` is None, else by that pool."""
-        settings = SearchSettings(beam_width, beam_prune_logp, token_min_logp, True)
+        settings = BeamSettings(beam_width, beam_prune_logp, token_min_logp, True)
         return self._map(pool, self._best, logits_list, HotwordScorer.build_scorer(hotwords, hotword_weight), settings)
 
     def decode_beams_batch(
@@ -159,12 +159,12 @@ class BeamSearchDecoderCTC:
         hotword_weight: float = 10.0,
     ) -> list[list[BatchBeam]]:
         """Return the best texts of each matrix, as ``decode_batch`` does; without states."""
-        settings = SearchSettings(beam_width, beam_prune_logp, token_min_logp, prune_history)
+        settings = BeamSettings(beam_width, beam_prune_logp, token_min_logp, prune_history)
         return self._map(pool, self._beams, logits_list, HotwordScorer.build_scorer(hotwords, hotword_weight), settings)
 
     def stream(
         self,
-        settings: SearchSettings = SearchSettings(),  # noqa: B008 - it cannot change
+        settings: BeamSettings = BeamSettings(),  # noqa: B008 - it cannot change
         *,
         hotwords: Iterable[str] | None = None,
         hotword_weight: float = 10.0,
@@ -183,8 +183,8 @@ class BeamSearchDecoderCTC:
         labels = len(self._table.labels.kind)
         if logits.ndim != 2 or logits.shape[1] != labels or logits.dtype.kind not in "fiu":
             raise CTCInputError(
-                f"logits are {logits.dtype} {logits.shape}: expected numbers of the shape (frames, {labels}), one column "
-                f"for each label with the blank, which is column {self._alphabet.labels.index('')}"
+                f"logits are {logits.dtype} {logits.shape}: expected numbers of the shape (frames, {labels}), one "
+                f"column for each label with the blank, which is column {self._alphabet.labels.index('')}"
             )
         values = np.ascontiguousarray(logits, np.float64)
         logs = np.empty_like(values)
@@ -194,23 +194,25 @@ class BeamSearchDecoderCTC:
         return logs
 
     def _search(
-        self, hotwords: HotwordScorer, settings: SearchSettings, lm_start_state: Any = None
+        self, hotwords: HotwordScorer, settings: BeamSettings, lm_start_state: Any = None
     ) -> PlainSearch | BeamSearch:
         check_number("beam_width", settings.beam_width, whole=True, least=1)
         model = self._language_model
-        parts = model._language_models if isinstance(model, MultiLanguageModel) else [] if model is None else [model]
-        if not all(type(part) is LanguageModel and isinstance(part.scorer, KenlmWords) for part in parts):
+        several = model._language_models if isinstance(model, MultiLanguageModel) else None
+        given: list[Any] = several or ([] if model is None else [model])
+        parts = [part for part in given if type(part) is CTCLanguageModel and isinstance(part.scorer, KenlmWords)]
+        if len(parts) < len(given):
             return PlainSearch(self._alphabet, model, hotwords, settings, lm_start_state)
-        if lm_start_state is not None and not isinstance(model, MultiLanguageModel):
+        if lm_start_state is not None and not several:
             lm_start_state = [lm_start_state] if parts else None
         return BeamSearch(self._table, parts, hotwords, settings, lm_start_state)
 
-    def _best(self, hotwords: HotwordScorer, settings: SearchSettings, state: Any, logits: Array) -> str:
+    def _best(self, hotwords: HotwordScorer, settings: BeamSettings, state: Any, logits: Array) -> str:
         search = self._search(hotwords, settings, state)
         search.read(self.log_probabilities(logits))
         return search.finish(1)[0].text
 
-    def _beams(self, hotwords: HotwordScorer, settings: SearchSettings, state: Any, logits: Array) -> list[BatchBeam]:
+    def _beams(self, hotwords: HotwordScorer, settings: BeamSettings, state: Any, logits: Array) -> list[BatchBeam]:
         search = self._search(hotwords, settings, state)
         search.read(self.log_probabilities(logits))
         return [(text, frames, logit, score) for text, _, frames, logit, score in search.finish()]
@@ -221,7 +223,7 @@ class BeamSearchDecoderCTC:
         function: Callable[..., Result],
         logits_list: Sequence[Array],
         hotwords: HotwordScorer,
-        settings: SearchSettings,
+        settings: BeamSettings,
     ) -> list[Result]:
         work = partial(function, hotwords, settings, None)
         # Processes that are spawned find no language models in ``model_container``: those of a forked pool do.
@@ -249,7 +251,9 @@ class BeamSearchDecoderCTC:
             names = {path.name for path in Path(filepath).iterdir() if not path.name.startswith((".", "__"))}
         model = own._LANGUAGE_MODEL_SERIALIZED_DIRECTORY
         if own._ALPHABET_SERIALIZED_FILENAME not in names or (len(names) > 1 and model not in names):
-            raise CTCInputError(f"{filepath}: holds {', '.join(sorted(names)) or 'nothing'}: expected alphabet.json, {model}")
+            raise CTCInputError(
+                f"{filepath}: holds {', '.join(sorted(names)) or 'nothing'}: expected alphabet.json, {model}"
+            )
         return {
             "alphabet": os.path.join(filepath, own._ALPHABET_SERIALIZED_FILENAME),  # noqa: PTH118
             "language_model": os.path.join(filepath, model) if model in names else None,  # noqa: PTH118
@@ -261,7 +265,7 @@ class BeamSearchDecoderCTC:
         found = cls.parse_directory_contents(filepath)
         alphabet = Alphabet.loads(Path(str(found["alphabet"])).read_text("utf-8"))
         model = found["language_model"]
-        language_model = None if model is None else LanguageModel.load_from_dir(model, unigram_encoding)
+        language_model = None if model is None else CTCLanguageModel.load_from_dir(model, unigram_encoding)
         return cls(alphabet, language_model)
 
     @classmethod
@@ -287,7 +291,7 @@ def build_ctcdecoder(
     """Return a decoder for an acoustic model with these labels.
 
     kenlm_model_path: an ARPA file, a KenLM binary, one of our model folders, or a model. unigrams: the words that are
-    known, by default all that the language model lists. The rest: see ``LanguageModel``.
+    known, by default all that the language model lists. The rest: see ``CTCLanguageModel``.
     """
     alphabet = Alphabet.build_alphabet(labels)
     if kenlm_model_path is None:
@@ -300,5 +304,5 @@ def build_ctcdecoder(
         warnings.warn(
             "a KenLM binary without unigrams: every unfinished word counts as unknown", UserWarning, stacklevel=2
         )
-    language_model = LanguageModel(model, unigrams, alpha, beta, unk_score_offset, lm_score_boundary)
+    language_model = CTCLanguageModel(model, unigrams, alpha, beta, unk_score_offset, lm_score_boundary)
     return BeamSearchDecoderCTC(alphabet, language_model)

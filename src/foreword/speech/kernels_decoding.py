@@ -78,7 +78,7 @@ class Labels(NamedTuple):
 
 
 class Scorers(NamedTuple):
-    """What scores text. models, tries: of the language models, at least one, perhaps more than ``count``, which are not used.
+    """What scores text. models, tries: of the language models; those after the first ``count`` are not used.
 
     weights: float64 (count, 5); sizes: int64 (count + 1,), where each model's state begins; ends: int64 (count,), the
     id of ``</s>``. history: how many words
@@ -108,9 +108,10 @@ class Beams(NamedTuple):
     logit: Doubles
 
 
-class Words(NamedTuple):
+class PartNodes(NamedTuple):
     """Parts of words. parent, char, length, hot, known: int32; ids, places: int32 (nodes, models): the word in each
-    model, -2 before it is looked up, and its node in each trie, -1 outside. score: what it adds while unfinished."""
+    model, -2 before it is looked up, and its node in each trie, -1 outside. score: what it adds while unfinished.
+    """
 
     parent: Ints
     char: Ints
@@ -122,7 +123,7 @@ class Words(NamedTuple):
     hash: ULongs
 
 
-class Texts(NamedTuple):
+class TextNodes(NamedTuple):
     """Texts. word: the node of the last one; hot: how many are hotwords; raw: what the models add, hotwords left out.
 
     recent: hash of the last words; states: int32 (nodes * size,); slots: hash -> node, a table of ``native.hashing``.
@@ -138,7 +139,7 @@ class Texts(NamedTuple):
     slots: Longs
 
 
-class Chains(NamedTuple):
+class FrameNodes(NamedTuple):
     """Lists of word frames."""
 
     parent: Ints
@@ -164,14 +165,14 @@ class Candidates(NamedTuple):
     stamps: Ints
 
 
-class Search(NamedTuple):
+class SearchArrays(NamedTuple):
     """All arrays of one search. done: int32 (width,), scratch; spelled: uint8, scratch; mark: int32, scratch."""
 
     counters: Longs
     beams: Beams
-    words: Words
-    texts: Texts
-    chains: Chains
+    words: PartNodes
+    texts: TextNodes
+    chains: FrameNodes
     found: Candidates
     done: Ints
     spelled: Bytes
@@ -299,7 +300,9 @@ def likely_labels(logs: Doubles, least: float, labels: Ints, offsets: Longs) -> 
 
 
 @inlined
-def part_score(scorers: Scorers, search: Search, part: int, chars: Ints, first: int, last: int, fresh: bool) -> float:
+def part_score(
+    scorers: Scorers, search: SearchArrays, part: int, chars: Ints, first: int, last: int, fresh: bool
+) -> float:
     """Return what the word being spelled adds after some more characters. fresh: it begins with these."""
     words = search.words
     length = last - first + (0 if fresh else words.length[part])
@@ -330,7 +333,7 @@ def spelled_hash(hash: np.uint64, chars: Ints, first: int, last: int) -> np.uint
 
 
 @inlined
-def look_up(models: tuple[KenlmArrays, ...], model: int, search: Search, part: int) -> int:
+def look_up(models: tuple[KenlmArrays, ...], model: int, search: SearchArrays, part: int) -> int:
     """Return the id of a word in a model, 0 if it is unknown, FULL for a damaged file."""
     words, spelled = search.words, search.spelled
     length = words.length[part]
@@ -358,7 +361,7 @@ def look_up(models: tuple[KenlmArrays, ...], model: int, search: Search, part: i
 
 @inlined
 def word_score(
-    scorers: Scorers, search: Search, text: int, part: int, model: int, out: Ints, row: int
+    scorers: Scorers, search: SearchArrays, text: int, part: int, model: int, out: Ints, row: int
 ) -> tuple[float, int]:
     """Return log10 of a word after a text, with the offset of unknown words, and the status; writes the state after."""
     words = search.words
@@ -380,14 +383,14 @@ def word_score(
 
 
 @inlined
-def is_hot(scorers: Scorers, search: Search, part: int) -> int:
+def is_hot(scorers: Scorers, search: SearchArrays, part: int) -> int:
     """Return 1 if a word is a hotword, else 0."""
     node = search.words.hot[part]
     return 1 if node > 0 and scorers.hot.ends[node] else 0
 
 
 @kernel
-def completed(scorers: Scorers, search: Search, text: int, part: int) -> int:
+def completed(scorers: Scorers, search: SearchArrays, text: int, part: int) -> int:
     """Return the node of a text one word longer, a new one if need be; FULL for a damaged model."""
     texts, words, counters = search.texts, search.words, search.counters
     if words.length[part] == 0:
@@ -424,7 +427,7 @@ def completed(scorers: Scorers, search: Search, text: int, part: int) -> int:
 
 
 @inlined
-def add(search: Search, key: np.uint64, stamp: int, mask: int, count: int, logit: float) -> tuple[int, bool]:
+def add(search: SearchArrays, key: np.uint64, stamp: int, mask: int, count: int, logit: float) -> tuple[int, bool]:
     """Return the candidate with a key, and whether it is new; what it already has is added to the log-probability."""
     found = search.found
     slot = np.int64(mix(key)) & mask
@@ -443,7 +446,14 @@ def add(search: Search, key: np.uint64, stamp: int, mask: int, count: int, logit
 
 @kernel
 def extend(
-    labels: Labels, scorers: Scorers, search: Search, likely: Ints, first: int, last: int, logs: Doubles, frame: int
+    labels: Labels,
+    scorers: Scorers,
+    search: SearchArrays,
+    likely: Ints,
+    first: int,
+    last: int,
+    logs: Doubles,
+    frame: int,
 ) -> int:
     """List the candidates of a frame; return how many, or FULL."""
     counters, beams, words, texts, found = search.counters, search.beams, search.words, search.texts, search.found
@@ -592,7 +602,7 @@ def best(found: Candidates, count: int, width: int, prune: float) -> int:
 
 
 @inlined
-def add_word(labels: Labels, scorers: Scorers, search: Search, part: int, first: int, last: int) -> int:
+def add_word(labels: Labels, scorers: Scorers, search: SearchArrays, part: int, first: int, last: int) -> int:
     """Return the node of a part that is some characters longer."""
     words, counters = search.words, search.counters
     for at in range(first, last):
@@ -613,7 +623,7 @@ def add_word(labels: Labels, scorers: Scorers, search: Search, part: int, first:
 
 
 @inlined
-def seen_before(search: Search, text: int, hash: np.uint64, label: int, stamp: int, mask: int) -> bool:
+def seen_before(search: SearchArrays, text: int, hash: np.uint64, label: int, stamp: int, mask: int) -> bool:
     """Return whether a better beam has the same recent words, part and last label."""
     found = search.found
     key = fold(fold(search.texts.recent[text], hash), np.uint64(label))
@@ -627,7 +637,7 @@ def seen_before(search: Search, text: int, hash: np.uint64, label: int, stamp: i
 
 
 @kernel
-def keep(labels: Labels, scorers: Scorers, search: Search, kept: int, frame: int, distinct: bool) -> None:
+def keep(labels: Labels, scorers: Scorers, search: SearchArrays, kept: int, frame: int, distinct: bool) -> None:
     """Make the best candidates the next beams. distinct: drop those that differ only in words long past."""
     counters, beams, chains, found = search.counters, search.beams, search.chains, search.found
     width = len(search.done)
@@ -680,11 +690,12 @@ def keep(labels: Labels, scorers: Scorers, search: Search, kept: int, frame: int
 
 @kernel
 def advance(
-    labels: Labels, scorers: Scorers, search: Search, logs: Doubles, likely: Ints, offsets: Longs, longest: int,
+    labels: Labels, scorers: Scorers, search: SearchArrays, logs: Doubles, likely: Ints, offsets: Longs, longest: int,
     prune: float, distinct: bool, start: int,
 ) -> int:  # fmt: skip
     """Read frames from ``start`` on; return the frame for which an array is too small, or how many frames there are,
-    or FULL for a damaged language model. longest: characters of the longest label."""
+    or FULL for a damaged language model. longest: characters of the longest label.
+    """
     counters = search.counters
     width = len(search.done)
     for frame in range(start, len(logs)):
@@ -703,7 +714,7 @@ def advance(
     return len(logs)
 
 
-class Finished(NamedTuple):
+class FinishedBeams(NamedTuple):
     """Beams with their ends, (width,): text and part as nodes, chain, frames of the part, row of the state, scores.
 
     states: int32 ((width + 1) * size,).
@@ -721,7 +732,7 @@ class Finished(NamedTuple):
 
 
 @kernel
-def finish(scorers: Scorers, search: Search, prune: float, most: int, out: Finished, counts: Longs) -> int:
+def finish(scorers: Scorers, search: SearchArrays, prune: float, most: int, out: FinishedBeams, counts: Longs) -> int:
     """Score the ends of texts; write the beams, best first, at most ``most``; return how many, or FULL.
 
     counts: int64 (width, 2), out, how many words and characters each beam has. The search can go on after.
@@ -777,7 +788,7 @@ def finish(scorers: Scorers, search: Search, prune: float, most: int, out: Finis
 
 
 @inlined
-def count_words(search: Search, text: int, part: int) -> tuple[int, int]:
+def count_words(search: SearchArrays, text: int, part: int) -> tuple[int, int]:
     """Return how many words a beam has, and how many characters they have together."""
     words, texts = search.words, search.texts
     size = np.int64(words.length[part])
@@ -791,7 +802,14 @@ def count_words(search: Search, text: int, part: int) -> tuple[int, int]:
 
 @kernel
 def spell(
-    words: Words, texts: Texts, chains: Chains, out: Finished, counts: Longs, lengths: Ints, chars: Ints, frames: Ints
+    words: PartNodes,
+    texts: TextNodes,
+    chains: FrameNodes,
+    out: FinishedBeams,
+    counts: Longs,
+    lengths: Ints,
+    chars: Ints,
+    frames: Ints,
 ) -> None:
     """Write the words of beams: the length of each, its characters, and its first frame and the one after its last.
 
@@ -842,7 +860,7 @@ def renumber(mark: Ints, parents: Ints, count: int) -> int:
 
 
 @kernel
-def compact(search: Search) -> None:
+def compact(search: SearchArrays) -> None:
     """Drop all nodes that no beam needs."""
     counters, beams, words, texts, chains, mark = (
         search.counters, search.beams, search.words, search.texts, search.chains, search.mark
@@ -902,7 +920,7 @@ def compact(search: Search) -> None:
 
 
 @kernel
-def index_texts(search: Search) -> None:
+def index_texts(search: SearchArrays) -> None:
     """Write the table of texts."""
     texts = search.texts
     texts.slots[:] = 0

@@ -3,8 +3,8 @@
     score(word) = alpha · ln p(word | words before) + beta,    unknown words: log10 p + unk_score_offset
 
 A word that is not finished yet costs nothing while a known word begins so, and ``unk_score_offset`` otherwise. The
-classes have the names, arguments and numbers of pyctcdecode. ARPA and KenLM files, our n-gram models and anything with a
-``path`` are queried as KenLM binaries, by kernels; other models of words work too, in the plain search.
+classes have the names, arguments and numbers of pyctcdecode. ARPA and KenLM files, our n-gram models and anything
+with a ``path`` are queried as KenLM binaries, by kernels; other models of words work too, in the plain search.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from foreword.text.sources import read_lines
 from foreword.tokens.vocab import END
 
 FEWEST_KNOWN = 0.1
-"""Share of a word list that a language model has to know, or ``LanguageModel`` warns."""
+"""Share of a word list that a language model has to know, or ``CTCLanguageModel`` warns."""
 
 UNLIMITED = 1 << 30
 """The order of a model that remembers all words."""
@@ -117,6 +117,9 @@ class KenlmWords:
         self.model = model
         self.order = model.order
         self.final = int(model.words.file_ids([END.encode()])[0])
+        data = model.model.data.view()
+        data.flags.writeable = False  # as a mapped file is: kernels are compiled for one of the two only
+        self.arrays = model.model._replace(data=data)
 
     def __contains__(self, word: str) -> bool:
         return bool(self.ids([word])[0])
@@ -127,20 +130,27 @@ class KenlmWords:
 
     def start(self, boundary: bool) -> tuple[int, ...]:
         """Return the state after ``<s>``, or that of no context."""
-        return tuple((self.model.state_after_start() if boundary else self.model.null_state())[0].tolist())
+        return self.state((self.model.state_after_start() if boundary else self.model.null_state())[0])
+
+    def state(self, row: Ints) -> tuple[int, ...]:
+        """Return the words of a state and their back-off weights, without what the model does not look at."""
+        used = int(row[0])
+        return (*row[1 : 1 + used].tolist(), *row[self.order : self.order + used].tolist())
 
     def row(self, state: Any) -> Ints:
         """Return a state as the model takes it."""
+        row = self.model.null_state()
         try:
-            row = np.array([state], np.int32)
+            used = len(state) // 2
+            row[0, 0], row[0, 1 : 1 + used], row[0, self.order : self.order + used] = used, state[:used], state[used:]
             self.model.step(row, np.zeros(1, np.int64))
         except (TypeError, ValueError, OverflowError, SettingError) as error:
             raise CTCInputError(f"lm_start_state={state!r:.60}: expected a state that this decoder returned") from error
         return row
 
     def _read(self, state: Any, id: int) -> tuple[float, tuple[int, ...]]:
-        new, logs, _ = self.model.step(np.array([state], np.int32), np.array([id], np.int64))
-        return float(logs[0]), tuple(new[0].tolist())
+        new, logs, _ = self.model.step(self.row(state), np.array([id], np.int64))
+        return float(logs[0]), self.state(new[0])
 
     def step(self, state: Any, word: str) -> tuple[float, tuple[int, ...]]:
         """Return log10 of a word, and the state after it."""
@@ -162,7 +172,7 @@ class _Read:
         return self.model.next_logprobs(self.state)[0] / LN10
 
 
-class NextWords:
+class TokenWords:
     """Any language model of words as a scorer."""
 
     def __init__(self, model: NextToken[Any]) -> None:
@@ -187,7 +197,7 @@ class NextWords:
 
 
 def open_scorer(model: Any) -> WordScorer:
-    """Return the scorer of a model, an ARPA file or a KenLM binary, one of our folders, or an object with a ``path``."""
+    """Return the scorer of a model, an ARPA file, a KenLM binary, one of our folders, or an object with a ``path``."""
     model = opened(model)
     if isinstance(model, Path):
         if looks_like_kenlm(model):
@@ -198,10 +208,8 @@ def open_scorer(model: Any) -> WordScorer:
     if isinstance(model, NgramLM):
         if model.order > 1 and model.vocab.unknown == 0 and not method(model.smoothing, model.add).uniform:
             return KenlmWords(KenlmLM(build_kenlm(log10_of(model)), "the model", threads=1))
-        return NextWords(model)
-    if isinstance(model, NextToken):
-        return NextWords(model)
-    raise CTCInputError(f"a {type(model).__name__} is not a language model of words, nor a file of one")
+        return TokenWords(model)
+    return TokenWords(model)
 
 
 def opened(model: Any) -> Any:
@@ -212,7 +220,10 @@ def opened(model: Any) -> Any:
         if path.is_file() and (looks_like_kenlm(path) or looks_like_arpa(path)):
             return path
         model = load(path)
-    return model.model if isinstance(model, TextModel) else model
+    model = model.model if isinstance(model, TextModel) else model
+    if not isinstance(model, NextToken):
+        raise CTCInputError(f"a {type(model).__name__} is not a language model of words, nor a file of one")
+    return model
 
 
 def load_unigram_set_from_arpa(arpa_path: str) -> set[str]:
@@ -266,11 +277,11 @@ class AbstractLanguageModel(ABC):
         """Open a saved model."""
         raise NotImplementedError
 
-    def reset_params(self, **params: Any) -> None:
+    def reset_params(self, **params: Any) -> None:  # noqa: B027 - a model without weights has nothing to change
         """Change weights."""
 
 
-class LanguageModel(AbstractLanguageModel):
+class CTCLanguageModel(AbstractLanguageModel):
     """A model of words with its weights.
 
     kenlm_model: a path, a model or a folder, as ``open_scorer`` takes it. unigrams: the words that are known; without
@@ -309,7 +320,7 @@ class LanguageModel(AbstractLanguageModel):
             share = 1 - len(known) / len(words)
             warnings.warn(
                 f"{share:.1%} of the {len(words):,} unigrams are unknown to the language model: is it of another "
-                "language, or in capitals?",
+                "language, or upper case?",
                 UserWarning,
                 stacklevel=4,
             )
@@ -377,7 +388,7 @@ class LanguageModel(AbstractLanguageModel):
     def parse_directory_contents(filepath: str) -> dict[str, str]:
         """Return the paths of the three files of a folder: attributes, unigrams and the n-gram file."""
         names = {path.name for path in Path(filepath).iterdir() if not path.name.startswith((".", "__"))}
-        wanted = {LanguageModel._ATTRS_SERIALIZED_FILENAME, LanguageModel._UNIGRAMS_SERIALIZED_FILENAME}
+        wanted = {CTCLanguageModel._ATTRS_SERIALIZED_FILENAME, CTCLanguageModel._UNIGRAMS_SERIALIZED_FILENAME}
         rest = sorted(names - wanted)
         if not wanted <= names or len(rest) != 1 or Path(rest[0]).suffix not in MODEL_SUFFIXES:
             raise CTCInputError(
@@ -388,7 +399,7 @@ class LanguageModel(AbstractLanguageModel):
         return dict(zip(("json_attrs", "unigrams", "kenlm"), paths, strict=True))
 
     @classmethod
-    def load_from_dir(cls, filepath: str, unigram_encoding: str | None = None) -> LanguageModel:
+    def load_from_dir(cls, filepath: str, unigram_encoding: str | None = None) -> CTCLanguageModel:
         """Open what ``save_to_dir`` wrote."""
         files = cls.parse_directory_contents(filepath)
         with explained(f"{filepath}: cannot be read", catch=Exception, raises=CTCInputError):
@@ -405,7 +416,7 @@ MODEL_SUFFIXES = (".arpa", ".bin", ".binary")
 class MultiLanguageModel(AbstractLanguageModel):
     """Several language models; their scores are averaged."""
 
-    def __init__(self, language_models: list[LanguageModel]) -> None:
+    def __init__(self, language_models: list[CTCLanguageModel]) -> None:
         if len(language_models) < 2:
             raise CTCInputError(f"{len(language_models)} language models: expected at least two")
         self._language_models = language_models

@@ -41,9 +41,10 @@ class OutputBeam(NamedTuple):
     lm_score: float
 
 
-class SearchSettings(NamedTuple):
+class BeamSettings(NamedTuple):
     """beam_width: beams kept; beam_prune_logp: how far below the best one; token_min_logp: labels less likely than
-    this are skipped; prune_history: drop beams that differ only in words that the language model has forgotten."""
+    this are skipped; prune_history: drop beams that differ only in words that the language model has forgotten.
+    """
 
     beam_width: int = 100
     beam_prune_logp: float = -10.0
@@ -70,7 +71,7 @@ class PlainSearch:
         alphabet: Alphabet,
         model: AbstractLanguageModel | None,
         hotwords: HotwordScorer,
-        settings: SearchSettings,
+        settings: BeamSettings,
         start: Any = None,
     ) -> None:
         self.labels, self.is_bpe = alphabet.labels, alphabet.is_bpe
