@@ -288,6 +288,27 @@ def test_tables_without_a_header(foreword: Foreword, model: Path, tmp_path: Path
     assert f'{path}: no column "body"' in wrong.stderr
 
 
+def test_lines_of_text_have_no_columns(foreword: Foreword, model: Path, tmp_path: Path) -> None:
+    """Labels at the beginning of the lines would be read as words, and tell the answer."""
+    text = tmp_path / "labelled.txt"
+    text.write_text("".join(f"{label}\tsome words\n" for label in ("spam", "ham")))
+    result = foreword("classify", "predict", model, text)
+    assert result.exit_code == 0
+    assert "the lines begin with labels" in result.stderr
+    result = foreword("classify", "predict", model, text, "--text-column", 2)
+    assert result.exit_code == 2
+    assert "--format tsv" in result.stderr
+    result = foreword("classify", "predict", model, text, "--text-column", 2, "--no-header", "--format", "tsv")
+    assert result.stderr == ""
+    assert len(set(result.stdout.splitlines())) == 1
+
+
+def test_a_command_of_every_family_is_named(foreword: Foreword, model: Path) -> None:
+    result = foreword("classify", "evaluate", model, "x.tsv")
+    assert result.exit_code == 2
+    assert "there is foreword evaluate" in result.stderr
+
+
 def test_each_answer_comes_as_soon_as_its_line(model: Path) -> None:
     command = [sys.executable, "-m", "foreword", "classify", "predict", str(model)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as process:

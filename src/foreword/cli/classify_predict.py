@@ -66,13 +66,18 @@ def predict(
     from foreword.cli.labelled import column
     from foreword.cli.models import load_able
     from foreword.cli.printing import flush, write_text
-    from foreword.text.rows import RowReading, read_rows
+    from foreword.text.rows import RowReading, format_of, read_rows
 
+    is_text = (format or format_of(file) or "text") == "text"
+    if is_text and (text_column is not None or header is not None):
+        raise SettingError(f"{file} is read as lines of text, which have no columns: --format tsv or csv reads columns")
     batches = read_rows(file, RowReading(column(text_column), format, errors, header=header))
     loaded = load_able(model, "classify")
     wanted = _known(label or [], loaded)
     most = len(loaded.classes_) if wanted or (output.as_json and k is None) else k or 1
-    for rows in batches:
+    for number, rows in enumerate(batches):
+        if is_text and number == 0:
+            _warn_of_labels(list(rows.texts.strings()), loaded, file)
         found = ranked(loaded, list(rows.texts.strings()), most)
         if output.as_json:
             listed = k or (most if probabilities else 0)
@@ -97,6 +102,15 @@ def ranked(model: LabelModel, texts: list[str], k: int) -> Iterator[Ranked]:
 def as_line(ranks: Ranked, probabilities: bool) -> str:
     """Return the labels of one text as a line, with their probabilities if asked for."""
     return "\t".join(f"{label}\t{value:.6g}" if probabilities else str(label) for label, value in ranks) + "\n"
+
+
+def _warn_of_labels(lines: list[str], model: LabelModel, file: str) -> None:
+    """Warn where the lines begin with labels, which would be read as words."""
+    from foreword.cli.printing import print_message
+
+    names = {str(name) for name in model.classes_}
+    if lines and all("\t" in line and line.split("\t")[0] in names for line in lines):
+        print_message(f"{file}: the lines begin with labels, which are read as words: --format tsv reads columns")
 
 
 def _known(labels: list[str], model: LabelModel) -> list[str]:

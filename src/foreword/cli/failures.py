@@ -64,6 +64,7 @@ class Commands(CommandGroup):
             sys.stdout.flush()  # here, where a closed pipe is still handled
         except BaseException as error:
             _hint_at_settings(error)
+            _hint_at_commands(error, ctx)
             line, status = message_of(error)
             if status is None or (ctx.params.get("debug") and line):
                 raise
@@ -120,6 +121,13 @@ def _hint_at_settings(error: Any) -> None:
         setting = unknown.lstrip("-").replace("-", "_")
         error.message = f"no option {unknown}: a setting of the model is given as --set {setting}=VALUE"
         error.possibilities = None
+
+
+def _hint_at_commands(error: Any, root: Any) -> None:
+    """Explain ``foreword classify evaluate``: some commands take models of every family."""
+    unknown = re.fullmatch(r"No such command '([\w-]+)'\.?", str(getattr(error, "message", "")))
+    if unknown and unknown[1] in root.command.commands:
+        error.message = f"No such command {error.ctx.info_name} {unknown[1]}: there is foreword {unknown[1]}"
 
 
 @contextmanager
