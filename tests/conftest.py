@@ -1,4 +1,4 @@
-"""What all tests share: Ctrl-C that works, the order of the files, and one browser per process."""
+"""What all tests share: Ctrl-C that works, the order of the files, skips without torch, one browser per process."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import chain, groupby, zip_longest
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from foreword.errors import MissingExtraError
 
 TESTS = Path(__file__).parent
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
@@ -43,6 +46,40 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     nothing: list[pytest.Item] = []
     in_turn = chain.from_iterable(zip_longest(files[:half], files[half:], fillvalue=nothing))
     items[:] = chain.from_iterable(in_turn)
+
+
+NO_TORCH = "torch is not installed"
+
+
+class WithoutTorch(pytest.Module):
+    """A file of tests that is skipped where it imports torch, which is not installed."""
+
+    def collect(self) -> Any:
+        try:
+            return super().collect()
+        except Exception as error:
+            if "torch" in str(error):
+                pytest.skip(NO_TORCH, allow_module_level=True)
+            raise
+
+
+if find_spec("torch") is None:  # an optional dependency, without wheels for every version of Python
+
+    def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
+        module: pytest.Module = WithoutTorch.from_parent(parent, path=module_path)
+        return module
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+        """Skip a test that needs torch on its way."""
+        report = yield
+        if (
+            call.excinfo
+            and call.excinfo.errisinstance((ImportError, MissingExtraError))
+            and "torch" in str(call.excinfo.value)
+        ):
+            report.outcome, report.longrepr = "skipped", (str(item.path), 0, f"Skipped: {NO_TORCH}")
+        return report
 
 
 @pytest.fixture(scope="session")

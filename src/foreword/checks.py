@@ -55,7 +55,8 @@ def check_sentences(sentences: object) -> None:
 
 
 def _named(value: object) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
+    name = type(value).__name__
+    return "None" if value is None else f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def list_of_texts(texts: Iterable[str]) -> list[str]:

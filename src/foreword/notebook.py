@@ -28,7 +28,8 @@ class ShownInNotebook:
         facts = {
             name.replace("_", " ").strip(): value
             for name, value in self.notebook_facts().items()
-            if isinstance(value, str | int | float) and not name.startswith("_")
+            if not name.startswith("_")
+            and (isinstance(value, str | int | float) or type(value).__module__.startswith("foreword."))
         }
         return html_table(type(self).__name__, (), list(facts.items()))
 

@@ -53,6 +53,12 @@ def test_models_show_their_settings() -> None:
     assert {"NgramLM", "order", "4"} <= set(cells.texts)
 
 
+def test_models_of_texts_show_their_parts() -> None:
+    cells = shown(TextLM(WordTokenizer(), NgramLM(2)).fit(TEXTS))
+    assert any(text.startswith("NgramLM(") for text in cells.texts)
+    assert any(text.startswith("WordTokenizer(") for text in cells.texts)
+
+
 def test_an_explanation_shows_its_terms_escaped() -> None:
     classifier = TextClassifier(BagOfWords(), NaiveBayes()).fit(TEXTS, ["one", "two", "two"] * 8)
     cells = shown(classifier.explain("a <script>dog</script>"))
