@@ -103,7 +103,7 @@ def run(count: int, held: int, epochs: int, *, tones: bool, noise: float, seed: 
     heard, unheard = [frames(each, TRAIN_VOICES) for each in train], [frames(each, TEST_VOICES) for each in test]
     vocab = Vocab([*map(str, range(10)), "</s>"], unknown=None)
     model = NgramLM(2, "witten-bell").fit(Corpus.from_ids(numbers(2000, seed + 3), vocab))
-    recogniser = Recogniser(len(vocab), seed=seed, epochs=epochs, rate=1e-2)
+    recogniser = Recogniser(len(vocab), stack=1, augment=False, seed=seed, epochs=epochs, rate=1e-2)
     for step in recogniser.train((heard, train)):
         if step.done % count < 8:
             sys.stderr.write(f"{step.done / step.total:4.0%}  loss {step.loss:.3f}\n")

@@ -41,9 +41,9 @@ from foreword.tokens.corpus import Corpus
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results" / "spoken_digits.json"
 SEED, RATE, DECIBELS = 0, 8000, 10.0
-TRAIN_STRINGS, TEST_STRINGS, TEXTS = 600, 200, 20_000
-STRING_EPOCHS = 8
-WEIGHTS = (0.2, 0.4, 0.6, 0.8, 1.0)
+TRAIN_STRINGS, TUNED_STRINGS, TEST_STRINGS, TEXTS = 400, 40, 200, 20_000
+STRING_EPOCHS, WIDTH = 6, 8
+WEIGHTS = (0.3, 0.6, 0.9)
 
 
 def learnt(recordings: Sequence[Recording], seed: int = SEED) -> tuple[SpeechRecogniser, float]:
@@ -98,7 +98,7 @@ def strings(train: list[Recording], test: list[Recording]) -> dict[str, Any]:
     random = np.random.default_rng(SEED)
     heard, tuned, unheard = (
         [spoken(moment(random), part, random) for _ in range(count)]
-        for part, count in ((train, TRAIN_STRINGS), (train, TEST_STRINGS // 2), (test, TEST_STRINGS))
+        for part, count in ((train, TRAIN_STRINGS), (train, TUNED_STRINGS), (test, TEST_STRINGS))
     )
     recogniser.model.training = replace(recogniser.model.training, epochs=STRING_EPOCHS)
     began = time.process_time()
@@ -106,15 +106,17 @@ def strings(train: list[Recording], test: list[Recording]) -> dict[str, Any]:
     seconds = time.process_time() - began
     save(recogniser, kept("strings"))
     model = digit_model(recogniser, random)
-    rates = {weight: recogniser.measure(tuned, language_model=model, weight=weight).rate for weight in WEIGHTS}
+    fused = {"width": WIDTH, "language_model": model}
+    rates = {weight: recogniser.measure(tuned, **fused, weight=weight).rate for weight in WEIGHTS}
     weight = min(rates, key=rates.__getitem__)
     return {
         "frames": recogniser.measure(unheard, width=0).to_json(),
-        "beam": recogniser.measure(unheard).to_json(),
-        "beam_and_5-grams": recogniser.measure(unheard, language_model=model, weight=weight).to_json(),
+        "beam": recogniser.measure(unheard, width=WIDTH).to_json(),
+        "beam_and_5-grams": recogniser.measure(unheard, **fused, weight=weight).to_json(),
         "weight": weight,
         "cpu_seconds": seconds,
         "decibels": DECIBELS,
+        "beam_width": WIDTH,
         "train_strings": TRAIN_STRINGS,
     }
 

@@ -243,13 +243,7 @@ _ENTRIES = (
         aliases={"hidden": "units", "embedding": "words"}, network=True,
     ),
     Kind(
-        "recogniser", "foreword.speech.recogniser:Recogniser", "speech",
-        names={
-            "ctc": {
-                "units": 64, "layers": 2, "stack": 2, "dropout": 0.2, "augment": True, "epochs": 24, "batch": 16,
-                "rate": 6e-3,
-            },
-        },
+        "recogniser", "foreword.speech.recogniser:Recogniser", "speech", names={"speech": {}},
         training=("valid", "resume"), aliases={"hidden": "units"}, network=True,
     ),
     Kind("bm25", "foreword.search.bm25:BM25", "search"),

@@ -15,18 +15,7 @@ from .conftest import Foreword
 
 PITCHES = {"low": 500, "high": 2300}
 SMALL = [
-    "--set",
-    "units=16",
-    "--set",
-    "layers=1",
-    "--set",
-    "rate=0.02",
-    "--set",
-    "dropout=0",
-    "--set",
-    "augment=false",
-    "--set",
-    "epochs=16",
+    f"--set={setting}" for setting in ("units=16", "stack=1", "augment=false", "rate=0.02", "dropout=0", "epochs=16")
 ]
 
 
@@ -101,9 +90,9 @@ def test_a_language_model_trained_with_its_tokenizer(
 
 
 def test_a_stopped_training_resumes(table: Path, tmp_path: Path, foreword: Foreword) -> None:
-    call = ["speech", "train", table, "-o", tmp_path / "model", *SMALL[:-1]]
-    assert foreword(*call, "epochs=1", "--quiet").exit_code == 0
-    result = foreword(*call, "epochs=1", "--resume")
+    call = ["speech", "train", table, "-o", tmp_path / "model", *SMALL]
+    assert foreword(*call, "--set=epochs=1", "--quiet").exit_code == 0
+    result = foreword(*call, "--set=epochs=1", "--resume")
     assert "nothing to resume" in result.stderr
 
 

@@ -34,7 +34,7 @@ def said(text: str, random: np.random.Generator) -> Recording:
 def speaking(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     random, registry = np.random.default_rng(0), Registry()
     recordings = [said(" ".join(random.choice(list(PITCHES), random.integers(1, 4))), random) for _ in range(40)]
-    model = Recogniser(units=16, rate=0.02, epochs=14)
+    model = Recogniser(units=16, stack=1, augment=False, rate=0.02, epochs=14)
     registry.add("tones", SpeechRecogniser(WordTokenizer(), model, hop=0.02).fit(recordings), "Tones")
     running = Running(Lab(registry, LearningText(lambda: texts), tmp_path_factory.mktemp("lab"), starters=False))
     yield running

@@ -86,14 +86,16 @@ def train(
     tokens: Annotated[
         Literal["word", "character"], typer.Option(help="Symbols that the network predicts: words where they are few.")
     ] = "word",
-    rate: Annotated[int, typer.Option(min=1000, help="Samples a second that recordings are converted to.")] = 8000,
+    sample_rate: Annotated[
+        int, typer.Option("--sample-rate", min=1000, help="Samples a second that recordings are converted to.")
+    ] = 8000,
     settings: SetOption = None,
     valid: Annotated[
         str | None, typer.Option(metavar="RECORDINGS", help="Recordings on which the best epoch is chosen.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume a training that was stopped.")] = False,
     overwrite: Overwrite = False,
-    device: DeviceOption = "cpu",
+    device: DeviceOption = None,
     output: OutputOptions,
 ) -> None:
     """Learn to recognise speech from recordings and their texts, and save the recogniser.
@@ -107,7 +109,7 @@ def train(
 
     kind = kinds.KINDS["recogniser"]
     check_output(out, folder=True, kind=kind.name, overwrite=overwrite or resume)
-    given = {**kind.names["ctc"], **parse_settings(settings, "speech", kind.home, without=["device", "symbols"])}
+    given = parse_settings(settings, "speech", kind.home, without=["device", "symbols"])
 
     from foreword.pipeline.fitting import Output, run_network
     from foreword.pipeline.speech import SpeechRecogniser
@@ -117,7 +119,7 @@ def train(
     if nothing_to_resume(target, kind):
         return
     symbols = kinds.resolve(kinds.KINDS[tokens].home)()
-    recogniser = SpeechRecogniser(symbols, kinds.build(kind, {**given, "device": device}), rate=rate)
+    recogniser = SpeechRecogniser(symbols, kinds.build(kind, {**given, "device": device}), rate=sample_rate)
     with job(output, out, kind="speech-recogniser") as work:
         recordings = read_all(files, work.meter)
         held_out = None if valid is None else read_all([valid], work.meter)

@@ -94,13 +94,11 @@ def prepare(lab: Lab) -> None:
     built: list[SpeechRecogniser] = []
 
     def work(_: Job) -> Iterator[Step]:
-        from foreword import kinds
         from foreword.pipeline.speech import SpeechRecogniser
+        from foreword.speech.recogniser import Recogniser
         from foreword.tokens.words import WordTokenizer
 
-        kind = kinds.KINDS["recogniser"]
-        model = kinds.build(kind, {**kind.names["ctc"], "seconds": SECONDS})
-        built.append(SpeechRecogniser(WordTokenizer(), model))
+        built.append(SpeechRecogniser(WordTokenizer(), Recogniser(seconds=SECONDS)))
         yield from built[0].train(spoken_digits("train"))
 
     lab.jobs.add(TITLE, work, lambda: lab.registry.add("digits", built[0], TITLE).name, starter=True)

@@ -13,7 +13,6 @@ from typing import Self
 
 import numpy as np
 
-from foreword import kinds
 from foreword.arrays import Doubles, Floats
 from foreword.checks import check_numbers, saveable
 from foreword.errors import InputError
@@ -60,7 +59,7 @@ class SpeechRecogniser(ShownInNotebook):
         self, tokenizer: TextTokenizer, model: Recogniser | None = None, *, rate: int = 8000, hop: float = 0.015
     ) -> None:
         self.tokenizer, self.rate, self.hop = tokenizer, rate, hop
-        self.model: Recogniser = model or kinds.build(kind := kinds.KINDS["recogniser"], kind.names["ctc"])
+        self.model = model or Recogniser()
         check_numbers(self, "rate", whole=True, least=1000)
         check_numbers(self, "hop", above=0, most=0.1)
 

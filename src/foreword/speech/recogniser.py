@@ -38,7 +38,7 @@ from foreword.training.task import BatchTask, Loss
 
 PARTS = ("input", "recurrent", "input_bias", "recurrent_bias")
 SIZES = ("bands", "units", "layers", "stack")
-OPTIONS: dict[str, Any] = {"augment": False, "stack": 1}
+OPTIONS: dict[str, Any] = {"augment": True, "stack": 3}
 TRAINED = ("epochs", "batch", "rate", "clip")
 
 Recordings = tuple[Sequence[Floats], Sequence[Sequence[int]]]
@@ -63,7 +63,7 @@ class Recogniser(NeuralModel[Recordings]):
     """
 
     TRAINING: ClassVar[Training] = Training(
-        epochs=15, batch=8, optimiser="adam", rate=5e-3, hold=0.5, last_rate=0.05, clip=1.0, weight_decay=0.0,
+        epochs=24, batch=8, optimiser="adam", rate=4e-3, hold=0.5, last_rate=0.05, clip=1.0, weight_decay=0.0,
         averages=(),
     )  # fmt: skip
     DROPOUT: ClassVar[Dropout] = Dropout(words=0.0, input=0.0, between=0.1, output=0.1, recurrent=0.0)
@@ -76,7 +76,7 @@ class Recogniser(NeuralModel[Recordings]):
         symbols: int | None = None,
         *,
         bands: int = 26,
-        units: int = 48,
+        units: int = 64,
         layers: int = 1,
         dropout: Dropout | float | None = None,
         training: Training | None = None,
@@ -110,7 +110,7 @@ class Recogniser(NeuralModel[Recordings]):
         """The id of CTC's blank, after all symbols."""
         return self.symbols
 
-    def steps(self, sound: Floats) -> int:
+    def step_count(self, sound: Floats) -> int:
         """Return the number of steps in which a recording is read."""
         return -(-len(sound) // self.stack)
 
@@ -142,8 +142,11 @@ class Recogniser(NeuralModel[Recordings]):
             self._check(sounds)
             for index, (sound, text) in enumerate(zip(sounds, labels, strict=True)):
                 needed = len(text) + sum(one == other for one, other in pairwise(text))
-                if self.steps(sound) < needed:
-                    raise InputError(f"sound {index} has {self.steps(sound)} frames: its text needs {needed} or more")
+                if self.step_count(sound) < needed:
+                    raise InputError(
+                        f"sound {index} has {self.step_count(sound)} steps of {self.stack} frames: its text needs "
+                        f"{needed} or more, as with a lower stack"
+                    )
         if not self.symbols:
             self.set_symbols(1 + max((max(labels, default=0) for labels in data[1]), default=0))
         task = RecogniserTask(self, *data)
@@ -211,7 +214,7 @@ class Recogniser(NeuralModel[Recordings]):
     ) -> tuple[Tensor, Tensor]:
         """Return log-probabilities (T, B, V + 1) of a batch, and the number of steps of each recording."""
         device = weights["bias"].device
-        lengths = longs([self.steps(each) for each in sounds], device)
+        lengths = longs([self.step_count(each) for each in sounds], device)
         x = padded_vectors(sounds, device)
         if self.stack > 1:
             x = pad(x, (0, 0, 0, 0, 0, -len(x) % self.stack))

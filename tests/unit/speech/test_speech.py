@@ -82,7 +82,7 @@ def test_c03_a_recogniser_of_tones() -> None:
         return [[(begin + step) % 4 for step in range(int(random.integers(2, 5)))] for begin in first]
 
     train, test = played(60), played(30)
-    model = Recogniser(5, units=16, rate=0.02, epochs=12)
+    model = Recogniser(5, units=16, stack=1, augment=False, rate=0.02, epochs=12)
     losses = [step.loss for step in model.train(([melody(each, random) for each in train], train))]
     assert losses[-1] < 0.5 * losses[0]
     clear, noisy = ([melody(each, random, noise) for each in test] for noise in (0.05, 0.6))
@@ -159,15 +159,15 @@ def test_a_training_with_distortions_resumes_to_the_bit(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     said = [[0, 1], [2], [3, 0], [1, 1]]
     data = ([melody(each, random) for each in said], said)
-    whole = Recogniser(4, units=6, augment=True, epochs=4, batch=2).fit(data)
-    stopped = Recogniser(4, units=6, augment=True, epochs=4, batch=2)
+    whole = Recogniser(4, units=6, stack=1, epochs=4, batch=2).fit(data)
+    stopped = Recogniser(4, units=6, stack=1, epochs=4, batch=2)
     checkpoint = Checkpoint(tmp_path / "run")
     for step in stopped.train(data, checkpoint=checkpoint):
         if step.done == 6:
             checkpoint.ask()
         if step.done == 10:
             break
-    resumed = Recogniser(4, units=6, augment=True, epochs=4, batch=2)
+    resumed = Recogniser(4, units=6, stack=1, epochs=4, batch=2)
     first = next(steps := resumed.train(data, checkpoint=Checkpoint(tmp_path / "run")))
     assert first.done > 6
     for _ in steps:
@@ -177,8 +177,8 @@ def test_a_training_with_distortions_resumes_to_the_bit(tmp_path: Path) -> None:
 
 def test_a_text_that_needs_more_frames_is_refused() -> None:
     frames = np.zeros((3, 26), np.float32)
-    with pytest.raises(InputError, match="sound 0 has 3 frames: its text needs 4 or more"):
-        Recogniser(4).fit(([frames], [[1, 1, 2]]))
+    with pytest.raises(InputError, match="sound 0 has 3 steps of 1 frames: its text needs 4 or more"):
+        Recogniser(4, stack=1).fit(([frames], [[1, 1, 2]]))
 
 
 def test_a_saved_recogniser_hears_the_same(tmp_path: Path) -> None:
