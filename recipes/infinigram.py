@@ -140,7 +140,8 @@ def penn_networks(parts: Parts, asked: argparse.Namespace) -> tuple[dict[str, Sc
         if time.perf_counter() - told > 30:
             told = time.perf_counter()
             say(f"LSTM: {step.done / step.total:.0%}")
-    found = {"LSTM": {part: network.logprobs(whole[part]) for part in ("valid", "test")}}
+    title = f"LSTM of 256 units, epochs: {asked.epochs}"
+    found = {title: {part: network.logprobs(whole[part]) for part in ("valid", "test")}}
     for name in MIXTURES["5-gram+awd-lstm"][1:] if asked.logs else ():
         found[name] = {part: np.load(asked.logs / f"{name}.{part}.npy") for part in ("valid", "test")}
     drafts = []
@@ -173,8 +174,9 @@ def table(rows: list[dict[str, Any]], drafts: list[dict[str, Any]]) -> str:
     of = {row["text"]: row for row in rows if "matched" in row}
     matched = " | ".join(f"{of[text]['matched']:.1f}" for text in texts)
     zeros = " | ".join(f"{of[text]['unsmoothed_zeros']:.0%}" for text in texts)
-    lines += [f"| *words matched, mean* | {matched} |", f"| *zeros without smoothing* | {zeros} |", ""]
-    lines += ["| drafts from | temperature | tokens per step of the LSTM |", "|---|---|---|"]
+    lines += [f"| *words matched, mean* | {matched} |", f"| *zeros without smoothing* | {zeros} |"]
+    if drafts:
+        lines += ["", "| drafts from | temperature | tokens per step of the LSTM |", "|---|---|---|"]
     lines += [f"| {row['drafts']} | {row['temperature']:g} | {row['acceptance_length']:.2f} |" for row in drafts]
     return "\n".join(lines) + "\n"
 
