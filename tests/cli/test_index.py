@@ -121,7 +121,9 @@ def test_small_texts_and_long_queries(foreword: Foreword, tmp_path: Path) -> Non
         assert foreword("index", "count", tmp_path / "index", words).stdout == f"{expected}\n"
     spans = foreword("index", "spans", tmp_path / "index", " ".join("a" * 1000), "--json")
     assert {(span["end"] - span["begin"]) for span in json.loads(spans.stdout)["spans"]} == {4}
-    assert foreword("index", "count", tmp_path / "index", "").stdout.strip().isdigit()
+    for command in ("count", "find", "document"):
+        refused = foreword("index", command, tmp_path / "index", " ")
+        assert "expected words to look for" in refused.stderr
 
 
 def test_a_draft_from_an_index_of_another_vocabulary_is_refused(

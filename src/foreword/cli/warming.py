@@ -118,6 +118,7 @@ CHAINS: dict[str, tuple[str, ...]] = {
     ),
     "indexes": (
         "index build text.txt -o runs",
+        "index build text.txt -o bounded --memory 64M",
         "index count runs 'the cat'",
         "index find runs 'the cat'",
         "index context runs 'the cat'",

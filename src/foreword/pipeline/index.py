@@ -181,12 +181,12 @@ class TextIndex(ShownInNotebook):
 
     def count(self, text: str) -> int:
         """Return how often a text stands in the index, as a run of tokens."""
-        ids, unknown = self._encode(text)
+        ids, unknown = self._encode_run(text)
         return 0 if np.count_nonzero(unknown) else self.index.count(ids)
 
     def find(self, text: str, limit: int | None = 10) -> list[Place]:
         """Return where a text stands, the first ``limit`` places."""
-        ids, unknown = self._encode(text)
+        ids, unknown = self._encode_run(text)
         return [] if unknown.any() else self.places(ids, limit)
 
     def places(self, ids: Ids, limit: int | None = 10) -> list[Place]:
@@ -255,6 +255,13 @@ class TextIndex(ShownInNotebook):
         number = np.count_nonzero(unknown)
         if number and number == text.split().count(UNKNOWN):
             unknown[:] = False
+        return ids, unknown
+
+    def _encode_run(self, text: str) -> tuple[Longs, Bools]:
+        """Return what ``_encode`` does; an InputError if there is no token to look for."""
+        ids, unknown = self._encode(text)
+        if len(ids) == 0:
+            raise InputError(f"{text!r} has no token: expected words to look for")
         return ids, unknown
 
     def _place(self, document: int, offset: int, length: int) -> Place:
