@@ -190,3 +190,30 @@ def test_datatrove_s_perplexity_is_the_same(theirs: Any, monkeypatch: pytest.Mon
         found.append([model.get_perplexity(text) for text in documents])
         assert isinstance(model.model, module.Model)
     assert found[0] == found[1]
+
+
+def test_data_juicer_s_filter_computes_the_same(theirs: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """data-juicer's PerplexityFilter over CCNet's pair, with the original modules and with ours."""
+    module = pytest.importorskip("data_juicer.ops.filter.perplexity_filter")
+    import sentencepiece
+
+    import foreword.compat.sentencepiece as our_pieces
+
+    folder = Path(os.environ.get("FOREWORD_DATA", "")) / "formats" / "ccnet"
+    if not os.environ.get("FOREWORD_DATA") or not folder.is_dir():
+        pytest.skip("$FOREWORD_DATA/formats/ccnet is not there")
+    with lzma.open(folder / "en.arpa.bin.xz") as file:
+        (tmp_path / "en.arpa.bin").write_bytes(file.read())
+    with lzma.open(folder / "expected.json.xz") as file:
+        documents = [row["text"] for row in json.loads(file.read())]
+    found = []
+    for kenlm, pieces in ((theirs, sentencepiece), (ours, our_pieces)):
+        models = {"sp": pieces.SentencePieceProcessor(), "kl": kenlm.Model(str(tmp_path / "en.arpa.bin"))}
+        models["sp"].load(str(folder / "en.sp.model"))
+        monkeypatch.setattr(module, "prepare_model", lambda model_type, lang: model_type[:2].replace("ke", "kl"))
+        monkeypatch.setattr(module, "get_model", models.__getitem__)
+        filter = module.PerplexityFilter(lang="en")
+        samples: dict[str, Any] = {filter.text_key: documents, module.Fields.stats: [{} for _ in documents]}
+        stats = filter.compute_stats_batched(samples)[module.Fields.stats]
+        found.append([row[module.StatsKeys.perplexity] for row in stats])
+    assert found[0] == found[1]

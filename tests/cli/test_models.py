@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 import math
+import os
 from pathlib import Path
 from typing import Any, Literal
 
@@ -173,6 +175,17 @@ def test_generation_is_the_models_own(foreword: Foreword, shelf: Path) -> None:
 def test_several_texts_have_several_seeds(foreword: Foreword, shelf: Path) -> None:
     result = foreword("generate", shelf / "model", "-n", 3, "--seed", 5, "--json")
     assert [json.loads(line)["seed"] for line in result.stdout.splitlines()] == [5, 6, 7]
+
+
+def test_a_model_that_cannot_write_prints_no_prompt(foreword: Foreword, tmp_path: Path) -> None:
+    """A KenLM binary without words scores text and cannot generate any: one line, and nothing before it."""
+    source = Path(os.environ.get("FOREWORD_DATA", "/nowhere")) / "formats" / "kenlm" / "probing_novocab.bin.xz"
+    if not source.exists():
+        pytest.skip("$FOREWORD_DATA has no formats/kenlm")
+    (tmp_path / "a.bin").write_bytes(lzma.decompress(source.read_bytes()))
+    result = foreword("generate", tmp_path / "a.bin", "--prompt", "the")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "holds no words" in result.stderr
 
 
 def test_the_prompt_may_come_from_standard_input(foreword: Foreword, shelf: Path) -> None:

@@ -86,7 +86,7 @@ def generate(
             facts = {"prompt": start, "text": "".join(pieces), "seed": number}
             write_json(facts | ({"acceptance_length": drafts["acceptance"].length} if drafts else {}))
             continue
-        write_text(start)
+        write_text(start + next(pieces, ""))  # together, so that an error does not follow half a line
         for piece in pieces:
             write_text(piece)
             flush()
