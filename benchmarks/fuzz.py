@@ -18,6 +18,7 @@ import struct
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from mmap import PAGESIZE, mmap
 from pathlib import Path
@@ -172,6 +173,41 @@ def _lines(text: bytearray, rng: random.Random, _: Sequence[bytes]) -> bytearray
         case _:
             del lines[one]
     return bytearray(b"\n".join(lines))
+
+
+# Damage to a tree of JSON
+
+
+STRANGE: tuple[Any, ...] = (
+    None, True, False, "", "x", "1", [], {}, [1, 2], {"a": 1}, -1, 0, 1, 2, 3, 1000, 2**31, 2**63, -(2**63), 10**400,
+    0.5, -0.5, 1e308, 1e-308, 1.5,
+)  # fmt: skip
+
+
+def change_json(facts: dict[str, Any], rng: random.Random) -> None:
+    """Another value somewhere, one that is gone, or one that stands where another stood."""
+    places = [place for place in _places(facts) if place[1] not in ("format", "version", "foreword", "files", "sha256")]
+    if not places:
+        return
+    holder, key = rng.choice(places)
+    old = holder[key]
+    match rng.randrange(6):
+        case 0:
+            del holder[key]
+        case 1 if isinstance(old, int | float) and not isinstance(old, bool):
+            holder[key] = old + rng.choice((1, -1, old, 0.5))
+        case 2:
+            other, name = rng.choice(places)
+            holder[key] = deepcopy(other[name]) if name in range(len(other)) or name in other else None
+        case _:
+            holder[key] = deepcopy(rng.choice(STRANGE))  # which may be changed itself
+
+
+def _places(value: Any) -> list[tuple[Any, Any]]:
+    keys: list[Any] = (
+        list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
+    )
+    return [(value, key) for key in keys[:50]] + [place for key in keys[:50] for place in _places(value[key])]
 
 
 # Running

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import foreword
-from benchmarks.fuzz import Target, damaged
+from benchmarks.fuzz import Target, change_json, damaged
 from benchmarks.fuzz_kenlm import kenlm_target
 from benchmarks.fuzz_use import use
 from foreword.evaluate.vectors import read_pairs, read_questions
@@ -220,7 +220,21 @@ def _tokenizer(folder: Path) -> Target:
     seeds = [written(partial(write_tokenizer_json, each.fit(TEXTS)), folder, "t.json") for each in kinds]
     seeds.append(STEPS)
     words = [b"null", b"true", b"[]", b"{}", b'"\\ud800"', b'"Split"', b'"(?:"', b"\\\\p{L}", b"-1", b"1e5"]
-    return one_file("tokenizer.json", "tokenizer.json", seeds, opened_and_used, words, weight=2)
+
+    def make(rng: random.Random, folder: Path) -> None:
+        """Half of them are JSON still: most damage to bytes is found by the parser."""
+        data = rng.choice(seeds)
+        if rng.random() < 0.5:
+            data = damaged(data, rng, seeds, words)
+        else:
+            tree = json.loads(data)
+            for _ in range(rng.choice((1, 1, 2, 5))):
+                change_json(tree, rng)
+            data = json.dumps(tree).encode()
+        (folder / "tokenizer.json").write_bytes(data)
+
+    whole = [putting("tokenizer.json", data) for data in seeds]
+    return Target("tokenizer.json", make, lambda folder: opened_and_used(folder / "tokenizer.json"), whole, weight=4)
 
 
 def _corpus() -> foreword.Corpus:
@@ -294,6 +308,7 @@ def _parquet() -> list[Target]:
         into = io.BytesIO()
         parquet.write_table(each, into, **how)
         seeds.append(into.getvalue())
+    pages = {data: _page_offsets(parquet.read_metadata(io.BytesIO(data))) for data in seeds}
 
     def filtered(path: Path) -> None:
         with opened(*find_files(path)) as reader:
@@ -303,11 +318,14 @@ def _parquet() -> list[Target]:
             writer.close()
 
     def make(rng: random.Random, folder: Path) -> None:
-        """Half of the damage is in the footer, which says where everything is."""
+        """Half of the damage is in the footer, which says where everything is, a quarter where a page begins."""
         data = rng.choice(seeds)
-        footer = int.from_bytes(data[-8:-4], "little") + 8
-        if rng.random() < 0.5:
+        footer, kind = int.from_bytes(data[-8:-4], "little") + 8, rng.random()
+        if kind < 0.5:
             data = data[:-footer] + damaged(data[-footer:-8], rng, [data[-footer:]]) + data[-8:]
+        elif kind < 0.75:
+            at = rng.choice(pages[data])
+            data = data[:at] + damaged(data[at : at + 32], rng, seeds)[:32].ljust(32, b"\0") + data[at + 32 :]
         else:
             data = damaged(data, rng, seeds)
         (folder / "a.parquet").write_bytes(data)
@@ -317,6 +335,16 @@ def _parquet() -> list[Target]:
         Target("Parquet", make, lambda folder: list(read_documents(folder / "a.parquet")), whole),
         Target("Parquet, filter", make, lambda folder: filtered(folder / "a.parquet"), whole),
     ]
+
+
+def _page_offsets(metadata: Any) -> list[int]:
+    chunks = [
+        metadata.row_group(group).column(column)
+        for group in range(metadata.num_row_groups)
+        for column in range(metadata.num_columns)
+    ]
+    offsets = [(chunk.dictionary_page_offset, chunk.data_page_offset) for chunk in chunks]
+    return sorted({offset for both in offsets for offset in both if offset})
 
 
 def _texts() -> list[Target]:

@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 import foreword
-from benchmarks.fuzz import NUMBERS, Target, damaged
+from benchmarks.fuzz import NUMBERS, Target, change_json, damaged
 from benchmarks.fuzz_files import LABELS, STEPS, TEXTS, one_file, piece_model, written
 from benchmarks.fuzz_use import SENTENCES, use
 from foreword.arrays import Array
 from foreword.errors import ForewordError
+from foreword.infinigram.index import SuffixIndex
+from foreword.mix.matched import MatchedMixture
 from foreword.ngram.kenlm import KenlmLM
 from foreword.ngram.kenlm_writing import Binary, build_kenlm
 from foreword.ngram.log10 import log10_of
@@ -120,14 +122,14 @@ def _sealed(name: str, seeds: dict[str, Saved], weight: float) -> Target:
         for _ in range(1 if rng.random() < 0.7 else 2):
             match rng.randrange(5 if saved.arrays else 2):
                 case 0:
-                    _change_json(changed.facts, rng)
+                    change_json(changed.facts, rng)
                 case 1 if changed.vocab is not None:
                     text = damaged(changed.vocab, rng, [changed.vocab], [b"\\n", b"\\", b"\n"])
                     changed = Saved(changed.facts, changed.arrays, text, {})
                     if rng.random() < 0.8 and isinstance(changed.facts.get("vocab"), dict):
                         changed.facts["vocab"]["tokens"] = text.count(b"\n")
                 case 1:
-                    _change_json(changed.facts, rng)
+                    change_json(changed.facts, rng)
                 case 2:
                     raw = damaged(saved.files[ARRAYS], rng, [saved.files[ARRAYS]])
                 case _:
@@ -139,38 +141,6 @@ def _sealed(name: str, seeds: dict[str, Saved], weight: float) -> Target:
             (folder / "again").rename(folder / NAME) if not (folder / NAME).exists() else None
 
     return Target(name, make, lambda folder: use(load(folder / NAME)), _whole(seeds.values()), weight)
-
-
-STRANGE: tuple[Any, ...] = (
-    None, True, False, "", "x", "1", [], {}, [1, 2], {"a": 1}, -1, 0, 1, 2, 3, 1000, 2**31, 2**63, -(2**63), 10**400,
-    0.5, -0.5, 1e308, 1e-308, 1.5,
-)  # fmt: skip
-
-
-def _change_json(facts: dict[str, Any], rng: random.Random) -> None:
-    """Another value somewhere, one that is gone, or one that stands where another stood."""
-    places = [place for place in _places(facts) if place[1] not in ("format", "version", "foreword", "files", "sha256")]
-    if not places:
-        return
-    holder, key = rng.choice(places)
-    old = holder[key]
-    match rng.randrange(6):
-        case 0:
-            del holder[key]
-        case 1 if isinstance(old, int | float) and not isinstance(old, bool):
-            holder[key] = old + rng.choice((1, -1, old, 0.5))
-        case 2:
-            other, name = rng.choice(places)
-            holder[key] = deepcopy(other[name]) if name in range(len(other)) or name in other else None
-        case _:
-            holder[key] = deepcopy(rng.choice(STRANGE))  # which may be changed itself
-
-
-def _places(value: Any) -> list[tuple[Any, Any]]:
-    keys: list[Any] = (
-        list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
-    )
-    return [(value, key) for key in keys[:50]] + [place for key in keys[:50] for place in _places(value[key])]
 
 
 def _change_arrays(arrays: dict[str, Array], rng: random.Random) -> None:
@@ -255,6 +225,11 @@ PLAIN: dict[str, Callable[[], Any]] = {
     "kenlm-trie": lambda: foreword.TextLM(_kenlm("trie").words, _kenlm("trie")),
     "hashed-words": lambda: _kenlm("probing").words,
     "mixture": lambda: foreword.interpolate([foreword.UnigramLM(), foreword.NgramLM(3)]).fit(_corpus()),
+    "infini-gram": lambda: foreword.InfiniGramLM(3).fit(_corpus()),
+    "infini-gram-alone": lambda: foreword.InfiniGramLM(0).fit(_corpus()),
+    "suffix-index": lambda: SuffixIndex.build(_corpus()),
+    "text-index": lambda: foreword.TextIndex().fit(TEXTS).append(["a new cat sat"]),
+    "matched-mixture": lambda: MatchedMixture([foreword.UnigramLM(), foreword.InfiniGramLM(2)]).fit(_corpus()),
     "cached": lambda: foreword.cached(foreword.NgramLM(3), size=3).fit(_corpus()),
     "hmm": lambda: foreword.HMM(3, iterations=3, smoothing=0.1).fit(_corpus()),
     "hmm-tagger": lambda: foreword.HMMTagger().fit(SENTENCES, TAGS),
@@ -272,6 +247,8 @@ PLAIN: dict[str, Callable[[], Any]] = {
     "bm25": lambda: foreword.BM25().fit(_corpus()),
     "cosine-search": lambda: foreword.CosineSearch().fit(_corpus()),
     "text-search": lambda: foreword.TextSearch().fit(TEXTS, LABELS[:2] + list("xyz")),
+    "plsa": lambda: foreword.PLSA(2, iterations=3).fit(_counts()[0]),
+    "lda": lambda: foreword.LDA(2, iterations=3).fit(_counts()[0]),
     "lsa": lambda: foreword.LSA(2).fit(_counts()[0]),
     "word-vectors": lambda: foreword.Word2Vec(4, epochs=1).fit(_corpus()).vectors,
     "fasttext-vectors": lambda: foreword.FastText(4, epochs=1, min_n=2, max_n=3, buckets=20).fit(_corpus()).vectors,

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from foreword.features.bag import BagOfWords
+from foreword.infinigram.index import SuffixIndex
 from foreword.pipeline.classifier import TextClassifier
+from foreword.pipeline.index import TextIndex
 from foreword.pipeline.language import TextLM
 from foreword.pipeline.search import TextSearch
 from foreword.pipeline.translator import TextTranslator
@@ -37,6 +39,12 @@ def use(model: Any) -> None:
         case BagOfWords():
             model.transform(TEXTS)
             model.get_feature_names_out()
+        case TextIndex():
+            _use_index(model)
+        case SuffixIndex():
+            run = np.arange(min(len(model.vocab), 3))
+            model.find(run[:1], 3)
+            model.count_next(model.match(run), run)
         case _:
             _use_by_methods(model)
 
@@ -62,6 +70,8 @@ def _use_by_methods(model: Any) -> None:
         _use_vectors(model.vectors)
     elif hasattr(model, "condition"):
         model.translate(_ids(model.source_vocab), width=2)
+    elif hasattr(model, "components_"):
+        model.transform(np.arange(2 * model.n_features_in_).reshape(2, -1) % 3)
     elif hasattr(model, "search"):
         model.search(_ids(model.vocab), 3)
         model.scores(np.arange(len(model.vocab), dtype=np.int32)[:3])
@@ -70,6 +80,14 @@ def _use_by_methods(model: Any) -> None:
 def _ids(vocab: Any) -> Corpus:
     ids = [id for id in range(min(len(vocab), 12)) if id != vocab.end]
     return Corpus.from_ids([ids, ids[:1], []], vocab)
+
+
+def _use_index(index: TextIndex) -> None:
+    for text in TEXTS:
+        index.find(text, 3)
+        index.context(text)
+        index.spans(text)
+    index.document(len(index) - 1)
 
 
 def _use_vectors(vectors: WordVectors) -> None:

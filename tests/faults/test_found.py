@@ -15,13 +15,14 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from benchmarks.fuzz_files import piece_model
 from benchmarks.fuzz_models import Saved
 
 import foreword
@@ -50,6 +51,7 @@ from foreword.text.parquet import _rows_per_batch
 from foreword.text.rows import RowReading, read_rows
 from foreword.text.sources import Reading, read_blocks, read_lines
 from foreword.text.unicode import Errors
+from foreword.tokens.sentencepiece import SentencePieceTokenizer
 from foreword.tokens.words import WordTokenizer
 
 TEXTS = ["the cat sat", "a dog and a cat", "on the mat"] * 4
@@ -410,3 +412,38 @@ def test_a_run_in_another_encoding_is_not_resumed(place: Path) -> None:
     filter_as("iso8859_1")  # the same by another name
     with pytest.raises(InputError, match="a run with another encoding"):
         filter_as("cp1251")
+
+
+def test_an_index_whose_parts_do_not_fit_is_one_line(place: Path) -> None:
+    """Tokens outside the vocabulary, suffixes outside the text and no segment at all were errors of other kinds."""
+    index = foreword.TextIndex().fit(TEXTS)
+    saved = Saved.of(index, place / "model")
+    saved.facts["settings"]["index"]["settings"]["segments"] = 0
+    saved.write(place / "none")
+    with pytest.raises(InputError, match="expected a number of segments"):
+        load(place / "none")
+    asked: dict[str, tuple[int, Callable[[foreword.TextIndex], object]]] = {
+        "text": (60_000, lambda opened: opened.document(0)),
+        "suffixes": (-7, lambda opened: opened.find("cat")),
+    }
+    for name, (value, ask) in asked.items():
+        saved = Saved.of(index, place / "model")
+        saved.arrays[f"index.0.{name}"][:] = value
+        saved.write(place / name)
+        with pytest.raises(InputError, match="the index is damaged"):
+            ask(load(place / name))
+
+
+@pytest.mark.parametrize("alpha", [{}, "", [], -1])
+def test_priors_of_topics_are_numbers(place: Path, alpha: Any) -> None:
+    model = foreword.LDA(2, iterations=2).fit(foreword.BagOfWords().fit_transform(TEXTS))
+    with pytest.raises(InputError, match="alpha"):
+        load(changed(model, place, alpha=alpha))
+
+
+def test_scores_of_pieces_are_one_number_each(place: Path) -> None:
+    saved = Saved.of(SentencePieceTokenizer.from_model(piece_model("unigram")), place / "model")
+    saved.arrays["scores"] = saved.arrays["scores"].reshape(-1, 1)
+    saved.write(place / "changed")
+    with pytest.raises(InputError, match="one number for each piece"):
+        load(place / "changed")

@@ -66,9 +66,7 @@ class TopicModel(Transformer):
 
     def fit(self, X: Counts, y: Any = None) -> Self:
         """Learn the topics of counts (documents, terms)."""
-        check_numbers(self, "topics", "iterations", whole=True, least=1)
-        check_numbers(self, "seed", whole=True)
-        check_numbers(self, "tolerance")
+        self._check_settings()
         counts = _counts(X)
         documents, topics = self._initial(*counts.shape)
         last = -np.inf
@@ -83,6 +81,11 @@ class TopicModel(Transformer):
         self.components_ = _shares(topics)
         self.n_features_in_ = counts.shape[1]
         return self
+
+    def _check_settings(self) -> None:
+        check_numbers(self, "topics", "iterations", whole=True, least=1)
+        check_numbers(self, "seed", whole=True)
+        check_numbers(self, "tolerance")
 
     def fit_transform(self, X: Counts, y: Any = None) -> Doubles:
         """Learn the topics and return those of each document, (documents, K)."""
@@ -132,6 +135,7 @@ class TopicModel(Transformer):
     def from_parts(cls, parts: Parts) -> Self:
         """Build a topic model from a model folder."""
         model = cls(**parts.settings)  # type: ignore[arg-type]
+        model._check_settings()
         learnt = parts.arrays["topics"]
         if learnt.dtype != np.float64 or learnt.ndim != 2 or len(learnt) != model.topics or not (learnt >= 0).all():
             raise ValueError(
@@ -176,6 +180,10 @@ class LDA(TopicModel):
         super().__init__(topics, iterations=iterations, tolerance=tolerance, seed=seed)
         self.alpha = alpha
         self.eta = eta
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        check_numbers(self, *(name for name in ("alpha", "eta") if getattr(self, name) is not None), above=0)
 
     def _initial(self, documents: int, terms: int) -> tuple[Doubles, Doubles]:
         random = np.random.default_rng(self.seed)

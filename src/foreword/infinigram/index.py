@@ -276,7 +276,7 @@ class SuffixIndex(ShownInNotebook):
             low, high = segment.find(run)
             positions = np.sort(segment.positions(low, high))[: None if limit is None else limit - len(found)]
             documents = np.searchsorted(segment.offsets[1:], positions, side="right")
-            if len(documents) and documents[-1] >= len(segment.offsets) - 1:
+            if len(documents) and (documents[-1] >= len(segment.offsets) - 1 or positions[0] < 0):
                 raise InputError("the index is damaged: a suffix is not in its text")
             offsets = positions - segment.offsets[documents]
             found += map(Occurrence, (documents + first).tolist(), offsets.tolist())
@@ -289,7 +289,10 @@ class SuffixIndex(ShownInNotebook):
         place = int(np.searchsorted(self._firsts, number, side="right")) - 1
         segment = self.segments[place]
         begin, end = segment.offsets[number - self._firsts[place] :][:2].tolist()
-        return segment.read(begin, end - 1)
+        ids = segment.read(begin, end - 1)
+        if len(ids) and not 0 <= ids.min() <= ids.max() < len(self.vocab):
+            raise InputError(f"the index is damaged: document {number} has a token that is not in the vocabulary")
+        return ids
 
     def match(self, query: Ids, borders: Longs | None = None) -> Matches:
         """Return the longest run that ends at each position of a query and occurs; none crosses one of the borders."""
@@ -362,7 +365,7 @@ class SuffixIndex(ShownInNotebook):
     def from_parts(cls, parts: Parts) -> Self:
         """Rebuild the index from what was saved."""
         number = parts.settings["segments"]
-        if type(number) is not int or parts.vocab is None:
+        if type(number) is not int or number < 1 or parts.vocab is None:
             raise ValueError("expected a number of segments, and a vocabulary")
         parts.check_counts("segments")
         segments = [Segment(*(parts.arrays[f"{each}.{name}"] for name in Segment.__slots__)) for each in range(number)]

@@ -207,8 +207,11 @@ class TextIndex(ShownInNotebook):
         counts = matches.counts
         found = []
         for begin, end in matches.spans(least):
-            place = self.places(ids[begin:end], 1)[0]
-            found.append(CopiedSpan(begin, end, self.tokenizer.decode(ids[begin:end]), int(counts[end - 1]), place))
+            places = self.places(ids[begin:end], 1)
+            if not places:
+                raise InputError("the index is damaged: its suffixes are not in order")
+            text = self.tokenizer.decode(ids[begin:end])
+            found.append(CopiedSpan(begin, end, text, int(counts[end - 1]), places[0]))
         return found
 
     def match(self, text: str) -> tuple[Ids, Matches]:

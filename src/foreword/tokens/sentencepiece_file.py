@@ -99,6 +99,8 @@ class PieceModel:
             raise InputError(f"its model type is {shown(self.algorithm)}, expected unigram or bpe")
         if self.scores.dtype not in (np.float32, np.float64) or self.types.dtype != np.uint8:
             raise InputError("scores must be float32 or float64, and types uint8")
+        if (self.scores.ndim, self.types.ndim) != (1, 1):
+            raise InputError("scores and types must be one number for each piece")
         if self.merges is not None and (
             self.merges.dtype != np.int32
             or self.merges.shape[1:] != (3,)
