@@ -28,7 +28,8 @@ from foreword.ngram.kenlm import KenlmLM
 from foreword.ngram.kenlm_writing import Binary, build_kenlm
 from foreword.ngram.log10 import log10_of
 from foreword.protocols import Json
-from foreword.storage.folder import ARRAYS, VOCAB, _file_facts, _render_manifest, _sha256, load, save
+from foreword.storage.checking import sha256_of
+from foreword.storage.folder import ARRAYS, VOCAB, _file_facts, _render_manifest, load, save
 from foreword.storage.safetensors import read_arrays, write_arrays
 from foreword.tokens.sentencepiece import SentencePieceTokenizer
 from foreword.tokens.steps.tokenizer import StepTokenizer
@@ -69,7 +70,7 @@ class Saved:
         if self.vocab is not None:
             (folder / VOCAB).write_bytes(self.vocab)
         for path in folder.iterdir():
-            files[path.name] = _file_facts(path, _sha256(path))
+            files[path.name] = _file_facts(path, sha256_of(path))
         (folder / "model.json").write_bytes(_render_manifest({**self.facts, "files": files}))
 
 

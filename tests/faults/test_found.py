@@ -42,7 +42,9 @@ from foreword.filtering.worker import Done
 from foreword.ngram.arpa import write_arpa
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM
+from foreword.storage import checking
 from foreword.storage import folder as folder_module
+from foreword.storage.checking import CHECKS
 from foreword.storage.folder import load, save
 from foreword.text import lines as lines_module
 from foreword.text.encodings import Decoding
@@ -447,3 +449,76 @@ def test_scores_of_pieces_are_one_number_each(place: Path) -> None:
     saved.write(place / "changed")
     with pytest.raises(InputError, match="one number for each piece"):
         load(place / "changed")
+
+
+def flipped(model: Any, place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A saved model, taken for a large one, with a bit changed in its last array."""
+    monkeypatch.setattr(folder_module, "CHECKSUM_LIMIT", 100)
+    save(model, place / "flipped")
+    file = place / "flipped" / "arrays.safetensors"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    return place / "flipped"
+
+
+def load_and_check(path: Path) -> None:
+    load(path)
+    CHECKS.wait()
+
+
+@pytest.fixture
+def lm() -> TextLM:
+    return TextLM(WordTokenizer(), NgramLM(2)).fit(TEXTS)
+
+
+def test_a_flipped_bit_of_a_large_model_is_found_while_it_is_used(
+    place: Path, lm: TextLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 65 flipped bits, 21 once gave other scores in silence."""
+    path = flipped(lm, place, monkeypatch)
+    with pytest.warns(RuntimeWarning, match=r"flipped: arrays\.safetensors does not match its checksum"):
+        load_and_check(path)
+    with pytest.raises(InputError, match="does not match its checksum"):
+        load(path, verify=True)
+    save(lm, path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_and_check(path)
+
+
+def test_a_large_model_that_is_replaced_while_it_is_checked_is_not_called_damaged(
+    place: Path, lm: TextLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    def replaced(path: Path) -> str:
+        save(TextLM(WordTokenizer(), NgramLM(3)).fit(TEXTS), place / "model")
+        return "of the new one"
+
+    monkeypatch.setattr(folder_module, "CHECKSUM_LIMIT", 100)
+    save(lm, place / "model")
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        monkeypatch.setattr(checking, "sha256_of", replaced)
+        load_and_check(place / "model")
+    assert [str(each.message) for each in seen if "checksum" in str(each.message)] == []
+
+
+def test_a_command_ends_when_its_model_is_damaged(place: Path, lm: TextLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = flipped(lm, place, monkeypatch)
+    script = (
+        "import sys; from foreword.cli.models import load_any; from foreword.storage import folder, checking\n"
+        "folder.CHECKSUM_LIMIT = 100; load_any(sys.argv[1]); checking.CHECKS.wait(); print('not ended')"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False)
+    line = f"foreword: {path}: arrays.safetensors does not match its checksum: the file is damaged\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", line)
+
+
+def test_filter_scores_nothing_by_a_damaged_model(place: Path, lm: TextLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finished parts would be kept when the model has been put right."""
+    path = flipped(lm, place, monkeypatch)
+    source, filtering = shards(place)
+    with pytest.raises(InputError, match="does not match its checksum"):
+        filter_files(source, place / "out", replace(filtering, models=[("", str(path))]), processes=1)
+    assert not list((place / "out").glob("*.txt"))

@@ -16,7 +16,7 @@ from foreword.errors import InputError, SettingError
 from foreword.filtering.columns import label_column, lower_is_better
 from foreword.filtering.judge import Judge
 from foreword.filtering.ledger import AddressLedger, Ledger
-from foreword.filtering.models import fingerprint
+from foreword.filtering.models import files_of, fingerprint
 from foreword.filtering.output import concatenate, line_bytes, written
 from foreword.filtering.settings import Filtering
 from foreword.filtering.shards import OpenFilter, Part, Shard, check_disjoint
@@ -26,7 +26,7 @@ from foreword.filtering.worker import Done, Perform, ShardTask, end_if_imported,
 from foreword.native.parallel import cores
 from foreword.ngram.kenlm_format import looks_like_kenlm
 from foreword.protocols import Meter
-from foreword.storage.folder import load, save
+from foreword.storage.folder import check_files, load, save
 from foreword.text.encodings import UTF8, encoding_of
 from foreword.text.files import ADDRESS, find_files
 from foreword.text.rows import LineRows
@@ -129,6 +129,8 @@ class _Run:
         left = [shard for shard in self.shards if not self._in_place(shard)]
         before = sum(shard.size for shard in self.shards if shard not in left)
         if left:
+            for folder in (file for _, path in self.filtering.models for file in files_of(path) if Path(file).is_dir()):
+                check_files(folder)  # parts that a damaged model has scored would be kept
             self.opened = OpenFilter(self._with_shared_models(left))
             self.columns = self.opened.columns()
             judge = Judge(self.filtering, self.columns)

@@ -22,6 +22,7 @@ from foreword.filtering.output import WriteError, choose_allocator
 from foreword.filtering.settings import Filtering
 from foreword.filtering.shards import OpenFilter, Part, lines_before
 from foreword.filtering.summary import Tally
+from foreword.storage.checking import CHECKS
 from foreword.storage.sigbus import report_cut_files
 
 KILLED = "a process was killed, perhaps for want of memory; run it again to resume"
@@ -217,6 +218,7 @@ def _start(filtering: Filtering, counter: Any, begun: Any) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _here[:] = [filtering, _adding(counter)]
     report_cut_files()
+    CHECKS.wanted = False  # the first process has checked the files
 
 
 def _perform_here(task: ShardTask) -> Done:

@@ -116,7 +116,7 @@ class Output:
         """
         if not self.resume or kind.network or not Path(self.folder).exists():
             return kinds.build(kind, settings)
-        model = load(self.folder)
+        model = load(self.folder, verify=True)
         if kinds.of(model) is not kind:
             raise InputError(
                 f"{self.folder}: its kind is {kinds.of(model).name}, not {kind.name}: it cannot be resumed"

@@ -160,7 +160,7 @@ def stamp(path: str) -> Stamp | None:
 
 def opened(source: Source) -> Entry:
     """Load a model and warm it up."""
-    entry = entry_of(source.name, load(source.path))
+    entry = entry_of(source.name, load(source.path, verify=True))
     if not entry.can:
         raise InputError(f"{source.path}: its kind is {entry.kind}, which answers no text: serve a model that reads it")
     warm(entry)

@@ -15,7 +15,7 @@
 
 The same model gives the same bytes. Everything is checked before it is used: names, sizes and checksums here, dtypes
 and shapes in ``safetensors.py``, tokens in ``vocab_txt.py``, and their meaning in the model's own ``from_parts``. Files
-over 64 MB are mapped without being read, and checksummed only on request.
+over 64 MB are mapped without being read, and checksummed in the background or, on request, before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -36,6 +38,7 @@ from foreword.kinds import FOREIGN, KINDS, resolve
 from foreword.kinds import VOCAB as VOCAB_CLASS
 from foreword.protocols import Json, Meter, Parts, Saveable
 from foreword.storage.atomic import MODEL_JSON, atomic_folder, is_model_json, left_aside
+from foreword.storage.checking import CHECKS, sha256_of
 from foreword.storage.safetensors import read_arrays, write_arrays
 from foreword.storage.strict_json import parse_json_object, shown
 from foreword.storage.vocab_txt import open_vocab, write_vocab
@@ -57,7 +60,8 @@ MODEL_JSON_LIMIT = 16 << 20
 """Bytes of ``model.json``. A kilobyte is usual; a classifier of a hundred thousand labels lists them there."""
 
 CHECKSUM_LIMIT = 64 << 20
-"""Files up to this size are always checksummed, which takes a fraction of a second; larger ones on request."""
+"""Files up to this size are checksummed before they are used, which takes a fraction of a second; larger ones in the
+background, or before on request."""
 
 T = TypeVar("T")
 
@@ -73,8 +77,8 @@ def load(path: str | Path, *, verify: bool = False, meter: Meter | None = None) 
     """Open a saved model, or a file of another tool, recognised by its content.
 
     An address (``hf://owner/name/file``, ``https://``, ``s3://`` and so on) is copied to the user's cache once;
-    ``meter`` shows how far that is. ``verify`` reads and checksums every file, also the large ones that are otherwise
-    mapped without being read.
+    ``meter`` shows how far that is. ``verify`` reads and checksums every file first; otherwise those over 64 MB are
+    checksummed in the background, and a damaged one is reported as a ``RuntimeWarning``.
     """
     path = local_copy(str(path), verify=verify, meter=meter) if is_address(path) else Path(path)
     try:
@@ -102,6 +106,13 @@ def verify(folder: str | Path) -> list[str]:
     except OSError as error:
         return [f"{folder}: cannot be read: {error.strerror}"]
     return problems
+
+
+def check_files(folder: str | Path) -> None:
+    """Checksum every file of a saved model; an InputError for the first that is damaged."""
+    folder = Path(folder)
+    for damage in _damages(folder, _read_manifest(folder), everything=True):
+        raise InputError(damage)
 
 
 def kind_of(model: object) -> str:
@@ -158,7 +169,7 @@ def _write(packed: Parts, folder: Path) -> None:
         files[ARRAYS] = _file_facts(folder / ARRAYS, digest.hexdigest())
     if packed.vocab is not None:
         write_vocab(folder / VOCAB, packed.vocab)
-        files[VOCAB] = _file_facts(folder / VOCAB, _sha256(folder / VOCAB))
+        files[VOCAB] = _file_facts(folder / VOCAB, sha256_of(folder / VOCAB))
     facts: dict[str, Json] = {
         "files": files,
         "foreword": foreword.__version__,
@@ -201,11 +212,6 @@ def _render(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=2, sort_keys=True) + "\n"
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 # Reading
 
 
@@ -243,10 +249,11 @@ TRIES = 100
 
 def _load_once(folder: Path, *, everything: bool) -> Any:
     manifest = _read_manifest(folder)
-    damage = next(_damages(folder, manifest, everything=everything), None)
-    if damage:
+    for damage in _damages(folder, manifest, everything=everything):
         raise InputError(damage)
-    return _build(folder, manifest, thorough=everything)
+    model = _build(folder, manifest, thorough=everything)
+    _check_in_background(folder, manifest)
+    return model
 
 
 def _load_file(path: Path, *, verify: bool) -> Any:
@@ -344,8 +351,31 @@ def _damages(folder: Path, manifest: _Manifest, *, everything: bool) -> Iterator
             yield f"{folder}: {problem}"
         elif path.stat().st_size != size:
             yield f"{folder}: {name} has {path.stat().st_size} bytes, not {shown(size)}: the file is damaged"
-        elif (everything or size <= CHECKSUM_LIMIT) and _sha256(path) != sha256:
-            yield f"{folder}: {name} does not match its checksum: the file is damaged"
+        elif everything or size <= CHECKSUM_LIMIT:
+            if sha256_of(path) != sha256:
+                yield _mismatch(folder, name)
+            elif size > CHECKSUM_LIMIT:
+                CHECKS.is_done(path)
+
+
+def _mismatch(folder: Path, name: str) -> str:
+    return f"{folder}: {name} does not match its checksum: the file is damaged"
+
+
+def _check_in_background(folder: Path, manifest: _Manifest) -> None:
+    """Checksum the large files while the model is in use."""
+
+    def damage(name: str, sha256: str) -> str | None:
+        if sha256 == manifest.files[name][1]:
+            return None
+        with suppress(ForewordError):  # the model may have been replaced after it was opened
+            if _read_manifest(folder).files.get(name) != manifest.files[name]:
+                return None
+        return _mismatch(folder, name)
+
+    for name, (size, _) in manifest.files.items():
+        if size > CHECKSUM_LIMIT:
+            CHECKS.begin(folder / name, partial(damage, name))
 
 
 def _file_problem(folder: Path, name: str) -> str | None:
