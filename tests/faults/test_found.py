@@ -44,7 +44,7 @@ from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM
 from foreword.storage import checking
 from foreword.storage import folder as folder_module
-from foreword.storage.checking import CHECKS
+from foreword.storage.checking import CHECKS, sha256_of
 from foreword.storage.folder import load, save
 from foreword.text import lines as lines_module
 from foreword.text.encodings import Decoding
@@ -490,10 +490,12 @@ def test_a_flipped_bit_of_a_large_model_is_found_while_it_is_used(
 def test_a_large_model_that_is_replaced_while_it_is_checked_is_not_called_damaged(
     place: Path, lm: TextLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    others = [TextLM(WordTokenizer(), NgramLM(3)).fit(TEXTS)]
 
     def replaced(path: Path) -> str:
-        save(TextLM(WordTokenizer(), NgramLM(3)).fit(TEXTS), place / "model")
-        return "of the new one"
+        if others:
+            save(others.pop(), place / "model")
+        return sha256_of(path)
 
     monkeypatch.setattr(folder_module, "CHECKSUM_LIMIT", 100)
     save(lm, place / "model")
