@@ -12,23 +12,28 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import foreword
 from benchmarks.fault_kills import MODEL, WORKS, files_of, texts
 from foreword.errors import ForewordError
 from foreword.fasttext.classifier import FastTextClassifier
 from foreword.ngram.arpa import write_arpa
-from foreword.storage.folder import load, save
+from foreword.storage.checking import CHECKS
+from foreword.storage.folder import ARRAYS, CHECKSUM_LIMIT, load, save
 from foreword.storage.sigbus import LINE
 from foreword.text.block import Block, blocks_of
 from foreword.text.labelled import read_labelled
 from foreword.text.sources import read_blocks
 from foreword.tokens.tokenizer_json import write_tokenizer_json
 from foreword.vectors.word2vec_file import write_vectors
+from foreword.vectors.wordvectors import WordVectors
 
 NOBODY = 65534
 
@@ -50,6 +55,7 @@ def disk_faults(folder: Path, times: int = 5) -> Iterator[Fault]:
     yield shrinking_model(folder / "model-shrinks")
     yield two_writers(folder / "two", times)
     yield jumping_clock(folder / "clock")
+    yield flipped_bits(folder / "flips", 20 * times)
 
 
 # Writers
@@ -274,6 +280,35 @@ def _used_while_cut(path: Path, shrinks: Path) -> str:
         if child.returncode == 0 and answers == 50
         else (f"status {child.returncode}: {said}")
     )
+
+
+def flipped_bits(folder: Path, times: int) -> Fault:
+    """A bit changes in a model too large to be checksummed before it is used: the check in the background finds it."""
+    fault, rng = Fault("a flipped bit of a large model"), random.Random(0)
+    rows = np.zeros((4, CHECKSUM_LIMIT // 16 + 1), np.float32)
+    save(WordVectors.of_words([b"a", b"b", b"c", b"d"], rows), folder)
+    file = folder / ARRAYS
+    for _ in range(times):
+        fault.tried += 1
+        at, bit = rng.randrange(file.stat().st_size - rows.nbytes, file.stat().st_size), 1 << rng.randrange(8)
+        for damaged in (True, False):  # there and back
+            _flip(file, at, bit)
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                load(folder)
+                CHECKS.wait()
+            told = any("checksum" in str(each.message) for each in seen)
+            if told != damaged:
+                fault.found.append(f"bit {bit} of byte {at:,}: {'reported' if told else 'not reported'}")
+    return fault
+
+
+def _flip(file: Path, at: int, bit: int) -> None:
+    with file.open("r+b") as stream:
+        stream.seek(at)
+        old = stream.read(1)[0]
+        stream.seek(at)
+        stream.write(bytes([old ^ bit]))
 
 
 # Two at once, and clocks

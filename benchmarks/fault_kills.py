@@ -1,8 +1,9 @@
 """kill -9 at random moments of everything that takes long, each followed by the same work once more.
 
 Work runs in a fork of this process, where everything is compiled. It is killed after a random part of the time that it
-takes, perhaps again while it goes on, and then left to finish. What stands on the disk after a kill must open whole, or
-not be there; what stands there in the end must be, byte for byte, what work leaves that was never killed.
+takes, perhaps again while it goes on, and then left to finish. Work of several processes is killed with all of them, or
+loses one of them and has to end by itself. What stands on the disk after a kill must open whole, or not be there; what
+stands there in the end must be, byte for byte, what work leaves that was never killed.
 """
 
 from __future__ import annotations
@@ -15,12 +16,17 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from functools import cache
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import foreword
+from foreword.errors import ForewordError
+from foreword.ngram.arpa import write_arpa
+from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import load, save
 from foreword.text.block import Block, blocks_of
 
@@ -36,13 +42,16 @@ AT_MOST = 4
 class Work:
     """Something that takes long. do: begins, or goes on with what it finds in the folder. resumes: whether it can.
 
-    check: raises where what a kill has left is broken.
+    check: raises where what a kill has left is broken. children: whether it starts processes. weight: its share of the
+    kills, which is small for work that is slow to begin.
     """
 
     name: str
     do: Callable[[Path], None]
     resumes: bool
     check: Callable[[Path], object]
+    children: bool = False
+    weight: float = 1.0
 
 
 @dataclass(slots=True)
@@ -61,19 +70,19 @@ def kill_at_random(work: Work, kills: int, folder: Path, seed: int = 0) -> Kills
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "first").mkdir(parents=True)
     work.do(folder / "first")  # which compiles, for all processes to come, what is not compiled yet
-    took = _timed(work, folder / "whole")
+    took = timed(work, folder / "whole")
     whole = files_of(folder / "whole")
     while outcome.kills < kills:
         place = folder / f"run{outcome.kills}-{outcome.finished}"
         place.mkdir()
         for _ in range(rng.randint(1, min(AT_MOST, kills - outcome.kills))):
             after = rng.uniform(0.0, 1.1 * took)
-            if not _killed(work, place, after):
+            if not _killed(work, place, after, rng):
                 took = min(took, after)  # the run that was timed was slow: later kills would nearly all come too late
                 break
             outcome.kills += 1
             _check(work, place, outcome)
-        if status := _waited(_forked(work, place)):
+        if status := waited(forked(work, place)):
             outcome.found.append(f"{place.name}: did not finish after it was killed (status {status})")
         elif files_of(place) != whole:
             outcome.found.append(f"{place.name}: ended in other bytes")
@@ -99,36 +108,62 @@ def _check(work: Work, place: Path, outcome: Kills) -> None:
         outcome.found.append(f"{place.name}: after a kill: {type(error).__name__}: {error}")
 
 
-def _timed(work: Work, place: Path) -> float:
+def timed(work: Work, place: Path) -> float:
+    """Do all of it, and return how long it took."""
     place.mkdir(parents=True)
     began = time.monotonic()
-    if status := _waited(_forked(work, place)):
+    if status := waited(forked(work, place)):
         raise RuntimeError(f"{work.name} fails without being killed (status {status})")
     return time.monotonic() - began
 
 
-def _killed(work: Work, place: Path, after: float) -> bool:
-    """Whether it was still at work when it was killed."""
-    child = _forked(work, place)
+def _killed(work: Work, place: Path, after: float, rng: random.Random) -> bool:
+    """Whether it was still at work when it, or one of its processes, was killed."""
+    child = forked(work, place)
     time.sleep(after)
-    os.kill(child, signal.SIGKILL)
-    return _waited(child) == -signal.SIGKILL
+    if work.children and rng.random() < 0.5 and (others := children_of(child)):
+        with suppress(ProcessLookupError):
+            os.kill(rng.choice(others), signal.SIGKILL)
+        return waited(child, patience=120.0) != 0
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    return waited(child) == -signal.SIGKILL
 
 
-def _waited(child: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+def children_of(process: int) -> list[int]:
+    """The processes that a process has started, but for the helper that only counts what they share."""
+    found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    return [int(each) for each in found if b"tracker" not in Path(f"/proc/{each}/cmdline").read_bytes()]
 
 
-def _forked(work: Work, place: Path) -> int:
+def waited(child: int, patience: float = 600.0) -> int:
+    """The status with which a process ends; it is killed if it does not."""
+    until = time.monotonic() + patience
+    while time.monotonic() < until:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.002)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    raise RuntimeError("a process waited for another that had been killed")
+
+
+def forked(work: Work, place: Path) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # forking where there are threads; none of ours hold locks
         child = os.fork()
     if child:
+        with suppress(OSError):  # it has done so itself
+            os.setpgid(child, child)
         return child
     status = 1
     try:
+        os.setpgid(0, 0)
         work.do(place)
         status = 0
+    except ForewordError as error:
+        os.write(2, f"{error}\n".encode()) if not work.children else None  # which says that a process was killed
     except BaseException:
         traceback.print_exc()
     finally:
@@ -221,22 +256,8 @@ def _embedding(kind: str, **settings: Any) -> Callable[[Path], None]:
     return work
 
 
-def _recurrent(place: Path) -> None:
-    """As ``foreword train lstm --resume`` does, but keeping what it has many times a second."""
-    from foreword.storage.checkpoint import Checkpoint
-    from foreword.training.settings import Training
-
-    training = Training(epochs=2, batch=8, steps=10, rate=1.0)
-    model = foreword.RecurrentLM("lstm", 8, 8, 1, training=training, device="cpu")
-    checkpoint = Checkpoint(place / f"{MODEL}.checkpoint", every=OFTEN)
-    for _ in model.train(_corpus(200), valid=_corpus(200)[:20], checkpoint=checkpoint):
-        pass
-    save(model, place / MODEL)
-    checkpoint.path.unlink(missing_ok=True)
-
-
-def _filtering(place: Path) -> None:
-    """Two passes over files of JSONL, with a model that is made first."""
+def _filtering(place: Path, processes: int = 1) -> None:
+    """Two passes over files of JSONL, with a model that is made first; several processes share an ARPA file."""
     import json
 
     from foreword.filtering import Filtering, filter_files
@@ -244,14 +265,102 @@ def _filtering(place: Path) -> None:
     source = place.parent / "web"
     if not (source / "done").exists():
         (source / "in").mkdir(parents=True, exist_ok=True)
-        save(foreword.TextLM(foreword.WordTokenizer(), foreword.NgramLM(2)).fit(texts(300)), source / "lm")
+        lm = foreword.NgramLM(2)
+        save(foreword.TextLM(foreword.WordTokenizer(), lm).fit(texts(300)), source / "lm")
+        write_arpa(lm, source / "lm.arpa")
         for number in range(8):
             rows = "".join(json.dumps({"id": place, "text": text}) + "\n" for place, text in enumerate(texts(1000)))
             (source / "in" / f"{number}.jsonl").write_text(rows)
         (source / "done").touch()
+    model = source / ("lm" if processes == 1 else "lm.arpa")
     filter_files(
-        str(source / "in"), place / "out", Filtering([("", str(source / "lm"))], keep_percentile=40), processes=1
+        str(source / "in"), place / "out", Filtering([("", str(model))], keep_percentile=40), processes=processes
     )
+
+
+def _indexing(place: Path) -> None:
+    """As ``foreword index build --memory`` does, in many chunks."""
+    blocks = chain.from_iterable(_small_blocks() for _ in range(12))
+    index = foreword.TextIndex().fit_blocks(blocks, memory=1 << 20, folder=place / f"{MODEL}.checkpoint")
+    save(index, place / MODEL)
+    shutil.rmtree(place / f"{MODEL}.checkpoint")
+
+
+def _network(train: Callable[[Checkpoint], Any], every: float = OFTEN) -> Callable[[Path], None]:
+    """As ``--resume`` does for any network, but keeping what it has many times a second."""
+
+    def work(place: Path) -> None:
+        checkpoint = Checkpoint(place / f"{MODEL}.checkpoint", every=every)
+        save(train(checkpoint), place / MODEL)
+        checkpoint.path.unlink(missing_ok=True)
+
+    return work
+
+
+def _lstm(checkpoint: Checkpoint, lasting: float = 0.0) -> Any:
+    """lasting: so many seconds, by waiting after each step."""
+    from foreword.training.settings import Training
+
+    training = Training(epochs=2, batch=8, steps=10, rate=1.0)
+    model = foreword.RecurrentLM("lstm", 8, 8, 1, training=training, device="cpu")
+    for step in model.train(_corpus(200), valid=_corpus(200)[:20], checkpoint=checkpoint):
+        time.sleep(lasting / step.total)
+    return model
+
+
+def _tagger(checkpoint: Checkpoint) -> Any:
+    model = foreword.BiLSTMTagger(units=4, words=4, letter_units=3, spelling=4, epochs=2, device="cpu")
+    words = [text.split() for text in texts(120)]
+    for _ in model.train(
+        words, [["a" if len(word) % 2 else "b" for word in line] for line in words], checkpoint=checkpoint
+    ):
+        pass
+    return model
+
+
+def _labels(checkpoint: Checkpoint) -> Any:
+    model = foreword.RecurrentClassifier(embedding=4, hidden=6, units=4, min_count=1, batch=8, epochs=2, device="cpu")
+    for _ in model.train(texts(160), ["a", "b"] * 80, checkpoint=checkpoint):
+        pass
+    return model
+
+
+def _translator(checkpoint: Checkpoint) -> Any:
+    from foreword.translate.pairs import Pairs
+
+    model = foreword.Seq2Seq(6, words=4, epochs=2, batch=200, device="cpu")
+    for _ in model.train(Pairs(_corpus(200), _corpus(200)), checkpoint=checkpoint):
+        pass
+    return model
+
+
+# Checkpoints that are a minute old
+
+
+def kill_after_a_minute(kills: int, folder: Path) -> Kills:
+    """Train LSTMs that keep their runs every minute, as commands do; all at once and slowly, each killed after that."""
+    outcome, rng = Kills("LSTM training, kept every minute", True), random.Random(kills)
+    quick = Work(outcome.name, _network(_lstm), True, whole_or_absent)
+    slow = replace(quick, do=_network(partial(_lstm, lasting=150.0), every=60.0))
+    shutil.rmtree(folder, ignore_errors=True)
+    timed(quick, folder / "whole")
+    whole, places = files_of(folder / "whole"), [folder / str(number) for number in range(kills)]
+    for place in places:
+        place.mkdir()
+    children = [forked(slow, place) for place in places]
+    began = time.monotonic()
+    for child, place, after in zip(children, places, sorted(rng.uniform(65, 110) for _ in places), strict=True):
+        time.sleep(max(0.0, began + after - time.monotonic()))
+        os.killpg(child, signal.SIGKILL)
+        if waited(child) != -signal.SIGKILL or not (place / f"{MODEL}.checkpoint").exists():
+            outcome.found.append(f"{place.name}: was not at work, or had kept nothing")
+        outcome.kills += 1
+    for place in places:
+        if waited(forked(quick, place)) == 0 and files_of(place) == whole:
+            outcome.finished += 1
+        else:
+            outcome.found.append(f"{place.name}: ended in other bytes")
+    return outcome
 
 
 def _whole_shards(place: Path) -> None:
@@ -268,7 +377,12 @@ WORKS = (
     Work("word2vec training", _embedding("Word2Vec", dimensions=8, epochs=1), True, whole_or_absent),
     Work("fastText training", _embedding("FastText", dimensions=8, epochs=1, buckets=500), True, whole_or_absent),
     Work("GloVe training", _embedding("GloVe", dimensions=8, epochs=8), True, whole_or_absent),
-    Work("LSTM training", _recurrent, True, whole_or_absent),
+    Work("LSTM training", _network(_lstm), True, whole_or_absent),
+    Work("BiLSTM tagger", _network(_tagger), True, whole_or_absent),
+    Work("recurrent classifier", _network(_labels), True, whole_or_absent),
+    Work("translator", _network(_translator), True, whole_or_absent),
+    Work("index of all runs of words", _indexing, True, whole_or_absent),
     Work("filter", _filtering, True, _whole_shards),
+    Work("filter, two processes", partial(_filtering, processes=2), True, _whole_shards, children=True, weight=0.3),
 )
 """Every kind of work that takes long."""

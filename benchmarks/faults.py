@@ -1,7 +1,7 @@
-"""Faults by the hundred, broken files by the million: ``python -m benchmarks.faults [--kills N] [--fuzz N] [--json]``.
+"""Faults by the hundred, broken files by the million: ``python -m benchmarks.faults [PART …] [--kills N] [--fuzz N]``.
 
 Results are kept in docs/results/faults.json, and the tables of docs/RELIABILITY.md are made from it. A part that is not
-asked for keeps its results; ``--more`` adds inputs to those that were fuzzed before. With NUMBA_BOUNDSCHECK=1 in the
+asked for keeps its results; ``--more`` adds kills, cuts and inputs to those before. With NUMBA_BOUNDSCHECK=1 in the
 environment every access of a kernel is checked, and the inputs are counted apart.
 """
 
@@ -14,14 +14,16 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from benchmarks.fault_disk import disk_faults
-from benchmarks.fault_kills import WORKS, kill_at_random
+from benchmarks.fault_kills import WORKS, kill_after_a_minute, kill_at_random
+from benchmarks.fault_large import large_inputs
+from benchmarks.fault_power import cut_power
 from benchmarks.fuzz import Target, fuzz
 from benchmarks.progress import say
 from benchmarks.report import machine
@@ -32,7 +34,8 @@ RESULTS = _DOCS / "results" / "faults.json"
 PAGE = _DOCS / "RELIABILITY.md"
 BEGIN, END = "<!-- made from results/faults.json by python -m benchmarks.faults -->", "<!-- until here -->"
 
-KILLS, INPUTS = 200, 1_000_000
+PARTS = ("kills", "power", "disk", "large", "fuzz")
+KILLS, MINUTE, CUTS, INPUTS = 1000, 10, 200, 10_000_000
 CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") == "1"
 FUZZ = "fuzz, bounds checked" if CHECKED else "fuzz"
 
@@ -59,20 +62,48 @@ def main() -> int:
 
 
 def _measured(options: argparse.Namespace, stored: dict[str, Any], folder: Path) -> Iterator[tuple[str, Row]]:
-    if options.kills:
-        yield from (("kills", row) for row in _kills(options.kills, folder / "kills"))
-    if options.disk:
-        yield from (("disk", asdict(fault)) for fault in _told(disk_faults(folder / "disk")))
-    if options.fuzz:
-        before = {row["name"]: row for row in stored.get(FUZZ, {}).get("rows", [])} if options.more else {}
-        yield from ((FUZZ, row) for row in _fuzzed(options.fuzz, folder / "fuzz", before, options.reader))
+    def before(part: str) -> dict[str, Row]:
+        return {row["name"]: row for row in stored.get(part, {}).get("rows", [])} if options.more else {}
+
+    if "kills" in options.parts:
+        yield from (("kills", row) for row in _kills(options, folder / "kills", before("kills")))
+    if "power" in options.parts:
+        old = before("power cuts")
+        for work, share in zip(WORKS, _shares(options.cuts, [work.weight for work in WORKS]), strict=True):
+            if share and (not options.work or work.name in options.work):
+                seed = old.get(work.name, {}).get("tried", 0)
+                yield "power cuts", _added(asdict(cut_power(work, share, folder / "power", seed)), old)
+    caused: dict[str, Callable[[Path], Iterator[Any]]] = {"disk": disk_faults, "large": large_inputs}
+    for part, faults in caused.items():
+        if part in options.parts:
+            yield from ((part, asdict(fault)) for fault in _told(faults(folder / part)))
+    if "fuzz" in options.parts:
+        yield from ((FUZZ, row) for row in _fuzzed(options.fuzz, folder / "fuzz", before(FUZZ), options.reader))
 
 
-def _kills(kills: int, folder: Path) -> Iterator[dict[str, Any]]:
-    for place, work in enumerate(WORKS):
-        say(f"killing: {work.name}")
-        share = kills * (place + 1) // len(WORKS) - kills * place // len(WORKS)
-        yield asdict(kill_at_random(work, share, folder))
+def _shares(total: int, weights: list[float]) -> list[int]:
+    """A number, shared by weight."""
+    ends = [round(total * sum(weights[: place + 1]) / sum(weights)) for place in range(len(weights))]
+    return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
+
+
+def _kills(options: argparse.Namespace, folder: Path, before: dict[str, Row]) -> Iterator[Row]:
+    for work, share in zip(WORKS, _shares(options.kills, [work.weight for work in WORKS]), strict=True):
+        if share and (not options.work or work.name in options.work):
+            say(f"killing: {work.name}")
+            seed = before.get(work.name, {}).get("kills", 0)
+            yield _added(asdict(kill_at_random(work, share, folder, seed)), before)
+    if options.minute:
+        say("killing after a minute")
+        yield _added(asdict(kill_after_a_minute(options.minute, folder)), before)
+
+
+def _added(row: Row, before: dict[str, Row]) -> Row:
+    """The same with the counts, and what was found, of the row before."""
+    old = before.get(row["name"], {})
+    return {name: value + old.get(name, 0 * value) if type(value) is int else value for name, value in row.items()} | {
+        "found": [*old.get("found", []), *row["found"]]
+    }
 
 
 def _told(faults: Iterator[Any]) -> Iterator[Any]:
@@ -136,11 +167,18 @@ def write_page(stored: dict[str, Any]) -> None:
 def tables(stored: dict[str, Any]) -> str:
     made = [
         _table(stored, "kills", ("killed in the middle of", "kills", "finished in the same bytes", "wrong"), _killed),
-        _table(stored, "disk", ("fault", "tried", "wrong"), lambda row: (row["name"], row["tried"], len(row["found"]))),
     ]
+    made += [_table(stored, part, ("fault", "tried", "wrong"), _tried) for part in TRIED]
     head = ("reader", "inputs", "read", "refused in one line", "wrong")
     made += [_table(stored, part, head, _read) for part in ("fuzz", "fuzz, bounds checked")]
     return "\n".join(filter(None, made))
+
+
+TRIED = ("power cuts", "disk", "large")
+
+
+def _tried(row: Row) -> tuple[Any, ...]:
+    return row["name"], row["tried"], len(row["found"])
 
 
 def _killed(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -172,15 +210,12 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "python -m benchmarks.faults", description="Cause faults, and count what goes wrong."
     )
-    parser.add_argument(
-        "--kills", type=int, default=KILLS, metavar="N", help=f"kill -9 so often in all ({KILLS}; 0: not)"
-    )
-    parser.add_argument(
-        "--fuzz", type=int, default=INPUTS, metavar="N", help=f"broken files in all ({INPUTS:,}; 0: none)"
-    )
-    parser.add_argument(
-        "--no-disk", dest="disk", action="store_false", help="leave out disks, readers, writers, clocks"
-    )
+    parser.add_argument("parts", nargs="*", default=PARTS, metavar="PART", help=f"all of {', '.join(PARTS)}")
+    parser.add_argument("--kills", type=int, default=KILLS, metavar="N", help=f"kill -9 so often in all ({KILLS})")
+    parser.add_argument("--minute", type=int, default=MINUTE, metavar="N", help=f"and after a minute ({MINUTE})")
+    parser.add_argument("--cuts", type=int, default=CUTS, metavar="N", help=f"power cuts in all ({CUTS})")
+    parser.add_argument("--fuzz", type=int, default=INPUTS, metavar="N", help=f"broken files in all ({INPUTS:,})")
+    parser.add_argument("--work", action="append", default=[], metavar="NAME", help="kill or cut only this work")
     parser.add_argument(
         "--reader", action="append", default=[], metavar="NAME", help="fuzz only this one; may be given several times"
     )

@@ -46,6 +46,10 @@ def test_clocks_may_jump(place: Path) -> None:
     check(fault_disk.jumping_clock(place / "clock"))
 
 
+def test_a_flipped_bit_of_a_large_model_is_reported(place: Path) -> None:
+    check(fault_disk.flipped_bits(place / "flips", 2))
+
+
 def test_nothing_depends_on_the_clock_on_the_wall() -> None:
     """What lasts is taken by clocks that never go back; only what is shown to people may name a date."""
     asks = re.compile(r"\btime\.time(_ns)?\(|\bdatetime\.(now|utcnow|today)\(")

@@ -38,7 +38,8 @@ from stat import S_ISDIR
 from typing import Any
 
 from foreword.errors import ForewordError, InputError, MissingExtraError, explained
-from foreword.filtering.output import WriteError, sync_folder
+from foreword.filtering.output import WriteError
+from foreword.storage.atomic import make_folders, sync_entries
 
 FOLDER = ".foreword-filter"
 VERSION = 2
@@ -60,7 +61,7 @@ class Ledger:
         _check_folder(self.out)
         self._made = not self.out.exists()
         with _write_errors(str(out)):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folders(self.folder)
             self._lock = self._locked()
             try:
                 if restart:
@@ -102,9 +103,9 @@ class Ledger:
         """Move a complete shard from ``made`` to its place."""
         target = self.out / relative
         with _write_errors(str(target)):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folders(target.parent)
             made.replace(target)
-            sync_folder(target.parent)
+            sync_entries(target.parent)
 
     def close(self, finished: bool = False) -> None:
         """Release the folder; delete what only a run in progress needs, or all of it if nothing was done."""
@@ -140,7 +141,7 @@ class Ledger:
         if not records:
             self._drop_parts()  # of a run that recorded nothing: its parts and models may be another's
             self._append({"format": "foreword-filter", "version": VERSION, "settings": self._settings})
-            sync_folder(self.folder)
+            sync_entries(self.folder)
 
     def _append(self, record: Mapping[str, Any]) -> None:
         data = line_of(record)

@@ -272,16 +272,6 @@ def written(path: Path, name: str) -> Iterator[BinaryIO]:
             new.unlink(missing_ok=True)
 
 
-def sync_folder(folder: Path) -> None:
-    """Flush the entries of a folder, which a rename has changed, to the disk."""
-    if os.name != "nt":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def concatenate(parts: list[Path], into: BinaryIO) -> None:
     """Copy files one after another, with sendfile where there is one."""
     into.flush()

@@ -150,10 +150,12 @@ class ChunkedSort:
         """Return how many chunks an earlier build of the same text has left to do; None if there was none."""
         try:
             found = json.loads((self.folder / "progress.json").read_text())
+            sizes = [(self.folder / name).stat().st_size for name in ("suffixes", "gaps")]
         except (OSError, ValueError):
             return None
         left = found.pop("left", None)
-        return left if found == self._facts and isinstance(left, int) else None
+        whole = sizes == [4 * len(self.text), 4 * (len(self.text) + self._facts["chunks"])]
+        return left if found == self._facts and isinstance(left, int) and whole else None
 
     def _report(self, phase: str, done: int) -> None:
         if self.meter:

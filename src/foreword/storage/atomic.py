@@ -38,7 +38,7 @@ def atomic_folder(target: str | Path) -> Iterator[Path]:
     real = Path(os.path.realpath(target))
     with explained(f"cannot write {target}"):
         check_replaceable(target)
-        real.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(real.parent)
         clear_abandoned(real)
         new = _hidden_sibling(real, "new")
         new.mkdir()
@@ -59,7 +59,7 @@ def atomic_file(target: str | Path) -> Iterator[Path]:
     with explained(f"cannot write {target}"):
         if real.exists() and not real.is_file():  # a folder, or a device such as /dev/null, which root could replace
             raise InputError(f"cannot write {target}: it is not a plain file")
-        real.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(real.parent)
         clear_abandoned(real)
         new = _hidden_sibling(real, "new")
         new.touch(exist_ok=False)
@@ -69,9 +69,23 @@ def atomic_file(target: str | Path) -> Iterator[Path]:
         with explained(f"cannot write {target}"):
             _sync(new, os.O_RDWR)
             new.replace(real)
-            _sync_entries(real.parent)
+            sync_entries(real.parent)
     finally:
         new.unlink(missing_ok=True)
+
+
+def make_folders(folder: Path) -> None:
+    """Create a folder and its parents, which exist on the disk when this returns."""
+    if not folder.is_dir():
+        make_folders(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_entries(folder.parent)
+
+
+def sync_entries(folder: Path) -> None:
+    """Sync the entries of a folder, which a new file or a rename changes."""
+    if os.name != "nt":  # Windows neither can nor needs to
+        _sync(folder, os.O_RDONLY)
 
 
 def is_model_json(path: Path) -> bool:
@@ -152,14 +166,14 @@ def _replace(new: Path, target: Path) -> None:
     old one until the new one is in place.
     """
     if _exchanged(new, target):  # the caller deletes the old one, which is ``new`` now
-        _sync_entries(target.parent)
+        sync_entries(target.parent)
         return
     old = _hidden_sibling(target, "old")
     try:
         if target.exists():
             target.rename(old)
         new.rename(target)
-        _sync_entries(target.parent)
+        sync_entries(target.parent)
     finally:  # also when the user presses Ctrl-C between the two
         if target.exists():
             shutil.rmtree(old, ignore_errors=True)
@@ -190,13 +204,7 @@ def _sync_folder(folder: Path) -> None:
             _sync_folder(path)
         else:
             _sync(path, os.O_RDWR)
-    _sync_entries(folder)
-
-
-def _sync_entries(folder: Path) -> None:
-    """Sync the entries of a folder, which a rename changes."""
-    if os.name != "nt":  # Windows neither can nor needs to
-        _sync(folder, os.O_RDONLY)
+    sync_entries(folder)
 
 
 def _sync(path: Path, flags: int) -> None:
