@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from benchmarks.fault_disk import disk_faults
 from benchmarks.fault_kills import WORKS, kill_after_a_minute, kill_at_random
 from benchmarks.fault_large import large_inputs
 from benchmarks.fault_power import cut_power
+from benchmarks.fault_ray import ray_faults
+from benchmarks.fault_serve import CLIENTS, SECONDS, crowd
 from benchmarks.fuzz import Target, fuzz
 from benchmarks.progress import say
 from benchmarks.report import machine
@@ -34,7 +37,7 @@ RESULTS = _DOCS / "results" / "faults.json"
 PAGE = _DOCS / "RELIABILITY.md"
 BEGIN, END = "<!-- made from results/faults.json by python -m benchmarks.faults -->", "<!-- until here -->"
 
-PARTS = ("kills", "power", "disk", "large", "fuzz")
+PARTS = ("kills", "power", "disk", "large", "ray", "serve", "fuzz")
 KILLS, MINUTE, CUTS, INPUTS = 1000, 10, 200, 10_000_000
 CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") == "1"
 FUZZ = "fuzz, bounds checked" if CHECKED else "fuzz"
@@ -73,7 +76,10 @@ def _measured(options: argparse.Namespace, stored: dict[str, Any], folder: Path)
             if share and (not options.work or work.name in options.work):
                 seed = old.get(work.name, {}).get("tried", 0)
                 yield "power cuts", _added(asdict(cut_power(work, share, folder / "power", seed)), old)
-    caused: dict[str, Callable[[Path], Iterator[Any]]] = {"disk": disk_faults, "large": large_inputs}
+    caused: dict[str, Callable[[Path], Iterator[Any]]] = {
+        "disk": disk_faults, "large": large_inputs, "ray": partial(ray_faults, times=options.losses),
+        "serve": partial(crowd, clients=options.clients, seconds=options.seconds),
+    }  # fmt: skip
     for part, faults in caused.items():
         if part in options.parts:
             yield from ((part, asdict(fault)) for fault in _told(faults(folder / part)))
@@ -174,7 +180,7 @@ def tables(stored: dict[str, Any]) -> str:
     return "\n".join(filter(None, made))
 
 
-TRIED = ("power cuts", "disk", "large")
+TRIED = ("power cuts", "disk", "large", "ray", "serve")
 
 
 def _tried(row: Row) -> tuple[Any, ...]:
@@ -215,6 +221,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minute", type=int, default=MINUTE, metavar="N", help=f"and after a minute ({MINUTE})")
     parser.add_argument("--cuts", type=int, default=CUTS, metavar="N", help=f"power cuts in all ({CUTS})")
     parser.add_argument("--fuzz", type=int, default=INPUTS, metavar="N", help=f"broken files in all ({INPUTS:,})")
+    parser.add_argument("--losses", type=int, default=6, metavar="N", help="of each thing in each command on Ray (6)")
+    parser.add_argument("--clients", type=int, default=CLIENTS, metavar="N", help=f"of a server ({CLIENTS:,})")
+    parser.add_argument("--seconds", type=float, default=SECONDS, metavar="N", help=f"that they stay ({SECONDS:.0f})")
     parser.add_argument("--work", action="append", default=[], metavar="NAME", help="kill or cut only this work")
     parser.add_argument(
         "--reader", action="append", default=[], metavar="NAME", help="fuzz only this one; may be given several times"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.refusals import refused
 from foreword.errors import SettingError
 from foreword.lab.app import Lab
 from foreword.lab.trainings import LearningText
-from foreword.serve.limits import check_address
+from foreword.serve.limits import Limits, check_address
 from foreword.serve.registry import Registry
 
 from .conftest import Running
@@ -113,3 +114,22 @@ def test_fifty_visitors_at_once_see_no_error(running: Running) -> None:
 
     with ThreadPoolExecutor(50) as pool:
         assert {status for found in pool.map(visitor, range(50)) for status in found} == {200}
+
+
+def test_half_sent_heads_are_closed_and_keep_nobody_out(tmp_path: Path) -> None:
+    """600 of them once stayed open, and a thousand stopped the lab: its limits are those of ``foreword serve``."""
+    lab = Lab(Registry(), LearningText(lambda: ["a b"]), tmp_path, starters=False)
+    served = Running(lab)
+    assert served.server.service.limits == Limits()
+    served.server.service.limits, served.server.most_connections = Limits(arrival=0.5), 50
+    crowd = []
+    try:
+        for _ in range(120):
+            crowd.append(socket.create_connection(("127.0.0.1", served.door.getsockname()[1]), timeout=20))
+            crowd[-1].sendall(b"GET /health HTTP/1.1\r\nhost: local")
+        assert httpx.get(f"{served.address}health", timeout=20).status_code == 200
+        assert {client.recv(12) for client in crowd} <= {b"HTTP/1.1 408", b"HTTP/1.1 503"}
+    finally:
+        for client in crowd:
+            client.close()
+        served.close()
