@@ -60,12 +60,14 @@ def crowd(folder: Path, clients: int = CLIENTS, seconds: float = SECONDS) -> Ite
     if end > 1.1 * begin + GROWTH:
         seen.wrong.append(f"memory grew from {begin >> 20:,} to {end >> 20:,} MB")
     late, health = (1000 * sorted(each)[int(0.99 * len(each))] for each in (seen.late, seen.health))
-    name = (
-        f"{clients:,} clients for {seconds:.0f} s: {len(seen.late):,} answers, {seen.statuses[503]:,} times 503, "
+    note = (
+        f"{len(seen.late):,} answers, {seen.statuses[503]:,} times 503, "
         f"{seen.slow:,} slow and {seen.aborted:,} aborted requests; p99 {late:.0f} ms, of "
         f"/health {health:.0f} ms; memory {begin >> 20:,} to {end >> 20:,} MB"
     )
-    yield Fault(name, sum(seen.statuses.values()) + seen.aborted, seen.wrong)
+    yield Fault(
+        f"{clients:,} clients for {seconds:.0f} s", sum(seen.statuses.values()) + seen.aborted, seen.wrong, note
+    )
 
 
 async def _all(

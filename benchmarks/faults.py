@@ -184,7 +184,8 @@ TRIED = ("power cuts", "disk", "large", "ray", "serve")
 
 
 def _tried(row: Row) -> tuple[Any, ...]:
-    return row["name"], row["tried"], len(row["found"])
+    note = f" ({row['note']})" if row.get("note") else ""
+    return f"{row['name']}{note}", row["tried"], len(row["found"])
 
 
 def _killed(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -16,7 +16,9 @@ from foreword.arrays import Array
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.kinds import KINDS, Kind
 from foreword.protocols import Json, Parts
+from foreword.storage import checking
 from foreword.storage import folder as folder_module
+from foreword.storage.checking import CHECKS
 from foreword.storage.folder import FORMAT_VERSION, kind_of, load, nest, pack, save, unnest, unpack, verify
 from foreword.storage.safetensors import write_arrays
 from foreword.tokens.vocab import Vocab
@@ -489,15 +491,30 @@ def test_wrong_counts(saved: Path) -> None:
     assert "counts are int64 of shape (4,)" in error_of(saved)
 
 
-def test_large_files_are_checksummed_only_when_asked(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_checksummed_in_the_background_or_first_when_asked(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(folder_module, "CHECKSUM_LIMIT", 100)
     blob = bytearray((saved / "arrays.safetensors").read_bytes())
     blob[-1] ^= 1
     (saved / "arrays.safetensors").write_bytes(blob)
+    told: list[str] = []
+    monkeypatch.setattr(CHECKS, "report", told.append)
     load(saved)
+    load(saved)
+    CHECKS.wait()
+    assert told == [f"{saved}: arrays.safetensors does not match its checksum: the file is damaged"]
     with pytest.raises(InputError, match=r"arrays\.safetensors does not match its checksum"):
         load(saved, verify=True)
     assert len(verify(saved)) == 1
+
+
+def test_a_process_whose_parent_checks_does_not(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder_module, "CHECKSUM_LIMIT", 100)
+    monkeypatch.setattr(CHECKS, "wanted", False)
+    monkeypatch.setattr(checking, "sha256_of", None)
+    load(saved)
+    CHECKS.wait()
 
 
 def test_opening_reads_nothing_of_a_large_file(tmp_path: Path) -> None:
