@@ -27,6 +27,7 @@ from foreword.filtering.columns import Column
 from foreword.filtering.output import TableWriter, line_bytes
 from foreword.filtering.tables import read_table
 from foreword.ngram.arpa import write_arpa
+from foreword.speech.wav import Sound, read_wav, write_wav
 from foreword.storage.folder import load
 from foreword.tag.conll import read_conll
 from foreword.tag.conllu import read_conllu
@@ -81,7 +82,7 @@ def file_targets(folder: Path) -> list[Target]:
     folder.mkdir(parents=True, exist_ok=True)
     return [
         _arpa(folder), kenlm_target(TEXTS), *_fasttext(folder), *_vectors(folder), _tokenizer(folder), _sentencepiece(),
-        *_tagged(), *_jsonl(), *_parquet(), *_texts(), *_lists(),
+        *_tagged(), *_jsonl(), *_parquet(), *_texts(), *_lists(), _wav(folder),
     ]  # fmt: skip
 
 
@@ -235,6 +236,12 @@ def _tokenizer(folder: Path) -> Target:
 
     whole = [putting("tokenizer.json", data) for data in seeds]
     return Target("tokenizer.json", make, lambda folder: opened_and_used(folder / "tokenizer.json"), whole, weight=4)
+
+
+def _wav(folder: Path) -> Target:
+    sound = Sound(np.linspace(-1, 1, 300, dtype=np.float32), 8000)
+    seed = written(partial(write_wav, sound), folder, "a.wav")
+    return one_file("WAV", "a.wav", [seed], lambda path: read_wav(path).at_rate(16_000), [b"fmt ", b"data", b"LIST"])
 
 
 def _corpus() -> foreword.Corpus:

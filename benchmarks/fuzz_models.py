@@ -27,7 +27,11 @@ from foreword.mix.matched import MatchedMixture
 from foreword.ngram.kenlm import KenlmLM
 from foreword.ngram.kenlm_writing import Binary, build_kenlm
 from foreword.ngram.log10 import log10_of
+from foreword.pipeline.speech import SpeechRecogniser
 from foreword.protocols import Json
+from foreword.speech.recogniser import Recogniser
+from foreword.speech.recordings import Recording
+from foreword.speech.wav import Sound
 from foreword.storage.checking import sha256_of
 from foreword.storage.folder import ARRAYS, VOCAB, _file_facts, _render_manifest, load, save
 from foreword.storage.safetensors import read_arrays, write_arrays
@@ -325,6 +329,15 @@ def _translator() -> Any:
     return foreword.TextTranslator(foreword.WordTokenizer(), foreword.WordTokenizer(), model).fit(TEXTS, TEXTS)
 
 
+def _recogniser() -> SpeechRecogniser:
+    rng = np.random.default_rng(0)
+    said = [
+        Recording(str(number), Sound(rng.random(1600, np.float32), 8000), text)
+        for number, text in enumerate(("ab", "ba"))
+    ]
+    return SpeechRecogniser(foreword.CharacterTokenizer(), Recogniser(units=3, epochs=1)).fit(said)
+
+
 NEURAL: dict[str, Callable[[], Any]] = {
     "bengio": lambda: _neural_lm("BengioLM", 3, 4, 5).fit(_corpus()),
     "recurrent": lambda: _neural_lm("RecurrentLM", "gru", 4, 6, 1).fit(_corpus()),
@@ -339,6 +352,8 @@ NEURAL: dict[str, Callable[[], Any]] = {
     "seq2seq": lambda: _translator().model,
     "text-translator": _translator,
     "recurrent-classifier": _recurrent_classifier,
+    "recogniser": lambda: _recogniser().model,
+    "speech-recogniser": lambda: _recogniser(),
     "elmo": lambda: foreword.ELMo(units=4, letter_units=3, filters=3, epochs=1, device="cpu").fit(SENTENCES),
 }
 

@@ -12,7 +12,10 @@ from foreword.pipeline.classifier import TextClassifier
 from foreword.pipeline.index import TextIndex
 from foreword.pipeline.language import TextLM
 from foreword.pipeline.search import TextSearch
+from foreword.pipeline.speech import SpeechRecogniser
 from foreword.pipeline.translator import TextTranslator
+from foreword.speech.recogniser import Recogniser
+from foreword.speech.wav import Sound
 from foreword.tokens.corpus import Corpus
 from foreword.vectors.wordvectors import WordVectors
 
@@ -39,6 +42,10 @@ def use(model: Any) -> None:
         case BagOfWords():
             model.transform(TEXTS)
             model.get_feature_names_out()
+        case SpeechRecogniser():
+            model.transcribe([Sound(np.linspace(-1, 1, 900, dtype=np.float32), 8000)])
+        case Recogniser():
+            model.hear([np.zeros((6, model.bands), np.float32)])
         case TextIndex():
             _use_index(model)
         case SuffixIndex():
