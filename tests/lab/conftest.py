@@ -20,6 +20,7 @@ from foreword.lab.app import Lab, lab_service
 from foreword.lab.cells import page_data, trained_cells
 from foreword.lab.trainings import LearningText, small_bilstm
 from foreword.lab.translating import date_translator, dates
+from foreword.lab.units import UnitReader
 from foreword.neural.recurrent import RecurrentLM
 from foreword.ngram.model import NgramLM
 from foreword.pipeline.language import TextLM
@@ -94,6 +95,7 @@ def running(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> Itera
     text = LearningText(lambda: texts)
     lab = Lab(small_registry(text), text, tmp_path_factory.mktemp("lab"), starters=False)
     lab.cells = page_data(trained_cells(texts, seconds=0.4))
+    lab.units = UnitReader.train(texts, seconds=1.5)
     served = Running(lab)
     yield served
     served.close()
@@ -132,6 +134,7 @@ class Visit:
             if not self.waiting:
                 break
             self.page.wait_for_timeout(50)
+        self.page.wait_for_selector("section.view:not(.loading)")
         self.page.wait_for_timeout(50)
 
     def open(self, address: str, panel: str = "") -> Any:

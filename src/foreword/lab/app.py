@@ -16,6 +16,7 @@ from foreword.lab import matches, tokens, translating
 from foreword.lab.cells import page_data
 from foreword.lab.page import PANELS, STATIC, exported, page
 from foreword.lab.trainings import KINDS, Job, Jobs, LearningText, start_starters, start_training
+from foreword.lab.units import UnitReader
 from foreword.protocols import Step
 from foreword.serve.bodies import Asked
 from foreword.serve.connection import Response, json_response
@@ -51,6 +52,7 @@ class Lab:
         self.folder = folder
         self.jobs = Jobs()
         self.cells = page_data()
+        self.units: UnitReader | None = None
         self.merges = tokens.Merges(lambda: text.documents)
         self.matcher = matches.Matcher(text)
         if starters:

@@ -11,6 +11,11 @@ TEXTS = (
     "p(w | c) = (n(c w) − D(n)) / (N(c)) + b(c) p(w | c′)",
     "p(w | c) = (n(c w)) / (N(c) + T(c)) + b(c) p(w | c′)",
     "S(w | c) = (n(c w)) / (N(c)) or 0.4 S(w | c′)",
+    # attention scores
+    "v · tanh(W₁s + W₂h)",
+    "s · h",
+    "s · Wh",
+    "s · h / √d",
     # a network of two weights
     "h_t = σ(w h_(t−1) + b),   L = (h_T − 0.7)²",
     # cells

@@ -50,6 +50,7 @@ PANELS = (
     Panel("speech", "Speech", "speech"),
     Panel("train", "Train"),
     Panel("landscape", "Loss landscape"),
+    Panel("units", "Hidden units", "units"),
     Panel("reference", "Reference", "reference"),
 )
 
