@@ -1,10 +1,10 @@
 """Static vectors of all of enwiki, 16 million words: analogies, bias, words that were not seen, words with a typo.
 
-    python recipes/wiki_vectors.py                          writes docs/results/wiki_vectors.json
-    python recipes/wiki_vectors.py --models word2vec --words 4000000
+    python recipes/wiki_vectors.py --models word2vec,word2vec
+    python recipes/wiki_vectors.py --models fasttext,glove --words 4000000
 
 Lower case, words seen five times and more, 100 dimensions, one thread, five epochs (GloVe: fifteen). A row is one model
-and one seed. Typos: of each of the 2,000 most frequent words of six letters and more two neighbouring letters change
+and one seed; rows are added to docs/results/wiki_vectors.json, where they say how many words were read. Typos: of each of the 2,000 most frequent words of six letters and more two neighbouring letters change
 places; those that make another known word are left out. Asked is whether a vector for it exists, and whether the word
 itself is the nearest of all.
 """
@@ -125,8 +125,8 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=Path("docs/results/wiki_vectors.json"))
     given = parser.parse_args()
-    corpus, rows = wikipedia(given.words), list[dict[str, Any]]()
-    names = given.models.split(",")
+    corpus, names = wikipedia(given.words), given.models.split(",")
+    rows = json.loads(given.out.read_text("utf-8"))["rows"] if given.out.exists() else []
     for number, name in enumerate(names):
         rows.append(run(name, names[:number].count(name), corpus))
         sys.stderr.write(json.dumps(rows[-1], ensure_ascii=False) + "\n")
