@@ -4,9 +4,9 @@
     python recipes/wiki_vectors.py --models fasttext,glove --words 4000000
 
 Lower case, words seen five times and more, 100 dimensions, one thread, five epochs (GloVe: fifteen). A row is one model
-and one seed; rows are added to docs/results/wiki_vectors.json, where they say how many words were read. Typos: of each of the 2,000 most frequent words of six letters and more two neighbouring letters change
-places; those that make another known word are left out. Asked is whether a vector for it exists, and whether the word
-itself is the nearest of all.
+and one seed and says how many words were read; rows are added to docs/results/wiki_vectors.json. Typos: of each of the
+2,000 most frequent words of six letters and more two neighbouring letters change places; those that make another known
+word are left out. Asked is whether a vector for it exists, and whether the word itself is the nearest of all.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=16_500_000)
     parser.add_argument(
         "--models",
-        default="word2vec,word2vec,word2vec,fasttext,glove",
+        default="word2vec,word2vec",
         help="a row each; the n-th of a name has seed n",
     )
     parser.add_argument("--out", type=Path, default=Path("docs/results/wiki_vectors.json"))
