@@ -1,0 +1,47 @@
+"""What the sources say of static vectors, as recipes/wiki_vectors.py measured it: rows E11, E13, E17 and E20.
+
+The recipe takes minutes for each row; these tests hold its stored result to what the claims say of it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FILE = Path(__file__).parents[2] / "docs" / "results" / "wiki_vectors.json"
+
+
+@pytest.fixture(scope="module")
+def rows() -> dict[str, list[Any]]:
+    """The rows by model."""
+    found: dict[str, list[Any]] = {}
+    for row in json.loads(FILE.read_text("utf-8"))["rows"]:
+        found.setdefault(row["row"], []).append(row)
+    return found
+
+
+def test_e13_first_answers_of_vectors_of_sixteen_million_words(rows: dict[str, list[Any]]) -> None:
+    """E13: of 84,048 words Berlin is the first answer, queen the first or third and Rome the third, behind Turin and
+    Milan, with both seeds; a third of Google's questions are right.
+    """
+    assert len({row["seed"] for row in rows["word2vec"]}) == 2
+    for row in rows["word2vec"]:
+        king, italy, germany = (each["inputs left out"] for each in row["answers"].values())
+        assert "queen" in king
+        assert italy == ["turin", "milan", "rome"]
+        assert germany[0] == "berlin"
+        assert row["words"] > 16_000_000
+        assert row["analogies"] > 0.33
+    assert {row["answers"]["king − man + woman ≈ queen"]["inputs left out"][0] for row in rows["word2vec"]} > {"queen"}
+
+
+def test_e17_bias_of_vectors_of_sixteen_million_words(rows: dict[str, list[Any]]) -> None:
+    """E17: WEAT 6 and 8 and direct bias, with both seeds."""
+    for row in rows["word2vec"]:
+        assert row["bias"]["weat6"]["effect"] > 1.5
+        assert row["bias"]["weat8"]["effect"] > 1.2
+        assert max(row["bias"][name]["p"] for name in ("weat6", "weat8")) < 0.01
+        assert row["bias"]["direct bias"] > 0.1
