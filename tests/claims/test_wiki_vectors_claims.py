@@ -45,3 +45,16 @@ def test_e17_bias_of_vectors_of_sixteen_million_words(rows: dict[str, list[Any]]
         assert row["bias"]["weat8"]["effect"] > 1.2
         assert max(row["bias"][name]["p"] for name in ("weat6", "weat8")) < 0.01
         assert row["bias"]["direct bias"] > 0.1
+
+
+def test_e11_words_with_a_typo(rows: dict[str, list[Any]]) -> None:
+    """E11, E20: with two letters exchanged every word has a vector by fastText, none by GloVe, seldom nearest to that
+    of the word itself. eatable lies among words of its ending.
+    """
+    (fasttext,), (glove,) = rows["fasttext"], rows["glove"]
+    assert fasttext["words"] == glove["words"]
+    assert fasttext["typos"]["with a vector"] == fasttext["typos"]["words"] == glove["typos"]["words"] == 1919
+    assert glove["typos"]["with a vector"] == 0
+    assert 0.05 < fasttext["typos"]["nearest to the word itself"] / 1919 < 0.2
+    assert all(word.endswith("able") for word in fasttext["unseen"]["eatable"])
+    assert fasttext["answers"]["paris − france + italy ≈ rome"]["inputs left out"][0] == "rome"
