@@ -47,6 +47,8 @@ def test_decoding_takes_all_forms(pair: tuple[Any, Any]) -> None:
     forms: list[Any] = [ids, pieces, [ids, ids[:2]], [pieces, pieces[1:]], 5, "▁the", [], [[]]]
     for form in forms:
         assert mine.decode(form) == theirs.decode(form)
+    for form in forms[:-2]:
+        assert mine.decode(form, out_type=bytes, num_threads=1) == theirs.decode(form, out_type=bytes, num_threads=1)
     assert mine.DecodeIds(ids) == theirs.DecodeIds(ids)
     assert mine.decode_pieces(pieces) == theirs.decode_pieces(pieces)
 
@@ -106,6 +108,12 @@ def test_the_best_ways_have_the_same_scores(text: str) -> None:
 def test_what_is_not_offered_is_refused_in_one_line() -> None:
     with pytest.raises(ForewordError, match="best path only"):
         ours.SentencePieceProcessor(enable_sampling=True)
+    processor = ours.SentencePieceProcessor(model_proto=trained("unigram"))
+    with pytest.raises(ForewordError, match="best path only"):
+        processor.encode("the", enable_sampling=True, alpha=0.1, nbest_size=-1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'add_boss'"):
+        processor.encode("the", add_boss=True)
+    assert processor.encode("the", enable_sampling=False, num_threads=2) == processor.encode("the")
     with pytest.raises(ForewordError, match="only unigram"):
         ours.SentencePieceProcessor(model_proto=trained("bpe")).nbest_encode("the")
     assert KINDS

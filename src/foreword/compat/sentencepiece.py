@@ -29,6 +29,13 @@ from foreword.tokens.sentencepiece_file import (
 
 Output = type[int] | type[str] | str
 
+ENCODING = {
+    "add_bos", "add_eos", "reverse", "emit_unk_piece", "enable_sampling", "nbest_size", "alpha", "num_threads"
+}  # fmt: skip
+"""Options of ``encode``; the last four do not change the best path."""
+
+NO_SAMPLING = "enable_sampling is True: foreword.compat.sentencepiece encodes by the best path only"
+
 
 class ModelNotFoundError(OSError, RuntimeError):
     """There is no such file: an OSError in sentencepiece up to 0.2.0, a RuntimeError since."""
@@ -50,7 +57,7 @@ class SentencePieceProcessor:
         num_threads: int = -1,
     ) -> None:
         if enable_sampling:
-            raise SettingError("enable_sampling is True: foreword.compat.sentencepiece encodes by the best path only")
+            raise SettingError(NO_SAMPLING)
         self._options: dict[str, Any] = {
             "out_type": out_type,
             "add_bos": add_bos,
@@ -101,12 +108,16 @@ class SentencePieceProcessor:
 
     # Encoding
 
-    def encode(self, input: str | Sequence[str], out_type: Output | None = None, **options: bool | None) -> Any:
+    def encode(self, input: str | Sequence[str], out_type: Output | None = None, **options: Any) -> Any:
         """Return the ids of a text, or its pieces with ``out_type=str``; of several texts a list of each.
 
         options: add_bos, add_eos, reverse and emit_unk_piece, as in the constructor.
         """
         chosen = {**self._options, **{name: value for name, value in options.items() if value is not None}}
+        if unknown := set(options) - ENCODING:
+            raise TypeError(f"encode() got an unexpected keyword argument {min(unknown)!r}")
+        if chosen.get("enable_sampling"):
+            raise SettingError(NO_SAMPLING)
         if out_type is not None:
             chosen["out_type"] = out_type
         one = isinstance(input, str | bytes)
@@ -137,15 +148,15 @@ class SentencePieceProcessor:
         )
         return [*before, *(encoded[::-1] if options["reverse"] else encoded), *after]
 
-    def encode_as_ids(self, input: str | Sequence[str], **options: bool | None) -> Any:
+    def encode_as_ids(self, input: str | Sequence[str], **options: Any) -> Any:
         """Return the ids of a text or of each of several."""
         return self.encode(input, out_type=int, **options)
 
-    def encode_as_pieces(self, input: str | Sequence[str], **options: bool | None) -> Any:
+    def encode_as_pieces(self, input: str | Sequence[str], **options: Any) -> Any:
         """Return the pieces of a text or of each of several."""
         return self.encode(input, out_type=str, **options)
 
-    def encode_as_numpy(self, input: str, **options: bool | None) -> Any:
+    def encode_as_numpy(self, input: str, **options: Any) -> Any:
         """Return the ids of a text, int32 (ids,)."""
         return np.array(self.encode(input, out_type=int, **options), np.int32)
 
@@ -182,15 +193,17 @@ class SentencePieceProcessor:
 
     # Decoding
 
-    def decode(self, input: Any, out_type: Output = str) -> Any:
-        """Return the text of ids or pieces; of several lists of them a list."""
-        if out_type not in (str, "str"):
-            raise RuntimeError(f"out_type={out_type} is not supported: only text is")
+    def decode(self, input: Any, out_type: Any = str, num_threads: int | None = None) -> Any:
+        """Return the text of ids or pieces, as UTF-8 with ``out_type=bytes``; of several lists of them a list."""
+        if out_type not in (str, "str", bytes):
+            raise RuntimeError(f"out_type={out_type} is not supported: only text and bytes are")
         if isinstance(input, int | str | np.integer):
-            return self.decode([input])
+            return self.decode([input], out_type)
         items = list(input)
         if items and isinstance(items[0], list | tuple | np.ndarray):
-            return [self.decode(each) for each in items]
+            return [self.decode(each, out_type) for each in items]
+        if out_type is bytes:
+            return self.decode(items).encode()
         if not items or not isinstance(items[0], str):
             self._check_ids(items)
             return self._opened.decode(items)
