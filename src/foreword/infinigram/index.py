@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from foreword.arrays import Bools, Bytes, Ids, Ints, Longs
+from foreword.arrays import Array, Bools, Bytes, Ids, Ints, Longs
 from foreword.checks import check_corpus, check_ids
 from foreword.errors import InputError, SettingError
 from foreword.infinigram import kernels_matching as kernels
@@ -106,9 +106,9 @@ class Segment:
             part = part @ (1 << 8 * np.arange(part.shape[1])[::-1])
         return self.ids(part)
 
-    def positions(self, low: int, high: int) -> Longs:
+    def positions(self, low: int, high: int) -> Ints | Longs:
         """Return where the suffixes of a range begin, in no order."""
-        return self.suffixes[low:high].astype(np.int64)
+        return self.suffixes[low:high]
 
     def find(self, run: Longs) -> tuple[int, int]:
         """Return the range of the suffixes that begin with a run of tokens."""
@@ -274,7 +274,11 @@ class SuffixIndex(ShownInNotebook):
         found: list[Occurrence] = []
         for segment, first in zip(self.segments, self._firsts.tolist(), strict=False):
             low, high = segment.find(run)
-            positions = np.sort(segment.positions(low, high))[: None if limit is None else limit - len(found)]
+            positions: Array = segment.positions(low, high)
+            left = len(positions) if limit is None else limit - len(found)
+            if left < len(positions):  # of a million places the first few, which is far faster than to sort them all
+                positions = np.partition(positions, left)[:left]
+            positions = np.sort(positions)
             documents = np.searchsorted(segment.offsets[1:], positions, side="right")
             if len(documents) and (documents[-1] >= len(segment.offsets) - 1 or positions[0] < 0):
                 raise InputError("the index is damaged: a suffix is not in its text")
