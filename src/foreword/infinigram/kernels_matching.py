@@ -18,7 +18,7 @@ from foreword.native.memory import prefetch
 FEW = 1 << 14
 """Occurrences that are read one after another, which is faster than searching where most differ."""
 
-AHEAD = 16
+AHEAD = 32
 """Occurrences between a prefetch and its use."""
 
 
