@@ -1,6 +1,6 @@
 // Hidden units of a character model: which of them follow a pattern, which react alike, and where.
 
-import { ask, every, field, h, isSaved, later, latest, readable, say, select, shade, trouble } from "lab/dom";
+import { ask, every, field, h, isSaved, later, latest, readable, say, select, trouble } from "lab/dom";
 
 const SHOWN = 10, ALIKE = 6, PLACES = 5;
 
@@ -35,17 +35,20 @@ export function series(signs, name, expression, marked = [0, 0]) {
   return found;
 }
 
-/** Pearson's correlation; 0 where one of the two does not vary. */
+/** Pearson's correlation, in one pass; 0 where one of the two does not vary. */
 export function correlation(a, b) {
-  const n = a.length, mean = (values) => values.reduce((sum, value) => sum + value, 0) / n, [p, q] = [mean(a), mean(b)];
-  let both = 0, one = 0, other = 0;
+  const n = a.length;
+  let p = 0, q = 0, both = 0, one = 0, other = 0;
   for (let at = 0; at < n; at++) {
-    const [x, y] = [a[at] - p, b[at] - q];
+    const x = a[at], y = b[at];
+    p += x;
+    q += y;
     both += x * y;
     one += x * x;
     other += y * y;
   }
-  return one && other ? both / Math.sqrt(one * other) : 0;
+  const spread = (one - (p * p) / n) * (other - (q * q) / n);
+  return spread > 1e-12 ? (both - (p * q) / n) / Math.sqrt(spread) : 0;
 }
 
 export async function start(view) {
@@ -75,8 +78,9 @@ export async function start(view) {
     data = told;
     signs = [...data.text];
     const levels = new Int8Array(Uint8Array.from(atob(data.states), (sign) => sign.charCodeAt(0)).buffer);
-    units = Array.from({ length: data.units }, (_, unit) => signs.map((_, at) => levels[at * data.units + unit] / 127));
+    units = Array.from({ length: data.units }, (_, unit) => Float64Array.from(signs, (_, at) => levels[at * data.units + unit] / 127));
     now.unit = null;
+    read.replaceChildren(...signs.map((sign) => h("span", {}, sign === "\n" ? "⏎\n" : sign)));
     refresh();
   }, (error) => note.replaceChildren(trouble(error)));
 
@@ -87,7 +91,7 @@ export async function start(view) {
     if (now.pattern === "own") {
       try { expression = new RegExp(now.own, "gu"); } catch (error) { wrong.replaceChildren(trouble(error)); return; }
     }
-    wanted = series(signs, now.pattern, expression, now.marked);
+    wanted = Float64Array.from(series(signs, now.pattern, expression, now.marked));
     const found = ranked((unit) => correlation(units[unit], wanted)).slice(0, SHOWN);
     if (now.unit === null) now.unit = found[0][0];
     if (!wanted.some((value) => value !== wanted[0])) wrong.replaceChildren(trouble(new Error("the text has nothing of that kind: choose another pattern, or another text")));
@@ -104,9 +108,13 @@ export async function start(view) {
   function drawText() {
     const active = units[now.unit], matched = !["line", "word"].includes(now.pattern);
     title.textContent = `Unit ${now.unit + 1} at each character${matched ? "; what matches is underlined" : ""}`;
-    read.replaceChildren(...signs.map((sign, at) => h("span", { style: shade(active[at]), class: matched && wanted[at] ? "matched" : null, title: `${readable(active[at])}` }, sign === "\n" ? "⏎\n" : sign)));
+    const letters = read.children;
+    for (let at = 0; at < letters.length; at++) {
+      letters[at].style.background = `color-mix(in srgb, var(--${active[at] < 0 ? "minus" : "plus"}) ${Math.round(62 * Math.abs(active[at]))}%, var(--card))`;
+      letters[at].className = matched && wanted[at] ? "matched" : "";
+    }
     const turned = correlation(active, wanted) < 0 ? -1 : 1, taken = new Set();
-    const order = active.map((value, at) => [turned * value, at]).sort((a, b) => b[0] - a[0]);
+    const order = Array.from(active, (value, at) => [turned * value, at]).sort((a, b) => b[0] - a[0]);
     const best = order.filter(([, at]) => { const free = ![...taken].some((other) => Math.abs(other - at) < 15); if (free && taken.size < PLACES) { taken.add(at); return true; } return false; });
     places.replaceChildren(...best.map(([, at]) => h("li", {}, signs.slice(Math.max(0, at - 24), at).join("").replaceAll("\n", "⏎"), h("b", {}, signs[at].replace("\n", "⏎")), signs.slice(at + 1, at + 18).join("").replaceAll("\n", "⏎"))));
   }
