@@ -23,7 +23,7 @@ from foreword.speech.kernels_decoding import Labels, Scorers
 from foreword.speech.lm import NO_TRIE, CTCLanguageModel, HotwordScorer, KenlmWords, codes_of
 from foreword.speech.plain import BeamSettings, OutputBeam
 
-FIRST_NODES = 32
+FIRST_NODES = 16
 """Nodes of each tree for each beam at first."""
 
 Tree = TypeVar("Tree", kernels.PartNodes, kernels.TextNodes, kernels.FrameNodes)
@@ -87,12 +87,12 @@ class BeamSearch:
         self._begin(models, start)
 
     def _begin(self, models: Sequence[CTCLanguageModel], start: Sequence[Any] | None) -> None:
-        states = [model.get_start_state() for model in models] if start is None else start
-        if len(states) != len(models):
-            raise CTCInputError(f"lm_start_state holds {len(states)} states: expected one for each language model")
-        for file, state, at in zip(self._files, states, self.scorers.sizes.tolist(), strict=False):
-            row = file.row(state)[0]
-            self.texts.states[at : at + len(row)] = row
+        if start is not None and len(start) != len(models):
+            raise CTCInputError(f"lm_start_state holds {len(start)} states: expected one for each language model")
+        for index, (file, model) in enumerate(zip(self._files, models, strict=True)):
+            row = file.starts[bool(model.score_boundary)] if start is None else file.row(start[index])
+            at = int(self.scorers.sizes[index])
+            self.texts.states[at : at + row.shape[1]] = row[0]
         self.texts.hash[0] = self.texts.recent[0] = self.words.hash[0] = kernels.ROOT
         self.words.ids[0] = FULL  # not looked up yet
         self.beams.last[0] = self.beams.first[0] = self.beams.end[0] = -1

@@ -13,6 +13,7 @@ bi-directional recurrent DNNs" (2014).
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -27,7 +28,6 @@ from foreword.arrays import Array, Doubles
 from foreword.checks import check_number
 from foreword.errors import CTCInputError, MissingExtraError, explained
 from foreword.native.parallel import cores, ordered_map
-from foreword.speech import kernels_decoding as kernels
 from foreword.speech.alphabet import Alphabet, verify_alphabet_coverage
 from foreword.speech.beam_search import BeamSearch, LabelTable
 from foreword.speech.lm import (
@@ -45,6 +45,9 @@ BatchBeam: TypeAlias = tuple[str, list[tuple[str, Frames]], float, float]
 """An ``OutputBeam`` without its state, as ``decode_beams_batch`` returns them."""
 
 Result = TypeVar("Result")
+
+LEAST_SHARE = 1e-15
+"""Probabilities below this one count as this one."""
 
 
 class BeamSearchDecoderCTC:
@@ -186,12 +189,16 @@ class BeamSearchDecoderCTC:
                 f"logits are {logits.dtype} {logits.shape}: expected numbers of the shape (frames, {labels}), one "
                 f"column for each label with the blank, which is column {self._alphabet.labels.index('')}"
             )
-        values = np.ascontiguousarray(logits, np.float64)
-        logs = np.empty_like(values)
-        bad = kernels.log_probabilities(values, logs)
-        if bad >= 0:
+        values = logits.astype(np.float64, order="C")
+        high = values.max(axis=1, keepdims=True)
+        if not np.isfinite(high).all():
+            bad = int(np.argmin(np.isfinite(high)))
             raise CTCInputError(f"frame {bad} of the logits holds NaN, or nothing finite: expected numbers")
-        return logs
+        if _are_shares(values, high):
+            return np.log(np.clip(values, LEAST_SHARE, 1.0))
+        values -= high
+        values -= np.log(np.exp(values).sum(axis=1, keepdims=True))
+        return np.clip(values, math.log(LEAST_SHARE), 0.0, out=values)
 
     def _search(
         self, hotwords: HotwordScorer, settings: BeamSettings, lm_start_state: Any = None
@@ -277,6 +284,14 @@ class BeamSearchDecoderCTC:
             raise MissingExtraError("huggingface_hub", "data", "load_from_hf_hub") from error
         cache = cache_dir or os.path.join(Path.home(), ".cache", "pyctcdecode")  # noqa: PTH118
         return cls.load_from_dir(snapshot_download(model_id, cache_dir=cache, **kwargs))
+
+
+def _are_shares(values: Doubles, high: Doubles) -> bool:
+    """Return whether values look like probabilities: rows sum to one on average, or all nearly, within 0 and 1."""
+    sums = values.sum(axis=1)
+    if len(sums) and math.isclose(sums.mean(), 1.0):
+        return True
+    return bool(high.max(initial=0.0) <= 1.0 and values.min(initial=0.0) >= 0.0 and (abs(sums - 1.0) < 1e-3).all())
 
 
 def build_ctcdecoder(

@@ -444,7 +444,7 @@ def add(search: SearchArrays, key: np.uint64, stamp: int, mask: int, count: int,
     return count, True
 
 
-@kernel
+@inlined
 def extend(
     labels: Labels,
     scorers: Scorers,
@@ -568,7 +568,7 @@ def sort_by_score(found: Candidates, count: int) -> None:
         run *= 2
 
 
-@kernel
+@inlined
 def best(found: Candidates, count: int, width: int, prune: float) -> int:
     """Write the best candidates, at most ``width``, to ``order``, best first; return how many."""
     high = -np.inf
@@ -583,7 +583,7 @@ def best(found: Candidates, count: int, width: int, prune: float) -> int:
             found.extra[kept] = found.score[item]
             kept += 1
     if kept > width:
-        # ``logit`` of those that are dropped is not needed again, but that of the others is: values are in ``extra``.
+        # What ``extra`` held is in the scores, so that it serves as scratch.
         last = nth_largest(found.extra, found.extra[kept:], kept, width)
         above = 0
         for at in range(kept):
@@ -636,7 +636,7 @@ def seen_before(search: SearchArrays, text: int, hash: np.uint64, label: int, st
     return False
 
 
-@kernel
+@inlined
 def keep(labels: Labels, scorers: Scorers, search: SearchArrays, kept: int, frame: int, distinct: bool) -> None:
     """Make the best candidates the next beams. distinct: drop those that differ only in words long past."""
     counters, beams, chains, found = search.counters, search.beams, search.chains, search.found

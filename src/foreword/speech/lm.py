@@ -120,6 +120,7 @@ class KenlmWords:
         data = model.model.data.view()
         data.flags.writeable = False  # as a mapped file is: kernels are compiled for one of the two only
         self.arrays = model.model._replace(data=data)
+        self.starts = (model.null_state(), model.state_after_start())
 
     def __contains__(self, word: str) -> bool:
         return bool(self.ids([word])[0])
@@ -130,7 +131,7 @@ class KenlmWords:
 
     def start(self, boundary: bool) -> tuple[int, ...]:
         """Return the state after ``<s>``, or that of no context."""
-        return self.state((self.model.state_after_start() if boundary else self.model.null_state())[0])
+        return self.state(self.starts[boundary][0])
 
     def state(self, row: Ints) -> tuple[int, ...]:
         """Return the words of a state and their back-off weights, without what the model does not look at."""

@@ -2,6 +2,7 @@
 
 import inspect
 
+from foreword.speech.decoder import LEAST_SHARE as MIN_TOKEN_CLIP_P
 from foreword.speech.decoder import BeamSearchDecoderCTC, build_ctcdecoder
 from foreword.speech.kernels_decoding import AVERAGE_LENGTH as AVG_TOKEN_LEN
 from foreword.speech.kernels_decoding import LN10 as LOG_BASE_CHANGE_FACTOR
@@ -18,7 +19,6 @@ DEFAULT_HOTWORD_WEIGHT = _decoded["hotword_weight"].default
 DEFAULT_PRUNE_LOGP = _decoded["beam_prune_logp"].default
 DEFAULT_PRUNE_BEAMS = _decoded["prune_history"].default
 DEFAULT_MIN_TOKEN_LOGP = _decoded["token_min_logp"].default
-MIN_TOKEN_CLIP_P = 1e-15
 
 __all__ = [
     "AVG_TOKEN_LEN",
