@@ -43,7 +43,6 @@ AVERAGE_LENGTH = 6
 LONGEST = 4096
 """Characters of a word that is looked up in a language model; longer ones are unknown."""
 
-CLIP = np.log(1e-15)
 LN10 = 1.0 / np.log10(np.e)
 CODE = 21
 ROOT = np.uint64(0x9E3779B97F4A7C15)
@@ -238,45 +237,6 @@ def walk(trie: Trie, codes: Ints) -> int:
 
 
 # Frames
-
-
-@kernel
-def log_probabilities(logits: Doubles, logs: Doubles) -> int:
-    """Write the log-probabilities of frames; return the first frame without a finite maximum or with NaN, or -1.
-
-    Rows that look like probabilities are not normalised: their sums are one on average, or each is nearly and no
-    value lies outside 0 and 1.
-    """
-    frames, labels = logits.shape
-    total, share = 0.0, True
-    for frame in range(frames):
-        row, high = 0.0, -np.inf
-        for label in range(labels):
-            value = logits[frame, label]
-            if np.isnan(value):
-                return frame
-            row += value
-            high = max(high, value)
-            share = share and 0.0 <= value <= 1.0
-        if not np.isfinite(high):
-            return frame
-        share = share and abs(row - 1.0) < 1e-3
-        total += row
-    share = share or abs(total / max(frames, 1) - 1.0) <= 1e-9
-    for frame in range(frames):
-        high = -np.inf
-        for label in range(labels):
-            high = max(high, logits[frame, label])
-        norm = 0.0
-        if not share:
-            for label in range(labels):
-                norm += np.exp(logits[frame, label] - high)
-            norm = np.log(norm)
-        for label in range(labels):
-            value = logits[frame, label]
-            value = (np.log(value) if value > 0.0 else -np.inf) if share else value - high - norm
-            logs[frame, label] = min(max(value, CLIP), 0.0)
-    return -1
 
 
 @kernel
