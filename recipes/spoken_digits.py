@@ -7,9 +7,9 @@
 ``strings``: dates and times of three to eight digits, made of the recordings of one speaker with gaps of 20 to 300 ms
 between them and white noise at 10 dB; the recogniser of ``single`` learns on from strings of the training part. Decoded
 by the likeliest symbol of each frame, by a beam, and by a beam with an n-gram model of 20,000 other dates and times.
-``pictures``: a string of the test part as docs/speech.md shows it, in docs/pictures.
+``pictures``: one speaker, eight epochs; a string of the test part as docs/speech.md shows it, in docs/pictures.
 
-Results are written to docs/results/spoken_digits.json, each part as soon as it is done.
+Results are written to docs/results/spoken_digits.json and into the table of docs/speech.md, part by part.
 """
 
 from __future__ import annotations
@@ -34,15 +34,18 @@ from foreword import NgramLM, SpeechRecogniser, TextLM, WordTokenizer, load, sav
 from foreword.arrays import Floats
 from foreword.picture.picture import Picture, write_standalone
 from foreword.picture.sound import over_time, spectrogram
+from foreword.speech.recogniser import Recogniser
 from foreword.speech.recordings import Recording, spoken_digits
 from foreword.speech.wav import Sound
 from foreword.tokens.corpus import Corpus
 
 ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "speech.md"
 RESULTS = ROOT / "docs" / "results" / "spoken_digits.json"
+SPEAKERS = ("george", "jackson", "lucas", "nicolas", "theo")
 SEED, RATE, DECIBELS = 0, 8000, 10.0
 TRAIN_STRINGS, TUNED_STRINGS, TEST_STRINGS, TEXTS = 400, 40, 200, 20_000
-STRING_EPOCHS, WIDTH = 6, 8
+STRING_EPOCHS, WIDTH = 6, 32
 WEIGHTS = (0.3, 0.6, 0.9)
 
 
@@ -69,7 +72,7 @@ def speaker_of(recording: Recording) -> str:
 def single(train: list[Recording], test: list[Recording]) -> dict[str, Any]:
     """Recognise one digit at a time, by speakers that were heard in training."""
     recogniser, seconds = learnt(train)
-    save(recogniser, kept("single"))
+    save(recogniser, saved_digits())
     return {
         **recogniser.measure(test).to_json(),
         "cpu_seconds": seconds,
@@ -77,9 +80,9 @@ def single(train: list[Recording], test: list[Recording]) -> dict[str, Any]:
     }
 
 
-def kept(part: str) -> Path:
-    """Return the folder in which the recogniser of a part is kept for the next."""
-    return Path(gettempdir(), f"foreword-spoken-digits-{part}")
+def saved_digits() -> Path:
+    """Return the folder in which the recogniser of ``single`` is kept for ``strings``."""
+    return Path(gettempdir(), "foreword-spoken-digits")
 
 
 def unseen(speaker: str, train: list[Recording], test: list[Recording]) -> dict[str, Any]:
@@ -92,9 +95,9 @@ def unseen(speaker: str, train: list[Recording], test: list[Recording]) -> dict[
 
 def strings(train: list[Recording], test: list[Recording]) -> dict[str, Any]:
     """Recognise strings of digits in noise, with an n-gram model and without."""
-    if not kept("single").exists():
+    if not saved_digits().exists():
         single(train, test)
-    recogniser: SpeechRecogniser = load(kept("single"))
+    recogniser: SpeechRecogniser = load(saved_digits())
     random = np.random.default_rng(SEED)
     heard, tuned, unheard = (
         [spoken(moment(random), part, random) for _ in range(count)]
@@ -104,7 +107,6 @@ def strings(train: list[Recording], test: list[Recording]) -> dict[str, Any]:
     began = time.process_time()
     recogniser.fit(heard)
     seconds = time.process_time() - began
-    save(recogniser, kept("strings"))
     model = digit_model(recogniser, random)
     fused = {"width": WIDTH, "language_model": model}
     rates = {weight: recogniser.measure(tuned, **fused, weight=weight).rate for weight in WEIGHTS}
@@ -128,9 +130,19 @@ def digit_model(recogniser: SpeechRecogniser, random: np.random.Generator) -> Te
 
 
 def pictures(train: list[Recording], test: list[Recording]) -> dict[str, Any]:
-    """Draw a string of the test part: its spectrogram, the predictions of the network, and its beam."""
-    recogniser: SpeechRecogniser = load(kept("strings"))
-    recording = spoken("2 0 2 6", test, np.random.default_rng(SEED + 1))
+    """Draw a string of the test part: its spectrogram, the predictions of the network, and its beam.
+
+    One speaker and seconds of training, so that the pictures can be drawn anywhere.
+    """
+    train, test = ([each for each in part if speaker_of(each) == "theo"] for part in (train, test))
+    random = np.random.default_rng(SEED)
+    model = Recogniser(units=48, augment=False, rate=1e-2, epochs=8)
+    began = time.process_time()
+    recogniser = SpeechRecogniser(WordTokenizer(), model).fit(train)
+    seconds = time.process_time() - began
+    digits = recogniser.measure(test)
+    recogniser.fit([spoken(moment(random), train, random) for _ in range(100)])
+    recording = spoken("2 0 2 6", test, random)
     heard = recogniser.look(recording.sound, width=8)
     step = heard.hop * heard.stack
     symbols = [n for n, symbol in enumerate(heard.symbols) if symbol.isdigit() or symbol == "blank"]
@@ -144,7 +156,7 @@ def pictures(train: list[Recording], test: list[Recording]) -> dict[str, Any]:
     }
     for name, picture in drawn.items():
         write_standalone(picture, ROOT / "docs" / "pictures" / f"{name}.svg")
-    return {"said": recording.text, "heard": heard.text, "speaker": recording.name}
+    return {**digits.to_json(), "cpu_seconds": seconds, "said": recording.text, "heard": heard.text}
 
 
 def beam_picture(beams: Sequence[Sequence[tuple[str, float]]], step: float) -> Picture:
@@ -186,12 +198,36 @@ def silence(random: np.random.Generator) -> Floats:
 
 # Running
 
+TITLES = {
+    "single": "one digit, the data set's test part",
+    **{name: f"one digit, all by {name}, who was not heard in training" for name in SPEAKERS},
+    "strings.frames": "dates and times at 10 dB: likeliest symbol of each step",
+    "strings.beam": "the same by a beam",
+    "strings.beam_and_5-grams": "the same by a beam and a 5-gram model",
+    "pictures": "one digit, one speaker, eight epochs",
+}
 PARTS: dict[str, Callable[[list[Recording], list[Recording]], dict[str, Any]]] = {
     "single": single,
-    **{speaker: partial(unseen, speaker) for speaker in ("george", "jackson", "lucas", "nicolas", "theo")},
+    **{speaker: partial(unseen, speaker) for speaker in SPEAKERS},
     "strings": strings,
     "pictures": pictures,
 }
+
+
+def write_table(stored: dict[str, Any]) -> None:
+    """Write the results into the table of the page."""
+    rows = ["| | word error rate | 95 % | CPU seconds of training |", "|---|---|---|---|"]
+    for name, title in TITLES.items():
+        part, _, inner = name.partition(".")
+        if part in stored:
+            found = stored[part][inner] if inner else stored[part]
+            low, high = found["interval"]
+            seconds = f"{stored[part]['cpu_seconds']:.0f}"
+            rows.append(f"| {title} | {found['wer']:.1%} | {low:.1%} to {high:.1%} | {seconds} |")
+    page = PAGE.read_text(encoding="utf-8")
+    before, after = page.split("<!-- results -->")[0], page.split("<!-- end of results -->")[1]
+    table = "\n".join(["<!-- results -->", "", *rows, "", "<!-- end of results -->"])
+    PAGE.write_text(before + table + after, encoding="utf-8")
 
 
 def main() -> None:
@@ -212,8 +248,10 @@ def main() -> None:
             "seed": SEED,
             "seconds": round(time.perf_counter() - began, 1),
         }
-        kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        RESULTS.write_text(json.dumps({**kept, name: {**found, **facts}}, indent=1) + "\n")
+        stored = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        stored |= {name: {**found, **facts}}
+        RESULTS.write_text(json.dumps(stored, indent=1) + "\n")
+        write_table(stored)
         sys.stdout.write(json.dumps({name: found}) + "\n")
 
 

@@ -49,7 +49,7 @@ def pages() -> Iterator[Any]:
         name = page.relative_to(DOCS).as_posix()
         blocks = blocks_of(page)
         if blocks and name not in ELSEWHERE:
-            needs = any(re.search(r"\b(dataset|labelled)\(", block.code) for block in blocks)
+            needs = any(re.search(r"\b(dataset|labelled|spoken_digits)\(", block.code) for block in blocks)
             yield pytest.param(page, id=name, marks=[pytest.mark.data] if needs else [])
 
 
@@ -155,7 +155,8 @@ MODEL_PAGES = [
         "bengio",
         "recurrent",
     ),
-    *("min_gru", "awd_lstm", "recurrent_classifier", "bilstm", "elmo", "translate", "ctc", "transformer", "mixtures"),
+    *("min_gru", "awd_lstm", "recurrent_classifier", "bilstm", "elmo", "translate", "ctc", "speech", "transformer"),
+    "mixtures",
 ]
 
 

@@ -1,6 +1,6 @@
 """Sound in, text out: log-mel frames, a network that predicts symbols, and the search for the text they spell.
 
-    recording → ``log_mel`` → ``normalised`` → ``Recogniser`` → ``prefix_search``, with a language model or without
+    recording → ``log_mel`` → ``normalised`` → ``Recogniser`` → ``build_ctcdecoder``, with a language model or without
 
 The symbols are the tokens of a tokenizer: words where there are few, as of digits, or else characters.
 """
@@ -9,26 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from foreword.arrays import Doubles, Floats
 from foreword.checks import check_numbers, saveable
-from foreword.errors import InputError
 from foreword.measures.recognition import WordErrors, word_errors
 from foreword.notebook import ShownInNotebook
-from foreword.pipeline.language import TextLM
 from foreword.protocols import Meter, Parts, Step, TextTokenizer
+from foreword.speech.alphabet import BPE_TOKEN
+from foreword.speech.decoder import BeamSearchDecoderCTC, build_ctcdecoder
 from foreword.speech.features import log_mel, normalised
 from foreword.speech.recogniser import Recogniser, Recordings
 from foreword.speech.recordings import Recording
-from foreword.speech.search import Prefix, prefix_beams
+from foreword.speech.search import Prefix, greedy, prefix_beams
 from foreword.speech.wav import Sound
 from foreword.storage.checkpoint import Checkpoint
 from foreword.storage.folder import nest, unnest
+from foreword.tokens.characters import CharacterTokenizer
+from foreword.tokens.vocab import Vocab
 
-BEAM = 16
+BEAM, PRUNED = 16, (-20.0, -10.0)
+"""Width of the beam, and the scores below which texts and symbols are not followed: as there are few symbols, low."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,49 +111,52 @@ class SpeechRecogniser(ShownInNotebook):
         sounds: Sequence[Sound],
         *,
         width: int = BEAM,
-        language_model: TextLM | None = None,
+        language_model: Any = None,
         weight: float = 0.5,
+        bonus: float = 1.0,
         meter: Meter | None = None,
     ) -> list[str]:
         """Return what is said in each recording.
 
-        width: of the beam; 0 takes the likeliest symbol of each frame. language_model: of texts in the same symbols,
-        whose log-probabilities count ``weight`` times.
+        width: of the beam; 0 takes the likeliest symbol of each step. language_model: of words, whatever
+        ``build_ctcdecoder`` takes; its log-probabilities count ``weight`` times, and each word earns the ``bonus``.
         """
+        decoder = self.decoder(language_model, weight, bonus) if width else None
+        columns = [*_words(self.tokenizer.vocab), self.model.blank]
         found = []
         for done, sound in enumerate(sounds, 1):
-            model = None if language_model is None else self._checked(language_model).model
-            ids = self.model.hear([self.frames(sound)], width=width, model=model, weight=weight)[0]
-            found.append(self.tokenizer.decode(ids))
+            logs = self.model.logs([self.frames(sound)])[0]
+            if decoder is None:
+                found.append(self.tokenizer.decode(greedy(logs, blank=self.model.blank)))
+            else:
+                found.append(decoder.decode(logs[:, columns], width, *PRUNED))
             if meter:
                 meter("transcribing", done, len(sounds))
         return found
+
+    def decoder(self, language_model: Any = None, weight: float = 0.5, bonus: float = 1.0) -> BeamSearchDecoderCTC:
+        """Return the decoder of the network's symbols: every token a word, or for characters their spelling."""
+        begin = "" if isinstance(self.tokenizer, CharacterTokenizer) else BPE_TOKEN
+        labels = [f"{begin}{word}" for word in _words(self.tokenizer.vocab).values()]
+        vocab = getattr(language_model, "vocab", None)
+        words = None if vocab is None else [*_words(vocab).values()]
+        return build_ctcdecoder([*labels, ""], language_model, words, alpha=weight, beta=bonus)
 
     def measure(self, recordings: Sequence[Recording], **search: object) -> WordErrors:
         """Return the word error rate of ``transcribe``, which takes the same options."""
         said = self.transcribe([each.sound for each in recordings], **search)  # type: ignore[arg-type]
         return word_errors([text.split() for text in said], [each.text.split() for each in recordings])
 
-    def look(self, sound: Sound, *, width: int = BEAM, language_model: TextLM | None = None) -> Heard:
+    def look(self, sound: Sound, *, width: int = BEAM) -> Heard:
         """Return the frames, the probabilities of symbols and the beam while a recording is transcribed."""
         frames = self.frames(sound)
         logs = self.model.logs([frames])[0]
-        model = None if language_model is None else self._checked(language_model).model
         beams = [
             [(self.tokenizer.decode(prefix), share) for prefix, share in _shares(beam)]
-            for beam in prefix_beams(logs, blank=self.model.blank, width=width, model=model, weight=0.5)
+            for beam in prefix_beams(logs, blank=self.model.blank, width=width)
         ]
         symbols = [self.tokenizer.vocab[id] for id in range(len(self.tokenizer.vocab))]
-        text = self.transcribe([sound], width=width, language_model=language_model)[0]
-        return Heard(text, frames, self.hop, self.model.stack, [*symbols, "blank"], np.exp(logs), beams)
-
-    def _checked(self, language_model: TextLM) -> TextLM:
-        if language_model.vocab != self.tokenizer.vocab:
-            raise InputError(
-                f"the language model has other symbols, {len(language_model.vocab)} of them: expected the recogniser's "
-                f"{len(self.tokenizer.vocab)}, as from a model that was trained with its tokenizer"
-            )
-        return language_model
+        return Heard(beams[-1][0][0], frames, self.hop, self.model.stack, [*symbols, "blank"], np.exp(logs), beams)
 
     # Saving
 
@@ -171,6 +177,11 @@ class SpeechRecogniser(ShownInNotebook):
             raise ValueError(f"{model.symbols} symbols, but {len(tokenizer.vocab)} tokens: expected as many")
         rate, hop = parts.settings["rate"], parts.settings["hop"]
         return cls(tokenizer, model, rate=rate, hop=hop)  # type: ignore[arg-type]
+
+
+def _words(vocab: Vocab) -> dict[int, str]:
+    """Return the words of a vocabulary that can be said, by id."""
+    return {id: vocab[id] for id in range(len(vocab)) if id not in (vocab.end, vocab.unknown)}
 
 
 def _shares(beam: list[tuple[Prefix, float]]) -> list[tuple[Prefix, float]]:
