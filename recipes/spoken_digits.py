@@ -6,7 +6,7 @@
 ``george``, ``jackson``, ``lucas``, ``nicolas``, ``theo``: train on the four others, test on all recordings of this one.
 ``strings``: dates and times of three to eight digits, made of the recordings of one speaker with gaps of 20 to 300 ms
 between them and white noise at 10 dB; the recogniser of ``single`` learns on from strings of any digits.
-Decoded by the likeliest symbol of each frame, by a beam, and by a beam with an n-gram model of 20,000 other dates and times.
+Decoded by the likeliest symbol of each frame, by a beam, and by a beam with an n-gram model of 20,000 other strings.
 ``pictures``: one speaker, eight epochs; a string of the test part as docs/speech.md shows it, in docs/pictures.
 
 Results are written to docs/results/spoken_digits.json and into the table of docs/speech.md, part by part.
