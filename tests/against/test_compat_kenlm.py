@@ -208,9 +208,9 @@ def test_data_juicer_s_filter_computes_the_same(theirs: Any, monkeypatch: pytest
         documents = [row["text"] for row in json.loads(file.read())]
     found = []
     for kenlm, pieces in ((theirs, sentencepiece), (ours, our_pieces)):
-        models = {"sp": pieces.SentencePieceProcessor(), "kl": kenlm.Model(str(tmp_path / "en.arpa.bin"))}
-        models["sp"].load(str(folder / "en.sp.model"))
-        monkeypatch.setattr(module, "prepare_model", lambda model_type, lang: model_type[:2].replace("ke", "kl"))
+        models = {"sentencepiece": pieces.SentencePieceProcessor(), "kenlm": kenlm.Model(str(tmp_path / "en.arpa.bin"))}
+        models["sentencepiece"].load(str(folder / "en.sp.model"))
+        monkeypatch.setattr(module, "prepare_model", lambda model_type, lang: model_type)
         monkeypatch.setattr(module, "get_model", models.__getitem__)
         filter = module.PerplexityFilter(lang="en")
         samples: dict[str, Any] = {filter.text_key: documents, module.Fields.stats: [{} for _ in documents]}
