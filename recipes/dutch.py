@@ -2,6 +2,7 @@
 
     python recipes/dutch.py --data FOLDER --out FOLDER                  every row, on a GPU
     python recipes/dutch.py --data FOLDER --rows attention              some of them
+    python recipes/dutch.py --data FOLDER --out FOLDER --small          a quarter of the units and six epochs, for a CPU
     python recipes/dutch.py --data FOLDER --tiny                        a few hundred pairs on a CPU: does it run?
 
 FOLDER has train.tsv.xz, valid.tsv.xz and test.tsv.xz, English and Dutch with a tab between: sentences of Tatoeba,
@@ -38,8 +39,13 @@ SETTINGS: dict[str, Any] = {
     "units": 512, "words": 512, "attention": "general", "dropout": 0.4, "smoothing": 0.1,
     "epochs": 40, "every": 2, "batch": 2048, "rate": 1e-3,
 }  # fmt: skip
+SMALL: dict[str, Any] = {
+    "units": 128, "words": 128, "dropout": 0.1, "epochs": 6, "every": 6, "batch": 1000, "rate": 2e-3, "seconds": 0.0,
+}  # fmt: skip
 TINY: dict[str, Any] = {"units": 64, "words": 64, "epochs": 2, "batch": 1000}
 PIECES = 8000
+SMALL_PIECES = 3000
+SMALL_SEARCHES = ("greedy", "beam 5, GNMT", "beam 5, GNMT, coverage")
 EXAMPLE = "I have read the book."
 """Dutch puts the second verb last (Ik heb het boek gelezen): the whole sentence must be read before it is written."""
 
@@ -52,16 +58,20 @@ def run(row: str, given: argparse.Namespace) -> dict[str, Any]:
     """Train one row, translate both parts with every search, and measure."""
     parts = [read_table_of_pairs(given.data / f"{part}.tsv.xz") for part in ("train", "valid", "test")]
     settings = {**SETTINGS, "seconds": given.seconds, "seed": given.seed, **ROWS[row]}
+    if given.small:
+        settings |= SMALL | ({"encoder": 256} if "encoder" in settings else {})
     if given.tiny:
         settings |= TINY | ({"encoder": 64} if "encoder" in settings else {})
         parts = [first(part, size) for part, size in zip(parts, (400, 20, 20), strict=True)]
     train, valid, test = parts
-    tokenizer = BPETokenizer(1000 if given.tiny else PIECES, prefix_space=True).fit([*train[0], *train[1]])
+    pieces = 1000 if given.tiny else SMALL_PIECES if given.small else PIECES
+    tokenizer = BPETokenizer(pieces, prefix_space=True).fit([*train[0], *train[1]])
     translator = TextTranslator(tokenizer, tokenizer, Seq2Seq(**settings))
     checkpoint = None if given.out is None else Checkpoint(given.out / f"{row}.checkpoint", every=30.0)
     seconds = learn(translator, train, valid, checkpoint)
     tell(f"{row}: trained in {seconds:.0f} s, greedy BLEU on valid {translator.model.valid_score_:.2f}")
-    on_valid, on_test = searched(translator, valid), searched(translator, test)
+    names = SMALL_SEARCHES if given.small else SEARCHES
+    on_valid, on_test = searched(translator, valid, names), searched(translator, test, names)
     chosen = best_search(on_valid)
     said = translator.translate(test[0], **SEARCHES[chosen])
     facts = {"row": row, **provenance(given.seed, seconds, commit=given.commit), "pairs": len(train[0])}
@@ -89,6 +99,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=150.0, help="of training, for each row")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commit", help="of the code, where this is no checkout")
+    parser.add_argument("--small", action="store_true", help="a network and a number of epochs for a CPU")
     parser.add_argument("--tiny", action="store_true", help="a few hundred pairs and a small network")
     given = parser.parse_args()
     if unknown := [row for row in given.rows.split(",") if row not in ROWS]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from foreword.lessons.bottleneck import Bottleneck, bottleneck, draw_bottleneck
+from foreword.lessons.bottleneck import Bottleneck, bottleneck, draw_bottleneck, random_pairs
 from foreword.picture.heat import attention, attention_text
 from foreword.pipeline.translator import TextTranslator
 from foreword.tokens.corpus import Corpus
@@ -118,6 +120,40 @@ def test_q04_the_gap_between_training_and_free_running(record_property: Report) 
     alone = [np.array([*ids, *[-1] * (8 - len(ids))]) == true[:8] for ids, true in zip(said, targets, strict=True)]
     record_property("Q04 words right, shown the truth and alone", f"{np.mean(shown):.1%}, {np.mean(alone):.1%}")
     assert np.mean(shown) > np.mean(alone) + 0.03
+
+
+@pytest.mark.long
+def test_q08_coverage_drops_fewer_words(record_property: Report) -> None:
+    """Q08: a translator that has not learnt to copy 4 to 12 words perfectly leaves words out; with the penalty fewer,
+    and the outputs are longer.
+    """
+    random = np.random.default_rng(0)
+    train = random_pairs(random.integers(4, 13, 1500), 20, "copy", random)
+    test = random_pairs(random.integers(8, 13, 150), 20, "copy", random)
+    settings: dict[str, Any] = {"units": 32, "words": 24, "epochs": 8, "batch": 300, "rate": 1e-2, "dropout": 0.0}
+    model = Seq2Seq(**settings, attention="additive", device="cpu").fit(train)
+    sources, dropped, lengths = [ids[:-1].tolist() for ids in test.sources.documents()], {}, {}
+    for weight in (0.0, 0.5):
+        said = model.translate(test.sources, width=5, normalisation="gnmt", coverage=weight, max_tokens=20)
+        pairs = [(id, ours.tolist()) for source, ours in zip(sources, said, strict=True) for id in source]
+        dropped[weight] = sum(id not in ours for id, ours in pairs) / len(pairs)
+        lengths[weight] = sum(map(len, said)) / sum(map(len, sources))
+        told = f"{dropped[weight]:.2%}, {lengths[weight]:.3f}"
+        record_property(f"Q08 source words dropped, length of the output to the source's, coverage {weight}", told)
+    assert dropped[0.5] < 0.9 * dropped[0.0]
+    assert lengths[0.5] > lengths[0.0]
+
+
+def test_z07_no_page_repeats_whose_days_they_were() -> None:
+    """Z07: no page or docstring says that an LSTM took the 3.5 days that the Transformer's own paper reports."""
+    root = Path(__file__).parents[2]
+    files = [path for folder in ("docs", "src") for end in ("md", "py") for path in (root / folder).rglob(f"*.{end}")]
+    assert len(files) > 200
+    wrong = re.compile(
+        r"(lstm|sutskever|2014)[^.|]{0,120}3\.5 days|3\.5 days[^.|]{0,60}(lstm|sutskever)", re.IGNORECASE
+    )
+    found = {path.name for path in files if wrong.search(path.read_text(encoding="utf-8"))}
+    assert found == {"CLAIMS.md"}  # where it is told that this is wrong
 
 
 def test_x03_seven_times_as_fast() -> None:

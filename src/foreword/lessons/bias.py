@@ -214,6 +214,19 @@ def _equalised(pair: Doubles, direction: Doubles) -> Doubles:
     return apart
 
 
+def swapped(text: str, pairs: Pairs) -> str:
+    """Return a text with the two words of each pair exchanged; a word in several pairs goes by the first.
+
+    A text next to its swapped copy says of he what it says of she (J. Zhao et al., "Gender bias in coreference
+    resolution", 2018).
+    """
+    other: dict[str, str] = {}
+    for one, two in pairs:
+        other.setdefault(one, two)
+        other.setdefault(two, one)
+    return " ".join(other.get(word, word) for word in text.split(" "))
+
+
 # What is left
 
 

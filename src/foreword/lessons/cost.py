@@ -158,7 +158,7 @@ def layer_seconds(
 
     def once() -> None:
         with torch.set_grad_enabled(back):
-            out = _attend(x, weights) if kind == "attention" else run_layer(kind, x, weights)
+            out = _attend(x, weights) if kind == "attention" else run_layer(kind, x, weights)[0]
             if back:
                 torch.autograd.grad(out.sum(), weights)
 

@@ -18,7 +18,7 @@ The kinds, all by ``nn/layers.py``: "rnn" (tanh, W_h normal of size 1/√H), "re
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -175,7 +175,9 @@ class MemoryTraining:
 
     hidden: units. batch, updates, rate, clip: of Adam, with gradients clipped by norm. solved: the share of answers
     that must be right. check_every: updates between two tests on ``tested`` new examples; the run ends when one is
-    passed. forget_bias: the initial one of an LSTM. mixed: train on lags from 1 on, not on the full one alone.
+    passed. forget_bias: the initial one of an LSTM. mixed: train on lags from 1 on, not on the full one alone. window:
+    steps of truncated backpropagation through time, 0 for all; the last window ends with the question. carried: the
+    state before a window is that after the one before, without its gradient; else zeros, in tests too.
     """
 
     hidden: int = 32
@@ -188,6 +190,8 @@ class MemoryTraining:
     tested: int = 256
     forget_bias: float = 1.0
     mixed: bool = True
+    window: int = 0
+    carried: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +204,7 @@ class Outcome:
     right: float
     updates: int
     diverged: bool
-    weights: tuple[Floats, ...] = ()
+    weights: tuple[Floats, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +308,7 @@ def learn(task: MemoryTask, kind: str, learning: MemoryTraining | None = None, s
     for update in range(1, learning.updates + 1):
         lag = int(random.integers(1, task.lag + 1)) if learning.mixed and task.lag > 1 else None
         examples = task.draw(learning.batch, random, lag)
-        answers, wanted = _answer(kind, weights, head, examples)
+        answers, wanted = _answer(kind, weights, head, examples, learning)
         loss = (
             cross_entropy(answers.flatten(0, 1), wanted.flatten())
             if not wanted.is_floating_point()
@@ -317,7 +321,7 @@ def learn(task: MemoryTask, kind: str, learning: MemoryTraining | None = None, s
             return Outcome(right, update, diverged=True)
         optimiser.step()
         if update % learning.check_every == 0 or update == learning.updates:
-            right = _tested(task, kind, weights, head, learning.tested, random)
+            right = _tested(task, kind, weights, head, learning, random)
             if right >= learning.solved:
                 break
     return Outcome(right, update, diverged=False, weights=tuple(weight.detach().numpy() for weight in weights))
@@ -342,23 +346,31 @@ def first_weights(
     return [w_x, w_h, b_x, b_h]
 
 
-def run_layer(kind: str, x: Tensor, weights: Sequence[Tensor]) -> Tensor:
-    """Return every state (T, B, H), from an initial state of zeros."""
-    h = x.new_zeros(x.shape[1], weights[1].shape[-1] if kind != "min-gru" else len(weights[1]) // 2)
+def run_layer(kind: str, x: Tensor, weights: Sequence[Tensor], start: Sequence[Tensor] = ()) -> tuple[Tensor, ...]:
+    """Return every output (T, B, H) and the last state: h, and c of an LSTM. start: such a state, or of zeros."""
+    if not start:
+        h = x.new_zeros(x.shape[1], weights[1].shape[-1] if kind != "min-gru" else len(weights[1]) // 2)
+        start = (h, torch.zeros_like(h))
     if kind == "lstm":
-        return lstm(x, h, torch.zeros_like(h), weights)[0]
+        return lstm(x, start[0], start[1], weights)
     if kind == "gru":
-        return gru(x, h, weights)[0]
+        return gru(x, start[0], weights)
     if kind == "min-gru":
-        return min_gru(x, h, weights)[0]
-    return rnn(x, h, weights, "tanh" if kind == "rnn" else "relu")[0]
+        return min_gru(x, start[0], weights)
+    return rnn(x, start[0], weights, "tanh" if kind == "rnn" else "relu")
 
 
 def _answer(
-    kind: str, weights: Sequence[Tensor], head: tuple[Tensor, Tensor], examples: TaskExamples
+    kind: str, weights: Sequence[Tensor], head: tuple[Tensor, Tensor], examples: TaskExamples, learning: MemoryTraining
 ) -> tuple[Tensor, Tensor]:
     """Return the network's answers at the scored steps (n, B, outputs), and the targets (n, B)."""
-    states = run_layer(kind, torch.from_numpy(examples.x), weights)[-len(examples.wanted) :]
+    x, start = torch.from_numpy(examples.x), list[Tensor]()
+    if 0 < learning.window < len(x):
+        if learning.carried:
+            with torch.no_grad():
+                _, *start = run_layer(kind, x[: -learning.window], weights)
+        x = x[-learning.window :]
+    states = run_layer(kind, x, weights, start)[0][-len(examples.wanted) :]
     return linear(states, *head), torch.from_numpy(examples.wanted)
 
 
@@ -368,10 +380,10 @@ def _tested(
     kind: str,
     weights: Sequence[Tensor],
     head: tuple[Tensor, Tensor],
-    count: int,
+    learning: MemoryTraining,
     random: np.random.Generator,
 ) -> float:
-    answers, wanted = _answer(kind, weights, head, task.draw(count, random))
+    answers, wanted = _answer(kind, weights, head, task.draw(learning.tested, random), learning)
     right = (answers[..., 0] - wanted).abs() < NEAR if wanted.is_floating_point() else answers.argmax(-1) == wanted
     return float(right.double().mean())
 

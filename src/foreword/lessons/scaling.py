@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from scipy.special import stdtrit
 
 from foreword.arrays import Doubles
 from foreword.errors import SettingError
@@ -68,6 +69,17 @@ def fit_power_law(sizes: Sequence[float], losses: Sequence[float], *, floor: boo
     exponent = float(grid[best])
     scale, level, _ = _with_floor(n / middle, loss, exponent)
     return _power_law(n, loss, scale * middle**exponent, exponent, level)
+
+
+def exponent_interval(sizes: Sequence[float], losses: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of b in a N^(−b), from at least three sizes: Student's, of the slope on logarithms."""
+    x, y = np.log(np.asarray(sizes, np.float64)), np.log(np.asarray(losses, np.float64))
+    b, free = fit_power_law(sizes, losses).exponent, len(x) - 2
+    if free < 1:
+        raise SettingError(f"{len(x)} sizes: expected at least 3 for an interval")
+    x, y = x - x.mean(), y - y.mean()
+    half = float(stdtrit(free, 0.975) * np.sqrt(((y + b * x) ** 2).sum() / free / (x**2).sum()))
+    return b - half, b + half
 
 
 def _with_floor(n: Doubles, loss: Doubles, exponent: float) -> tuple[float, float, float]:

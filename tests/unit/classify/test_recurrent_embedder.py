@@ -72,7 +72,7 @@ def test_the_embedder_reads_the_words_that_the_classifier_reads() -> None:
     sides = Sides()
     texts, labels = reviews(8, 2)
     model = RecurrentClassifier(embedder=sides, words=4, from_end=True, **{**SMALL, "epochs": 1}).fit(texts, labels)
-    assert sides.asked[0] == ["the", "film", "is", "poor", "."] or sides.asked[0][:3] == ["the", "film", "is"]
+    assert sides.asked[0][:3] == ["the", "film", "is"]
     text = "Fine THE film, dull; is it SOUR"
     ids, context = model._reader.ids([text])[0], model._reader.context([text], model.weights_)
     assert context is not None

@@ -187,7 +187,7 @@ def test_bad_examples_are_told(texts: list[str], labels: list[str], told: str) -
 
 def test_texts_of_nothing_known() -> None:
     model = small()
-    assert model.predict(["", "zzz"]) == [model.classes_[0]] * 2 or len(model.predict(["", "zzz"])) == 2
+    assert len(set(model.predict(["", "zzz"]))) == 1
     assert list(model.predict_best(["qqq"])) == list(model.predict_best([""]))  # only </s> is known of both
 
 

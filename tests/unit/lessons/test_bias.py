@@ -21,6 +21,7 @@ from foreword.lessons.bias import (
     known_words,
     projections,
     read_word_sets,
+    swapped,
     two_means,
     weat,
 )
@@ -200,3 +201,9 @@ def test_a_file_that_holds_no_lists_is_one_line(tmp_path: Path) -> None:
         (tmp_path / "sets.json").write_text(text)
         with pytest.raises(InputError, match="expected a JSON object with targ1"):
             read_word_sets(tmp_path / "sets.json")
+
+
+def test_two_words_of_a_pair_change_places() -> None:
+    pairs = [("he", "she"), ("his", "her"), ("him", "her")]
+    assert swapped("she gave him her book and he his", pairs) == "he gave her his book and she her"
+    assert swapped(swapped("he and she", pairs), pairs) == "he and she"

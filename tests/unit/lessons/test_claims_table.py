@@ -23,7 +23,7 @@ from foreword.lessons.claims.proofs import (
     this_machine,
     write_stored,
 )
-from foreword.lessons.claims.results import missing_provenance
+from foreword.lessons.claims.results import LEGACY, PROVENANCE, missing_provenance, stored_rows, write_result
 from foreword.lessons.claims.table import (
     CLAIMS,
     SECTIONS,
@@ -100,7 +100,7 @@ def test_stored_numbers_stand_where_they_are_said_to(claim: Claim) -> None:
     assert not missing, f"{claim.id}: not in {result.where}"
 
 
-NOT_RECORDED = {"awd_lstm.json", "ptb_ladder.json", "faults.json", "versions.json"}
+NOT_RECORDED = {"faults.json", "versions.json"}
 """Results of runs that did not record all of it; the commands that write them do so now."""
 
 
@@ -116,6 +116,20 @@ def test_every_stored_result_says_how_it_was_made(file: Path) -> None:
     result = json.loads(file.read_text(encoding="utf-8"))
     parts = [result] if missing_provenance(result) == [] or "rows" in result else result.values()
     assert [(missing_provenance(part), list(part)[:3]) for part in parts if missing_provenance(part)] == []
+
+
+def test_rows_of_older_runs_are_marked_and_stay_so(tmp_path: Path) -> None:
+    made = dict.fromkeys(PROVENANCE, "x")
+    write_result(
+        tmp_path / "a.json", {"date": "2026-01-01", "rows": [{"row": "old", "test": 1.5}, {"row": "new", **made}]}
+    )
+    assert missing_provenance(json.loads((tmp_path / "a.json").read_text("utf-8"))) == list(PROVENANCE)
+    rows = stored_rows(tmp_path / "a.json")
+    assert rows == [{"legacy": LEGACY, "date": "2026-01-01", "row": "old", "test": 1.5}, {"row": "new", **made}]
+    write_result(tmp_path / "a.json", {"rows": rows})
+    assert stored_rows(tmp_path / "a.json") == rows
+    assert missing_provenance({"rows": rows}) == []
+    assert stored_rows(tmp_path / "none.json") == []
 
 
 @pytest.mark.long
@@ -158,6 +172,16 @@ def test_the_page_is_what_the_command_writes(stored: dict[str, StoredRun]) -> No
     page = (ROOT / "docs" / "CLAIMS.md").read_text(encoding="utf-8")
     assert page == write_page(rows_of(CLAIMS, stored)), "foreword claims --write writes it anew"
     assert all(f"**{claim.id}** {claim.says}" in page for claim in CLAIMS)
+
+
+def test_pages_name_as_many_statements_as_there_are() -> None:
+    """Verdicts are counted in CLAIMS.md alone, from the table; other pages give the number of statements."""
+    pages = {path: path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]}
+    named = {
+        path.name: int(found[1]) for path, text in pages.items() if (found := re.search(r"\b(\d+) statements", text))
+    }
+    assert named.keys() >= {"index.md", "teacher.md"}
+    assert set(named.values()) == {len(CLAIMS)}
 
 
 def test_claims_are_chosen_by_id_and_unknown_ones_named() -> None:

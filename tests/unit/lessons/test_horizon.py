@@ -59,7 +59,7 @@ def test_layers_read_as_the_plain_cells_do(kind: str) -> None:
     }[kind]
     w_x, w_h, b_x, _ = (weight.double() for weight in weights)
     cell.weights |= {"W_x": w_x.numpy(), "W_h": w_h.numpy(), "b": b_x.numpy()}
-    states = run_layer(kind, torch.tensor(x, dtype=torch.float32), weights)
+    states = run_layer(kind, torch.tensor(x, dtype=torch.float32), weights)[0]
     assert_allclose(states.numpy(), run(cell, x)[0], atol=1e-5)
 
 
@@ -195,3 +195,13 @@ def test_a_lag_can_be_asked_for_and_the_seed_decides() -> None:
 
 def test_one_hot() -> None:
     assert_array_equal(one_hot(np.array([[2, 0]]), 3), [[[0, 0, 1], [1, 0, 0]]])
+
+
+@pytest.mark.parametrize("kind", ["rnn", "gru", "lstm", "min-gru"])
+def test_a_layer_that_goes_on_from_a_state_reads_the_same(kind: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    weights, x = first_weights(kind, 3, 5, generator), torch.randn((9, 2, 3), generator=generator)
+    whole, *_ = run_layer(kind, x, weights)
+    first, *state = run_layer(kind, x[:4], weights)
+    second, *_ = run_layer(kind, x[4:], weights, state)
+    assert_allclose(torch.cat((first, second)).numpy(), whole.numpy(), atol=1e-6)

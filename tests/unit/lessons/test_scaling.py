@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from foreword.errors import SettingError
-from foreword.lessons.scaling import draw_scaling, fit_power_law
+from foreword.lessons.scaling import draw_scaling, exponent_interval, fit_power_law
 from foreword.picture.axes import even_ticks
 
 SIZES = [1e4, 4e4, 1.6e5, 6.4e5, 2.56e6, 1e7]
@@ -87,3 +87,14 @@ def test_the_picture_has_a_dot_for_each_size_and_a_line_for_the_law() -> None:
         draw_scaling({"a": [(0, 1)]}, {}, "")
     with pytest.raises(SettingError, match="at least one point"):
         draw_scaling({}, {}, "")
+
+
+def test_the_interval_of_an_exponent() -> None:
+    sizes = [1e3, 1e4, 1e5, 1e6, 1e7]
+    exact = [5 * size**-0.1 for size in sizes]
+    assert exponent_interval(sizes, exact) == pytest.approx((0.1, 0.1))
+    low, high = exponent_interval(sizes, [loss * 1.05 ** (-1) ** place for place, loss in enumerate(exact)])
+    assert low < 0.1 < high
+    assert high - low > 0.01
+    with pytest.raises(SettingError, match="at least 3"):
+        exponent_interval(sizes[:2], exact[:2])

@@ -1,7 +1,8 @@
 """Stored results: JSON files of docs/results, each written by the command that it names.
 
 A result is a JSON object. It, or every row of its ``rows``, says what it takes to repeat it: the command, the commit of
-the code, the seed, the machine and the seconds.
+the code, the seed, the machine and the seconds. A row of an older run that did not record all of it says so in its
+field ``legacy``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from foreword.lessons.claims.proofs import this_commit, this_machine, today
 from foreword.storage.atomic import atomic_file
 
 PROVENANCE = ("command", "commit", "seed", "machine", "seconds")
+
+LEGACY = "a run whose commit was not recorded, and which was not repeated since"
 
 LOCAL = ("--data", "--out", "--commit", "--save", "--checkpoint")
 """Options, each with a value, that are a matter of one machine and not of the result."""
@@ -60,8 +63,21 @@ def write_result(file: Path, facts: dict[str, Any]) -> None:
         new.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
+def stored_rows(file: Path) -> list[dict[str, Any]]:
+    """Return the rows of a stored result, those that do not say how they were made marked as legacy; [] if none is."""
+    result = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    older = {name: result[name] for name in ("date", "seed", "machine") if name in result}
+    return [
+        row if not missing_provenance(row) else {"legacy": LEGACY, **older, **row} for row in result.get("rows", [])
+    ]
+
+
 def missing_provenance(result: Any) -> list[str]:
     """Return what a result, or else its rows, do not say of how they were made."""
     missing = [name for name in PROVENANCE if result.get(name) in (None, "", "unknown")]
-    rows = result.get("rows", [])
-    return [name for name in missing if not rows or any(row.get(name) in (None, "", "unknown") for row in rows)]
+    if "legacy" in result or not missing:
+        return []
+    if "rows" not in result:
+        return missing
+    rows = [row for row in result["rows"] if "legacy" not in row]
+    return [name for name in missing if any(row.get(name) in (None, "", "unknown") for row in rows)]

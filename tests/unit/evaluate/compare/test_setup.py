@@ -256,7 +256,7 @@ def test_cutting_loses_no_word_and_leaves_no_part_empty(count: int) -> None:
 
 
 def test_what_stands_between_words_is_kept() -> None:
-    assert cut("a  b\nc\td").train == ["a", "c"] or "c" in cut("a  b\nc\td").train[-1]
+    assert cut("a  b\nc\td e f").train == ["a  b", "d e"]
     assert "c\td" in split(["a b c\td e f g h i j k l m n o"]).train[0]
 
 
