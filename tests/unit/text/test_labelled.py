@@ -238,7 +238,7 @@ def test_folders(tmp_path: Path) -> None:
     found = examples(tmp_path / "data")
     assert [label for _, label in found] == ["neg", "pos", "pos"]
     assert told(tmp_path / "data") == [
-        f"{tmp_path / 'data'}: its 2 folders are the labels, each file a text; 1 files beside the folders are left out"
+        f"{tmp_path / 'data'}: its 2 folders are the labels, each file a text; 1 files next to the folders are left out"
     ]
     flat = written(tmp_path / "flat" / "a.tsv", "x\ta text\ny\tanother\n").parent
     assert len(examples(flat)) == 2
