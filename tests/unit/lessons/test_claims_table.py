@@ -94,7 +94,7 @@ def test_stored_numbers_stand_where_they_are_said_to(claim: Claim) -> None:
             for number in numbers
             if not any(f"{each:.{len(number.partition('.')[2])}f}" == number for each in there)
         ]
-        assert json.loads(text)["date"] == result.date
+        assert result.date in re.findall(r'"date": "([^"]+)"', text)
     else:
         missing = sorted({*numbers} - {number.replace(",", "") for number in NUMBER.findall(text)})
     assert not missing, f"{claim.id}: not in {result.where}"
