@@ -18,10 +18,13 @@ from pathlib import Path
 from threading import Thread
 from typing import TypeAlias
 
+import numpy as np
+
 from foreword.errors import ForewordError, InputError, SettingError
 from foreword.serve.answers import WORK
 from foreword.serve.metrics import Metrics
 from foreword.serve.registry import Entry, Registry, entry_of
+from foreword.speech.wav import Sound
 from foreword.storage.atomic import MODEL_JSON
 from foreword.storage.folder import load
 from foreword.text.remote import is_address, local_copy
@@ -173,5 +176,7 @@ def warm(entry: Entry) -> None:
         for options in WARMING.get(ability, ()):
             for texts in (TEXTS[:1], TEXTS[1:], TEXTS):
                 WORK[ability](entry, texts, options, 1000)
+    if "transcribe" in entry.can:
+        entry.model.transcribe([Sound(np.zeros(4000, np.float32), 8000)])
     if "nearest" in entry.can and len(entry.vectors):
         WORK["nearest"](entry, [entry.vectors.word(0)], {"k": 1}, 1000)
