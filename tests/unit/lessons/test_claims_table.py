@@ -89,6 +89,7 @@ def test_stored_numbers_stand_where_they_are_said_to(claim: Claim) -> None:
     numbers = [number.replace(",", "") for number in NUMBER.findall(result.found)]
     if result.where.endswith(".json"):
         there = [float(number) for number in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", text)]
+        there += [100 * share for share in there]  # said as a percentage
         missing = [
             number
             for number in numbers
