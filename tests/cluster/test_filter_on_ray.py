@@ -116,7 +116,8 @@ def test_either_run_goes_on_where_the_other_was_stopped(
     assert stopped.exit_code == 1
     assert "3.jsonl" in stopped.stderr
     assert f"line {good.count(10) + 1}" in stopped.stderr
-    assert stopped.stderr.count("\n") == 1
+    said = [line for line in stopped.stderr.splitlines() if not line.startswith("reading, ")]  # progress, where slow
+    assert len(said) == 1
     (tmp_path / "broken" / "3.jsonl").write_bytes(good)
     assert foreword(*command, "-p", 1).exit_code == 0
     assert foreword("filter", models / "ngram", web, tmp_path / "one", "--keep-percentile", 50, "-p", 1).exit_code == 0
