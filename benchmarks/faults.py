@@ -49,10 +49,11 @@ Row = dict[str, Any]
 
 def main() -> int:
     options = _options()
-    stored: dict[str, Any] = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
+    stored = _stored()
     wrong, began = 0, time.perf_counter()
     with scratch(options.keep) as folder:
         for part, row in _measured(options, stored, folder):
+            stored = stored if options.quick else _stored()  # another run may have added to it
             before = [old for old in stored.get(part, {}).get("rows", []) if old["name"] != row["name"]]
             facts = {**provenance(seed=0, seconds=time.perf_counter() - began), "machine": machine(PACKAGES)}
             stored[part] = {**facts, "rows": [*before, {**row, "commit": facts["commit"]}]}
@@ -62,6 +63,10 @@ def main() -> int:
                 write_page(stored)
     print(json.dumps(stored, indent=1, ensure_ascii=False) if options.json else tables(stored))
     return 1 if wrong else 0
+
+
+def _stored() -> dict[str, Any]:
+    return json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
 
 
 def _measured(options: argparse.Namespace, stored: dict[str, Any], folder: Path) -> Iterator[tuple[str, Row]]:
