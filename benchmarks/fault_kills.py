@@ -347,13 +347,15 @@ def kill_after_a_minute(kills: int, folder: Path) -> Kills:
     whole, places = files_of(folder / "whole"), [folder / str(number) for number in range(kills)]
     for place in places:
         place.mkdir()
-    children = [forked(slow, place) for place in places]
-    began = time.monotonic()
-    for child, place, after in zip(children, places, sorted(rng.uniform(65, 110) for _ in places), strict=True):
+    children, began = [forked(slow, place) for place in places], time.monotonic()
+    for child, place, after in zip(children, places, sorted(rng.uniform(0, 40) for _ in places), strict=True):
+        while not (place / f"{MODEL}.checkpoint").exists() and not (place / MODEL).exists():
+            time.sleep(0.1)
+            began = time.monotonic()
         time.sleep(max(0.0, began + after - time.monotonic()))
         os.killpg(child, signal.SIGKILL)
-        if waited(child) != -signal.SIGKILL or not (place / f"{MODEL}.checkpoint").exists():
-            outcome.found.append(f"{place.name}: was not at work, or had kept nothing")
+        if waited(child) != -signal.SIGKILL:
+            outcome.found.append(f"{place.name}: was not at work any more")
         outcome.kills += 1
     for place in places:
         if waited(forked(quick, place)) == 0 and files_of(place) == whole:

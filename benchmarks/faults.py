@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.fault_disk import disk_faults
-from benchmarks.fault_kills import WORKS, kill_after_a_minute, kill_at_random
+from benchmarks.fault_kills import WORKS, Work, kill_after_a_minute, kill_at_random
 from benchmarks.fault_large import large_inputs
 from benchmarks.fault_power import cut_power
 from benchmarks.fault_ray import ray_faults
@@ -77,10 +77,9 @@ def _measured(options: argparse.Namespace, stored: dict[str, Any], folder: Path)
         yield from (("kills", row) for row in _kills(options, folder / "kills", before("kills")))
     if "power" in options.parts:
         old = before("power cuts")
-        for work, share in zip(WORKS, _shares(options.cuts, [work.weight for work in WORKS]), strict=True):
-            if share and (not options.work or work.name in options.work):
-                seed = old.get(work.name, {}).get("tried", 0)
-                yield "power cuts", _added(asdict(cut_power(work, share, folder / "power", seed)), old)
+        for work, share in _shares(options.cuts, options.work):
+            seed = old.get(work.name, {}).get("tried", 0)
+            yield "power cuts", _added(asdict(cut_power(work, share, folder / "power", seed)), old)
     caused: dict[str, Callable[[Path], Iterator[Any]]] = {
         "disk": disk_faults, "large": large_inputs, "ray": partial(ray_faults, times=options.losses),
         "serve": partial(crowd, clients=options.clients, seconds=options.seconds),
@@ -92,18 +91,19 @@ def _measured(options: argparse.Namespace, stored: dict[str, Any], folder: Path)
         yield from ((FUZZ, row) for row in _fuzzed(options.fuzz, folder / "fuzz", before(FUZZ), options.reader))
 
 
-def _shares(total: int, weights: list[float]) -> list[int]:
-    """A number, shared by weight."""
-    ends = [round(total * sum(weights[: place + 1]) / sum(weights)) for place in range(len(weights))]
-    return [end - begin for begin, end in zip([0, *ends], ends, strict=False)]
+def _shares(total: int, only: list[str]) -> list[tuple[Work, int]]:
+    """Each work with its share of a number, by weight."""
+    works = [work for work in WORKS if not only or work.name in only]
+    weights = [work.weight for work in works]
+    ends = [round(total * sum(weights[: place + 1]) / sum(weights)) for place in range(len(works))]
+    return [(work, end - begin) for work, begin, end in zip(works, [0, *ends], ends, strict=False) if end > begin]
 
 
 def _kills(options: argparse.Namespace, folder: Path, before: dict[str, Row]) -> Iterator[Row]:
-    for work, share in zip(WORKS, _shares(options.kills, [work.weight for work in WORKS]), strict=True):
-        if share and (not options.work or work.name in options.work):
-            say(f"killing: {work.name}")
-            seed = before.get(work.name, {}).get("kills", 0)
-            yield _added(asdict(kill_at_random(work, share, folder, seed)), before)
+    for work, share in _shares(options.kills, options.work):
+        say(f"killing: {work.name}")
+        seed = before.get(work.name, {}).get("kills", 0)
+        yield _added(asdict(kill_at_random(work, share, folder, seed)), before)
     if options.minute:
         say("killing after a minute")
         yield _added(asdict(kill_after_a_minute(options.minute, folder)), before)
