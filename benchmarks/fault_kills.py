@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -278,14 +277,6 @@ def _filtering(place: Path, processes: int = 1) -> None:
     )
 
 
-def _indexing(place: Path) -> None:
-    """As ``foreword index build --memory`` does, in many chunks."""
-    blocks = chain.from_iterable(_small_blocks() for _ in range(12))
-    index = foreword.TextIndex().fit_blocks(blocks, memory=1 << 20, folder=place / f"{MODEL}.checkpoint")
-    save(index, place / MODEL)
-    shutil.rmtree(place / f"{MODEL}.checkpoint")
-
-
 def _network(train: Callable[[Checkpoint], Any], every: float = OFTEN) -> Callable[[Path], None]:
     """As ``--resume`` does for any network, but keeping what it has many times a second."""
 
@@ -383,7 +374,6 @@ WORKS = (
     Work("BiLSTM tagger", _network(_tagger), True, whole_or_absent),
     Work("recurrent classifier", _network(_labels), True, whole_or_absent),
     Work("translator", _network(_translator), True, whole_or_absent),
-    Work("index of all runs of words", _indexing, True, whole_or_absent),
     Work("filter", _filtering, True, _whole_shards),
     Work("filter, two processes", partial(_filtering, processes=2), True, _whole_shards, children=True, weight=0.3),
 )
