@@ -289,13 +289,14 @@ def _network(train: Callable[[Checkpoint], Any], every: float = OFTEN) -> Callab
 
 
 def _lstm(checkpoint: Checkpoint, lasting: float = 0.0) -> Any:
-    """lasting: so many seconds, by waiting after each step."""
+    """lasting: so many seconds at least, by waiting after each step."""
     from foreword.training.settings import Training
 
     training = Training(epochs=2, batch=8, steps=10, rate=1.0)
     model = foreword.RecurrentLM("lstm", 8, 8, 1, training=training, device="cpu")
+    began = time.monotonic()
     for step in model.train(_corpus(200), valid=_corpus(200)[:20], checkpoint=checkpoint):
-        time.sleep(lasting / step.total)
+        time.sleep(max(0.0, began + lasting * step.done / step.total - time.monotonic()))
     return model
 
 
