@@ -509,8 +509,10 @@ def test_a_large_model_that_is_replaced_while_it_is_checked_is_not_called_damage
 def test_a_command_ends_when_its_model_is_damaged(place: Path, lm: TextLM, monkeypatch: pytest.MonkeyPatch) -> None:
     path = flipped(lm, place, monkeypatch)
     script = (
-        "import sys; from foreword.cli.models import load_any; from foreword.storage import folder, checking\n"
-        "folder.CHECKSUM_LIMIT = 100; load_any(sys.argv[1]); checking.CHECKS.wait(); print('not ended')"
+        "import sys; from foreword import cli; from foreword.cli.models import load_any\n"
+        "from foreword.storage import folder, checking\n"
+        "def command(prog_name): load_any(sys.argv[1]); checking.CHECKS.wait(); print('not ended')\n"
+        "folder.CHECKSUM_LIMIT = 100; cli.app = command; cli.main()"
     )
     done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False)
     line = f"foreword: {path}: arrays.safetensors does not match its checksum: the file is damaged\n"

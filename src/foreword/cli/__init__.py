@@ -41,6 +41,7 @@ from foreword.cli import (
 )
 from foreword.cli.failures import Commands
 from foreword.cli.options import add_command, kind_among
+from foreword.storage.checking import CHECKS, end_process
 
 __all__ = ["app", "main"]
 
@@ -122,4 +123,5 @@ def main() -> None:
     # Old locales cannot print every character: one that they lack is spelled out rather than an error.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
+    CHECKS.report = end_process  # a command that reads a damaged model must not end well
     app(prog_name="foreword")

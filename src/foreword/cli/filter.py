@@ -323,11 +323,9 @@ def _filter(source: str, out: str, filtering: Filtering, running: RunOptions, ou
     from foreword.cli.progress import progress
     from foreword.filtering.output import choose_allocator
     from foreword.filtering.run import STREAM, filter_files, filter_stream
-    from foreword.storage.checking import CHECKS, end_process
     from foreword.storage.sigbus import report_cut_files
 
     choose_allocator()
-    CHECKS.report = end_process
     report_cut_files()  # with one process the models are mapped here
     if STREAM in (source, out):
         running.check_stream(out, output.as_json)

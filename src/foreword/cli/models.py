@@ -131,11 +131,9 @@ def kind_at(folder: str) -> str | None:
 
 def load_any(path: str) -> Any:
     """Load whatever is there, recognised by its content."""
-    from foreword.storage.checking import CHECKS, end_process
     from foreword.storage.folder import load
     from foreword.storage.sigbus import report_cut_files
 
-    CHECKS.report = end_process
     with _as_file(path) as file:
         found = load(fetched(file))
     report_cut_files()
