@@ -333,7 +333,7 @@ def _recogniser() -> SpeechRecogniser:
     rng = np.random.default_rng(0)
     said = [
         Recording(str(number), Sound(rng.random(1600, np.float32), 8000), text)
-        for number, text in enumerate(("ab", "ba"))
+        for number, text in enumerate(("a b", "b a"))
     ]
     return SpeechRecogniser(foreword.CharacterTokenizer(), Recogniser(units=3, epochs=1)).fit(said)
 
