@@ -78,6 +78,8 @@ def _measured(options: argparse.Namespace, stored: dict[str, Any], folder: Path)
     if "power" in options.parts:
         old = before("power cuts")
         for work, share in _shares(options.cuts, options.work):
+            if work.children:  # what other processes sync is not recorded
+                continue
             seed = old.get(work.name, {}).get("tried", 0)
             yield "power cuts", _added(asdict(cut_power(work, share, folder / "power", seed)), old)
     caused: dict[str, Callable[[Path], Iterator[Any]]] = {

@@ -107,7 +107,7 @@ def bm25(query: str, documents: Texts, k1: float, b: float) -> list[float]:
 
 
 def conditional(texts: Texts, before: str, word: str, *, smoothing: str, order: int = 2) -> float:
-    """Return p(word | before), where <s> is the beginning of a text."""
+    """Return p(word | before), where ``<s>`` is the beginning of a text."""
     words = WordTokenizer().fit(texts)
     model: Any = NgramLM(order, smoothing=smoothing).fit(Corpus.from_texts(texts, words))
     state = model.start(1) if before == "<s>" else model.advance(model.start(1), np.array(words.vocab.ids([before])))
