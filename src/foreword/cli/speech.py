@@ -151,16 +151,16 @@ def transcribe(
     With --json every line is an object with file, seconds and text.
     """
     import json
+    from itertools import tee
 
     from foreword.cli.models import load_able
     from foreword.cli.printing import flush, write_text
     from foreword.speech.wav import read_wav
 
     recogniser: SpeechRecogniser = load_able(model, "transcribe")
-    arguments = search.arguments()
-    for file in files:
-        sound = read_wav(file)
-        text = recogniser.transcribe([sound], **arguments)[0]
+    read, reading = tee(map(read_wav, files))
+    texts = recogniser.transcribe_stream(reading, **search.arguments())
+    for file, text, sound in zip(files, texts, read, strict=True):
         facts = {"file": file, "seconds": round(sound.seconds, 3), "text": text}
         write_text((json.dumps(facts, ensure_ascii=False) if output.as_json else text) + "\n")
         flush()

@@ -59,11 +59,11 @@ def files_in(names: Sequence[str], meter: Meter | None = None) -> list[str]:
 
 
 def fingerprint(names: Sequence[str], reading: Reading) -> str | None:
-    """What is read, told by names, sizes and dates, so that stopped work goes on only with the same; None where that
-    cannot be known.
+    """Return the names, sizes and dates of the sources, so that stopped work resumes only with the same ones; None
+    where they cannot be known.
 
-    How to treat invalid bytes is left out: it changes nothing of what was read before the first of them, and somebody
-    whom such a byte has stopped should be able to go on with ``--errors replace``.
+    How to treat invalid bytes is left out: it changes nothing of what was read before the first of them, and a run
+    that such a byte stopped may be resumed with ``--errors replace``.
     """
     if "-" in names:
         return None

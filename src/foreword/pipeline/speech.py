@@ -7,7 +7,7 @@ The symbols are the tokens of a tokenizer: words where there are few, as of digi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -121,18 +121,33 @@ class SpeechRecogniser(ShownInNotebook):
         width: of the beam; 0 takes the likeliest symbol of each step. language_model: of words, whatever
         ``build_ctcdecoder`` takes; its log-probabilities count ``weight`` times, and each word earns the ``bonus``.
         """
+        found = []
+        for text in self.transcribe_stream(
+            sounds, width=width, language_model=language_model, weight=weight, bonus=bonus
+        ):
+            found.append(text)
+            if meter:
+                meter("transcribing", len(found), len(sounds))
+        return found
+
+    def transcribe_stream(
+        self,
+        sounds: Iterable[Sound],
+        *,
+        width: int = BEAM,
+        language_model: Any = None,
+        weight: float = 0.5,
+        bonus: float = 1.0,
+    ) -> Iterator[str]:
+        """Yield what is said in each recording as soon as it is decoded; options as in ``transcribe``."""
         decoder = self.decoder(language_model, weight, bonus) if width else None
         columns = [*_words(self.tokenizer.vocab), self.model.blank]
-        found = []
-        for done, sound in enumerate(sounds, 1):
+        for sound in sounds:
             logs = self.model.logs([self.frames(sound)])[0]
             if decoder is None:
-                found.append(self.tokenizer.decode(greedy(logs, blank=self.model.blank)))
+                yield self.tokenizer.decode(greedy(logs, blank=self.model.blank))
             else:
-                found.append(decoder.decode(logs[:, columns], width, *PRUNED))
-            if meter:
-                meter("transcribing", done, len(sounds))
-        return found
+                yield decoder.decode(logs[:, columns], width, *PRUNED)
 
     def decoder(self, language_model: Any = None, weight: float = 0.5, bonus: float = 1.0) -> BeamSearchDecoderCTC:
         """Return the decoder of the network's symbols: every token a word, or for characters their spelling."""

@@ -219,7 +219,7 @@ def _zeros(shape: int | tuple[int, int], types: Sequence[Any]) -> list[Any]:
 
 
 def _table(nodes: int) -> Longs:
-    """Return an empty table of ``native.hashing`` for so many keys."""
+    """Return an empty table of ``native.hashing`` for ``nodes`` keys."""
     return np.zeros(4 << (nodes - 1).bit_length(), np.int64)
 
 

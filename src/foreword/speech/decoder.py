@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from multiprocessing.context import SpawnContext
@@ -53,8 +54,8 @@ LEAST_SHARE = 1e-15
 class BeamSearchDecoderCTC:
     """A decoder of logit matrices. language_model: a ``CTCLanguageModel``, several, or a class of your own.
 
-    Decoders keep their language models in ``model_container``, so that processes forked by a pool find them there;
-    ``cleanup`` and ``clear_class_models`` free them.
+    Decoders keep their language models in ``model_container``, so that processes forked by a pool find them there.
+    A model is freed with its decoder, or earlier by ``cleanup`` and ``clear_class_models``.
     """
 
     model_container: ClassVar[dict[bytes, AbstractLanguageModel | None]] = {}
@@ -66,6 +67,7 @@ class BeamSearchDecoderCTC:
         self._table = LabelTable(alphabet)
         self._model_key = os.urandom(16)
         BeamSearchDecoderCTC.model_container[self._model_key] = language_model
+        weakref.finalize(self, BeamSearchDecoderCTC.model_container.pop, self._model_key, None)
 
     def reset_params(
         self,
@@ -175,7 +177,7 @@ class BeamSearchDecoderCTC:
     ) -> PlainSearch | BeamSearch:
         """Return a search that reads frames as they come: ``read(log_probabilities)``, ``finish()`` for the beams.
 
-        ``finish`` may be called at any time, to see what is likeliest so far; reading goes on after it. However the
+        ``finish`` may be called at any time, to see what is likeliest so far; more frames may follow. However the
         frames are divided, the result is the same.
         """
         return self._search(HotwordScorer.build_scorer(hotwords, hotword_weight), settings, lm_start_state)

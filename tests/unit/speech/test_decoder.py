@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 from collections.abc import Callable
@@ -415,3 +416,13 @@ def test_weights_are_tuned_on_known_texts(ngram: NgramLM, words: list[str]) -> N
     assert tuned.tried[tuned.alpha, tuned.beta] == tuned.rate
     with pytest.raises(CTCInputError, match="expected a text for each"):
         tune(decoder, batch, SENTENCES[:2])
+
+
+def test_a_language_model_is_freed_with_its_decoder() -> None:
+    """Once every decoder that was made kept its model until the process ended."""
+    before = len(BeamSearchDecoderCTC.model_container)
+    decoder = build_ctcdecoder([" ", "a", ""])
+    assert len(BeamSearchDecoderCTC.model_container) == before + 1
+    del decoder
+    gc.collect()
+    assert len(BeamSearchDecoderCTC.model_container) == before
