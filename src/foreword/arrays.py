@@ -5,7 +5,7 @@ A name says what an array's elements are; its shape is in the docstring of the f
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,3 +32,12 @@ Reals: TypeAlias = NDArray[np.floating[Any]]
 
 Logs: TypeAlias = NDArray[np.floating[Any]]
 """Natural logarithms of probabilities, in single or double precision."""
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Return a contiguous, read-only view, as mapped arrays are, so that kernels are compiled for that kind alone."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view

@@ -226,7 +226,7 @@ def add_squares(starts: Longs, columns: Ints, values: Array, scales: Array, widt
 
 @inlined
 def _softplus(x: float) -> float:
-    """log(1 + exp(x))"""
+    """Return log(1 + exp(x))"""
     return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
 
 

@@ -171,6 +171,7 @@ class _TwoClasses:
         self.logits = np.empty(len(problem.rows))
 
     def visit(self, order: Longs, first: bool, rho: float, totals: Doubles, sums: Doubles) -> None:
+        """Visit documents in order and update weights and p̃."""
         rows = self.rows
         kernels.pass_over_two(
             rows.starts, rows.columns, rows.values, self.signs, self.own, self.squares, 2 * self.problem.strengths,
@@ -178,6 +179,7 @@ class _TwoClasses:
         )  # fmt: skip
 
     def table(self) -> Doubles:
+        """Return the weights that belong to p̃, (features, classes)."""
         strengths, scales = self.problem.strengths, self.problem.scales
         table = np.zeros((self.rows.features, 1))
         table[self.rows.kept, 0] = self.weights / 2
@@ -212,6 +214,7 @@ class _ManyClasses:
         self.workspace = np.empty((4, classes))
 
     def visit(self, order: Longs, first: bool, rho: float, totals: Doubles, sums: Doubles) -> None:
+        """Visit documents in order and update weights and p̃."""
         rows, problem = self.rows, self.problem
         if self.single:
             kernels.pass_over_many_wide(
@@ -226,6 +229,7 @@ class _ManyClasses:
             )  # fmt: skip
 
     def table(self) -> Doubles:
+        """Return the weights that belong to p̃, (features, classes)."""
         classes, strengths = self.problem.classes, self.problem.strengths
         table = np.zeros((self.rows.features, classes))
         table[self.rows.kept] = self.weights.reshape(-1, self.width)[:, :classes]

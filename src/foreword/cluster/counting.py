@@ -18,8 +18,9 @@ from foreword.protocols import Meter
 from foreword.text.block import Block
 from foreword.text.segments import SEGMENT_BYTES, FileSegment, read_segment, segments_of
 from foreword.text.sources import Reading, no_text
-from foreword.tokens.bpe import DEFAULT_MEMORY, BPETokenizer, Vetoed
+from foreword.tokens.bpe import DEFAULT_MEMORY, BPETokenizer
 from foreword.tokens.counting import Counted, count_pieces_of, merge_counted
+from foreword.tokens.merges import Vetoed
 from foreword.tokens.words import WordTokenizer
 
 SEGMENT_SHIFT = 40

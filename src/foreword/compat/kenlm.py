@@ -150,7 +150,7 @@ class Model:
         state.row = self._begin
 
     def NullContextWrite(self, state: State) -> None:  # noqa: N802
-        """Change a state to that of a text of which nothing is known."""
+        """Set a state to that of no context, not even ``<s>``."""
         state.row = self._null
 
     def BaseScore(self, in_state: State, word: str, out_state: State) -> float:  # noqa: N802

@@ -428,7 +428,7 @@ def read_lines(reader: LineReader, data: Bytes, begins: Longs, ends: Longs, firs
     plain = reader.most == 0 and reader.word_ngrams <= 1
     lines = lines_that_fit(begins, ends, first, work.size)
     tokens = cut_lines(data, begins, ends, first, first + lines, edges)
-    count, words, line, over = 0, 0, 0, False
+    count, words, line, over = np.int64(0), np.int64(0), np.int64(0), False
     for batch in range(0, tokens, BATCH):
         filled = min(BATCH, tokens - batch)
         make_keys(data, edges, batch, filled, keys, work.one_key)

@@ -309,7 +309,7 @@ def predict_lines(
     """Write the k best labels of every line, −1 where there are fewer, fastText's probabilities of them, and those of
     the wanted labels, NaN for a line without a known word.
     """
-    done, k = 0, question.k
+    done, k = np.int64(0), question.k
     while done < len(begins):
         lines = read_lines(reader, data, begins, ends, done, work)
         soon = work.row_ends[lines]

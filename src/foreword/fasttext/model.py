@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from foreword.arrays import Array, Bytes, Floats, Ints, Longs, ULongs
+from foreword.arrays import Array, Bytes, Floats, Ints, Longs, ULongs, frozen
 from foreword.errors import InputError, SettingError
 from foreword.fasttext.files import (
     END,
@@ -33,7 +33,6 @@ from foreword.tokens.counting import Counted
 from foreword.tokens.strings import BATCH, StringTable
 from foreword.vectors.kernels_training import Paths
 from foreword.vectors.training import checked, padded, widened
-from foreword.vectors.words import frozen
 
 PREFIX = b"__label__"
 

@@ -142,7 +142,7 @@ class BagOfWords(Transformer):
         )
 
     def _needs_fit(self) -> bool:
-        """Whether hashed columns too must be fitted: only where the document counts are used."""
+        """Return whether hashed columns too must be fitted: only where the document counts are used."""
         return False
 
     # Learnt attributes

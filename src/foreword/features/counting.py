@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from foreword.arrays import Array, Bytes, Ints, Longs
+from foreword.arrays import Array, Bytes, Ints, Longs, Scalar, frozen
 from foreword.checks import check_not_string
 from foreword.errors import InputError
 from foreword.features import kernels_bag, kernels_cut
@@ -28,8 +28,6 @@ from foreword.protocols import Counts
 from foreword.text.block import Block
 from foreword.tokens.pieces import character_classes
 from foreword.tokens.strings import BATCH, empty_rows, rehash
-
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 Texts: TypeAlias = "Iterable[str | Block] | Block"
 """Strings, one document each, or blocks of documents as ``read_blocks`` yields them."""
@@ -211,8 +209,7 @@ class StringNumbers:
     def number(self, pieces: Pieces, out: Ints, *, grow: bool) -> None:
         """Write the number of each piece to ``out``; -1 for a new one unless the table may grow."""
         position = np.array([0, self.size], np.int64)
-        text = pieces.text.view()
-        text.flags.writeable = False  # as that of a file is, so that the kernel is compiled once for both
+        text = frozen(pieces.text)
         rows, keys = np.empty(BATCH, np.int64), np.empty(4 * BATCH, np.uint64)
         while need := kernels_bag.number_spans(
             text, pieces.spans, pieces.total, grow, self.slots, self.arena, self.starts,

@@ -258,7 +258,7 @@ def _scales(
         if step > 0:
             np.dot(now[:reading], transition, following[:reading])
             now, following = following, now
-        _correct(now, 0, reading, emission, words, first, least, scales)
+        _correct(now, np.int64(0), reading, emission, words, first, least, scales)
 
 
 @allocating
@@ -384,7 +384,7 @@ def _add(total: Doubles, part: Reals) -> None:
 
 @kernel
 def add_rows(totals: Doubles, numbers: Longs, rows: Reals) -> None:
-    """``totals[numbers[i]] += rows[i]`` for every i, in that order, so that the sums are the same every time."""
+    """Add ``rows[i]`` to ``totals[numbers[i]]`` for every i, in that order, so that sums are reproducible."""
     for index in range(len(numbers)):
         number = numbers[index]
         for column in range(rows.shape[1]):

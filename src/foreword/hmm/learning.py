@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foreword.arrays import Doubles, Ids, Reals
+from foreword.arrays import Doubles, Ids, Reals, frozen
 from foreword.errors import InputError, SettingError
 from foreword.hmm import kernels
 from foreword.tokens.corpus import Corpus
@@ -61,10 +61,7 @@ def checked(parameters: Parameters, states: int, words: int) -> Parameters:
         sums = table.sum(axis=axis, dtype=np.float64)
         if not (table.min() >= 0 and np.abs(sums - 1).max() <= ROW_TOLERANCE[table.dtype.name]):
             raise SettingError(f"{name} has a row that is no distribution: negative, or not summing to one")
-    views = [np.ascontiguousarray(table).view() for table in parameters]
-    for view in views:
-        view.flags.writeable = False
-    return Parameters(*views)
+    return Parameters(*(frozen(table) for table in parameters))
 
 
 def count_paths(corpus: Corpus, path: Ids, states: int) -> Counts:

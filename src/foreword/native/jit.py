@@ -9,6 +9,9 @@ import numba
 
 from foreword.native.compiled import CompiledKernel
 
+# Numba compiles a function once more for each constant that kernels pass to it, and for read-only arrays beside others.
+# So a kernel begins a count that it passes on with np.int64(0), and what kernels only read is made so by arrays.frozen.
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _njit: Any = numba.njit

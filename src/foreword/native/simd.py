@@ -185,7 +185,7 @@ def store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
 
 
 def _first_lanes(builder: Any, count: Any) -> Any:
-    """Return a mask of the first ``count`` lanes: all from sixteen up, none from zero down."""
+    """Return a mask of the first ``count`` lanes; ``count`` is clipped to 0 … 16."""
     limit = _broadcast(builder, builder.trunc(count, _INT32), _BITS)
     return builder.icmp_signed("<", ir.Constant(_BITS, list(range(LANES))), limit)
 

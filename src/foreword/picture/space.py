@@ -205,10 +205,12 @@ class _Context:
 
     @property
     def around(self) -> tuple[str, ...]:
+        """The words of the window without its centre."""
         return (*self.before, *self.after)
 
     @property
     def rows(self) -> int:
+        """The number of words around the centre."""
         return len(self.around)
 
 

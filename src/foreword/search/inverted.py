@@ -81,7 +81,7 @@ class QueryBatch:
         return QueryBatch(self.terms, self.factors, starts, self.ends[queries])
 
     def sums(self, values: Doubles) -> Doubles:
-        """(terms,) → (queries,)"""
+        """Sum (terms,) to (queries,)"""
         return np.add.reduceat(values, self.starts[:-1]) if len(self) else np.empty(0)
 
 

@@ -79,7 +79,7 @@ class Scratch:
         self._pool.give(array)
 
     def reserve(self, size: int) -> None:
-        """Without a limit: allocate the next arrays from one block of ``size`` bytes, as far as it goes."""
+        """Allocate the next arrays from one block of ``size`` bytes, as far as it goes, if there is no memory limit."""
         if not self.on_disk:
             self._pool.reserve(size)
 
@@ -138,6 +138,7 @@ class _Pool:
         self._mappings: list[tuple[int, mmap.mmap]] = []
 
     def reserve(self, size: int) -> None:
+        """Add a block of memory to the pool."""
         # Memory that is never written to costs nothing, so this may be more than will ever be needed; where the system
         # refuses so much at once, less may be enough.
         try:
@@ -148,6 +149,7 @@ class _Pool:
         self._reached.append(0)
 
     def take(self, size: int) -> Bytes:
+        """Return an array from the smallest free piece that fits, or a new one."""
         length = -(-size // LINE) * LINE
         fitting = [piece for piece in self._free if piece[2] - piece[1] >= length]
         if not fitting or not size:
@@ -162,6 +164,7 @@ class _Pool:
         return array
 
     def give(self, array: Array) -> None:
+        """Return an array's memory to the pool."""
         piece = self._taken.pop(array.ctypes.data, None)
         if piece is None:
             return
@@ -174,6 +177,7 @@ class _Pool:
         self._free = joined
 
     def discardable(self, size: int) -> Bytes:
+        """Return an array whose pages can be given back to the system."""
         if not size or not hasattr(mmap, "MADV_DONTNEED"):
             return np.empty(size, np.uint8)
         mapping = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -184,6 +188,7 @@ class _Pool:
         return array
 
     def discard(self, array: Array) -> None:
+        """Give the whole pages of an array back to the system."""
         for begin, mapping in self._mappings:
             start = -(-(array.ctypes.data - begin) // mmap.PAGESIZE) * mmap.PAGESIZE
             stop = (array.ctypes.data - begin + array.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE

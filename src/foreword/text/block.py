@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Self
 
 import numpy as np
 
-from foreword.arrays import Bytes, Longs
+from foreword.arrays import Bytes, Longs, frozen
 from foreword.checks import check_not_string, check_text
 
 BLOCK_BYTES = 4 << 20
@@ -25,7 +26,7 @@ that a dozen blocks in flight take little memory."""
 class Block:
     """Documents as UTF-8 in one buffer.
 
-    data: uint8 (bytes,), valid UTF-8 between each start and stop; what lies outside is never read.
+    data: uint8 (bytes,), read-only, valid UTF-8 between each start and stop; what lies outside is never read.
     starts, stops: int64 (documents,), rising; document i is ``data[starts[i]:stops[i]]``.
     open: the first document of the next block continues the last document of this one.
     """
@@ -34,6 +35,9 @@ class Block:
     starts: Longs
     stops: Longs
     open: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", frozen(self.data))
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -53,15 +57,13 @@ class Block:
         """Pack texts, one document each, empty ones included."""
         pieces = [text.encode() if isinstance(text, str) else text for text in texts]
         try:
-            stops = np.array([len(piece) for piece in pieces], np.int64).cumsum()
+            borders = np.array([*accumulate(map(len, pieces), initial=0)], np.int64)
             joined = b"".join(pieces)
         except TypeError:
             for text in texts:
                 check_text(text)
             raise
-        starts = np.zeros(len(pieces), np.int64)
-        starts[1:] = stops[:-1]
-        return cls(np.frombuffer(joined, np.uint8), starts, stops, open)
+        return cls(np.frombuffer(joined, np.uint8), borders[:-1], borders[1:], open)
 
 
 def blocks_of(texts: Iterable[str | bytes], size: int = BLOCK_BYTES) -> Iterator[Block]:

@@ -68,7 +68,7 @@ class ELMoNetwork:
         return shapes | {"output": (self.vocab, self.units), "bias": (self.vocab,)}
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
-        """By inputs and outputs (Glorot); forget gates open; the highway at first carries half of what it is given."""
+        """Draw matrices by inputs and outputs (Glorot); forget gates begin open, the highway gates half open."""
         for name, part in weights.items():
             reach = (
                 math.sqrt(6 / (part[0].numel() + len(part) / (4 if "layer" in name else 1))) if part.dim() > 1 else 0

@@ -33,9 +33,6 @@ OUTPUTS = 72
 CONTEXTS = 512
 """Most inputs of a window: 256 words on either side."""
 
-NO_OFFSET = np.zeros(1, np.int64)
-"""The offset of the row in an array of one row."""
-
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -75,7 +72,7 @@ def make_workspace(stride: int, sentence: int) -> WindowWorkspace:
     scores = (CONTEXTS + 2) * GROUP + simd.LANES
     return WindowWorkspace(
         np.empty(sentence, np.int32),
-        np.empty(CONTEXTS, np.int64),
+        np.zeros(CONTEXTS + 1, np.int64),
         np.zeros(2 * OUTPUTS, np.int64),
         np.zeros(2 * OUTPUTS, np.float32),
         np.zeros(GROUP + 2, np.int64),
@@ -316,6 +313,7 @@ def train_windows(
     """
     sentence, rows, targets, wanted = work.sentence, work.rows, work.targets, work.wanted
     group, labels, scores, hidden = work.group, work.labels, work.scores, work.hidden
+    alone, one = rows[CONTEXTS:], np.int64(1)  # where the row is in an array of one row
     at = begin
     while at < stop:
         at = read_sentence(ids, at, stop, end, keep, random, sentence, group)
@@ -344,7 +342,7 @@ def train_windows(
                 n = min(GROUP, now + size - first)
                 if cbow:
                     fill_group(targets, wanted, first, n, 1, group, labels)
-                    report[0] += window_step(hidden, NO_OFFSET, 1, outputs, group, labels, n, stride, rate, scores)
+                    report[0] += window_step(hidden, alone, one, outputs, group, labels, n, stride, rate, scores)
                     report[1] += n
                 else:
                     fill_group(targets, wanted, first, n, m, group, labels)
@@ -429,7 +427,7 @@ def train_softmax(
             group[0] = np.int64(sentence[centre]) * stride
             if cbow:
                 mean_row(inputs, rows, m, stride, hidden)
-                report[0] += softmax_step(outputs, keep, stride, hidden, group, 1, rate, scores)
+                report[0] += softmax_step(outputs, keep, stride, hidden, group, np.int64(1), rate, scores)
                 report[1] += 1
                 add_scaled(inputs, rows, m, stride, hidden, -rate / np.float32(m))
             else:

@@ -155,7 +155,7 @@ def buckets_of_words(
     ends: Longs,
 ) -> int:  # fmt: skip
     """Write the buckets of many words, one after another; those of word i stop at ``ends[i]``."""
-    at = 0
+    at = np.int64(0)
     for word in range(len(offsets) - 1):
         at = word_buckets(data, offsets[word], offsets[word + 1], least, most, buckets, out, at)
         ends[word] = at

@@ -11,11 +11,10 @@ from typing import Any, Literal, NoReturn, Self, get_args
 
 import numpy as np
 
-from foreword.arrays import Array, Floats, Longs, SignedBytes
+from foreword.arrays import Array, Floats, Longs, SignedBytes, frozen
 from foreword.errors import InputError, SettingError
 from foreword.native.simd import LANES, WIDTH
 from foreword.vectors.kernels_nearest import BLOCK, GROUP, QUERIES, keep_best, scan_bytes, scan_floats, widen_halves
-from foreword.vectors.words import frozen
 
 Stored = Literal["float32", "float16", "int8"]
 

@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from foreword.arrays import Array, Doubles, Floats, Longs, Reals, UInts, ULongs
+from foreword.arrays import Array, Doubles, Floats, Longs, Reals, UInts, ULongs, frozen
 from foreword.checks import check_corpus, check_numbers
 from foreword.errors import DivergedError, InputError
 from foreword.native.parallel import ordered_map
@@ -30,7 +30,6 @@ from foreword.storage.joined import offsets_of
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 from foreword.vectors.kernels_training import COUNT_LANES, AliasTable, Paths, count_ids, fill_aliases, fill_rows
-from foreword.vectors.words import frozen
 
 Model = TypeVar("Model")
 

@@ -21,7 +21,7 @@ from typing import IO, Literal, cast, get_args
 
 import numpy as np
 
-from foreword.arrays import Bytes, Floats
+from foreword.arrays import Bytes, Floats, frozen
 from foreword.errors import InputError, SettingError
 from foreword.protocols import Meter
 from foreword.storage.atomic import atomic_file
@@ -52,7 +52,6 @@ from foreword.vectors.word2vec_file_plain import (
     shape_of,
     source_of,
 )
-from foreword.vectors.words import frozen
 from foreword.vectors.wordvectors import WordVectors
 
 Form = Literal["word2vec", "word2vec-binary", "glove"]

@@ -14,17 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, TypedDict, TypeVar
+from typing import Self, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
-from foreword.arrays import Array, Bools, Bytes, Floats, Ints, Longs
+from foreword.arrays import Array, Bools, Bytes, Floats, Ints, Longs, frozen
 from foreword.errors import SettingError
 from foreword.storage.joined import decoded, joined
 from foreword.vectors.kernels_words import buckets_of_words, fill_table, find_words, hash_bytes, rows_for
-
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 ESCAPE = "surrogateescape"
 
@@ -104,13 +101,6 @@ def as_bytes(word: str | bytes) -> bytes:
         return word.encode("utf-8", ESCAPE)
     except UnicodeEncodeError:  # half of a surrogate pair, which no file holds
         return word.encode("utf-8", "surrogatepass")
-
-
-def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Return a read-only view, as a mapped array is, so that kernels are compiled once for all of them."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 # Subwords
