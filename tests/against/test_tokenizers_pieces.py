@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import foreword
 from foreword.errors import InputError
+from foreword.tokens import plain_sentencepiece as plain
 from foreword.tokens.sentencepiece import SentencePieceTokenizer
 from foreword.tokens.tokenizer_json import read_tokenizer_json
 
@@ -83,6 +84,7 @@ def pair(kind: str) -> tuple[SentencePieceTokenizer, Any]:
 
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 likely_text = st.lists(st.sampled_from([*WORDS, " ", "  ", "\t", "▁", "☃", "e\u0301"]), max_size=20).map("".join)
+ties = st.text("ab 0▁", max_size=30)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -93,14 +95,16 @@ def test_texts_have_the_same_ids(kind: str) -> None:
         assert ours.encode(text).tolist() == theirs.encode(text).ids, text
 
 
-# The same examples in every run: where two segmentations have equal scores, as in "  0ababab" by the unigram model,
-# tokenizers may take the other one, and a random search finds such a tie once in some thousand texts.
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(text=st.one_of(any_text, likely_text), kind=st.sampled_from(sorted(KINDS)))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@example(text="  0ababab", kind="unigram")
+@given(text=st.one_of(any_text, likely_text, ties), kind=st.sampled_from(sorted(KINDS)))
 def test_any_text_has_the_same_ids(text: str, kind: str) -> None:
+    """Where two paths have equal scores, rounding decides, and so where a sum begins: at a word, or at the text."""
     ours, theirs = pair(kind)
     assert ours.encode(text).tolist() == theirs.encode(text).ids
     assert [piece.id for piece in ours.pieces(text)] == theirs.encode(text).ids
+    if kind.startswith("unigram"):
+        assert plain.encode(ours, text) == theirs.encode(text).ids
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,7 +12,7 @@ Ties go to the pair with the smaller ids. ``merges.py`` learns the merges; here 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -29,16 +29,13 @@ from foreword.tokens.corpus import Encoded, encode_text, max_ids
 from foreword.tokens.counting import Counted, count_pieces_of, pieces_of
 from foreword.tokens.encoder_pool import EncoderPool
 from foreword.tokens.kernels import encode_bpe
-from foreword.tokens.merges import Kind, Merge, Veto, learn_from_counts, merge_table
+from foreword.tokens.merges import Kind, Merge, Vetoed, learn_from_counts, merge_table, veto_by_spelling
 from foreword.tokens.pieces import CL100K, GPT2, O200K, QWEN2, SPACE_BEFORE, WHOLE, character_classes
 from foreword.tokens.strings import BATCH, add_strings, empty_rows, longer, rehash
 from foreword.tokens.vocab import END, UNKNOWN, Vocab
 
 if TYPE_CHECKING:
     from foreword.tokens.plain import Replay
-
-Vetoed = Callable[[str, str], bool] | Collection[str]
-"""Merges that are refused: by a function of two tokens, or by the tokens they would make."""
 
 Pattern = Literal["gpt2", "cl100k", "o200k", "qwen2", "none"]
 _PATTERNS: dict[str, int] = {"gpt2": GPT2, "cl100k": CL100K, "o200k": O200K, "qwen2": QWEN2, "none": WHOLE}
@@ -152,24 +149,12 @@ class BPETokenizer(ShownInNotebook, EncoderPool["_PieceEncoder"]):
             self.vocab_size,
             least=self.min_frequency,
             memory=memory // 2,
-            veto=self._veto(veto),
+            veto=veto_by_spelling(veto, self._name),
             meter=meter,
         )
         self.left_out_ = learnt.left_out
         self._set_merges([*names, *map(self._name, learnt.spellings)], learnt.record)
         return self
-
-    def _veto(self, vetoed: Vetoed | None) -> Veto | None:
-        """Return the refused merges as a function of spellings."""
-        if vetoed is None:
-            return None
-        if isinstance(vetoed, str):
-            raise SettingError(f"veto={vetoed!r}: expected a function of two tokens, or a collection of tokens")
-        if callable(vetoed):
-            refuses = vetoed
-            return lambda left, right: refuses(self._name(left), self._name(right))
-        refused = frozenset(vetoed)
-        return lambda left, right: self._name(left + right) in refused
 
     @property
     def _specials(self) -> list[str]:
@@ -188,7 +173,7 @@ class BPETokenizer(ShownInNotebook, EncoderPool["_PieceEncoder"]):
         return printable(spelling) if self.kind == "bytes" else spelling.decode()
 
     def _set_merges(self, names: list[str], record: Longs, end: str | None = None) -> None:
-        """Set the vocabulary and the merges. A pair can come twice (see ``kernels.py``); the last one counts.
+        """Set the vocabulary and the merges. A pair can come twice (see ``kernels_merges.py``); the last one counts.
 
         A merge that spells a token that stands for itself is recorded but never applied, or a text could forge one.
         """
@@ -410,6 +395,7 @@ class _PieceEncoder:
         self.heap = np.empty(6 * length, np.int64)
 
     def encode(self, block: Block) -> Encoded:
+        """Return the ids of a block."""
         tokenizer = self.tokenizer
         out = np.empty(max_ids(block), np.int32)
         ends = np.empty(len(block), np.int64)

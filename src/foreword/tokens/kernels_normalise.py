@@ -10,7 +10,7 @@ import numpy as np
 
 from foreword.arrays import Bytes, Ints, Longs, UInts
 from foreword.native.jit import inlined, kernel
-from foreword.tokens.kernels_trie import CROWDED, longest_match
+from foreword.tokens.kernels_trie import CROWDED, list_labels, longest_match
 
 COPY, BLANK, SEARCH = 0, 1, 2
 """What becomes of a byte below 0x80 that another one, or the end, follows. SEARCH: the maps have to be asked."""
@@ -276,18 +276,9 @@ def compile_map(
         first, last, depth, node = stack[at], stack[at + 1], stack[at + 2], stack[at + 3]
         top -= 1
         ends = offsets[first] + depth == offsets[first + 1]
-        children = 0
         if ends:
             labels[0], labels[1] = 0, first
-            children = 1
-        previous = np.int64(-1)
-        for key in range(first + 1 if ends else first, last):
-            byte = np.int64(keys[offsets[key] + depth])
-            if byte != previous:
-                labels[2 * children], labels[2 * children + 1] = byte, key
-                children += 1
-                previous = byte
-        labels[2 * children + 1] = last
+        children = list_labels(keys, offsets, first + ends, last, depth, labels, np.int64(ends))
         while first_free < nodes and units[first_free] != UNUSED_UNIT:
             first_free += 1
         place = first_free

@@ -30,11 +30,11 @@ from foreword.tokens.kernels import SHORT, merge_long, merge_short
 from foreword.tokens.kernels_trie import UNIT, child_of, longest_match
 from foreword.tokens.strings import BATCH, ID_BITS, find, has_space, insert, make_key, row_of
 
-CUT_BEFORE, CUT_AFTER, CUT_NOWHERE = 0, 1, 2
-"""Where a text may be cut: before runs of blanks, after them, or nowhere."""
+CUT_BEFORE, CUT_AFTER, CUT_NOWHERE, CUT_EACH = 0, 1, 2, 3
+"""Where a text may be cut: before runs of blanks, after them, nowhere, or before each blank, sums beginning at zero."""
 
 SINGLE, DOUBLE = 24, 53
-"""Binary digits of the sums: of sentencepiece, and of ``tokenizers``, which begins each word at zero."""
+"""Binary digits of the sums: of sentencepiece, and of ``tokenizers``."""
 
 LONGEST_WORD = 96
 """Bytes of a word that is cached; longer ones seldom come again."""
@@ -58,6 +58,8 @@ def word_end(data: Bytes, index: int, stop: int, cut: int) -> int:
     """Return where the word that begins at ``index`` ends."""
     if cut == CUT_NOWHERE:
         return stop
+    if cut == CUT_EACH:
+        return blank_from(data, index + 1, stop)
     if cut == CUT_BEFORE:
         while index < stop and data[index] == _SPACE:
             index += 1
@@ -396,7 +398,7 @@ def encode_pieces(
                             id = memo[index]
                             out[written] = id
                             written += 1
-                            if digits == SINGLE:
+                            if cut != CUT_EACH:
                                 sums[0] = sums[0] + scores[id]
                         position[5] = 0
                         continue
@@ -449,7 +451,7 @@ def encode_pieces(
                         length, ids, starts_of, scores, unknown, unknown_score, path, path_ends, path_scores
                     )
                     written = write_path(data, start, count, path, path_ends, unknown, byte_ids, escape, out, first)
-                if digits == SINGLE:
+                if cut != CUT_EACH:
                     for index in range(count - 1, -1, -1):
                         sums[0] = sums[0] + path_scores[index]
             if position[5] == 1 and out[first] == unknown:

@@ -45,6 +45,24 @@ def longest_match(trie: Ints, data: Bytes, index: int, stop: int) -> tuple[int, 
     return longest, value
 
 
+@inlined
+def list_labels(
+    keys: Bytes, offsets: Longs, first: int, last: int, depth: int, labels: Longs, children: int
+) -> int:  # fmt: skip
+    """List the bytes at ``depth`` of sorted keys, each with the first key that has it, after ``children`` labels that
+    are there, and then ``last``; return how many labels there are.
+    """
+    previous = np.int64(-1)
+    for key in range(first, last):
+        byte = np.int64(keys[offsets[key] + depth])
+        if byte != previous:
+            labels[2 * children], labels[2 * children + 1] = byte, key
+            children += 1
+            previous = byte
+    labels[2 * children + 1] = last
+    return children
+
+
 @kernel
 def build(keys: Bytes, offsets: Longs, values: Ints, trie: Ints, stack: Longs, labels: Longs) -> int:
     """Build a trie of sorted, distinct keys; return how many nodes are in use, -1 if ``trie`` is too short.
@@ -65,15 +83,7 @@ def build(keys: Bytes, offsets: Longs, values: Ints, trie: Ints, stack: Longs, l
             first += 1
         if first == last:
             continue
-        children = 0
-        previous = np.int64(-1)
-        for key in range(first, last):
-            byte = np.int64(keys[offsets[key] + depth])
-            if byte != previous:
-                labels[2 * children], labels[2 * children + 1] = byte, key
-                children += 1
-                previous = byte
-        labels[2 * children + 1] = last
+        children = list_labels(keys, offsets, first, last, depth, labels, 0)
         while first_free < nodes and trie[first_free * UNIT + 1] != FREE:
             first_free += 1
         base = max(first_free - labels[0], 1)

@@ -7,12 +7,12 @@
 
 Words are sequences of first symbols (bytes or characters); pairs never reach over a word's end. Gage (1994) had the
 idea for compression, Sennrich, Haddow and Birch (2016) for words: https://aclanthology.org/P16-1162. ``plain.py`` does
-just that; ``kernels.py`` explains what makes the fast version fast.
+just that; ``kernels_merges.py`` explains what makes the fast version fast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -23,13 +23,17 @@ from foreword.errors import SettingError
 from foreword.protocols import Meter
 from foreword.tokens.characters import ALPHABET, CODE_POINTS
 from foreword.tokens.counting import Counted
-from foreword.tokens.kernels import fill_merges, initial_pairs, learn_merges, next_pair, symbols_of_characters
+from foreword.tokens.kernels import fill_merges
+from foreword.tokens.kernels_merges import initial_pairs, learn_merges, next_pair, symbols_of_characters
 from foreword.tokens.strings import add_strings, empty_rows
 
 Kind = Literal["bytes", "characters"]
 
 Veto = Callable[[bytes, bytes], bool]
 """Whether a pair of tokens, by their spellings, must not be merged."""
+
+Vetoed = Callable[[str, str], bool] | Collection[str]
+"""Merges that are refused: by a function of two tokens, or by the tokens they would make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,19 @@ class LearntMerges(NamedTuple):
     spellings: list[bytes]
     record: Longs
     left_out: int
+
+
+def veto_by_spelling(vetoed: Vetoed | None, name: Callable[[bytes], str]) -> Veto | None:
+    """Return the refused merges as a function of spellings, of which ``name`` makes names of the vocabulary."""
+    if vetoed is None:
+        return None
+    if isinstance(vetoed, str):
+        raise SettingError(f"veto={vetoed!r}: expected a function of two tokens, or a collection of tokens")
+    if callable(vetoed):
+        refuses = vetoed
+        return lambda left, right: refuses(name(left), name(right))
+    refused = frozenset(vetoed)
+    return lambda left, right: name(left + right) in refused
 
 
 def learn_from_counts(

@@ -46,10 +46,10 @@ class Normaliser:
         begins, ends = np.zeros(len(block), np.int64), np.zeros(len(block), np.int64)
         out = np.empty(int(1.1 * block.text_bytes()) + 2 * len(block) + 4 * self._longest + 256, np.uint8)
         position = np.zeros(2, np.int64)
-        data = block.data if block.data.flags.writeable else block.data.copy()
         while normalise(
-            data, block.starts, block.stops, self.map.units, self.map.strings, self._trie, self._ascii, self._longest,
-            how.dummy_prefix, how.collapse, how.escape, how.suffix, how.prefix_once, out, begins, ends, position,
+            block.data, block.starts, block.stops, self.map.units, self.map.strings, self._trie, self._ascii,
+            self._longest, how.dummy_prefix, how.collapse, how.escape, how.suffix, how.prefix_once, out, begins, ends,
+            position,
         ):  # fmt: skip
             longer = np.empty(2 * len(out), np.uint8)
             longer[: position[1]] = out[: position[1]]

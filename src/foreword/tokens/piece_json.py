@@ -42,7 +42,6 @@ def piece_tokenizer(
     names: Sequence[str],
     algorithm: Algorithm,
     how: Normalisation,
-    splits: bool,
     *,
     unknown: str,
     special: Sequence[str],
@@ -53,7 +52,7 @@ def piece_tokenizer(
 ) -> SentencePieceTokenizer:
     """Make the tokenizer of a ``tokenizer.json``.
 
-    names: all tokens in the order of their ids. how, splits: how blanks become ▁, and whether every ▁ begins a piece.
+    names: all tokens in the order of their ids. how: how blanks become ▁, and whether every ▁ begins a piece.
     """
     if added and how.dummy_prefix:
         raise InputError(
@@ -61,12 +60,12 @@ def piece_tokenizer(
         )
     if unknown not in names:
         raise InputError(f"unk_token is {shown(unknown)}, expected a token of the vocab")
-    if splits and SPACE not in names:
+    if how.splits and SPACE not in names:
         raise InputError(f"the vocab has no {SPACE}, expected it where Metaspace splits")
     roles = {**dict.fromkeys(special, CONTROL), **dict.fromkeys(added, USER_DEFINED), unknown: UNKNOWN_PIECE}
     if byte_fallback:
         roles |= dict.fromkeys(BYTE_PIECES, BYTE)
-    types = [roles.get(name, UNUSED if splits and SPACE in name[1:] else NORMAL) for name in names]
+    types = [roles.get(name, UNUSED if how.splits and SPACE in name[1:] else NORMAL) for name in names]
     end = next((name for name in special if name in ("</s>", "<eos>", "<|endoftext|>")), "</s>")
     return SentencePieceTokenizer.from_model(
         PieceModel(
@@ -82,7 +81,7 @@ def piece_tokenizer(
     )
 
 
-def white_space_of(normalizer: Json, pre_tokenizer: Json) -> tuple[Normalisation, bool]:
+def white_space_of(normalizer: Json, pre_tokenizer: Json) -> Normalisation:
     """Return how blanks become ▁, and whether every ▁ begins a piece."""
     match normalizer:
         case {"type": "Sequence", "normalizers": [*steps]}:
@@ -93,14 +92,14 @@ def white_space_of(normalizer: Json, pre_tokenizer: Json) -> tuple[Normalisation
             steps = [normalizer]
     match pre_tokenizer:
         case None if steps in ([_ESCAPE], [_PREPEND, _ESCAPE]):
-            return Normalisation(b"", len(steps) == 2, False), False
+            return Normalisation(b"", len(steps) == 2, False)
         case _ if pre_tokenizer == _SPLIT_AFTER and steps == [_ESCAPE]:
-            return Normalisation(b"", False, False), False
+            return Normalisation(b"", False, False)
         case {"type": "Metaspace", "replacement": "▁", **rest} if not steps:
             scheme = rest.get("prepend_scheme", "always" if rest.get("add_prefix_space", True) else "never")
             if scheme in ("always", "first", "never"):
                 splits = rest.get("split", True) is True
-                return Normalisation(b"", scheme != "never", False, prefix_once=True), splits
+                return Normalisation(b"", scheme != "never", False, prefix_once=True, splits=splits)
     expected = "Prepend ▁ and Replace of blanks without a pre_tokenizer, or Metaspace without a normalizer"
     found = f"the normalizer is {described(normalizer)} and the pre_tokenizer {described(pre_tokenizer)}"
     raise InputError(f"{found}, expected {expected}")

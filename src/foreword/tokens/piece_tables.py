@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from foreword.arrays import Bools, Ints, Longs, Reals
-from foreword.tokens.kernels_sentencepiece import CUT_AFTER, CUT_BEFORE, CUT_NOWHERE
+from foreword.tokens.kernels_sentencepiece import CUT_AFTER, CUT_BEFORE, CUT_EACH, CUT_NOWHERE
 from foreword.tokens.kernels_trie import build_trie
 from foreword.tokens.merges import merge_table
 from foreword.tokens.normaliser import Normaliser
@@ -72,7 +72,7 @@ def tables_of(model: PieceModel, normaliser: Normaliser) -> PieceTables:
     if model.algorithm == "unigram":
         usable = {text: id for id, text in reachable.items() if model.types[id] != UNUSED}
         symbols = Symbols({}, {}, np.zeros(0, np.int64), _NONE, _NONE)
-        trie, cut = build_trie(usable), cut_of(usable)
+        trie, cut = build_trie(usable), CUT_EACH if model.normalisation.splits else cut_of(usable)
     else:
         symbols = symbols_of(model, reachable)
         trie, cut = build_trie(symbols.characters), cut_of(reachable.values())

@@ -152,7 +152,7 @@ def contraction(data: Bytes, index: int, stop: int, any_case: bool) -> int:
 
 @inlined
 def white_space(data: Bytes, index: int, stop: int, classes: Bytes) -> int:
-    r"""\\s+(?!\\S)|\\s+ : a run of white space, less its last character when something follows."""
+    r"""Match \\s+(?!\\S)|\\s+ : a run of white space, less its last character when something follows."""
     last = index
     end = index
     while end < stop:
@@ -405,12 +405,10 @@ def piece_end(data: Bytes, index: int, stop: int, pattern: int, classes: Bytes) 
         return word_end(data, index, stop)
     if pattern == GPT2:
         return gpt2_piece(data, index, stop, classes)
-    if pattern == CL100K:
-        return cl100k_piece(data, index, stop, classes, 3)
+    if pattern in (CL100K, QWEN2):
+        return cl100k_piece(data, index, stop, classes, 3 if pattern == CL100K else 1)
     if pattern == PUNCTUATION:
         return punctuation_piece(data, index, stop, classes)
-    if pattern == QWEN2:
-        return cl100k_piece(data, index, stop, classes, 1)
     if pattern == O200K:
         return o200k_piece(data, index, stop, classes)
     if pattern == SPACE_BEFORE:

@@ -5,6 +5,7 @@ Tests hold the fast versions equal to it. Text here is sentencepiece's own, with
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -139,9 +140,10 @@ def encode(tokenizer: SentencePieceTokenizer, text: str) -> list[int]:
     """Encode as ``SentencePieceTokenizer.encode`` does."""
     model = tokenizer.model_
     normalised = normalise(tokenizer.normaliser, text)
-    found = (best_pieces if model.algorithm == "unigram" else merged_pieces)(model, normalised)
+    words = re.findall(f"{SPACE}[^{SPACE}]*|[^{SPACE}]+", normalised) if model.normalisation.splits else [normalised]
+    pieces_of = best_pieces if model.algorithm == "unigram" else merged_pieces
     ids: list[int] = []
-    for id, piece in found:
+    for id, piece in (each for word in words for each in pieces_of(model, word)):
         if id != model.unknown:
             ids.append(id)
         elif model.byte_fallback:

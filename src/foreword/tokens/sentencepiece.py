@@ -30,7 +30,7 @@ from foreword.tokens.characters import REPLACEMENT
 from foreword.tokens.corpus import Encoded, encode_text
 from foreword.tokens.counting import count_pieces_of
 from foreword.tokens.encoder_pool import EncoderPool
-from foreword.tokens.kernels_sentencepiece import CUT_BEFORE, DOUBLE, SINGLE, bpe_spans, encode_pieces, unigram_spans
+from foreword.tokens.kernels_sentencepiece import CUT_EACH, DOUBLE, SINGLE, bpe_spans, encode_pieces, unigram_spans
 from foreword.tokens.normalisation_rules import Rules, normalisation_of
 from foreword.tokens.normaliser import Normaliser
 from foreword.tokens.piece_tables import PieceTables, tables_of
@@ -209,7 +209,7 @@ class SentencePieceTokenizer(ShownInNotebook, EncoderPool["_WordEncoder"]):
         data = self.normaliser.text(text)
         found: list[Piece] = []
         start, unknown, fallback = 0, self.model_.unknown, self.model_.byte_fallback
-        for id, stop in self._spans(data) if self.tables.scores.dtype == np.float32 else self._spans_of_words(data):
+        for id, stop in self._spans_of_words(data):
             text = self.normaliser.outer(data[start:stop])
             if id == unknown and fallback:
                 bytes_of = [int(self.tables.byte_ids[byte]) for byte in text.encode()]
@@ -222,8 +222,8 @@ class SentencePieceTokenizer(ShownInNotebook, EncoderPool["_WordEncoder"]):
         return found
 
     def _spans_of_words(self, data: bytes) -> Iterator[tuple[int, int]]:
-        """Yield what ``_spans`` does with sums that begin at zero for each word (``tokenizers``)."""
-        words = [match.span() for match in re.finditer(rb" *[^ ]*", data)] if self.tables.cut == CUT_BEFORE else []
+        """Yield what ``_spans`` does, word by word where sums begin at zero for each."""
+        words = [match.span() for match in re.finditer(rb" [^ ]*|[^ ]+", data)] if self.tables.cut == CUT_EACH else []
         for start, stop in words or [(0, len(data))]:
             for id, end in self._spans(data[start:stop]):
                 yield id, start + end
@@ -390,6 +390,7 @@ class _WordEncoder:
         self.heap = np.empty(6 * length if len(self.tables.symbols.merges) else 0, np.int64)
 
     def encode(self, block: Block) -> Encoded:
+        """Return the ids of a block."""
         tables, symbols = self.tables, self.tables.symbols
         out = np.empty((3 if len(tables.byte_ids) else 1) * block.text_bytes() + len(block) + 1, np.int32)
         ends = np.empty(len(block), np.int64)

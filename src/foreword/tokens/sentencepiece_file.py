@@ -13,9 +13,10 @@ A piece's position is its id. ``PieceModel`` is such a file's content, checked, 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -33,7 +34,9 @@ Algorithm = Literal["unigram", "bpe"]
 _ALGORITHMS: dict[int, str] = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 
 SIZE_LIMIT = 256 << 20
-"""Bytes of a file: fifty times the largest in use (Gemma's, 262,144 pieces)."""
+"""Bytes of a file, a ``.model`` or tokenizer.json: ten times the largest in use (Gemma 3, 262,144 pieces)."""
+
+T = TypeVar("T")
 PIECE_LIMIT = 4096
 """Bytes of a piece. The time to encode a text grows with the longest piece that matches."""
 
@@ -49,7 +52,8 @@ class Normalisation:
     character_map: ``precompiled_charsmap``, see ``character_map.py``; empty for none.
     dummy_prefix: put a blank before each text. collapse: remove white space at both ends, and repeated blanks.
     escape: write a blank as ▁. suffix: the dummy blank goes to the end of the text. prefix_once: there is no dummy
-    blank before a text that begins with one (``tokenizers``).
+    blank before a text that begins with one (``tokenizers``). splits: every ▁ begins a word, and the sum of a word's
+    scores begins at zero (``tokenizers``).
     """
 
     character_map: bytes = b""
@@ -59,6 +63,7 @@ class Normalisation:
     suffix: bool = False
     name: str = "identity"
     prefix_once: bool = False
+    splits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,15 +162,20 @@ def looks_like_sentencepiece(path: Path) -> bool:
 
 def read_model(path: str | Path) -> PieceModel:
     """Read a ``.model`` file; an InputError unless it is one that Foreword encodes identically."""
+    return parse_file(path, parse_model, "a sentencepiece model")
+
+
+def parse_file(path: str | Path, parse: Callable[[bytes], T], what: str) -> T:
+    """Return what ``parse`` makes of a tokenizer's file; an InputError, in one line, where it cannot."""
     try:
         size = Path(path).stat().st_size
         if size > SIZE_LIMIT:
             raise InputError(f"{size} bytes, expected at most {SIZE_LIMIT >> 20} MB")
-        return parse_model(Path(path).read_bytes())
+        return parse(Path(path).read_bytes())
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
     except (ForewordError, ValueError) as error:
-        raise InputError(f"{path}: not a sentencepiece model that Foreword reads: {error}") from error
+        raise InputError(f"{path}: not {what} that Foreword reads: {' '.join(str(error).split())}") from error
 
 
 def parse_model(data: bytes) -> PieceModel:

@@ -18,20 +18,17 @@ pass cuts the text, makes the keys and prefetches the rows, a second finds them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.arrays import Bytes, Ids, Ints, Longs, ULongs
+from foreword.arrays import Bytes, Ids, Ints, Longs, Scalar, ULongs
 from foreword.native.hashing import FIRST, HALF, SECOND, fold_bytes, mix
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import load8, prefetch
 from foreword.storage.joined import joined
 from foreword.text.block import Block
 from foreword.tokens.pieces import PUNCTUATION, WORDS, character_classes, piece_end, skip_space
-
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 BATCH = 64
 """Pieces in a batch; from 32 on, more made no difference."""
@@ -314,10 +311,11 @@ def look_up(
     words: Bytes, offsets: Longs, slots: ULongs, arena: Bytes, starts: Longs, places: Ints, keys: ULongs
 ) -> None:
     """Set ``places[i]`` to the id of string i, -1 if it is not in the table."""
+    first = np.int64(0)
     for word in range(len(places)):
         start, stop = offsets[word], offsets[word + 1]
-        make_key(words, start, stop, keys, 0)
-        at = find(slots, arena, starts, row_of(keys, 0, len(slots) // 4), keys, 0, words, start, stop)
+        make_key(words, start, stop, keys, first)
+        at = find(slots, arena, starts, row_of(keys, first, len(slots) // 4), keys, first, words, start, stop)
         places[word] = np.int64(slots[at + 3] & ID_BITS) - 1
 
 
@@ -329,7 +327,7 @@ class StringTable:
 
     def clear(self) -> None:
         """Remove all strings, and free their memory."""
-        self.size = 0
+        self.size = self._last_base = 0
         self.slots = empty_rows(1 << 12)
         self.arena = np.empty(1 << 15, np.uint8)
         self.starts = np.zeros(1 << 11, np.int64)
@@ -344,7 +342,7 @@ class StringTable:
         Twice as fast as adding them. Of equal strings only the first is found.
         """
         table = cls.__new__(cls)
-        table.size = len(offsets)
+        table.size, table._last_base = len(offsets), 0
         table.slots = empty_rows(max(1 << 12, 1 << (2 * table.size - 1).bit_length()))
         table.arena = data if data.flags.writeable else data.copy()  # Numba would compile all kernels twice
         table.starts = np.concatenate((np.zeros(1, np.int64), offsets))
@@ -373,7 +371,17 @@ class StringTable:
         return self.starts[: self.size + 1]
 
     def count(self, block: Block, pattern: int, *, base: int = 0, out: Ints | None = None) -> Ints:
-        """Count a block's pieces; with ``out``, large enough for all of them, return their ids, a view of it."""
+        """Count a block's pieces; with ``out``, large enough for all of them, return their ids, a view of it.
+
+        base: the block's byte offset. Where threads share tables, a block may come after a later one: then it is
+        counted by itself and added, which compares first positions.
+        """
+        if base < self._last_base:
+            apart = StringTable()
+            found = apart.count(block, pattern, base=base, out=out)
+            found[:] = self.add(apart.arena, apart.offsets, apart.counts, apart.firsts)[found]
+            return found
+        self._last_base = base
         ids = _NO_IDS if out is None else out
         position = np.array([0, 0, 0, self.size], np.int64)
         batch, keys = np.empty(BATCH * 4, np.int64), np.empty(BATCH * 4, np.uint64)
@@ -496,9 +504,10 @@ def gather_strings(data: Bytes, offsets: Longs, numbers: Longs, out: Bytes, inde
 
 @kernel
 def _hash(data: Bytes, offsets: Longs, key: ULongs, out: Longs) -> None:
+    first = np.int64(0)
     for number in range(len(out)):
-        make_key(data, offsets[number], offsets[number + 1], key, 0)
-        out[number] = row_of(key, 0, 1 << 30)
+        make_key(data, offsets[number], offsets[number + 1], key, first)
+        out[number] = row_of(key, first, 1 << 30)
 
 
 def hash_strings(data: Bytes, offsets: Longs) -> Longs:

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from foreword.errors import ForewordError, InputError, SettingError
+from foreword.errors import InputError, SettingError
 from foreword.protocols import Json
 from foreword.storage.atomic import atomic_file
 from foreword.storage.strict_json import parse_json_object, shown
@@ -56,11 +56,9 @@ from foreword.tokens.merges import Kind
 from foreword.tokens.piece_json import piece_tokenizer, white_space_of
 from foreword.tokens.pieces import CL100K_REGEX, GPT2_REGEX, O200K_REGEX, QWEN2_REGEX
 from foreword.tokens.sentencepiece import SentencePieceTokenizer
+from foreword.tokens.sentencepiece_file import parse_file
 from foreword.tokens.steps.tokenizer import StepTokenizer
 from foreword.tokens.vocab import END, UNKNOWN
-
-SIZE_LIMIT = 256 << 20
-"""Ten times the largest in use (2025: Gemma 3, a vocabulary of 262,144)."""
 
 _WHITE = r"\t-\r\x{1c}-\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 CHARACTERS_REGEX = f"[{_WHITE}][^{_WHITE}]*|[^{_WHITE}]+"
@@ -93,15 +91,7 @@ def looks_like_tokenizer_json(path: Path) -> bool:
 
 def read_tokenizer_json(path: str | Path) -> Any:
     """Read the tokenizer of a file; an InputError unless ours gives the same ids."""
-    try:
-        size = Path(path).stat().st_size
-        if size > SIZE_LIMIT:
-            raise InputError(f"{size} bytes, expected a tokenizer.json of at most {SIZE_LIMIT >> 20} MB")
-        return tokenizer_of(Path(path).read_bytes())
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ForewordError, ValueError) as error:
-        raise InputError(f"{path}: not a tokenizer that Foreword reads: {' '.join(str(error).split())}") from error
+    return parse_file(path, tokenizer_of, "a tokenizer")
 
 
 def tokenizer_of(text: bytes) -> BPETokenizer | SentencePieceTokenizer | StepTokenizer:
@@ -144,7 +134,7 @@ def _compiled_tokenizer_of(facts: dict[str, Json]) -> BPETokenizer | SentencePie
 def _piece_tokenizer_of(facts: dict[str, Json], model: dict[str, Json]) -> SentencePieceTokenizer:
     """Make a tokenizer over pieces with ▁: Unigram, or BPE with byte fallback."""
     added = _plain_added(facts)
-    how, splits = white_space_of(facts.get("normalizer"), facts.get("pre_tokenizer"))
+    how = white_space_of(facts.get("normalizer"), facts.get("pre_tokenizer"))
     special = [token.content for token in added if token.special]
     others = [token.content for token in added if not token.special]
     byte_fallback = of_type(model.get("byte_fallback", False), bool, "byte_fallback")
@@ -155,14 +145,14 @@ def _piece_tokenizer_of(facts: dict[str, Json], model: dict[str, Json]) -> Sente
         unknown = of_type(model.get("unk_id"), int, "unk_id")
         expect(0 <= unknown < len(names), "unk_id", unknown, "an id of the vocab")
         return piece_tokenizer(
-            names, "unigram", how, splits, unknown=names[unknown], special=special, added=others, scores=scores,
+            names, "unigram", how, unknown=names[unknown], special=special, added=others, scores=scores,
             byte_fallback=byte_fallback,
         )  # fmt: skip
     _check_model({**model, "byte_fallback": False})
     expect(model.get("ignore_merges", False) is False, "ignore_merges", model.get("ignore_merges"), "false")
     vocab = read_vocab(model.get("vocab"))
     return piece_tokenizer(
-        names_of(vocab, added), "bpe", how, splits, unknown=of_type(model.get("unk_token"), str, "unk_token"),
+        names_of(vocab, added), "bpe", how, unknown=of_type(model.get("unk_token"), str, "unk_token"),
         special=special, added=others, merges=read_merges(model.get("merges"), vocab)[:, :3].astype(np.int32),
         byte_fallback=True,
     )  # fmt: skip

@@ -30,7 +30,7 @@ from foreword.errors import SettingError
 from foreword.protocols import Meter
 from foreword.tokens.characters import CODE_POINTS
 from foreword.tokens.counting import Counted
-from foreword.tokens.kernels import symbols_of_characters
+from foreword.tokens.kernels_merges import symbols_of_characters
 from foreword.tokens.kernels_unigram import (
     UNKNOWN_POINT,
     count_best,

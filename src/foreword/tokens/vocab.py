@@ -129,9 +129,12 @@ class Vocab:
         return self._tokens
 
     def __getitem__(self, id: int) -> str:
-        if not 0 <= id < len(self):
-            raise IndexError(f"id {id} is not in a vocabulary of {len(self)} tokens")
-        return bytes(self.data[self.offsets[id] : self.offsets[id + 1]]).decode()
+        token = self._spelt.get(id)
+        if token is None:
+            if not 0 <= id < len(self):
+                raise IndexError(f"id {id} is not in a vocabulary of {len(self)} tokens")
+            token = self._spelt[id] = bytes(self.data[self.offsets[id] : self.offsets[id + 1]]).decode()
+        return token
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.tokens)
@@ -166,6 +169,11 @@ class Vocab:
     def ids(self, tokens: Iterable[str]) -> Ints:
         """Return the ids of tokens, int32 (n,)."""
         return np.fromiter((self.id(token) for token in tokens), np.int32)
+
+    @cached_property
+    def _spelt(self) -> dict[int, str]:
+        """The tokens that were asked for by their ids."""
+        return {}
 
     @cached_property
     def tokens(self) -> list[str]:

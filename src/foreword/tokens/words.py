@@ -174,7 +174,8 @@ class WordTokenizer(ShownInNotebook, EncodesBlocks):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the words with a blank between them; the original white space is lost."""
-        return " ".join(self.vocab[int(id)] for id in ids)
+        vocab = self.vocab
+        return " ".join([vocab[int(id)] for id in ids])
 
     @property
     def _unknown(self) -> int:

@@ -61,6 +61,24 @@ def test_threads_blocks_and_spilling_change_nothing(pattern: int, threads: int, 
     assert again == once
 
 
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_blocks_may_come_in_any_order(order: tuple[int, ...]) -> None:
+    """As they do where a thread is held up between taking a block and taking a table."""
+    texts = ["b a", "a c b", "c d a"]
+    table = StringTable()
+    ids = {
+        n: table.count(Block.from_texts([texts[n]]), WORDS, base=10 * n, out=np.empty(9, np.int32)).tolist()
+        for n in order
+    }
+    once = StringTable()
+    for n, text in enumerate(texts):
+        once.count(Block.from_texts([text]), WORDS, base=10 * n)
+    counted = Counted.of(table)
+    assert as_dict(counted) == as_dict(Counted.of(once))
+    names = list(as_dict(counted))
+    assert [[names[id] for id in ids[n]] for n in range(3)] == [[*text.split(), ""] for text in texts]
+
+
 def test_a_limit_spills_and_the_files_are_closed() -> None:
     with counting.Counter(WORDS, 1, TINY) as counter:
         counter.count((0, Block.from_texts(["a b a"])))

@@ -13,7 +13,7 @@ from numpy.testing import assert_array_equal
 
 from foreword.errors import InputError, SettingError
 from foreword.storage.folder import load, save
-from foreword.tokens import tokenizer_json
+from foreword.tokens import sentencepiece_file
 from foreword.tokens.bpe import BPETokenizer
 from foreword.tokens.characters import CHARACTER_OF
 from foreword.tokens.pieces import CL100K_REGEX
@@ -316,7 +316,7 @@ def test_broken_json_is_one_line(text: bytes, message: str, tmp_path: Path) -> N
 def test_a_file_too_large_to_be_one_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "tokenizer.json"
     with path.open("wb") as file:
-        file.truncate(tokenizer_json.SIZE_LIMIT + 1)  # sparse: it takes no room
+        file.truncate(sentencepiece_file.SIZE_LIMIT + 1)  # sparse: it takes no room
     monkeypatch.setattr(Path, "read_bytes", lambda self: pytest.fail("it was read"))
     with pytest.raises(InputError, match="at most 256 MB"):
         read_tokenizer_json(path)

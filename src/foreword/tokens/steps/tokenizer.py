@@ -235,7 +235,7 @@ def _unigram(settings: dict[str, Json], added: list[Added]) -> Model:
     expect(0 <= unknown < len(scores), "unk_id", unknown, "an id of the vocab")
     whole = Normalisation(b"", dummy_prefix=False, collapse=False, escape=False)
     tokenizer = piece_tokenizer(
-        names, "unigram", whole, False, unknown=names[unknown],
+        names, "unigram", whole, unknown=names[unknown],
         special=[token.content for token in added if token.id != unknown], added=[],
         scores=[*scores, *[max(scores)] * (len(names) - len(scores))],
         byte_fallback=of_type(settings.get("byte_fallback", False), bool, "byte_fallback"),
