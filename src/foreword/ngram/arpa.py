@@ -286,6 +286,7 @@ class _Unigrams:
         self._values: list[Floats] = []
 
     def read(self, lines: ArpaLines, declared: int) -> None:
+        """Read the section of unigrams, of which the header declared ``declared``."""
         position = lines.position
         position[ENTRIES] = position[ROWS] = 0
         offsets, numbers = np.empty(WORDS_AT_ONCE + 1, np.int64), np.empty(WORDS_AT_ONCE, np.int64)

@@ -286,6 +286,7 @@ class _Lister:
         self.tally = np.empty(TALLY, np.int32)
 
     def listed(self) -> Listed:
+        """Sort all positions and list the n-grams of every order."""
         text = self.text
         begins = np.zeros(text.stop + 2, np.int64)
         positions = self.scratch.empty(text.length, np.int32)
@@ -303,6 +304,7 @@ class _Lister:
         return Listed(tables, begins, positions, marks)
 
     def allocate(self, batch: int, rows: int) -> None:
+        """Allocate buffers for batches of ``batch`` positions and tables of ``rows`` n-grams."""
         self.records, self.spare = (self.scratch.buffer(2 * batch, np.int64) for _ in range(2))
         self.before, self.sorted = (self.scratch.buffer(batch, np.int32) for _ in range(2))
         self.grams = self.scratch.discardable((self.text.order - 1, rows, 4), np.int32)
@@ -338,6 +340,7 @@ class _ListerOnDisk(_Lister):
     """The same in ranges that fit into memory, with the n-grams in files."""
 
     def listed(self) -> Listed:
+        """Sort all positions and list the n-grams of every order."""
         text, order = self.text, self.text.order
         files = {k: self.scratch.growing(4, np.int32) for k in range(2, order + 1)}
         before, all_marks = self.scratch.growing(1, np.int32), self.scratch.growing(1, np.uint8)

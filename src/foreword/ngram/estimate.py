@@ -13,7 +13,7 @@ import numpy as np
 
 from foreword.arrays import Bytes, Doubles, Floats, Ints, Longs
 from foreword.errors import SettingError
-from foreword.ngram import kernels_count as kernels
+from foreword.ngram import kernels_estimate as kernels
 from foreword.ngram.counts import Order, Tabulated, count_continuations, find_ngram, tabulate
 from foreword.ngram.kernels_count import COUNT, LOG, PARENT, WEIGHT, counts_of_counts, first_extension
 from foreword.ngram.smoothing import Method, estimate_discounts
@@ -280,6 +280,7 @@ class _Buffers:
         self._held: dict[str, Doubles] = {}
 
     def of(self, name: str, size: int) -> Doubles:
+        """Return the named buffer with ``size`` numbers, which are arbitrary at first."""
         if name not in self._held or len(self._held[name]) < size:
             self._held[name] = np.empty(max(size, 2 * CHUNK))
         return self._held[name][:size]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foreword.arrays import Array, Doubles, Floats, Ints, Longs, UInts, ULongs
+from foreword.arrays import Array, Doubles, Floats, Ints, Longs, UInts, ULongs, frozen
 from foreword.errors import ForewordError, InputError
 from foreword.native.hashing import FIRST, SECOND
 from foreword.ngram import kernels_query as kernels
@@ -76,6 +76,7 @@ class HashLayout:
             raise InputError("a table of n-grams has no free row at its end")
         bases = np.array([0, *[vocab_size + 1] * (len(sizes) - 1)], np.int64)
         model = model_of(HASH, arrays, vocab_size, bases, uniform)
+        table = frozen(table)
         return cls(model._replace(table=table, values=table.view(np.float32), shapes=shapes), vocab_size, sizes)
 
     def arrays(self) -> dict[str, Array]:
@@ -175,10 +176,10 @@ def model_of(layout: int, arrays: Mapping[str, Array], vocab_size: int, bases: L
     unigrams = arrays["unigrams"]
     if unigrams.dtype != np.float32 or unigrams.shape != (2 * (vocab_size + 1),):
         raise InputError("the unigrams do not fit the vocabulary")
-    single, byte = np.empty(0, np.float32), np.empty(0, np.uint8)
-    word, long = np.empty(0, np.uint64), np.empty(0, np.int64)
+    single, byte = frozen(np.empty(0, np.float32)), frozen(np.empty(0, np.uint8))
+    word, long = frozen(np.empty(0, np.uint64)), frozen(np.empty(0, np.int64))
     return ModelArrays(
-        layout, unigrams, word_bits(vocab_size), bases, uniform, -math.log(vocab_size),
+        layout, frozen(unigrams), word_bits(vocab_size), bases, uniform, -math.log(vocab_size),
         word, single, np.empty((0, COLUMNS), np.int64), byte, word, byte, long, single, byte, single,
     )  # fmt: skip
 

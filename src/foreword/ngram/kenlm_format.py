@@ -195,6 +195,7 @@ class _Sizes:
         return found
 
     def error(self, problem: str) -> InputError:
+        """Return the error that says what is damaged."""
         return InputError(f"{self.name}: {problem}: the file is damaged")
 
 

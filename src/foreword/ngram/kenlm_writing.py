@@ -16,7 +16,7 @@ import numpy as np
 
 from foreword.arrays import Bools, Bytes, Floats, Longs, UInts, ULongs
 from foreword.errors import InputError
-from foreword.ngram import kernels_kenlm as kernels
+from foreword.ngram import kernels_kenlm_writing as kernels
 from foreword.ngram.hash_layout import Spelled
 from foreword.ngram.kenlm import KenlmLM
 from foreword.ngram.kenlm_format import (

@@ -197,7 +197,7 @@ def read_unigrams(
     words: as long as data. offsets, lines: (n + 1,), values: (2 * n,), for up to n entries.
     lines[i], out: the line that entry i stands in. spans, numbers: (2,), scratch. scale: what logs are multiplied by.
     """
-    offsets[0] = 0
+    offsets[0] = first = np.int64(0)
     while position[ENTRIES] < declared:
         row = position[ROWS]
         if row + 1 == len(offsets):
@@ -205,7 +205,7 @@ def read_unigrams(
         position[AT] = _skip_line_ends(data, position[AT], len(data), position)
         if position[AT] == len(data):
             return MORE
-        end = _cut(data, position[AT], len(data), 1, spans, 0, numbers, 0)
+        end = _cut(data, position[AT], len(data), np.int64(1), spans, first, numbers, first)
         if end < 0 or (spans[1] - spans[0] == 5 and load8(data, spans[0], spans[1]) == _UPPER_UNKNOWN):
             return ODD
         written = offsets[row]

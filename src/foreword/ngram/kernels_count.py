@@ -1,4 +1,4 @@
-"""Kernels that count n-grams: sort the positions of a text, number the n-grams, merge counts, estimate probabilities.
+"""Kernels that count n-grams: sort the positions of a text and number the n-grams.
 
 The text is one array of numbers: a word is its id + 1, and ``stop``, the largest, precedes each document, where it
 means ``<s>``, and follows the last one. A position is sorted by its own word and the ``order`` - 1 after it; from a
@@ -27,7 +27,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.arrays import Bytes, Doubles, Ints, Longs
+from foreword.arrays import Bytes, Ints, Longs
 from foreword.native.jit import inlined, kernel
 from foreword.native.memory import prefetch
 
@@ -394,30 +394,28 @@ def counts_of_counts(grams: Ints, tally: Longs) -> None:
             tally[count] += 1
 
 
-@kernel
-def first_extension(grams: Ints, parent: int) -> int:
-    """Return where the extensions of n-gram number ``parent`` begin, or would, among those of the next order."""
-    low, high = 0, len(grams)
+@inlined
+def first_from(grams: Ints, column: int, least: int, low: int, high: int) -> int:
+    """Return the first row from ``low`` up to ``high`` that has at least ``least`` in a column that is sorted there."""
     while low < high:
         middle = (low + high) >> 1
-        if grams[middle, PARENT] < parent:
+        if grams[middle, column] < least:
             low = middle + 1
         else:
             high = middle
     return low
+
+
+@kernel
+def first_extension(grams: Ints, parent: int) -> int:
+    """Return where the extensions of n-gram number ``parent`` begin, or would, among those of the next order."""
+    return first_from(grams, PARENT, parent, 0, len(grams))
 
 
 @kernel
 def find_extension(grams: Ints, parent: int, word: int) -> int:
     """Return the number of an n-gram that is there."""
-    low, high = first_extension(grams, parent), first_extension(grams, parent + 1)
-    while low < high:
-        middle = (low + high) >> 1
-        if grams[middle, WORD] < word:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    return first_from(grams, WORD, word, first_extension(grams, parent), first_extension(grams, parent + 1))
 
 
 @kernel
@@ -476,244 +474,3 @@ def last_in_suffix_order(text: Ints, ranks: Ints, word: int, order: int) -> int:
             if ranks[left] < 0:
                 break
     return best
-
-
-# Merging: sorted windows of a text, see ``merge.py``
-
-
-@kernel
-def list_windows(
-    unigrams: Longs, grams: Ints, begins: Longs, fingers: Longs, nodes: Longs, seen: Longs, path: Ints,
-    rows: Ints, counts: Longs,
-) -> int:  # fmt: skip
-    """Return the windows of a text from its n-grams, sorted; how many there are.
-
-    unigrams: int64 (words + 1,), how often each word was seen, ``<s>`` last. grams: int32 (n, 4), tables of orders from
-    two on one after another, that of order k from ``begins[k - 2]`` to ``begins[k - 1]``. fingers: a copy of begins.
-    nodes, seen: int64 (order + 1,), path: int32 (order,), scratch. rows: int32 (room, order), counts: int64 (room,),
-    out.
-
-    The n-grams that extend a context follow each other, and contexts come in their order: so one cursor in each table
-    is enough to visit all n-grams in the order of a dictionary.
-    """
-    order, size = len(path), 0
-    for word in range(len(unigrams)):
-        if unigrams[word] == 0:
-            continue
-        depth, is_new = 1, True
-        path[0], nodes[1], seen[1] = word + 1, word, unigrams[word]
-        while depth > 0:
-            if is_new:
-                left = seen[depth]
-                if depth < order:
-                    at = fingers[depth - 1]
-                    while at < begins[depth] and grams[at, PARENT] == nodes[depth]:
-                        left -= grams[at, COUNT]
-                        at += 1
-                if left > 0:
-                    for column in range(order):
-                        rows[size, column] = path[column] if column < depth else 0
-                    counts[size] = left
-                    size += 1
-            at = fingers[depth - 1] if depth < order else np.int64(0)
-            is_new = depth < order and at < begins[depth] and grams[at, PARENT] == nodes[depth]
-            if is_new:
-                fingers[depth - 1] = at + 1
-                path[depth] = grams[at, WORD] + 1
-                nodes[depth + 1], seen[depth + 1] = at - begins[depth - 1], grams[at, COUNT]
-                depth += 1
-            else:
-                depth -= 1
-    return size
-
-
-@kernel
-def merge_rows(one: Ints, its: Longs, other: Ints, others: Longs, rows: Ints, counts: Longs) -> int:
-    """Merge two sorted lists of distinct rows, adding the counts of equal rows; return the length.
-
-    one, other: int32 (n, order), (m, order), with counts int64; rows: int32 (n + m, order) and counts, out.
-    """
-    i, j, size, order = 0, 0, 0, rows.shape[1]
-    while i < len(one) or j < len(other):
-        which = 0  # below zero where the next row of ``one`` is the smaller
-        if j == len(other):
-            which = -1
-        elif i == len(one):
-            which = 1
-        else:
-            for column in range(order):
-                left, right = one[i, column], other[j, column]
-                if left != right:
-                    which = -1 if left < right else 1
-                    break
-        count = np.int64(0)
-        if which >= 0:
-            count += others[j]
-            for column in range(order):
-                rows[size, column] = other[j, column]
-            j += 1
-        if which <= 0:
-            count += its[i]
-            for column in range(order):
-                rows[size, column] = one[i, column]
-            i += 1
-        counts[size] = count
-        size += 1
-    return size
-
-
-@kernel
-def table_sizes(rows: Ints, sizes: Longs) -> None:
-    """Count the n-grams of each order that sorted rows begin with: sizes, int64 (order + 1,), zero at first."""
-    order = rows.shape[1]
-    for index in range(len(rows)):
-        is_new = index == 0
-        for column in range(order):
-            word = rows[index, column]
-            if word == 0:
-                break
-            is_new = is_new or word != rows[index - 1, column]
-            sizes[column + 1] += is_new
-
-
-@kernel
-def fill_tables(
-    rows: Ints, counts: Longs, begins: Longs, latest: Longs, unigrams: Longs, grams: Ints, most: int
-) -> bool:  # fmt: skip
-    """Return the n-grams of sorted rows; whether every count was at most ``most``.
-
-    latest: int64 (order + 1,), -1 at first. unigrams: int64 (words + 1,), zero at first; grams: int32 (n, 4), zero at
-    first, the tables of orders from two on, that of order k from ``begins[k - 2]`` on.
-    """
-    order = rows.shape[1]
-    for index in range(len(rows)):
-        count = counts[index]
-        first = np.int64(rows[index, 0]) - 1
-        unigrams[first] += count
-        is_new = index == 0 or rows[index, 0] != rows[index - 1, 0]
-        parent = first
-        for column in range(1, order):
-            word = np.int64(rows[index, column])
-            if word == 0:
-                break
-            is_new = is_new or word != rows[index - 1, column]
-            latest[column + 1] += is_new
-            at = begins[column - 1] + latest[column + 1]
-            if is_new:
-                grams[at, WORD], grams[at, PARENT] = word - 1, parent
-            total = np.int64(grams[at, COUNT]) + count
-            if total > most:
-                return False
-            grams[at, COUNT] = total
-            parent = latest[column + 1]
-    return True
-
-
-@kernel
-def find_suffixes(grams: Ints, of_parents: Ints, shorter: Ints, children: Longs, suffixes: Ints) -> None:
-    """Find the number of each n-gram without its first word.
-
-    That of ``a b c d`` is the one among the extensions of ``b c``, the suffix of ``a b c``, that ends in ``d``.
-    grams: int32 (n, 4); of_parents: the suffixes of the order below; shorter: the table of the order below, in which
-    n-gram g is extended by ``children[g]`` to ``children[g + 1]``. suffixes: int32 (n,), out.
-    """
-    for index in range(len(grams)):
-        context, word = np.int64(of_parents[grams[index, PARENT]]), grams[index, WORD]
-        low, high = children[context], children[context + 1]
-        while low < high:
-            middle = (low + high) >> 1
-            if shorter[middle, WORD] < word:
-                low = middle + 1
-            else:
-                high = middle
-        suffixes[index] = low
-
-
-# Probabilities
-
-
-@kernel
-def look_up_lower(suffixes: Ints, first: int, last: int, lower: Doubles, out: Doubles) -> None:
-    """Set out[i] to the probability of suffix i, for suffixes from ``first`` up to ``last``.
-
-    lower: float64 (last - first,).
-    """
-    size = len(suffixes)
-    for index in range(size):
-        ahead = np.int64(suffixes[min(index + 32, size - 1)])
-        if first <= ahead < last:
-            prefetch(lower, ahead - first)
-        suffix = np.int64(suffixes[index])
-        if first <= suffix < last:
-            out[index] = lower[suffix - first]
-
-
-@kernel
-def weigh_contexts(
-    grams: Ints, kept: Bytes, first_context: int, discounts: Doubles, per_type: float, extra: float,
-    totals: Doubles, weights: Doubles,
-) -> None:  # fmt: skip
-    """Compute N(c) and b(c), see ``share_out``, of contexts from ``first_context`` on; grams: all their extensions.
-
-    kept: zero for n-grams that are pruned, which give all they have to b(c); empty if none are. A context without
-    extensions has the weight one.
-    """
-    totals[:] = 0.0
-    weights[:] = 0.0
-    for index in range(len(grams)):
-        context = grams[index, PARENT] - first_context
-        count = grams[index, COUNT]
-        totals[context] += count + per_type
-        is_pruned = len(kept) > 0 and kept[index] == 0
-        weights[context] += count + per_type if is_pruned else discounts[min(count, 3)] + per_type
-    for context in range(len(totals)):
-        if totals[context] > 0.0:
-            totals[context] += extra
-            weights[context] = (weights[context] + extra) / totals[context]
-        else:
-            weights[context] = 1.0
-
-
-@kernel
-def share_out(
-    grams: Ints, first_context: int, discounts: Doubles, interpolated: bool, totals: Doubles, weights: Doubles,
-    lower: Doubles, probabilities: Doubles,
-) -> None:  # fmt: skip
-    """Compute the probabilities of n-grams.
-
-        p(w | c) = (n(c w) - D(n)) / N(c) + b(c) p(w | c without its first word)
-
-    N(c) is the sum of counts, ``per_type`` for each different word, and ``extra``; b(c) is what is left over. With
-    ``interpolated`` false the last term is left out. lower: the last factor, for each n-gram.
-    """
-    for index in range(len(grams)):
-        context = grams[index, PARENT] - first_context
-        count = grams[index, COUNT]
-        share = (count - discounts[min(count, 3)]) / totals[context]
-        probabilities[index] = share + weights[context] * lower[index] if interpolated else share
-
-
-@kernel
-def mark_frequent(grams: Ints, limit: int, kept: Bytes) -> None:
-    """Set kept[i] = 1 where n-gram i was seen more than ``limit`` times."""
-    for index in range(len(grams)):
-        kept[index] = grams[index, COUNT] > limit
-
-
-@kernel
-def drop_rare(grams: Ints, kept: Bytes, renumbered_below: Ints, renumbered: Ints) -> int:
-    """Remove n-grams that are not kept, in place; return how many are kept. Their parents are kept too.
-
-    renumbered_below: int32, the new numbers of the order below, empty if they are the old ones; renumbered: int32 (n,),
-    out, the same for this order.
-    """
-    size = 0
-    for index in range(len(grams)):
-        renumbered[index] = size
-        if kept[index]:
-            for column in range(4):
-                grams[size, column] = grams[index, column]
-            if len(renumbered_below):
-                grams[size, PARENT] = renumbered_below[grams[size, PARENT]]
-            size += 1
-    return size

@@ -474,7 +474,7 @@ def step(model: ModelArrays, state: Longs, at: int, orders: int, word: int) -> t
     alive = True
     carried = state[at] if orders else np.int64(-1)
     if orders:
-        state[at] = word if is_context(model, 0, word) else -1
+        state[at] = word if is_context(model, np.int64(0), word) else -1
     for length in range(orders):
         context = carried
         carried = state[at + length + 1] if length + 1 < orders else np.int64(-1)

@@ -21,16 +21,8 @@ from numpy.typing import NDArray
 from foreword.arrays import Ints, Longs
 from foreword.errors import ForewordError
 from foreword.ngram.counts import Order, count_ngrams
-from foreword.ngram.kernels_count import (
-    PARENT,
-    WORD,
-    fill_tables,
-    find_suffixes,
-    list_extensions,
-    list_windows,
-    merge_rows,
-    table_sizes,
-)
+from foreword.ngram.kernels_count import PARENT, WORD, list_extensions
+from foreword.ngram.kernels_merge import fill_tables, find_suffixes, list_windows, merge_rows, table_sizes
 from foreword.storage.scratch import Scratch
 from foreword.tokens.corpus import Corpus
 

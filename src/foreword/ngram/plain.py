@@ -69,11 +69,13 @@ class _Orders:
         self.backoffs: list[list[float]] = [[0.0] * (vocab_size + 1)]
 
     def open_order(self) -> None:
+        """Begin the next order."""
         self.numbers.append({})
         for values in (self.parents, self.words, self.logs, self.backoffs):
             values.append([])
 
     def find(self, ngram: tuple[int, ...]) -> int | None:
+        """Return the number of an n-gram, or None."""
         number: int | None = ngram[0]
         for depth, word in enumerate(ngram[1:], 1):
             if number is None:
@@ -108,6 +110,7 @@ class _Orders:
         return number
 
     def logged(self) -> list[LoggedOrder]:
+        """Return the tables of all orders."""
         return [
             LoggedOrder(
                 np.array(words, np.int32),

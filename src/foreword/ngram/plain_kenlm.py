@@ -108,15 +108,18 @@ class _HashTables:
         self.layout = layout
 
     def word_id(self, key: int) -> int:
+        """Return the id of the word with this hash; 0 if it is unknown."""
         at = self._find(self.layout.vocabulary, self.layout.hashes, form.HASHED_WORD, key)
         id = 0 if at is None else int.from_bytes(self.data[at + 8 : at + 12], "little")
         return id if id < self.layout.bound else 0
 
     def unigram(self, word: int) -> NgramEntry:
+        """Return the entry of a word."""
         start, _, size = self.layout.shapes[0, :3].tolist()
         return self._entry(start + size * word, word, highest=False)
 
     def child(self, entry: NgramEntry, length: int, before: int) -> NgramEntry | None:
+        """Return the entry of the n-gram with ``before`` put in front, or None."""
         key = chained(entry.place, before)
         start, slots, size = self.layout.shapes[length - 1, :3].tolist()
         at = self._find(start, slots, size, key)
@@ -144,16 +147,19 @@ class _Trie:
         self.layout = layout
 
     def word_id(self, key: int) -> int:
+        """Return the id of the word with this hash; 0 if it is unknown."""
         hashes = np.frombuffer(self.data, "<u8", self.layout.hashes, self.layout.vocabulary)
         index = int(np.searchsorted(hashes, np.uint64(key)))
         return index + 1 if index < len(hashes) and int(hashes[index]) == key else 0
 
     def unigram(self, word: int) -> NgramEntry:
+        """Return the entry of a word."""
         log, weight = struct.unpack_from("<ff", self.data, int(self.layout.shapes[0, form.START]) + 16 * word)
         children = self._pointer(1, word), self._pointer(1, word + 1)
         return NgramEntry(np.float32(log), np.float32(weight), children[0] < children[1], children)
 
     def child(self, entry: NgramEntry, length: int, before: int) -> NgramEntry | None:
+        """Return the entry of the n-gram with ``before`` put in front, or None."""
         first, last = entry.place
         for index in range(first, last):
             if self._field(length, index, 0, int(self._shape(length)[form.WORD_BITS])) == before:

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from foreword.arrays import Array, Bytes, Doubles, Floats, Ints, Longs
+from foreword.arrays import Array, Bytes, Doubles, Floats, Ints, Longs, frozen
 from foreword.errors import InputError
 from foreword.ngram.hash_layout import Spelled, check_sizes, model_of, word_bits
 from foreword.ngram.kernels_count import LOG, WEIGHT, list_extensions
@@ -77,7 +77,7 @@ class TrieLayout:
                 raise InputError(f"the trie's {name} have the wrong form")
         bases = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)[:-1])).astype(np.int64)
         model = model_of(TRIE, arrays, vocab_size, bases, uniform)
-        parts: dict[str, Any] = {name: arrays[name] for name in expected}
+        parts: dict[str, Any] = {name: frozen(arrays[name]) for name in expected}
         return cls(model._replace(shapes=shapes, **parts), vocab_size, sizes)
 
     def arrays(self) -> dict[str, Array]:

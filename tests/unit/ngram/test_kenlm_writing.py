@@ -221,7 +221,7 @@ def test_a_full_table_ends_the_search(ngrams: NgramLM, tmp_path: Path) -> None:
 
 def test_murmur_of_a_word_of_each_length() -> None:
     """Hashes of the words "", "a", ... against the published test vector's algorithm, by the plain version."""
-    from foreword.ngram.kernels_kenlm import hash_words
+    from foreword.ngram.kernels_kenlm_writing import hash_words
 
     words = [b"abcdefghijklmnopqrstuvwxyz"[:size] for size in range(27)]
     offsets = np.cumsum([0, *map(len, words)])
