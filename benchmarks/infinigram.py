@@ -20,6 +20,7 @@ from foreword.arrays import Ids, Ints
 from foreword.infinigram import plain
 from foreword.infinigram.chunks import ChunkedSort
 from foreword.infinigram.suffixes import suffix_array
+from foreword.pipeline.compressed import CompressedTextIndex
 from foreword.pipeline.index import TextIndex
 from foreword.storage.folder import load, save
 from foreword.text.block import blocks_of
@@ -30,10 +31,13 @@ HOW = (
     "Sorting: the suffix array of the bytes of enwiki, from an array in memory to an array in memory, or with 512 MB "
     "of working memory to one that is mapped from a file; libdivsufsort through pydivsufsort; one pair of each. "
     "Repeated: the first tenth ten times over. Questions: of an index of all words of enwiki, and of one with its "
-    "65,536 commonest, mapped from its folder and asked before, from Python; means over many, by CPU time."
+    "65,536 commonest, mapped from its folder and asked before, from Python; means over many, by CPU time. Spans of "
+    "lines of enwiki, which are long, and of WikiText-2."
 )
 
 MEMORY = 512_000_000
+
+UNSEEN = "wikitext-2:test"
 
 
 def run(quick: bool) -> list[Row]:
@@ -42,7 +46,7 @@ def run(quick: bool) -> list[Row]:
     with one_core():
         sorting(text[:300_000], "warming up")
         rows = [against_plain_python(text[:5000]), *sorting(text, "enwiki"), *sorting(repeated, "repeated")]
-        return [*rows, *asking(quick, None), *asking(quick, 1 << 16)]
+        return [*rows, *asking(quick, None), *asking(quick, 1 << 16), *compressed(quick)]
 
 
 def against_plain_python(text: Ids) -> Row:
@@ -106,6 +110,8 @@ def asking(quick: bool, size: int | None) -> list[Row]:
     long = [" ".join(word for line in words[first : first + 40] for word in line).split()[:1000]
             for first in range(0, 400, 40)]  # fmt: skip
     texts = [" ".join(text) for text in long]
+    others = list(documents(plain_file(UNSEEN)))
+    unseen = [" ".join(" ".join(others[first:]).split()[:1000]) for first in range(0, 1000, 100)]
     following = 1e6 * mean(index.index.context, contexts)
     long_spans = partial(index.spans, least=8)
     scanned = f"`str.count`: {1e3 * scan:.0f} ms"
@@ -117,7 +123,28 @@ def asking(quick: bool, size: int | None) -> list[Row]:
         limited(f"next words of runs seen 5,000 to 10,000 times, {of}", following, 100, "{:.0f} µs"),
         limited(f"spans of 1,000 words, least 8, {of}", 1e3 * mean(long_spans, texts), 5, "{:.2f} ms"),
         limited(f"spans of 1,000 words, all, {of}", 1e3 * mean(index.spans, texts), 5, "{:.2f} ms"),
+        limited(f"spans of 1,000 words of another corpus, all, {of}", 1e3 * mean(index.spans, unseen), 5, "{:.2f} ms"),
     ]  # fmt: skip
+
+
+def compressed(quick: bool) -> list[Row]:
+    """Build a compressed index of bytes, and count strings of 5 to 40 characters, half of them of the text."""
+    lines = list(documents(plain_file(WIKITEXT if quick else ENWIKI)))
+    index = CompressedTextIndex().fit_blocks(blocks_of(lines), threads=1)
+    size = sum(len(line.encode()) + 1 for line in lines)
+    rng = random.Random(0)
+    strings = [line[begin : begin + rng.randint(5, 40)] for line in rng.sample(lines, 500)
+               for begin in [rng.randrange(len(line))]]  # fmt: skip
+    strings += ["".join(rng.sample(string, len(string))) for string in strings]
+    if [index.count(string) for string in strings[::100]] != [
+        sum(_count(line, string) for line in lines if string in line) for string in strings[::100]
+    ]:
+        raise AssertionError("the counts are not those of a scan")
+    name = f"compressed index of {size / 1e6:.0f} MB of bytes"
+    return [
+        limited(f"{name}: share of the text's size", index.index.nbytes / size, 0.7, "{:.2f}"),
+        limited(f"{name}: count a string", 1e6 * mean(index.count, strings), 200, "{:.0f} µs"),
+    ]
 
 
 def _count(line: str, run: str) -> int:

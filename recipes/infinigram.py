@@ -1,13 +1,17 @@
 """What an ∞-gram model adds to a 5-gram model and to a network, on 1 to 16 million words.
 
-    python recipes/infinigram.py --data FOLDER                   writes docs/results/infinigram.json and tables
-    python recipes/infinigram.py --data FOLDER --logs FOLDER     with networks that recipes/ptb_ladder.py has scored
-    python recipes/infinigram.py --words 20000 --epochs 1 --dry  whether it runs
+    python recipes/infinigram.py --data FOLDER                       writes docs/results/infinigram.json and tables
+    python recipes/infinigram.py --data FOLDER --logprobs FOLDER     with networks that were scored elsewhere
+    python recipes/infinigram.py --words 20000 --epochs 1 --dry      whether it runs
 
 Weights of mixtures are learnt by EM on the valid part, once for all tokens and once for each length that the ∞-gram
 model matches; the test part is scored once. enwiki has no parts: of every hundred lines the last is test, the one
 before it valid, and words that occur fewer than five times are unknown. On the Penn Treebank an LSTM that learns on a
 CPU (recipes/ptb_cpu.py) is mixed in too, and drafts from the index of the training text are counted while it writes.
+
+The folder of --logprobs has ROW.valid.npy and ROW.test.npy, the log-probability of every word and every end of a line,
+as recipes/ptb_ladder.py leaves them for the Penn Treebank; those of WikiText-2 are in a folder ``wikitext-2`` within
+it, as ``recipes/awd_lstm.py --text wikitext-2 --logprobs FOLDER/wikitext-2`` writes them.
 """
 
 from __future__ import annotations
@@ -23,10 +27,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from awd_lstm import read_words
 from ptb_cpu import model as lstm
-from ptb_ladder import MIXTURES, corpora
 
-from foreword import Corpus, InfiniGramLM, NgramLM, WordTokenizer
+from foreword import Corpus, InfiniGramLM, NgramLM, Vocab, WordTokenizer
 from foreword.arrays import Doubles, Logs, Longs
 from foreword.decode import Acceptance, generate
 from foreword.infinigram.draft import IndexDrafter
@@ -44,7 +48,7 @@ Scores = dict[str, Logs]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("FOREWORD_DATA", ".")))
-    parser.add_argument("--logs", type=Path, help="folder with NAME.valid.npy and NAME.test.npy of the Penn Treebank")
+    parser.add_argument("--logprobs", type=Path, help="folder with ROW.valid.npy and ROW.test.npy of networks")
     parser.add_argument("--words", type=int, help="read only the first so many words of each part")
     parser.add_argument("--epochs", type=int, default=8, help="of the LSTM; 0 leaves it out")
     parser.add_argument("--dry", action="store_true", help="write nothing")
@@ -52,10 +56,11 @@ def main() -> None:
     torch.set_num_threads(1)
     began, rows, drafts = time.perf_counter(), list[dict[str, Any]](), list[dict[str, Any]]()
     for text in ("ptb", "wikitext-2", "enwiki"):
-        parts = corpora(asked.data / "ptb", asked.words)[True] if text == "ptb" else split(text, asked.words)
-        networks: dict[str, Scores] = {}
+        parts = enwiki(asked.words) if text == "enwiki" else corpora(asked.data / text, asked.words)
+        networks = stored_networks(asked.logprobs, text, parts) if asked.logprobs else {}
         if text == "ptb" and asked.epochs:
-            networks, drafts = penn_networks(parts, asked)
+            own, drafts = penn_network(parts, asked.epochs)
+            networks |= own
         rows += measured(text, parts, networks)
     found = {"measure": "perplexity, every word and every end of a line counted", "rows": rows, "drafts": drafts}
     if not asked.dry:
@@ -66,18 +71,39 @@ def main() -> None:
     sys.stdout.write(table(rows, drafts))
 
 
-def split(text: str, words: int | None) -> Parts:
-    """Read the parts of a dataset, or make them."""
-    if text == "enwiki":
-        lines = [line for line in read_documents(find("enwiki:all")) if line.strip()]
-        read = {"test": lines[99::100], "valid": lines[98::100]}
-        read["train"] = [line for number, line in enumerate(lines) if number % 100 < 98]
-    else:
-        read = {part: list(read_documents(find(f"{text}:{part}"))) for part in ("train", "valid", "test")}
+def corpora(folder: Path, words: int | None) -> Parts:
+    """Read the parts of the Penn Treebank or WikiText-2, a document a line, blank lines included."""
+    read = {part: read_words(folder, part)[:words] for part in ("train", "valid", "test")}
+    vocab = Vocab(sorted({"<unk>", "</s>", *read["train"]}))
+    ids = {part: vocab.ids(tokens) for part, tokens in read.items()}
+    ends = {part: np.flatnonzero(each == vocab.end) for part, each in ids.items()}
+    lines = {part: np.split(each, ends[part] + 1)[:-1] for part, each in ids.items()}
+    return {part: Corpus.from_ids([line[:-1] for line in each], vocab) for part, each in lines.items()}
+
+
+def enwiki(words: int | None) -> Parts:
+    """Make the parts of enwiki."""
+    lines = [line for line in read_documents(find("enwiki:all")) if line.strip()]
+    read = {"test": lines[99::100], "valid": lines[98::100]}
+    read["train"] = [line for number, line in enumerate(lines) if number % 100 < 98]
     if words is not None:
         read = {part: lines[: max(20, words // 50)] for part, lines in read.items()}
-    tokenizer = WordTokenizer(min_count=5 if text == "enwiki" else 1).fit(read["train"])
+    tokenizer = WordTokenizer(min_count=5).fit(read["train"])
     return {part: Corpus.from_texts(lines, tokenizer) for part, lines in read.items()}
+
+
+def stored_networks(folder: Path, text: str, parts: Parts) -> dict[str, Scores]:
+    """Read the log-probabilities of networks, if there are any of this text."""
+    found: dict[str, Scores] = {}
+    for path in sorted((folder if text == "ptb" else folder / text).glob("*.valid.npy")):
+        name = path.name.removesuffix(".valid.npy")
+        if "-gram" in name:  # n-grams, and mixtures with them
+            continue
+        found[name] = {part: np.load(path.with_name(f"{name}.{part}.npy")) for part in ("valid", "test")}
+        for part, logs in found[name].items():
+            if logs.shape != parts[part].ids.shape:
+                sys.exit(f"{name}.{part}.npy has {logs.shape}: expected one number for each of {len(parts[part].ids)}")
+    return found
 
 
 def measured(text: str, parts: Parts, networks: dict[str, Scores]) -> list[dict[str, Any]]:
@@ -132,18 +158,16 @@ def learnt(logs: Doubles) -> Doubles:
     return step.weights
 
 
-def penn_networks(parts: Parts, asked: argparse.Namespace) -> tuple[dict[str, Scores], list[dict[str, Any]]]:
-    """Train the LSTM, and return what it and the stored networks give each token; and how long its drafts are."""
-    whole = corpora(asked.data / "ptb", asked.words)[False]
-    network, told = lstm(asked.epochs, 256, 0), time.perf_counter()
+def penn_network(parts: Parts, epochs: int) -> tuple[dict[str, Scores], list[dict[str, Any]]]:
+    """Train the LSTM, and return what it gives each token, and how long its drafts are."""
+    vocab = parts["train"].vocab
+    whole = {part: Corpus.from_ids([corpus.ids[:-1]], vocab) for part, corpus in parts.items()}
+    network, told = lstm(epochs, 256, 0), time.perf_counter()
     for step in network.train(whole["train"], valid=whole["valid"]):
         if time.perf_counter() - told > 30:
             told = time.perf_counter()
             say(f"LSTM: {step.done / step.total:.0%}")
-    title = f"LSTM of 256 units, epochs: {asked.epochs}"
-    found = {title: {part: network.logprobs(whole[part]) for part in ("valid", "test")}}
-    for name in MIXTURES["5-gram+awd-lstm"][1:] if asked.logs else ():
-        found[name] = {part: np.load(asked.logs / f"{name}.{part}.npy") for part in ("valid", "test")}
+    scores = {part: network.logprobs(whole[part]) for part in ("valid", "test")}
     drafts = []
     prompts = [parts["test"].ids[begin : begin + 20].tolist() for begin in parts["test"].offsets[:50].tolist()]
     drafters = {"the text so far": None, "and the training text": InfiniGramLM(0).fit(parts["train"]).index}
@@ -155,7 +179,7 @@ def penn_networks(parts: Parts, asked: argparse.Namespace) -> tuple[dict[str, Sc
                 for _ in generate(network, prompt, drafter=IndexDrafter(index), acceptance=counted, **settings):
                     pass
             drafts.append({"drafts": source, "temperature": temperature, "acceptance_length": counted.length})
-    return found, drafts
+    return {f"LSTM of 256 units, epochs: {epochs}": scores}, drafts
 
 
 def perplexity(logs: Logs) -> float:

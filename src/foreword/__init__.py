@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from foreword.ngram.model import NgramLM
     from foreword.ngram.unigram import UnigramLM
     from foreword.pipeline.classifier import TextClassifier
+    from foreword.pipeline.compressed import CompressedTextIndex
     from foreword.pipeline.fitting import train
     from foreword.pipeline.index import TextIndex
     from foreword.pipeline.language import TextLM
@@ -77,6 +78,7 @@ _HOME = {
     "BiLSTMTagger": "foreword.tag.bilstm",
     "ByteTokenizer": "foreword.tokens.characters",
     "CharacterTokenizer": "foreword.tokens.characters",
+    "CompressedTextIndex": "foreword.pipeline.compressed",
     "Corpus": "foreword.tokens.corpus",
     "CosineSearch": "foreword.search.cosine",
     "DynamicEvaluation": "foreword.neural.dynamic",
@@ -145,6 +147,7 @@ __all__ = [  # noqa: RUF022 - it would put HMM first, taking it for a constant
     "BiLSTMTagger",
     "ByteTokenizer",
     "CharacterTokenizer",
+    "CompressedTextIndex",
     "Corpus",
     "CosineSearch",
     "DynamicEvaluation",

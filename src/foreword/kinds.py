@@ -256,7 +256,8 @@ _ENTRIES = (
         "speech-recogniser", "foreword.pipeline.speech:SpeechRecogniser", "speech", ("transcribe",), network=True
     ),
     Kind("text-search", "foreword.pipeline.search:TextSearch", "search", ("search",)),
-    Kind("text-index", "foreword.pipeline.index:TextIndex", "search", ("index",)),
+    Kind("text-index", "foreword.pipeline.index:TextIndex", "search", ("index", "count")),
+    Kind("compressed-text-index", "foreword.pipeline.compressed:CompressedTextIndex", "search", ("count",)),
     # Tokenizers
     Kind(
         "bpe", "foreword.tokens.bpe:BPETokenizer", "tokenizer", ("tokenize",), quick=True,
@@ -289,6 +290,7 @@ _ENTRIES = (
     Kind("lda", "foreword.features.topics:LDA", "features"),
     Kind("corpus", "foreword.tokens.corpus:Corpus", "data"),
     Kind("suffix-index", "foreword.infinigram.index:SuffixIndex", "data"),
+    Kind("compressed-index", "foreword.infinigram.compressed:CompressedIndex", "data"),
 )  # fmt: skip
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _ENTRIES}

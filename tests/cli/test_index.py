@@ -77,9 +77,26 @@ def test_any_limit_of_memory_and_number_of_threads_gives_the_same_files(
             read_blocks(long), threads=threads, memory=1 << 20, folder=tmp_path / f"work{threads}"
         )
         segment = chunked.index.segments[0]
-        assert len(ChunkedSort(segment.text, 257, 1 << 20, tmp_path / f"work{threads}" / "0").borders) > 2
+        ids = segment.read(0, segment.size)
+        assert len(ChunkedSort(ids, 257, 1 << 20, tmp_path / f"work{threads}" / "0").borders) > 2
         for name in ("text", "suffixes", "firsts", "offsets"):
             assert np.array_equal(getattr(segment, name), getattr(whole.index.segments[0], name))
+
+
+def test_a_compressed_index_counts_and_does_not_find(
+    foreword: Foreword, text: Path, index: Path, tmp_path: Path
+) -> None:
+    small = tmp_path / "small"
+    made = foreword("index", "build", text, "-o", small, "--compressed", "--memory", "64M", "--json")
+    assert json.loads(made.stdout)["documents"] == len(load(index))
+    assert foreword("index", "count", small, "sat o").stdout == foreword("index", "count", index, "sat on").stdout
+    assert foreword("index", "count", small, "sat on", "--with", index).stdout == "6\n"
+    assert not list(tmp_path.glob("*.checkpoint"))
+    refused = foreword("index", "find", small, "sat on")
+    assert refused.exit_code == 1
+    assert "its kind is compressed-text-index, not text-index" in refused.stderr
+    named = foreword("index", "build", text, "-o", small, "--compressed", "--id-field", "url")
+    assert "no names of documents" in named.stderr
 
 
 def test_files_of_infini_gram_are_asked_where_they_are(foreword: Foreword, text: Path, tmp_path: Path) -> None:

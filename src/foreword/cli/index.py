@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from foreword.cli.options import (
-    CommandGroup,
     OutputOptions,
     Overwrite,
     ReadingOptions,
@@ -16,6 +15,7 @@ from foreword.cli.options import (
     Threads,
     VocabularyOptions,
     add_command,
+    command_group,
     examples,
     memory_size,
 )
@@ -29,6 +29,7 @@ BUILD_EXAMPLES = examples(
     "foreword index build wiki.txt -o index",
     "foreword index build web/*.jsonl.zst -o index --tokenizer tokenizer.json --id-field url",
     "foreword index build huge.txt -o index --memory 2G",
+    "foreword index build huge.txt -o small --compressed",
     "foreword index count index 'to be or not to be'",
     "foreword index spans index --file essay.txt --least 8",
 )
@@ -68,25 +69,31 @@ class IndexOptions:
         """Load an index, and others to be asked with it."""
         from foreword.pipeline.index import TextIndex
 
-        found = [self._open(path) for path in (index, *(self.also or []))]
+        found = [self._open(path, "index") for path in (index, *(self.also or []))]
         return found[0] if len(found) == 1 else TextIndex.joined(found)
 
-    def _open(self, path: str) -> TextIndex:
-        from foreword.cli.models import load_tokenizer
+    def count(self, index: str, words: str) -> int:
+        """Count words in an index, and in others to be asked with it, each compressed or not."""
+        from foreword.pipeline.index import TextIndex
+
+        found = [self._open(path, "count") for path in (index, *(self.also or []))]
+        whole = [each for each in found if isinstance(each, TextIndex)]
+        counts: list[int] = [each.count(words) for each in found if not isinstance(each, TextIndex)]
+        return sum(counts) + (TextIndex.joined(whole).count(words) if whole else 0)
+
+    def _open(self, path: str, ability: str) -> Any:
+        from foreword.cli.models import load_able, load_tokenizer
         from foreword.infinigram.infini_gram_files import is_infini_gram
         from foreword.pipeline.index import TextIndex
 
         if not is_infini_gram(path):
-            return _load(path)
+            return load_able(path, ability)
         if self.tokenizer is None:
             raise InputError(f"{path}: index files of infini-gram name no tokenizer: give it with --tokenizer")
         return TextIndex.read_infini_gram(path, load_tokenizer(self.tokenizer))
 
 
-app = typer.Typer(
-    cls=CommandGroup, name="index", help="Count and find any run of words of a corpus.", no_args_is_help=True,
-    epilog=BUILD_EXAMPLES,
-)  # fmt: skip
+app = command_group("index", "Count and find any run of words of a corpus.", BUILD_EXAMPLES)
 
 
 def build(
@@ -100,6 +107,10 @@ def build(
         typer.Option("--memory", parser=memory_size, metavar="SIZE", show_default="no limit",
                      help="Memory limit of sorting; the rest goes to INDEX.checkpoint until the index is saved."),
     ] = None,
+    compressed: Annotated[
+        bool,
+        typer.Option("--compressed", help="Save an FM-index, smaller than the text, that counts but does not find."),
+    ] = False,
     overwrite: Overwrite = False,
     threads: Threads = None,
     reading: ReadingOptions,
@@ -109,28 +120,39 @@ def build(
 
     By default a document is a line, and words are separated by white space. With a byte tokenizer any string is found.
     With --memory the text is sorted in chunks, with the same result; the same command resumes a build that was stopped.
+    With --compressed the tokens are bytes by default.
     """
     from foreword.cli.models import check_output
     from foreword.cli.progress import job
     from foreword.cli.search_reading import named_blocks
+    from foreword.pipeline.compressed import CompressedTextIndex
     from foreword.pipeline.fitting import Output
     from foreword.pipeline.index import TextIndex
     from foreword.pipeline.language import word_tokenizer
     from foreword.storage.folder import save
 
-    check_output(out, folder=True, kind="text-index", overwrite=overwrite)
-    tokenizer = vocabulary.load() or word_tokenizer(None, vocabulary.min_count, vocabulary.vocab)
+    if compressed and id_field is not None:
+        raise typer.BadParameter("a compressed index has no names of documents", param_hint="'--id-field'")
+    check_output(out, folder=True, kind="compressed-text-index" if compressed else "text-index", overwrite=overwrite)
+    tokenizer = vocabulary.load()
+    if tokenizer is None and not (compressed and vocabulary.min_count is vocabulary.vocab is None):
+        tokenizer = word_tokenizer(None, vocabulary.min_count, vocabulary.vocab)
     with job(output, out) as work:
         blocks, names = named_blocks(texts, reading.reading(), id_field, work.meter)
         target = Output(out)
         folder = None if memory is None else target.checkpoint
-        index = TextIndex(tokenizer).fit_blocks(
-            blocks, names, threads=threads, memory=memory, folder=folder, meter=work.meter
-        )
-        save(index, out)
+        options: dict[str, Any] = {"threads": threads, "memory": memory, "folder": folder, "meter": work.meter}
+        if compressed:
+            small = CompressedTextIndex(tokenizer).fit_blocks(blocks, **options)
+            save(small, out)
+            work.facts |= {"tokens": small.index.tokens, "documents": len(small), "bytes": small.index.nbytes}
+            work.summary = "{tokens:,} tokens of {documents:,} documents in {bytes:,} bytes"
+        else:
+            index = TextIndex(tokenizer).fit_blocks(blocks, names, **options)
+            save(index, out)
+            work.facts |= _facts(index)
+            work.summary = SUMMARY
         target.discard_checkpoint()
-        work.facts |= _facts(index)
-        work.summary = SUMMARY
 
 
 def append(
@@ -171,7 +193,7 @@ def count(index: IndexFolder, words: Words, *, indexes: IndexOptions, output: Ou
     """Count how often words stand in the corpus, one after another."""
     from foreword.cli.printing import write_json, write_text
 
-    found = indexes.load(index).count(words)
+    found = indexes.count(index, words)
     if output.as_json:
         write_json({"text": words, "count": found})
     else:
@@ -254,7 +276,7 @@ def spans(
         write_json({"spans": [asdict(span) for span in found]})
         return
     for span in found:
-        _write_cells(span.begin, span.end, span.count, span.place.name, span.place.offset, span.text)
+        _write_cells(span.begin, span.end, span.count, span.name, span.offset, span.text)
 
 
 for command, epilog in (

@@ -26,6 +26,7 @@ from foreword.errors import InputError, SettingError
 from foreword.infinigram import kernels_matching as kernels
 from foreword.infinigram.chunks import ChunkedSort
 from foreword.infinigram.suffixes import suffix_array, token_counts
+from foreword.ngram.kernels_query import pack_bits
 from foreword.notebook import ShownInNotebook
 from foreword.protocols import Meter, Parts
 from foreword.storage.atomic import nearest_existing
@@ -41,12 +42,12 @@ LONGEST_SEGMENT = (1 << 31) - 2
 class Segment:
     """A text and its suffix array.
 
-    text: uint16 or int32 (n,), or packed, uint8 (n, 3). suffixes: int32 (n,). firsts: int32 (tokens + 1,). All three as
-    in ``kernels_matching``. offsets: int64 (documents + 1,); document i is ``text[offsets[i]:offsets[i + 1]]``.
+    text, suffixes: packed, and firsts: int32 (tokens + 1,), as in ``kernels_matching``.
+    offsets: int64 (documents + 1,); document i is ``text[offsets[i]:offsets[i + 1]]``.
     """
 
-    text: Ids
-    suffixes: Ints
+    text: Bytes
+    suffixes: Bytes
     firsts: Ints
     offsets: Longs
 
@@ -58,29 +59,30 @@ class Segment:
     def build(cls, corpus: Corpus, scratch: Scratch, folder: Path | None = None, meter: Meter | None = None) -> Self:
         """Sort the suffixes of a corpus: see ``SuffixIndex.build``."""
         tokens = len(corpus.vocab)
-        text: Ids = scratch.empty(len(corpus.ids) + 1, id_type(tokens))
-        text[0], text[1:] = corpus.vocab.end, corpus.ids
+        text, suffixes = sorted_text(corpus, scratch, folder, meter)
         firsts = np.concatenate((np.zeros(1, np.int32), token_counts(text, tokens).cumsum(dtype=np.int32)))
-        if scratch.memory is not None and folder is not None:
-            suffixes = ChunkedSort(text, tokens, scratch.memory, folder, meter).sorted()
-        else:
-            suffixes = suffix_array(text, tokens)
-        if 1 << 16 < tokens <= 1 << 24:
-            text = _packed(text, scratch)
-        return cls(text, suffixes, firsts, corpus.offsets + 1)
+        return cls(
+            packed(text, 1, tokens, scratch), packed(suffixes, 0, len(text) - 1, scratch), firsts, corpus.offsets + 1
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of tokens, that in front included."""
+        return int(self.firsts[-1])
 
     def check(self, tokens: int) -> None:
         """Raise a ValueError unless the arrays fit together; text and suffixes, which may be large, are not read."""
-        n, firsts, offsets = len(self.text), self.firsts, self.offsets
-        shapes = {"uint16": (n,), "int32": (n,), "uint8": (n, 3)}
-        if self.text.shape != shapes.get(self.text.dtype.name) or self.suffixes.dtype != np.int32:
-            raise ValueError("the text or the suffixes are of another type")
-        if self.suffixes.shape != (n,) or n < 1:
-            raise ValueError("the suffixes do not fit the text")
+        firsts, offsets = self.firsts, self.offsets
         if firsts.dtype != np.int32 or firsts.shape != (tokens + 1,) or (np.diff(firsts) < 0).any():
             raise ValueError("the first suffixes of the tokens do not rise")
-        if (firsts[0], firsts[-1]) != (0, n):
+        n = self.size
+        if firsts[0] != 0 or n < 1:
             raise ValueError("the first suffixes of the tokens do not fit the text")
+        for array in (self.text, self.suffixes):
+            if array.dtype != np.uint8 or array.ndim != 2 or not LEAST_BITS <= array.shape[1] <= 32:
+                raise ValueError("the text or the suffixes are of another type")
+            if len(array) != _rows(n):
+                raise ValueError("the suffixes do not fit the text")
         if offsets.dtype != np.int64 or offsets.ndim != 1 or (np.diff(offsets) < 1).any():
             raise ValueError("the offsets of the documents do not rise")
         if len(offsets) < 1 or (offsets[0], offsets[-1]) != (1, n):
@@ -101,27 +103,41 @@ class Segment:
 
     def read(self, begin: int, end: int) -> Longs:
         """Return the ids of a part of the text."""
-        part = self.text[begin:end].astype(np.int64)
-        if part.ndim == 2:
-            part = part @ (1 << 8 * np.arange(part.shape[1])[::-1])
-        return self.ids(part)
+        return _unpacked(self.text, begin, end) - 1
 
-    def positions(self, low: int, high: int) -> Ints | Longs:
+    def positions(self, low: int, high: int) -> Longs:
         """Return where the suffixes of a range begin, in no order."""
-        return self.suffixes[low:high]
+        return _unpacked(self.suffixes, low, high)
+
+    def first_positions(self, lows: Longs, highs: Longs, lengths: Longs) -> Longs:
+        """Return where the runs of ranges, of ``lengths`` tokens, occur first; -1 where a range is empty."""
+        found = np.empty(len(lows), np.int64)
+        kernels.first_positions(self.text, self.suffixes, lows, highs, lengths, found)
+        return found
+
+    def occurrences(self, positions: Longs, first: int) -> list[Occurrence]:
+        """Return positions of the text as documents and offsets. first: the number of the segment's first document."""
+        documents = np.searchsorted(self.offsets, positions, side="right") - 1
+        if kernels.any_outside(documents, len(self.offsets) - 1):
+            raise InputError("the index is damaged: a suffix is not in its text")
+        offsets = positions - self.offsets[documents]
+        return [*map(Occurrence, (documents + first).tolist(), offsets.tolist())]
 
     def find(self, run: Longs) -> tuple[int, int]:
         """Return the range of the suffixes that begin with a run of tokens."""
         if len(run) == 0:
-            return 0, len(self.suffixes)
+            return 0, self.size
         low, high = kernels.find(self.text, self.suffixes, self.firsts, self.keys(run))
         return low, max(low, high)
 
-    def match(self, query: Longs, borders: Longs) -> tuple[Longs, Longs, Longs]:
-        """Return where the longest run that ends at each position begins, and its range: see ``kernels.match``."""
-        begins, lows, highs = np.empty((3, len(query)), np.int64)
-        kernels.match(self.text, self.suffixes, self.firsts, self.keys(query), borders, begins, lows, highs)
-        return begins, lows, highs
+    def match(self, query: Longs, borders: Longs) -> Longs:
+        """Return where the longest run that ends at each position begins, and its range: see ``kernels.match``.
+
+        Int64 (3, n): begins, lows and highs.
+        """
+        found = np.empty((3, len(query)), np.int64)
+        kernels.match(self.text, self.suffixes, self.firsts, self.keys(query), borders, *found)
+        return found
 
     def next_tokens(self, low: int, high: int, length: int, tokens: int) -> tuple[Longs, Longs]:
         """Return the ids that follow the run of a range, of ``length`` tokens, and how often each does.
@@ -133,21 +149,59 @@ class Segment:
             found = np.flatnonzero(counts)
             return found, counts[found]
         found, counts = np.empty((2, min(high - low, tokens)), np.int64)
-        limit = 1 << 8 * self.text.shape[1] if self.text.ndim == 2 else tokens
-        number = kernels.next_tokens(self.text, self.suffixes, low, high, length, limit, found, counts)
+        limit = 1 << 8 * self.text.shape[2] if self.text.ndim == 3 else tokens
+        batch = np.empty(kernels.BATCH + kernels.STEP, np.int64)
+        number = kernels.next_tokens(self.text, self.suffixes, low, high, length, limit, found, counts, batch)
         return self.ids(found[:number]), counts[:number]
+
+
+def sorted_text(corpus: Corpus, scratch: Scratch, folder: Path | None, meter: Meter | None) -> tuple[Ids, Ints]:
+    """Return the ids of a corpus, ``</s>`` in front, and the suffix array; in chunks in ``folder``, if one is given."""
+    tokens = len(corpus.vocab)
+    text: Ids = scratch.empty(len(corpus.ids) + 1, id_type(tokens))
+    text[0], text[1:] = corpus.vocab.end, corpus.ids
+    if scratch.memory is not None and folder is not None:
+        return text, ChunkedSort(text, tokens, scratch.memory, folder, meter).sorted()
+    return text, suffix_array(text, tokens)
+
+
+def check_text(corpus: Corpus, memory: int | None, folder: Path | None) -> Scratch:
+    """Check what an index is built of; return where its arrays go."""
+    if (memory is None) != (folder is None):
+        raise SettingError("a limit of memory needs a folder for what does not fit, and the other way round")
+    check_corpus(corpus)
+    if len(corpus.ids) == 0:
+        raise InputError("there is nothing to index: the corpus is empty")
+    corpus.check_ids()
+    return Scratch(memory, None if folder is None else nearest_existing(folder))
 
 
 PACKED_AT_ONCE = 1 << 20
 
+LEAST_BITS = 8
+"""Eight bytes are loaded wherever a number begins, so that the row of zeros at the end must have as many."""
 
-def _packed(text: Ids, scratch: Scratch) -> Bytes:
-    """Return ids in three bytes each, big-endian: uint8 (n, 3)."""
-    packed = scratch.empty((len(text), 3), np.uint8)
-    for first in range(0, len(text), PACKED_AT_ONCE):
-        part = text[first : first + PACKED_AT_ONCE].astype(">i4")
-        packed[first : first + PACKED_AT_ONCE] = part.view(np.uint8).reshape(-1, 4)[:, 1:]
-    return packed
+
+def packed(numbers: Array, plus: int, most: int, scratch: Scratch) -> Bytes:
+    """Return numbers, ``plus`` added, in as few bits as ``most`` needs: see ``kernels_matching``."""
+    bits = max(LEAST_BITS, most.bit_length())
+    rows = scratch.empty((_rows(len(numbers)), bits), np.uint8)
+    rows[-1] = 0
+    for first in range(0, len(numbers), PACKED_AT_ONCE):
+        part = numbers[first : first + PACKED_AT_ONCE].astype(np.int64)
+        pack_bits(part + plus, bits, rows[first // 8 : _rows(first + len(part)) - 1].reshape(-1))
+    return rows
+
+
+def _rows(n: int) -> int:
+    """Return the number of rows of n packed numbers."""
+    return (n + 7) // 8 + 1
+
+
+def _unpacked(rows: Bytes, begin: int, end: int) -> Longs:
+    numbers = np.empty(max(0, min(end, 8 * (len(rows) - 1)) - begin), np.int64)
+    kernels.unpack(rows, begin, numbers)
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +262,7 @@ class Continuations:
 
     def likeliest(self, k: int) -> list[tuple[int, int]]:
         """Return the k most frequent tokens with their counts; the lowest ids among equals."""
-        order = np.lexsort((self.tokens, -self.counts))[:k]
+        order = np.argsort(-self.counts, kind="stable")[:k]
         return list(zip(self.tokens[order].tolist(), self.counts[order].tolist(), strict=True))
 
 
@@ -230,7 +284,7 @@ class SuffixIndex(ShownInNotebook):
     @property
     def tokens(self) -> int:
         """The number of tokens, ``</s>`` after each document included."""
-        return sum(len(segment.text) - 1 for segment in self.segments)
+        return sum(segment.size - 1 for segment in self.segments)
 
     @classmethod
     def build(
@@ -241,14 +295,8 @@ class SuffixIndex(ShownInNotebook):
         memory: limit of the working memory in bytes; the text and its suffixes are then in files, those of the suffixes
         in ``folder``. A build that was killed resumes there; the caller deletes the folder once the index is saved.
         """
-        if (memory is None) != (folder is None):
-            raise SettingError("a limit of memory needs a folder for what does not fit, and the other way round")
-        check_corpus(corpus)
-        if len(corpus.ids) == 0:
-            raise InputError("there is nothing to index: the corpus is empty")
-        corpus.check_ids()
+        scratch = check_text(corpus, memory, folder)
         parts = -(-len(corpus.ids) // LONGEST_SEGMENT)
-        scratch = Scratch(memory, None if folder is None else nearest_existing(folder))
         folders = [None if folder is None else folder / str(number) for number in range(parts)]
         segments = [Segment.build(corpus.shard(n, parts), scratch, own, meter) for n, own in enumerate(folders)]
         return cls(segments, corpus.vocab)
@@ -265,8 +313,8 @@ class SuffixIndex(ShownInNotebook):
     def count(self, run: Ids) -> int:
         """Return how often a run of tokens occurs."""
         run = self._checked(run)
-        ranges = (segment.find(run) for segment in self.segments)
-        return sum(high - low for low, high in ranges)
+        ranges = [segment.find(run) for segment in self.segments]
+        return sum([high - low for low, high in ranges])
 
     def find(self, run: Ids, limit: int | None = None) -> list[Occurrence]:
         """Return where a run of tokens occurs, the first ``limit`` of it in the order of the text."""
@@ -278,23 +326,30 @@ class SuffixIndex(ShownInNotebook):
             left = len(positions) if limit is None else limit - len(found)
             if left < len(positions):  # of a million places the first few, which is far faster than to sort them all
                 positions = np.partition(positions, left)[:left]
-            positions = np.sort(positions)
-            documents = np.searchsorted(segment.offsets[1:], positions, side="right")
-            if len(documents) and (documents[-1] >= len(segment.offsets) - 1 or positions[0] < 0):
-                raise InputError("the index is damaged: a suffix is not in its text")
-            offsets = positions - segment.offsets[documents]
-            found += map(Occurrence, (documents + first).tolist(), offsets.tolist())
+            found += segment.occurrences(np.sort(positions), first)
         return found
 
-    def document(self, number: int) -> Longs:
-        """Return the ids of a document, without ``</s>``."""
+    def find_first(self, matches: Matches, ends: Longs) -> list[Occurrence]:
+        """Return where the runs that end at these positions of a query occur first."""
+        found: dict[int, Occurrence] = {}
+        for segment, first, ranges in zip(self.segments, self._firsts.tolist(), matches.ranges, strict=False):
+            lows, highs = ranges[:, ends]
+            positions = segment.first_positions(lows, highs, matches.lengths[ends])
+            new = [run for run, position in enumerate(positions.tolist()) if position >= 0 and run not in found]
+            found |= zip(new, segment.occurrences(positions[new], first), strict=True)
+        if len(found) < len(ends):
+            raise InputError("the index is damaged: its suffixes are not in order")
+        return [found[run] for run in range(len(ends))]
+
+    def document(self, number: int, begin: int = 0, end: int | None = None) -> Longs:
+        """Return the ids of a document, without ``</s>``, or of a part of it."""
         if not 0 <= number < len(self):
             raise InputError(f"document {number}: expected 0 to {len(self) - 1}")
-        place = int(np.searchsorted(self._firsts, number, side="right")) - 1
+        place = int(self._firsts.searchsorted(number, side="right")) - 1
         segment = self.segments[place]
-        begin, end = segment.offsets[number - self._firsts[place] :][:2].tolist()
-        ids = segment.read(begin, end - 1)
-        if len(ids) and not 0 <= ids.min() <= ids.max() < len(self.vocab):
+        first, last = segment.offsets[number - self._firsts[place] :][:2].tolist()
+        ids = segment.read(first + begin, last - 1 if end is None else min(first + end, last - 1))
+        if kernels.any_outside(ids, len(self.vocab)):
             raise InputError(f"the index is damaged: document {number} has a token that is not in the vocabulary")
         return ids
 
@@ -304,19 +359,20 @@ class SuffixIndex(ShownInNotebook):
         if borders is None:
             borders = np.array([0, len(query)])
         found = [segment.match(query, borders) for segment in self.segments]
-        begins = np.min([begins for begins, _, _ in found], axis=0)
-        ranges = np.array([[lows, highs] for _, lows, highs in found])
-        for (own, _, _), range in zip(found, ranges, strict=True):
-            range[:, own > begins] = 0  # this segment has shorter runs only
+        if len(found) == 1:
+            return Matches(found[0][0], found[0][None, 1:])
+        together = np.stack(found)
+        begins, ranges = together[:, 0].min(axis=0), together[:, 1:]
+        ranges *= together[:, :1] == begins  # none where a segment has shorter runs only
         return Matches(begins, ranges)
 
     def context(self, context: Ids) -> Continuations:
         """Return what follows the longest end of a context that occurs and is followed by anything."""
         context = self._checked(context)
-        length, ranges = 0, np.array([[0, len(segment.text)] for segment in self.segments])
+        length, ranges = 0, np.array([[0, segment.size] for segment in self.segments])
         if len(context):
             matches = self.match(context)
-            length, ranges = int(matches.lengths[-1]), matches.ranges[:, :, -1]
+            length, ranges = len(context) - int(matches.begins[-1]), matches.ranges[:, :, -1]
         found = self._continuations(length, ranges)
         while length and len(found.tokens) == 0:  # only the last suffix of a text, which ends in </s>
             length -= 1
@@ -348,7 +404,7 @@ class SuffixIndex(ShownInNotebook):
 
     def _checked(self, run: Ids) -> Longs:
         ids = np.asarray(run, np.int64)
-        if ids.size and ids.view(np.uint64).max() >= len(self.vocab):  # a negative id is large then
+        if kernels.any_outside(ids, len(self.vocab)):
             check_ids(ids, len(self.vocab))
         return ids
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +26,10 @@ WIDTHS = (1, 2, 4)
 
 @dataclass(frozen=True, slots=True)
 class InfiniGramShard(Segment):
-    """A shard: text and suffixes are packed. tokens: how many the vocabulary has; end: its id of ``</s>``."""
+    """A shard: text and suffixes are uint8 (n, 1, width).
+
+    tokens: how many the vocabulary has; end: its id of ``</s>``.
+    """
 
     tokens: int
     end: int
@@ -35,10 +37,10 @@ class InfiniGramShard(Segment):
 
     @property
     def _separator(self) -> int:
-        return (1 << 8 * int(self.text.shape[1])) - 1
+        return (1 << 8 * int(self.text.shape[2])) - 1
 
     def _reversed(self, numbers: Longs) -> Longs:
-        width = self.text.shape[1]
+        width = self.text.shape[2]
         return numbers.astype(f"<u{width}").view(f">u{width}").astype(np.int64)
 
     def keys(self, ids: Longs) -> Longs:
@@ -59,10 +61,20 @@ class InfiniGramShard(Segment):
         """Return the shard for a vocabulary that has grown to ``tokens``."""
         return replace(self, tokens=tokens)
 
+    @property
+    def size(self) -> int:
+        """The number of tokens, separators included."""
+        return len(self.text)
+
+    def read(self, begin: int, end: int) -> Longs:
+        """Return the ids of a part of the text."""
+        part = self.text[begin:end, 0].astype(np.int64)
+        return self.ids(part @ (1 << 8 * np.arange(part.shape[1])[::-1]))
+
     def positions(self, low: int, high: int) -> Longs:
         """Return where the suffixes of a range begin, in no order."""
-        entries = self.suffixes[low:high].astype(np.int64)
-        found: Longs = (entries << 8 * np.arange(entries.shape[1])).sum(axis=1) // self.text.shape[1]
+        entries = self.suffixes[low:high, 0].astype(np.int64)
+        found: Longs = (entries << 8 * np.arange(entries.shape[1])).sum(axis=1) // self.text.shape[2]
         return found
 
     def next_tokens(self, low: int, high: int, length: int, tokens: int) -> tuple[Longs, Longs]:
@@ -105,9 +117,8 @@ def _shard(path: Path, vocab: Vocab) -> InfiniGramShard:
     offsets = np.append(starts, len(text) // width) + 1
     if starts[0] != 0 or (np.diff(offsets) < 1).any():
         raise InputError(f"{offset}: the offsets of the documents do not rise from 0 to the end of {path.name}")
-    packed: Any = text.reshape(-1, width)
-    entries: Any = suffixes.reshape(-1, entry)
-    return InfiniGramShard(packed, entries, np.zeros(0, np.int32), offsets, len(vocab), vocab.end, str(path))
+    tokens, entries = text.reshape(-1, 1, width), suffixes.reshape(-1, 1, entry)
+    return InfiniGramShard(tokens, entries, np.zeros(0, np.int32), offsets, len(vocab), vocab.end, str(path))
 
 
 def _mapped(path: Path) -> Bytes:

@@ -60,14 +60,17 @@ class NextWords:
 class CopiedSpan:
     """A part of a text that stands verbatim in the index, and no longer one that contains it.
 
-    begin, end: in tokens of the text. count: how often it stands there; place: the first time.
+    begin, end: in tokens of the text. count: how often it stands there. document, name, offset: where it does first;
+    ``places`` shows what is around it.
     """
 
     begin: int
     end: int
     text: str
     count: int
-    place: Place
+    document: int
+    name: str
+    offset: int
 
 
 AROUND = 8
@@ -124,11 +127,7 @@ class TextIndex(ShownInNotebook):
 
         memory, folder: a limit of the working memory, and where the rest goes, see ``SuffixIndex.build``.
         """
-        scratch = Scratch(memory, None if folder is None else nearest_existing(folder))
-        if isinstance(self.tokenizer, WordTokenizer) and not hasattr(self.tokenizer, "vocab_"):
-            corpus = self.tokenizer.fit_corpus(blocks, threads=threads, scratch=scratch)
-        else:
-            corpus = Corpus.from_blocks(blocks, self.tokenizer, threads=threads, scratch=scratch)
+        corpus = encode_corpus(blocks, self.tokenizer, threads, memory, folder)
         self.index_ = SuffixIndex.build(corpus, memory=memory, folder=folder, meter=meter)
         self.names_ = _table(names, len(corpus))
         return self
@@ -181,12 +180,12 @@ class TextIndex(ShownInNotebook):
 
     def count(self, text: str) -> int:
         """Return how often a text stands in the index, as a run of tokens."""
-        ids, unknown = self._encode_run(text)
+        ids, unknown = encode_run(text, self.tokenizer, self.vocab)
         return 0 if np.count_nonzero(unknown) else self.index.count(ids)
 
     def find(self, text: str, limit: int | None = 10) -> list[Place]:
         """Return where a text stands, the first ``limit`` places."""
-        ids, unknown = self._encode_run(text)
+        ids, unknown = encode_run(text, self.tokenizer, self.vocab)
         return [] if unknown.any() else self.places(ids, limit)
 
     def places(self, ids: Ids, limit: int | None = 10) -> list[Place]:
@@ -195,7 +194,7 @@ class TextIndex(ShownInNotebook):
 
     def context(self, text: str, k: int = 10) -> NextWords:
         """Return the k most frequent tokens that follow the longest end of a text that the index has."""
-        ids, unknown = self._encode(text)
+        ids, unknown = encode(text, self.tokenizer, self.vocab)
         found = self.index.context(ids[np.flatnonzero(unknown)[-1] + 1 :] if unknown.any() else ids)
         words = [(self.vocab[id], count) for id, count in found.likeliest(k)]
         matched = self.tokenizer.decode(ids[len(ids) - found.length :])
@@ -203,20 +202,20 @@ class TextIndex(ShownInNotebook):
 
     def spans(self, text: str, least: int = 1) -> list[CopiedSpan]:
         """Return the longest parts of a text that stand verbatim in the index, those of at least ``least`` tokens."""
-        ids, matches = self.match(text)
-        counts = matches.counts
-        found = []
-        for begin, end in matches.spans(least):
-            places = self.places(ids[begin:end], 1)
-            if not places:
-                raise InputError("the index is damaged: its suffixes are not in order")
-            text = self.tokenizer.decode(ids[begin:end])
-            found.append(CopiedSpan(begin, end, text, int(counts[end - 1]), places[0]))
-        return found
+        array, matches = self.match(text)
+        spans, ids, decode = matches.spans(least), array.tolist(), self.tokenizer.decode
+        ends = np.array([end - 1 for _, end in spans], np.int64)
+        counts, firsts = matches.counts[ends].tolist(), self.index.find_first(matches, ends)
+        return [
+            CopiedSpan(
+                begin, end, decode(ids[begin:end]), count, first.document, self.name(first.document), first.offset
+            )
+            for (begin, end), count, first in zip(spans, counts, firsts, strict=True)
+        ]
 
     def match(self, text: str) -> tuple[Ids, Matches]:
         """Return the ids of a text, and the longest run that ends at each of them and occurs."""
-        ids, unknown = self._encode(text)
+        ids, unknown = encode(text, self.tokenizer, self.vocab)
         borders = np.unique(np.concatenate(([0], np.flatnonzero(unknown), np.flatnonzero(unknown) + 1, [len(ids)])))
         matches = self.index.match(ids, borders)
         matches.begins[unknown] = np.flatnonzero(unknown) + 1
@@ -248,34 +247,12 @@ class TextIndex(ShownInNotebook):
         """Return the name of a document, or its number."""
         return str(document) if self.names_ is None else self.names_[document]
 
-    def _encode(self, text: str) -> tuple[Longs, Bools]:
-        """Return the ids of a text, and which of them stand for words that the index has not: bool (n,).
-
-        A text may say <unk> and mean it, as the Penn Treebank does.
-        """
-        ids, vocab = np.asarray(self.tokenizer.encode(text), np.int64), self.vocab
-        unknown = ids == (-1 if vocab.unknown is None else vocab.unknown)
-        number = np.count_nonzero(unknown)
-        if number and number == text.split().count(UNKNOWN):
-            unknown[:] = False
-        return ids, unknown
-
-    def _encode_run(self, text: str) -> tuple[Longs, Bools]:
-        """Return what ``_encode`` does; an InputError if there is no token to look for."""
-        ids, unknown = self._encode(text)
-        if len(ids) == 0:
-            raise InputError(f"{text!r} has no token: expected words to look for")
-        return ids, unknown
-
     def _place(self, document: int, offset: int, length: int) -> Place:
-        ids = self.index.document(document)
-        decode = self.tokenizer.decode
-        before = ids[max(0, offset - AROUND) : offset]
-        after = ids[offset + length : offset + length + AROUND]
-        return Place(
-            document, self.name(document), offset, decode(before.tolist()),
-            decode(ids[offset : offset + length].tolist()), decode(after.tolist()),
-        )  # fmt: skip
+        before = min(offset, AROUND)
+        ids = self.index.document(document, offset - before, offset + length + AROUND).tolist()
+        decode, end = self.tokenizer.decode, before + length
+        texts = decode(ids[:before]), decode(ids[before:end]), decode(ids[end:])
+        return Place(document, self.name(document), offset, *texts)
 
     # Saving
 
@@ -297,6 +274,37 @@ class TextIndex(ShownInNotebook):
         found = cls(tokenizer)
         found.index_, found.names_ = index, NameTable.from_arrays(parts.arrays, len(index))
         return found
+
+
+def encode(text: str, tokenizer: TextTokenizer, vocab: Vocab) -> tuple[Longs, Bools]:
+    """Return the ids of a text, and which of them stand for words that the index has not: bool (n,).
+
+    A text may say ``<unk>`` and mean it, as the Penn Treebank does.
+    """
+    ids = np.asarray(tokenizer.encode(text), np.int64)
+    unknown = ids == (-1 if vocab.unknown is None else vocab.unknown)
+    number = np.count_nonzero(unknown)
+    if number and number == text.split().count(UNKNOWN):
+        unknown[:] = False
+    return ids, unknown
+
+
+def encode_run(text: str, tokenizer: TextTokenizer, vocab: Vocab) -> tuple[Longs, Bools]:
+    """Return what ``encode`` does; an InputError if there is no token to look for."""
+    ids, unknown = encode(text, tokenizer, vocab)
+    if len(ids) == 0:
+        raise InputError(f"{text!r} has no token: expected words to look for")
+    return ids, unknown
+
+
+def encode_corpus(
+    blocks: Iterable[Block], tokenizer: TextTokenizer, threads: int | None, memory: int | None, folder: Path | None
+) -> Corpus:
+    """Encode a stream of documents; a word tokenizer without a vocabulary learns one. With a limit ids go to disk."""
+    scratch = Scratch(memory, None if folder is None else nearest_existing(folder))
+    if isinstance(tokenizer, WordTokenizer) and not hasattr(tokenizer, "vocab_"):
+        return tokenizer.fit_corpus(blocks, threads=threads, scratch=scratch)
+    return Corpus.from_blocks(blocks, tokenizer, threads=threads, scratch=scratch)
 
 
 def _table(names: Names | None, documents: int) -> NameTable | None:

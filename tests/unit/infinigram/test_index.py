@@ -36,7 +36,7 @@ def index_of(documents: list[list[int]], segments: int = 1) -> SuffixIndex:
 
 
 def texts_of(index: SuffixIndex) -> list[list[int]]:
-    return [segment.text.tolist() for segment in index.segments]
+    return [segment.read(0, segment.size).tolist() for segment in index.segments]
 
 
 @settings(max_examples=200, deadline=None)
@@ -65,6 +65,11 @@ def test_longest_matches_are_those_of_a_scan(documents: list[list[int]], query: 
         assert length == max(plain.longest_match(text, query[:end]) for text in texts)
         if length:
             assert count == index.count(np.array(query[end - length : end]))
+    ends = np.flatnonzero(matches.lengths)
+    runs = [
+        np.array(query[end + 1 - length : end + 1]) for end, length in zip(ends, matches.lengths[ends], strict=True)
+    ]
+    assert index.find_first(matches, ends) == [index.find(run, limit=1)[0] for run in runs]
     for begin, end in matches.spans(2):
         assert end - begin >= 2
         assert index.count(np.array(query[begin:end])) > 0
@@ -84,6 +89,33 @@ def test_next_tokens_are_those_of_a_scan(documents: list[list[int]], context: li
     assert found.likeliest(2) == sorted(expected.items(), key=lambda item: (-item[1], item[0]))[:2]
     if found.length < len(context):
         assert index.count(np.array(context[len(context) - found.length - 1 :])) == 0
+
+
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 511, 512, 513, 1100, 16_384, 16_385, 40_000])
+def test_next_tokens_of_frequent_contexts_are_those_of_a_scan(size: int) -> None:
+    """Of few occurrences not all are read, in batches of 512; those of many are searched."""
+    rng = np.random.default_rng(size)
+    vocab = Vocab(["<unk>", "</s>", *map(str, range(998))])
+    for skew in (1.0, 3.0):
+        following = 3 + (996 * rng.random(size) ** skew).astype(np.int64)
+        corpus = corpus_of([np.column_stack((np.full(size, 2), following)).ravel().tolist()], vocab)
+        found = SuffixIndex.build(corpus).context(np.array([2]))
+        tokens, counts = np.unique(following, return_counts=True)
+        assert np.array_equal(found.tokens, tokens)
+        assert np.array_equal(found.counts, counts)
+
+
+@pytest.mark.parametrize("tokens", [255, 256, 65_535, 65_536, 70_000])
+def test_numbers_are_packed_in_as_few_bits_as_the_vocabulary_needs(tokens: int) -> None:
+    vocab = Vocab(["<unk>", "</s>", *map(str, range(tokens - 2))])
+    document = np.random.default_rng(0).integers(2, tokens, 1000)
+    document[[7, 500]] = tokens - 1
+    index = SuffixIndex.build(corpus_of([document.tolist()], vocab))
+    assert index.segments[0].text.shape == (1002 // 8 + 2, tokens.bit_length())
+    assert index.segments[0].suffixes.shape == (1002 // 8 + 2, 10)
+    assert np.array_equal(index.document(0), document)
+    assert index.count(np.array([tokens - 1])) == (document == tokens - 1).sum() >= 2
+    assert index.count(document[400:600]) == 1
 
 
 def test_documents_come_back_as_they_were() -> None:
@@ -145,7 +177,7 @@ def test_suffixes_outside_the_text_read_nothing_there() -> None:
     parts = index.to_parts()
     rng = np.random.default_rng(0)
     for _ in range(50):
-        suffixes = rng.integers(-(2**31), 2**31 - 1, len(parts.arrays["0.suffixes"])).astype(np.int32)
+        suffixes = rng.integers(0, 256, parts.arrays["0.suffixes"].shape).astype(np.uint8)
         broken = SuffixIndex.from_parts(type(parts)(parts.settings, {**parts.arrays, "0.suffixes": suffixes}, VOCAB))
         broken.match(np.array([2, 3, 4, 2, 3]))
         broken.context(np.array([2, 3]))

@@ -53,7 +53,7 @@ def test_the_context_is_the_longest_that_occurs(index: TextIndex) -> None:
 
 def test_spans_say_where_they_came_from(index: TextIndex) -> None:
     spans = index.spans("he said to be or not to be that is it in the mind", least=3)
-    assert [(span.text, span.count, span.place.name) for span in spans] == [
+    assert [(span.text, span.count, span.name) for span in spans] == [
         ("to be or not to be that is", 1, "hamlet"),
         ("in the mind", 1, "nobler"),
     ]
