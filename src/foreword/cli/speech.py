@@ -9,14 +9,12 @@ import typer
 
 from foreword import kinds
 from foreword.cli.options import (
-    CommandGroup,
-    DeviceOption,
     ModelFolder,
+    NetworkOptions,
     Out,
     OutputOptions,
-    Overwrite,
-    SetOption,
     add_command,
+    command_group,
     examples,
 )
 from foreword.errors import InputError
@@ -47,13 +45,7 @@ RecordingsArgument: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="RECORDINGS", help=RECORDINGS_HELP, show_default=False)
 ]
 
-app = typer.Typer(
-    cls=CommandGroup,
-    name="speech",
-    help="Learn to recognise speech; transcribe.",
-    no_args_is_help=True,
-    epilog=TRAIN_EXAMPLES,
-)
+app = command_group("speech", "Learn to recognise speech; transcribe.", TRAIN_EXAMPLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +81,10 @@ def train(
     sample_rate: Annotated[
         int, typer.Option("--sample-rate", min=1000, help="Samples a second that recordings are converted to.")
     ] = 8000,
-    settings: SetOption = None,
     valid: Annotated[
         str | None, typer.Option(metavar="RECORDINGS", help="Recordings on which the best epoch is chosen.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume a training that was stopped.")] = False,
-    overwrite: Overwrite = False,
-    device: DeviceOption = None,
+    network: NetworkOptions,
     output: OutputOptions,
 ) -> None:
     """Learn to recognise speech from recordings and their texts, and save the recogniser.
@@ -103,23 +92,20 @@ def train(
     Ctrl-C saves what was learnt in MODEL.checkpoint, and the same command with --resume continues, with more epochs or
     seconds if asked.
     """
-    from foreword.cli.models import check_output, nothing_to_resume
     from foreword.cli.progress import job
-    from foreword.cli.settings import parse_settings
 
     kind = kinds.KINDS["recogniser"]
-    check_output(out, folder=True, kind=kind.name, overwrite=overwrite or resume)
-    given = parse_settings(settings, "speech", kind.home, without=["device", "symbols"])
+    begun = network.begin(out, kind, "speech", "symbols")
+    if begun is None:
+        return
+    settings, target = begun
 
-    from foreword.pipeline.fitting import Output, run_network
+    from foreword.pipeline.fitting import run_network
     from foreword.pipeline.speech import SpeechRecogniser
     from foreword.storage.folder import save
 
-    target = Output(out, resume)
-    if nothing_to_resume(target, kind):
-        return
     symbols = kinds.resolve(kinds.KINDS[tokens].home)()
-    recogniser = SpeechRecogniser(symbols, kinds.build(kind, {**given, "device": device}), rate=sample_rate)
+    recogniser = SpeechRecogniser(symbols, kinds.build(kind, settings), rate=sample_rate)
     with job(output, out, kind="speech-recogniser") as work:
         recordings = read_all(files, work.meter)
         held_out = None if valid is None else read_all([valid], work.meter)
@@ -134,7 +120,7 @@ def train(
         work.facts |= sizes_of(recogniser, recordings)
         work.summary = "recogniser: {recordings:,} recordings, {seconds_of_sound:,.0f} s, {symbols} symbols"
         if held_out is not None:
-            errors = recogniser.measure(held_out, width=0)
+            errors = recogniser.measure(held_out)
             work.facts["valid"] = errors.to_json()
             work.measured = f", word error rate {errors.rate:.2%} on {valid}"
 

@@ -60,6 +60,25 @@ def word_errors(
     )
 
 
+def fewer_errors(
+    recognised: Sequence[Sequence[Hashable]],
+    other: Sequence[Sequence[Hashable]],
+    said: Sequence[Sequence[Hashable]],
+    *,
+    seed: int = 0,
+) -> tuple[float, float, float]:
+    """Return by how much the word error rate of ``recognised`` is below that of ``other``, and its 95 % interval.
+
+    Both are compared on the same draws of texts, so that what a hard text adds to both cancels.
+    """
+    errors = [sum(edits(mine, text)) for mine, text in zip(recognised, said, strict=True)]
+    others = [sum(edits(its, text)) for its, text in zip(other, said, strict=True)]
+    rows = np.column_stack((np.subtract(others, errors), [len(each) for each in said])).astype(np.float64)
+    drawn = [less / words for less, words in resampled_sums(rows, seed=seed) if words]
+    less, words = rows.sum(0)
+    return float(less / words), *interval(drawn)
+
+
 def edits(recognised: Sequence[Hashable], said: Sequence[Hashable]) -> tuple[int, int, int]:
     """Return the fewest substitutions, deletions and insertions that turn what was said into what was recognised."""
     # Of each end of ``said``: the number of changes, of which deletions and insertions.

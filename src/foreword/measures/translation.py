@@ -240,7 +240,7 @@ def _cut_words(line: str) -> Iterator[str]:
 
 
 def _compared(own: Counter[Any], other: Counter[Any]) -> tuple[int, ...]:
-    """A reference too short for an n-gram says nothing of the translation's."""
+    """Count the n-grams of the translation (0 where the reference has none), of the reference, and of both."""
     right = sum(min(count, other[gram]) for gram, count in own.items() if gram in other)
     return own.total() if other else 0, other.total(), right
 

@@ -33,6 +33,9 @@ from foreword.tokens.vocab import Vocab
 BEAM, PRUNED = 16, (-20.0, -10.0)
 """Width of the beam, and the scores below which texts and symbols are not followed: as there are few symbols, low."""
 
+MARGIN = 0.05
+"""Seconds of silence that are added on both sides, as a window needs sound before and after its frame."""
+
 
 @dataclass(frozen=True, slots=True)
 class Heard:
@@ -59,7 +62,7 @@ class SpeechRecogniser(ShownInNotebook):
     """
 
     def __init__(
-        self, tokenizer: TextTokenizer, model: Recogniser | None = None, *, rate: int = 8000, hop: float = 0.015
+        self, tokenizer: TextTokenizer, model: Recogniser | None = None, *, rate: int = 8000, hop: float = 0.010
     ) -> None:
         self.tokenizer, self.rate, self.hop = tokenizer, rate, hop
         self.model = model or Recogniser()
@@ -103,7 +106,7 @@ class SpeechRecogniser(ShownInNotebook):
 
     def frames(self, sound: Sound) -> Floats:
         """Return normalised log-mel frames, (T, M)."""
-        samples = sound.at_rate(self.rate).samples
+        samples = np.pad(sound.at_rate(self.rate).samples, round(MARGIN * self.rate))
         return normalised(log_mel(samples, self.rate, bands=self.model.bands, hop=self.hop))
 
     def transcribe(

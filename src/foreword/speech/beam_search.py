@@ -1,14 +1,15 @@
 """The beam search of the CTC decoder on flat arrays: what ``plain.py`` does, by ``kernels_decoding.py``.
 
-The arrays of a search start small. When one is full, nodes that no beam needs are dropped, and an array that is still
-half full is doubled: an hour of frames takes no more memory than a minute, but for its words.
+The arrays of a search start small. When one is full, nodes that no beam needs are dropped, words that all beams share
+are written down as text, and an array that is still half full is doubled: an hour of frames takes no more memory than a
+minute, but for its text, which ``pop_settled`` hands out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,16 +18,17 @@ from foreword.arrays import Array, Doubles, Ints, Longs
 from foreword.errors import CTCInputError
 from foreword.ngram.kenlm_words import full_table
 from foreword.ngram.kernels_kenlm import FULL, KenlmArrays
+from foreword.speech import kernels_beams as trees
 from foreword.speech import kernels_decoding as kernels
 from foreword.speech.alphabet import BPE_TOKEN, Alphabet
 from foreword.speech.kernels_decoding import Labels, Scorers
 from foreword.speech.lm import NO_TRIE, CTCLanguageModel, HotwordScorer, KenlmWords, codes_of
-from foreword.speech.plain import BeamSettings, OutputBeam
+from foreword.speech.plain import BeamSettings, Frames, OutputBeam
 
 FIRST_NODES = 16
 """Nodes of each tree for each beam at first."""
 
-Tree = TypeVar("Tree", kernels.PartNodes, kernels.TextNodes, kernels.FrameNodes)
+Tree = TypeVar("Tree", trees.PartNodes, trees.TextNodes, trees.FrameNodes)
 
 _NO_MODEL = KenlmArrays(np.frombuffer(bytes(16), np.uint8), 0, 2, 0, 0, 0, 0, np.zeros((2, 1), np.int64))
 
@@ -72,18 +74,19 @@ class BeamSearch:
         size = int(self.scorers.sizes[-1])
         self._width, self._size = width, size
         letters, columns = nodes * table.longest, max(1, len(models))
-        self.beams = kernels.Beams._make(_zeros(2 * width, [*6 * [np.int32], np.float64]))
-        self.words = kernels.PartNodes._make(
+        self.beams = trees.Beams._make(_zeros(2 * width, [*6 * [np.int32], np.float64]))
+        self.words = trees.PartNodes._make(
             _zeros(letters, 4 * [np.int32])
             + _zeros((letters, columns), 2 * [np.int32])
             + _zeros(letters, [np.float64, np.uint64])
         )
         kinds = [np.int32, np.int32, np.int32, np.float64, np.uint64, np.uint64]
-        self.texts = kernels.TextNodes._make([*_zeros(nodes, kinds), np.zeros(nodes * size, np.int32), _table(nodes)])
-        self.chains = kernels.FrameNodes._make(_zeros(nodes, 3 * [np.int32]))
-        self.counters = np.zeros(kernels.COUNTERS, np.int64)
-        self._spelled = np.zeros(4 * kernels.LONGEST + 8, np.uint8)
-        self._found: kernels.Candidates | None = None
+        self.texts = trees.TextNodes._make([*_zeros(nodes, kinds), np.zeros(nodes * size, np.int32), _table(nodes)])
+        self.chains = trees.FrameNodes._make(_zeros(nodes, 3 * [np.int32]))
+        self.counters = np.zeros(trees.COUNTERS, np.int64)
+        self._found: trees.Candidates | None = None
+        self._arrays: trees.SearchArrays | None = None
+        self._said, self._spans = "", np.empty((0, 2), np.int32)
         self._begin(models, start)
 
     def _begin(self, models: Sequence[CTCLanguageModel], start: Sequence[Any] | None) -> None:
@@ -96,33 +99,38 @@ class BeamSearch:
         self.texts.hash[0] = self.texts.recent[0] = self.words.hash[0] = kernels.ROOT
         self.words.ids[0] = FULL  # not looked up yet
         self.beams.last[0] = self.beams.first[0] = self.beams.end[0] = -1
-        self.counters[[kernels.BEAMS, kernels.WORDS, kernels.TEXTS, kernels.CHAINS]] = 1
+        for counter in (trees.BEAMS, trees.WORDS, trees.TEXTS, trees.CHAINS):
+            self.counters[counter] = 1
 
-    def _search(self, labels: int = 1) -> kernels.SearchArrays:
+    def _search(self, labels: int = 1) -> trees.SearchArrays:
         """Return all arrays, with room for candidates of frames with that many likely labels."""
         room = self._width * labels
         if self._found is None or len(self._found.source) < room:
             slots = 16 << max(0, (2 * room - 1).bit_length() - 4)
-            self._found = kernels.Candidates(
+            self._found = trees.Candidates(
                 np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.uint8), np.empty(room, np.int32),
                 np.empty(room, np.int32), np.empty(room), np.empty(2 * room), np.empty(room), np.empty(room, np.int32),
                 np.empty(room, np.int32), np.empty(slots, np.uint64), np.empty(slots, np.int32),
                 np.zeros(slots, np.int32),
             )  # fmt: skip
-            self.counters[kernels.STAMP] = 0
-        nodes = max(len(self.words.parent), len(self.texts.parent), len(self.chains.parent))
-        return kernels.SearchArrays(
-            self.counters, self.beams, self.words, self.texts, self.chains, self._found,
-            np.empty(self._width, np.int32), self._spelled, np.empty(nodes, np.int32),
-        )  # fmt: skip
+            self.counters[trees.STAMP] = 0
+            self._arrays = None
+        if self._arrays is None:
+            nodes = max(len(self.words.parent), len(self.texts.parent), len(self.chains.parent))
+            self._arrays = trees.SearchArrays(
+                self.counters, self.beams, self.words, self.texts, self.chains, self._found,
+                np.empty(self._width, np.int32), np.empty(4 * kernels.LONGEST + 8, np.uint8),
+                np.empty(nodes, np.int32),
+            )  # fmt: skip
+        return self._arrays
 
     def read(self, logs: Doubles) -> None:
         """Read frames of log-probabilities, (T, V)."""
         likely, offsets = np.empty(logs.size, np.int32), np.empty(len(logs) + 1, np.int64)
-        kernels.likely_labels(logs, self.settings.token_min_logp, likely, offsets)
+        most = kernels.likely_labels(logs, self.settings.token_min_logp, likely, offsets)
         if self.table.ordered:
             _order_as_sets(likely, offsets)
-        search = self._search(int(np.diff(offsets).max(initial=1)))
+        search = self._search(most)
         frame = 0
         while frame < len(logs):
             frame = kernels.advance(
@@ -132,55 +140,73 @@ class BeamSearch:
             if frame == FULL:
                 raise full_table(self._files[0].model.name)
             if frame < len(logs):
-                kernels.compact(search)
+                self._compact(search)
                 self._grow()
-                search = self._search(len(search.found.source) // self._width)
+                search = self._search(most)
+
+    def _compact(self, search: trees.SearchArrays) -> None:
+        """Write down the words that all beams share, and drop the nodes that no beam needs."""
+        out = trees.FinishedBeams._make([*_zeros(1, [*6 * [np.int32], np.float64, np.float64]), np.empty(0, np.int32)])
+        counts = np.empty((1, 2), np.int64)
+        if trees.settle(search, self.scorers.history, out, counts):
+            words, spans = next(self._spelled_words(out, counts))
+            self._said += " ".join([*words, ""])
+            self._spans = np.concatenate((self._spans, np.array(spans, np.int32)))
+        trees.compact(search, int(out.text[0]), int(out.chain[0]))
+
+    def pop_settled(self) -> list[tuple[str, Frames]]:
+        """Return the words that all beams share and forget them, as ``PlainSearch.pop_settled`` does."""
+        self._compact(self._search())
+        found = list(zip(self._said.split(), map(_span, self._spans.tolist()), strict=False))
+        self._said, self._spans = "", self._spans[:0]
+        return found
 
     def _grow(self) -> None:
         """Double the trees that are still half full."""
         counts = self.counters.tolist()
-        if 2 * counts[kernels.WORDS] > len(self.words.parent):
+        self._arrays = None
+        if 2 * counts[trees.WORDS] > len(self.words.parent):
             self.words = _doubled(self.words)
-        if 2 * counts[kernels.CHAINS] > len(self.chains.parent):
+        if 2 * counts[trees.CHAINS] > len(self.chains.parent):
             self.chains = _doubled(self.chains)
-        if 2 * counts[kernels.TEXTS] > len(self.texts.parent):
+        if 2 * counts[trees.TEXTS] > len(self.texts.parent):
             self.texts = _doubled(self.texts)
-            kernels.index_texts(self._search())
+            trees.index_texts(self._search())
 
     def finish(self, most: int | None = None) -> list[OutputBeam]:
         """Return the beams with the ends of their texts scored, best first; the search can go on after."""
         search, width = self._search(), self._width
         states = np.empty((width + 1) * self._size, np.int32)
-        out = kernels.FinishedBeams._make([*_zeros(width, [*6 * [np.int32], np.float64, np.float64]), states])
+        out = trees.FinishedBeams._make([*_zeros(width, [*6 * [np.int32], np.float64, np.float64]), states])
         counts = np.empty((width, 2), np.int64)
         kept = kernels.finish(
             self.scorers, search, float(self.settings.beam_prune_logp), width if most is None else most, out, counts
         )
         if kept == FULL:
             raise full_table(self._files[0].model.name)
-        states = out.states.reshape(width + 1, self._size)[out.row[:kept]]
-        logits, scores = out.logit[:kept].tolist(), out.score[:kept].tolist()
-        found = []
+        rows, logits, scores = (column[:kept].tolist() for column in (out.row, out.logit, out.score))
+        size = self._size
+        found, before = [], list(map(_span, self._spans.tolist()))
         for at, (words, spans) in enumerate(self._spelled_words(out, counts[:kept])):
-            text = " ".join(" ".join(words).split())
-            frames = list(zip(text.split(), spans, strict=False))
-            found.append(OutputBeam(text, self._state(states[at]), frames, logits[at], scores[at]))
+            text = " ".join((self._said + " ".join(words)).split())
+            frames = list(zip(text.split(), before + spans, strict=False))
+            state = self._state(states[rows[at] * size : (rows[at] + 1) * size])
+            found.append(OutputBeam(text, state, frames, logits[at], scores[at]))
         return found
 
-    def _spelled_words(
-        self, out: kernels.FinishedBeams, counts: Longs
-    ) -> Iterator[tuple[list[str], list[tuple[int, int]]]]:
+    def _spelled_words(self, out: trees.FinishedBeams, counts: Longs) -> Iterator[tuple[list[str], list[Frames]]]:
         """Yield the words of each beam and their frames."""
-        rows, size = counts.sum(axis=0).tolist()
+        sizes = counts.tolist()
+        rows, size = sum(count for count, _ in sizes), sum(size for _, size in sizes)
         lengths, chars, frames = np.empty(rows, np.int32), np.empty(size, np.int32), np.empty((rows, 2), np.int32)
-        kernels.spell(self.words, self.texts, self.chains, out, counts, lengths, chars, frames)
-        whole, ends = chars.tobytes().decode("utf-32-le", "surrogatepass"), np.cumsum(lengths).tolist()
+        trees.spell(self.words, self.texts, self.chains, out, counts, lengths, chars, frames)
+        whole, ends = chars.tobytes().decode("utf-32-le", "surrogatepass"), list(accumulate(lengths.tolist()))
         words = [whole[first:last] for first, last in zip([0, *ends], ends, strict=False)]
-        spans = [(first, last) for first, last in frames.tolist()]
+        spans = list(map(_span, frames.tolist()))
         first = 0
-        for last in np.cumsum(counts[:, 0]).tolist():
-            yield words[first:last], spans[first:last]
-            first = last
+        for count, _ in sizes:
+            yield words[first : first + count], spans[first : first + count]
+            first += count
 
     def _state(self, row: Ints) -> Any:
         """Return the states of the models, one as it is, several as a list."""
@@ -199,19 +225,23 @@ def _scorers(models: Sequence[CTCLanguageModel], files: Sequence[KenlmWords], ho
         [model.alpha, model.beta, model.unk_score_offset, model.score_boundary, bool(model._unigram_set)]
         for model in models
     ]
-    if not np.isfinite([hotwords.weight, *(weight for row in weights for weight in row)]).all():
+    if not all(map(math.isfinite, (hotwords.weight, *(weight for row in weights for weight in row)))):
         raise CTCInputError("a weight of a language model or of hotwords is not finite")
     return Scorers(
         arrays + spare * (_NO_MODEL,),
         tuple(model.trie for model in models) + spare * (NO_TRIE,),
         len(models),
         np.array(weights, np.float64).reshape(-1, 5),
-        np.cumsum([0, *(2 * file.order - 1 for file in files)]),
+        np.array([0, *accumulate(2 * file.order - 1 for file in files)], np.int64),
         np.array([file.final for file in files], np.int64),
         max(1, max((file.order for file in files), default=1) - 1),
         hotwords.trie,
         hotwords.weight,
     )
+
+
+def _span(row: list[int]) -> Frames:
+    return row[0], row[1]
 
 
 def _zeros(shape: int | tuple[int, int], types: Sequence[Any]) -> list[Any]:

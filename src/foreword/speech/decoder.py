@@ -178,7 +178,8 @@ class BeamSearchDecoderCTC:
         """Return a search that reads frames as they come: ``read(log_probabilities)``, ``finish()`` for the beams.
 
         ``finish`` may be called at any time, to see what is likeliest so far; more frames may follow. However the
-        frames are divided, the result is the same.
+        frames are divided, the result is the same. ``pop_settled()`` returns the words that can no longer change, with
+        their frames, and forgets them: for recordings without an end.
         """
         return self._search(HotwordScorer.build_scorer(hotwords, hotword_weight), settings, lm_start_state)
 
@@ -200,7 +201,7 @@ class BeamSearchDecoderCTC:
             return np.log(np.clip(values, LEAST_SHARE, 1.0))
         values -= high
         values -= np.log(np.exp(values).sum(axis=1, keepdims=True))
-        return np.clip(values, math.log(LEAST_SHARE), 0.0, out=values)
+        return np.maximum(values, math.log(LEAST_SHARE), out=values)
 
     def _search(
         self, hotwords: HotwordScorer, settings: BeamSettings, lm_start_state: Any = None
@@ -290,10 +291,10 @@ class BeamSearchDecoderCTC:
 
 def _are_shares(values: Doubles, high: Doubles) -> bool:
     """Return whether values look like probabilities: rows sum to one on average, or all nearly, within 0 and 1."""
-    sums = values.sum(axis=1)
-    if len(sums) and math.isclose(sums.mean(), 1.0):
+    if len(values) and math.isclose(values.sum() / len(values), 1.0):
         return True
-    return bool(high.max(initial=0.0) <= 1.0 and values.min(initial=0.0) >= 0.0 and (abs(sums - 1.0) < 1e-3).all())
+    within = high.max(initial=0.0) <= 1.0 and values.min(initial=0.0) >= 0.0
+    return bool(within and (abs(values.sum(axis=1) - 1.0) < 1e-3).all())
 
 
 def build_ctcdecoder(

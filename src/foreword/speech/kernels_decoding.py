@@ -1,14 +1,9 @@
-"""Kernels of the CTC decoder: tries of words, and prefix beams in flat arrays.
+"""Kernels of the CTC decoder: the frames of a recording extend prefix beams, which language models score.
 
-A beam is a prefix: the words that are complete (a text), the word being spelled (a part), the label of the last frame,
-and the log-probability of all alignments in the beam that read so. Every frame extends every beam by every label that
-is likely enough; candidates that read alike are added up, scored, and the best kept.
-
-Texts, parts and lists of word frames are trees of nodes, each node one step longer than its parent, so a beam is a few
-numbers and nothing is copied. Candidates get no nodes: they are told apart by a 64-bit hash of what they read, and only
-the ones that survive the frame are written. A text does get its node when the first candidate asks for it, with the
-states of the language models after it, so that each is asked once for each word. Nodes are numbered in the order in
-which they are made, parents first. When an array is full, ``compact`` drops nodes that no beam needs, in place.
+Every frame extends every beam by every label that is likely enough; candidates that read alike are added up, scored,
+and the best kept. Candidates get no nodes: they are told apart by a 64-bit hash of what they read, and only the ones
+that survive the frame are written to the trees of ``kernels_beams.py``. A text does get its node when the first
+candidate asks for it, with the states of the language models after it, so that each is asked once for each word.
 """
 
 from __future__ import annotations
@@ -17,21 +12,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foreword.arrays import Bytes, Doubles, Ints, Longs, ULongs
+from foreword.arrays import Bytes, Doubles, Ints, Longs
 from foreword.native.hashing import find_slot, fold, mix
 from foreword.native.jit import inlined, kernel
 from foreword.ngram.kernels_kenlm import FULL, KenlmArrays, find_word, murmur, step
+from foreword.speech.kernels_beams import (
+    BEAMS,
+    CHAINS,
+    FORCED,
+    FRAME,
+    STAMP,
+    TEXTS,
+    TURN,
+    WORDS,
+    Candidates,
+    FinishedBeams,
+    SearchArrays,
+    count_words,
+)
+from foreword.speech.kernels_tries import Trie, child
 
 BLANK, SPACE, LETTERS = range(3)
 """What a label is."""
 
 STAY, SAME, BREAK, BOUNDARY, EXTEND = range(5)
 """How a candidate arose: a blank, the same label once more, a piece that begins a word, a space, more of the word."""
-
-BEAMS, TURN, WORDS, TEXTS, CHAINS, FORCED, STAMP, FRAME = range(8)
-"""Counters: how many beams there are and which half of their arrays they are in, nodes of each tree, whether the next
-piece begins a word whatever it is, the stamp of the merge table, and the frame that comes next."""
-COUNTERS = 8
 
 ALPHA, BETA, UNKNOWN, BOUNDED, RESTRICTED = range(5)
 """Columns of the weights of a language model: its weight, that of a word, the offset of unknown words, whether
@@ -44,19 +49,7 @@ LONGEST = 4096
 """Characters of a word that is looked up in a language model; longer ones are unknown."""
 
 LN10 = 1.0 / np.log10(np.e)
-CODE = 21
 ROOT = np.uint64(0x9E3779B97F4A7C15)
-
-
-class Trie(NamedTuple):
-    """Words by their characters. slots: int64, (node, character) -> node, a table of ``native.hashing``.
-
-    ends: uint8 (nodes,), whether a word ends there; shortest: int32 (nodes,), the length of the shortest word below.
-    """
-
-    slots: Longs
-    ends: Bytes
-    shortest: Ints
 
 
 class Labels(NamedTuple):
@@ -95,154 +88,15 @@ class Scorers(NamedTuple):
     hot_weight: float
 
 
-class Beams(NamedTuple):
-    """Beams, the present ones and the next in turn, (2 * width,) each; last: -1 before the first frame."""
-
-    text: Ints
-    part: Ints
-    last: Ints
-    chain: Ints
-    first: Ints
-    end: Ints
-    logit: Doubles
-
-
-class PartNodes(NamedTuple):
-    """Parts of words. parent, char, length, hot, known: int32; ids, places: int32 (nodes, models): the word in each
-    model, -2 before it is looked up, and its node in each trie, -1 outside. score: what it adds while unfinished.
-    """
-
-    parent: Ints
-    char: Ints
-    length: Ints
-    hot: Ints
-    places: Ints
-    ids: Ints
-    score: Doubles
-    hash: ULongs
-
-
-class TextNodes(NamedTuple):
-    """Texts. word: the node of the last one; hot: how many are hotwords; raw: what the models add, hotwords left out.
-
-    recent: hash of the last words; states: int32 (nodes * size,); slots: hash -> node, a table of ``native.hashing``.
-    """
-
-    parent: Ints
-    word: Ints
-    hot: Ints
-    raw: Doubles
-    hash: ULongs
-    recent: ULongs
-    states: Ints
-    slots: Longs
-
-
-class FrameNodes(NamedTuple):
-    """Lists of word frames."""
-
-    parent: Ints
-    first: Ints
-    end: Ints
-
-
-class Candidates(NamedTuple):
-    """Candidates of a frame, and the table that merges them: hash, candidate, and in which frame it was written."""
-
-    source: Ints
-    label: Ints
-    case: Bytes
-    text: Ints
-    part: Ints
-    logit: Doubles
-    extra: Doubles
-    score: Doubles
-    order: Ints
-    spare: Ints
-    keys: ULongs
-    items: Ints
-    stamps: Ints
-
-
-class SearchArrays(NamedTuple):
-    """All arrays of one search. done: int32 (width,), scratch; spelled: uint8, scratch; mark: int32, scratch."""
-
-    counters: Longs
-    beams: Beams
-    words: PartNodes
-    texts: TextNodes
-    chains: FrameNodes
-    found: Candidates
-    done: Ints
-    spelled: Bytes
-    mark: Ints
-
-
-# Tries
-
-
-@kernel
-def count_nodes(codes: Ints, offsets: Longs) -> int:
-    """Return how many nodes a trie of sorted words has, the root included."""
-    nodes = 1
-    for word in range(len(offsets) - 1):
-        begin, stop = offsets[word], offsets[word + 1]
-        shared = 0
-        if word:
-            before, end = offsets[word - 1], offsets[word]
-            while before + shared < end and begin + shared < stop and codes[before + shared] == codes[begin + shared]:
-                shared += 1
-        nodes += stop - begin - shared
-    return nodes
-
-
-@kernel
-def fill_trie(trie: Trie, codes: Ints, offsets: Longs) -> None:
-    """Write the nodes of the words; slots, ends and shortest are zero."""
-    nodes = 1
-    for word in range(len(offsets) - 1):
-        length = np.int32(offsets[word + 1] - offsets[word])
-        node = 0
-        if trie.shortest[0] == 0 or length < trie.shortest[0]:
-            trie.shortest[0] = length
-        for at in range(offsets[word], offsets[word + 1]):
-            key = (np.int64(node) << CODE | codes[at]) + 1
-            slot = find_slot(trie.slots, key)
-            if trie.slots[slot] == 0:
-                trie.slots[slot], trie.slots[slot + 1] = key, nodes
-                nodes += 1
-            node = trie.slots[slot + 1]
-            if trie.shortest[node] == 0 or length < trie.shortest[node]:
-                trie.shortest[node] = length
-        trie.ends[node] = 1
-
-
-@inlined
-def child(trie: Trie, node: int, code: int) -> int:
-    """Return the node one character further, or -1."""
-    if node < 0:
-        return -1
-    key = (np.int64(node) << CODE | np.int64(code)) + 1
-    slot = find_slot(trie.slots, key)
-    return trie.slots[slot + 1] if trie.slots[slot] == key else -1
-
-
-@kernel
-def walk(trie: Trie, codes: Ints) -> int:
-    """Return the node of a beginning of a word, or -1."""
-    node = 0
-    for at in range(len(codes)):
-        node = child(trie, node, codes[at])
-    return node
-
-
 # Frames
 
 
 @kernel
-def likely_labels(logs: Doubles, least: float, labels: Ints, offsets: Longs) -> None:
-    """List the labels of each frame that are at least that likely, and the likeliest in any case."""
-    written = 0
+def likely_labels(logs: Doubles, least: float, labels: Ints, offsets: Longs) -> int:
+    """List the labels of each frame that are at least that likely, and the likeliest in any case; return how many a
+    frame has at most.
+    """
+    written, most = 0, 1
     offsets[0] = 0
     for frame in range(len(logs)):
         best = 0
@@ -254,6 +108,8 @@ def likely_labels(logs: Doubles, least: float, labels: Ints, offsets: Longs) -> 
                 labels[written] = label
                 written += 1
         offsets[frame + 1] = written
+        most = max(most, written - offsets[frame])
+    return most
 
 
 # Scores
@@ -428,7 +284,7 @@ def extend(
     mask = slots - 1
     for beam in range(size):
         search.done[beam] = -1
-    count = 0
+    count = np.int64(0)
     for at in range(first, last):
         label = likely[at]
         kind = labels.kind[label]
@@ -577,7 +433,9 @@ def add_word(labels: Labels, scorers: Scorers, search: SearchArrays, part: int, 
         words.hash[node] = spelled_hash(words.hash[part], labels.chars, at, at + 1)
         words.score[node] = 0.0
         if at == last - 1:
-            words.score[node] = part_score(scorers, search, node, labels.chars, 0, 0, False)
+            words.score[node] = part_score(
+                scorers, search, node, labels.chars, np.int64(0), np.int64(0), np.bool_(False)
+            )
         part = node
     return part
 
@@ -674,23 +532,6 @@ def advance(
     return len(logs)
 
 
-class FinishedBeams(NamedTuple):
-    """Beams with their ends, (width,): text and part as nodes, chain, frames of the part, row of the state, scores.
-
-    states: int32 ((width + 1) * size,).
-    """
-
-    text: Ints
-    part: Ints
-    chain: Ints
-    first: Ints
-    end: Ints
-    row: Ints
-    logit: Doubles
-    score: Doubles
-    states: Ints
-
-
 @kernel
 def finish(scorers: Scorers, search: SearchArrays, prune: float, most: int, out: FinishedBeams, counts: Longs) -> int:
     """Score the ends of texts; write the beams, best first, at most ``most``; return how many, or FULL.
@@ -703,7 +544,7 @@ def finish(scorers: Scorers, search: SearchArrays, prune: float, most: int, out:
     slots = 16
     while slots < 2 * counters[BEAMS]:
         slots *= 2
-    count = 0
+    count = np.int64(0)
     for beam in range(counters[BEAMS]):
         here = base + beam
         text, part = np.int64(beams.text[here]), np.int64(beams.part[here])
@@ -742,149 +583,3 @@ def finish(scorers: Scorers, search: SearchArrays, prune: float, most: int, out:
         out.row[at] = item
         counts[at, 0], counts[at, 1] = count_words(search, np.int64(out.text[at]), np.int64(out.part[at]))
     return kept
-
-
-# Reading results
-
-
-@inlined
-def count_words(search: SearchArrays, text: int, part: int) -> tuple[int, int]:
-    """Return how many words a beam has, and how many characters they have together."""
-    words, texts = search.words, search.texts
-    size = np.int64(words.length[part])
-    count = np.int64(size > 0)
-    while text:
-        count += 1
-        size += words.length[texts.word[text]]
-        text = np.int64(texts.parent[text])
-    return count, size
-
-
-@kernel
-def spell(
-    words: PartNodes,
-    texts: TextNodes,
-    chains: FrameNodes,
-    out: FinishedBeams,
-    counts: Longs,
-    lengths: Ints,
-    chars: Ints,
-    frames: Ints,
-) -> None:
-    """Write the words of beams: the length of each, its characters, and its first frame and the one after its last.
-
-    counts: int64 (beams, 2), words and characters of each; frames: int32 (words, 2).
-    """
-    row = place = np.int64(0)
-    for at in range(len(counts)):
-        text, part, chain = np.int64(out.text[at]), np.int64(out.part[at]), np.int64(out.chain[at])
-        row += counts[at, 0]
-        place += counts[at, 1]
-        to, write = row, place
-        last = words.length[part] > 0
-        for _ in range(counts[at, 0]):
-            to -= 1
-            node = part if last else np.int64(texts.word[text])
-            lengths[to] = words.length[node]
-            if last:
-                frames[to, 0], frames[to, 1] = out.first[at], out.end[at]
-            else:
-                frames[to, 0], frames[to, 1] = chains.first[chain], chains.end[chain]
-                chain = np.int64(chains.parent[chain])
-                text = np.int64(texts.parent[text])
-            last = False
-            for _ in range(words.length[node]):
-                write -= 1
-                chars[write] = words.char[node]
-                node = np.int64(words.parent[node])
-
-
-# Memory
-
-
-@inlined
-def renumber(mark: Ints, parents: Ints, count: int) -> int:
-    """Give the marked nodes new numbers, which replace the marks; unmarked ones have -1. The root stays."""
-    for node in range(count - 1, 0, -1):
-        if mark[node]:
-            mark[parents[node]] = 1
-    mark[0] = 1
-    used = 0
-    for node in range(count):
-        if mark[node]:
-            mark[node] = used
-            used += 1
-        else:
-            mark[node] = -1
-    return used
-
-
-@kernel
-def compact(search: SearchArrays) -> None:
-    """Drop all nodes that no beam needs."""
-    counters, beams, words, texts, chains, mark = (
-        search.counters, search.beams, search.words, search.texts, search.chains, search.mark
-    )  # fmt: skip
-    first = counters[TURN] * len(search.done)
-    last = first + counters[BEAMS]
-    mark[: counters[CHAINS]] = 0
-    for beam in range(first, last):
-        mark[beams.chain[beam]] = 1
-    used = renumber(mark, chains.parent, counters[CHAINS])
-    for node in range(counters[CHAINS]):
-        to = mark[node]
-        if to >= 0:
-            chains.parent[to] = mark[chains.parent[node]]
-            chains.first[to], chains.end[to] = chains.first[node], chains.end[node]
-    for beam in range(first, last):
-        beams.chain[beam] = mark[beams.chain[beam]]
-    counters[CHAINS] = used
-
-    mark[: counters[TEXTS]] = 0
-    for beam in range(first, last):
-        mark[beams.text[beam]] = 1
-    used = renumber(mark, texts.parent, counters[TEXTS])
-    size = len(texts.states) // len(texts.parent)
-    for node in range(counters[TEXTS]):
-        to = mark[node]
-        if to >= 0:
-            texts.parent[to], texts.word[to] = mark[texts.parent[node]], texts.word[node]
-            texts.hot[to], texts.raw[to] = texts.hot[node], texts.raw[node]
-            texts.hash[to], texts.recent[to] = texts.hash[node], texts.recent[node]
-            for item in range(size):
-                texts.states[to * size + item] = texts.states[node * size + item]
-    for beam in range(first, last):
-        beams.text[beam] = mark[beams.text[beam]]
-    counters[TEXTS] = used
-
-    mark[: counters[WORDS]] = 0
-    for beam in range(first, last):
-        mark[beams.part[beam]] = 1
-    for node in range(1, used):
-        mark[texts.word[node]] = 1
-    used = renumber(mark, words.parent, counters[WORDS])
-    for node in range(counters[WORDS]):
-        to = mark[node]
-        if to >= 0:
-            words.parent[to], words.char[to] = mark[words.parent[node]], words.char[node]
-            words.length[to], words.hot[to] = words.length[node], words.hot[node]
-            words.score[to], words.hash[to] = words.score[node], words.hash[node]
-            for model in range(words.ids.shape[1]):
-                words.ids[to, model], words.places[to, model] = words.ids[node, model], words.places[node, model]
-    for beam in range(first, last):
-        beams.part[beam] = mark[beams.part[beam]]
-    for node in range(1, counters[TEXTS]):
-        texts.word[node] = mark[texts.word[node]]
-    counters[WORDS] = used
-    index_texts(search)
-
-
-@kernel
-def index_texts(search: SearchArrays) -> None:
-    """Write the table of texts."""
-    texts = search.texts
-    texts.slots[:] = 0
-    for node in range(1, search.counters[TEXTS]):
-        key = np.int64(texts.hash[node] | np.uint64(1))
-        slot = find_slot(texts.slots, key)
-        texts.slots[slot], texts.slots[slot + 1] = key, node

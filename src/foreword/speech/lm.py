@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from foreword.arrays import Ints
+from foreword.arrays import Ints, frozen
 from foreword.errors import CTCInputError, SettingError, explained
 from foreword.ngram.arpa import looks_like_arpa, read_log10
 from foreword.ngram.kenlm import KenlmLM
@@ -33,7 +33,8 @@ from foreword.ngram.log10 import log10_of
 from foreword.ngram.model import NgramLM
 from foreword.ngram.smoothing import method
 from foreword.protocols import NextToken, TextModel
-from foreword.speech.kernels_decoding import AVERAGE_LENGTH, LN10, Trie, count_nodes, fill_trie, walk
+from foreword.speech.kernels_decoding import AVERAGE_LENGTH, LN10
+from foreword.speech.kernels_tries import Trie, count_nodes, fill_trie, walk
 from foreword.storage.folder import load
 from foreword.text.sources import read_lines
 from foreword.tokens.vocab import END
@@ -117,9 +118,7 @@ class KenlmWords:
         self.model = model
         self.order = model.order
         self.final = int(model.words.file_ids([END.encode()])[0])
-        data = model.model.data.view()
-        data.flags.writeable = False  # as a mapped file is: kernels are compiled for one of the two only
-        self.arrays = model.model._replace(data=data)
+        self.arrays = model.model._replace(data=frozen(model.model.data))
         self.starts = (model.null_state(), model.state_after_start())
 
     def __contains__(self, word: str) -> bool:

@@ -1,4 +1,6 @@
-"""The beam search of the CTC decoder, to be read: strings, dictionaries, and any language model.
+"""The beam search of the CTC decoder, to be read: strings, dictionaries, and any language model of words.
+
+``search.py`` is the textbook's search over symbols, exhaustive when wide enough; this one spells words, as follows.
 
 At every frame each beam is extended by each likely label. Beams that read alike, (text, part of a word, last label),
 are added up; the best by
@@ -16,6 +18,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,6 +86,7 @@ class PlainSearch:
         self._beams = [_Beam((), "", None, (), NO_FRAMES, 0.0)]
         self._break_next = False
         self._frame = 0
+        self._popped_hot = 0.0
 
     def read(self, logs: Doubles) -> None:
         """Read frames of log-probabilities, (T, V)."""
@@ -128,7 +132,7 @@ class PlainSearch:
         return self._scores[words]
 
     def _hot(self, words: tuple[str, ...]) -> float:
-        return self.hotwords.weight * sum(word in self.hotwords.words for word in words)
+        return self._popped_hot + self.hotwords.weight * sum(word in self.hotwords.words for word in words)
 
     def _part_score(self, part: str) -> float:
         if part and part not in self._parts:
@@ -145,13 +149,28 @@ class PlainSearch:
 
     def _distinct(self) -> Iterator[_Beam]:
         """Yield the beams that no better one equals in all that the language model remembers."""
-        remembered = max(1, (1 if self.model is None else self.model.order) - 1)
         seen = set()
         for beam in self._beams:
-            key = beam.words[-remembered:], beam.part, beam.last
+            key = beam.words[-self._remembered() :], beam.part, beam.last
             if key not in seen:
                 seen.add(key)
                 yield beam
+
+    def _remembered(self) -> int:
+        """Return how many words the language model looks back, at least one."""
+        return max(1, (1 if self.model is None else self.model.order) - 1)
+
+    def pop_settled(self) -> list[tuple[str, Frames]]:
+        """Return the words that all beams share, but for those that the language model looks back at, and forget them:
+        no frame can change them, and the texts of ``finish`` and of the next call begin after them.
+        """
+        count = _shared([beam.words for beam in self._beams]) - self._remembered()
+        count = max(0, min(count, _shared([beam.spans for beam in self._beams])))
+        words, spans = self._beams[0].words[:count], self._beams[0].spans[:count]
+        self._popped_hot = self._hot(words)
+        self._scores = {text[count:]: found for text, found in self._scores.items() if text[:count] == words}
+        self._beams = [beam._replace(words=beam.words[count:], spans=beam.spans[count:]) for beam in self._beams]
+        return list(zip(words, spans, strict=True))
 
     def finish(self, most: int | None = None) -> list[OutputBeam]:
         """Return the beams with the ends of their texts scored, best first; the search can go on after."""
@@ -173,6 +192,11 @@ class PlainSearch:
         score, state = self._text_score(beam.words)
         added, after = (0.0, None) if self.model is None else self.model.score(state, beam.part, is_last_word=True)
         return score + added + self._hot((*beam.words, beam.part)), after
+
+
+def _shared(lists: list[tuple[Any, ...]]) -> int:
+    """Return how many items all lists begin with alike."""
+    return sum(1 for _ in takewhile(lambda items: len(set(items)) == 1, zip(*lists, strict=False)))
 
 
 def _merged(beams: list[_Beam], key: Any) -> list[_Beam]:

@@ -21,7 +21,6 @@ from torch.nn.functional import linear, log_softmax, pad
 from foreword.arrays import Array, Doubles, Floats
 from foreword.checks import check_numbers
 from foreword.errors import InputError
-from foreword.measures.recognition import edits
 from foreword.nn.ctc import ctc_loss
 from foreword.nn.dropout import NO_DROPOUT, Dropout, locked_mask
 from foreword.nn.layers import lstm, reversing, turned
@@ -38,7 +37,7 @@ from foreword.training.task import BatchTask, Loss
 
 PARTS = ("input", "recurrent", "input_bias", "recurrent_bias")
 SIZES = ("bands", "units", "layers", "stack")
-OPTIONS: dict[str, Any] = {"augment": True, "stack": 3}
+OPTIONS: dict[str, Any] = {"augment": True, "stack": 2}
 TRAINED = ("epochs", "batch", "rate", "clip")
 
 Recordings = tuple[Sequence[Floats], Sequence[Sequence[int]]]
@@ -63,10 +62,10 @@ class Recogniser(NeuralModel[Recordings]):
     """
 
     TRAINING: ClassVar[Training] = Training(
-        epochs=24, batch=8, optimiser="adam", rate=4e-3, hold=0.5, last_rate=0.05, clip=1.0, weight_decay=0.0,
+        epochs=24, batch=16, optimiser="adam", rate=4e-3, hold=0.5, last_rate=0.05, clip=1.0, weight_decay=0.0,
         averages=(),
     )  # fmt: skip
-    DROPOUT: ClassVar[Dropout] = Dropout(words=0.0, input=0.0, between=0.1, output=0.1, recurrent=0.0)
+    DROPOUT: ClassVar[Dropout] = Dropout(words=0.0, input=0.0, between=0.2, output=0.2, recurrent=0.0)
     PLACES: ClassVar[tuple[str, ...]] = ("between", "output")
     DROPOUT_PLACES = PLACES
     NEEDS: ClassVar[str] = "(sounds, labels)"
@@ -76,7 +75,7 @@ class Recogniser(NeuralModel[Recordings]):
         symbols: int | None = None,
         *,
         bands: int = 26,
-        units: int = 64,
+        units: int = 96,
         layers: int = 1,
         dropout: Dropout | float | None = None,
         training: Training | None = None,
@@ -151,7 +150,7 @@ class Recogniser(NeuralModel[Recordings]):
             self.set_symbols(1 + max((max(labels, default=0) for labels in data[1]), default=0))
         task = RecogniserTask(self, *data)
         if valid is not None:
-            task.evaluate = self.evaluator(lambda: -error_rate(self.hear(valid[0]), valid[1]))
+            task.evaluate = self.evaluator(lambda: self.log_likelihood(*valid))
         return task
 
     def fingerprinted(self, data: Recordings) -> list[Array]:
@@ -168,6 +167,16 @@ class Recogniser(NeuralModel[Recordings]):
             with exact():
                 found.append(self.frame_logs(self.weights_, [sound])[0][:, 0].double().cpu().numpy())
         return found
+
+    def log_likelihood(self, sounds: Sequence[Floats], labels: Sequence[Sequence[int]]) -> float:
+        """Return the mean log-probability of the texts per symbol, which tells epochs apart that err equally often."""
+        total = 0.0
+        for logs, text in zip(self.logs(sounds), labels, strict=True):
+            steps, size = torch.tensor([len(logs)]), torch.tensor([len(text)])
+            wanted = torch.tensor([[*text]], dtype=torch.int64)
+            loss = ctc_loss(torch.from_numpy(logs).float()[:, None], wanted, steps, size, blank=self.blank)
+            total -= float(loss) / max(1, len(text))
+        return total / len(sounds)
 
     def hear(
         self, sounds: Sequence[Floats], *, width: int = 0, model: NextToken[Any] | None = None, weight: float = 1.0
@@ -263,8 +272,3 @@ class RecogniserTask(BatchTask):
         losses = ctc_loss(logs, wanted.t(), frames, sizes, blank=self.model.blank)
         losses = losses.where(losses.isfinite(), 0)  # a distorted recording may be too short for its text
         return Loss((losses / sizes.clamp(min=1)).mean() * run.scale)
-
-
-def error_rate(said: Sequence[Sequence[int]], wanted: Sequence[Sequence[int]]) -> float:
-    """Return the edit distance to the true symbols per true symbol."""
-    return sum(sum(edits(*pair)) for pair in zip(said, wanted, strict=True)) / max(1, sum(map(len, wanted)))

@@ -1,4 +1,7 @@
-"""Decoding CTC: labels from the frames' probabilities, with a language model or without.
+"""Decoding CTC: labels from the frames' probabilities, with a language model of the same symbols or without.
+
+This search adds up the alignments of each text, as the textbook has it; the one in ``plain.py`` spells words and keeps
+the rules of pyctcdecode, in which a beam is a text together with its last symbol.
 
 ``greedy`` takes the likeliest symbol of each frame. ``prefix_search`` adds up alignments: for every beginning of a text
 that it keeps it knows the chance of all alignments that read so and end in a blank, and of those that do not, which is

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from foreword.errors import InputError
-from foreword.measures.recognition import edits, word_errors
+from foreword.measures.recognition import edits, fewer_errors, word_errors
 
 
 def test_counted_by_hand() -> None:
@@ -49,6 +49,17 @@ def test_rate_and_interval() -> None:
     assert found.high == pytest.approx(0.1 + 1.96 * 0.028, abs=0.015)
     assert found.to_json()["wer"] == found.rate
     assert found.to_json()["accuracy"] == 0.8
+
+
+def test_a_difference_has_a_narrower_interval_than_its_rates() -> None:
+    said = [["a", "b"]] * 100
+    other = [["a", "b"]] * 60 + [["c", "c"]] * 40  # the same hard texts, of which the first mends five words
+    heard = [["a", "b"]] * 60 + [["a", "c"]] * 5 + [["c", "c"]] * 35
+    less, low, high = fewer_errors(heard, other, said)
+    assert less == pytest.approx(word_errors(other, said).rate - word_errors(heard, said).rate) == pytest.approx(0.025)
+    # Of 100 texts five differ by one word of two: a standard error of √(0.05 · 0.95 / 100) / 2 = 0.011.
+    assert (low, high) == pytest.approx((0.025 - 1.96 * 0.011, 0.025 + 1.96 * 0.011), abs=0.006)
+    assert fewer_errors(other, other, said) == (0.0, 0.0, 0.0)
 
 
 def test_bad_input() -> None:

@@ -91,7 +91,7 @@ def test_characters_as_symbols_and_the_usual_network() -> None:
     from foreword import CharacterTokenizer
 
     usual = SpeechRecogniser(CharacterTokenizer())
-    assert (usual.model.stack, usual.model.augment) == (3, True)
+    assert (usual.model.stack, usual.model.augment) == (2, True)
     small = SpeechRecogniser(CharacterTokenizer(), Recogniser(units=8, stack=1, epochs=1), hop=0.005).fit(some(4, 6))
     assert small.model.symbols == len(small.tokenizer.vocab)
     assert isinstance(small.transcribe([some(1, 7)[0].sound], width=0)[0], str)

@@ -6,6 +6,7 @@ import gc
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 
 from foreword.arrays import Doubles
 from foreword.errors import CTCInputError, SettingError
+from foreword.mix.combine import interpolate
+from foreword.neural.recurrent import MODEST, RecurrentLM
 from foreword.ngram.arpa import write_arpa
 from foreword.ngram.kenlm_writing import write_kenlm
 from foreword.ngram.log10 import log10_of
@@ -133,19 +136,31 @@ def test_frames_in_pieces_give_the_same_beams(decoder: BeamSearchDecoderCTC) -> 
 
 
 def test_a_long_stream_takes_no_more_memory(decoder: BeamSearchDecoderCTC) -> None:
+    """Words that all beams share leave the trees, and come back with the rest, or earlier by ``pop_settled``."""
     logs = decoder.log_probabilities(spoken("the dog and the cat sat on a log ", LETTERS, 1.0))
-    search = decoder.stream(BeamSettings(beam_width=20))
+    settings = BeamSettings(beam_width=20, prune_history=True)
+    search, live = decoder.stream(settings), decoder.stream(settings)
+    plain, popped = (
+        PlainSearch(decoder._alphabet, decoder._language_model, HotwordScorer(), settings) for _ in range(2)
+    )
     assert isinstance(search, BeamSearch)
-    sizes = []
+    assert isinstance(live, BeamSearch)
+    sizes, words, others = [], [], []
     for _ in range(60):
-        search.read(logs)
+        for each in (search, live, plain, popped):
+            each.read(logs)
         sizes.append([len(search.words.parent), len(search.texts.parent), len(search.chains.parent)])
-    # 5,940 frames, with some nodes for each if none were dropped: the trees grow with the letters that were said.
-    assert sizes[-1][0] <= 4 * 60 * 25
-    assert max(sizes[-1][1:]) <= 4 * 60 * 8
-    said = search.finish(1)[0].text.split()
-    assert len(said) == 60 * 9
-    assert said[-3:] == ["on", "a", "log"]
+        words += live.pop_settled()
+        others += popped.pop_settled()
+    assert sizes[-1] == sizes[5]
+    whole = search.finish()
+    assert_same(whole, plain.finish())
+    assert [beam.lm_state for beam in whole] == [beam.lm_state for beam in plain.finish()]
+    assert len(whole[0].text_frames) == 60 * 9
+    for earlier, rest in ((words, live.finish()[0]), (others, popped.finish()[0])):
+        assert 2 <= len(rest.text_frames) < 20
+        assert earlier + rest.text_frames == whole[0].text_frames
+        assert rest.lm_score == pytest.approx(whole[0].lm_score, abs=1e-9)
 
 
 def test_silence_takes_no_memory(decoder: BeamSearchDecoderCTC) -> None:
@@ -401,6 +416,20 @@ def test_a_second_pass_with_another_model(ngram: NgramLM) -> None:
     assert rescored(beams, text_model, weight=0.7, bonus=0.5, replace=True) == again
     with pytest.raises(CTCInputError, match="a str is not a language model"):
         rescored(beams, "model")  # type: ignore[arg-type]
+
+
+def test_an_lstm_or_a_mixture_in_the_second_pass_mends_texts(ngram: NgramLM) -> None:
+    training = replace(MODEST, batch=4, epochs=60, rate=2e-2)
+    lstm = RecurrentLM("lstm", embedding=16, hidden=16, training=training)
+    lstm.fit(Corpus.from_texts(SENTENCES, WordTokenizer().fit(SENTENCES)))
+    decoder = build_ctcdecoder(LETTERS)
+    lists = [decoder.decode_beams(spoken(text, LETTERS, 1.5, seed)) for seed, text in enumerate(SENTENCES)]
+
+    def right(found: list[list[OutputBeam]]) -> int:
+        return sum(beams[0].text == text for beams, text in zip(found, SENTENCES, strict=True))
+
+    for model in (lstm, interpolate([lstm, ngram])):
+        assert right([rescored(beams, model) for beams in lists]) > right(lists)
 
 
 def test_weights_are_tuned_on_known_texts(ngram: NgramLM, words: list[str]) -> None:
