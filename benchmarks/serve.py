@@ -32,7 +32,7 @@ TITLE = "The server"
 HOW = (
     "One process of `foreword serve` on one core, 64 clients (wrk) on another, each with one connection, a different "
     "text of 20 words each time. Requests a second are by the server's CPU time, which other work on the machine "
-    "hardly changes; p99 is on the wall. Together: `--batch 64` against `--batch 1`, two servers in turn, networks of "
+    "hardly changes; p99 is on the wall. Together: `batch=64` against `batch=1`, two servers in turn, networks of "
     "200 units; the ratio is that of requests a second."
 )
 
@@ -165,7 +165,8 @@ def scores(model: Path, texts: list[str], requests: int) -> Row:
 
 def together(model: Path, route: str, about: str, texts: list[str], quick: bool) -> Row:
     ratios, rates = [], list[tuple[float, float]]()
-    with serving(model, "--batch", "64") as many, serving(model, "--batch", "1", "--wait", "0") as one:
+    alone = ("--set", "batch=1", "--set", "wait=0", "--set", "queue=60000")  # all of them wait
+    with serving(model) as many, serving(model, *alone) as one:
         for server, port in (many, one):
             load(server, port, model.name, route, texts, 1.0)
         for number in range(2 if quick else 5):

@@ -61,12 +61,16 @@ def test_sigterm_finishes_what_has_begun(folder: Path, tmp_path: Path) -> None:
     with serving(str(folder), "--log", str(log)) as (server, address):
         body = {"model": "wiki", "prompt": "the", "max_tokens": 500, "stream": True, "temperature": 5.0}
         found: list[httpx.Response] = []
+        refused: list[str] = []
 
         def stream() -> None:
             for seed in range(50):
                 try:
                     found.append(httpx.post(f"{address}api/generate", json={**body, "seed": seed}, timeout=30))
-                except httpx.ConnectError:  # the door is shut
+                except (httpx.ConnectError, httpx.ReadError):  # the door is shut
+                    return
+                except httpx.RemoteProtocolError as error:  # it was shut before the request came in
+                    refused.append(str(error))
                     return
 
         asking = threading.Thread(target=stream)
@@ -77,6 +81,7 @@ def test_sigterm_finishes_what_has_begun(folder: Path, tmp_path: Path) -> None:
         assert server.wait(20) == 0
         asking.join(10)
         assert all(answer.text.endswith('data: {"done": true}\n\n') for answer in found)
+        assert all("without sending a response" in error for error in refused)  # no answer is cut in its middle
     lines = log.read_text().splitlines()
     assert len([line for line in lines if " POST /api/generate 200 " in line]) >= len(found)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -12,10 +14,14 @@ import httpx
 import pytest
 
 from foreword.errors import ForewordError, InputError
+from foreword.ngram.model import NgramLM
+from foreword.pipeline.language import TextLM
 from foreword.serve.answers import WORK, TooLongError
-from foreword.serve.batches import Batcher
+from foreword.serve.batches import Batcher, BusyError, generated
+from foreword.serve.bodies import AskGenerate
 from foreword.serve.limits import Limits
-from foreword.serve.registry import Registry
+from foreword.serve.registry import Entry, Registry, entry_of
+from foreword.tokens.words import WordTokenizer
 
 from .conftest import Running
 
@@ -92,7 +98,77 @@ def test_ever_new_options_leave_nothing_behind(registry: Registry) -> None:
             await batcher.ask(registry["ngram"], "score", ["the"])
 
     in_loop(ask)
-    assert len(batcher._queues[registry["ngram"]]) == 1
+    assert batcher._queues[registry["ngram"]] == {}
+
+
+def test_a_model_that_was_replaced_is_freed(texts: list[str]) -> None:
+    """A queue kept the model of each earlier version: sixty replacements took 800 MB."""
+    batcher = Batcher()
+
+    def asked() -> weakref.ref[Entry]:
+        entry = entry_of("a", TextLM(WordTokenizer(), NgramLM(2)).fit(texts))
+        in_loop(lambda: batcher.ask(entry, "score", ["the"]))
+        in_loop(lambda: batcher.ask(entry, "next", ["the"], k=2, temperature=1.0))
+        return weakref.ref(entry)
+
+    entry = asked()
+    gc.collect()
+    assert entry() is None
+
+
+def test_who_would_wait_for_several_batches_is_refused(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One full batch may wait, however slow the model is; what comes then is told to come back."""
+    gate = threading.Event()
+
+    def waiting(entry: Any, texts: Any, options: Any, most: int) -> list[Any]:
+        gate.wait(5)
+        return [{} for _ in texts]
+
+    monkeypatch.setitem(WORK, "score", waiting)
+
+    async def asking() -> list[Any]:
+        batcher = Batcher(Limits(batch=4))
+        asked = [asyncio.ensure_future(batcher.ask(registry["lstm"], "score", ["a"]))]
+        await asyncio.sleep(0.05)  # it is being computed
+        (queue,) = batcher._queues[registry["lstm"]].values()
+        queue.seconds = 1.0
+        asked += [asyncio.ensure_future(batcher.ask(registry["lstm"], "score", ["a"])) for _ in range(6)]
+        await asyncio.sleep(0)
+        gate.set()
+        found: list[Any] = await asyncio.gather(*asked, return_exceptions=True)
+        batcher.close()
+        return found
+
+    assert [type(each) for each in in_loop(asking)] == [list] * 5 + [BusyError] * 2
+
+
+def test_many_texts_are_generated_in_shorter_turns(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: list[float] = []
+
+    def taking(entry: Any, asked: Any, stream: Any, most: int, turn: float) -> Any:
+        turns.append(turn)
+        return iter(()), ["a"], False
+
+    monkeypatch.setattr("foreword.serve.batches._take_turn", taking)
+
+    async def asking(count: int) -> None:
+        batcher = Batcher(Limits(queue=0.1))
+        asked = AskGenerate.model_validate({"model": "ngram", "prompt": ""})
+        streams = [generated(batcher, registry["ngram"], asked) for _ in range(count)]
+        await asyncio.gather(*(anext(stream) for stream in streams))
+        await asyncio.gather(*(anext(stream) for stream in streams))
+        assert batcher.generating == count
+        for stream in streams:
+            await stream.aclose()  # type: ignore[attr-defined]
+        assert batcher.generating == 0
+        batcher.close()
+
+    in_loop(lambda: asking(2))
+    assert turns[-1] == 0.02
+    in_loop(lambda: asking(50))
+    assert turns[-1] == pytest.approx(0.002)
+    in_loop(lambda: asking(200))
+    assert turns[-1] == 0.001
 
 
 def test_one_bad_question_harms_no_other(registry: Registry) -> None:

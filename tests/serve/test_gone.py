@@ -36,7 +36,7 @@ def computed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def served(registry: Registry) -> Iterator[Running]:
-    served = Running(registry, limits=Limits(seconds=20, batch=1))
+    served = Running(registry, limits=Limits(seconds=20, batch=1, queue=60))
     yield served
     served.close()
 
@@ -67,7 +67,7 @@ def test_a_client_that_has_gone_is_not_answered(served: Running, registry: Regis
 
 
 def test_what_is_asked_too_late_is_not_computed(registry: Registry, computed: list[str]) -> None:
-    served = Running(registry, limits=Limits(seconds=0.3, batch=1))
+    served = Running(registry, limits=Limits(seconds=0.3, batch=1, queue=60))
     try:
         with registry[MODEL].lock, ThreadPoolExecutor(2) as pool:
             bodies = [{"model": MODEL, "text": "one"}, {"model": MODEL, "text": "two", "k": 2}]

@@ -13,7 +13,8 @@ import pytest
 from tests.refusals import refused
 
 from foreword.serve.answers import WORK
-from foreword.serve.limits import Limits
+from foreword.serve.connection import Request
+from foreword.serve.limits import Access, Admission, Limits
 from foreword.serve.registry import Registry
 
 from .conftest import Running
@@ -117,6 +118,36 @@ def test_too_many_at_once(tight: Running, slow: threading.Event) -> None:
     assert httpx.get(f"{tight.address}/health").json() == {"status": "alive"}
 
 
+def test_fewer_are_admitted_while_the_event_loop_is_late() -> None:
+    admission = Admission(Limits(at_once=256, queue=0.1))
+    assert admission.allowed == 64
+    for _ in range(60):
+        admission.observe(0.001)
+    assert admission.allowed == 256
+    admission.observe(0.03)  # five such turns are more than a tenth of a second
+    assert admission.allowed == 128
+    for _ in range(9):
+        admission.observe(1.0)
+    assert admission.allowed == 64
+
+
+def test_a_request_too_many_is_refused_before_its_body_is_parsed(registry: Registry) -> None:
+    """A thousand clients waited up to eight seconds for answers; now most are told at once to come back."""
+    served = Running(registry)
+    try:
+        served.service.admission.allowed = served.service.admission.least = 0
+        served.service.admission.limits = Limits(queue=1e-9)  # late for ever
+        for content in (b"{}", b"this is no JSON"):  # on one connection, which stays open
+            answer = served.client.post("/api/score", content=content, headers={"content-type": "application/json"})
+            assert "requests are being answered" in refused(answer, 503)
+            assert answer.headers["retry-after"] == "1"
+            assert "connection" not in answer.headers
+        assert served.client.get("/health").status_code == 200
+        assert served.service.metrics.in_flight == 0
+    finally:
+        served.close()
+
+
 def test_a_token_for_everything_but_signs_of_life(registry: Registry) -> None:
     served = Running(registry, token="open-sesame")
     try:
@@ -139,6 +170,21 @@ def test_a_token_for_everything_but_signs_of_life(registry: Registry) -> None:
             assert served.client.get(path).status_code == 200
     finally:
         served.close()
+
+
+def test_tokens_are_compared_in_constant_time(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = list[bytes]()
+
+    def comparing(given: bytes, wanted: bytes) -> bool:
+        compared.append(given)
+        return given == wanted
+
+    monkeypatch.setattr("foreword.serve.limits.hmac.compare_digest", comparing)
+    access = Access("a-long-token")
+    for token, allowed in (("a-long-tokeN", False), ("a-long-token", True)):
+        request = Request("GET", "/", "", {"host": "x", "authorization": f"Bearer {token}"}, True, True)
+        assert (access.refused(request) is None) == allowed
+    assert {b"a-long-tokeN", b"a-long-token"} <= set(compared)
 
 
 def test_pages_from_elsewhere_and_other_names(running: Running) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from foreword.fasttext.vectors import FastText
 from foreword.kinds import KINDS
+from foreword.serve.registry import Registry, entry_of
 from foreword.speech.wav import read_wav, write_wav
 
 from .conftest import RECORDING, Running
@@ -106,6 +108,13 @@ def test_elmo_tells_a_word_by_its_sentence(running: Running, models: dict[str, A
     for each, rows in zip(found, wanted, strict=True):
         np.testing.assert_allclose(each["vectors"], rows, atol=1e-5)
     assert found[0]["vectors"][1] != found[1]["vectors"][1]
+
+
+def test_word_vectors_are_built_once_for_all_requests(registry: Registry) -> None:
+    """A trained fastText model computed the vectors of all its words again for each request, on the event loop."""
+    trained = FastText(4, epochs=1, buckets=50).fit(registry["ngram"].model.corpus(["a b c"]))
+    entry = entry_of("trained", trained)
+    assert entry.vectors is entry.vectors
 
 
 def test_nearest_words_and_analogies(running: Running, models: dict[str, Any]) -> None:

@@ -39,12 +39,13 @@ TokenOption: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """What ``--set`` can change of a server. Sizes are in bytes or tokens, times in seconds, but ``wait``."""
+    """What ``--set`` can change of a server. Sizes are in bytes or tokens; ``queue`` and ``wait`` in milliseconds."""
 
     max_body: int = 1 << 20
     max_tokens: int = 20_000
     max_requests: int = 256
     timeout: float = 30.0
+    queue: float = 100.0
     batch: int = 64
     wait: float = 2.0
     grace: float = 10.0
@@ -56,11 +57,11 @@ class ServerSettings:
 
         check_numbers(self, "max_body", "max_tokens", "max_requests", least=1)
         check_numbers(self, "timeout", above=0, most=86_400)
-        for name, least, most in (("batch", 1, 4096), ("wait", 0, 1000), ("grace", 1, 3600)):
+        for name, least, most in (("batch", 1, 4096), ("queue", 1, 60_000), ("wait", 0, 1000), ("grace", 1, 3600)):
             check_numbers(self, name, least=least, most=most)
         return Limits(
             body=self.max_body, tokens=self.max_tokens, seconds=self.timeout, at_once=self.max_requests,
-            batch=self.batch, wait=self.wait / 1000,
+            queue=self.queue / 1000, batch=self.batch, wait=self.wait / 1000,
         )  # fmt: skip
 
 
@@ -91,8 +92,9 @@ def serve(
     wait for the same network are computed in one batch.
 
     The settings are max_body (bytes of a request, 1048576), max_tokens (of a text, 20000), max_requests (at once, 256),
-    timeout (seconds for an answer, 30), batch (texts that a network reads together, 64), wait (milliseconds that a text
-    waits for others, 2) and grace (seconds to finish requests at the end, 10).
+    timeout (seconds for an answer, 30), queue (milliseconds that a request may wait for those before it, 100), batch
+    (texts that a network reads together, 64), wait (milliseconds that a text waits for others, 2) and grace (seconds to
+    finish requests at the end, 10).
     """
     needs_server("a server")
 

@@ -48,6 +48,10 @@ class OutOfTimeError(ForewordError):
         super().__init__(f"there was no answer after {seconds:g} seconds: ask for less, or when it is quieter")
 
 
+class BusyError(ForewordError):
+    """A request that would wait too long for those before it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pending:
     """A request that waits. size: characters of its questions."""
@@ -65,6 +69,7 @@ class Batcher:
         self.metrics = Metrics() if metrics is None else metrics
         self.threads = ThreadPoolExecutor(max(2, os.cpu_count() or 1), "foreword-work")
         self.closing = False
+        self.generating = 0  # texts that are being generated
         self._queues: WeakKeyDictionary[Entry, dict[Any, Queue]] = WeakKeyDictionary()
 
     async def ask(self, entry: Entry, ability: str, questions: Sequence[Any], **options: Any) -> list[Any]:
@@ -112,9 +117,13 @@ class Queue:
         self.cheap = entry.is_cheap(ability)
         self.pending: list[Pending] = []
         self.busy = False
+        self.seconds = 0.0  # of a batch, averaged over the last few
 
     def put(self, questions: Sequence[Any]) -> asyncio.Future[list[Any]]:
         """Queue a request; the future gets its answers."""
+        before = sum(len(each.questions) for each in self.pending) if self.seconds else 0
+        if before // self.batcher.limits.batch * self.seconds > self.batcher.limits.queue:
+            raise BusyError(f"{before} texts wait for {self.entry.name!r} already: ask again in a moment")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[list[Any]] = loop.create_future()
         size = sum(len(each) for each in questions)
@@ -148,8 +157,9 @@ class Queue:
                 self.entry.lock.release()
             self._deliver(batch, answers)
             return
+        began = time.monotonic()
         work = asyncio.get_running_loop().run_in_executor(self.batcher.threads, self._compute_locked, batch)
-        work.add_done_callback(lambda done: self._finished(batch, done))
+        work.add_done_callback(lambda done: self._finished(batch, done, time.monotonic() - began))
 
     def _pop_batch(self) -> list[Pending]:
         """Take the first requests off the queue, without those whose clients have gone."""
@@ -165,7 +175,8 @@ class Queue:
         self.pending.clear()
         return batch
 
-    def _finished(self, batch: list[Pending], done: asyncio.Future[list[list[Answer]]]) -> None:
+    def _finished(self, batch: list[Pending], done: asyncio.Future[list[list[Answer]]], seconds: float) -> None:
+        self.seconds += (seconds - self.seconds) / 4
         error = None if done.cancelled() else done.exception()
         if error is not None or done.cancelled():
             answers: list[list[Answer]] = [[ForewordError("the server is closing")] for _ in batch]
@@ -191,10 +202,9 @@ class Queue:
             asyncio.get_running_loop().call_soon(self._gather, asyncio.get_running_loop())
 
     def _rest(self) -> None:
-        """Wait for the next request; a queue with options is dropped, because a client can choose ever new ones."""
+        """Be dropped until the next request: clients choose ever new options, and a queue keeps its model in memory."""
         self.busy = False
-        if self.options:
-            self.batcher.drop(self)
+        self.batcher.drop(self)
 
     def _compute_locked(self, batch: list[Pending]) -> list[list[Answer]]:
         with self.entry.lock:
@@ -218,8 +228,8 @@ class Queue:
 
 # Generating
 
-TURN = 0.02
-"""Seconds that one request generates before the next one may."""
+TURN, SHORTEST = 0.02, 0.001
+"""Seconds that one request generates before the next one may: at most, and at least where many take their turns."""
 
 
 async def generated(batcher: Batcher, entry: Entry, asked: AskGenerate) -> AsyncIterator[list[str]]:
@@ -228,24 +238,29 @@ async def generated(batcher: Batcher, entry: Entry, asked: AskGenerate) -> Async
     until = time.monotonic() + batcher.limits.seconds
     loop = asyncio.get_running_loop()
     stream: Iterator[str] | None = None
-    while True:
-        if time.monotonic() > until:
-            raise OutOfTimeError(batcher.limits.seconds)
-        stream, some, ended = await loop.run_in_executor(
-            batcher.threads, _take_turn, entry, asked, stream, batcher.limits.tokens
-        )  # fmt: skip
-        yield some
-        if ended:
-            return
+    batcher.generating += 1
+    try:
+        while True:
+            if time.monotonic() > until:
+                raise OutOfTimeError(batcher.limits.seconds)
+            turn = min(TURN, max(SHORTEST, batcher.limits.queue / batcher.generating))
+            stream, some, ended = await loop.run_in_executor(
+                batcher.threads, _take_turn, entry, asked, stream, batcher.limits.tokens, turn
+            )  # fmt: skip
+            yield some
+            if ended:
+                return
+    finally:
+        batcher.generating -= 1
 
 
 def _take_turn(
-    entry: Entry, asked: AskGenerate, stream: Iterator[str] | None, most: int
+    entry: Entry, asked: AskGenerate, stream: Iterator[str] | None, most: int, turn: float
 ) -> tuple[Iterator[str], list[str], bool]:
-    """Generate for ``TURN`` seconds; return the stream, its new pieces, and whether it has ended."""
+    """Generate for ``turn`` seconds; return the stream, its new pieces, and whether it has ended."""
     with entry.lock:
         stream = _start_stream(entry, asked, most) if stream is None else stream
-        until, some = time.monotonic() + TURN, list[str]()
+        until, some = time.monotonic() + turn, list[str]()
         for piece in stream:
             some.append(piece)
             if time.monotonic() > until:

@@ -62,7 +62,8 @@ JSON = "application/json"
 class Request:
     """One request. headers: names in lower case; size: bytes of the body, those over the limit included.
 
-    chunks: whether the client takes a chunked answer; counted: whether it is among the requests in flight.
+    chunks: whether the client takes a chunked answer; counted: whether it is among the requests in flight; began: when
+    its head, and then the whole of it, was there.
     """
 
     method: str
@@ -91,6 +92,7 @@ class Application(Protocol):
 
     limits: Limits
 
+    def admit(self, request: Request, /) -> Response | None: ...
     def answer(self, request: Request, /) -> Awaitable[Response]: ...
     def record(self, request: Request | None, status: int, sent: int = 0) -> None: ...
 
@@ -183,7 +185,7 @@ class Connection(asyncio.Protocol):
             longest._refuse(None, CROWDED)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came, unless a request waits already."""
+        """Parse received data, unless a request is pending already."""
         if self.unparsed or not self._may_parse():
             self.unparsed += data
             self.transport.pause_reading()
@@ -282,11 +284,15 @@ class Connection(asyncio.Protocol):
             self._parts.clear()
 
     def on_message_complete(self) -> None:
-        """Queue the request, and answer it unless another is being answered."""
+        """Refuse the request at once if it is one too many; else answer it, after those before it."""
         assert self.arriving is not None
-        self.arriving.body = b"".join(self._parts)
-        self.queue.append(self.arriving)
-        self.arriving = None
+        request, self.arriving = self.arriving, None
+        request.began = perf_counter()
+        if self.task is None and self.writable.is_set() and (response := self._refusal(request)) is not None:
+            self._refuse(request, response, close=self.closing or self.crowded or not request.keep_alive)
+            return
+        request.body = b"".join(self._parts)
+        self.queue.append(request)
         if self.task is None:
             self.task = asyncio.get_running_loop().create_task(self._answer_queue())
 
@@ -312,10 +318,7 @@ class Connection(asyncio.Protocol):
         status = GONE
         sent = 0
         try:
-            if self.crowded and request.path not in OPEN:
-                response = CROWDED
-            else:
-                response = await self.app.answer(request)
+            response = self._refusal(request) or await self.app.answer(request)
             close = self.closing or self.crowded or not request.keep_alive
             if not self.writable.is_set():
                 await self.writable.wait()
@@ -339,12 +342,18 @@ class Connection(asyncio.Protocol):
         finally:
             self.app.record(request, status, sent)
 
-    def _refuse(self, request: Request | None, response: Response) -> None:
-        """Write a refusal that no route gives, and close."""
+    def _refusal(self, request: Request) -> Response | None:
+        """Return the refusal of a request where there are too many, before anything of its body is parsed."""
+        return CROWDED if self.crowded and request.path not in OPEN else self.app.admit(request)
+
+    def _refuse(self, request: Request | None, response: Response, close: bool = True) -> None:
+        """Write a refusal that no route gives."""
         assert isinstance(response.body, bytes)
-        self.app.record(request, response.status)
-        self.transport.write(_head(response, f"content-length: {len(response.body)}", close=True) + response.body)
-        self.transport.close()
+        self.app.record(request, response.status, len(response.body))
+        head = _head(response, f"content-length: {len(response.body)}", close)
+        self.transport.write(head if request is not None and request.method == "HEAD" else head + response.body)
+        if close:
+            self.transport.close()
 
     # Time
 

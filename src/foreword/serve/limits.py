@@ -36,8 +36,8 @@ class Limits:
     """The limits of one server.
 
     body: bytes of a request; tokens: of one text; seconds: until an answer is there; arrival: seconds until a request
-    is there; at_once: requests being answered; connections: open sockets.
-    batch: texts computed together; wait: seconds that a text waits for others.
+    is there; at_once: requests being answered; connections: open sockets; queue: seconds that a request should wait
+    for those before it at most. batch: texts computed together; wait: seconds that a text waits for others.
     """
 
     body: int = 1 << 20
@@ -46,12 +46,35 @@ class Limits:
     arrival: float = 10.0
     at_once: int = 256
     connections: int = 900
+    queue: float = 0.1
     batch: int = 64
     wait: float = 0.002
 
     def __post_init__(self) -> None:
         check_numbers(self, "body", "tokens", "at_once", "connections", "batch", least=1)
-        check_numbers(self, "seconds", "arrival", above=0, most=86_400)
+        check_numbers(self, "seconds", "arrival", "queue", above=0, most=86_400)
+
+
+class Admission:
+    """How many requests may be in flight: as many as the event loop answers within ``Limits.queue`` seconds.
+
+    A request takes about five turns of the loop. ``observe`` is told several times a second how late the loop is: when
+    a turn takes more than a fifth of the time, half as many are admitted, else a tenth more, as TCP does. ``LEAST`` are
+    always let in.
+    """
+
+    TURNS, LEAST = 5, 64
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.allowed = self.least = min(self.LEAST, limits.at_once)
+
+    def observe(self, late: float) -> None:
+        """Adapt the limit. late: seconds that a timer of the event loop was late."""
+        if late * self.TURNS > self.limits.queue:
+            self.allowed = max(self.allowed // 2, self.least)
+        else:
+            self.allowed = min(self.allowed + self.allowed // 10 + 1, self.limits.at_once)
 
 
 class Refusal(NamedTuple):

@@ -75,7 +75,7 @@ class Metrics:
                 f'foreword_requests_total{{method="{method}",route="{_safe(route)}",status="{status}"}} {count}'
                 for (method, route, status), count in sorted(self.requests.items())
             ),
-            *_about("foreword_request_seconds", "histogram", "How long requests took, from head to last byte."),
+            *_about("foreword_request_seconds", "histogram", "How long requests took once they had arrived."),
             *(
                 line
                 for route, seconds in sorted(self.seconds.items())

@@ -38,8 +38,9 @@ class Entry:
     """A model and what it is called. task: "text", "vectors", "tags", "translate" or "other", by what it can be asked.
 
     kind: as in ``KINDS``; can: the names of the routes that take it.
-    steps: the version of a language model that is fastest for one token at a time. lock: held while the model
-    computes, because kernels write into its buffers.
+    steps: the version of a language model that is fastest for one token at a time. words: its word vectors, which a
+    trained model builds anew whenever it is asked for them. lock: held while the model computes, because kernels write
+    into its buffers.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Entry:
     kind: str
     can: tuple[str, ...]
     steps: NextToken[Any] | None = None
+    words: WordVectors | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -61,10 +63,9 @@ class Entry:
     @property
     def vectors(self) -> WordVectors:
         """Return the word vectors of the model; raise an InputError if it has none."""
-        found = vectors_of(self.model)
-        if found is None:
+        if self.words is None:
             raise InputError(f"{self.name} has no word vectors: its kind is {self.kind}")
-        return found
+        return self.words
 
     def check(self, ability: str) -> None:
         """Raise a CannotError if the model does not have this ability."""
@@ -147,7 +148,8 @@ def entry_of(name: str, model: Any, title: str | None = None) -> Entry:
             inner.threads = 1  # a short text is scored sooner than a thread begins
     kind = kinds.of(model)
     task = next((TASKS[ability] for ability in kind.abilities if ability in TASKS), "other")
-    return Entry(name, title or name, model, task, kind.name, kind.abilities, steps)
+    words = vectors_of(model) if {"embed", "nearest"} & set(kind.abilities) else None
+    return Entry(name, title or name, model, task, kind.name, kind.abilities, steps, words)
 
 
 def vectors_of(model: Any) -> WordVectors | None:

@@ -21,10 +21,10 @@ from foreword.errors import ForewordError
 from foreword.pipeline.language import TextLM
 from foreword.serve import bodies
 from foreword.serve.answers import TooLongError, TooManyNumbersError
-from foreword.serve.batches import Batcher, OutOfTimeError, events, generated
+from foreword.serve.batches import Batcher, BusyError, OutOfTimeError, events, generated
 from foreword.serve.bodies import Asked, AskGenerate, AskModel, Results, openapi
 from foreword.serve.connection import JSON, Request, Response, json_parts, json_response, refusal, too_large
-from foreword.serve.limits import OPEN, Access, Limits
+from foreword.serve.limits import OPEN, Access, Admission, Limits
 from foreword.serve.metrics import CONTENT_TYPE, AccessLog, Metrics
 from foreword.serve.registry import Entry, NotYetError, Registry, UnknownModelError
 
@@ -43,7 +43,7 @@ class BodyError(ForewordError):
 
 STATUS: dict[type[ForewordError], int] = {
     UnknownModelError: 404, TooLongError: 422, TooManyNumbersError: 422, BodyError: 422, NotYetError: 503,
-    OutOfTimeError: 504,
+    BusyError: 503, OutOfTimeError: 504,
 }  # fmt: skip
 """Statuses of errors; 400 for any other that the client can put right."""
 
@@ -108,6 +108,7 @@ class Service:
         self.registry, self.title = registry, title
         self.limits = Limits() if limits is None else limits
         self.metrics = Metrics()
+        self.admission = Admission(self.limits)
         self.batcher = Batcher(self.limits, self.metrics)
         self.access = Access(token)
         self.access_log = AccessLog(log)
@@ -129,8 +130,6 @@ class Service:
 
     async def answer(self, request: Request) -> Response:
         """Answer a request, whatever it is."""
-        self.metrics.in_flight += 1
-        request.counted = True
         try:
             response = self._refused(request) or await self._routed(request)
         except ForewordError as error:
@@ -145,12 +144,20 @@ class Service:
             headers = (*headers, ("set-cookie", cookie))
         return response._replace(headers=(*response.headers, *headers))
 
+    def admit(self, request: Request) -> Response | None:
+        """Count a request among those in flight; return a refusal instead if there are too many."""
+        if request.counted:
+            return None
+        if self.metrics.in_flight >= self.admission.allowed and request.path not in OPEN:
+            return refusal(503, f"{self.admission.allowed} requests are being answered already: ask again in a moment")
+        self.metrics.in_flight += 1
+        request.counted = True
+        return None
+
     def _refused(self, request: Request) -> Response | None:
         found = self.access.refused(request)
         if found is not None:
             return refusal(*found)
-        if self.metrics.in_flight > self.limits.at_once and request.path not in OPEN:
-            return refusal(503, f"{self.limits.at_once} requests are being answered already: ask again in a moment")
         if request.size > self.limits.body:
             return too_large(self.limits)
         return None
@@ -210,9 +217,11 @@ def _add_own_routes(service: Service) -> None:
     schemas: dict[object, Response] = {}
 
     async def health() -> Any:
+        """Report that the process answers."""
         return {"status": "alive"}
 
     async def ready() -> Any:
+        """Report whether requests are accepted."""
         if batcher.closing:
             return refusal(503, "the server is closing")
         if registry.coming:
@@ -220,15 +229,19 @@ def _add_own_routes(service: Service) -> None:
         return {"status": "ready"}
 
     async def metrics() -> Response:
+        """Return the counters as text."""
         return Response(service.metrics.text().encode(), content_type=CONTENT_TYPE)
 
     async def models() -> Any:
+        """List the loaded models."""
         return [about(entry) for entry in registry.entries()]
 
     async def docs() -> Response:
+        """Return the page that documents the routes."""
         return Response(page, content_type=HTML)
 
     async def schema() -> Response:
+        """Return the OpenAPI schema of the models loaded now."""
         there = tuple((entry.name, entry.can) for entry in registry.entries())
         if there not in schemas:  # the schema names the models that each route takes at the moment
             schemas.clear()
@@ -272,6 +285,8 @@ def _add_model_routes(service: Service) -> None:
     registry, batcher = service.registry, service.batcher
 
     def batched(ability: str) -> Handler:
+        """Return the handler that asks models for one ability."""
+
         async def ask(asked: AskModel) -> Any:
             found = await batcher.ask(registry[asked.model], ability, asked.questions(), **asked.options())
             return {"results": found} if asked.MANY else found[0]
@@ -285,6 +300,7 @@ def _add_model_routes(service: Service) -> None:
         )  # fmt: skip
 
     async def generate(asked: AskGenerate) -> Any:
+        """Return generated text, whole or as events."""
         stream = generated(batcher, registry[asked.model], asked)
         first = await anext(stream)  # what is refused is refused before the answer begins
         if asked.stream:
