@@ -255,6 +255,23 @@ def test_several_processes_and_any_resume_give_the_same_bytes(
     assert sorted(path.name for path in unchanged) == ["b.json.gz", "c.jsonl.zst"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows keeps the time of creation instead")
+def test_a_shard_rewritten_with_the_same_size_and_time_is_filtered_again(
+    foreword: Foreword, models: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    shard = tmp_path / "in" / "a.jsonl"
+    asked = ("filter", models / "ngram", tmp_path / "in", tmp_path / "out", "--score-only", "-p", 1)
+    shard.write_text('{"text": "the cat"}\n')
+    before = shard.stat()
+    assert foreword(*asked).exit_code == 0
+    shard.write_text('{"text": "der cat"}\n')
+    os.utime(shard, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert shard.stat().st_mtime_ns == before.st_mtime_ns
+    assert foreword(*asked).exit_code == 0
+    assert "der cat" in (tmp_path / "out" / "a.jsonl").read_text()
+
+
 def test_summary_and_picture(foreword: Foreword, models: Path, web: Path, tmp_path: Path) -> None:
     rule = "label=en and (probability>0.99 or not probability<0.7)"
     done = foreword(
@@ -434,7 +451,7 @@ def test_wrong_calls(foreword: Foreword, models: Path, web: Path, tmp_path: Path
     (tmp_path / "full" / "mine.txt").write_text("precious")
     assert "not empty" in told("--score-only", out=tmp_path / "full")
     assert foreword("filter", models / "lid.bin", web, tmp_path / "done", "-p", 1, "--score-only").exit_code == 0
-    assert "holds a run with another keep" in told("--keep", "label=en", out=tmp_path / "done")
+    assert "holds a run with other settings (keep)" in told("--keep", "label=en", out=tmp_path / "done")
     assert (
         foreword(
             "filter", models / "lid.bin", web, tmp_path / "done", "-p", 1, "--keep", "label=en", "--restart"

@@ -138,7 +138,7 @@ def test_what_an_address_refuses(foreword: Foreword, model: Path, web: Path, mem
     assert "cannot write nowhere://x" in told("nowhere://x", "--score-only")
     assert "--scratch is for an address" in told(tmp_path / "out", "--score-only", "--scratch", tmp_path)
     assert foreword("filter", model, web, "memory://b/done", "--score-only", "-p", 1).exit_code == 0
-    assert "holds a run with another keep" in told("memory://b/done", "--keep", "oov=0")
+    assert "holds a run with other settings (keep)" in told("memory://b/done", "--keep", "oov=0")
     assert foreword("filter", model, web, "memory://b/done", "--keep", "oov=0", "-p", 1, "--restart").exit_code == 0
 
 

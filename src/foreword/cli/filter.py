@@ -352,7 +352,7 @@ def _close(done: Report, report: str | None, output: OutputOptions) -> None:
 
 
 def _sorted_out(words: list[str], options: list[str]) -> tuple[list[tuple[str, str]], str, str]:
-    """Models with their names, what to read and where to write."""
+    """Return the models with their names, the input and the output."""
     if len(words) < 2:
         raise typer.BadParameter(
             f"expected {'IN and OUT' if options else 'MODEL, IN and OUT'}", param_hint="MODEL… IN OUT"
@@ -370,7 +370,7 @@ def _here(path: str) -> str:
 
 
 def _named(word: str) -> tuple[str, str]:
-    """``NAME=PATH``, unless there is a file that is called so."""
+    """Split ``NAME=PATH``, unless a file has that name."""
     name, sign, path = word.partition("=")
     if not sign or Path(word).exists():
         return "", word
@@ -442,7 +442,7 @@ def _thresholds(done: Report) -> list[tuple[str, str]]:
 
 
 def _draw(done: Report, path: str) -> list[str]:
-    """One picture, or a file for each column where there are several: its name comes before the suffix. Their names."""
+    """Draw a picture of each column and return their paths, with the column before the suffix if there are several."""
     from foreword.filtering.summary import histogram
     from foreword.picture.picture import write_standalone
 

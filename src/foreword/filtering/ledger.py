@@ -6,8 +6,8 @@ Next to its results an output folder has a hidden folder, ``.foreword-filter``::
     parts/         parts of shards that are not put together yet, and what the first of two passes has written
     models/        foreign models in our own format, which processes share
 
-A line is written when its result is on the disk; what a killed run has done without recording it is done again, to the
-same bytes. A line is JSON, a tab and its CRC-32: a line that is incomplete or damaged is ignored.
+A line is written when its result is on the disk, and synced four times a second; what a run has done without recording
+it is done again, to the same bytes. A line is JSON, a tab and its CRC-32: an incomplete or damaged line is ignored.
 
 Where the output is an address that fsspec knows, such as ``s3://bucket/kept``, shards are made in a scratch folder on
 this machine, which has the ledger of parts, and are then sent there. What is finished is recorded there too, so that
@@ -30,6 +30,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import time
 import zlib
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
@@ -43,6 +44,10 @@ from foreword.storage.atomic import make_folders, sync_entries
 
 FOLDER = ".foreword-filter"
 VERSION = 2
+
+SYNC_EVERY = 0.25
+"""Seconds between two syncs: tiny shards share one, which takes longer than to make them. What a power cut takes of the
+last moment is done again."""
 
 
 class Ledger:
@@ -58,6 +63,7 @@ class Ledger:
         self._path = self.folder / "ledger.jsonl"
         self._settings = json.loads(json.dumps(settings))  # as it will be read back
         self._records: dict[str, dict[str, Any]] = {}
+        self._unsynced, self._synced = set[Path](), 0.0
         _check_folder(self.out)
         self._made = not self.out.exists()
         with _write_errors(str(out)):
@@ -83,10 +89,20 @@ class Ledger:
         return self._records.get(key)
 
     def record(self, key: str, **facts: Any) -> None:
-        """Record that something is finished; the record is on the disk when this returns."""
+        """Record that something is finished; the record survives this process, and soon a power cut."""
         self._records[key] = facts
         with _write_errors(str(self._path)):
             self._append({"key": key, **facts})
+            if time.monotonic() - self._synced > SYNC_EVERY:
+                self.sync()
+
+    def sync(self) -> None:
+        """Sync the records, and the names of the shards that have been put in place."""
+        with _write_errors(str(self._path)):
+            while self._unsynced:
+                sync_entries(self._unsynced.pop())
+            os.fsync(self._file)
+        self._synced = time.monotonic()
 
     # Finished shards
 
@@ -103,16 +119,24 @@ class Ledger:
         """Move a complete shard from ``made`` to its place."""
         target = self.out / relative
         with _write_errors(str(target)):
-            make_folders(target.parent)
+            if not target.parent.is_dir():
+                make_folders(target.parent)
+            is_new = not target.exists()
             made.replace(target)
-            sync_entries(target.parent)
+            if is_new:  # if the rename is lost there is no file, and its record is not believed
+                self._unsynced.add(target.parent)
+            else:
+                sync_entries(target.parent)
 
     def close(self, finished: bool = False) -> None:
         """Release the folder; delete what only a run in progress needs, or all of it if nothing was done."""
         if finished:
             for folder in (self.parts, self.models):
                 shutil.rmtree(folder, ignore_errors=True)
-        elif not self._records:
+        else:
+            with suppress(WriteError):  # what is lost is done again
+                self.sync()
+        if not finished and not self._records:
             shutil.rmtree(self.folder, ignore_errors=True)
             if self._made:
                 with suppress(OSError):  # not empty
@@ -131,7 +155,7 @@ class Ledger:
         if records and records[0].get("settings") != self._settings:
             other = changed(records[0].get("settings"), self._settings)
             raise InputError(
-                f"{self.out} holds a run with another {other}; --restart begins again, or name another folder"
+                f"{self.out} holds a run with other settings ({other}); --restart begins again, or name another output"
             )
         self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
         end = sum(len(line) + 1 for line in whole)
@@ -141,13 +165,13 @@ class Ledger:
         if not records:
             self._drop_parts()  # of a run that recorded nothing: its parts and models may be another's
             self._append({"format": "foreword-filter", "version": VERSION, "settings": self._settings})
-            sync_entries(self.folder)
+            self._unsynced.add(self.folder)
+            self.sync()
 
     def _append(self, record: Mapping[str, Any]) -> None:
         data = line_of(record)
         while data:
             data = data[os.write(self._file, data) :]
-        os.fsync(self._file)
 
     def _drop_parts(self) -> None:
         for folder in (self.parts, self.models):
@@ -292,7 +316,8 @@ class AddressLedger(Ledger):
             if names and before and before.get("settings") != mine["settings"]:
                 other = changed(before.get("settings"), mine["settings"])
                 raise InputError(
-                    f"{self.address} holds a run with another {other}; --restart begins again, or name another folder"
+                    f"{self.address} holds a run with other settings ({other}); --restart begins again, "
+                    "or name another output"
                 )
             self._write(path, line_of({**mine, "mark": self._mark}))
             if names:

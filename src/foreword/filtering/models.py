@@ -80,13 +80,13 @@ def _fingerprint(path: str) -> list[int | str]:
         if location.is_dir():
             return [hashlib.sha256((location / "model.json").read_bytes()).hexdigest()]
         state = location.stat()
-        return [state.st_size, _digest(path, state.st_size, state.st_mtime_ns, state.st_ino)]
+        return [state.st_size, _digest(path, state.st_size, state.st_mtime_ns, state.st_ctime_ns)]
     except OSError as error:
         raise InputError(f"{path}: no model there: {error.strerror}") from error
 
 
 @lru_cache(maxsize=64)
-def _digest(path: str, size: int, modified: int, inode: int) -> str:
+def _digest(path: str, size: int, modified: int, changed: int) -> str:
     """Return the checksum of a file; a run asks for it more than once."""
     with Path(path).open("rb") as file:
         digest = hashlib.sha256(file.read(END))

@@ -241,14 +241,17 @@ def _open_writer(stream: BinaryIO, schema: Any, table: ParquetRows) -> Any:
     # Of a group that was read; Arrow must not be asked of others, see ``_rows_per_batch`` in text/parquet.py.
     if filled is not None and metadata.num_columns:
         codec = metadata.row_group(filled).column(0).compression.lower()
-    # Texts are all different: a dictionary of them is abandoned after a megabyte, for nothing.
+    # Texts are all different: a dictionary of them is abandoned after a megabyte, for nothing, and
+    # no reader needs the smallest and the largest of them.
     repeated = [metadata.schema.column(index).path for index in range(metadata.num_columns)]
     repeated += [name for name in schema.names if name not in table.schema.names]
+    others = [path for path in repeated if path != table.column]
     return parquet.ParquetWriter(
         stream,
         schema,
         compression="none" if codec == "uncompressed" else codec,
-        use_dictionary=[path for path in repeated if path != table.column],
+        use_dictionary=others,
+        write_statistics=others,
         write_batch_size=PAGE_ROWS,
     )
 

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from foreword.arrays import Bools, Ints, Longs
+from foreword.arrays import Bools, Ints, Longs, frozen
 from foreword.errors import InputError
 from foreword.filtering.columns import PERPLEXITY, Column
 from foreword.filtering.models import pair_of
@@ -34,7 +34,6 @@ from foreword.tokens.corpus import Corpus
 from foreword.tokens.piece_tables import PieceTables
 from foreword.tokens.sentencepiece import SentencePieceTokenizer, load_sentencepiece
 from foreword.tokens.sentencepiece_file import NORMAL
-from foreword.vectors.words import frozen
 
 CLEANING: dict[Like | None, Cleaning | None] = {"ccnet": "ccnet", "dclm": "dclm", "data-juicer": None, None: None}
 

@@ -234,12 +234,14 @@ class _Parser:
             at = found.end()
 
     def whole(self) -> Expression:
+        """Parse the whole rule."""
         rule = self._joined("or", lambda: self._joined("and", self._factor))
         if self.tokens:
             raise self._wrong(f"nothing was expected before {self.tokens[0][0]!r}")
         return rule
 
     def only_column(self) -> str:
+        """Parse the name of a column, and nothing after it."""
         column = self._column()
         if self.tokens:
             raise self._wrong(f"nothing was expected before {self.tokens[0][0]!r}")

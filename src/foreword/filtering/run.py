@@ -86,6 +86,7 @@ def filter_files(
     finished = False
     try:
         report = _Run(filtering, shards, ledger, processes or cores(), on_error, meter, perform).all()
+        ledger.sync()
         finished = not report.problems
         return report
     finally:
@@ -125,9 +126,10 @@ class _Run:
     problems: dict[str, str] = field(default_factory=dict)
 
     def all(self) -> Report:
+        """Filter every shard that is not finished yet, and report on all."""
         began = time.perf_counter()
         left = [shard for shard in self.shards if not self._in_place(shard)]
-        before = sum(shard.size for shard in self.shards if shard not in left)
+        before = sum(shard.size for shard in self.shards) - sum(shard.size for shard in left)
         if left:
             for folder in (file for _, path in self.filtering.models for file in files_of(path) if Path(file).is_dir()):
                 check_files(folder)  # parts that a damaged model has scored would be kept
@@ -252,7 +254,7 @@ class _Run:
         record = self.ledger.get(key)
         return (
             record is not None
-            and record["state"] == list(shard.state)
+            and shard.is_as_recorded(record["state"])
             and path.is_file()
             and (record.get("bytes", path.stat().st_size) == path.stat().st_size)
         )
@@ -261,7 +263,7 @@ class _Run:
         record = self.ledger.get(f"shard {shard.relative}")
         return (
             record is not None
-            and record["state"] == list(shard.state)
+            and shard.is_as_recorded(record["state"])
             and record["bytes"] == self.ledger.stored(shard.relative)
         )
 

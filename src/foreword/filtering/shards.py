@@ -61,12 +61,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A file to read, the name of its result, and its parts. state: its size and time, to see if it has changed."""
+    """A file to read, the name of its result, and its parts.
+
+    state: its size, when it was modified, and when its entry on the disk was changed, which no program can set back.
+    """
 
     name: str
     relative: str
     size: int
-    state: tuple[int, int]
+    state: tuple[int, int, int]
     parts: tuple[Part, ...]
 
     @classmethod
@@ -75,14 +78,19 @@ class Shard:
         if file.name == STANDARD_INPUT:
             raise InputError("standard input is no shard: foreword filter reads files")
         path = Path(file.name)
-        changed = path.stat().st_mtime_ns if not ADDRESS.match(file.name) and path.is_file() else 0
+        facts = path.stat() if not ADDRESS.match(file.name) and path.is_file() else None
+        changed = (facts.st_mtime_ns, facts.st_ctime_ns) if facts is not None else (0, 0)
         # A sidecar numbers lines of text, and Parquet cannot be put together from parts.
         whole = filtering.sidecar is not None or filtering.format_of(file.name) == "parquet"
         cuts = [0] if whole else cut_points(file, PART_BYTES)
         pairs = list(itertools.pairwise(cuts)) or [(0, 0)]
         parts = tuple(Part(file.name, number, index, *pair) for index, pair in enumerate(pairs))
         relative = filtering.result_name(relative_name(file.name, source))
-        return cls(file.name, relative, file.size or 0, (file.size or 0, changed), parts)
+        return cls(file.name, relative, file.size or 0, (file.size or 0, *changed), parts)
+
+    def is_as_recorded(self, state: list[int]) -> bool:
+        """Return whether the file has not changed. 0.1.0 recorded the first two numbers of its state only."""
+        return len(state) >= 2 and tuple(state) == self.state[: len(state)]
 
     def file_of(self, part: Part, suffix: str) -> str:
         """Return the name of a file for a part, the same in every run."""

@@ -120,7 +120,7 @@ def _in_turn(
 def _in_parallel(
     opened: OpenFilter, tasks: list[ShardTask], processes: int, report: Callable[[int], None]
 ) -> Generator[Done, None, None]:
-    """One thread of this process works too: it has the models open while the others are still starting."""
+    """Perform tasks in several processes, this one included: its models are open while the others still start."""
     context = multiprocessing.get_context("spawn")
     counter, begun = context.Value("q", 0), context.Value("b", 0)
     coming, running = iter(tasks), set[Future[Done]]()

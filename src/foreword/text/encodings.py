@@ -1,13 +1,14 @@
 """Text in other encodings than UTF-8: decoded on the way in, by the name of its encoding or by a guess.
 
 The guess looks at the first chunk only, and at little of it: byte order marks, then whether the bytes are valid UTF-8
-or one of the encodings of East Asia, then whether they are Cyrillic, where small letters are the more frequent ones;
+or one of the encodings of East Asia, then whether they are Cyrillic, words of letters beyond ASCII, most of them small;
 what is left is taken for Western European. It is reported, and ``--encoding`` says better.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
 import warnings
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
@@ -33,6 +34,9 @@ EAST_ASIAN = {
 """Encodings, each with the characters that its texts have and hardly have."""
 
 CYRILLIC = ("cp1251", "koi8_r", "cp866")
+
+BESIDE_LATIN = re.compile(rb"(?<=[A-Za-z])[\x80-\xff]|[\x80-\xff](?=[A-Za-z])")
+"""A letter beyond ASCII next to one of ASCII, as in ``café``: Cyrillic words hardly have any."""
 
 
 class GuessedEncodingWarning(UserWarning):
@@ -115,7 +119,7 @@ def guessed(data: bytes) -> str:
             text = data.decode(encoding, "ignore")
             if _is(data, encoding) and _share(text, *usual) > 0.2 and _share(text, *unusual) < 0.1:
                 return encoding
-    if beyond > 0.2:
+    if beyond > 0.2 and 2 * len(BESIDE_LATIN.findall(data)) < beyond * len(data):
         best = max(CYRILLIC, key=lambda each: _small_cyrillic(data.decode(each, "ignore")))
         if _small_cyrillic(data.decode(best, "ignore")) > 0.2:
             return best

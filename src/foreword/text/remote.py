@@ -18,7 +18,7 @@ import os
 import re
 import shutil
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from foreword.errors import InputError, explained
 from foreword.text.download import CHUNK_BYTES, cache_folder, checksum_offered, download
@@ -82,8 +82,16 @@ def _record(address: str, folder: Path) -> None:
     }
     new = folder / f"{RECORD}.new"
     with explained(f"cannot copy {address} to {folder}"):
-        new.write_text(json.dumps({"address": address, "files": files}, indent=2) + "\n", "utf-8")
+        with new.open("w", encoding="utf-8") as file:
+            file.write(json.dumps({"address": address, "files": files}, indent=2) + "\n")
+            _sync(file)
         new.replace(folder / RECORD)
+
+
+def _sync(file: IO[Any]) -> None:
+    """Write a file to the disk: after a power cut a record must not name what is not there."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _sha256(path: Path) -> str:
@@ -134,3 +142,4 @@ def _copy_files(address: str, files: list[SourceFile], folder: Path, meter: Mete
                     if meter is not None:
                         meter(f"download {target.name}", reader.taken, file.size)
                 reader.check_all_taken()
+                _sync(out)

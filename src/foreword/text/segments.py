@@ -145,11 +145,13 @@ class _Window:
         stream.seek(start)
 
     def read(self, size: int) -> bytes:
+        """Read at most ``size`` bytes."""
         data = self._stream.read(min(size, self._left))
         self._left -= len(data)
         return data
 
     def readinto(self, into: memoryview) -> int:
+        """Fill a buffer, and return how many bytes were read."""
         length: int = self._stream.readinto(into[: self._left])  # type: ignore[attr-defined]
         self._left -= length
         return length

@@ -119,7 +119,7 @@ def test_a_line_of_the_ledger_that_breaks_off_counts_for_nothing(tmp_path: Path)
         again.close()
         assert json.loads(path.read_bytes().splitlines()[-1].split(b"\t")[0]) == {"key": "three", "n": 3}
     path.write_bytes(whole)
-    with pytest.raises(InputError, match="another a; --restart"):
+    with pytest.raises(InputError, match=r"other settings \(a\); --restart"):
         Ledger(tmp_path / "out", {"a": 2})
     Ledger(tmp_path / "out", {"a": 2}, restart=True).close()
 
@@ -180,3 +180,30 @@ def test_a_damaged_line_of_the_ledger_is_done_again(tmp_path: Path) -> None:
     path.write_bytes(b"x" + path.read_bytes())
     with pytest.raises(InputError, match="is damaged, or was written by another Foreword; --restart begins again"):
         Ledger(tmp_path / "out", {"a": 1})
+
+
+def test_tiny_shards_share_their_syncs_and_all_are_synced_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each had two syncs of the ledger and one of its folder: a hundred thousand files took more than an hour."""
+    folders, records = list[Path](), list[int]()
+    monkeypatch.setattr("foreword.filtering.ledger.sync_entries", folders.append)
+    monkeypatch.setattr("foreword.filtering.ledger.os.fsync", records.append)
+    monkeypatch.setattr("foreword.filtering.ledger.SYNC_EVERY", 3600.0)
+    ledger = Ledger(tmp_path / "out", {})
+    for seen in (folders, records):
+        seen.clear()
+    for number in range(100):
+        made = ledger.parts / "made"
+        made.write_text("a")
+        ledger.put(made, f"{number}.txt")
+        ledger.record(f"shard {number}.txt", bytes=1)
+    assert folders == []
+    assert records == []
+    ledger.sync()
+    assert folders == [tmp_path / "out"]
+    assert len(records) == 1
+    made.write_text("b")
+    ledger.put(made, "0.txt")  # if this rename were lost, the old file would stand there with a new record
+    assert folders == [tmp_path / "out"] * 2
+    ledger.close()

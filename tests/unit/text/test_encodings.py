@@ -30,6 +30,7 @@ CHINESE = "道可道，非常道。名可名，非常名。无名天地之始；
         (JAPANESE, "shift_jis"),
         (JAPANESE, "euc_jp"),
         (CHINESE, "gb18030"),
+        ("één café\nnaïef\n", "latin-1"),
     ],
 )
 def test_the_guess(text: str, encoding: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from foreword.errors import InputError
 from foreword.text.files import find_files, opened
-from foreword.text.parquet import parquet_opened
+from foreword.text.parquet import parquet_blocks, parquet_opened
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -103,3 +104,20 @@ def test_a_damaged_header_is_left_to_arrow(tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(InputError, match="not a Parquet file that can be read"):
         rows_read(path, 10 << 20)
+
+
+def test_a_row_group_is_not_in_memory_whole(tmp_path: Path) -> None:
+    """A gigabyte in one row group took a gigabyte of memory to train on, whatever ``--memory`` said."""
+    path, rows = tmp_path / "x.parquet", 40_000
+    parquet.write_table(pyarrow.table({"text": ["word " * 200] * rows}), path, use_dictionary=False, compression="none")
+    (file,) = find_files(str(path))
+    before, most, read = pyarrow.total_allocated_bytes(), 0, 0
+    tracemalloc.start()
+    with opened(file) as reader:
+        for block in parquet_blocks(reader, "text", "strict", 1 << 20):
+            most, read = max(most, pyarrow.total_allocated_bytes() - before), read + len(block)
+    most += tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert read == rows
+    assert path.stat().st_size > 40_000_000
+    assert most < 16_000_000

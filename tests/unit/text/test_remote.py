@@ -113,6 +113,27 @@ def test_a_damaged_copy_is_fetched_again(hub: ThreadingHTTPServer, binary: Path)
     assert json.loads((copy.parents[1] / RECORD).read_text())["address"] == "hf://me/models/en.bin"
 
 
+def test_the_record_is_synced_before_it_has_its_name(
+    hub: ThreadingHTTPServer, binary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut a record could be there, and be empty."""
+    import foreword.text.remote as module
+
+    synced = list[str]()
+    replace = Path.replace
+
+    def replacing(self: Path, target: Path) -> Path:
+        if self.name == f"{RECORD}.new":
+            assert synced == [self.name]
+        return replace(self, target)
+
+    monkeypatch.setattr(module, "_sync", lambda file: synced.append(Path(file.name).name))
+    monkeypatch.setattr(Path, "replace", replacing)
+    Hub.files["/me/models/resolve/main/en.bin"] = binary.read_bytes()
+    local_copy("hf://me/models/en.bin")
+    assert synced == [f"{RECORD}.new"]
+
+
 def test_a_file_that_is_not_what_the_server_promised_is_refused(
     hub: ThreadingHTTPServer, binary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
