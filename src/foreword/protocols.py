@@ -72,33 +72,47 @@ class NextToken(Protocol[S]):
     """A distribution over the next token: enough to sample, search, mix and plot."""
 
     @property
-    def vocab(self) -> Vocab: ...
-    def start(self, n: int = 1) -> S: ...  # n rows that have read <s>
-    def next_logprobs(self, state: S) -> Logs: ...  # (n, len(vocab)); the probabilities of a row sum to one
-    def advance(self, state: S, ids: Ids) -> S: ...  # a new state; the old one stays valid
+    def vocab(self) -> Vocab:
+        """The tokens that are predicted."""
+
+    def start(self, n: int = 1) -> S:
+        """Return the state of ``n`` texts that have read ``<s>``."""
+
+    def next_logprobs(self, state: S) -> Logs:
+        """Return log-probabilities of the next token, (n, len(vocab)); the probabilities of a row sum to one."""
+
+    def advance(self, state: S, ids: Ids) -> S:
+        """Return the state after one more token per text; the old state stays valid."""
 
 
 @runtime_checkable
 class LanguageModel(NextToken[S], Protocol[S]):
     """A NextToken that learns from a corpus and scores one."""
 
-    def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self: ...
-    def logprobs(self, corpus: Corpus) -> Logs: ...  # one number per id in corpus.ids
-    def score(self, corpus: Corpus) -> float: ...  # their mean; perplexity is exp(-score)
+    def fit(self, corpus: Corpus, *, valid: Corpus | None = None) -> Self:
+        """Learn from a corpus; held-out text chooses what the model leaves open."""
+
+    def logprobs(self, corpus: Corpus) -> Logs:
+        """Return the log-probability of every id in ``corpus.ids``."""
+
+    def score(self, corpus: Corpus) -> float:
+        """Return the mean log-probability of an id; perplexity is exp(-score)."""
 
 
 @runtime_checkable
 class Iterative(Protocol):
     """A language model whose training yields a ``Step`` at a time; ``fit`` runs it to its end."""
 
-    def train(self, corpus: Corpus, *, valid: Corpus | None = None) -> Iterator[Step]: ...
+    def train(self, corpus: Corpus, *, valid: Corpus | None = None) -> Iterator[Step]:
+        """Train, yielding progress."""
 
 
 @runtime_checkable
 class QuickSteps(Protocol):
     """A model with a faster version for one token at a time; its numbers are equal up to rounding."""
 
-    def stepping(self) -> NextToken[Any]: ...
+    def stepping(self) -> NextToken[Any]:
+        """Return the version for one token at a time."""
 
 
 @runtime_checkable
@@ -109,7 +123,8 @@ class Shortlisting(Protocol):
     their log-probabilities up to a constant.
     """
 
-    def shortlist(self, state: Any, count: int, /) -> tuple[Longs, Logs]: ...
+    def shortlist(self, state: Any, count: int, /) -> tuple[Longs, Logs]:
+        """Return ids that include the ``count`` likeliest, and their log-probabilities up to a constant."""
 
 
 @runtime_checkable
@@ -120,31 +135,39 @@ class ReadsAhead(Protocol):
     (k, V), up to rounding, and the state after all of them.
     """
 
-    def read_ahead(self, state: Any, ids: Ids, /) -> tuple[Logs, Any]: ...
+    def read_ahead(self, state: Any, ids: Ids, /) -> tuple[Logs, Any]:
+        """Return log-probabilities after each of the ids, and the state after all of them."""
 
 
 @runtime_checkable
 class Drafter(Protocol):
     """Guesses how a text continues, so that a model that reads ahead checks several tokens in one step."""
 
-    def propose(self, ids: Sequence[int], count: int) -> Sequence[int]: ...  # at most count ids; none is a fair guess
+    def propose(self, ids: Sequence[int], count: int) -> Sequence[int]:
+        """Return at most ``count`` ids that may follow; none is a fair guess."""
 
 
 @runtime_checkable
 class Covering(Protocol):
     """A model that attends to a source. coverage: (n,) Σ_i log min(attention paid to i, 1), for ``beam_search``."""
 
-    def coverage(self, state: Any, /) -> Logs: ...
+    def coverage(self, state: Any, /) -> Logs:
+        """Return the coverage of each text's source."""
 
 
 class RecurrentModel(Protocol):
     """A trained recurrent language model: ``RecurrentLM`` or ``AWDLSTM``."""
 
     @property
-    def vocab(self) -> Vocab: ...
+    def vocab(self) -> Vocab:
+        """The tokens that are predicted."""
+
     @property
-    def weights_(self) -> Any: ...  # tensors by name
-    def network(self, vocab: Vocab, /) -> Any: ...
+    def weights_(self) -> Any:
+        """The learnt tensors by name."""
+
+    def network(self, vocab: Vocab, /) -> Any:
+        """Return the network for a vocabulary."""
 
 
 @runtime_checkable
@@ -152,11 +175,18 @@ class Translator(Protocol):
     """A NextToken for each batch of sources, so that ``generate`` and ``beam_search`` are written once."""
 
     @property
-    def source_vocab(self) -> Vocab: ...
+    def source_vocab(self) -> Vocab:
+        """The vocabulary of the source."""
+
     @property
-    def vocab(self) -> Vocab: ...
-    def condition(self, sources: Corpus) -> NextToken[Any]: ...  # start(n) needs n = number of sources
-    def translate(self, sources: Corpus, *, width: int = 5) -> list[Ids]: ...
+    def vocab(self) -> Vocab:
+        """The vocabulary of the target."""
+
+    def condition(self, sources: Corpus) -> NextToken[Any]:
+        """Return the model after it has read the sources; its ``start(n)`` needs n = number of sources."""
+
+    def translate(self, sources: Corpus, *, width: int = 5) -> list[Ids]:
+        """Return the best target found for each source, searching with a beam of ``width``."""
 
 
 # Text
@@ -167,17 +197,25 @@ class Tokenizer(Protocol):
     """Text to ids and back. Byte level: ``decode(encode(text)) == text`` for any text."""
 
     @property
-    def vocab(self) -> Vocab: ...
-    def fit(self, texts: Iterable[str]) -> Self: ...
-    def encode(self, text: str) -> Ids: ...
-    def decode(self, ids: Iterable[int]) -> str: ...
+    def vocab(self) -> Vocab:
+        """The tokens by id."""
+
+    def fit(self, texts: Iterable[str]) -> Self:
+        """Learn the vocabulary."""
+
+    def encode(self, text: str) -> Ids:
+        """Return the ids of a text."""
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of ids."""
 
 
 @runtime_checkable
 class TextTokenizer(Tokenizer, Protocol):
     """A tokenizer that also encodes a block of documents at once, as all tokenizers of the package do."""
 
-    def encode_block(self, block: Block) -> Encoded: ...  # may be called from several threads at once
+    def encode_block(self, block: Block) -> Encoded:
+        """Encode a block of documents; several threads may do so at once."""
 
 
 @runtime_checkable
@@ -193,11 +231,18 @@ class Ranker(Protocol):
     """A ranking of documents for queries: ``BM25`` and ``CosineSearch``."""
 
     @property
-    def vocab(self) -> Vocab: ...
+    def vocab(self) -> Vocab:
+        """The terms of the index."""
+
     def __len__(self) -> int: ...
-    def fit(self, corpus: Corpus, *, threads: int | None = 1, meter: Meter | None = None) -> Self: ...
-    def search(self, queries: Corpus, k: int = 10, *, threads: int | None = 1) -> Found: ...
-    def contributions(self, query: Ids, document: int) -> dict[str, float]: ...
+    def fit(self, corpus: Corpus, *, threads: int | None = 1, meter: Meter | None = None) -> Self:
+        """Index documents."""
+
+    def search(self, queries: Corpus, k: int = 10, *, threads: int | None = 1) -> Found:
+        """Return the ``k`` best documents for each query."""
+
+    def contributions(self, query: Ids, document: int) -> dict[str, float]:
+        """Return what each term of a query adds to the score of a document."""
 
 
 # Words
@@ -208,11 +253,20 @@ class Tagger(Protocol):
     """One tag per word. A sentence is a list of words."""
 
     @property
-    def tags_(self) -> Sequence[str]: ...
-    def fit(self, sentences: Sentences, tags: Tags) -> Self: ...
-    def predict(self, sentences: Sentences) -> Tags: ...
-    def predict_log_proba(self, sentences: Sentences) -> list[Logs]: ...  # (length, tags) for each sentence
-    def score(self, sentences: Sentences, tags: Tags) -> float: ...  # accuracy over words
+    def tags_(self) -> Sequence[str]:
+        """The tags that were learnt."""
+
+    def fit(self, sentences: Sentences, tags: Tags) -> Self:
+        """Learn from tagged sentences."""
+
+    def predict(self, sentences: Sentences) -> Tags:
+        """Return the tags of each sentence."""
+
+    def predict_log_proba(self, sentences: Sentences) -> list[Logs]:
+        """Return log-probabilities of tags, (length, tags) for each sentence."""
+
+    def score(self, sentences: Sentences, tags: Tags) -> float:
+        """Return the accuracy over words."""
 
 
 @runtime_checkable
@@ -221,8 +275,11 @@ class TreebankTagger(Tagger, Protocol):
 
     column: str
 
-    def knows(self, word: str) -> bool: ...
-    def known_words(self) -> Collection[str]: ...
+    def knows(self, word: str) -> bool:
+        """Return whether a word was seen in training."""
+
+    def known_words(self) -> Collection[str]:
+        """Return the words seen in training."""
 
 
 @runtime_checkable
@@ -230,8 +287,11 @@ class Embedder(Protocol):
     """One vector per word in its context (ELMo), or the same vector in every context (static vectors)."""
 
     @property
-    def dimensions(self) -> int: ...
-    def embed(self, sentences: Sentences) -> list[Floats]: ...  # (length, dimensions) for each sentence
+    def dimensions(self) -> int:
+        """The size of a vector."""
+
+    def embed(self, sentences: Sentences) -> list[Floats]:
+        """Return vectors, (length, dimensions) for each sentence."""
 
 
 # Classifiers
@@ -242,11 +302,20 @@ class Classifier(Protocol):
     """A classifier with scikit-learn's conventions, so that its pipelines and searches accept it."""
 
     @property
-    def classes_(self) -> Labels: ...
-    def fit(self, X: Counts, y: Sequence[str]) -> Self: ...
-    def predict(self, X: Counts) -> Labels: ...
-    def predict_log_proba(self, X: Counts) -> Logs: ...  # (documents, classes)
-    def score(self, X: Counts, y: Sequence[str]) -> float: ...  # accuracy
+    def classes_(self) -> Labels:
+        """The labels, in the order of the columns."""
+
+    def fit(self, X: Counts, y: Sequence[str]) -> Self:
+        """Learn from features and labels."""
+
+    def predict(self, X: Counts) -> Labels:
+        """Return the likeliest label of each document."""
+
+    def predict_log_proba(self, X: Counts) -> Logs:
+        """Return log-probabilities of labels, (documents, classes)."""
+
+    def score(self, X: Counts, y: Sequence[str]) -> float:
+        """Return the accuracy."""
 
 
 @runtime_checkable
@@ -254,18 +323,26 @@ class LinearClassifier(Classifier, Protocol):
     """A classifier that can be explained: ``softmax(X @ weights_.T + bias_)`` is the posterior."""
 
     @property
-    def weights_(self) -> Logs: ...  # (classes, features): what one occurrence adds to the score of a class
+    def weights_(self) -> Logs:
+        """What one occurrence of a feature adds to the score of a class, (classes, features)."""
+
     @property
-    def bias_(self) -> Logs: ...  # (classes,)
+    def bias_(self) -> Logs:
+        """The score of each class before any feature is seen, (classes,)."""
 
 
 class LabelModel(Protocol):
     """A classifier of texts: ``TextClassifier``, ``FastTextClassifier``, ``RecurrentClassifier``."""
 
     @property
-    def classes_(self) -> Sequence[str]: ...
-    def fit(self, texts: Any, labels: Sequence[str], /) -> Any: ...
-    def predict_best(self, texts: Any, k: int = 1) -> Iterable[Sequence[tuple[str, float]]]: ...
+    def classes_(self) -> Sequence[str]:
+        """The labels."""
+
+    def fit(self, texts: Any, labels: Sequence[str], /) -> Any:
+        """Learn from texts and labels."""
+
+    def predict_best(self, texts: Any, k: int = 1) -> Iterable[Sequence[tuple[str, float]]]:
+        """Return the ``k`` likeliest labels of each text with their probabilities."""
 
 
 # Saving
@@ -303,6 +380,9 @@ class Parts:
 class Saveable(Protocol):
     """A model that can be saved: ``save(model, folder)`` and ``load(folder)`` in ``storage/folder.py`` do the rest."""
 
-    def to_parts(self) -> Parts: ...
+    def to_parts(self) -> Parts:
+        """Return everything that is to be saved."""
+
     @classmethod
-    def from_parts(cls, parts: Parts) -> Self: ...
+    def from_parts(cls, parts: Parts) -> Self:
+        """Restore a model from what was saved."""

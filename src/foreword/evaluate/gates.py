@@ -79,7 +79,7 @@ class Layers:
 
 
 def has_layers(model: Any) -> bool:
-    """Whether ``Layers.of`` can read a model."""
+    """Return whether ``Layers.of`` can read a model."""
     weights = getattr(model, "weights_", None)
     if not isinstance(weights, Mapping):
         return False

@@ -38,8 +38,8 @@ class AWDLSTM(NeuralLM):
     tied: embedding and output layer are one tensor.
     mogrify: rounds in which a layer's input and state gate each other before the cell, an LSTM, sees them: 5 in the
         paper, 0 for none; slow, see ``nn/layers.py``.
-    softmaxes: how many are mixed to tell the next word (15 in the paper), see ``nn/mixture.py``.
-    dropout, training: what is dropped, and how it is trained.
+    softmaxes: number of softmaxes that are mixed to predict the next word (15 in the paper), see ``nn/mixture.py``.
+    dropout: rates by place. training: optimiser, schedule and batches.
     device: "cuda" or "cpu"; by default the GPU, where there is one.
     """
 

@@ -69,7 +69,7 @@ class BengioNetwork:
         weights[HIDDEN_BIAS].zero_()
 
     def start(self, texts: int, like: Tensor) -> State:
-        """(B, C − 1): the ids of the words before the next input, the oldest first."""
+        """Return (B, C − 1): the ids of the words before the next input, the oldest first."""
         return (torch.full((texts, self.context - 1), self.end, dtype=torch.int64, device=like.device),)
 
     def masks(self, dropout: Dropout, texts: int, like: Tensor, generator: torch.Generator | None) -> WordMasks:
@@ -97,7 +97,7 @@ class BengioNetwork:
         return hidden, (seen[len(seen) - self.context + 1 :].t().contiguous(),)
 
     def _contexts(self, seen: Tensor, steps: int) -> Tensor:
-        """(T, B, C): the last words at each step, the newest first; what is older than an end is an end."""
+        """Return (T, B, C): the last words at each step, the newest first; what is older than an end is an end."""
         first = len(seen) - steps
         words = [seen[first:]]
         for back in range(1, self.context):

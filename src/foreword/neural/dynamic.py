@@ -143,12 +143,12 @@ class DynamicEvaluation(MeanScore):
         return self
 
     def _score_or_worst(self, corpus: Corpus, meter: Meter | None) -> float:
-        """A rate that runs away is a bad rate, and no reason to stop looking."""
+        """Return the score, −∞ where a learning rate was too large and the weights diverged."""
         logs = self.logprobs(corpus, meter=meter)
         return float(logs.mean()) if np.isfinite(logs).all() else -math.inf
 
     def logprobs(self, corpus: Corpus, *, meter: Meter | None = None) -> Logs:
-        """float64 (ids,). To have it learn through a test set, make that one document: ``corpus.joined()``."""
+        """Return float64 (ids,). To have it learn through a test set, make that one document: ``corpus.joined()``."""
         check_corpus(corpus, self.vocab)
         logs = np.empty(len(corpus.ids))
         for number, ids in enumerate(corpus.documents()):
@@ -176,7 +176,7 @@ class DynamicEvaluation(MeanScore):
     def _read(
         self, leaves: Mapping[str, Tensor], words: Tensor, state: tuple[Tensor, ...], *, scored: bool = True
     ) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
-        """Words (T + 1, B): the mean loss, each word's log-probability (T,) where wanted, the state, its past cut."""
+        """Return the mean loss of words (T + 1, B), log-probabilities (T,) if ``scored``, and the detached state."""
         with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
             hidden, after = self.model.network(self.vocab).read(leaves, words[:-1], state)
         temperature = self.model.temperature_
@@ -194,13 +194,13 @@ class DynamicEvaluation(MeanScore):
         return self.model.network(self.vocab).start(texts, self.model.weights_[BIAS])
 
     def _speeds(self, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """How far a gradient moves each weight: rate / (r + ε)."""
+        """Return the learning rate of each weight: rate / (r + ε)."""
         if not self.roots_:
             return {name: part.new_full((1,), self.rate).expand_as(part) for name, part in like.items()}
         return {name: self.rate / (part + EPSILON) for name, part in self.roots_.items()}
 
     def _pulls(self, like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """How far each is drawn back: min(1, decay · r)."""
+        """Return the decay of each weight towards its trained value: min(1, decay · r)."""
         if not self.roots_:
             return {name: part.new_full((1,), min(1.0, self.decay)).expand_as(part) for name, part in like.items()}
         return {name: (self.decay * part).clamp(max=1.0) for name, part in self.roots_.items()}

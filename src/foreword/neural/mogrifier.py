@@ -47,8 +47,6 @@ RECIPE = Training(
 )
 """Tuned by the authors on the Penn Treebank's validation text; 310 epochs are about 450 seconds on one H200."""
 
-PLACES = ("words", "input", "between", "output", "recurrent", "state", "fresh")
-
 
 class Mogrifier(NeuralLM):
     """A language model of stacked LSTM layers whose inputs and states gate each other.
@@ -56,7 +54,7 @@ class Mogrifier(NeuralLM):
     units: of the embedding, which is the output weight too, and of every layer; on a GPU multiples of 64.
     rounds: in which input and state gate each other; 0 for a plain LSTM. rank: of their matrices, 0 for full ones.
     capped: the input gate is at most 1 − f. summed: the softmax reads the sum of the layers, not the last alone.
-    dropout, training: what is dropped, and how it is trained.
+    dropout: rates by place. training: optimiser, schedule and batches.
     device: "cuda" or "cpu"; by default the GPU, where there is one.
     """
 
@@ -66,7 +64,7 @@ class Mogrifier(NeuralLM):
     DROPOUT: ClassVar[Dropout] = Dropout(
         words=0.0, input=0.729, between=0.291, output=0.716, recurrent=0.0, state=0.387, fresh=True
     )
-    PLACES: ClassVar[tuple[str, ...]] = PLACES
+    PLACES: ClassVar[tuple[str, ...]] = (*NeuralLM.PLACES, "state", "fresh")
 
     def __init__(
         self,

@@ -60,14 +60,15 @@ class RecurrentLM(NeuralLM):
     forget_bias: what forget gates begin with.
     mogrify: rounds in which a layer's input and state gate each other before the cell, an LSTM, sees them: 5 in the
         paper, 0 for none; slow, see ``nn/layers.py``.
-    softmaxes: how many are mixed to tell the next word (15 in the paper), see ``nn/mixture.py``.
-    dropout, training: what is dropped, and how it is trained.
+    softmaxes: number of softmaxes that are mixed to predict the next word (15 in the paper), see ``nn/mixture.py``.
+    dropout: rates by place. training: optimiser, schedule and batches.
     device: "cuda" or "cpu"; by default the GPU, where there is one.
     """
 
     OPTIONS: ClassVar[Mapping[str, Any]] = {"forget_bias": 1.0, "mogrify": 0, "softmaxes": 1}
     TRAINING: ClassVar[Training] = MODEST
     DROPOUT: ClassVar[Dropout] = Dropout(words=0.0, input=0.2, between=0.2, output=0.2, recurrent=0.0)
+    PLACES: ClassVar[tuple[str, ...]] = (*NeuralLM.PLACES, "state", "fresh")
 
     def __init__(
         self,
@@ -102,6 +103,8 @@ class RecurrentLM(NeuralLM):
             raise SettingError(f"cell is {self.cell!r}: expected {', '.join(CELLS)}")
         if self.mogrify and self.cell != "lstm":
             raise SettingError(f"mogrify is {self.mogrify}, which is for cell 'lstm', not {self.cell!r}")
+        if self.dropout.state and self.cell != "lstm":
+            raise SettingError(f"dropout of state is {self.dropout.state}: only cell 'lstm' has it, not {self.cell!r}")
         last = self.embedding if self.tied else self.hidden
         sizes = (len(vocab), self.embedding, self.hidden, self.layers)
         return RecurrentNetwork(*sizes, self.tied, self.cell, last, self.forget_bias, self.mogrify, self.softmaxes)

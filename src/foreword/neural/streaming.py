@@ -109,11 +109,11 @@ class Streaming:
         return self._vocab
 
     def start(self, n: int = 1) -> Floats:
-        """Texts of which one ``</s>`` has been read, as the model itself begins."""
+        """Return the state of ``n`` texts after one ``</s>``, as the model itself begins."""
         return self.advance(np.zeros((n, self._width), np.float32), np.full(n, self.vocab.end))
 
     def next_logprobs(self, state: Floats) -> Logs:
-        """float64 (n, V)."""
+        """Return log-probabilities of the next token, float64 (n, V)."""
         if self._mixture is not None:
             return self._mixture.logs(self._hidden(state), self._output)
         scores = self._output.multiply(self._hidden(state))
@@ -168,7 +168,7 @@ class Streaming:
             raise ValueError(f"a state is {state.shape}: expected (n, {self._width})")
 
     def _from_words(self, words: Longs) -> Floats:
-        """The first layer's product with each word; it depends on nothing else, so it is computed once a word."""
+        """Return the first layer's product with each word, computed once per word."""
         first = self._layers[0].from_x
         if not len(self._products):
             return first.multiply(self._embedding[words])
@@ -199,7 +199,7 @@ class _StreamedLayer:
         return 2 * self.units if self.cell in ("lstm", "capped") else self.units
 
     def before(self, state: Floats) -> Floats:
-        """Its h (n, units), a copy."""
+        """Return a copy of the layer's h (n, units)."""
         return np.array(state[:, self.place : self.place + self.units], np.float32, order="C")
 
     def mogrified(self, x: Floats, h: Floats) -> tuple[Floats, Floats]:
@@ -212,7 +212,7 @@ class _StreamedLayer:
         return x, h
 
     def step(self, from_x: Floats, h: Floats, state: Floats, new: Floats) -> Floats:
-        """The layer's h (n, units) after what the product with its input says; its part of ``new`` is written. h: the
+        """Return the layer's new h (n, units), from the product with its input; its part of ``new`` is written. h: the
         one before, which becomes the new one in place.
         """
         texts, middle = len(from_x), self.place + self.units
@@ -244,7 +244,7 @@ class _Mixture:
     bias: Floats
 
     def logs(self, hidden: Floats, output: Matrix) -> Logs:
-        """(n, D) to log-probabilities (n, V)."""
+        """Return log-probabilities (n, V) from hidden (n, D)."""
         shares = _log_softmax((hidden @ self.prior.T).astype(np.float64))
         z = np.tanh(hidden @ self.latent.T + self.bias).reshape(-1, hidden.shape[1])
         scores = output.multiply(z)
@@ -261,7 +261,7 @@ def _log_softmax(scores: Logs) -> Logs:
 
 
 def _gate(scores: Floats) -> Floats:
-    """2 σ(scores) = 1 + tanh(scores / 2), which overflows nowhere."""
+    """Return 2 σ(scores) as 1 + tanh(scores / 2), which never overflows."""
     gate: Floats = 1 + np.tanh(scores / 2)
     return gate
 
@@ -357,7 +357,7 @@ class Small:
 
 
 def matrix(weight: Floats, bias: Floats, kind: np.dtype[Any]) -> Matrix:
-    """kind: of what is kept, float32, int16 or int8."""
+    """Store a matrix and its bias as float32, int16 or int8."""
     if kind == np.float32:
         values = np.empty(weight.size, np.float32)  # NumPy asks for huge pages, torch does not: a fourth of the time
         values[:] = weight.reshape(-1)

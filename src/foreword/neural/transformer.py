@@ -78,7 +78,7 @@ class TransformerNetwork:
         }
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
-        """Norms do nothing at first; what is added to x is small, the more so the more layers there are."""
+        """Draw the weights; those of the residual branches are scaled down by the number of layers."""
         initialise_words(weights, generator)
         weights[NORM].fill_(1.0)
         for layer in range(self.layers):
@@ -91,7 +91,7 @@ class TransformerNetwork:
                 weight.normal_(0.0, scale * shape[1] ** -0.5, generator=generator)
 
     def start(self, texts: int, like: Tensor) -> State:
-        """How many words are remembered (B,), then keys and values of each layer (B, C, 2 D), the newest last."""
+        """Return the number of cached words (B,), then keys and values of each layer (B, C, 2 D), the newest last."""
         filled = torch.zeros(texts, dtype=torch.int64, device=like.device)
         return filled, *(like.new_zeros(texts, self.context - 1, 2 * self.units) for _ in range(self.layers))
 
@@ -107,7 +107,7 @@ class TransformerNetwork:
     def read(
         self, weights: Weights, ids: Tensor, state: State, masks: BlockMasks | None = None
     ) -> tuple[Tensor, State]:
-        """A long text is read ``context`` words at a time, so that what attention holds stays small."""
+        """Return the output at each word and the new state, ``context`` words at a time to bound the memory."""
         out = []
         for piece in torch.split(ids, self.context):
             hidden, state = self._read_piece(weights, piece, state, masks)
@@ -133,7 +133,7 @@ class TransformerNetwork:
         return layer_norm(x, (self.units,), weights[NORM]), (filled, *new)
 
     def _attend(self, own: Weights, x: Tensor, cache: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        """From x (T, B, D) over what is remembered and itself: what was attended to, and the new cache."""
+        """Attend from x (T, B, D) to the cache and to x itself; return the result, and the new cache."""
         projected = linear(x, own["query_key_value"]).transpose(0, 1)
         query, new = projected[..., : self.units], projected[..., self.units :]
         seen = torch.cat((cache, new), 1)
@@ -143,11 +143,11 @@ class TransformerNetwork:
         return linear(joined, own["attention"]), seen[:, seen.shape[1] - self.context + 1 :]
 
     def _by_head(self, x: Tensor) -> Tensor:
-        """(B, n, D) to (B, h, n, D / h)."""
+        """Reshape (B, n, D) to (B, h, n, D / h)."""
         return x.view(*x.shape[:-1], self.heads, -1).transpose(1, 2)
 
     def _bias(self, steps: int, filled: Tensor, like: Tensor) -> Tensor:
-        """(B, h, T, C + T): minus slope · distance where a word may be looked at, −∞ elsewhere."""
+        """Return (B, h, T, C + T): minus slope · distance where a word may be looked at, −∞ elsewhere."""
         remembered, device = self.context - 1, like.device
         place = torch.arange(remembered + steps, device=device)
         distance = place[remembered:, None] - place

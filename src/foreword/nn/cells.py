@@ -37,9 +37,14 @@ class Cell(Protocol):
     weights: dict[str, Reals]
     grads: dict[str, Reals]
 
-    def start(self, batch: int) -> State: ...
-    def step(self, x: Reals, state: State) -> tuple[State, Kept]: ...
-    def back(self, d_state: State, kept: Kept) -> tuple[Reals, State]: ...
+    def start(self, batch: int) -> State:
+        """Return the state before the first step."""
+
+    def step(self, x: Reals, state: State) -> tuple[State, Kept]:
+        """Return the next state, and what ``back`` needs."""
+
+    def back(self, d_state: State, kept: Kept) -> tuple[Reals, State]:
+        """Add to the gradients of the weights; return those of the input and of the state before."""
 
 
 def run(cell: Cell, x: Reals, state: State | None = None) -> tuple[Reals, State, list[Kept]]:

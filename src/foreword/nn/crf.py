@@ -136,6 +136,7 @@ class _LogPartition(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, emissions: Tensor, start: Tensor, moves: Tensor, end: Tensor, mask: Tensor) -> Tensor:
+        """Return log Z of each sentence."""
         chain = Chain(start, moves, end)
         forward = _forward(emissions, chain, mask)
         log_z = _log_z(forward, chain, mask)
@@ -144,6 +145,7 @@ class _LogPartition(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
+        """Return the gradients: the marginals of tags and of pairs of tags."""
         emissions, start, moves, end, mask, forward, log_z = ctx.saved_tensors
         chain = Chain(start, moves, end)
         backward = _backward(emissions, chain, mask)
@@ -163,11 +165,13 @@ class _ScaledPartition(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, emissions: Tensor, start: Tensor, moves: Tensor, end: Tensor, made: _SummedPaths) -> Tensor:
+        """Return log Z as the kernels have computed it."""
         ctx.made, ctx.like = made, emissions.new_empty(0)
         return torch.from_numpy(made.log_z).to(emissions)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
+        """Return the gradients: the marginals of tags and of pairs of tags."""
         made: _SummedPaths = ctx.made
         shares, pairs = _weighted_shares(made, _array(grads[0]).astype(np.float64))
         last = shares[np.arange(len(shares)), np.maximum(made.sizes - 1, 0)].sum(0)

@@ -36,6 +36,7 @@ def ctc_loss(logs: Tensor, labels: Tensor, frames: Tensor, sizes: Tensor, *, bla
 class _Loss(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logs: Tensor, labels: Tensor, frames: Tensor, sizes: Tensor, blank: int) -> Tensor:
+        """Compute the losses, and their gradient if it will be needed."""
         scores = _array(logs, np.float64)
         marks, times, counts = (_array(part, np.int64) for part in (labels, frames, sizes))
         symbols = 2 * labels.shape[1] + 1
@@ -48,6 +49,7 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, None, None, None, None]:
+        """Return the gradient with respect to the log-probabilities."""
         # Zero where there is no alignment, even if the infinite loss has an infinite gradient.
         weighted = ctx.shares * -grads[0][:, None]
         return weighted.where(ctx.shares > 0, 0), None, None, None, None

@@ -68,6 +68,7 @@ class _RNN(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, h: Tensor, w_x: Tensor, w_h: Tensor, b_x: Tensor, b_h: Tensor, relu: bool
     ) -> Tensor:
+        """Return every state."""
         steps, texts, hidden = len(x), *h.shape
         from_x = torch.addmm(b_x + b_h, x.flatten(0, 1), w_x.t())
         states = _states_from(steps, h)
@@ -80,6 +81,7 @@ class _RNN(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
+        """Return the gradients of the input, the first state and the weights."""
         (d_out,) = grads
         x, w_x, w_h, states = ctx.saved_tensors
         steps, texts, hidden = d_out.shape
@@ -95,6 +97,7 @@ class _RNN(torch.autograd.Function):
 class _GRU(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, h: Tensor, w_x: Tensor, w_h: Tensor, b_x: Tensor, b_h: Tensor) -> Tensor:
+        """Return every state."""
         steps, texts, hidden = len(x), *h.shape
         bias = b_x.clone()
         bias[: 2 * hidden] += b_h[: 2 * hidden]
@@ -109,6 +112,7 @@ class _GRU(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
+        """Return the gradients of the input, the first state and the weights."""
         (d_out,) = grads
         x, w_x, w_h, states, saved = ctx.saved_tensors
         steps, texts, hidden = d_out.shape
@@ -132,6 +136,7 @@ class _LSTM(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, h: Tensor, c: Tensor, w_x: Tensor, w_h: Tensor, b_x: Tensor, b_h: Tensor
     ) -> tuple[Tensor, Tensor]:
+        """Return every state, and the last cell."""
         states, cells, gates = _run_lstm(x, h, c, w_x, w_h, b_x + b_h)
         ctx.save_for_backward(x, w_x, w_h, b_x, b_h, states, cells)
         ctx.gates = gates if any(ctx.needs_input_grad) else None
@@ -140,6 +145,7 @@ class _LSTM(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
+        """Return the gradients of the input, the first states and the weights."""
         d_out, d_last = grads
         x, w_x, w_h, b_x, b_h, states, cells = ctx.saved_tensors
         steps, texts, hidden = d_out.shape

@@ -69,6 +69,8 @@ class LayerLauncher:
         self.width = states[0].shape[1]
         self.states = [self._room(torch.float32 if at else from_x.dtype, 1) for at in range(len(states))]
         for room, first in zip(self.states, states, strict=True):
+            if cell == "ln-lstm" and units < self.width:
+                room.zero_()  # its kernel leaves padded units alone, and a product would read what was there before
             room[0].copy_(first)
         self.gated = self._room(from_x.dtype) if cell == "gru-before" else self.states[0]
         self.products = torch.zeros_like(self.a) if cell == "ln-lstm" else self.a
@@ -179,6 +181,7 @@ class _GatedLayer(torch.autograd.Function):
     def forward(
         ctx: Any, cell: str, units: int, from_x: Tensor, w_h: Tensor, extra: Tensor | None, *states: Tensor
     ) -> tuple[Tensor, ...]:
+        """Return every output, and the last of the other states."""
         launcher = LayerLauncher(cell, units, from_x, w_h, extra, states)
         launcher.forward()
         ctx.launcher, ctx.kinds = launcher, (w_h.dtype, None if extra is None else extra.dtype)
@@ -186,6 +189,7 @@ class _GatedLayer(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        """Return the gradients of the inputs, the weights and the first states."""
         d_out, *d_last = grads
         launcher = cast(LayerLauncher, ctx.launcher)
         low, carried = launcher.states[0].dtype, d_last[:2]  # what follows c and n of an sLSTM, m, has no gradient

@@ -42,6 +42,7 @@ def positions(H: tl.constexpr, GATES: tl.constexpr, BLOCK: tl.constexpr):
 
 @jit()
 def forward_cifg(a, c, next_c, next_h, H: tl.constexpr, BLOCK: tl.constexpr):
+    """Compute one step of an LSTM with coupled input and forget gates."""
     at, gate = positions(H, 3, BLOCK)
     f = tl.sigmoid(tl.load(a + gate))
     new = f * tl.load(c + at) + (1 - f) * tanh(tl.load(a + gate + H))
@@ -51,6 +52,7 @@ def forward_cifg(a, c, next_c, next_h, H: tl.constexpr, BLOCK: tl.constexpr):
 
 @jit()
 def backward_cifg(a, c, next_c, d_out, d_h, d_c, d_a, H: tl.constexpr, BLOCK: tl.constexpr):
+    """Compute the gradients of one step of an LSTM with coupled input and forget gates."""
     at, gate = positions(H, 3, BLOCK)
     f = tl.sigmoid(tl.load(a + gate))
     g = tanh(tl.load(a + gate + H))
@@ -68,6 +70,7 @@ def backward_cifg(a, c, next_c, d_out, d_h, d_c, d_a, H: tl.constexpr, BLOCK: tl
 
 @jit()
 def forward_peephole(a, c, next_c, next_h, seen, H: tl.constexpr, BLOCK: tl.constexpr):
+    """Compute one step of an LSTM with peepholes."""
     at, gate = positions(H, 4, BLOCK)
     unit = seen + at % H
     before = tl.load(c + at)
@@ -81,6 +84,7 @@ def forward_peephole(a, c, next_c, next_h, seen, H: tl.constexpr, BLOCK: tl.cons
 
 @jit()
 def backward_peephole(a, c, next_c, d_out, d_h, d_c, d_a, seen, H: tl.constexpr, BLOCK: tl.constexpr):
+    """Compute the gradients of one step of an LSTM with peepholes."""
     at, gate = positions(H, 4, BLOCK)
     unit = seen + at % H
     before, now = tl.load(c + at), tl.load(next_c + at)
@@ -117,6 +121,7 @@ def exponents(a, m, gate, at, H: tl.constexpr):
 
 @jit()
 def forward_slstm(a, c, n, m, next_c, next_n, next_m, next_h, H: tl.constexpr, BLOCK: tl.constexpr):
+    """Compute one step of an sLSTM."""
     at, gate = positions(H, 4, BLOCK)
     keep, write, _, largest = exponents(a, m, gate, at, H)
     new_c = keep * tl.load(c + at) + write * tanh(tl.load(a + gate + 2 * H))
@@ -132,6 +137,7 @@ def forward_slstm(a, c, n, m, next_c, next_n, next_m, next_h, H: tl.constexpr, B
 def backward_slstm(
     a, c, n, m, next_c, next_n, d_out, d_h, d_c, d_n, d_a, H: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
+    """Compute the gradients of one step of an sLSTM."""
     at, gate = positions(H, 4, BLOCK)
     keep, write, f, _ = exponents(a, m, gate, at, H)
     g = tanh(tl.load(a + gate + 2 * H))
@@ -154,7 +160,7 @@ def backward_slstm(
 
 @jit()
 def reset_gru(a, h, gated, H: tl.constexpr, BLOCK: tl.constexpr):
-    """Gated = r·h, what the candidate's product reads."""
+    """Compute r·h, the input of the candidate's product."""
     at, gate = positions(H, 3, BLOCK)
     gated_h = tl.sigmoid(tl.load(a + gate)) * tl.load(h + at).to(tl.float32)
     tl.store(gated + at, gated_h.to(gated.dtype.element_ty))
@@ -162,6 +168,7 @@ def reset_gru(a, h, gated, H: tl.constexpr, BLOCK: tl.constexpr):
 
 @jit()
 def forward_gru(a, h, next_h, H: tl.constexpr, BLOCK: tl.constexpr):
+    """Compute one step of a GRU, whose candidate's product is in ``a``."""
     at, gate = positions(H, 3, BLOCK)
     z = tl.sigmoid(tl.load(a + gate + H))
     new = (1 - z) * tanh(tl.load(a + gate + 2 * H)) + z * tl.load(h + at).to(tl.float32)
@@ -170,7 +177,7 @@ def forward_gru(a, h, next_h, H: tl.constexpr, BLOCK: tl.constexpr):
 
 @jit()
 def backward_gru(a, h, d_out, d_h, d_a, d_gated, H: tl.constexpr, BLOCK: tl.constexpr):
-    """The gradients of z and n; d_gated, which the candidate's product adds to, becomes zero."""
+    """Compute the gradients of z and n; d_gated, which the candidate's product adds to, becomes zero."""
     at, gate = positions(H, 3, BLOCK)
     z = tl.sigmoid(tl.load(a + gate + H))
     n = tanh(tl.load(a + gate + 2 * H))
@@ -184,7 +191,7 @@ def backward_gru(a, h, d_out, d_h, d_a, d_gated, H: tl.constexpr, BLOCK: tl.cons
 
 @jit()
 def backward_reset(a, h, d_gated, d_h, d_a, H: tl.constexpr, BLOCK: tl.constexpr):
-    """The gradient of r, and h's through r·h, from d_gated."""
+    """Compute the gradient of r, and h's through r·h, from d_gated."""
     at, gate = positions(H, 3, BLOCK)
     r = tl.sigmoid(tl.load(a + gate))
     through = tl.load(d_gated + at)
@@ -220,7 +227,7 @@ def four_normal(s, at, there, units, H: tl.constexpr):
 
 @jit()
 def forward_ln_lstm(a, s, c, next_c, next_h, norm, units, H: tl.constexpr, BLOCK: tl.constexpr):
-    """One text: s = W_h h (B, 4H) is normalised and added to a, which is left as it is."""
+    """Compute one step of one text: s = W_h h (B, 4H) is normalised and added to a, which stays as it is."""
     row, unit = tl.program_id(0), tl.arange(0, BLOCK)
     there = unit < units
     gate, gain = row * (4 * H) + unit, norm + 4 * H + unit
@@ -240,7 +247,7 @@ def forward_ln_lstm(a, s, c, next_c, next_h, norm, units, H: tl.constexpr, BLOCK
 def backward_ln_lstm(
     a, s, c, next_c, norm, d_out, d_h, d_c, d_a, d_s, d_shown, units, H: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip
-    """One text: d_a of the preactivations, d_s of W_h h, d_shown of what the last tanh reads."""
+    """Compute the gradients of one text: d_a of the preactivations, d_s of W_h h, d_shown of the last tanh's input."""
     row, unit = tl.program_id(0), tl.arange(0, BLOCK)
     there = unit < units
     at, gate, gain = row * H + unit, row * (4 * H) + unit, norm + 4 * H + unit

@@ -47,7 +47,7 @@ def forward_round(
     BIAS: tl.constexpr, H: tl.constexpr, B: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):  # fmt: skip
-    """One round: after = 2 σ(source Wᵀ + b) · before. weight (L, H, H), bias (L, H); sigma: the gate."""
+    """Compute one round: after = 2 σ(source Wᵀ + b) · before. weight (L, H, H), bias (L, H); sigma: the gate."""
     await_previous(DEPENDENT)
     depth = tl.program_id(2)
     t = wave - depth
@@ -76,7 +76,7 @@ def forward_cell(
     LAYERS: tl.constexpr, CAPPED: tl.constexpr, STATE_MASK: tl.constexpr, BETWEEN: tl.constexpr,
     H: tl.constexpr, B: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
-    """Gates and state of one step. w_x, w_h (L, 4H, H), bias (L, 4H), c float32 (L, T + 1, B, H), gates (…, 4H).
+    """Compute one step's gates and state. w_x, w_h (L, 4H, H), bias (L, 4H), c float32 (L, T + 1, B, H), gates (…, 4H).
 
     The four gates of a unit are neighbouring columns of one product. h goes to ``out``; dropped by ``state_mask``
     (L, B, H) to the next step; dropped by ``between``, of strides ``mask_layer`` and ``mask_step``, to the next layer.
@@ -140,7 +140,7 @@ def backward_cell(
     LAYERS: tl.constexpr, CAPPED: tl.constexpr, STATE_MASK: tl.constexpr, BETWEEN: tl.constexpr,
     H: tl.constexpr, B: tl.constexpr, BLOCK: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
-    """The cell's pointwise gradient: gates become the gradients of what went into them, in place.
+    """Compute the cell's pointwise gradient: gates are replaced by the gradients of their inputs.
 
     d_h, d_x float32: of the inputs of step t + 1 and of the layer above; d_c float32 (L, B, H): of the state, which is
     updated. d_out: of the output; a layer's stride in it is ``out_layer``, 0 where all layers have the same.
@@ -192,7 +192,7 @@ def backward_gates(
     gates, weight, d_x, d_h, gated, sigma, d_round, wave, steps, layer, LAST: tl.constexpr, LAYERS: tl.constexpr,
     H: tl.constexpr, B: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of x and h from those of the gates. weight (L, 2H, 4H): of x, then of h, both transposed.
+    """Compute the gradients of x and h from those of the gates. weight (L, 2H, 4H): of x, then of h, both transposed.
 
     LAST: what the last round gated: 1 x, 0 h, −1 there is no round. Its gradient is taken on here: d_round, of what
     went into its sigmoid, and what is left for the round's input.

@@ -208,6 +208,7 @@ def scan(keep: Tensor, add: Tensor, h: Tensor) -> Tensor:
 class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, keep: Tensor, add: Tensor, h: Tensor) -> Tensor:
+        """Return every state."""
         first = add[:1] + keep[:1] * h
         out = _scanned(keep, torch.cat((first, add[1:])))
         ctx.save_for_backward(keep, h, out)
@@ -215,6 +216,7 @@ class _Scan(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the gradients: a scan from the end."""
         (d_out,) = grads
         keep, h, out = ctx.saved_tensors
         # What reaches step t directly, and through step t + 1: d_t = d_out_t + keep_(t+1) · d_(t+1).

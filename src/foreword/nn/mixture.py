@@ -79,6 +79,7 @@ class _InBlocks(torch.autograd.Function):
         rows: int,
         scale: float,
     ) -> Tensor:
+        """Return the loss; the gradients are computed at once, while the logits are there."""
         factor = scale / len(targets)
         d_z, d_weight, d_shares = torch.empty_like(z), torch.zeros_like(weight), torch.empty_like(log_shares)
         d_bias = torch.zeros_like(bias, dtype=torch.float32)
@@ -103,6 +104,7 @@ class _InBlocks(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
+        """Return the stored gradients, scaled."""
         (d_loss,) = grads
         d_z, d_shares, d_weight, d_bias = ctx.saved_tensors
         one = d_loss.to(d_z.dtype)

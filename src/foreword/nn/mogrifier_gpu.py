@@ -124,6 +124,7 @@ class _Tile:
     stages: int
 
     def options(self) -> dict[str, int]:
+        """Return the constants of a program with this tile."""
         return {
             "BM": self.texts, "BN": self.units, "BK": self.inner,
             "num_warps": self.warps, "num_stages": self.stages,
@@ -280,6 +281,7 @@ class _Stack(torch.autograd.Function):
         between: Tensor | None,
         capped: bool,
     ) -> tuple[Tensor, Tensor]:
+        """Return the outputs of all layers, and their last cells."""
         learnt = w_x.contiguous(), w_h.contiguous(), bias.contiguous()
         others = [None if part is None else part.contiguous() for part in (rounds, round_bias, state_mask, between)]
         stack = Stack(*learnt, others[0], others[1], others[2], others[3], capped)
@@ -294,6 +296,7 @@ class _Stack(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        """Return the gradients of the input, the first states and the weights."""
         d_out, d_last = grads
         buffers, stack = cast(Buffers, ctx.buffers), cast(Stack, ctx.stack)
         d_c = d_last.float().contiguous().clone()

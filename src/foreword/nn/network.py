@@ -36,11 +36,20 @@ MIXTURE = ("mixture.prior", "mixture.latent", "mixture.latent_bias")
 class Network(Protocol):
     """The interface of a network: its weights, their initialisation, its state, and how it reads."""
 
-    def tensors(self) -> dict[str, tuple[int, ...]]: ...  # names and shapes, in the order of storage
-    def initialise(self, weights: Weights, generator: torch.Generator) -> None: ...
-    def start(self, texts: int, like: Tensor) -> State: ...  # the state before the first word
-    def masks(self, dropout: Any, texts: int, like: Tensor, generator: torch.Generator | None) -> Any: ...
-    def read(self, weights: Weights, ids: Tensor, state: State, masks: Any = None) -> tuple[Tensor, State]: ...
+    def tensors(self) -> dict[str, tuple[int, ...]]:
+        """Return the names and shapes of the weights, in the order of storage."""
+
+    def initialise(self, weights: Weights, generator: torch.Generator) -> None:
+        """Draw the initial weights, in place."""
+
+    def start(self, texts: int, like: Tensor) -> State:
+        """Return the state before the first word."""
+
+    def masks(self, dropout: Any, texts: int, like: Tensor, generator: torch.Generator | None) -> Any:
+        """Draw the dropout masks of a batch."""
+
+    def read(self, weights: Weights, ids: Tensor, state: State, masks: Any = None) -> tuple[Tensor, State]:
+        """Return the output at each id, and the state after the last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, rows: int, scale: float
     ) -> Tensor:
+        """Return the loss; the gradients are computed at once, while the logits are there."""
         if can_fuse(hidden):
             loss, *gradients = loss_and_gradients(hidden, weight, bias, targets, rows, scale)
             ctx.save_for_backward(*gradients)
@@ -125,6 +126,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
+        """Return the stored gradients, scaled."""
         (d_loss,) = grads
         d_hidden, d_weight, d_bias = ctx.saved_tensors
         one = d_loss.to(d_hidden.dtype)
@@ -147,6 +149,7 @@ class _OnCPU(torch.autograd.Function):
         scale: float,
         weight_gradient: Tensor | None,
     ) -> Tensor:
+        """Return the loss; the gradients are computed at once, while the logits are there."""
         words, factor = len(weight), scale / len(targets)
         h, w, b = (part.detach().numpy() for part in (hidden, weight, bias))
         wanted = targets.numpy().astype(np.int64, copy=False)
@@ -169,6 +172,7 @@ class _OnCPU(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> tuple[Tensor | None, ...]:
+        """Return the stored gradients, scaled."""
         (d_loss,) = grads
         d_hidden, d_bias = ctx.saved_tensors
         d_weight, one = ctx.d_weight, float(d_loss)

@@ -104,7 +104,7 @@ class _Recorded:
 
 
 def _same_tokens(one: TextLM, other: TextLM) -> bool:
-    """Whether two models cut every text at the same characters."""
+    """Return whether two models cut every text at the same characters."""
     tokenizers: Sequence[Any] = (one.tokenizer, other.tokenizer)
     if type(tokenizers[0]) is not type(tokenizers[1]):
         return False

@@ -96,7 +96,10 @@ class TextTranslator(ShownInNotebook):
         by_bleu: bool = False,
         checkpoint: Checkpoint | None = None,
     ) -> Iterator[Step]:
-        """by_bleu: keep the epoch whose greedy translations of ``valid`` have the best BLEU, not the best score."""
+        """Train, yielding progress.
+
+        by_bleu: keep the epoch whose greedy translations of ``valid`` have the best BLEU, not the best score.
+        """
         _check_texts(sources, targets)
         self.learn_vocabularies(sources, targets)
         pairs = self.pairs(sources, targets)
@@ -108,7 +111,7 @@ class TextTranslator(ShownInNotebook):
         yield from self.model.train(pairs, valid=held_out, measure=measure, checkpoint=checkpoint)
 
     def learn_vocabularies(self, sources: Texts, targets: Texts) -> None:
-        """Where a tokenizer has learnt already, it stays as it is."""
+        """Learn the vocabularies of tokenizers that have not learnt one yet."""
         if self.source is self.target:
             if not hasattr(self.source, "vocab_"):
                 self.source.fit([*sources, *targets])
@@ -118,14 +121,14 @@ class TextTranslator(ShownInNotebook):
                 tokenizer.fit(texts)
 
     def pairs(self, sources: Texts, targets: Texts) -> Pairs:
-        """The texts as the model reads them."""
+        """Return the texts as ids."""
         _check_texts(sources, targets)
         return Pairs(Corpus.from_texts(sources, self.source), Corpus.from_texts(targets, self.target))
 
     # Translating
 
     def translate(self, texts: Texts, *, width: int = 5, meter: Meter | None = None, **settings: Any) -> list[str]:
-        """The best translation found of each; ``Seq2Seq.search`` has the settings."""
+        """Return the best translation found of each text; ``Seq2Seq.search`` has the settings."""
         check_not_string(texts, "a list of texts, one sentence each")
         sources = Corpus.from_texts(texts, self.source)
         found = self.model.translate(sources, width=width, meter=meter, **settings)
@@ -146,7 +149,7 @@ class TextTranslator(ShownInNotebook):
         return said
 
     def _copied(self, source: Sequence[str], ids: Sequence[int], weights: Floats) -> str:
-        """The words, unknown ones from the source; the end of the source is no word."""
+        """Return the words, with unknown ones copied from the source, whose end is not a word."""
         words = [self.model.vocab[id] for id in ids]
         for place, id in enumerate(ids):
             if id == self.model.vocab.unknown and source:
@@ -154,7 +157,7 @@ class TextTranslator(ShownInNotebook):
         return " ".join(words)
 
     def look(self, text: str, translation: str | None = None, *, width: int = 5) -> Looked:
-        """Where the model looks for each token of a translation: a given one, or its own."""
+        """Return the attention for each token of a translation: a given one, or the model's own."""
         sources = Corpus.from_texts([text], self.source)
         if translation is None:
             targets = Corpus.from_ids(self.model.translate(sources, width=width), self.model.vocab)
@@ -176,7 +179,7 @@ class TextTranslator(ShownInNotebook):
     # Saving
 
     def to_parts(self) -> Parts:
-        """The model keeps both vocabularies; a tokenizer is kept without its own."""
+        """Return model and tokenizers for saving, tokenizers without vocabularies: the model has both."""
         parts = Parts({"copy": self.copy, "joint": self.source is self.target})
         nest("model", self.model, parts)
         nest("target", saveable(self.target), parts)
@@ -212,7 +215,7 @@ def measure_translations(said: Texts, references: Texts) -> TranslationMeasures:
 
 
 def read_pairs(source: str | Path, target: str | Path, errors: Errors = "strict") -> tuple[list[str], list[str]]:
-    """Two files, line by line; the first line that has no partner is named."""
+    """Read two files line by line; an error names the first line without a partner."""
     sides = [list(read_lines(str(name), errors)) for name in (source, target)]
     if len(sides[0]) != len(sides[1]):
         longer, shorter = (source, target) if len(sides[0]) > len(sides[1]) else (target, source)
@@ -253,12 +256,12 @@ def _check_texts(sources: Texts, targets: Texts) -> None:
 
 
 def _document(corpus: Corpus, place: int) -> Array:
-    """Without its end."""
+    """Return the ids without the end."""
     return corpus.ids[corpus.offsets[place] : corpus.offsets[place + 1] - 1]
 
 
 def _tokens(tokenizer: TextTokenizer, ids: Iterable[int]) -> list[str]:
-    """Each token as people read it: its text where it has one, else its name in the vocabulary."""
+    """Return each token as people read it: its text where it has one, else its name in the vocabulary."""
     return [_shown(tokenizer, int(id)) for id in ids]
 
 

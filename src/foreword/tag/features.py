@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
-from foreword.arrays import Array, Doubles, Floats, Ints, Logs, Longs, ULongs
+from foreword.arrays import Array, Doubles, Floats, Ints, Logs, Longs, ULongs, frozen
 from foreword.checks import check_numbers
 from foreword.errors import DivergedError, SettingError
 from foreword.protocols import Json, Parts, Sentences, Step, Tags
@@ -51,7 +51,6 @@ from foreword.tag.tagger import (
     by_sentence,
     check_column,
     check_tag_names,
-    frozen,
     numbered_tags,
     offsets_of,
     packed,

@@ -29,7 +29,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from foreword.arrays import Array, Doubles, Ints, Logs, Longs
+from foreword.arrays import Array, Doubles, Ints, Logs, Longs, frozen
 from foreword.checks import check_choice, check_numbers
 from foreword.hmm.model import HMM
 from foreword.protocols import Json, Parts, Sentences, Tags
@@ -40,7 +40,6 @@ from foreword.tag.tagger import (
     by_sentence,
     check_column,
     check_tag_names,
-    frozen,
     numbered_tags,
     offsets_of,
     packed,
@@ -212,7 +211,7 @@ class HMMTagger(WordTagger):
             "entries": [len(names) for names in self._names],
         }
         data, offsets = packed(chain.from_iterable(self._names))
-        arrays = {
+        arrays: dict[str, Array] = {
             "weights": self.weights_,
             "moves": self._moves,
             "rows": self._lexicon.rows,

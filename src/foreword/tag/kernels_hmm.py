@@ -87,7 +87,7 @@ def likeliest_tags(
                     origin = _best_origin(work, moves, at, second, third)
                     score = _through(work, moves, at, origin, second, third)
                     work.pairs[at, second, third] = score + work.logs[at, third]
-        third, second = 0, 0
+        third, second = np.int64(0), np.int64(0)
         for choice in range(work.widths[tokens + 1]):
             if work.pairs[tokens + 2, choice, 0] > work.pairs[tokens + 2, second, 0]:
                 second = choice
@@ -106,8 +106,8 @@ def _through(work: Lattice, moves: Doubles, at: int, origin: int, second: int, t
 
 @inlined
 def _best_origin(work: Lattice, moves: Doubles, at: int, second: int, third: int) -> int:
-    best, highest = 0, _through(work, moves, at, 0, second, third)
-    for origin in range(1, work.widths[at - 2]):
+    best, highest = 0, -np.inf
+    for origin in range(work.widths[at - 2]):
         score = _through(work, moves, at, origin, second, third)
         if score > highest:
             best, highest = origin, score

@@ -140,13 +140,6 @@ def check_tag_names(tags: Any) -> None:
         raise ValueError("'tags' must be a list of names")
 
 
-def frozen(array: Array) -> Array:
-    """Return a contiguous, read-only array."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
 def packed(strings: Iterable[str]) -> tuple[Bytes, Longs]:
     """Return strings as two arrays: their bytes joined, and where each begins."""
     return encoded(strings, "surrogatepass")

@@ -187,7 +187,7 @@ class Progress:
         return shares if self.tails is None else [*shares, *self.tails.shares(step)]
 
     def note(self, loss: float) -> None:
-        """Record a loss on the held-out data, by which schedules go."""
+        """Record a validation loss, for the schedules that depend on it."""
         self.evaluations.append(loss)
         settled = averaging_begins(self.evaluations, patience=self.settings.wait) is not None
         if self._averaging_from is None and settled:

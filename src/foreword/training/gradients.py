@@ -69,10 +69,17 @@ def _aligned_size(shape: tuple[int, ...]) -> int:
 class Gradients(Protocol):
     """The gradients of one update."""
 
-    def clear(self) -> None: ...  # before anything of the next update is computed, which needs the memory
-    def compute(self, loss: Tensor, names: Sequence[str]) -> None: ...
-    def pieces(self) -> Iterator[Piece]: ...
-    def by_name(self) -> dict[str, Tensor]: ...
+    def clear(self) -> None:
+        """Free the gradients, before the next update needs the memory."""
+
+    def compute(self, loss: Tensor, names: Sequence[str]) -> None:
+        """Add the gradient of a loss with respect to the named weights."""
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the gradient in segments of the vector of weights."""
+
+    def by_name(self) -> dict[str, Tensor]:
+        """Return the gradient of each tensor."""
 
 
 class FlatGradients:
@@ -134,7 +141,7 @@ class SparseGradients:
         loss.backward()  # type: ignore[no-untyped-call]
 
     def add(self, name: str, gradient: Tensor) -> None:
-        """Add a gradient to what there is of its name."""
+        """Add a gradient to the tensor of that name."""
         found = self._found.get(name)
         if found is None:
             self._found[name] = gradient.coalesce() if gradient.is_sparse else gradient

@@ -16,12 +16,21 @@ class WorkerGroup(Protocol):
     """Workers of one run. rank: which of ``size`` workers this is; the first is 0."""
 
     @property
-    def rank(self) -> int: ...
+    def rank(self) -> int:
+        """The index of this worker."""
+
     @property
-    def size(self) -> int: ...
-    def broadcast(self, weights: Tensor) -> None: ...  # those of the first, to all
-    def average(self, gradient: Tensor) -> None: ...  # the mean over all workers, in place
-    def agree(self, number: float) -> float: ...  # the number that the first worker has
+    def size(self) -> int:
+        """The number of workers."""
+
+    def broadcast(self, weights: Tensor) -> None:
+        """Copy the weights of the first worker to all."""
+
+    def average(self, gradient: Tensor) -> None:
+        """Replace a gradient by its mean over all workers."""
+
+    def agree(self, number: float) -> float:
+        """Return the number that the first worker has."""
 
 
 class SingleWorker:

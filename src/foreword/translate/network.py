@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding, linear, log_softmax
 
 from foreword.errors import SettingError
 from foreword.nn.attention import Attended, attend, dot_scores, scaled_scores
@@ -164,8 +164,8 @@ class TranslationNetwork:
         return {f"{name}.{part}": shape for part, shape in zip(PARTS, shapes, strict=True)}
 
     def initialise(self, weights: Weights, generator: torch.Generator) -> None:
-        """Tables so that a word's vector has the length 1, matrices by their inputs and outputs (Glorot), forget gates
-        open, the rest zero.
+        """Draw tables so that a word's vector has the length 1, matrices by their inputs and outputs (Glorot); forget
+        gates begin open, the rest zero.
         """
         for name, part in weights.items():
             if name in ("source", "target", "output"):
@@ -186,9 +186,16 @@ class TranslationNetwork:
         """Return the output layer, (V, E)."""
         return weights["target" if self.tied else "output"]
 
+    def target_logprobs(self, weights: Weights, read: Read, places: Tensor, targets: Tensor) -> Tensor:
+        """Return (N,): the log-probability of each target after the decoder's output at its place, 1024 at a time."""
+        table, hidden = self.table(weights), read.readout.flatten(0, 1).index_select(0, places)
+        groups = zip(torch.split(hidden, 1024), torch.split(targets, 1024), strict=True)
+        logs = [log_softmax(linear(h, table, weights["bias"]).float(), 1).gather(1, t[:, None]) for h, t in groups]
+        return torch.cat(logs)[:, 0]
+
     def _vectors(self, table: Tensor, ids: Tensor) -> Tensor:
-        """Words as they are read: a row of a table has the length 1, as an output layer should, and times √E its
-        numbers are of the size that a layer wants to read (A. Vaswani et al., 2017).
+        """Return the vectors of words: a row of a table has the length 1, as an output layer should, and is scaled by
+        √E to suit the layer that reads it (A. Vaswani et al., 2017).
         """
         return embedding(ids, table) * math.sqrt(self.words)
 
@@ -230,7 +237,7 @@ class TranslationNetwork:
         return state
 
     def _keys(self, weights: Weights, values: Tensor) -> Tensor:
-        """Products with the source are the same at every step of the target, so they are made once."""
+        """Return the products with the source, which are the same at every step of the target."""
         return linear(values, weights["key"]) if self.attention in ("additive", "general") else values
 
     def _through(self, weights: Weights, name: str, x: Tensor) -> Tensor:
@@ -243,7 +250,7 @@ class TranslationNetwork:
     def decode(
         self, weights: Weights, memory: EncoderMemory, inputs: Tensor, state: State, drop: Drop = NOTHING_DROPPED
     ) -> Read:
-        """Inputs (T, B): the words that are read; the readout at t is of the word that follows the t-th."""
+        """Read target words (T, B); the readout at t is of the word that follows the t-th."""
         if self.feed:
             return self.decode_by_steps(weights, memory, lambda step, _: inputs[step], len(inputs), state, drop)
         x = drop.input(self._vectors(weights["target"], inputs))
@@ -259,7 +266,7 @@ class TranslationNetwork:
         state: State,
         drop: Drop = NOTHING_DROPPED,
     ) -> Read:
-        """The same with one word (B,) at a time: ``word(t, readout)`` says it, from what was read out last, (B, E)."""
+        """Decode one word (B,) at a time: ``word(t, readout)`` returns it, from the last readout, (B, E)."""
         outs: list[Tensor] = []
         looks: list[Tensor] = []
         for step in range(steps):

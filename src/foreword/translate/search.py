@@ -85,7 +85,7 @@ class Conditioned:
         return ConditionedState(read.readout[0].cpu().numpy(), kept, state.source, covered)
 
     def coverage(self, state: ConditionedState) -> Logs:
-        """(n,) Σ_i log min(covered_i, 1) over the words of each source, its end left out."""
+        """Return (n,) Σ_i log min(covered_i, 1) over the words of each source, its end left out."""
         if self._network.attention == "none":
             raise SettingError("a coverage penalty needs attention, and this model has none")
         words = _words(self._memory.mask).cpu().numpy()[state.source]
@@ -96,12 +96,12 @@ class Conditioned:
 
 
 def _words(mask: Tensor) -> Tensor:
-    """Where a source has words: all but its end."""
+    """Return a mask of the source's words, its end excluded."""
     return torch.cat((mask[:, 1:], torch.zeros_like(mask[:, :1])), 1)
 
 
 def search(network: TranslationNetwork, weights: Weights, memory: EncoderMemory, goal: Goal) -> list[list[Hypothesis]]:
-    """The ``goal.n_best`` likeliest targets found for each source, best first; as ``decode.beam_search`` has it."""
+    """Return the ``goal.n_best`` likeliest targets found for each source, best first, as ``beam_search`` does."""
     return _Search(network, weights, memory, goal).run()
 
 

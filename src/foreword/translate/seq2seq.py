@@ -24,11 +24,9 @@ from foreword.tokens.corpus import Corpus
 from foreword.tokens.vocab import Vocab
 
 try:
-    import torch
+    import torch  # noqa: F401
 except ImportError:
     raise MissingExtraError("torch", "neural", "a translator") from None
-
-from torch.nn.functional import linear, log_softmax
 
 from foreword.nn.dropout import Dropout
 from foreword.storage.checkpoint import Checkpoint
@@ -221,14 +219,7 @@ class Seq2Seq(NeuralModel[Pairs]):
         sizes = np.diff(pairs.targets.offsets)
         for group, batch, read in self._decoded(pairs, SCORED_AT_ONCE):
             with exact():
-                table, bias = self._network.table(self.weights_), self.weights_["bias"]
-                hidden = read.readout.flatten(0, 1).index_select(0, batch.places)
-                logs = torch.cat(
-                    [
-                        log_softmax(linear(h, table, bias).float(), 1).gather(1, t[:, None])[:, 0]
-                        for h, t in zip(torch.split(hidden, 1024), torch.split(batch.targets, 1024), strict=True)
-                    ]
-                )
+                logs = self._network.target_logprobs(self.weights_, read, batch.places, batch.targets)
             flat = np.empty(batch.inputs.numel())
             flat[batch.places.cpu().numpy()] = logs.cpu().numpy()
             columns = flat.reshape(batch.inputs.shape)
@@ -292,7 +283,7 @@ class Seq2Seq(NeuralModel[Pairs]):
             raise SettingError("a coverage penalty needs attention, and this model has none")
         self._check_vocabs(sources)
         documents = documents_of(sources)
-        order = sorted(range(len(documents)), key=lambda place: -len(documents[place]))
+        order = _longest_first(documents)
         found: list[Ids] = [np.empty(0, np.int64)] * len(documents)
         report = None if meter is None else lambda begun: meter("translating", begun, len(order))
         with exact():
@@ -318,7 +309,7 @@ class Seq2Seq(NeuralModel[Pairs]):
         self._check_vocabs(sources)
         goal = Goal(width, n_best, max_tokens, length_penalty, self.vocab.end, normalisation, coverage)
         documents = documents_of(sources)
-        order = sorted(range(len(documents)), key=lambda place: -len(documents[place]))
+        order = _longest_first(documents)
         found: list[list[Hypothesis]] = [[] for _ in documents]
         at_once = SEARCHED_AT_ONCE[self.flat_weights().device.type]
         for begin in range(0, len(order), at_once):
@@ -395,6 +386,11 @@ class Seq2Seq(NeuralModel[Pairs]):
             if corpus.vocab != vocab:
                 raise InputError(f"the {side} were turned into ids with another vocabulary than the model's")
             corpus.check_ids()
+
+
+def _longest_first(documents: Sequence[Longs]) -> list[int]:
+    """Return the indices of documents by falling length, so that those searched together are of similar length."""
+    return sorted(range(len(documents)), key=lambda place: -len(documents[place]))
 
 
 def _check(model: Seq2Seq) -> None:

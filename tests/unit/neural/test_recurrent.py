@@ -296,3 +296,19 @@ def test_a_network_of_all_words_gives_an_unknown_word_its_share() -> None:
         for share in (0.5, 0.0)
     )  # fmt: skip
     assert learnt.logprobs(new)[3] > math.log(0.1) > not_learnt.logprobs(new)[3]
+
+
+def test_masks_can_differ_at_every_step_and_drop_the_state() -> None:
+    """With locked masks the network sees one set of units in a whole chunk, with fresh ones another at each step."""
+    locked, fresh = (small(dropout=Dropout(0, 0.5, 0, 0, 0, state=0.3, fresh=each)) for each in (False, True))
+    for model, long in ((locked, 1), (fresh, 5)):
+        masks = model.network(VOCAB).masks(model.dropout, 2, torch.zeros(1), None, steps=5)
+        assert masks.input.shape == (long, 2, 8)
+        assert [mask.shape for mask in masks.state] == [(2, 10), (2, 8)]
+        model.fit(CORPUS)
+    assert not torch.equal(locked.flat_weights(), fresh.flat_weights())
+
+
+def test_only_an_lstm_drops_its_state() -> None:
+    with pytest.raises(SettingError, match="only cell 'lstm' has it, not 'gru'"):
+        small("gru", dropout=Dropout(0, 0, 0, 0, 0, state=0.3)).fit(CORPUS)

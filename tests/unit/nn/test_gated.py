@@ -131,6 +131,8 @@ import torch
 from test_gated import SIZES, compared
 from foreword.nn.gated import GATED
 torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)
+torch.utils.deterministic.fill_uninitialized_memory = True  # with NaN: whatever a kernel did not write shows
 for cell in GATED:
     for name, sizes in SIZES.items():
         worst = compared(cell, sizes, torch.float32, "cpu")

@@ -113,6 +113,8 @@ INTERPRETED = """
 import sys, torch
 from test_mogrifier_gpu import CASES, compared
 torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)
+torch.utils.deterministic.fill_uninitialized_memory = True  # with NaN
 for name in sys.argv[1:]:
     worst = max(compared(CASES[name], torch.float32, "cpu"))
     assert worst < 1e-6, (name, worst)

@@ -54,7 +54,7 @@ _SPACELESS = re.compile(
 
 
 def written_without_spaces(texts: Sequence[str], *, letters: int = 100_000) -> bool:
-    """Whether white space does not divide words, as in Chinese, Japanese or Thai; judged by the first ``letters``."""
+    """Return whether white space does not separate words, as in Chinese or Thai; judged by the first ``letters``."""
     sample = ""
     for text in texts:
         sample += text[:letters] + " "
@@ -158,7 +158,7 @@ def _as_written(tokenizer: Tokenizer, text: str) -> list[str] | None:
 
 
 def _one_by_one(tokenizer: Tokenizer, units: Sequence[str], ids: Sequence[int]) -> bool:
-    """Whether each id stands for the unit at its index, or is ``<unk>`` there."""
+    """Return whether each id stands for the unit at its index, or is ``<unk>`` there."""
     return len(units) == len(ids) and all(
         id == tokenizer.vocab.unknown or tokenizer.decode([id]).casefold() == unit.casefold()
         for id, unit in zip(ids, units, strict=True)
@@ -260,7 +260,7 @@ def _nearest(vectors: WordVectors, word: str) -> Iterator[tuple[str, float]]:
 
 
 def is_word(token: str) -> bool:
-    """Whether a token is made of letters alone, and the marks that belong to them."""
+    """Return whether a token is made of letters alone, and the marks that belong to them."""
     return all(category(letter)[0] in "LM" for letter in token)
 
 

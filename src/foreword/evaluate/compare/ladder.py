@@ -241,7 +241,7 @@ class _Ladder:
         self.test_logs: dict[str, Doubles] = {}
 
     def _fits(self, name: str, found: Finished) -> bool:
-        """Whether a cached model has the lengths of this text."""
+        """Return whether a cached model has the lengths of this text."""
         lengths = (len(self.text.valid.ids) if self.text.valid else 0, len(self.text.test.ids))
         pieces = len(self.text.facts.passage.pieces)
         return (found.row.name, len(found.valid), len(found.test)) == (name, *lengths) and (
