@@ -5,6 +5,7 @@
     python recipes/awd_lstm.py --data FOLDER --epochs 320 --mogrify 5 --softmaxes 15       options that cost their time
     python recipes/awd_lstm.py --data FOLDER --epochs 320 --save MODEL      then recipes/adaptation.py --model MODEL
     python recipes/awd_lstm.py --data FOLDER --epochs 320 --out FOLDER      the last row into FOLDER/awd_lstm.json
+    python recipes/awd_lstm.py --text wikitext-2 --logprobs FOLDER          of every word, for recipes/infinigram.py
     python recipes/awd_lstm.py --epochs 0 --out FOLDER                      the stored rows alone, in today's form
 
 The folder holds ptb.train.txt, ptb.valid.txt and ptb.test.txt, or train.txt and so on (.xz will do). The model learns
@@ -28,6 +29,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from foreword.lessons.claims.results import provenance, stored_rows, write_result
@@ -111,6 +113,7 @@ def train(
     mogrify: int = 0,
     softmaxes: int = 1,
     rate: float | None = None,
+    logprobs: Path | None = None,
 ) -> list[Row]:
     training = settings(epochs, rate)
     model = AWDLSTM(mogrify=mogrify, softmaxes=softmaxes, dropout=dropout, training=training, seed=seed)
@@ -137,12 +140,18 @@ def train(
         if save_to is not None:
             save(model, save_to)
             talk(f"the model is in {save_to}")
-    return [measured(seconds, read, parts, data) for seconds, read, parts in kept]
+    return [measured(seconds, read, parts, data, logprobs) for seconds, read, parts in kept]
 
 
-def measured(seconds: float, epochs: float, parts: Parts, data: dict[str, Corpus]) -> Row:
+def measured(seconds: float, epochs: float, parts: Parts, data: dict[str, Corpus], logprobs: Path | None) -> Row:
+    """Score the held-out splits; the log-probabilities of the last row stay in a folder, if one is given."""
     model = AWDLSTM.from_parts(parts)
-    row = Row(seconds, epochs, *(math.exp(-model.score(data[split])) for split in ("valid", "test")))
+    logs = {split: model.logprobs(data[split]) for split in ("valid", "test")}
+    if logprobs is not None:
+        logprobs.mkdir(parents=True, exist_ok=True)
+        for split, found in logs.items():
+            np.save(logprobs / f"awd-lstm.{split}.npy", found)
+    row = Row(seconds, epochs, *(math.exp(-float(np.asarray(found, np.float64).mean())) for found in logs.values()))
     talk(f"{row}")
     return row
 
@@ -176,6 +185,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, help="of learning, at the beginning; mixtures want a smaller one")
     parser.add_argument("--json", action="store_true", help="the table for machines")
     parser.add_argument("--out", type=Path, help="a folder for awd_lstm.json")
+    parser.add_argument("--logprobs", type=Path, help="a folder for awd-lstm.valid.npy and awd-lstm.test.npy")
     given = parser.parse_args()
     if given.epochs == 0:
         write_rows(given.out, [])
@@ -184,7 +194,9 @@ def main() -> None:
     folder = given.data or Path(os.environ.get("FOREWORD_DATA", "."), given.text)
     options = {"mogrify": given.mogrify, "softmaxes": given.softmaxes, "rate": given.rate}
     data, dropout = corpora(folder), DROPOUT[given.text]
-    rows = train(data, dropout, given.epochs, given.marks, given.seed, pause, given.save, **options)
+    rows = train(
+        data, dropout, given.epochs, given.marks, given.seed, pause, given.save, logprobs=given.logprobs, **options
+    )
     if given.out is not None and rows:
         facts = {"text": given.text, **options, "published": PUBLISHED[given.text]}
         write_rows(given.out, [facts | provenance(given.seed, rows[-1].seconds) | asdict(rows[-1])])

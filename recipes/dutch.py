@@ -37,13 +37,14 @@ ROWS: dict[str, dict[str, Any]] = {
 }
 SETTINGS: dict[str, Any] = {
     "units": 512, "words": 512, "attention": "general", "dropout": 0.4, "smoothing": 0.1,
-    "epochs": 40, "every": 2, "batch": 2048, "rate": 1e-3,
+    "epochs": 40, "every": 2, "batch": 1024, "rate": 1e-3,
 }  # fmt: skip
 SMALL: dict[str, Any] = {
     "units": 128, "words": 128, "dropout": 0.1, "epochs": 6, "every": 6, "batch": 1000, "rate": 2e-3, "seconds": 0.0,
 }  # fmt: skip
 TINY: dict[str, Any] = {"units": 64, "words": 64, "epochs": 2, "batch": 1000}
-PIECES = 8000
+PIECES = 4000
+"""Few, since the pairs are few."""
 SMALL_PIECES = 3000
 SMALL_SEARCHES = ("greedy", "beam 5, GNMT", "beam 5, GNMT, coverage")
 EXAMPLE = "I have read the book."
@@ -75,6 +76,8 @@ def run(row: str, given: argparse.Namespace) -> dict[str, Any]:
     chosen = best_search(on_valid)
     said = translator.translate(test[0], **SEARCHES[chosen])
     facts = {"row": row, **provenance(given.seed, seconds, commit=given.commit), "pairs": len(train[0])}
+    if given.together > 1:
+        facts["runs_at_once"] = given.together
     facts |= {"parameters": translator.model.parameter_count, "settings": translator.model.settings(), "chosen": chosen}
     facts |= {"bleu": on_test[chosen]["bleu"], "bleu_interval": bleu_interval(said, test[1])}
     facts |= {"chrf": on_test[chosen]["chrf"], "chrf_interval": chrf_interval(said, test[1])}
@@ -97,6 +100,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a folder: rows, models, checkpoints and the attention map")
     parser.add_argument("--rows", default=",".join(ROWS), help=f"some of {', '.join(ROWS)}, with commas between")
     parser.add_argument("--seconds", type=float, default=150.0, help="of training, for each row")
+    parser.add_argument("--together", type=int, default=1, metavar="N", help="so many runs share the GPU: is recorded")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commit", help="of the code, where this is no checkout")
     parser.add_argument("--small", action="store_true", help="a network and a number of epochs for a CPU")

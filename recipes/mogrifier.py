@@ -6,7 +6,8 @@
 Validation text chooses everything: weights, averages, the softmax's temperature, and for Monte Carlo dropout the scale
 of its rates. The test text is read once per row, from its first word to its last at batch 1 in float32; Monte Carlo
 samples are rows of a batch, in float16. Seconds count from the first update and include validation; compiling the
-kernels, which happens once per machine, comes before. A run may pause into ``--checkpoint`` and continue there.
+kernels, which happens once per machine, comes before. A run may pause into ``--checkpoint`` and continue there. Rows of
+another machine's file are added by ``--take FILE``.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import torch
 from awd_lstm import corpora, talk
 from torch import Tensor
 
-from foreword.lessons.claims.results import provenance, write_result
+from foreword.lessons.claims.results import provenance, stored_rows, write_result
 from foreword.neural.mogrifier import RECIPE, Mogrifier
 from foreword.neural.rows import TEMPERATURES, RowReader, monte_carlo_losses
 from foreword.nn.dropout import Dropout
@@ -164,6 +165,13 @@ def record(path: Path, row: Row, given: argparse.Namespace, parameters: int) -> 
     write_result(path, results)
 
 
+def take(path: Path, other: Path) -> None:
+    """Add the rows of another file that are not there yet."""
+    rows = stored_rows(path)
+    rows += [row for row in stored_rows(other) if row not in rows]
+    write_result(path, {"measure": MEASURE, "rows": rows})
+
+
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("FOREWORD_DATA", "."), "ptb"))
@@ -181,11 +189,17 @@ def options() -> argparse.Namespace:
     parser.add_argument("--save", type=Path, help="where to put the model that valid chose in the end")
     parser.add_argument("--commit", help="of the code, where this is not a checkout")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument(
+        "--take", type=Path, metavar="FILE", help="run nothing: add the rows that another machine wrote"
+    )
     return parser.parse_args()
 
 
 def main() -> None:
     given = options()
+    if given.take is not None:
+        take(given.out, given.take)
+        return
     data = corpora(given.data)
     plain = given.rounds == 0
     training = settings(given.seconds, given.hold, plain=plain)
