@@ -63,10 +63,17 @@ def test_help_lists_the_settings_of_the_kind(foreword: Foreword, call: list[str]
 
 
 @pytest.mark.parametrize("command", ALL, ids=" ".join)
-def test_no_flag_shows_a_type(foreword: Foreword, command: tuple[str, ...]) -> None:
+def test_no_flag_or_argument_shows_a_type(foreword: Foreword, command: tuple[str, ...]) -> None:
     result = foreword(*command, "--help")
     assert result.exit_code == 0
     assert "<bool>" not in result.stdout
+    assert "list[" not in result.stdout
+
+
+def test_arguments_are_shown_by_name(foreword: Foreword) -> None:
+    assert "train [OPTIONS] KIND TEXT…" in foreword("train", "--help").stdout
+    assert "train [OPTIONS] SOURCE [TARGET]" in foreword("translate", "train", "--help").stdout
+    assert "score [OPTIONS] MODEL [FILE]" in foreword("score", "--help").stdout
 
 
 def test_the_same_setting_has_one_name_and_old_names_work() -> None:

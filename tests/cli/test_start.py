@@ -74,6 +74,17 @@ def test_nothing_heavy_is_imported_before_it_is_needed(code: str, absent: set[st
     assert not absent & set(listed.stdout.split())
 
 
+def test_only_the_command_that_is_asked_for_is_defined() -> None:
+    code = (
+        "import sys; from foreword.cli import main; sys.argv = ['foreword', '--quiet', 'score', '--help']\n"
+        "try: main()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    modules = set(done.stderr.split())
+    assert "foreword.cli.score" in modules
+    assert not modules & {"foreword.cli.train", "foreword.cli.serve", "foreword.cli.tag"}
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_shows_an_example_and_speaks_json(foreword: Foreword, command: list[str]) -> None:
     result = foreword(*command, "--help")

@@ -40,6 +40,13 @@ def test_a_reader_that_has_enough_ends_it_quietly(shelf: Path, tmp_path: Path, u
     assert result.stderr == ""
 
 
+@pytest.mark.parametrize("words", ["--help", "train lstm --help", "--version"])
+def test_help_that_nobody_reads_ends_quietly(words: str) -> None:
+    command = f"{' '.join(COMMAND)} {words} | true; echo ${{PIPESTATUS[0]}}"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert (result.stdout, result.stderr) == ("141\n", "")
+
+
 def test_commands_are_joined_by_pipes(shelf: Path) -> None:
     there = " ".join([*COMMAND, "tokenize", "encode", str(shelf / "bpe"), "-"])
     back = " ".join([*COMMAND, "tokenize", "decode", str(shelf / "bpe"), "-"])

@@ -9,37 +9,13 @@ from __future__ import annotations
 import gc
 import io
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
 import foreword
-from foreword.cli import (
-    claims,
-    classify,
-    cloud,
-    compare,
-    convert,
-    course,
-    data,
-    doctor,
-    evaluate,
-    filter,
-    generate,
-    index,
-    lab,
-    score,
-    search,
-    serve,
-    speech,
-    tag,
-    tokenize,
-    train,
-    translate,
-    vectors,
-    warm,
-)
-from foreword.cli.failures import Commands
+from foreword.cli.failures import COMMON, Commands
 from foreword.cli.options import add_command, kind_among
 from foreword.storage.checking import CHECKS, end_process
 
@@ -47,16 +23,31 @@ __all__ = ["app", "main"]
 
 SETTINGS = {"help_option_names": ["-h", "--help"]}
 
-app = typer.Typer(
-    cls=Commands,
-    no_args_is_help=True,
-    context_settings=SETTINGS,
-    pretty_exceptions_enable=False,
-    epilog=f"Every command has a --help with examples.\n\n{compare.EXAMPLES}",
-)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "compare": ("compare", "EXAMPLES"),
+    "train": ("train", "EXAMPLES"),
+    "evaluate": ("evaluate", "EXAMPLES"),
+    "score": ("score", "EXAMPLES"),
+    "filter": ("filter", "EXAMPLES"),
+    "generate": ("generate", "EXAMPLES"),
+    "nearest": ("vectors", "NEAREST_EXAMPLES"),
+    "analogy": ("vectors", "ANALOGY_EXAMPLES"),
+    "claims": ("claims", "EXAMPLES"),
+    "convert": ("convert", "EXAMPLES"),
+    "cloud": ("cloud", "EXAMPLES"),
+    "course": ("course", "COURSE_EXAMPLES"),
+    "check": ("course", "CHECK_EXAMPLES"),
+    "serve": ("serve", "EXAMPLES"),
+    "data": ("data", "EXAMPLES"),
+    "warm": ("warm", "EXAMPLES"),
+    "doctor": ("doctor", "EXAMPLES"),
+}
+"""The module of each command, and the name of its examples there."""
+
+GROUPS = ("classify", "search", "index", "speech", "tag", "tokenize", "translate", "lab")
+"""Commands that have commands of their own: each is the ``app`` of its module."""
 
 
-@app.callback(help="Every language model that came before the Transformer.")
 def foreword_itself(
     version: Annotated[
         bool,
@@ -89,31 +80,33 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-add_command(app, compare.compare, compare.EXAMPLES)
-add_command(app, train.train, train.EXAMPLES, kind_among("language-model", "vectors"))
-add_command(app, evaluate.evaluate, evaluate.EXAMPLES)
-add_command(app, score.score, score.EXAMPLES)
-add_command(app, filter.filter, filter.EXAMPLES)
-add_command(app, generate.generate, generate.EXAMPLES)
-add_command(app, vectors.nearest, vectors.NEAREST_EXAMPLES)
-add_command(app, vectors.analogy, vectors.ANALOGY_EXAMPLES)
-app.add_typer(classify.app, context_settings=SETTINGS)
-app.add_typer(search.app, context_settings=SETTINGS)
-app.add_typer(index.app, context_settings=SETTINGS)
-app.add_typer(speech.app, context_settings=SETTINGS)
-app.add_typer(tag.app, context_settings=SETTINGS)
-app.add_typer(tokenize.app, context_settings=SETTINGS)
-app.add_typer(translate.app, context_settings=SETTINGS)
-add_command(app, claims.claims, claims.EXAMPLES)
-add_command(app, convert.convert, convert.EXAMPLES)
-add_command(app, cloud.cloud, cloud.EXAMPLES)
-add_command(app, course.course, course.COURSE_EXAMPLES)
-add_command(app, course.check, course.CHECK_EXAMPLES)
-app.add_typer(lab.app, context_settings=SETTINGS)
-add_command(app, serve.serve, serve.EXAMPLES)
-add_command(app, data.data, data.EXAMPLES)
-add_command(app, warm.warm, warm.EXAMPLES)
-add_command(app, doctor.doctor, doctor.EXAMPLES)
+def application(only: str | None = None) -> typer.Typer:
+    """Return the program; ``only``: with this command alone, since defining all of them takes a tenth of a second."""
+    epilog = "" if only else f"Every command has a --help with examples.\n\n{_in('compare').EXAMPLES}"
+    program = typer.Typer(
+        cls=Commands, no_args_is_help=True, context_settings=SETTINGS, pretty_exceptions_enable=False, epilog=epilog
+    )
+    program.callback(help="Every language model that came before the Transformer.")(foreword_itself)
+    for name in [only] if only else [*COMMANDS, *GROUPS]:
+        if name in GROUPS:
+            program.add_typer(_in(name).app, context_settings=SETTINGS)
+        else:
+            module, examples = COMMANDS[name]
+            kinds = kind_among("language-model", "vectors") if name == "train" else None
+            add_command(program, getattr(_in(module), name), getattr(_in(module), examples), kinds)
+    return program
+
+
+def _in(module: str) -> Any:
+    return import_module(f"foreword.cli.{module}")
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """Build ``app``, the program with all commands, when it is first asked for."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()["app"] = program = application()
+    return program
 
 
 def main() -> None:
@@ -124,4 +117,5 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     CHECKS.report = end_process  # a command that reads a damaged model must not end well
-    app(prog_name="foreword")
+    first = next((word for word in sys.argv[1:] if word not in COMMON), "")
+    application(first if first in COMMANDS or first in GROUPS else None)(prog_name="foreword")

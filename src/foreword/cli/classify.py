@@ -16,12 +16,12 @@ from foreword import kinds
 from foreword.cli.classify_predict import PREDICT_EXAMPLES, predict
 from foreword.cli.labelled import ClassifierFolder, Data, LabelledFormatOption, LabelledOptions
 from foreword.cli.options import (
-    CommandGroup,
     ErrorsOption,
     OutputOptions,
     Overwrite,
     SetOption,
     add_command,
+    command_group,
     examples,
     kind_by_option,
     kind_option,
@@ -55,13 +55,7 @@ FeaturesName: TypeAlias = Literal["bag-of-words", "tf-idf"]
 KIND_HELP = f"{', '.join(kinds.trained_as('classifier'))}."
 FASTTEXT = "fasttext"
 
-app = typer.Typer(
-    cls=CommandGroup,
-    name="classify",
-    help="Learn labels from labelled texts; label texts; explain labels.",
-    no_args_is_help=True,
-    epilog=TRAIN_EXAMPLES,
-)
+app = command_group("classify", "Learn labels from labelled texts; label texts; explain labels.", TRAIN_EXAMPLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +170,7 @@ class _Training:
     output: OutputOptions
 
     def run(self, data: list[str], out: str | None) -> None:
+        """Train, report and save; with folds, cross-validate first."""
         from foreword.cli.labelled import gathered, labelled_in
         from foreword.cli.models import check_output, nothing_to_resume
         from foreword.cli.printing import print_message

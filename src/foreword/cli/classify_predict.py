@@ -91,7 +91,7 @@ def predict(
 
 
 def ranked(model: LabelModel, texts: list[str], k: int) -> Iterator[Ranked]:
-    """The likeliest labels of each text, none for a blank one."""
+    """Yield the likeliest labels of each text, none for a blank one."""
     from foreword.cli.labelled import lines_for
 
     found = iter(model.predict_best(lines_for(model, [text for text in texts if text.strip()]), k))

@@ -146,7 +146,7 @@ def _print(comparison: Comparison, report: str | None, output: OutputOptions) ->
 
 
 def splits_of(names: list[str], reading: Reading) -> Streams | Iterable[str]:
-    """A text as its makers split it, or its documents for ``compare`` to split."""
+    """Return a text as its authors split it, or its documents for ``compare`` to split."""
     from foreword.cli.texts import EMBEDDED, documents_in, is_embedded, whole_dataset
     from foreword.evaluate.compare.setup import Streams
 

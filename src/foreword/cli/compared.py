@@ -58,7 +58,7 @@ def printed(events: Iterable[Event]) -> Iterator[Event]:
 
 
 def remark(event: Event) -> str | None:
-    """What a person should know that no table says."""
+    """Return the message of an event that belongs in no table, or None."""
     from foreword.evaluate.compare.conclusion import TOO_MANY_UNKNOWN, unknown_warning
     from foreword.evaluate.compare.results import Resumed, Sampled, TextFacts
     from foreword.picture.report_tables import sampled_in_words, shortened_in_words
@@ -79,7 +79,7 @@ def remark(event: Event) -> str | None:
 
 
 def drawn(events: Iterable[Event]) -> Iterator[Event]:
-    """The same events, drawn on the terminal as they come; what was drawn is wiped off at the end."""
+    """Yield the same events, and draw them on the terminal meanwhile; the drawing is erased at the end."""
     from rich.console import Console
     from rich.live import Live
 
@@ -161,7 +161,7 @@ class Scene:
 
 
 def table_of(text: TextFacts, rows: Iterable[Row], mixed: Mixed | None = None) -> Table:
-    """Every model's numbers, the best in bold, and what the best two do together."""
+    """Return the table of all models, the best in bold, with the mixture of the best two."""
     from foreword.picture.picture import readable
 
     rows = list(rows)

@@ -192,7 +192,7 @@ def _convert_ngrams(joined: TextLM, model: NgramLM | KenlmLM, out: str) -> dict[
 
 
 def _convert_classifier(classifier: FastTextClassifier, source: str, out: str, store: Stored | None) -> dict[str, int]:
-    """A ``.ftz`` is quantised, if it is not yet; a ``.bin`` never is."""
+    """Write a classifier: quantised to ``.ftz`` if it is not yet, never quantised to ``.bin``."""
     from foreword.errors import InputError
     from foreword.fasttext.files import write_fasttext
     from foreword.fasttext.quantize import quantize

@@ -54,7 +54,7 @@ def data(
 
 
 def embedded_set() -> Dataset:
-    """The embedded text, as if it were one of the named ones."""
+    """Return the embedded text as a data set."""
     from foreword.cli.texts import EMBEDDED
     from foreword.text.datasets import Dataset
 

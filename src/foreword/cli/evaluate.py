@@ -162,6 +162,7 @@ class _Metered:
     meter: Meter | None
 
     def logprobs(self, corpus: Corpus) -> Any:
+        """Return the log-probability of every id, reporting progress."""
         return self.adapted.logprobs(corpus, meter=self.meter)
 
 

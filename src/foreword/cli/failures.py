@@ -53,7 +53,11 @@ class Commands(CommandGroup):
         common = [word for word in args[:end] if word in COMMON]
         encoding, words = without_encoding([word for word in args[:end] if word not in COMMON])
         words = with_settings(with_ray_address(words))
-        parsed: list[str] = super().parse_args(ctx, [*common, *encoding, *words, *args[end:]])
+        try:
+            parsed: list[str] = super().parse_args(ctx, [*common, *encoding, *words, *args[end:]])
+        except BrokenPipeError:  # while it printed the help or the version
+            _discard_output()
+            raise typer.Exit(PIPE_CLOSED) from None
         return parsed
 
     def invoke(self, ctx: Any) -> Any:
@@ -64,7 +68,7 @@ class Commands(CommandGroup):
             sys.stdout.flush()  # here, where a closed pipe is still handled
         except BaseException as error:
             _hint_at_settings(error)
-            _hint_at_commands(error, ctx)
+            _hint_at_commands(error)
             line, status = message_of(error)
             if status is None or (ctx.params.get("debug") and line):
                 raise
@@ -123,10 +127,12 @@ def _hint_at_settings(error: Any) -> None:
         error.possibilities = None
 
 
-def _hint_at_commands(error: Any, root: Any) -> None:
+def _hint_at_commands(error: Any) -> None:
     """Explain ``foreword classify evaluate``: some commands take models of every family."""
+    from foreword.cli import COMMANDS, GROUPS
+
     unknown = re.fullmatch(r"No such command '([\w-]+)'\.?", str(getattr(error, "message", "")))
-    if unknown and unknown[1] in root.command.commands:
+    if unknown and unknown[1] in (*COMMANDS, *GROUPS):
         error.message = f"No such command {error.ctx.info_name} {unknown[1]}: there is foreword {unknown[1]}"
 
 

@@ -98,7 +98,7 @@ def labelled_in(
 
 
 def dataset_blocks(spec: str, meter: Meter | None) -> Iterator[LabelledBlock]:
-    """A data set of the register, whose form is known."""
+    """Read a named data set, whose format is known."""
     from foreword.text.block import Block
     from foreword.text.datasets import labelled, lookup
     from foreword.text.labelled import LabelledBlock, read_labelled_blocks
@@ -112,7 +112,7 @@ def dataset_blocks(spec: str, meter: Meter | None) -> Iterator[LabelledBlock]:
 
 
 def reading_of_dataset(found: Dataset, file: DataFile) -> LabelledReading | None:
-    """How to read it fast; None for other encodings and rarer forms."""
+    """Return how the fast reader reads a data set; None for encodings and formats that it does not read."""
     from foreword.text.labelled import LabelledReading
 
     if found.encoding != "utf-8":
@@ -140,7 +140,7 @@ def gathered(blocks: Iterable[LabelledBlock]) -> tuple[list[Block], list[str]]:
 
 
 def read_by(model: object, texts: list[Block]) -> list[Block] | list[str]:
-    """The texts as this model takes them: fastText wants strings."""
+    """Return the texts as the model takes them: fastText takes strings."""
     from foreword.storage.folder import kind_of
 
     if kind_of(model) == "text-classifier":
@@ -149,7 +149,7 @@ def read_by(model: object, texts: list[Block]) -> list[Block] | list[str]:
 
 
 def lines_for(model: object, texts: list[str]) -> list[str]:
-    """The same for strings: fastText reads no further than the end of a line."""
+    """Return texts as the model takes them: fastText reads no further than the end of a line."""
     from foreword.storage.folder import kind_of
 
     return texts if kind_of(model) == "text-classifier" else [text.replace("\n", " ") for text in texts]

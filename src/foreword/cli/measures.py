@@ -78,7 +78,7 @@ def print_confusion(measures: Confusion, title: str | None = None) -> None:
 
 
 def unseen_note(measures: Confusion) -> str | None:
-    """A line about labels that the model could not know."""
+    """Return a line about labels that were not in the training data."""
     if not measures.unseen:
         return None
     named = ", ".join(f"{label} ({count})" for label, count in list(measures.unseen.items())[:5])
@@ -99,7 +99,7 @@ class VectorMeasures:
     similarities: list[SimilarityMeasures]
 
     def to_json(self) -> dict[str, Json]:
-        """accuracy: of the first set of analogies, null without one; everything else by its set."""
+        """Return the measures by set; accuracy: of the first set of analogies, null without one."""
         first = next(iter(self.analogies.values()), None)
         return {
             "accuracy": None if first is None else first.accuracy,

@@ -30,6 +30,7 @@ MAKERS = {
     "transcribe": ("speech-recogniser", "foreword speech train"),
     "search": ("text-search", "foreword search index"),
     "index": ("text-index", "foreword index build"),
+    "count": ("text-index", "foreword index build"),
 }
 """What a model is called that has an ability, and the command that makes one."""
 

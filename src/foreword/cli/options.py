@@ -20,6 +20,7 @@ from foreword import kinds
 from foreword.errors import SettingError
 
 if TYPE_CHECKING:
+    from foreword.pipeline.fitting import Output
     from foreword.protocols import TextTokenizer
     from foreword.text.sources import Reading
 
@@ -174,6 +175,31 @@ class VocabularyOptions:
         return None if self.tokenizer is None else load_tokenizer(self.tokenizer)
 
 
+@dataclass(frozen=True, slots=True)
+class NetworkOptions:
+    """How a network is trained, where, and whether a training that was stopped is resumed."""
+
+    settings: SetOption = None
+    resume: Annotated[bool, typer.Option("--resume", help="Resume a training that was stopped.")] = False
+    overwrite: Overwrite = False
+    device: DeviceOption = None
+
+    def begin(self, out: str, kind: kinds.Kind, command: str, *without: str) -> tuple[dict[str, Any], Output] | None:
+        """Check the call before any text is read. Return the settings, of which the command itself sets those in
+        ``without``, and where the model is saved; None, with a message, where there is nothing to resume.
+        """
+        from foreword.cli.models import check_output, nothing_to_resume
+        from foreword.cli.settings import parse_settings
+
+        check_output(out, folder=True, kind=kind.name, overwrite=self.overwrite or self.resume)
+        given = parse_settings(self.settings, command, kind.home, without=["device", *without])
+
+        from foreword.pipeline.fitting import Output  # imported now that the arguments are checked: it takes a while
+
+        target = Output(out, self.resume)
+        return None if nothing_to_resume(target, kind) else ({**given, "device": self.device}, target)
+
+
 # Commands
 
 COMMON_HELP = (
@@ -187,23 +213,49 @@ def examples(*lines: str) -> str:
     return "\n".join(["Examples:", *(f"$ {line}" for line in lines)])
 
 
-class PlainFlags:
-    """Help that shows no type behind an option that takes no value."""
+class PlainHelp:
+    """Help that shows no type behind an argument, nor behind an option that takes no value."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the parameters of a command."""
         found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for each in found:
-            if getattr(each, "is_flag", False) and each.metavar is None:
+            if each.param_type_name == "argument":
+                _show_by_name(each)
+            elif getattr(each, "is_flag", False) and each.metavar is None:
                 each.metavar = ""
         return found
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help. Rich ends the process where nobody reads it; the caller has a status for that."""
+        try:
+            super().format_help(ctx, formatter)  # type: ignore[misc]
+            self.format_settings(ctx)
+        except SystemExit:
+            raise BrokenPipeError from None
 
-class CommandGroup(PlainFlags, TyperGroup):
+    def format_settings(self, ctx: Any) -> None:
+        """Print what the help of this command adds."""
+
+
+def _show_by_name(argument: Any) -> None:
+    """Show an argument by its name, ``FILE…`` where there may be several, in brackets where it may be left out."""
+    name = argument.metavar or argument.name.upper()
+    name = argument.metavar = name if argument.nargs == 1 or "…" in name else f"{name}…"
+    argument.display_type_rich = lambda ctx: None
+    argument._usage_display_name = lambda: name if argument.required or name[0] == "[" else f"[{name}]"
+
+
+class CommandGroup(PlainHelp, TyperGroup):
     """Commands that belong together."""
 
 
-class Command(PlainFlags, TyperCommand):
+def command_group(name: str, help: str, epilog: str) -> typer.Typer:
+    """Return a group of commands, such as ``foreword tag``, whose help is shown where none of them is named."""
+    return typer.Typer(cls=CommandGroup, name=name, help=help, no_args_is_help=True, epilog=epilog)
+
+
+class Command(PlainHelp, TyperCommand):
     """A command whose help lists the settings of the kind that was named, if it trains one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -212,9 +264,8 @@ class Command(PlainFlags, TyperCommand):
         parsed: list[str] = super().parse_args(ctx, args)
         return parsed
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Print the help, and the settings of the kind."""
-        super().format_help(ctx, formatter)
+    def format_settings(self, ctx: Any) -> None:
+        """Print the settings of the kind."""
         trained = getattr(self.callback, "trained", None)
         if trained is not None and (found := trained(ctx.meta.get(WORDS, []))) is not None:
             from foreword.cli.settings_help import print_settings

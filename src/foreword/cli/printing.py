@@ -86,7 +86,7 @@ def print_paragraph(text: str) -> None:
 
 
 def print_facts(facts: dict[str, str], justify: Literal["left", "right"] = "left") -> None:
-    """Names and values, one pair a line."""
+    """Print names and values, one pair per line."""
     from rich.table import Table
 
     table = Table.grid(padding=(0, 3))
@@ -98,7 +98,7 @@ def print_facts(facts: dict[str, str], justify: Literal["left", "right"] = "left
 
 
 def plain_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None = None) -> Table:
-    """A table in our style; ``numbers`` names the columns that are set flush right."""
+    """Return an empty table; ``numbers``: the columns that are aligned to the right."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -149,7 +149,7 @@ class Bar:
 
 
 def _name(phase: str) -> str:
-    """What follows a comma, such as the loss, changes while the work stays the same."""
+    """Return the name of a phase, without what changes, such as the loss, after a comma."""
     return phase.partition(",")[0]
 
 
@@ -176,7 +176,7 @@ def _columns() -> Progress:
 
 
 def rate(phase: str, speed: float | None) -> str:
-    """Bytes or items a second; nothing where it is not known yet."""
+    """Return bytes or items per second as text; nothing where the speed is not known yet."""
     if not speed:
         return ""
     if phase.startswith(BYTE_PHASES):

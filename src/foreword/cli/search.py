@@ -12,7 +12,6 @@ import typer
 from foreword import kinds
 from foreword.cli.options import (
     READING,
-    CommandGroup,
     ErrorsOption,
     MinCount,
     OutputOptions,
@@ -23,6 +22,7 @@ from foreword.cli.options import (
     Threads,
     TokenizerOption,
     add_command,
+    command_group,
     examples,
 )
 
@@ -58,9 +58,7 @@ IdField: TypeAlias = Annotated[
     ),
 ]  # fmt: skip
 
-app = typer.Typer(
-    cls=CommandGroup, name="search", help="Index documents; search them.", no_args_is_help=True, epilog=INDEX_EXAMPLES
-)
+app = command_group("search", "Index documents; search them.", INDEX_EXAMPLES)
 
 
 def index(
@@ -253,7 +251,7 @@ def lines_of(asked: str, hits: list[Hit], reasons: list[dict[str, float]] | None
 
 
 def why(reason: dict[str, float]) -> str:
-    """The greatest first; what adds nothing is not worth a word."""
+    """Return the contributions of words as text, the greatest first, without those that are zero."""
     parts = sorted(reason.items(), key=lambda item: (-item[1], item[0]))
     return " + ".join(f"{word} {value:.3g}" for word, value in parts if value) or "0"
 

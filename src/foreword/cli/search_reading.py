@@ -16,9 +16,9 @@ from foreword.text.sources import Reading, blocks_of_files, gather_blocks, not_e
 def named_blocks(
     texts: Sequence[str], reading: Reading, id_field: str | None, meter: Meter | None
 ) -> tuple[Iterator[Block], Names]:
-    """All documents of the texts, and their names, which are known once the documents are read.
+    """Return the documents of the texts, and their names, which are known once the documents are read.
 
-    What cannot be found is told at once.
+    A text that does not exist is reported at once.
     """
     names = Names()
     if id_field is not None:
@@ -33,7 +33,7 @@ def named_blocks(
 def _with_ids(
     texts: Sequence[str], reading: Reading, id_field: str, names: Names, meter: Meter | None
 ) -> Iterator[Block]:
-    """A name is to its text what a label is, so it is read as one."""
+    """Yield documents whose names are in a field: read as labelled texts, the name as the label."""
     rows = LabelledReading(
         format=None if reading.format == "text" else reading.format,
         text_column=reading.field,
@@ -56,7 +56,7 @@ def _with_ids(
 
 
 def _sources(text: str) -> list[SourceFile | str]:
-    """Files one by one; standard input, data sets and the embedded text by their names."""
+    """Return the files of a text; standard input, data sets and the embedded text by their names."""
     if text == "-" or is_dataset(text) or is_embedded(text):
         return [text]
     return [*find_files(text)]

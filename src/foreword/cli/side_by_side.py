@@ -23,7 +23,7 @@ def split_models(names: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _is_model(name: str) -> bool:
-    """Whether a name is that of a saved model or an ARPA file, which nobody measures a model on."""
+    """Return whether a name is that of a saved model or an ARPA file, which nobody measures a model on."""
     from foreword.ngram.arpa import looks_like_arpa
 
     path = Path(name)

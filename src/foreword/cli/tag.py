@@ -10,7 +10,6 @@ import typer
 
 from foreword import kinds
 from foreword.cli.options import (
-    CommandGroup,
     ErrorsOption,
     ModelFolder,
     OnErrors,
@@ -19,6 +18,7 @@ from foreword.cli.options import (
     Overwrite,
     SetOption,
     add_command,
+    command_group,
     examples,
     kind_by_option,
     kind_option,
@@ -65,9 +65,7 @@ ColumnOption: TypeAlias = Annotated[
 ]
 Scheme: TypeAlias = Literal["bio", "iob1", "bioes"]
 
-app = typer.Typer(
-    cls=CommandGroup, name="tag", help="Learn a tagger of words; tag text.", no_args_is_help=True, epilog=TRAIN_EXAMPLES
-)
+app = command_group("tag", "Learn a tagger of words; tag text.", TRAIN_EXAMPLES)
 
 
 def train(
@@ -130,7 +128,7 @@ def train(
 def new_tagger(
     kind: str, files: list[str], column: str | None, scheme: Scheme | None, settings: list[str] | None
 ) -> Any:
-    """Construct a tagger that has learnt nothing yet; refuse options that mean nothing to its kind."""
+    """Construct an untrained tagger; refuse options that its kind does not have."""
     from foreword.cli.settings import parse_settings, settings_of
 
     chosen = kinds.trained_as("tagger")[kind]
@@ -277,7 +275,7 @@ def treebank_path(name: str, format: str, meter: Meter | None = None) -> str:
 def measure_treebanks(
     tagger: TreebankTagger, names: Sequence[str], errors: OnErrors = "strict", meter: Meter | None = None
 ) -> TagMeasures:
-    """What a tagger makes of treebanks, in the column it has learnt."""
+    """Measure a tagger on treebanks, in the column it has learnt."""
     from foreword.evaluate.tagging import measure_tagger
 
     return measure_tagger(tagger, *read_treebanks(names, tagger, errors, meter))

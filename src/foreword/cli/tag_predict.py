@@ -88,7 +88,7 @@ def predict(
 def answers(
     tagger: TreebankTagger, batches: Iterator[FileLines], input_format: InputFormat | None, format: str | None
 ) -> Iterator[str]:
-    """What to write for the lines that came in, some at a time."""
+    """Yield the output for the input lines, batch by batch."""
     for name, lines in _files(batches):
         kind, lines = (input_format, lines) if input_format else told_format(name, lines)
         if kind == "conllu":
@@ -100,7 +100,7 @@ def answers(
 
 
 def _files(batches: Iterator[FileLines]) -> Iterator[tuple[str, Iterator[list[str]]]]:
-    """Each file with its lines, some at a time."""
+    """Yield each file with batches of its lines."""
     held = next(batches, None)
 
     def lines_of(name: str) -> Iterator[list[str]]:
@@ -163,7 +163,7 @@ def tagged_running_text(tagger: TreebankTagger, batches: Iterable[list[str]], fo
 
 
 def written(tagger: TreebankTagger, words: Sequence[str], tags: Sequence[str], format: str) -> str:
-    """A sentence. In a file with a word a line an empty one leaves nothing."""
+    """Return a tagged sentence as text; nothing for an empty one in a format with one word per line."""
     from foreword.tag.conll import Sentence
     from foreword.tag.conll import sentence_text as conll_text
     from foreword.tag.conllu import sentence_text
@@ -219,7 +219,7 @@ def tagged_conll(tagger: TreebankTagger, name: str, batches: Iterable[list[str]]
 
 
 def _filled(tagger: TreebankTagger, name: str, sentence: Sentence, tags: Sequence[str], format: str) -> str:
-    """With its tags in the column that was learnt, or behind the words where there is nothing else."""
+    """Return a sentence with its tags in the column that was learnt, or after the words where that is the only one."""
     from foreword.tag.conll import Sentence, sentence_text
 
     if format != "conll":

@@ -41,7 +41,7 @@ def blocks_in(names: Sequence[str], reading: Reading, meter: Meter | None = None
 
 
 def documents_in(names: Sequence[str], reading: Reading, meter: Meter | None = None) -> Iterator[str]:
-    """All documents of the texts, as strings."""
+    """Return all documents of the texts, as strings."""
     return chain.from_iterable(
         [
             read_documents(part.names, reading, meter=meter) if isinstance(part, Files) else part
@@ -51,7 +51,7 @@ def documents_in(names: Sequence[str], reading: Reading, meter: Meter | None = N
 
 
 def files_in(names: Sequence[str], meter: Meter | None = None) -> list[str]:
-    """The texts as files, for work that others do: they have to be able to open them."""
+    """Return the texts as paths that other processes can open."""
     parts = _parts(names, meter)
     if any(not isinstance(part, Files) for part in parts) or "-" in names:
         raise SettingError("--ray reads files: standard input, embedded and labelled data sets are none")
@@ -77,7 +77,7 @@ def fingerprint(names: Sequence[str], reading: Reading) -> str | None:
 
 
 def whole_dataset(name: str) -> Dataset | None:
-    """The data set, if the name is that of one, without a split."""
+    """Return the data set of that name; None if there is none, or a split is named."""
     return dataset(name) if name in DATASETS and not _is_on_disk(name) else None
 
 
@@ -87,7 +87,7 @@ def is_embedded(name: str) -> bool:
 
 
 def is_dataset(name: str) -> bool:
-    """Whether a name, with or without a split, is that of a data set."""
+    """Return whether a name, with or without a split, is that of a data set."""
     return name.partition(":")[0] in DATASETS and not _is_on_disk(name)
 
 
@@ -104,7 +104,7 @@ def _is_on_disk(name: str) -> bool:
 
 
 def _parts(names: Sequence[str], meter: Meter | None) -> list[Files | Iterable[str]]:
-    """The texts in order: files, neighbours together so that one count of bytes covers them, and lists of texts."""
+    """Return the texts in order: adjacent files together, so that they share one progress bar, and lists of texts."""
     parts: list[Files | Iterable[str]] = []
     for found in (_resolve(name, meter) for name in names):
         if not isinstance(found, str):
@@ -117,7 +117,7 @@ def _parts(names: Sequence[str], meter: Meter | None) -> list[Files | Iterable[s
 
 
 def _resolve(name: str, meter: Meter | None) -> str | Iterable[str]:
-    """A name that the reader of files takes, or the documents themselves."""
+    """Return a name that the file reader takes, or the documents themselves."""
     head, colon, split = name.partition(":")
     if _is_on_disk(name):
         return name

@@ -11,12 +11,12 @@ import typer
 
 from foreword.cli.options import (
     TEXT_HELP,
-    CommandGroup,
     OutputOptions,
     ReadingOptions,
     Threads,
     TokenizerPath,
     add_command,
+    command_group,
     examples,
     kind_by_option,
 )
@@ -40,13 +40,7 @@ DECODE_EXAMPLES = examples(
     "echo '412 7 88' | foreword tokenize decode tokenizer",
 )
 
-app = typer.Typer(
-    cls=CommandGroup,
-    name="tokenize",
-    help="Learn a tokenizer; turn text into ids and back.",
-    no_args_is_help=True,
-    epilog=TRAIN_EXAMPLES,
-)
+app = command_group("tokenize", "Learn a tokenizer; turn text into ids and back.", TRAIN_EXAMPLES)
 
 
 def encode(
@@ -139,14 +133,14 @@ def write_corpus(
 
 
 def spellings(vocab: Vocab, tokens: bool, as_json: bool) -> list[str]:
-    """How each id is written."""
+    """Return the text that stands for each id."""
     if not tokens:
         return [str(id) for id in range(len(vocab))]
     return [json.dumps(token, ensure_ascii=False) if as_json else visible(token) for token in vocab]
 
 
 def visible(token: str) -> str:
-    """A token in which no white space can be taken for the end of it."""
+    """Return a token with its white space made visible."""
     return "".join("▁" if sign == " " else repr(sign)[1:-1] if sign.isspace() else sign for sign in token)
 
 
@@ -160,7 +154,7 @@ class DocumentLines:
         self._begun = False  # whether the start of a line is written
 
     def of(self, encoded: Encoded) -> str:
-        """What to write now."""
+        """Return the text for the next block of ids."""
         ids, start = encoded.ids.tolist(), 0
         written: list[str] = []
         for end in encoded.ends.tolist():
@@ -183,7 +177,7 @@ class DocumentLines:
 
 
 def ids_in(batch: FileLines, number: int, as_json: bool, size: int) -> list[int]:
-    """The ids on one line, each of which must be in a vocabulary of ``size`` tokens."""
+    """Return the ids on one line, each of which must be in a vocabulary of ``size`` tokens."""
     line = batch.lines[number]
     try:
         ids = json.loads(line) if as_json else [int(word) for word in line.split()]

@@ -10,17 +10,15 @@ import typer
 
 from foreword import kinds
 from foreword.cli.options import (
-    CommandGroup,
-    DeviceOption,
     ErrorsOption,
     MinCount,
     ModelFolder,
+    NetworkOptions,
     OnErrors,
     Out,
     OutputOptions,
-    Overwrite,
-    SetOption,
     add_command,
+    command_group,
     examples,
 )
 from foreword.errors import InputError
@@ -48,13 +46,7 @@ EVALUATE_EXAMPLES = examples(
 SIDE_HELP = "Sentences, one per line, compressed or not, or a data set such as [bold]multi30k:train.en[/]."
 TARGET_HELP = "Their translations, line by line."
 
-app = typer.Typer(
-    cls=CommandGroup,
-    name="translate",
-    help="Learn to translate; translate.",
-    no_args_is_help=True,
-    epilog=TRAIN_EXAMPLES,
-)
+app = command_group("translate", "Learn to translate; translate.", TRAIN_EXAMPLES)
 
 Target: TypeAlias = Annotated[
     str | None, typer.Argument(metavar="[TARGET]", help=TARGET_HELP, show_default="SOURCE is a table of pairs")
@@ -107,7 +99,6 @@ def train(
     ] = "bpe",
     vocab: Annotated[int | None, typer.Option(min=3, help="Vocabulary size.", show_default="8000 for bpe")] = None,
     min_count: MinCount = None,
-    settings: SetOption = None,
     valid: Annotated[
         tuple[str, str] | None,
         typer.Option(
@@ -116,9 +107,7 @@ def train(
             help="Validation pairs: the best epoch on them is kept. Name a table of pairs twice.",
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume a training that was stopped.")] = False,
-    overwrite: Overwrite = False,
-    device: DeviceOption = None,
+    network: NetworkOptions,
     errors: ErrorsOption = "strict",
     output: OutputOptions,
 ) -> None:
@@ -127,21 +116,18 @@ def train(
     SOURCE alone is a table with a pair in each line, between tabs. Ctrl-C saves what was learnt in MODEL.checkpoint,
     and the same command with --resume continues, with more epochs or seconds if asked.
     """
-    from foreword.cli.models import check_output, nothing_to_resume
     from foreword.cli.progress import job
-    from foreword.cli.settings import parse_settings
 
     kind = kinds.KINDS["seq2seq"]
-    check_output(out, folder=True, kind=kind.name, overwrite=overwrite or resume)
-    given = parse_settings(settings, "translate", kind.home, without=["device"])
+    begun = network.begin(out, kind, "translate")
+    if begun is None:
+        return
+    settings, saved = begun
 
-    from foreword.pipeline.fitting import Output, learn_translator, new_translator
+    from foreword.pipeline.fitting import learn_translator, new_translator
     from foreword.storage.folder import save
 
-    saved = Output(out, resume)
-    if nothing_to_resume(saved, kind):
-        return
-    translator = new_translator(kinds.build(kind, {**given, "device": device}), tokens, vocab, min_count or 2)
+    translator = new_translator(kinds.build(kind, settings), tokens, vocab, min_count or 2)
     with job(output, out, kind="text-translator", attention=translator.model.attention) as work:
         texts = read_sides(source, target, work.meter, columns, errors)
         held_out = None if valid is None else read_sides(valid[0], _second(valid), work.meter, columns, errors)

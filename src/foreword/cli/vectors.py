@@ -126,7 +126,7 @@ def neighbours_json(found: Neighbours) -> list[dict[str, str | float]]:
 
 
 def load_vectors(path: str) -> WordVectors:
-    """Vectors from a folder, which is mapped at once, or from a file, which is read, with progress."""
+    """Load vectors from a folder, which is mapped, or from a file, which is read with a progress bar."""
     from foreword.cli.models import load_any
     from foreword.cli.progress import progress
     from foreword.vectors.word2vec_file import looks_like_vectors, read_vectors
@@ -138,7 +138,7 @@ def load_vectors(path: str) -> WordVectors:
 
 
 def vectors_in(found: Any, path: str) -> WordVectors:
-    """The vectors themselves, or those that a trained model holds."""
+    """Return the vectors themselves, or those of a trained model."""
     from foreword.vectors.wordvectors import WordVectors
 
     kind = kinds.of(found)

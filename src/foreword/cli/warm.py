@@ -47,17 +47,28 @@ def warm(
 
 
 def warm_up(processes: int, meter: Meter | None) -> list[str]:
-    """Run every chain of commands, several at a time in processes of their own; return the commands that failed."""
-    from concurrent.futures import ProcessPoolExecutor, as_completed
+    """Run every chain of commands, in processes that take them from both ends; return the commands that failed."""
+    from collections import deque
+    from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+    from contextlib import ExitStack
     from multiprocessing import get_context
 
     from foreword.cli.warming import CHAINS, run_chain
 
-    failed: list[str] = []
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(run_chain, name) for name in CHAINS]
-        for number, done in enumerate(as_completed(waiting)):
-            failed += done.result()
+    failed, waiting, running = list[str](), deque(CHAINS), dict[Future[list[str]], int]()
+    with ExitStack() as stack:
+        context = get_context("spawn")
+        pools = [stack.enter_context(ProcessPoolExecutor(1, context)) for _ in range(min(processes, len(CHAINS)))]
+        free = list(range(len(pools)))
+        while waiting or running:
+            for number in free[: len(waiting)]:
+                chain = waiting.pop() if number % 2 else waiting.popleft()
+                running[pools[number].submit(run_chain, chain)] = number
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            free = [running.pop(each) for each in done]
+            for number in () if waiting else free:
+                pools[number].shutdown(wait=False)  # a process needs seconds to end
+            failed += [line for each in done for line in each.result()]
             if meter is not None:
-                meter("compiling kernels", number + 1, len(waiting))
+                meter("compiling kernels", len(CHAINS) - len(waiting) - len(running), len(CHAINS))
     return failed

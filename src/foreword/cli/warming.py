@@ -22,19 +22,6 @@ from tempfile import TemporaryDirectory
 from foreword.errors import ForewordError, MissingExtraError
 
 CHAINS: dict[str, tuple[str, ...]] = {
-    "recurrent networks": (
-        "train lstm text.txt -o lstm --set epochs=1 --set hidden=16 --set embedding=16",
-        "train rnn text.txt -o rnn --set epochs=1 --set hidden=16 --set embedding=16",
-        "train gru text.txt -o gru --set epochs=1 --set hidden=16 --set embedding=16",
-        "train lstm text.txt -o wide --set epochs=1 --set hidden=16 --set embedding=16 --set dropout.recurrent=0.2",
-        "evaluate lstm text.txt",
-        "score lstm text.txt",
-        "score rnn text.txt",
-        "score gru text.txt",
-        "generate lstm --max-tokens 5",
-        "generate lstm --max-tokens 5 -n 20",
-        "generate gru --max-tokens 5",
-    ),
     "n-grams": (
         "train ngram text.txt -o ngram --set order=3",
         "score ngram text.txt",
@@ -55,6 +42,16 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "filter ngram rows.jsonl kept.jsonl --keep-percentile 50 --with-scores",
         "filter rows.jsonl long.jsonl --keep 'words>=3 and duplicate_lines<0.9'",
     ),
+    "other networks": (
+        "train bengio text.txt -o bengio --set epochs=1 --set hidden=16 --set embedding=16",
+        "score bengio text.txt",
+        "train transformer text.txt -o transformer --set epochs=1 --set units=16 --set layers=1",
+        "score transformer text.txt",
+        "translate train source.txt target.txt -o translator --set units=16 --set words=16 --set epochs=1",
+        "translate predict translator source.txt",
+        "speech train said.tsv -o speech --set units=16 --set epochs=1",
+        "speech evaluate speech said.tsv",
+    ),
     "tokenizers": (
         "tokenize train text.txt -o bpe --vocab 300",
         "tokenize encode bpe text.txt",
@@ -73,6 +70,60 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "tokenize train many.txt -o large --vocab 1000",
         "tokenize encode large many.txt",
         "tokenize train text.txt -o limited --vocab 300 --memory 64M",
+    ),
+    "indexes": (
+        "index build text.txt -o runs",
+        "index build text.txt -o bounded --memory 64M",
+        "index build text.txt -o compressed --compressed",
+        "index count compressed 'the cat'",
+        "index count runs 'the cat'",
+        "index find runs 'the cat'",
+        "index context runs 'the cat'",
+        "index spans runs 'the cat house'",
+        "train infini-gram text.txt -o unbounded",
+        "score unbounded text.txt",
+        "generate unbounded --max-tokens 5",
+    ),
+    "hidden Markov models": (
+        "train hmm text.txt -o hmm --set states=4 --set iterations=2",
+        "score hmm text.txt",
+        "generate hmm --max-tokens 5",
+        "train hmm text.txt -o single --set states=4 --set iterations=2 --set dtype=float32",
+        "score single text.txt",
+        "compare text.txt --models unigram,bigram,5-gram,hmm --report report.html",
+    ),
+    "search": (
+        "search index many.txt -o large",
+        "search index text.txt -o index",
+        "search query index 'cat house'",
+        "search query index 'cat house' --explain",
+        "cloud text.txt -o cloud.svg",
+    ),
+    "taggers": (
+        "tag train tree.conllu -o hmm --kind hmm",
+        "tag predict hmm text.txt",
+        "tag train tree.conllu -o features --kind features",
+        "tag predict features text.txt",
+        "tag evaluate features tree.conllu",
+    ),
+    "neural taggers and classifiers": (
+        "tag train tree.conllu -o bilstm --kind bilstm --set units=16 --set epochs=1",
+        "tag predict bilstm text.txt",
+        "classify train labels.tsv -o classifier --kind lstm --set units=16 --set epochs=1",
+        "classify predict classifier text.txt",
+    ),
+    "recurrent networks": (
+        "train lstm text.txt -o lstm --set epochs=1 --set hidden=16 --set embedding=16",
+        "train rnn text.txt -o rnn --set epochs=1 --set hidden=16 --set embedding=16",
+        "train gru text.txt -o gru --set epochs=1 --set hidden=16 --set embedding=16",
+        "train lstm text.txt -o wide --set epochs=1 --set hidden=16 --set embedding=16 --set dropout.recurrent=0.2",
+        "evaluate lstm text.txt",
+        "score lstm text.txt",
+        "score rnn text.txt",
+        "score gru text.txt",
+        "generate lstm --max-tokens 5",
+        "generate lstm --max-tokens 5 -n 20",
+        "generate gru --max-tokens 5",
     ),
     "word vectors": (
         "train word2vec text.txt -o skip-gram --set epochs=1 --set dimensions=16",
@@ -109,57 +160,9 @@ CHAINS: dict[str, tuple[str, ...]] = {
         "filter fasttext rows.jsonl good.jsonl --keep 'p(good)>0.1' --clean ccnet",
         "filter fasttext rows.jsonl open.jsonl --keep 'probability>0.1' --clean openlid",
     ),
-    "search": (
-        "search index many.txt -o large",
-        "search index text.txt -o index",
-        "search query index 'cat house'",
-        "search query index 'cat house' --explain",
-        "cloud text.txt -o cloud.svg",
-    ),
-    "indexes": (
-        "index build text.txt -o runs",
-        "index build text.txt -o bounded --memory 64M",
-        "index count runs 'the cat'",
-        "index find runs 'the cat'",
-        "index context runs 'the cat'",
-        "index spans runs 'the cat house'",
-        "train infini-gram text.txt -o unbounded",
-        "score unbounded text.txt",
-        "generate unbounded --max-tokens 5",
-    ),
-    "hidden Markov models": (
-        "train hmm text.txt -o hmm --set states=4 --set iterations=2",
-        "score hmm text.txt",
-        "generate hmm --max-tokens 5",
-        "train hmm text.txt -o single --set states=4 --set iterations=2 --set dtype=float32",
-        "score single text.txt",
-        "compare text.txt --models unigram,bigram,5-gram,hmm --report report.html",
-    ),
-    "taggers": (
-        "tag train tree.conllu -o hmm --kind hmm",
-        "tag predict hmm text.txt",
-        "tag train tree.conllu -o features --kind features",
-        "tag predict features text.txt",
-        "tag evaluate features tree.conllu",
-    ),
-    "neural taggers and classifiers": (
-        "tag train tree.conllu -o bilstm --kind bilstm --set units=16 --set epochs=1",
-        "tag predict bilstm text.txt",
-        "classify train labels.tsv -o classifier --kind lstm --set units=16 --set epochs=1",
-        "classify predict classifier text.txt",
-    ),
-    "other networks": (
-        "train bengio text.txt -o bengio --set epochs=1 --set hidden=16 --set embedding=16",
-        "score bengio text.txt",
-        "train transformer text.txt -o transformer --set epochs=1 --set units=16 --set layers=1",
-        "score transformer text.txt",
-        "translate train source.txt target.txt -o translator --set units=16 --set words=16 --set epochs=1",
-        "translate predict translator source.txt",
-        "speech train said.tsv -o speech --set units=16 --set epochs=1",
-        "speech evaluate speech said.tsv",
-    ),
 }
-"""Commands by what they use, the longest first, so that no process is left alone with it at the end."""
+"""Commands by what they use. Processes begin at both ends: neighbours have kernels in common, which a process compiles
+once, and the long ones come first."""
 
 WORDS = ["the", "cat", "dog", "house", "sat", "on", "mat", "and", "Über", "naïve", "don't", "2026", "log", "a", ","]
 QUIET_SETTINGS = {"OMP_NUM_THREADS": "1"}
