@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -70,7 +71,7 @@ def test_q15_replies_learnt_from_plays(record_property: Callable[[str, object], 
 @pytest.mark.long
 @pytest.mark.skipif(not availability(dataset(DIGITS)).files, reason="$FOREWORD_DATA has no spoken digits")
 def test_c03_spoken_digits_and_strings_of_them(record_property: Callable[[str, Any], None]) -> None:
-    """C03: ten epochs of real recordings, then four of strings in noise; the recipe trains for longer."""
+    """C03: ten epochs of real recordings, then ten of strings in noise; the recipe trains for longer."""
     torch.set_num_threads(1)
     train, test = spoken_digits("train"), spoken_digits("test")
     recogniser = SpeechRecogniser(WordTokenizer())
@@ -78,20 +79,21 @@ def test_c03_spoken_digits_and_strings_of_them(record_property: Callable[[str, A
     digits = recogniser.fit(train).measure(test)
     record_property("C03 accuracy of spoken digits, ten epochs", digits.right / digits.texts)
     assert (digits.texts, digits.words) == (250, 250)
-    assert digits.right / digits.texts > 0.93
+    assert digits.right / digits.texts > 0.95
 
     module = recipe("spoken_digits")
     random = np.random.default_rng(1)
     heard, unheard = (
         [module.spoken(text(random), part, random) for _ in range(count)]
-        for text, part, count in ((module.any_digits, train, 150), (module.moment, test, 60))
+        for text, part, count in ((module.any_digits, train, 250), (module.moment, test, 60))
     )
-    recogniser.model.training = replace(recogniser.model.training, epochs=4)
+    recogniser.model.training = replace(recogniser.model.training, epochs=10)
     recogniser.fit(heard)
     model = module.digit_model(recogniser, random)
     alone = recogniser.measure(unheard)
-    helped = recogniser.measure(unheard, language_model=model, weight=0.3)
+    helped = recogniser.measure(unheard, language_model=model, weight=0.6)
     record_property("C03 word error rate of strings at 10 dB", alone.rate)
     record_property("C03 word error rate with 5-grams", helped.rate)
-    assert alone.rate < 0.5
-    assert helped.rate < alone.rate + 0.01  # it helps by little: see docs/results/spoken_digits.json
+    assert max(alone.rate, helped.rate) < 0.25  # 60 strings are too few to tell them apart; the recipe has 400
+    stored = json.loads(Path(module.RESULTS).read_text("utf-8"))["strings"]
+    assert stored["5-grams_mend_of_beam"]["interval"][0] > 0

@@ -27,7 +27,7 @@ def plain_place_boxes(widths: Longs, heights: Longs, cells: Ints, rows: int, col
 
 @inlined
 def is_free(taken: Bytes, left: int, top: int, width: int, height: int, step_x: int, step_y: int) -> bool:
-    """Whether a box lies within the grid and on no other.
+    """Return whether a box lies within the grid and overlaps no other.
 
     ``taken`` is a union of boxes at least ``step_x`` wide and ``step_y`` high, so it is enough to test the points of a
     lattice as dense as that: no such box slips through.

@@ -174,7 +174,7 @@ class Beginning:
 
 
 def is_common(word: str, own: frozenset[str] = frozenset()) -> bool:
-    """Whether this is a function word, or begins with one: I'll, she'd, can't. own: those of the text itself."""
+    """Return whether this is a function word, or begins with one: I'll, she'd, can't. own: those of the text itself."""
     small = word.casefold()
     head, _, tail = small.partition("'")
     common = _embedded()[1]

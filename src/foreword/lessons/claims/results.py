@@ -20,7 +20,7 @@ PROVENANCE = ("command", "commit", "seed", "machine", "seconds")
 
 LEGACY = "a run whose commit was not recorded, and which was not repeated since"
 
-LOCAL = ("--data", "--out", "--commit", "--save", "--checkpoint")
+LOCAL = ("--data", "--out", "--commit", "--save", "--checkpoint", "--logprobs")
 """Options, each with a value, that are a matter of one machine and not of the result."""
 
 
