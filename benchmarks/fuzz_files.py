@@ -8,7 +8,7 @@ import io
 import json
 import lzma
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,13 +77,15 @@ def written(write: Callable[[Path], object], folder: Path, name: str) -> bytes:
     return (folder / name).read_bytes()
 
 
-def file_targets(folder: Path) -> list[Target]:
-    """folder: where the valid files are written first."""
+def file_targets(folder: Path) -> Iterator[Target]:
+    """Those that are quick to make first. folder: where the valid files are written."""
     folder.mkdir(parents=True, exist_ok=True)
-    return [
-        _arpa(folder), kenlm_target(TEXTS), *_fasttext(folder), *_vectors(folder), _tokenizer(folder), _sentencepiece(),
-        *_tagged(), *_jsonl(), *_parquet(), *_texts(), *_lists(), _wav(folder),
-    ]  # fmt: skip
+    for some in (_tagged, _jsonl, _parquet, _texts, _lists):
+        yield from some()
+    yield from (_wav(folder), _sentencepiece())
+    yield kenlm_target(TEXTS)
+    yield _arpa(folder)
+    yield from (_tokenizer(folder), *_fasttext(folder), *_vectors(folder))
 
 
 def opened_and_used(path: Path) -> None:
@@ -124,32 +126,42 @@ def _fasttext(folder: Path) -> list[Target]:
 
 
 def _sentencepiece() -> Target:
-    """Damaged as bytes, or inside one of its parts, whose lengths are put right again: most damage is found by them."""
+    """Damaged as bytes, or inside a few of its parts, whose lengths are put right again."""
     models = [piece_model("unigram"), piece_model("bpe")]
     seeds = [model_bytes(model) for model in models]
+    parts = [list(protobuf.fields(memoryview(seed))) for seed in seeds]
+    written = [[_damaged_field(part, random.Random(0), 0.0) for part in each] for each in parts]
 
     def make(rng: random.Random, folder: Path) -> None:
         if rng.random() < 0.4:
             data = damaged(rng.choice(seeds), rng, seeds)
         else:
-            data = b"".join(_damaged_field(field, rng) for field in protobuf.fields(memoryview(rng.choice(seeds))))
+            which = rng.randrange(len(seeds))
+            fields = list(written[which])
+            rare = [at for at, part in enumerate(parts[which]) if part[0] != 1]  # all but the pieces
+            for _ in range(rng.choice((1, 1, 2, 5, 20))):
+                at = rng.choice(rare) if rng.random() < 0.5 else rng.randrange(len(fields))
+                fields[at] = _damaged_field(parts[which][at], rng, 0.3)
+            data = b"".join(fields)
         (folder / "a.model").write_bytes(data)
 
     whole = [putting("a.model", data) for data in seeds]
     return Target("sentencepiece", make, lambda folder: opened_and_used(folder / "a.model"), whole, weight=4)
 
 
-def _damaged_field(field: protobuf.Field, rng: random.Random, depth: int = 0) -> bytes:
-    """A field again, now and then with another number, type or content; the character map by its numbers."""
+def _damaged_field(field: protobuf.Field, rng: random.Random, share: float, depth: int = 0) -> bytes:
+    """A field again, a share of those in it with another number, type or content."""
     number, kind, value = field
-    if rng.random() < 0.005:
+    if rng.random() < share / 10:
         number = rng.randint(1, 50)
     if isinstance(value, int):
-        return protobuf.number_field(number, value if rng.random() < 0.9 else rng.choice((0, 1, 7, 1 << 62)))
+        return protobuf.number_field(number, rng.choice((0, 1, 7, 1 << 62)) if rng.random() < share else value)
     content = bytes(value)
     if kind == protobuf.BYTES and depth == 0 and number in (1, 2, 3):
-        content = b"".join(_damaged_field(each, rng, 1) for each in protobuf.fields(value))
-    elif kind == protobuf.BYTES and len(content) > 64 and rng.random() < 0.5:
+        content = b"".join(_damaged_field(each, rng, share, 1) for each in protobuf.fields(value))
+    elif rng.random() >= share:
+        pass
+    elif kind == protobuf.BYTES and len(content) > 64 and rng.random() < 0.8:
         units = bytearray(content)
         for _ in range(rng.choice((1, 3, 40))):
             at = rng.randrange(len(units) // 4) * 4
@@ -157,7 +169,7 @@ def _damaged_field(field: protobuf.Field, rng: random.Random, depth: int = 0) ->
                 (rng.randbytes(4), units[:4], (rng.randrange(2048) << 10).to_bytes(4, "little"))
             )
         content = bytes(units)
-    elif rng.random() < 0.02:
+    else:
         content = damaged(content, rng, [content])
     if kind == protobuf.BYTES:
         return protobuf.bytes_field(number, content)

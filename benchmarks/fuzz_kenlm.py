@@ -41,6 +41,7 @@ from foreword.ngram.plain_kenlm import hash_word
 from foreword.storage.folder import load
 from foreword.tokens.words import WordTokenizer
 
+LIBC = ctypes.CDLL(None, use_errno=True)
 WORDS = (b"<s>", b"</s>", *b"the cat sat on mat a dog and log was".split())
 
 
@@ -81,7 +82,7 @@ def before_a_guard(data: bytes) -> Bytes:
     size = -(-max(1, len(data)) // PAGESIZE) * PAGESIZE
     memory = mmap(-1, size + PAGESIZE)
     address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    if ctypes.CDLL(None, use_errno=True).mprotect(ctypes.c_void_p(address + size), ctypes.c_size_t(PAGESIZE), 0):
+    if LIBC.mprotect(ctypes.c_void_p(address + size), ctypes.c_size_t(PAGESIZE), 0):
         raise OSError(ctypes.get_errno(), "mprotect")
     memory[size - len(data) : size] = data
     whole = np.frombuffer(memory, np.uint8)
@@ -116,11 +117,8 @@ def _noise(rng: random.Random) -> bytes:
     header = Header(order, rng.choice((1.1, 1.5, 2.0)), kind, rng.random() < 0.5, counts, header_end(order))
     words = struct.pack("<II", 0, counts[0]) if kind < TRIE else struct.pack("<Q", counts[0] - 1)
     size = len(render_header(header)) + 8 + rng.randint(2000, 40_000)
-    noise = bytearray(rng.randbytes(size))
-    for at in range(size):
-        if rng.random() < 0.5:
-            noise[at] = 0
-    data = bytearray(render_header(header) + words + noise)
+    noise = np.frombuffer(rng.randbytes(size), np.uint8) * (np.frombuffer(rng.randbytes(size), np.uint8) & 1)
+    data = bytearray(render_header(header) + words + noise.tobytes())
     _put_words(data, header)
     if kind in (QUANT_TRIE, QUANT_ARRAY_TRIE):
         at = len(render_header(header)) + 8 + 8 * counts[0]

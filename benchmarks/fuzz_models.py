@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from benchmarks.fuzz_files import LABELS, STEPS, TEXTS, one_file, piece_model, w
 from benchmarks.fuzz_use import SENTENCES, use
 from foreword.arrays import Array
 from foreword.errors import ForewordError
+from foreword.infinigram.compressed import CompressedIndex
 from foreword.infinigram.index import SuffixIndex
 from foreword.mix.matched import MatchedMixture
 from foreword.ngram.kenlm import KenlmLM
@@ -78,16 +79,17 @@ class Saved:
         (folder / "model.json").write_bytes(_render_manifest({**self.facts, "files": files}))
 
 
-def model_targets(folder: Path, neural: bool = True) -> list[Target]:
-    """folder: where the models are saved first."""
+def model_targets(folder: Path) -> Iterator[Target]:
+    """Those that are quick to make first. folder: where the models are saved."""
     folder.mkdir(parents=True, exist_ok=True)
+    yield _counting_checkpoint(folder)
+    yield _filter_ledger(folder)
     plain = {name: Saved.of(build(), folder / name) for name, build in PLAIN.items()}
-    found = [_as_it_lies("model folder", list(plain.values())), _sealed("model, sealed", plain, weight=12)]
-    found += [_counting_checkpoint(folder), _filter_ledger(folder)]
-    if neural:
-        networks = {name: Saved.of(build(), folder / name) for name, build in NEURAL.items()}
-        found += [_sealed("network, sealed", networks, weight=4), _training_checkpoint(folder)]
-    return found
+    yield _as_it_lies("model folder", list(plain.values()))
+    yield _sealed("model, sealed", plain, weight=12)
+    yield _training_checkpoint(folder)
+    networks = {name: Saved.of(build(), folder / name) for name, build in NEURAL.items()}
+    yield _sealed("network, sealed", networks, weight=4)
 
 
 # Damage
@@ -233,6 +235,8 @@ PLAIN: dict[str, Callable[[], Any]] = {
     "infini-gram": lambda: foreword.InfiniGramLM(3).fit(_corpus()),
     "infini-gram-alone": lambda: foreword.InfiniGramLM(0).fit(_corpus()),
     "suffix-index": lambda: SuffixIndex.build(_corpus()),
+    "compressed-index": lambda: CompressedIndex.build(_corpus()),
+    "compressed-text-index": lambda: foreword.CompressedTextIndex().fit(TEXTS),
     "text-index": lambda: foreword.TextIndex().fit(TEXTS).append(["a new cat sat"]),
     "matched-mixture": lambda: MatchedMixture([foreword.UnigramLM(), foreword.InfiniGramLM(2)]).fit(_corpus()),
     "cached": lambda: foreword.cached(foreword.NgramLM(3), size=3).fit(_corpus()),

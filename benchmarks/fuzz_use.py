@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from foreword.features.bag import BagOfWords
+from foreword.infinigram.compressed import CompressedIndex
 from foreword.infinigram.index import SuffixIndex
 from foreword.pipeline.classifier import TextClassifier
+from foreword.pipeline.compressed import CompressedTextIndex
 from foreword.pipeline.index import TextIndex
 from foreword.pipeline.language import TextLM
 from foreword.pipeline.search import TextSearch
@@ -48,6 +50,10 @@ def use(model: Any) -> None:
             model.hear([np.zeros((6, model.bands), np.float32)])
         case TextIndex():
             _use_index(model)
+        case CompressedTextIndex():
+            [model.count(text) for text in TEXTS if text]
+        case CompressedIndex():
+            model.count(np.arange(min(len(model.vocab), 3)))
         case SuffixIndex():
             run = np.arange(min(len(model.vocab), 3))
             model.find(run[:1], 3)

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.__main__ import ONE_THREAD, SUBJECTS
-from benchmarks.report import commit, machine
 
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "docs" / "results" / "versions.json"
@@ -35,6 +34,7 @@ class Version:
     def __init__(self, checkout: Path, name: str) -> None:
         environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": f"{checkout / 'src'}:{checkout}"}
         command = [sys.executable, __file__, "--worker", name]
+        self._any_row = False
         self._process = subprocess.Popen(
             command, cwd=checkout, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -44,8 +44,11 @@ class Version:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith("ROW "):
+                self._any_row = True
                 return line[4:].strip()
-        self._process.wait()
+        status = self._process.wait()
+        if not self._any_row:  # after its rows a subject may fail, for peers are not run
+            raise SystemExit(f"the benchmarks of a version ended with status {status} before their first row")
         return None
 
     def run_once(self) -> float:
@@ -62,6 +65,8 @@ class Version:
 
 def compare(other: Path, name: str) -> Iterator[dict[str, Any]]:
     """Time every row of a subject in both versions, in turn."""
+    from benchmarks.report import commit  # not above: a worker imports what the other version has
+
     old, new = Version(other, name), Version(ROOT, name)
     while True:
         row, same = old.next_row(), new.next_row()
@@ -128,6 +133,8 @@ def main() -> int:
 
 def store(rows: list[dict[str, Any]], other: Path, seconds: int) -> None:
     """Write the rows to the stored results; rows of other subjects stay if they compare with the same version."""
+    from benchmarks.report import commit, machine
+
     stored = json.loads(STORED.read_text("utf-8")) if STORED.exists() else {}
     subjects = {row["subject"] for row in rows}
     earlier = stored.get("rows", []) if stored.get("other") == commit(other) else []
