@@ -18,7 +18,7 @@ OF_OTHER_TOOLS = {"kenlm", "hashed-words", "steps"}
 ``test_tokenizers_steps.py`` test them.
 """
 
-INDEXES = {"suffix-index", "text-index"}
+INDEXES = {"suffix-index", "text-index", "compressed-index", "compressed-text-index"}
 """Kinds that are neither models nor rankers: ``tests/unit/infinigram`` tests them."""
 
 TOPICS = {"lda", "plsa"}
