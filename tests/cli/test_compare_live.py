@@ -86,17 +86,19 @@ def test_ctrl_c_says_how_to_go_on(foreword: Foreword, poem: Path, monkeypatch: p
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
 def test_a_large_text_is_sampled_within_flat_memory(tmp_path: Path, process: Process) -> None:
-    """The same part of a text of 2 MB and of 24 MB is taken, in as much memory.
+    """About the same part of a text of 2 MB and of 160 MB is taken, without the rest in memory.
 
-    ``ru_maxrss`` would be that of the process which started them, where it had more. Peaks of one command differ by
-    tens of megabytes from run to run, so the lowest of three counts.
+    ``ru_maxrss`` would be that of the process which started them, where it had more. Peaks of one command differ by up
+    to 100 MB from run to run, so the lowest of three counts, and the larger text is larger than what may differ.
     """
     line = "it was the {0}th of many days and nothing of note happened to number {1}\n"
     memory: dict[int, float] = {}
-    for megabytes in (2, 24) * 3:
+    for megabytes in (2, 160) * 3:
         path = tmp_path / f"{megabytes}.txt"
         count = megabytes * 1_000_000 // 80
-        path.write_text("".join(line.format(place, place % 1000).rjust(80) for place in range(count)))
+        if not path.exists():
+            with path.open("w") as file:
+                file.writelines(line.format(place, place % 1000).rjust(80) for place in range(count))
         code = (
             "import re, sys; from foreword.cli import app\n"
             "try: app(sys.argv[1:], prog_name='foreword')\n"
@@ -111,7 +113,7 @@ def test_a_large_text_is_sampled_within_flat_memory(tmp_path: Path, process: Pro
             r"a large text: of \d+ MB in [\d,]+ documents [\d.]+ [kM]B in [\d,]+ were taken, .*", told
         ), told
         memory[megabytes] = min(int(peak) / 1000, memory.get(megabytes, math.inf))
-    assert memory[24] < memory[2] + 25, f"{memory} MB"
+    assert memory[160] < memory[2] + 100, f"{memory} MB"
 
 
 def test_empty_texts_are_told_in_a_line(foreword: Foreword, tmp_path: Path) -> None:
