@@ -63,11 +63,15 @@ def test_m02_from_over_140_to_below_60() -> None:
     assert climbed[-1] < 60
 
 
-def test_m02_tying_and_variational_dropout_are_rungs() -> None:
-    """M02: an LSTM gains by tied embeddings, and again by masks that stay the same over time; within 2 % of 73.4."""
-    rows = ladder()
-    assert rows["lstm-variational"]["test"] < rows["lstm-tied"]["test"] < rows["lstm-medium"]["test"]
-    assert rows["lstm-tied"]["test"] <= 1.02 * 73.4
+def test_m02_tied_lstms_with_and_without_variational_dropout() -> None:
+    """M02: of two tied LSTMs with as many epochs the one whose masks stay the same over time is the better, on valid
+    too; both are within 2 % of 73.4. The untied LSTM had another schedule, so nothing is said of what tying gains.
+    """
+    fresh, variational = (ladder()[name] for name in ("lstm-tied", "lstm-variational"))
+    assert fresh["epochs"] == variational["epochs"]
+    assert variational["test"] < 0.97 * fresh["test"]
+    assert variational["valid"] < 0.97 * fresh["valid"]
+    assert fresh["test"] <= 1.02 * 73.4
 
 
 def test_m02_a_mixture_is_better_than_its_parts() -> None:
@@ -117,12 +121,18 @@ def test_p07_the_mogrifiers_rows_are_on_the_page() -> None:
 
 
 def test_q02_english_to_dutch() -> None:
-    """Q02: attention translates better than an encoder's last state, that better than one network; the page agrees."""
+    """Q02, G09: attention translates better than an encoder's last state, that better than one network, which has less
+    than half the weights. The page agrees, and says that the example is ours.
+    """
     table = kept("dutch")
     assert missing_provenance(table) == []
     rows = {row["row"]: row for row in table["rows"]}
     assert rows["attention"]["bleu_interval"][0] > rows["no-attention"]["bleu_interval"][1]
     assert rows["no-attention"]["bleu_interval"][0] > rows["one-network"]["bleu_interval"][1]
+    assert rows["one-network"]["bleu_interval"][0] > 30
+    assert 2 * rows["one-network"]["parameters"] < rows["no-attention"]["parameters"]
+    page = (DOCS / "translate.md").read_text(encoding="utf-8")
+    assert "gives no Dutch sentence" in " ".join(page.split())
     for name, row in rows.items():
         assert row["example"]["said"] == "Ik heb het boek gelezen."
         shown = cells("translate.md", f"{name.replace('-', ' ')} |")
