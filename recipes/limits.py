@@ -3,20 +3,25 @@
     python recipes/limits.py > docs/limits.md        half a minute of one CPU core
 
 Everything is measured on the spot, on one thread, with layers of 64 units that have learnt nothing unless a row says
-otherwise. Times are CPU times, the least of several.
+otherwise. Times are CPU times, the least of several. The numbers are also written to docs/results/limits.json.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from foreword.lessons.bottleneck import bottleneck
+from foreword.lessons.claims.proofs import this_commit
+from foreword.lessons.claims.results import provenance, write_result
 from foreword.neural.recurrent import RecurrentLM
 from foreword.neural.transformer import TransformerLM, TransformerNetwork
 from foreword.nn.attention import attend, scaled_scores
@@ -112,39 +117,55 @@ def twice_the_work(steps: int = 512) -> float:
         return seconds(lambda: both_ways(ahead, behind, words)) / seconds(lambda: ahead(words))
 
 
-def limits() -> list[tuple[str, str, str, str]]:
-    """Limit, cause, fix, and what was measured."""
-    recurrent, looking = remembered(1000)
+def measure() -> dict[str, Any]:
+    """Measure every number of the page."""
+    recurrent, cached = remembered(1000)
     slow, quick = training_pace()
+    curve = bottleneck(longest=12, pairs=1500, measured=25, epochs=10, device="cpu")
+    readers = {**{cell: layer(cell, UNITS) for cell in GATES}, "attention": attention}
+    return {
+        "time in sequence over time in a batch": round(one_after_the_other(), 2),
+        "gradient 100 words back": {name: float(f"{far_gradient(read):.2g}") for name, read in readers.items()},
+        "numbers stored after 1,000 words": {"lstm": recurrent, "transformer": cached},
+        "training words per second": {"lstm": round(slow), "transformer": round(quick)},
+        "weights of a GRU over those of an LSTM": weights_of("gru") / weights_of("lstm"),
+        "time of both directions over one": round(twice_the_work(), 2),
+        "reversed without error": {kind: round(float(part[-3:].mean()), 4) for kind, part in curve.right.items()},
+    }
+
+
+def limits(found: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Return limit, cause, fix, and what was measured."""
+    gradient, stored = found["gradient 100 words back"], found["numbers stored after 1,000 words"]
+    pace = found["training words per second"]
     return [
         ("no parallelism", "each state depends on the previous one", "all positions in parallel",
-         f"an LSTM of {WIDE} units takes {one_after_the_other():.1f} times as long for 1,024 words in sequence "
-         "as in a batch, on one CPU thread"),
+         f"an LSTM of {WIDE} units takes {found['time in sequence over time in a batch']:.1f} times as long for "
+         "1,024 words in sequence as in a batch, on one CPU thread"),
         ("long paths", "information passes through every later step", "one hop between any two words",
          f"gradient {FAR} words back, relative to one word back: RNN "
-         f"{far_gradient(layer('rnn', UNITS)):.0e}, attention {far_gradient(attention):.0e}"),
+         f"{gradient['rnn']:.0e}, attention {gradient['attention']:.0e}"),
         ("limited memory", "one state for the whole text", "all positions stay accessible",
-         f"numbers stored after 1,000 words, two layers of {UNITS}: LSTM {recurrent:,}, Transformer {looking:,}"),
+         f"numbers stored after 1,000 words, two layers of {UNITS}: LSTM {stored['lstm']:,}, "
+         f"Transformer {stored['transformer']:,}"),
         ("slow training", "sequential steps leave processors idle", "matrix products large enough to use them fully",
-         f"training words per second, on one CPU thread: LSTM {slow:,.0f}, Transformer {quick:,.0f}"
-         + ("" if quick > slow else ": on a single thread, which has no idle cores, the claim does not hold")),
+         f"training words per second, on one CPU thread: LSTM {pace['lstm']:,}, Transformer {pace['transformer']:,}"
+         + ("" if pace["transformer"] > pace["lstm"]
+            else ": on a single thread, which has no idle cores, the claim does not hold")),
     ]  # fmt: skip
 
 
-def reference() -> list[tuple[str, str, str, str, str]]:
-    """Model, what is new in it, what that solves, what is left, and what was measured."""
-    curve = bottleneck(longest=12, pairs=1500, measured=25, epochs=10, device="cpu")
-    right = {kind: float(shares[-3:].mean()) for kind, shares in curve.right.items()}
-    shares = {cell: f"{far_gradient(layer(cell, UNITS)):.0e}" for cell in GATES}
-    ratio = weights_of("gru") / weights_of("lstm")
-    back = f"gradient {FAR} words back: "
+def reference(found: dict[str, Any]) -> list[tuple[str, str, str, str, str]]:
+    """Return model, what is new in it, what that solves, what is left, and what was measured."""
+    shares = {cell: f"{share:.0e}" for cell, share in found["gradient 100 words back"].items()}
+    right, back = found["reversed without error"], f"gradient {FAR} words back: "
     return [
         ("RNN", "one set of weights for all steps", "any length", "gradients vanish", back + shares["rnn"]),
         ("LSTM", "a cell and three gates", "long-term memory", "one step after another", back + shares["lstm"]),
         ("GRU", "two gates, one state", "the same with fewer weights", "one step after another",
-         f"{ratio:.2f} of an LSTM's weights; {back}{shares['gru']}"),
+         f"{found['weights of a GRU over those of an LSTM']:.2f} of an LSTM's weights; {back}{shares['gru']}"),
         ("BiRNN", "reads from both ends", "context after a word", "twice the work; no streaming",
-         f"{twice_the_work():.2f} times as long"),
+         f"{found['time of both directions over one']:.2f} times as long"),
         ("seq2seq", "encoder and decoder", "output of any length", "everything passes through one state",
          f"sources of 10 to 12 words reversed without error: {right['none']:.0%}"),
         ("seq2seq with attention", "attends to the source at every step", "the single state", "one step after another",
@@ -157,13 +178,20 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("docs/results/limits.json"))
+    given = parser.parse_args()
     torch.set_num_threads(1)
+    commit, began = this_commit(), time.perf_counter()
+    found = measure()
+    write_result(given.out, provenance(0, time.perf_counter() - began, commit=commit) | found)
     sys.stdout.write(
-        "# Limits of recurrent networks\n\nWritten by `python recipes/limits.py`, which measures every number here.\n\n"
+        "# Limits of recurrent networks\n\nWritten by `python recipes/limits.py`, which measures every number here "
+        "([results/limits.json](results/limits.json)).\n\n"
     )
-    sys.stdout.write(table(("limit", "cause", "the Transformer's fix", "measured"), [*limits()]))
+    sys.stdout.write(table(("limit", "cause", "the Transformer's fix", "measured"), [*limits(found)]))
     sys.stdout.write("\n")
-    sys.stdout.write(table(("model", "what is new", "solves", "remaining problem", "measured"), [*reference()]))
+    sys.stdout.write(table(("model", "what is new", "solves", "remaining problem", "measured"), [*reference(found)]))
 
 
 if __name__ == "__main__":

@@ -4,20 +4,24 @@
     python recipes/scaling_law.py --device cuda --epochs 8 --scale 4
 
 Characters of the embedded text; every model reads the same text as often, by the same optimiser, and is scored on the
-held-out part. Prints the table and the fits, and writes docs/pictures/recurrent-scaling.svg.
+held-out part. Prints the table and the fits, and writes docs/pictures/recurrent-scaling.svg and
+docs/results/scaling_law.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from foreword import CharacterTokenizer, Corpus, RecurrentLM, TransformerLM, embedded_text
+from foreword.lessons.claims.proofs import this_commit
+from foreword.lessons.claims.results import provenance, write_result
 from foreword.lessons.scaling import PowerLaw, draw_scaling, fit_power_law
 from foreword.neural.recurrent import MODEST
 from foreword.nn.dropout import NO_DROPOUT
@@ -49,28 +53,69 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--documents", type=int, default=4000, help="how much of the text is learnt")
     parser.add_argument("--scale", type=int, default=1, help="times the widths")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("docs/results/scaling_law.json"))
     asked = parser.parse_args()
     torch.set_num_threads(1)
+    commit, began = this_commit(), time.perf_counter()
     texts = embedded_text()[: asked.documents]
     tokenizer = CharacterTokenizer(min_count=20).fit(texts)
     train, valid = (Corpus.from_texts(part, tokenizer) for part in (texts, embedded_text("valid")[:300]))
     sys.stderr.write(f"{len(train.ids):,} characters, {len(valid.ids):,} held out, {len(tokenizer.vocab)} kinds\n")
     training = replace(MODEST, epochs=asked.epochs, batch=32, steps=64, rate=5e-3)
-    settings: dict[str, Any] = {"dropout": NO_DROPOUT, "training": training, "device": asked.device}
+    settings: dict[str, Any] = {"dropout": NO_DROPOUT, "training": training, "device": asked.device, "seed": asked.seed}
     found: dict[str, list[tuple[int, float]]] = {
         "LSTM": [measured(lstm(asked.scale * width, settings), train, valid) for width in WIDTHS],
         "Transformer": [measured(transformer(asked.scale * width, settings), train, valid) for width in WIDTHS],
     }
-    told(found)
+    laws = {name: fits(points) for name, points in found.items()}
+    made = provenance(asked.seed, time.perf_counter() - began, commit=commit)
+    write_result(asked.out, made | facts(found, laws, len(train.ids), len(valid.ids)))
+    show(found, laws)
 
 
-def told(found: dict[str, list[tuple[int, float]]]) -> None:
+class Fits(NamedTuple):
+    """Power laws through the losses: a N^(−b), and a N^(−b) + c."""
+
+    plain: PowerLaw
+    floor: PowerLaw
+
+
+def fits(points: list[tuple[int, float]]) -> Fits:
+    """Fit both power laws."""
+    sizes, losses = [float(size) for size, _ in points], [loss for _, loss in points]
+    return Fits(fit_power_law(sizes, losses), fit_power_law(sizes, losses, floor=True))
+
+
+def facts(
+    found: dict[str, list[tuple[int, float]]], laws: dict[str, Fits], characters: int, held_out: int
+) -> dict[str, Any]:
+    """Return the losses and the fits as they are stored."""
+    return {
+        "measure": "nats per character of the held-out part",
+        "characters": characters,
+        "held out": held_out,
+        "models": {
+            name: {
+                "parameters": [size for size, _ in points],
+                "loss": [round(loss, 4) for _, loss in points],
+                "a N^(-b)": {"b": round(laws[name].plain.exponent, 4), "R2": round(laws[name].plain.r2, 4)},
+                "a N^(-b) + c": {
+                    "b": round(laws[name].floor.exponent, 4),
+                    "c": round(laws[name].floor.floor, 4),
+                    "R2": round(laws[name].floor.r2, 4),
+                },
+            }
+            for name, points in found.items()
+        },
+    }
+
+
+def show(found: dict[str, list[tuple[int, float]]], laws: dict[str, Fits]) -> None:
+    """Print the table and draw the curves."""
     lines = ["| | parameters: nats a character | a N^(−b): b, R² | a N^(−b) + c: b, c, R² |", "|---|---|---|---|"]
-    laws: dict[str, PowerLaw] = {}
     for name, points in found.items():
-        sizes, losses = [float(size) for size, _ in points], [loss for _, loss in points]
-        plain, floor = fit_power_law(sizes, losses), fit_power_law(sizes, losses, floor=True)
-        laws[name] = floor
+        plain, floor = laws[name]
         each = ", ".join(f"{size:,}: {loss:.3f}" for size, loss in points)
         lines.append(
             f"| {name} | {each} | {plain.exponent:.3f}, {plain.r2:.4f} "
@@ -78,9 +123,9 @@ def told(found: dict[str, list[tuple[int, float]]]) -> None:
         )
     sys.stdout.write("\n".join(lines) + "\n")
     said = "Loss falls as a power of the number of parameters; R² is " + ", ".join(
-        f"{law.r2:.3f} for the {name}" for name, law in laws.items()
+        f"{law.floor.r2:.3f} for the {name}" for name, law in laws.items()
     )
-    curves = {name: (lambda size, law=law: float(law.at([size])[0])) for name, law in laws.items()}
+    curves = {name: (lambda size, law=law.floor: float(law.at([size])[0])) for name, law in laws.items()}
     drawn = draw_scaling(found, curves, f"{said}.", accent={"LSTM"})
     write_standalone(drawn, PICTURES / "recurrent-scaling.svg")
 
