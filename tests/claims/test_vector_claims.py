@@ -496,7 +496,8 @@ def test_e20_table_02_static_and_contextual(record_property: Report) -> None:
         record_property(f"E20 {row.feature}, Word2Vec and ELMo", f"{row.left_text}, {row.right_text}")
     assert rows["different vectors"].left == 1 < rows["different vectors"].right
     assert rows["cosine across senses"].left == pytest.approx(1)
-    assert rows["cosine within a sense"].right > rows["cosine across senses"].right + 0.2
+    assert rows["cosine within a sense"].right > 0.9
+    assert rows["cosine across senses"].right < 0
 
 
 # Bias

@@ -6,6 +6,7 @@ The recipe takes minutes for each row; these tests hold its stored result to wha
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,4 +58,29 @@ def test_e11_words_with_a_typo(rows: dict[str, list[Any]]) -> None:
     assert glove["typos"]["with a vector"] == 0
     assert 0.05 < fasttext["typos"]["nearest to the word itself"] / 1919 < 0.2
     assert all(word.endswith("able") for word in fasttext["unseen"]["eatable"])
-    assert fasttext["answers"]["paris − france + italy ≈ rome"]["inputs left out"][0] == "rome"
+
+
+def test_e13_first_answers_of_fasttext(rows: dict[str, list[Any]]) -> None:
+    """E13: fastText of four million words has Rome and Berlin first, kingdoms for queen, which is not among three."""
+    (fasttext,) = rows["fasttext"]
+    king, italy, germany = (each["inputs left out"] for each in fasttext["answers"].values())
+    assert (king[0], italy[0], germany[0]) == ("kingdoms", "rome", "berlin")
+    assert "queen" not in king
+
+
+def test_e20_glove_and_fasttext_of_four_million_words(rows: dict[str, list[Any]]) -> None:
+    """E20: the larger model answers more analogies and ranks pairs more as people do; the page has the same numbers,
+    both sizes, and says that no Italian text was at hand.
+    """
+    (fasttext,), (glove,) = rows["fasttext"], rows["glove"]
+    assert fasttext["vocabulary"] == glove["vocabulary"] == 36_085
+    assert fasttext["analogies"] > 2 * glove["analogies"]
+    assert fasttext["WordSim-353"] > glove["WordSim-353"] + 0.1
+    page = " ".join((FILE.parents[1] / "vectors.md").read_text("utf-8").split())
+    glove_bytes, fasttext_bytes = re.findall(r"\| bytes \| ([\d,]+) \| ([\d,]+) \|", page)[0]
+    assert int(fasttext_bytes.replace(",", "")) > 6 * int(glove_bytes.replace(",", ""))
+    told = [f"{row['analogies']:.2%}".replace("%", " %") for row in (glove, fasttext)]
+    ranked = [f"{row['WordSim-353']:.2f}" for row in (glove, fasttext)]
+    assert f"GloVe answers {told[0]} of the analogies and has a correlation of {ranked[0]}" in page
+    assert f"fastText {told[1]} and {ranked[1]}" in page
+    assert "No Italian text is at hand" in page
