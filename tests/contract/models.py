@@ -24,12 +24,15 @@ from foreword.text.block import Block
 
 @dataclass(frozen=True)
 class Model:
-    """A model of one kind. tolerance: relative, for what may differ by rounding; 1e-12 for computations in float64."""
+    """A model of one kind. tolerance: relative, for what may differ by rounding; 1e-12 for computations in float64.
+    sums: of the sum of a row of probabilities, where it is larger because they are stored in float32.
+    """
 
     name: str
     kind: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     tolerance: float = 1e-12
+    sums: float = 0.0
 
     def build(self) -> Any:
         return built(self.kind, self.settings)
@@ -108,17 +111,17 @@ SMOOTHINGS = ("kneser-ney", "absolute", "witten-bell", "laplace", "lidstone", "m
 VARIANTS = [
     Model("unigram-mle", "unigram", {"add": 0}),
     Model("unigram-lidstone", "unigram", {"add": 0.01}),
-    Model("ngram-1", "ngram", {"order": 1}, 1e-6),
-    Model("ngram-3", "ngram", {"order": 3}, 1e-6),
-    Model("ngram-trie", "ngram", {"order": 4, "layout": "trie"}, 1e-6),
-    Model("ngram-5-pruned", "ngram", {"order": 5, "prune": (0, 0, 1)}, 1e-6),
-    *(Model(f"ngram-{name}", "ngram", {"order": 3, "smoothing": name}, 1e-6) for name in SMOOTHINGS),
-    Model("infini-gram-2", "infini-gram", {"order": 2, "strength": 0.5}, 1e-6),
+    Model("ngram-1", "ngram", {"order": 1}, sums=1e-6),
+    Model("ngram-3", "ngram", {"order": 3}, sums=1e-6),
+    Model("ngram-trie", "ngram", {"order": 4, "layout": "trie"}, sums=1e-6),
+    Model("ngram-5-pruned", "ngram", {"order": 5, "prune": (0, 0, 1)}, sums=1e-6),
+    *(Model(f"ngram-{name}", "ngram", {"order": 3, "smoothing": name}, sums=1e-6) for name in SMOOTHINGS),
+    Model("infini-gram-2", "infini-gram", {"order": 2, "strength": 0.5}, sums=1e-6),
     Model("infini-gram-zeros", "infini-gram", {"order": 0}),
     Model("hmm-float32", "hmm", {"dtype": "float32"}, 1e-4),
-    Model("mixture", "mixture", {}, 1e-6),
-    Model("matched-mixture", "matched-mixture", {}, 1e-6),
-    Model("cached", "cached", {}, 1e-6),
+    Model("mixture", "mixture", {}, sums=1e-6),
+    Model("matched-mixture", "matched-mixture", {}, sums=1e-6),
+    Model("cached", "cached", {}, sums=1e-6),
     Model("neural-cache", "neural-cache", {}, 1e-4),
     Model("lstm-untied", "recurrent", {"cell": "lstm", "layers": 1, "tied": False}, 1e-4),
     Model("mogrifier", "recurrent", {"cell": "lstm", "mogrify": 3}, 1e-4),
@@ -127,13 +130,19 @@ VARIANTS = [
 ]
 
 FLOAT32 = ("ngram", "infini-gram")
-"""Kinds without a network that compute in float32."""
+"""Kinds without a network whose probabilities are stored in float32, or rest on such."""
 
 
 def _trained(*tasks: kinds.Task) -> list[Model]:
     """Return every model of a task that users can train, as the registry has them."""
     return [
-        Model(name, kind.name, kind.names[name], 1e-4 if kind.network else 1e-6 if kind.name in FLOAT32 else 1e-12)
+        Model(
+            name,
+            kind.name,
+            kind.names[name],
+            1e-4 if kind.network else 1e-12,
+            sums=1e-6 if kind.name in FLOAT32 else 0.0,
+        )
         for name, kind in kinds.trained_as(*tasks).items()
     ]
 
