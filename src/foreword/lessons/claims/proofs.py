@@ -210,6 +210,14 @@ def this_commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
+def this_code() -> str:
+    """Return a digest of the package's source: a commit may be renamed by a rebase, or the code changed since."""
+    digest, folder = hashlib.sha256(), Path(foreword.__file__).parent
+    for file in sorted(folder.rglob("*.py")):
+        digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
 def this_machine() -> str:
     """Describe the processor, its cores and Python, never the machine's own name."""
     described = Path("/proc/cpuinfo")

@@ -1,7 +1,7 @@
 """Stored results: JSON files of docs/results, each written by the command that it names.
 
-A result is a JSON object. It, or every row of its ``rows``, says what it takes to repeat it: the command, the commit of
-the code, the seed, the machine and the seconds. A row of an older run that did not record all of it says so in its
+A result is a JSON object. It, or every row of its ``rows``, says what it takes to repeat it: the command, the commit and
+a digest of the code, the seed, the machine and the seconds. A row of an older run that did not record all of it says so in its
 field ``legacy``.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from foreword.lessons.claims.proofs import this_commit, this_machine, today
+from foreword.lessons.claims.proofs import this_code, this_commit, this_machine, today
 from foreword.storage.atomic import atomic_file
 
 PROVENANCE = ("command", "commit", "seed", "machine", "seconds")
@@ -29,6 +29,7 @@ def provenance(seed: int, seconds: float, *, commit: str | None = None) -> dict[
     return {
         "command": " ".join(["python", _program(), *_repeatable(sys.argv[1:])]),
         "commit": commit or this_commit(),
+        "code": this_code(),
         "date": today(),
         "seed": seed,
         "machine": _machine(),
