@@ -1,8 +1,8 @@
 """Stored results: JSON files of docs/results, each written by the command that it names.
 
-A result is a JSON object. It, or every row of its ``rows``, says what it takes to repeat it: the command, the commit and
-a digest of the code, the seed, the machine and the seconds. A row of an older run that did not record all of it says so in its
-field ``legacy``.
+A result is a JSON object. It, or every row of its ``rows``, says what it takes to repeat it: the command, the commit
+and a digest of the code, the seed, the machine and the seconds. A row of an older run that did not record all of it
+says so in its field ``legacy``.
 """
 
 from __future__ import annotations
