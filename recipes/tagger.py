@@ -7,7 +7,8 @@
 
 The held-out part chooses the epoch: testa of CoNLL-2003, the dev part of EWT; CoNLL-2000 has none, so every tenth
 sentence of its training part is kept back. The test part is tagged once, at the end. Each is meant to take less than
-20 minutes on two CPU cores, and uses a GPU where there is one.
+20 minutes on two CPU cores, and uses a GPU where there is one. A whole run is a row of docs/results/tagger.json and
+replaces the row of the same name; a run with --sentences is not stored.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import torch
 
 from foreword import BiLSTMTagger, save
 from foreword.evaluate.tagging import measure_spans
+from foreword.lessons.claims.proofs import this_commit
+from foreword.lessons.claims.results import provenance, stored_rows, write_result
 from foreword.tag.conll import read_conll
 from foreword.tag.conllu import Tagged, read_conllu
 from foreword.text.datasets import find
@@ -74,6 +77,12 @@ def measured(tagger: BiLSTMTagger, test: Tagged) -> dict[str, Any]:
     return facts if tagger.scheme is None else {**facts, "test": measure_spans(predicted, test.tags).to_json()}
 
 
+def store(file: Path, row: dict[str, Any]) -> None:
+    """Replace the row of the same name, or add it."""
+    others = [each for each in stored_rows(file) if each["row"] != row["row"]]
+    write_result(file, {"measure": "F1 of spans, or the share of right tags", "rows": [*others, row]})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=SETTINGS)
@@ -85,7 +94,9 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="a setting of the tagger")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save", type=Path, help="keep the tagger in this folder")
+    parser.add_argument("--out", type=Path, default=Path("docs/results/tagger.json"))
     given = parser.parse_args()
+    commit = this_commit()
     if given.data:
         os.environ["FOREWORD_DATA"] = str(given.data)
     torch.set_num_threads(given.threads)
@@ -98,10 +109,13 @@ def main() -> None:
     tagger = BiLSTMTagger(**settings)
     began, worked = time.perf_counter(), time.process_time()
     learn(tagger, data)
-    facts: dict[str, Any] = {"task": given.task, "seconds": time.perf_counter() - began}
-    facts |= {"cpu_seconds": time.process_time() - worked, "threads": given.threads, "valid": tagger.valid_score_}
+    facts: dict[str, Any] = {"row": given.task + (" with vectors" if given.vectors else "")}
+    facts |= provenance(given.seed, time.perf_counter() - began, commit=commit)
+    facts |= {"cpu_seconds": round(time.process_time() - worked, 1), "threads": given.threads}
+    facts |= {"epochs": settings["epochs"], "valid": round(tagger.valid_score_, 4)}
     if not given.sentences:  # the test part is for the whole recipe alone
         facts |= measured(tagger, data["test"])
+        store(given.out, facts)
     if given.save:
         save(tagger, given.save)
     sys.stdout.write(json.dumps(facts) + "\n")

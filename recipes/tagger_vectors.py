@@ -1,10 +1,10 @@
 """Word vectors for the neural tagger, from enwiki alone: case kept, punctuation apart as in CoNLL's files.
 
-    python recipes/tagger_vectors.py --out vectors.bin
+    python recipes/tagger_vectors.py                          writes vectors.bin
     python recipes/tagger.py names --vectors vectors.bin
 
 Only the words that the tagger's own data set can ask for are needed there, but all that were seen five times are kept,
-so that one file serves every task.
+so that one file serves every task. How they were made is a row of docs/results/tagger.json.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from foreword import Word2Vec
+from foreword.lessons.claims.proofs import this_commit
+from foreword.lessons.claims.results import provenance, stored_rows, write_result
 from foreword.text.datasets import find
 from foreword.text.sources import read_documents
 from foreword.tokens.corpus import Corpus
@@ -33,12 +36,14 @@ def sentences() -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("vectors.bin"))
     parser.add_argument("--dimensions", type=int, default=100)
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--results", type=Path, default=Path("docs/results/tagger.json"))
     given = parser.parse_args()
+    commit, began = this_commit(), time.perf_counter()
     texts = list(sentences())
     corpus = Corpus.from_texts(texts, WordTokenizer(min_count=5).fit(texts))
     del texts
@@ -49,6 +54,10 @@ def main() -> None:
             told = step.done * 20 // step.total
             sys.stderr.write(f"{step.done / step.total:4.0%}  loss {step.loss:.4f}\n")
     write_vectors(model.vectors, given.out)
+    row = {"row": "vectors", **provenance(given.seed, time.perf_counter() - began, commit=commit)}
+    row |= {"words": len(corpus.ids), "vocabulary": len(model.vectors), "epochs": given.epochs}
+    others = [each for each in stored_rows(given.results) if each["row"] != "vectors"]
+    write_result(given.results, {"measure": "F1 of spans, or the share of right tags", "rows": [*others, row]})
 
 
 if __name__ == "__main__":
