@@ -38,7 +38,7 @@ from foreword.lessons.claims.table import (
 ROOT = Path(__file__).parents[3]
 MISSION = ROOT.parent / "shared" / "MISSION.md"
 STORED = [claim for claim in CLAIMS if claim.stored is not None]
-NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?")
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +77,12 @@ def test_every_claim_has_a_verdict_and_its_reason(claim: Claim, proofs: dict[str
         assert any(claim.id in proof.claims for proof in proofs.values()), "a verdict needs a test"
 
 
+def shown_like(shown: str, value: float) -> str:
+    """Format a value with as many digits as the number shown has, in scientific notation where that has."""
+    digits, scientific, _ = shown.partition("e")
+    return f"{value:.{len(digits.partition('.')[2])}{scientific or 'f'}}"
+
+
 @pytest.mark.parametrize("claim", STORED, ids=lambda claim: claim.id)
 def test_stored_numbers_stand_where_they_are_said_to(claim: Claim) -> None:
     """Every number of a stored result is in the page or file that it names."""
@@ -90,11 +96,7 @@ def test_stored_numbers_stand_where_they_are_said_to(claim: Claim) -> None:
     if result.where.endswith(".json"):
         there = [float(number) for number in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", text)]
         there += [100 * share for share in there]  # said as a percentage
-        missing = [
-            number
-            for number in numbers
-            if not any(f"{each:.{len(number.partition('.')[2])}f}" == number for each in there)
-        ]
+        missing = [number for number in numbers if not any(shown_like(number, each) == number for each in there)]
         assert result.date in re.findall(r'"date": "([^"]+)"', text)
     else:
         missing = sorted({*numbers} - {number.replace(",", "") for number in NUMBER.findall(text)})
