@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
 
+from foreword.arrays import Doubles
 from foreword.classify.logistic import LogisticRegression
 from foreword.classify.recurrent import RecurrentClassifier
 from foreword.decode import generate
@@ -37,6 +39,7 @@ from foreword.ngram.unigram import UnigramLM
 from foreword.nn.cells import GRUCell, LSTMCell, RNNCell, cross_entropy, run, run_back
 from foreword.nn.dropout import NO_DROPOUT
 from foreword.pipeline.classifier import TextClassifier
+from foreword.text.embedded import embedded_text
 from foreword.tokens.characters import CharacterTokenizer
 from foreword.tokens.corpus import Corpus
 from foreword.tokens.words import WordTokenizer
@@ -341,18 +344,33 @@ def test_l03_a_new_lstm_keeps_a_gradient_only_where_its_forget_gates_are_open(re
         told = f"{whole[bias]:.2g}, {direct[bias]:.2g}"
         record_property(f"L03 left after 60 steps, new LSTM, bias {bias:g}: whole, along c alone", told)
     assert direct[1.0] < 1e-6
-    assert 10 * np.median(rnn) < whole[1.0] < 0.1
+    assert 0.01 < whole[1.0] < 0.04
+    assert whole[1.0] > 30 * np.median(rnn)
     assert whole[0.0] < np.median(rnn)
     assert direct[5.0] > 0.5
     assert min(whole[3.0], whole[5.0]) > 5
 
 
-def gradient_left(outcome: Outcome, task: Recall, kind: str) -> float:
-    """|∂s_T/∂s_1| over |∂s_T/∂s_(T−1)| of a trained layer at the full lag, s_1 being the state after the symbol."""
-    w_x, w_h, b_x, b_h = (np.asarray(weight, np.float64) for weight in outcome.weights)
-    cell = (RNNCell if kind == "rnn" else LSTMCell)(w_x.shape[1], w_h.shape[1])
-    cell.weights = {"W_x": w_x, "W_h": w_h, "b": b_x + b_h}
-    x = task.draw(1, np.random.default_rng(9)).x.astype(np.float64)
+RECALL = Recall(40, symbols=4)
+
+
+@cache
+def trained_to_recall(kind: Literal["rnn", "lstm"]) -> list[tuple[Outcome, RNNCell | LSTMCell]]:
+    """Cells trained to recall a symbol over 40 steps, three seeds, an LSTM's forget bias beginning at 1."""
+    learning = MemoryTraining(hidden=24, updates=400, check_every=50, rate=0.01)
+    made = []
+    for seed in range(3):
+        outcome = learn(RECALL, kind, learning, seed)
+        w_x, w_h, b_x, b_h = (np.asarray(weight, np.float64) for weight in outcome.weights)
+        cell = (RNNCell if kind == "rnn" else LSTMCell)(w_x.shape[1], w_h.shape[1])
+        cell.weights = {"W_x": w_x, "W_h": w_h, "b": b_x + b_h}
+        made.append((outcome, cell))
+    return made
+
+
+def gradient_left(cell: RNNCell | LSTMCell) -> float:
+    """|∂s_T/∂s_1| over |∂s_T/∂s_(T−1)| of a trained cell at the full lag, s_1 being the state after the symbol."""
+    x = RECALL.draw(1, np.random.default_rng(9)).x.astype(np.float64)
     norms = norms_by_lag(jacobian_products(step_jacobians(cell, run(cell, x)[2])))
     return float(norms[len(x) - 1] / norms[1])
 
@@ -361,35 +379,51 @@ def gradient_left(outcome: Outcome, task: Recall, kind: str) -> float:
 def test_l03_trained_on_a_task_that_needs_memory_an_lstm_keeps_what_an_rnn_cannot(record_property: Report) -> None:
     """L03: recall over 40 steps, three seeds, forget bias 1: what has learnt to remember passes gradients back.
 
-    The gradient is that of the last state for the state at the symbol to recall, relative to lag 1; the same cells
-    before training beside it.
+    The gradient is that of the last state for the state at the symbol to recall, relative to lag 1. RNNs fail the task,
+    and the median of what is left of their gradient is next to nothing.
     """
-    task = Recall(40, symbols=4)
-    learning = MemoryTraining(hidden=24, updates=400, check_every=50, rate=0.01)
-    left: dict[str, list[float]] = {}
+    right, left = dict[str, list[float]](), dict[str, list[float]]()
     for kind in ("rnn", "lstm"):
-        for seed in range(3):
-            learnt = learn(task, kind, learning, seed)
-            left.setdefault(f"{kind} right", []).append(learnt.right)
-            left.setdefault(kind, []).append(gradient_left(learnt, task, kind))
-    for name, values in left.items():
-        record_property(f"L03 recall over 40 steps, three seeds, {name}", ", ".join(f"{each:.2g}" for each in values))
-    assert np.mean(left["lstm right"]) > 0.9
-    assert np.median(left["lstm"]) > 0.01
-    assert np.median(left["lstm"]) > 10 * np.median(left["rnn"])
+        right[kind] = [outcome.right for outcome, _ in trained_to_recall(kind)]
+        left[kind] = [gradient_left(cell) for _, cell in trained_to_recall(kind)]
+        for name, values in ((f"{kind} right", right[kind]), (kind, left[kind])):
+            told = ", ".join(f"{each:.2g}" for each in values)
+            record_property(f"L03 recall over 40 steps, three seeds, {name}", told)
+    assert min(right["lstm"]) >= 0.95
+    assert max(right["rnn"]) < 0.7
+    assert min(left["lstm"]) > 0.05
+    assert np.median(left["lstm"]) > 100 * np.median(left["rnn"])
 
 
-def test_l04_the_product_of_forget_gates_trends_to_zero(record_property: Report) -> None:
-    """L04: with f below one, hundreds of steps leave nothing, whatever the gate."""
-    cell = LSTMCell(4, 8, forget_bias=3.0)
-    products = forget_products(run(cell, np.random.default_rng(0).normal(size=(400, 1, 4)))[2]).mean(axis=(1, 2))
-    record_property(
-        "L04 product of forget gates after 10, 100 and 400 steps",
-        f"{products[10]:.2g}, {products[100]:.2g}, {products[400]:.2g}",
-    )
-    assert products[10] > 0.4
-    assert products[400] < 1e-4
-    assert (np.diff(products) <= 0).all()
+@pytest.mark.long
+def test_l04_the_product_of_forget_gates_of_trained_lstms(record_property: Report) -> None:
+    """L04: trained on text, three seeds, no unit keeps anything over 400 words. Trained to recall over 40 steps, three
+    seeds, the mean unit keeps under a twentieth over 400 steps, but the slowest unit of each network far more.
+    """
+    texts = embedded_text("train")[::2]
+    words = WordTokenizer(min_count=5).fit(texts)
+    train, held = (Corpus.from_texts(each, words) for each in (texts, embedded_text("test")[:200]))
+    training = replace(MODEST, epochs=3, batch=16, steps=64, rate=1e-2, sampled=200)
+    products: dict[str, list[Doubles]] = {"text": [], "recall": []}
+    for seed in range(3):
+        model = RecurrentLM("lstm", 64, 64, 1, dropout=NO_DROPOUT, training=training, device="cpu", seed=seed)
+        _, caches = Layers.of(model.fit(train)).read(np.asarray(held.ids[:400])[:, None])
+        products["text"].append(forget_products(caches[-1]).mean(axis=1))
+    for _, cell in trained_to_recall("lstm"):
+        x = RECALL.draw(8, np.random.default_rng(9), lag=400).x.astype(np.float64)
+        products["recall"].append(forget_products(run(cell, x)[2]).mean(axis=1))
+    kept = {}
+    for name, runs in products.items():
+        for lag in (40, 100, 400):
+            kept[name, lag] = [(float(each[lag].mean()), float(each[lag].max())) for each in runs]
+            told = "; ".join(f"{mean:.2g}, {slowest:.2g}" for mean, slowest in kept[name, lag])
+            record_property(f"L04 kept over {lag} steps, trained on {name}: mean and slowest unit", told)
+        assert all((np.diff(each, axis=0) <= 0).all() for each in runs)
+    assert max(slowest for _, slowest in kept["text", 100]) < 1e-3
+    assert max(slowest for _, slowest in kept["text", 400]) < 1e-9
+    assert max(mean for mean, _ in kept["recall", 400]) < 0.05
+    assert min(slowest for _, slowest in kept["recall", 400]) > 0.02
+    assert max(slowest for _, slowest in kept["recall", 400]) > 0.2
 
 
 def test_p02_clipping_does_not_bring_a_vanished_gradient_back() -> None:
